@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# One way to make a library, so that every target gets the same language, warnings and options.
+
+add_library(tessera_options INTERFACE)
+target_compile_features(tessera_options INTERFACE cxx_std_20)
+target_compile_options(tessera_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -ffp-contract=off  # the same rounding from every compiler: traces are compared byte by byte
+  $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
+if(TESSERA_SANITIZE)
+  target_compile_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE}
+                         -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE})
+endif()
+
+# tessera_library(NAME SOURCES files... [PUBLIC libs...] [PRIVATE libs...])
+# Makes tessera_NAME with the alias tessera::NAME; public headers lie in include/.
+function(tessera_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(tessera_${name} STATIC ${ARG_SOURCES})
+  add_library(tessera::${name} ALIAS tessera_${name})
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.h)
+  target_sources(tessera_${name} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${headers})
+  target_include_directories(tessera_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(tessera_${name} PUBLIC ${ARG_PUBLIC}
+                        PRIVATE $<BUILD_INTERFACE:tessera_options> ${ARG_PRIVATE})
+  target_compile_features(tessera_${name} PUBLIC cxx_std_20)
+  set_target_properties(tessera_${name} PROPERTIES EXPORT_NAME ${name}
+                        VERIFY_INTERFACE_HEADER_SETS ON POSITION_INDEPENDENT_CODE ON)
+endfunction()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a piece of memory is for. The classes of a rank sum to its allocator's own counter at every
+// event: the runtime asserts it and the inspector shows it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tessera {
+
+/// Values are part of the trace format: append, never renumber.
+enum class MemoryClass : std::uint8_t {
+  sharded_parameters = 0,
+  unsharded_parameters = 1,
+  sharded_gradients = 2,
+  unsharded_gradients = 3,
+  optimizer_state = 4,
+  activations = 5,
+  temporary = 6,
+  all_gather_buffers = 7,
+  reduce_buffers = 8,
+  inputs = 9,
+  buffers = 10,
+  communication_library = 11,
+  pinned_host = 12,
+  nvme_staging = 13,
+  reserved_unused = 14,  // held from the device but handed to nobody: fragmentation
+};
+
+inline constexpr int memory_class_count = 15;
+
+/// "sharded parameters", ..., in the order of the enumerators.
+std::string_view name_of(MemoryClass memory_class);
+
+}  // namespace tessera

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as the engine sees it: a tree of modules, the parameters they own, the order in which
+// they run, and what running them costs.
+//
+// The idea: shapes and names come from a published `config.json` (or a module-tree JSON), never
+// from a framework. Costs are polynomials of the sequence length, so one model serves every batch.
+//
+//   Result<Model> model = load_model("examples/models/llama-3-8b.json");
+//   model->parameter_count();                      // 8'030'261'248 elements
+//   flops_per_sample(*model, 8192);                // forward + backward
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// constant + linear * s + quadratic * s^2, s = sequence length in tokens.
+struct Polynomial {
+  double constant = 0;
+  double linear = 0;
+  double quadratic = 0;
+
+  double at(std::int64_t sequence_length) const {
+    const auto s = static_cast<double>(sequence_length);
+    return constant + s * (linear + s * quadratic);
+  }
+  friend Polynomial operator+(Polynomial a, Polynomial b) {
+    return {a.constant + b.constant, a.linear + b.linear, a.quadratic + b.quadratic};
+  }
+};
+
+/// What one forward call of a module costs per sample (one sequence), descendants not included.
+/// Backward costs twice the matmul work and 2.5 times the attention work (FlashAttention-2, section
+/// 3.1.2: five matmuls instead of two).
+struct ModuleCost {
+  Polynomial matmul_flops;
+  Polynomial attention_flops;    // softmax(QK^T)V inside a fused kernel
+  Polynomial elementwise_bytes;  // bytes moved by normalisations, activations, residuals, losses
+  Polynomial activation_bytes;   // kept from forward to backward, without checkpointing
+  std::int32_t kernels = 1;      // device kernels launched by forward
+};
+
+struct Parameter {
+  std::string name;  // fully qualified, as published: "model.layers.0.mlp.up_proj.weight"
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::float32;
+  bool requires_grad = true;
+  ModuleId module;  // owner
+
+  Numel numel() const;
+};
+
+struct Module {
+  std::string path;        // "" for the root, "model.layers.0.mlp" otherwise
+  std::string class_name;  // "LlamaMLP"
+  ModuleId parent;         // none for the root
+  std::vector<ModuleId> children;        // registration order
+  std::vector<ParameterId> parameters;   // own parameters, registration order
+  ModuleCost cost;
+  bool is_block = false;         // a transformer block: the default sharding unit and the unit of
+                                 // activation checkpointing
+  Polynomial checkpoint_bytes;   // blocks: the input that checkpointing keeps per sample
+};
+
+/// The second name of a parameter: `alias` is the same tensor as `parameter`.
+struct Tie {
+  std::string alias;  // "lm_head.weight"
+  ParameterId parameter;
+};
+
+enum class ActivationCheckpointing : std::uint8_t {
+  none,  // keep every activation
+  full,  // keep only the input of each block and run its forward again in backward
+};
+
+struct Model {
+  std::string name;
+  DType dtype = DType::float32;      // of the checkpoint
+  std::vector<Module> modules;       // pre-order; modules[0] is the root
+  std::vector<Parameter> parameters; // pre-order, every tensor once
+  std::vector<Tie> ties;
+  std::vector<ModuleId> forward;     // modules in execution order, repeats allowed; entries do not
+                                     // contain each other
+  bool input_requires_grad = false;
+  std::int64_t sequence_length_max = 0;  // 0: unknown
+
+  const Module& module(ModuleId id) const { return modules[static_cast<std::size_t>(id.value)]; }
+  const Parameter& parameter(ParameterId id) const {
+    return parameters[static_cast<std::size_t>(id.value)];
+  }
+  /// The module at `path`, or an invalid id.
+  ModuleId find_module(std::string_view path) const;
+  /// The parameter called `name` (ties included), or an invalid id.
+  ParameterId find_parameter(std::string_view name) const;
+  /// Elements of all parameters, tied ones once.
+  Numel parameter_count() const;
+};
+
+/// Model FLOPs of forward + backward of one sample, recomputation not counted (what MFU divides by).
+double flops_per_sample(const Model& model, std::int64_t sequence_length);
+
+/// Bytes of activations alive at the end of the forward pass of one sample.
+Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_length,
+                                  ActivationCheckpointing checkpointing);
+
+/// Reads a Hugging Face `config.json` or a module-tree JSON (docs/model-format.md); told apart by
+/// the key "tessera_model".
+/// Fails: io_error (no such file, a directory), invalid_argument (not JSON, unknown architecture,
+/// a key of the wrong type or range), naming file and key.
+Result<Model> load_model(const std::string& path);
+
+/// The same from text; `source` names it in messages.
+Result<Model> parse_model(std::string_view json, const std::string& source);
+
+}  // namespace tessera

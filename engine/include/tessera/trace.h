@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says about itself, whoever carried it out: the vocabulary between runtimes, storage
+// and inspector.
+//
+// The idea: a logical operation is one `TraceOp`, shared by all ranks; what differs per rank are
+// times, sent as columns. A `TraceSink` receives both in submission order. The `storage` library
+// implements it with SQLite; tests implement it with vectors.
+//
+//   sink.begin(run);
+//   sink.op(op);                                   // once per logical operation
+//   sink.spans({.op = op.id, .ranks = ranks, ...}) // one column entry per recorded rank
+//   sink.rank_steps(step);                         // once per step, for every rank
+//   Status status = sink.finish();
+//
+// All `string_view`s and spans passed to a sink are only valid during the call. A sink is called
+// from one thread. Times are ns since the run's start; sizes are bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/memory_class.h"
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// The kinds of operations. Values are part of the trace format: append, never renumber.
+enum class OpKind : std::uint8_t {
+  all_gather = 0,
+  reduce_scatter = 1,
+  all_reduce = 2,
+  reduce = 3,
+  broadcast = 4,
+  copy = 5,
+  compute = 6,
+  wait = 7,  // a stream waits for another; takes no time of its own, never has spans
+  mark = 8,  // a note of the engine (state change, phase); takes no time, never has spans
+};
+
+enum class Phase : std::uint8_t { none = 0, init = 1, forward = 2, backward = 3, optimizer = 4 };
+
+/// Why an operation was issued now.
+enum class Reason : std::uint8_t {
+  none = 0,
+  needed = 1,             // its result is used next
+  forward_prefetch = 2,   // gathered ahead of its use in forward
+  backward_prefetch = 3,  // gathered ahead of its use in backward
+  copy_in = 4,            // packs shards or gradients into a communication buffer
+  copy_out = 5,           // unpacks a communication buffer
+  reduce_gradients = 6,
+  accumulate = 7,  // adds to gradients of earlier micro-batches
+  recompute = 8,   // activation checkpointing runs forward again
+  step = 9,        // the optimizer
+  free_memory = 10,
+  order = 11,  // keeps one stream behind another
+};
+
+std::string_view name_of(OpKind kind);
+std::string_view name_of(Phase phase);
+std::string_view name_of(Reason reason);
+
+/// What a stream is used for; decides its lane in the inspector and what counts as exposed.
+enum class StreamRole : std::uint8_t { compute = 0, communication = 1, copy = 2, host = 3 };
+
+/// The run as a whole. Everything a reader needs to turn times into tokens/s and MFU.
+struct TraceRun {
+  std::string name;      // for titles: "Llama-3-8B on 64 x H100"
+  std::string model;     // model name
+  std::string scheme;    // "fully_shard"
+  std::string cluster;   // cluster name, or the host's name for a real run
+  std::string carrier;   // "simulator", "nccl", "mpi"
+  std::string options;   // JSON object: every option that the run depends on
+  std::string version;   // writer version and commit
+  std::uint64_t seed = 0;
+  std::int32_t ranks = 1;
+  std::int32_t ranks_per_node = 1;
+  std::int64_t parameters = 0;        // unique parameters of the model, elements
+  std::int64_t tokens_per_step = 0;   // over all ranks and micro-batches; 0 if unknown
+  double model_flops_per_step = 0;    // over all ranks, recomputation not counted; 0 if unknown
+  double peak_flops_per_rank = 0;     // FLOP/s that MFU refers to; 0 if unknown
+  std::string peak_name;              // "H100 SXM bf16 dense, 989 TFLOP/s"
+  Bytes memory_per_rank{};            // device capacity; 0 if unknown
+  std::vector<Rank> recorded_ranks;   // ranks with spans and memory samples, ascending
+};
+
+struct TraceStream {
+  std::int32_t id = 0;
+  std::string_view name;
+  StreamRole role = StreamRole::compute;
+};
+
+/// All groups of one mesh axis.
+struct TraceCommunicator {
+  std::int32_t id = 0;
+  std::string_view name;
+  std::int32_t group_size = 1;
+  std::int32_t group_count = 1;
+};
+
+/// One sharding unit: parameters gathered, freed and reduced together.
+struct TraceUnit {
+  std::int32_t id = 0;
+  std::string_view name;
+  std::int32_t parameters = 0;  // number of parameter tensors
+  Numel numel{};                // unsharded elements without padding
+  Numel padding{};              // elements added so that shards are equal
+};
+
+/// One logical operation of one step; ranks share it.
+struct TraceOp {
+  std::int32_t id = 0;  // ascending; also the id of the event recorded after it
+  OpKind kind = OpKind::compute;
+  std::int32_t stream = 0;
+  std::int32_t communicator = -1;  // -1: not a collective
+  std::int32_t step = 0;
+  std::int32_t micro_batch = 0;
+  Phase phase = Phase::none;
+  Reason reason = Reason::none;
+  std::string_view unit;    // sharding unit, "" if none
+  std::string_view module;  // module path, "" if none
+  std::string_view label;   // short text for a bar: "all_gather model.layers.3"
+  Bytes bytes{};            // collectives: size as nccl-tests define it (AG/RS: the full buffer);
+                            // copies: bytes copied; compute: bytes moved, 0 if unknown
+  DType dtype = DType::float32;
+  double flops = 0;            // compute only
+  std::string_view algorithm;  // "ring", ...; "" if unknown
+  std::span<const std::int32_t> after;  // ids of the ops it waited for besides its own stream
+};
+
+/// Times of one op on the recorded ranks, parallel columns.
+struct SpanBatch {
+  std::int32_t op = 0;
+  std::span<const Rank> ranks;
+  std::span<const Time> begin;  // the rank's stream starts it
+  std::span<const Time> ready;  // collectives: the last member arrived; otherwise == begin
+  std::span<const Time> end;
+};
+
+/// A logical allocation, shared by the ranks that made it.
+struct TraceBuffer {
+  std::int32_t id = 0;
+  std::string_view name;  // "model.layers.3.ag_out"
+  std::string_view unit;
+  MemoryClass memory_class = MemoryClass::temporary;
+  Bytes bytes{};
+};
+
+/// A change of one rank's memory. Samples of a rank arrive in ascending time.
+struct MemorySample {
+  Rank rank = 0;
+  Time time = 0;
+  std::int32_t buffer = 0;
+  MemoryClass memory_class = MemoryClass::temporary;
+  Bytes delta{};      // > 0 allocation, < 0 release
+  Bytes allocated{};  // the allocator's counter after it
+  Bytes reserved{};   // bytes held from the device after it, >= allocated
+};
+
+/// Memory by class at the moment of a step's highest `allocated`, for ranks that behave alike.
+struct PeakMemory {
+  std::int32_t step = 0;
+  Rank first_rank = 0;  // [first_rank, end_rank)
+  Rank end_rank = 0;
+  Bytes allocated{};
+  Bytes reserved{};
+  std::array<Bytes, memory_class_count> by_class{};  // reserved_unused included: sums to reserved
+};
+
+/// One step of every rank: columns indexed by rank.
+struct RankStepBatch {
+  std::int32_t step = 0;
+  std::span<const Time> begin;
+  std::span<const Time> end;
+  std::span<const Time> compute;        // the compute stream works
+  std::span<const Time> communication;  // sum of the collectives' transfer times
+  std::span<const Time> exposed;        // a collective runs or waits while compute does nothing
+  std::span<const Time> blocking;       // the compute stream stands still waiting for a collective
+  std::span<const Time> wait;           // inside collectives, waiting for the last member
+  std::span<const Bytes> peak_allocated;
+  std::span<const Bytes> peak_reserved;
+};
+
+/// A problem of the run: data to show, not a reason to stop reading.
+struct TraceDiagnostic {
+  enum class Severity : std::uint8_t { info = 0, warning = 1, error = 2, data_loss = 3 };
+  Severity severity = Severity::info;
+  std::string_view code;  // "out_of_memory", "hazard", ...
+  Rank rank = -1;         // first rank concerned, -1: all
+  std::int32_t op = -1;   // op concerned, -1: none
+  Time time = 0;
+  std::string_view message;  // one sentence
+};
+
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+
+  /// First call, once.
+  virtual void begin(const TraceRun& run) = 0;
+  virtual void stream(const TraceStream& stream) = 0;
+  virtual void communicator(const TraceCommunicator& communicator) = 0;
+  virtual void unit(const TraceUnit& unit) = 0;
+  virtual void op(const TraceOp& op) = 0;
+  virtual void spans(const SpanBatch& spans) = 0;
+  virtual void buffer(const TraceBuffer& buffer) = 0;
+  virtual void memory(std::span<const MemorySample> samples) = 0;
+  virtual void peak_memory(const PeakMemory& peak) = 0;
+  virtual void rank_steps(const RankStepBatch& steps) = 0;
+  virtual void diagnostic(const TraceDiagnostic& diagnostic) = 0;
+
+  /// Last call. Fails: io_error, if anything since `begin` could not be kept.
+  virtual Status finish() = 0;
+};
+
+}  // namespace tessera

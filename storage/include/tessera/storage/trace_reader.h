@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a trace file, wherever it was recorded.
+//
+// The idea: ordinary tables become vectors of rows, per-rank columns are decoded only for the rank
+// and the time range that is looked at.
+//
+//   auto reader = TraceReader::open("run.tessera");
+//   auto lanes = reader->lanes(/*rank=*/0, 0, reader->info().end);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/status.h"
+#include "tessera/trace.h"
+
+namespace tessera::storage {
+
+struct StreamRow {
+  std::int32_t id;
+  std::string name;
+  StreamRole role;
+};
+
+struct CommunicatorRow {
+  std::int32_t id;
+  std::string name;
+  std::int32_t group_size;
+  std::int32_t group_count;
+};
+
+struct UnitRow {
+  std::int32_t id;
+  std::string name;
+  std::int32_t parameters;
+  Numel numel;
+  Numel padding;
+};
+
+/// As `TraceOp`, owning its strings.
+struct OpRow {
+  std::int32_t id;
+  OpKind kind;
+  std::int32_t stream;
+  std::int32_t communicator;
+  std::int32_t step;
+  std::int32_t micro_batch;
+  Phase phase;
+  Reason reason;
+  std::string unit, module, label, algorithm;
+  Bytes bytes;
+  DType dtype;
+  double flops;
+};
+
+struct BufferRow {
+  std::int32_t id;
+  std::string name;
+  std::string unit;
+  MemoryClass memory_class;
+  Bytes bytes;
+};
+
+/// Spans of one stream of one rank in ascending time: parallel columns.
+struct Lane {
+  Rank rank = 0;
+  std::int32_t stream = 0;
+  std::vector<std::int32_t> op;
+  std::vector<Time> begin, ready, end;
+};
+
+/// Memory of one rank in ascending time: parallel columns. Entry k holds the state after sample k.
+struct MemorySeries {
+  Rank rank = 0;
+  std::vector<Time> time;
+  std::vector<std::int32_t> buffer;
+  std::vector<MemoryClass> memory_class;
+  std::vector<Bytes> delta, allocated, reserved;
+};
+
+/// The `rank_step` summary: columns of size steps * ranks, entry [step * ranks + rank].
+struct RankSteps {
+  std::int32_t ranks = 0;
+  std::int32_t steps = 0;
+  std::vector<Time> begin, end, compute, communication, exposed, blocking, wait;
+  std::vector<Bytes> peak_allocated, peak_reserved;
+};
+
+struct DiagnosticRow {
+  TraceDiagnostic::Severity severity;
+  std::string code, message;
+  Rank rank;
+  std::int32_t op;
+  Time time;
+};
+
+struct TraceInfo {
+  TraceRun run;
+  std::int32_t steps = 0;
+  Time end = 0;  // the latest end of any step, ns
+  std::vector<StreamRow> streams;
+  std::vector<CommunicatorRow> communicators;
+  std::vector<UnitRow> units;
+  std::string content_hash;
+};
+
+class TraceReader {
+ public:
+  /// Fails: io_error (missing, a directory, unreadable), corrupt (not SQLite, not a trace, truncated,
+  /// an unfinished recording), not_supported (a newer format), each naming the file.
+  static Result<TraceReader> open(const std::string& path);
+
+  TraceReader(TraceReader&&) noexcept;
+  TraceReader& operator=(TraceReader&&) noexcept;
+  ~TraceReader();
+
+  const TraceInfo& info() const;
+
+  /// All ops, ascending id.
+  Result<std::vector<OpRow>> ops() const;
+  Result<std::vector<BufferRow>> buffers() const;
+  /// The lanes of `rank` that have spans intersecting [begin, end), ascending stream id. Empty if
+  /// the rank was not recorded.
+  Result<std::vector<Lane>> lanes(Rank rank, Time begin, Time end) const;
+  /// All memory samples of `rank`; empty if it was not recorded.
+  Result<MemorySeries> memory(Rank rank) const;
+  Result<RankSteps> rank_steps() const;
+  Result<std::vector<PeakMemory>> peak_memory() const;
+  Result<std::vector<DiagnosticRow>> diagnostics() const;
+  /// Ids of the ops that `op` waited for besides its own stream.
+  Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
+
+  /// Recomputes the content hash. Fails: corrupt, if it differs from the stored one or a chunk's
+  /// checksum is wrong.
+  Status verify() const;
+
+ private:
+  struct State;
+  explicit TraceReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::storage
