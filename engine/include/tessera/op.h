@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operation: what a runtime is asked to do, on which stream, for which ranks, after what and why.
+//
+// The idea: operations are data. The engine builds them, a runtime carries them out, and the same
+// record is the trace row.
+//
+//   Op op{.stream = all_gather, .where = everyone, .cause = {.unit = "model.layers.3"}};
+//   op.what = AllGather{world, View::shard(out, DType::bfloat16, shard), View::whole(out, ...)};
+//   TESSERA_ASSIGN(EventId gathered, runtime.submit(op));
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tessera/rank_set.h"
+#include "tessera/trace.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// Elements [first + step * i, first + step * i + numel) of a buffer, cut at `end`, where i is the
+/// rank's index in the op's communicator. With step 0 every rank sees the same range.
+struct View {
+  BufferId buffer;
+  DType dtype = DType::float32;
+  Numel numel{};
+  Numel first{};
+  Numel step{};
+  Numel end{};
+
+  /// Elements [0, numel) on every rank.
+  static View whole(BufferId buffer, DType dtype, Numel numel) {
+    return {buffer, dtype, numel, Numel{0}, Numel{0}, numel};
+  }
+  /// Elements [first, first + numel) on every rank.
+  static View part(BufferId buffer, DType dtype, Numel first, Numel numel) {
+    return {buffer, dtype, numel, first, Numel{0}, first + numel};
+  }
+  /// Rank i's slice of `group_size` equal slices of `numel` elements.
+  static View shard(BufferId buffer, DType dtype, Numel numel, Index group_size) {
+    return {buffer, dtype, numel, Numel{0}, numel, numel * group_size};
+  }
+
+  Numel begin_at(Index index) const { return std::min(first + step * index, end); }
+  Numel end_at(Index index) const { return std::min(first + step * index + numel, end); }
+};
+
+/// Why an operation exists. Names point into the Model, which must outlive the runtime's use.
+struct Cause {
+  std::string_view unit;    // sharding unit
+  std::string_view module;  // module path
+  Phase phase = Phase::none;
+  Reason reason = Reason::none;
+  std::int32_t step = 0;
+  std::int32_t micro_batch = 0;
+};
+
+enum class Reduction : std::uint8_t { sum, average, max };
+
+/// output[i * input.numel ...] = input of index i. In place when input is the rank's slice of output.
+struct AllGather {
+  CommunicatorId communicator;
+  View input, output;
+};
+/// output of index i = reduction over the group of input[i * output.numel ...].
+struct ReduceScatter {
+  CommunicatorId communicator;
+  View input, output;
+  Reduction reduction = Reduction::average;
+};
+struct AllReduce {
+  CommunicatorId communicator;
+  View input, output;
+  Reduction reduction = Reduction::average;
+};
+/// As AllReduce, but only index `root` receives.
+struct Reduce {
+  CommunicatorId communicator;
+  View input, output;
+  Reduction reduction = Reduction::average;
+  Index root = 0;
+};
+/// `data` of index `root` to every member.
+struct Broadcast {
+  CommunicatorId communicator;
+  View data;
+  Index root = 0;
+};
+
+/// `count` blocks: block k copies from.numel elements from `from + k * from_pitch` to
+/// `to + k * to_pitch`, casting when dtypes differ. Where `from` is cut short by its end, the rest
+/// of the target block becomes zero: that is how padding is made.
+struct CopyBlocks {
+  View from, to;
+  std::int64_t count = 1;
+  Numel from_pitch{};
+  Numel to_pitch{};
+};
+
+enum class CopyRoute : std::uint8_t { on_device, to_host, to_device };
+
+/// One fused copy of many pieces (torch's foreach_copy_, split_with_sizes_copy, chunk_cat).
+struct Copy {
+  CommunicatorId index_in;  // whose index the views' steps use; none: steps must be 0
+  std::vector<CopyBlocks> pieces;
+  CopyRoute route = CopyRoute::on_device;
+};
+
+/// What a computation costs one rank. A simulator charges it, a real run ignores it.
+struct ComputeCost {
+  double matmul_flops = 0;
+  double attention_flops = 0;
+  double elementwise_bytes = 0;
+  std::int32_t kernels = 1;
+  DType dtype = DType::bfloat16;  // of the matmuls
+};
+
+/// What a body may touch: the op's views on one rank, in the order of `reads` and `writes`.
+class BodyContext {
+ public:
+  virtual ~BodyContext() = default;
+  virtual Rank rank() const = 0;
+  virtual std::span<const std::byte> read(std::size_t i) const = 0;
+  virtual std::span<std::byte> write(std::size_t i) const = 0;
+
+  template <class T>
+  std::span<const T> read_as(std::size_t i) const {
+    const auto bytes = read(i);
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  template <class T>
+  std::span<T> write_as(std::size_t i) const {
+    const auto bytes = write(i);
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+};
+
+/// Work of the host program or of the engine: `body` runs once per rank where numbers are real.
+struct Compute {
+  ComputeCost cost;
+  std::vector<View> reads, writes;
+  std::function<void(const BodyContext&)> body;
+};
+
+/// The op's stream waits for everything submitted to `stream` so far; with no stream only for
+/// `after`. Takes no time of its own.
+struct Wait {
+  StreamId stream;
+};
+
+/// A note of the engine for the trace: it changes nothing.
+struct Mark {
+  enum class Kind : std::uint8_t {
+    phase,               // the cause's phase begins
+    sharded,             // the unit's parameters are sharded again
+    unsharded,           // the unit's parameters are usable
+    gradients_sharded,   // the unit's gradients are views of the reduce_scatter's output
+    backward_finishing,  // the root's final callback
+  };
+  Kind kind = Kind::phase;
+};
+
+struct Op {
+  StreamId stream;
+  RankSet where;
+  std::span<const EventId> after;  // events of other streams to wait for
+  Cause cause;
+  std::variant<AllGather, ReduceScatter, AllReduce, Reduce, Broadcast, Copy, Compute, Wait, Mark>
+      what;
+};
+
+OpKind kind_of(const Op& op);
+/// The communicator of a collective; none for the others.
+CommunicatorId communicator_of(const Op& op);
+/// Collectives: the size nccl-tests report (AG/RS: the gathered buffer). Copies: bytes read.
+/// Compute: elementwise bytes.
+Bytes bytes_of(const Op& op);
+
+}  // namespace tessera

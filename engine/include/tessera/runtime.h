@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between deciding and doing: the engine calls it, GPUs, CPU processes or a simulator of
+// every rank carry it out.
+//
+// The idea: `where` says for which ranks a call holds. A GPU runtime carries one rank, so `where` is
+// a yes or no; a simulator carries all, so `where` is a mask. Handles mean the same on every rank:
+// ids advance even where `where` excludes one. Every call returns at once, except `wait` and `read`.
+//
+//   TESSERA_ASSIGN(StreamId compute, runtime.create_stream("default", StreamRole::compute));
+//   TESSERA_ASSIGN(BufferId out, runtime.allocate({.bytes = Bytes{160}, .stream = compute, ...}));
+//   TESSERA_ASSIGN(EventId done, runtime.submit(op));
+//   TESSERA_TRY(runtime.release(out, done, everyone));
+//
+// What every carrier checks, in one place (engine/runtime/): collectives over whole groups with
+// agreeing dtype and numel, events recorded before they are waited for, no use after release, and a
+// happens-before check of every buffer access. A violation is `hazard` or `divergent`, names op,
+// unit and rank, and leaves the runtime fit only for being destroyed.
+#pragma once
+
+#include <string_view>
+
+#include "tessera/op.h"
+#include "tessera/per_rank.h"
+#include "tessera/rank_set.h"
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// Where bytes live.
+enum class Memory : std::uint8_t { device = 0, pinned_host = 1, nvme = 2 };
+inline constexpr int memory_count = 3;
+
+/// A request for memory. `stream` is the one that uses the buffer first: the block may have been
+/// used before by others as long as that stream is known to run after them.
+struct Allocation {
+  Bytes bytes{};
+  Memory memory = Memory::device;
+  MemoryClass memory_class = MemoryClass::temporary;
+  StreamId stream;
+  RankSet where;
+  Cause cause;
+  std::string_view name;  // "model.layers.3.ag_out"; copied
+};
+
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  /// The ranks this runtime carries: one on a GPU, all of them in a simulator.
+  virtual const RankSet& carried() const = 0;
+
+  /// Fails: invalid_argument, beyond 16 streams.
+  virtual Result<StreamId> create_stream(std::string_view name, StreamRole role) = 0;
+
+  /// One id for all groups of a mesh axis. Collectives of one communicator run one after another.
+  virtual Result<CommunicatorId> create_communicator(const RankGroups& groups,
+                                                     std::string_view name) = 0;
+
+  /// Fails: out_of_memory, naming the first rank without room, the request and what holds the memory.
+  virtual Result<BufferId> allocate(const Allocation& request) = 0;
+
+  /// Gives the buffer back once `after` has happened (none: nothing uses it any more). The block is
+  /// handed to another stream only when that stream is known, from recorded waits, to run later.
+  /// Fails: hazard, if an access is not ordered before `after`.
+  virtual Status release(BufferId buffer, EventId after, const RankSet& where) = 0;
+
+  /// Queues `op` on its stream. The event happens when the op is done.
+  virtual Result<EventId> submit(const Op& op) = 0;
+
+  /// Stops the host until `event` has happened on all carried ranks.
+  virtual Status wait(EventId event) = 0;
+
+  /// The value of a one-element view, after everything submitted so far.
+  /// Stops the host. The engine may branch only on the result's `uniform()`.
+  /// Fails: not_supported, where a runtime keeps no numbers.
+  virtual Result<PerRank<float>> read(const View& scalar) = 0;
+
+  /// The host's time on every carried rank.
+  virtual PerRank<Time> now() const = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine that a run is simulated on: GPUs, nodes and links, read from a small JSON file.
+//
+// The idea: one file per kind of node, taken N times. Every number has its unit in its name and its
+// source in docs/simulator.md.
+//
+//   Result<Cluster> cluster = load_cluster("dgx-h100", /*nodes=*/8);   // a preset, or a file
+//   cluster->ranks();                                                  // 64
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera::sim {
+
+struct Gpu {
+  std::string name;                 // "H100 SXM5 80 GB"
+  Bytes memory{};                   // usable by the program
+  double bf16_flops_per_s = 0;      // dense matmul peak, what MFU refers to (fp16 alike)
+  double fp32_flops_per_s = 0;      // dense matmul peak of fp32 inputs (TF32 where it is default)
+  double matmul_efficiency = 1;     // share of the peak that large matmuls reach
+  double attention_efficiency = 1;  // share of the peak that fused attention reaches
+  double memory_bytes_per_s = 0;    // HBM peak
+  double memory_efficiency = 1;     // share that streaming kernels reach
+  Time kernel_launch_ns = 0;        // fixed cost per kernel
+};
+
+/// A ring's view of a link: time = latency_ns per hop + bytes / (bytes_per_s * efficiency).
+struct Link {
+  double bytes_per_s = 0;  // one direction, per GPU
+  double efficiency = 1;   // share that NCCL reaches with large messages
+  Time latency_ns = 0;     // per ring step over this link
+};
+
+struct Cluster {
+  std::string name;  // "dgx-h100"
+  Index nodes = 1;
+  Index gpus_per_node = 8;
+  Gpu gpu;
+  Link intra_node;               // NVLink
+  Link inter_node;               // NIC share of one GPU
+  Link host;                     // PCIe between GPU and host memory
+  Time collective_launch_ns = 0; // fixed cost of a collective
+
+  Rank ranks() const { return nodes * gpus_per_node; }
+};
+
+/// A preset ("dgx-a100", "dgx-h100") or a JSON file, taken `nodes` times.
+/// Fails: invalid_argument (unknown preset: lists the known ones; bad key or value: names file and
+/// key; nodes < 1), io_error (unreadable file).
+Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes);
+
+/// Names of the shipped presets.
+std::vector<std::string> cluster_presets();
+
+}  // namespace tessera::sim
