@@ -5,6 +5,7 @@ add_library(tessera_options INTERFACE)
 target_compile_features(tessera_options INTERFACE cxx_std_20)
 target_compile_options(tessera_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -Wno-missing-field-initializers  # options structs are filled with designated initializers
   -ffp-contract=off  # the same rounding from every compiler: traces are compared byte by byte
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
 if(TESSERA_SANITIZE)

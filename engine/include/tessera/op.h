@@ -94,7 +94,7 @@ struct Broadcast {
 
 /// `count` blocks: block k copies from.numel elements from `from + k * from_pitch` to
 /// `to + k * to_pitch`, casting when dtypes differ. Where `from` is cut short by its end, the rest
-/// of the target block becomes zero: that is how padding is made.
+/// of the target block becomes zero: that is how padding is made. No source buffer: all zeros.
 struct CopyBlocks {
   View from, to;
   std::int64_t count = 1;

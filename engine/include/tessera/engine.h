@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a host program calls: the points of a training step at which sharding has something to do.
+//
+// The idea: PyTorch drives its schemes from autograd hooks; a program without autograd calls the
+// same points itself. Every scheme (fully_shard, and later FSDP1, DDP, owner rank, ZeRO-3) is an
+// Engine, so the host program does not change with the scheme.
+//
+//   TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, options));
+//   engine->begin_forward();
+//   for (ModuleId m : model.forward) { pre_forward(m); compute({.module = m, ...}); post_forward(m); }
+//   engine->begin_backward();
+//   ... the same in reverse with pre_backward, compute, post_backward ...
+//   engine->end_backward();
+//   engine->step({});
+//
+// `pre_*` and `post_*` may be called for any module; modules that are no sharding unit are ignored.
+// Every function fails with what the runtime reports; after a failure the engine is only fit for
+// being destroyed. Calls out of order are invalid_argument, naming call and module.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tessera/model.h"
+#include "tessera/runtime.h"
+
+namespace tessera {
+
+/// The work of one module in one pass.
+struct ModuleWork {
+  enum class Pass : std::uint8_t { forward, backward, recompute };
+  ModuleId module;
+  Pass pass = Pass::forward;
+  ComputeCost cost;
+  Bytes saves{};      // forward, recompute: activations kept for this module's backward
+  Bytes temporary{};  // alive only while it runs
+  /// Views of one rank. Forward: read(k) is the k-th parameter of the module and its descendants
+  /// (pre-order). Backward: read(k) likewise and write(k) its gradient, zero before the first of
+  /// this backward pass; bodies add to it. Frozen parameters have no entry in write.
+  std::function<void(const BodyContext&)> body;
+};
+
+/// AdamW (Loshchilov and Hutter, arXiv 1711.05101) in float32 on the shards.
+struct AdamOptions {
+  float learning_rate = 1e-3F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0.0F;
+};
+
+/// A sharding unit, for reports.
+struct UnitInfo {
+  std::string name;
+  std::int32_t parameters = 0;
+  Numel numel{};    // unsharded, without padding
+  Numel padding{};  // over all ranks
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual Status begin_forward() = 0;
+  virtual Status pre_forward(ModuleId module) = 0;
+  virtual Status post_forward(ModuleId module) = 0;
+  virtual Status begin_backward() = 0;
+  virtual Status pre_backward(ModuleId module) = 0;
+  virtual Status grad_ready(ParameterId parameter) = 0;
+  virtual Status post_backward(ModuleId module) = 0;
+  virtual Status end_backward() = 0;
+
+  virtual Status compute(const ModuleWork& work) = 0;
+  /// Keeps `bytes` of activations of `module` outside its own passes (the input of a checkpointed
+  /// block); `free_activations` gives the youngest back.
+  virtual Status keep_activations(ModuleId module, Bytes bytes) = 0;
+  virtual Status free_activations(ModuleId module) = 0;
+
+  /// The optimizer step and zero_grad(set_to_none=True). Ends the step.
+  virtual Status step(const AdamOptions& options) = 0;
+
+  /// Whether the following backward passes reduce gradients; false accumulates them unsharded.
+  virtual void set_requires_gradient_sync(bool sync) = 0;
+
+  /// Sets every element of every parameter: value(parameter, flat index). For real numbers only.
+  virtual Status initialise(const std::function<float(ParameterId, Numel)>& value) = 0;
+  /// Calls `read` with rank r's shard of `parameter`: (rank, first flat index, values).
+  virtual Status inspect_shards(
+      ParameterId parameter,
+      const std::function<void(Rank, Numel, std::span<const float>)>& read) = 0;
+
+  virtual std::vector<UnitInfo> units() const = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/checked_runtime.h"
+
+#include <fmt/format.h>
+
+#include "engine/runtime/op_checks.h"
+
+namespace tessera {
+
+CheckedRuntime::CheckedRuntime(RankSet carried)
+    : carried_(std::move(carried)), classes_(carried_, RankState{}) {
+  TESSERA_ASSERT(!carried_.empty(), "a runtime carries at least one rank");
+}
+
+Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole role) {
+  if (streams_.size() == stream_count_max) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stream '{}': a runtime has at most {} streams", name,
+                              stream_count_max));
+  }
+  const StreamId id{static_cast<std::int32_t>(streams_.size())};
+  streams_.push_back({std::string(name), role});
+  for (auto& c : classes_.all()) c.state.order.add_stream();
+  carry_stream(id, streams_.back());
+  return id;
+}
+
+Result<CommunicatorId> CheckedRuntime::create_communicator(const RankGroups& groups,
+                                                           std::string_view name) {
+  if (!carried_.covers(groups.ranks())) {
+    return Status(Code::invalid_argument,
+                  fmt::format("communicator '{}' has ranks {}, but this runtime carries {}", name,
+                              groups.ranks().minus(carried_).to_string(), carried_.to_string()));
+  }
+  const CommunicatorId id{static_cast<std::int32_t>(communicators_.size())};
+  communicators_.push_back({std::string(name), groups});
+  carry_communicator(id, communicators_.back());
+  return id;
+}
+
+Status CheckedRuntime::check_request(const RankSet& where, StreamId stream,
+                                     const std::string& what) const {
+  if (where.empty()) return Status(Code::invalid_argument, what + ": holds for no rank");
+  if (!carried_.covers(where)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: ranks {} are not carried by this runtime", what,
+                              where.minus(carried_).to_string()));
+  }
+  if (!known(stream)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: there is no stream {}", what, stream.value));
+  }
+  return {};
+}
+
+Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
+  TESSERA_TRY(check_request(request.where, request.stream, fmt::format("buffer {}", request.name)));
+  if (request.bytes < Bytes{0}) {
+    return Status(Code::invalid_argument,
+                  fmt::format("buffer {}: {} bytes", request.name, request.bytes.value));
+  }
+  const BufferId id{static_cast<std::int32_t>(buffers_.size())};
+  buffers_.push_back({std::string(request.name), std::string(request.cause.unit), request.bytes,
+                      request.memory, request.memory_class});
+  TESSERA_TRY(carry_allocate(id, request));
+  TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
+    auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
+    const auto placed = allocator.allocate(request.bytes, request.stream, state.order);
+    state.live.emplace(id, Live{placed.offset, placed.ready, {}});
+    if (request.memory == Memory::device) {
+      state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
+                          allocator.reserved());
+    }
+    carry_placement(id, ranks, state);
+    return Status{};
+  }));
+  return id;
+}
+
+Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where) {
+  if (!id.valid() || id.value >= static_cast<int>(buffers_.size())) {
+    return Status(Code::invalid_argument, fmt::format("release: there is no buffer {}", id.value));
+  }
+  const Buffer& record = buffer(id);
+  TESSERA_TRY(check_request(where, StreamId{0}, fmt::format("release of {}", record.name)));
+  if (after.value >= next_event_) {
+    return Status(Code::invalid_argument,
+                  fmt::format("release of {}: event {} was never recorded", record.name,
+                              after.value));
+  }
+  return classes_.for_each_in(where, [&](const RankSet& ranks, RankState& state) -> Status {
+    const auto it = state.live.find(id);
+    if (it == state.live.end()) {
+      return Status(Code::hazard, fmt::format("release of {} on rank {}: it is not allocated",
+                                              record.name, ranks.first()));
+    }
+    const AccessHistory& history = it->second.history;
+    if (const Accessor* late = history.not_before(after, state.order)) {
+      return Status(Code::hazard,
+                    fmt::format("{} is released on rank {} before the {} that uses it has finished",
+                                record.name, ranks.first(), late->to_string()));
+    }
+    if (const Accessor* unread = history.unread_collective()) {
+      return Status(Code::hazard,
+                    fmt::format("{} is released on rank {}, but nobody used the result of the {}",
+                                record.name, ranks.first(), unread->to_string()));
+    }
+    auto& allocator = state.allocators[static_cast<std::size_t>(record.memory)];
+    const Position position = after.valid() ? state.order.position_of(after) : Position{};
+    allocator.release(it->second.offset, position);
+    state.live.erase(it);
+    if (record.memory == Memory::device) {
+      state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
+                          allocator.reserved());
+    }
+    carry_release(id, after, ranks, state);
+    return {};
+  });
+}
+
+Status CheckedRuntime::check_waits(const Op& op) const {
+  for (EventId event : op.after) {
+    if (!event.valid() || event.value >= next_event_) {
+      return Status(Code::hazard,
+                    fmt::format("{} on rank {} waits for event {}, which was never recorded",
+                                describe(op), op.where.first(), event.value));
+    }
+  }
+  const auto* wait = std::get_if<Wait>(&op.what);
+  if (wait != nullptr && wait->stream.valid() && !known(wait->stream)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("wait for stream {}: there is no such stream", wait->stream.value));
+  }
+  return {};
+}
+
+Index CheckedRuntime::group_size_of(const Op& op) const {
+  CommunicatorId id = communicator_of(op);
+  if (const auto* copy = std::get_if<Copy>(&op.what)) id = copy->index_in;
+  return id.valid() ? communicator(id).groups.group_size_max() : 1;
+}
+
+Status CheckedRuntime::check_access(const Op& op, const Access& access, const RankSet& ranks,
+                                    const RankState& state) const {
+  const auto it = state.live.find(access.buffer);
+  const std::string& name = buffer(access.buffer).name;
+  if (it == state.live.end()) {
+    return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release",
+                                            describe(op), ranks.first(), name));
+  }
+  if (!covers(state.order.clock(op.stream), it->second.ready)) {
+    return Status(Code::hazard,
+                  fmt::format("{} on rank {} uses {} before the previous buffer in its memory is "
+                              "out of use: a wait is missing",
+                              describe(op), ranks.first(), name));
+  }
+  const std::string wrong =
+      it->second.history.check(access, op.stream, group_size_of(op), state.order);
+  if (wrong.empty()) return {};
+  return Status(Code::hazard,
+                fmt::format("{} on rank {} uses {} and {}", describe(op), ranks.first(), name, wrong));
+}
+
+Status CheckedRuntime::order_op(const Op& op, EventId event, const RankSet& ranks,
+                                RankState& state) const {
+  for (EventId waited : op.after) state.order.wait(op.stream, waited);
+  if (const auto* wait = std::get_if<Wait>(&op.what); wait != nullptr && wait->stream.valid()) {
+    state.order.wait_stream(op.stream, wait->stream);
+  }
+  const std::vector<Access> accesses = accesses_of(op);
+  for (const Access& access : accesses) TESSERA_TRY(check_access(op, access, ranks, state));
+  const Position position = state.order.advance(op.stream, event);
+  for (const Access& access : accesses) {
+    state.live.find(access.buffer)
+        ->second.history.record(access, position, Accessor{kind_of(op), op.cause, event});
+  }
+  return {};
+}
+
+Result<EventId> CheckedRuntime::submit(const Op& op) {
+  TESSERA_TRY(check_request(op.where, op.stream, describe(op)));
+  TESSERA_TRY(check_waits(op));
+  const OpEnvironment environment{
+      [this](CommunicatorId id) {
+        const bool exists = id.valid() && id.value < static_cast<int>(communicators_.size());
+        return exists ? &communicator(id).groups : nullptr;
+      },
+      [this](BufferId id) {
+        const bool exists = id.valid() && id.value < static_cast<int>(buffers_.size());
+        return exists ? buffer(id).bytes : Bytes{-1};
+      }};
+  TESSERA_TRY(check_op(op, environment));
+
+  const EventId event{next_event_};
+  TESSERA_TRY(classes_.for_each_in(op.where, [&](const RankSet& ranks, RankState& state) {
+    return order_op(op, event, ranks, state);
+  }));
+  classes_.for_each_outside(
+      op.where, [&](const RankSet&, RankState& state) { state.order.skip(event); });
+  ++next_event_;
+  if (event.value % 64 == 63) {
+    for (auto& c : classes_.all()) c.state.order.prune();
+  }
+  TESSERA_TRY(carry_out(op, event));
+  return event;
+}
+
+Status CheckedRuntime::wait(EventId event) {
+  if (!event.valid() || event.value >= next_event_) {
+    return Status(Code::hazard,
+                  fmt::format("the host waits for event {}, which was never recorded",
+                              event.value));
+  }
+  for (auto& c : classes_.all()) c.state.order.host_wait(event);
+  return carry_wait(event);
+}
+
+EventId CheckedRuntime::first_live_event() const {
+  EventId first{next_event_};
+  for (const auto& c : classes_.all()) first = std::min(first, c.state.order.first_live());
+  return first;
+}
+
+Status CheckedRuntime::check_consumed() const {
+  for (const auto& c : classes_.all()) {
+    for (const auto& [id, live] : c.state.live) {
+      if (const Accessor* unread = live.history.unread_collective()) {
+        return Status(Code::hazard,
+                      fmt::format("the run ends on rank {} without using the result of the {} in {}",
+                                  c.ranks.first(), unread->to_string(), buffer(id).name));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace tessera

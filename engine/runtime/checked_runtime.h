@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common part of every runtime: handles, the op checks, the happens-before check, placement of
+// buffers. A carrier derives from it and only carries out what was checked.
+//
+// The idea: public functions are final and check; `carry_*` functions are the carrier's. What ranks
+// share (allocator, order of streams, access history) exists once per class of ranks that behave
+// alike.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/access_history.h"
+#include "engine/runtime/allocator.h"
+#include "engine/runtime/memory_ledger.h"
+#include "engine/runtime/rank_classes.h"
+#include "engine/runtime/stream_order.h"
+#include "tessera/runtime.h"
+
+namespace tessera {
+
+class CheckedRuntime : public Runtime {
+ public:
+  const RankSet& carried() const final { return carried_; }
+  Result<StreamId> create_stream(std::string_view name, StreamRole role) final;
+  Result<CommunicatorId> create_communicator(const RankGroups& groups,
+                                             std::string_view name) final;
+  Result<BufferId> allocate(const Allocation& request) final;
+  Status release(BufferId buffer, EventId after, const RankSet& where) final;
+  Result<EventId> submit(const Op& op) final;
+  Status wait(EventId event) final;
+
+  /// Buffers that are still allocated and hold a collective's result that nobody read.
+  /// Call at the end of a run. Fails: hazard, naming the first.
+  Status check_consumed() const;
+
+ protected:
+  struct Stream {
+    std::string name;
+    StreamRole role;
+  };
+  struct Communicator {
+    std::string name;
+    RankGroups groups;
+  };
+  /// A live buffer of one class of ranks.
+  struct Live {
+    Bytes offset{};        // in its memory's range
+    StreamClock ready{};   // the previous occupant of the bytes is gone after this
+    AccessHistory history;
+  };
+  struct Buffer {
+    std::string name;
+    std::string unit;
+    Bytes bytes{};
+    Memory memory = Memory::device;
+    MemoryClass memory_class = MemoryClass::temporary;
+  };
+  struct RankState {
+    StreamOrder order;
+    std::array<EventOrderedAllocator, memory_count> allocators;
+    std::map<BufferId, Live> live;
+    MemoryLedger ledger;  // device memory
+  };
+
+  explicit CheckedRuntime(RankSet carried);
+
+  /// The carrier's side. Requests have been checked; `ranks` of a class share `state`.
+  virtual void carry_stream(StreamId, const Stream&) {}
+  virtual void carry_communicator(CommunicatorId, const Communicator&) {}
+  virtual Status carry_allocate(BufferId, const Allocation&) { return {}; }
+  virtual void carry_placement(BufferId, const RankSet& /*ranks*/, const RankState&) {}
+  virtual void carry_release(BufferId, EventId /*after*/, const RankSet& /*ranks*/,
+                             const RankState&) {}
+  virtual Status carry_out(const Op& op, EventId event) = 0;
+  virtual Status carry_wait(EventId) { return {}; }
+
+  const Stream& stream(StreamId id) const { return streams_[static_cast<std::size_t>(id.value)]; }
+  std::size_t stream_count() const { return streams_.size(); }
+  const Communicator& communicator(CommunicatorId id) const {
+    return communicators_[static_cast<std::size_t>(id.value)];
+  }
+  const Buffer& buffer(BufferId id) const { return buffers_[static_cast<std::size_t>(id.value)]; }
+  RankClasses<RankState>& classes() { return classes_; }
+  const RankClasses<RankState>& classes() const { return classes_; }
+  /// Events with smaller ids are over for every stream of every rank.
+  EventId first_live_event() const;
+
+ private:
+  bool known(StreamId id) const { return id.valid() && id.value < static_cast<int>(streams_.size()); }
+  Status check_request(const RankSet& where, StreamId stream, const std::string& what) const;
+  Status check_waits(const Op& op) const;
+  Status order_op(const Op& op, EventId event, const RankSet& ranks, RankState& state) const;
+  Status check_access(const Op& op, const Access& access, const RankSet& ranks,
+                      const RankState& state) const;
+  Index group_size_of(const Op& op) const;
+
+  RankSet carried_;
+  std::vector<Stream> streams_;
+  std::vector<Communicator> communicators_;
+  std::vector<Buffer> buffers_;
+  std::int32_t next_event_ = 0;
+  RankClasses<RankState> classes_;
+};
+
+}  // namespace tessera

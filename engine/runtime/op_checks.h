@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold for an operation by itself: sizes, dtypes, bounds, whole groups. Checked once for
+// all carriers, at a cost that does not depend on the number of ranks.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/op.h"
+
+namespace tessera {
+
+/// What the checks need to know about handles.
+struct OpEnvironment {
+  std::function<const RankGroups*(CommunicatorId)> groups;  // nullptr: no such communicator
+  std::function<Bytes(BufferId)> buffer_bytes;              // negative: no such buffer
+};
+
+/// Fails: invalid_argument (sizes, dtypes, bounds), divergent (part of a group), in a sentence that
+/// names op, unit and rank.
+Status check_op(const Op& op, const OpEnvironment& environment);
+
+/// "all_gather of unit model.layers.3", for messages.
+std::string describe(const Op& op);
+
+}  // namespace tessera

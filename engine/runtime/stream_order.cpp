@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/stream_order.h"
+
+#include <algorithm>
+
+#include "tessera/assert.h"
+
+namespace tessera {
+namespace {
+
+bool reached(const StreamClock& clock, Position position) {
+  return position.stream < 0 ||
+         clock[static_cast<std::size_t>(position.stream)] >= position.count;
+}
+
+}  // namespace
+
+void join(StreamClock& into, const StreamClock& from) {
+  for (std::size_t s = 0; s < into.size(); ++s) into[s] = std::max(into[s], from[s]);
+}
+
+bool covers(const StreamClock& a, const StreamClock& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](auto x, auto y) { return x >= y; });
+}
+
+const StreamOrder::Event* StreamOrder::find(EventId event) const {
+  TESSERA_ASSERT(recorded(event), "an event must be recorded before it is used");
+  if (event.value < first_live_) return nullptr;
+  return &events_[static_cast<std::size_t>(event.value - first_live_)];
+}
+
+void StreamOrder::wait(StreamId waiting, EventId event) {
+  if (const Event* e = find(event)) join(clocks_[index(waiting)], e->clock);
+}
+
+void StreamOrder::wait_stream(StreamId waiting, StreamId other) {
+  join(clocks_[index(waiting)], clocks_[index(other)]);
+}
+
+void StreamOrder::host_wait(EventId event) {
+  if (const Event* e = find(event)) {
+    for (auto& clock : clocks_) join(clock, e->clock);
+  }
+}
+
+Position StreamOrder::advance(StreamId stream, EventId event) {
+  TESSERA_ASSERT(event.value == next_event(), "events are recorded in the order of their ids");
+  StreamClock& clock = clocks_[index(stream)];
+  const Position position{stream.value, ++clock[index(stream)]};
+  events_.push_back({position, clock});
+  return position;
+}
+
+void StreamOrder::skip(EventId event) {
+  TESSERA_ASSERT(event.value == next_event(), "events are recorded in the order of their ids");
+  events_.push_back({});
+}
+
+bool StreamOrder::before_stream(Position position, StreamId stream) const {
+  return reached(clocks_[index(stream)], position);
+}
+
+bool StreamOrder::before_event(Position position, EventId event) const {
+  const Event* e = find(event);
+  return e == nullptr ? reached(settled(), position) : reached(e->clock, position);
+}
+
+Position StreamOrder::position_of(EventId event) const {
+  const Event* e = find(event);
+  return e == nullptr ? Position{} : e->position;
+}
+
+StreamClock StreamOrder::settled() const {
+  StreamClock least = clocks_[0];
+  for (int s = 1; s < streams_; ++s) {
+    const StreamClock& clock = clocks_[static_cast<std::size_t>(s)];
+    for (std::size_t t = 0; t < least.size(); ++t) least[t] = std::min(least[t], clock[t]);
+  }
+  return least;
+}
+
+void StreamOrder::prune() {
+  const StreamClock least = settled();
+  while (!events_.empty() && reached(least, events_.front().position)) {
+    events_.pop_front();
+    ++first_live_;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which work is known to run before which, from the recorded waits alone.
+//
+// The idea: a vector clock over streams. `clock(s)[t]` counts the ops of stream t that are certain
+// to be over when the next op of stream s starts (Mattern 1989, "Virtual Time and Global States").
+// Timing never enters: what is ordered here is ordered on every machine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+#include "tessera/types.h"
+
+namespace tessera {
+
+inline constexpr int stream_count_max = 16;
+using StreamClock = std::array<std::uint32_t, stream_count_max>;
+
+/// Elementwise maximum, into the first.
+void join(StreamClock& into, const StreamClock& from);
+/// Elementwise a >= b.
+bool covers(const StreamClock& a, const StreamClock& b);
+
+/// The op number `count` (from 1) of a stream; stream -1 stands for "before everything".
+struct Position {
+  std::int32_t stream = -1;
+  std::uint32_t count = 0;
+};
+
+class StreamOrder {
+ public:
+  void add_stream() { ++streams_; }
+
+  /// The next op of `waiting` runs after `event`.
+  void wait(StreamId waiting, EventId event);
+  /// The next op of `waiting` runs after everything submitted to `other`.
+  void wait_stream(StreamId waiting, StreamId other);
+  /// Everything submitted from now on runs after `event`.
+  void host_wait(EventId event);
+
+  /// Appends an op to `stream`; `event` (the next id) happens when it is done.
+  Position advance(StreamId stream, EventId event);
+  /// `event` (the next id) belongs to an op of other ranks.
+  void skip(EventId event);
+
+  bool recorded(EventId event) const { return event.value < next_event(); }
+  /// `position` is over before the next op of `stream` starts.
+  bool before_stream(Position position, StreamId stream) const;
+  /// `position` is over when `event` happens.
+  bool before_event(Position position, EventId event) const;
+  Position position_of(EventId event) const;
+
+  const StreamClock& clock(StreamId stream) const { return clocks_[index(stream)]; }
+  /// What every stream is known to run after.
+  StreamClock settled() const;
+  /// All events with smaller ids are over for every stream: waiting for them changes nothing.
+  EventId first_live() const { return EventId{first_live_}; }
+  /// Forgets events that are over for every stream.
+  void prune();
+
+ private:
+  struct Event {
+    Position position;
+    StreamClock clock{};  // what is over when it happens
+  };
+
+  static std::size_t index(StreamId stream) { return static_cast<std::size_t>(stream.value); }
+  std::int32_t next_event() const {
+    return first_live_ + static_cast<std::int32_t>(events_.size());
+  }
+  const Event* find(EventId event) const;
+
+  int streams_ = 0;
+  std::array<StreamClock, stream_count_max> clocks_{};
+  std::deque<Event> events_;  // events_[k] has id first_live_ + k
+  std::int32_t first_live_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule of fully_shard: when units are gathered, freed, reduced and stepped.
+//
+// The idea: host calls only move unit state machines; each transition issues its operations at once
+// and leaves the events that later transitions need. Files: this class's host calls in
+// fully_shard_engine.cpp, gathering in unit_gather.cpp, gradients in unit_reduce.cpp, the optimizer
+// in sharded_adam.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/shard/dim0_layout.h"
+#include "engine/shard/unit_assignment.h"
+#include "tessera/fully_shard.h"
+
+namespace tessera {
+
+/// One parameter of a unit and its buffers; invalid ids mean "does not exist now".
+struct UnitParameter {
+  ShardedParameter layout;
+  std::string name;           // relative to the unit: "mlp.up_proj.weight"
+  bool requires_grad = true;
+  BufferId shard;             // always
+  BufferId unsharded;         // while the unit is unsharded
+  BufferId gradient;          // unsharded, from backward until it is packed or accumulated
+  BufferId accumulated;       // unsharded sum of micro-batches without sync, in reduce_dtype
+  BufferId exp_avg, exp_avg_sq;  // from the first step on
+};
+
+struct Unit {
+  std::string_view name;  // "root" or the module's path in the Model
+  ModuleId module;
+  std::vector<UnitParameter> parameters;
+  UnitLayout layout;
+  bool reshard_after_forward = true;
+
+  bool unsharded = false;
+  BufferId gather_buffer;     // from the all_gather until the copy-out
+  EventId gathered;           // the all_gather's event, while it is pending
+  BufferId sharded_gradient;  // reduce_scatter's output, until the optimizer has used it
+  DType sharded_gradient_dtype = DType::float32;
+  std::vector<std::size_t> post_forward_indices;  // places in the order of forward passes
+  bool in_backward = false;   // pre_backward ran, post_backward is owed
+  bool finished_backward = false;
+};
+
+class FullyShardEngine final : public Engine {
+ public:
+  FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options);
+  Status setup();
+
+  Status begin_forward() override;
+  Status pre_forward(ModuleId module) override;
+  Status post_forward(ModuleId module) override;
+  Status begin_backward() override;
+  Status pre_backward(ModuleId module) override;
+  Status grad_ready(ParameterId) override { return {}; }  // the unit reduces in post_backward
+  Status post_backward(ModuleId module) override;
+  Status end_backward() override;
+  Status compute(const ModuleWork& work) override;
+  Status keep_activations(ModuleId module, Bytes bytes) override;
+  Status free_activations(ModuleId module) override;
+  Status step(const AdamOptions& options) override;
+  void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
+  Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
+  Status inspect_shards(ParameterId parameter,
+                        const std::function<void(Rank, Numel, std::span<const float>)>& read) override;
+  std::vector<UnitInfo> units() const override;
+
+ private:
+  enum class Stage : std::uint8_t { idle, forward, backward };
+  // A buffer that may go once the streams follow `event`.
+  struct Pending {
+    BufferId buffer;
+    EventId event;
+  };
+
+  // Building and issuing ops.
+  Cause cause(std::string_view unit, Reason reason) const;
+  Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
+                         std::span<const EventId> after = {});
+  Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
+  Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
+  Status wait_event(StreamId waiting, EventId event, const Cause& cause);
+  Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
+                            StreamId stream, const Cause& cause);
+  Status release(BufferId& buffer, EventId after);
+  Unit* unit_at(ModuleId module);
+  Status expect(Stage stage, const char* call) const;
+
+  // unit_gather.cpp
+  Status allocate_shards(Unit& unit);
+  Status unshard(Unit& unit, Reason reason);           // issues the all_gather unless it is needless
+  Result<EventId> copy_in(Unit& unit, Reason reason);
+  Status wait_for_unshard(Unit& unit);                 // copies out and frees the gather buffer
+  Status copy_out(Unit& unit);
+  Status free_gathered(Pending& gathered, const Cause& cause);
+  Status reshard(Unit& unit);
+  Status prefetch_before(std::size_t post_forward_index);
+
+  // unit_reduce.cpp
+  Status reduce_gradients(Unit& unit);
+  Status pack_gradients(Unit& unit, BufferId into);
+  Status accumulate_gradients(Unit& unit);             // unsharded, without communication
+  Status scatter(Unit& unit, BufferId packed, BufferId shard);
+  Status keep_sharded_gradient(Unit& unit, BufferId scattered);
+  Status allocate_gradient(Unit& unit, UnitParameter& parameter);
+  Status finish_reduce();
+
+  // sharded_adam.cpp
+  Status allocate_optimizer_state();
+  Compute adam_work(const AdamOptions& options) const;
+
+  // compute
+  Status check_unsharded(const ModuleWork& work) const;
+  UnitParameter& parameter(ParameterId id);
+
+  Runtime& runtime_;
+  const Model& model_;
+  const FullyShardOptions options_;
+  const RankSet everyone_;
+  const Index group_size_;
+
+  UnitAssignment assignment_;
+  std::vector<Unit> units_;                      // pre-order, root first
+  std::vector<std::size_t> slot_of_parameter_;   // by ParameterId: place in its unit
+  CommunicatorId world_;
+  StreamId compute_, copy_in_, all_gather_, reduce_scatter_;
+
+  Stage stage_ = Stage::idle;
+  Phase phase_ = Phase::init;
+  std::int32_t step_ = 0;
+  std::int32_t micro_batch_ = 0;
+  std::int64_t steps_taken_ = 0;
+  bool sync_ = true;
+  EventId last_compute_;                // the compute stream's youngest event
+  std::vector<std::size_t> forward_order_;  // units in the order of their post_forward
+  std::optional<Pending> last_gathered_;    // forward: kept so that the next copy-in may overlap
+  std::optional<Pending> last_packed_;      // the youngest reduce_scatter's input
+  EventId last_reduced_;                    // the youngest unit whose gradients are sharded
+  std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
+};
+
+}  // namespace tessera

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reducing a unit's gradients to shards (torch FSDPParamGroup.post_backward,
+// _fsdp_collectives.foreach_reduce).
+#include <fmt/format.h>
+
+#include "engine/shard/fully_shard_engine.h"
+#include "engine/runtime/number.h"
+
+namespace tessera {
+namespace {
+
+// into += from, elementwise, whatever the dtypes.
+Compute add(const View& from, const View& into) {
+  Compute work;
+  work.reads = {from, into};
+  work.writes = {into};
+  work.cost.elementwise_bytes = static_cast<double>(bytes_of(from.numel, from.dtype).value +
+                                                    2 * bytes_of(into.numel, into.dtype).value);
+  work.body = [a = from.dtype, b = into.dtype](const BodyContext& context) {
+    const auto source = context.read(0);
+    const auto target = context.write(0);
+    const std::size_t n = target.size() / static_cast<std::size_t>(size_of(b).value);
+    for (std::size_t i = 0; i < n; ++i) {
+      store_number(target, b, i, load_number(target, b, i) + load_number(source, a, i));
+    }
+  };
+  return work;
+}
+
+}  // namespace
+
+Status FullyShardEngine::allocate_gradient(Unit& unit, UnitParameter& p) {
+  if (p.gradient.valid()) return {};
+  TESSERA_ASSIGN(p.gradient, allocate(fmt::format("{}.{}.grad", unit.name, p.name),
+                                      bytes_of(p.layout.numel, options_.param_dtype),
+                                      MemoryClass::unsharded_gradients, compute_,
+                                      cause(unit.name, Reason::none)));
+  return {};
+}
+
+Status FullyShardEngine::reduce_gradients(Unit& unit) {
+  unit.finished_backward = true;
+  TESSERA_TRY(reshard(unit));
+  bool has_gradients = false;
+  for (const UnitParameter& p : unit.parameters) {
+    has_gradients |= p.gradient.valid() || p.accumulated.valid();
+  }
+  if (!has_gradients) return {};
+  if (!sync_) return accumulate_gradients(unit);
+  for (const UnitParameter& p : unit.parameters) {
+    if (p.accumulated.valid()) {
+      TESSERA_TRY(accumulate_gradients(unit));
+      break;
+    }
+  }
+  if (last_packed_) {
+    TESSERA_TRY(wait_event(compute_, last_packed_->event, cause(unit.name, Reason::free_memory)));
+    TESSERA_TRY(release(last_packed_->buffer, last_packed_->event));
+    last_packed_.reset();
+  }
+  const Numel padded = unit.layout.shard * group_size_;
+  TESSERA_ASSIGN(const BufferId packed,
+                 allocate(fmt::format("{}.rs_in", unit.name),
+                          bytes_of(padded, options_.reduce_dtype), MemoryClass::reduce_buffers,
+                          compute_, cause(unit.name, Reason::copy_in)));
+  TESSERA_TRY(pack_gradients(unit, packed));
+  const Cause why = cause(unit.name, Reason::reduce_gradients);
+  TESSERA_TRY(wait_stream(reduce_scatter_, compute_, cause(unit.name, Reason::order)));
+  TESSERA_ASSIGN(const BufferId shard,
+                 allocate(fmt::format("{}.rs_out", unit.name),
+                          bytes_of(unit.layout.shard, options_.reduce_dtype),
+                          MemoryClass::sharded_gradients, reduce_scatter_, why));
+  TESSERA_TRY(scatter(unit, packed, shard));
+  TESSERA_TRY(keep_sharded_gradient(unit, shard));
+  TESSERA_ASSIGN(last_reduced_, mark(why, Mark::Kind::gradients_sharded, reduce_scatter_));
+  return {};
+}
+
+// One buffer, rank i's part holding the i-th slice of every gradient (torch chunk_cat). Parameters
+// without a gradient contribute zeros, so that all ranks reduce the same shape.
+Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
+  Copy copy;
+  const Numel padded = unit.layout.shard * group_size_;
+  for (const UnitParameter& p : unit.parameters) {
+    const bool summed = p.accumulated.valid();
+    View from = View::part(summed ? p.accumulated : p.gradient,
+                           summed ? options_.reduce_dtype : options_.param_dtype, Numel{0},
+                           p.layout.shard);
+    from.end = from.buffer.valid() ? p.layout.numel : Numel{0};
+    View to = View::part(into, options_.reduce_dtype, p.layout.offset, p.layout.shard);
+    to.end = padded;
+    copy.pieces.push_back({.from = from,
+                           .to = to,
+                           .count = group_size_,
+                           .from_pitch = p.layout.shard,
+                           .to_pitch = unit.layout.shard});
+  }
+  TESSERA_ASSIGN(const EventId packed,
+                 submit(compute_, cause(unit.name, Reason::copy_in), std::move(copy)));
+  for (UnitParameter& p : unit.parameters) {
+    if (p.gradient.valid()) TESSERA_TRY(release(p.gradient, packed));
+    if (p.accumulated.valid()) TESSERA_TRY(release(p.accumulated, packed));
+  }
+  return {};
+}
+
+Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
+  const Cause why = cause(unit.name, Reason::reduce_gradients);
+  const View input =
+      View::whole(packed, options_.reduce_dtype, unit.layout.shard * group_size_);
+  const View output = View::whole(shard, options_.reduce_dtype, unit.layout.shard);
+  decltype(Op::what) what = ReduceScatter{world_, input, output, Reduction::average};
+  if (group_size_ == 1) what = Copy{.pieces = {{.from = input, .to = output}}};
+  TESSERA_ASSIGN(const EventId reduced, submit(reduce_scatter_, why, std::move(what)));
+  last_packed_ = Pending{packed, reduced};
+  return {};
+}
+
+// The reduce_scatter's output becomes the sharded gradient, or is added to that of earlier
+// micro-batches, in the shards' dtype.
+Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
+  const View fresh = View::whole(scattered, options_.reduce_dtype, unit.layout.shard);
+  const bool first = !unit.sharded_gradient.valid();
+  if (first && options_.reduce_dtype == options_.sharded_dtype) {
+    unit.sharded_gradient = scattered;
+    return {};
+  }
+  const Cause why = cause(unit.name, Reason::accumulate);
+  if (first) {
+    TESSERA_ASSIGN(unit.sharded_gradient,
+                   allocate(fmt::format("{}.sharded_grad", unit.name),
+                            bytes_of(unit.layout.shard, options_.sharded_dtype),
+                            MemoryClass::sharded_gradients, reduce_scatter_, why));
+  }
+  const View kept = View::whole(unit.sharded_gradient, options_.sharded_dtype, unit.layout.shard);
+  decltype(Op::what) what = add(fresh, kept);
+  if (first) what = Copy{.pieces = {{.from = fresh, .to = kept}}};
+  TESSERA_ASSIGN(const EventId done, submit(reduce_scatter_, why, std::move(what)));
+  return release(scattered, done);
+}
+
+Status FullyShardEngine::accumulate_gradients(Unit& unit) {
+  const Cause why = cause(unit.name, Reason::accumulate);
+  for (UnitParameter& p : unit.parameters) {
+    if (!p.gradient.valid()) continue;
+    if (!p.accumulated.valid() && options_.reduce_dtype == options_.param_dtype) {
+      p.accumulated = std::exchange(p.gradient, BufferId{});
+      continue;
+    }
+    const bool first = !p.accumulated.valid();
+    if (first) {
+      TESSERA_ASSIGN(p.accumulated, allocate(fmt::format("{}.{}.accumulated_grad", unit.name, p.name),
+                                             bytes_of(p.layout.numel, options_.reduce_dtype),
+                                             MemoryClass::unsharded_gradients, compute_, why));
+    }
+    const View fresh = View::whole(p.gradient, options_.param_dtype, p.layout.numel);
+    const View sum = View::whole(p.accumulated, options_.reduce_dtype, p.layout.numel);
+    decltype(Op::what) what = add(fresh, sum);
+    if (first) what = Copy{.pieces = {{.from = fresh, .to = sum}}};
+    TESSERA_ASSIGN(const EventId done, submit(compute_, why, std::move(what)));
+    TESSERA_TRY(release(p.gradient, done));
+  }
+  return {};
+}
+
+// The compute stream follows the last reduce_scatter, so that the optimizer sees all gradients.
+Status FullyShardEngine::finish_reduce() {
+  if (!last_packed_) return {};
+  TESSERA_TRY(wait_event(compute_, last_reduced_, cause("root", Reason::needed)));
+  TESSERA_TRY(wait_event(compute_, last_packed_->event, cause("root", Reason::free_memory)));
+  TESSERA_TRY(release(last_packed_->buffer, last_packed_->event));
+  last_packed_.reset();
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/training.h"
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+// Walks a model's forward list and calls the engine where a framework's hooks would fire.
+class StepProgram {
+ public:
+  StepProgram(Engine& engine, const Model& model, const TrainingOptions& options)
+      : engine_(engine), model_(model), options_(options) {}
+
+  Status run() {
+    for (micro_batch_ = 0; micro_batch_ < options_.accumulation; ++micro_batch_) {
+      const bool last = micro_batch_ + 1 == options_.accumulation;
+      engine_.set_requires_gradient_sync(last || options_.sync_every_micro_batch);
+      TESSERA_TRY(forward());
+      TESSERA_TRY(backward());
+    }
+    return engine_.step(options_.adam);
+  }
+
+ private:
+  using Pass = ModuleWork::Pass;
+
+  const Module& module(ModuleId id) const { return model_.module(id); }
+
+  std::vector<ModuleId> chain(ModuleId id) const {  // root ... id
+    std::vector<ModuleId> out;
+    for (ModuleId m = id; m.valid(); m = module(m).parent) out.push_back(m);
+    std::reverse(out.begin(), out.end());
+    return out;
+  }
+
+  // Leaves the modules of `open_` that are not ancestors of `next`, then enters those that are.
+  template <class Leave, class Enter>
+  Status move_to(const std::vector<ModuleId>& next, Leave&& leave, Enter&& enter) {
+    std::size_t common = 0;
+    while (common < open_.size() && common < next.size() && open_[common] == next[common]) ++common;
+    while (open_.size() > common) {
+      const ModuleId last = open_.back();
+      open_.pop_back();
+      TESSERA_TRY(leave(last));
+    }
+    for (std::size_t k = common; k < next.size(); ++k) {
+      TESSERA_TRY(enter(next[k]));
+      open_.push_back(next[k]);
+    }
+    return {};
+  }
+
+  bool checkpointed(ModuleId id) const {
+    if (options_.checkpointing == ActivationCheckpointing::none) return false;
+    for (ModuleId m = id; m.valid(); m = module(m).parent) {
+      if (module(m).is_block) return true;
+    }
+    return false;
+  }
+
+  Bytes per_batch(const Polynomial& bytes) const {
+    return Bytes{static_cast<std::int64_t>(bytes.at(options_.sequence_length)) * options_.batch};
+  }
+
+  ModuleWork work(ModuleId id, Pass pass) const {
+    const ModuleCost& cost = module(id).cost;
+    const auto s = options_.sequence_length;
+    const auto batch = static_cast<double>(options_.batch);
+    const bool backward = pass == Pass::backward;
+    ModuleWork out{.module = id, .pass = pass};
+    out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
+    out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
+    out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
+    out.cost.kernels = cost.kernels * (backward ? 2 : 1);
+    const Bytes saved = per_batch(cost.activation_bytes);
+    if (backward || pass == Pass::recompute || !checkpointed(id)) out.saves = saved;
+    if (backward) out.temporary = saved;  // the gradients of what was saved
+    if (options_.body) out.body = options_.body(id, pass, micro_batch_);
+    return out;
+  }
+
+  Status enter_forward(ModuleId id) {
+    TESSERA_TRY(engine_.pre_forward(id));
+    const bool keeps = module(id).is_block && checkpointed(id);
+    return keeps ? engine_.keep_activations(id, per_batch(module(id).checkpoint_bytes)) : Status{};
+  }
+
+  Status forward() {
+    auto enter = [this](ModuleId id) { return enter_forward(id); };
+    auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
+    TESSERA_TRY(engine_.begin_forward());
+    for (ModuleId id : model_.forward) {
+      TESSERA_TRY(move_to(chain(id), leave, enter));
+      TESSERA_TRY(engine_.compute(work(id, Pass::forward)));
+      // A module that runs twice in a row is left and entered again.
+      std::vector<ModuleId> parent = chain(id);
+      if (parent.size() > 1) parent.pop_back();
+      TESSERA_TRY(move_to(parent, leave, enter));
+    }
+    return move_to({}, leave, enter);
+  }
+
+  // Modules whose inputs carry gradients: their post_backward can run as soon as they are done.
+  bool input_has_gradient(ModuleId id) const {
+    if (model_.input_requires_grad) return true;
+    for (ModuleId earlier : model_.forward) {
+      const auto ancestors = chain(earlier);
+      if (std::find(ancestors.begin(), ancestors.end(), id) != ancestors.end()) return false;
+      if (trains(earlier)) return true;
+    }
+    return false;
+  }
+
+  bool trains(ModuleId id) const {
+    for (ParameterId p : module(id).parameters) {
+      if (model_.parameter(p).requires_grad) return true;
+    }
+    return std::any_of(module(id).children.begin(), module(id).children.end(),
+                       [this](ModuleId child) { return trains(child); });
+  }
+
+  // The entries of the visit to `block` that ends at forward[last].
+  Status recompute(ModuleId block, std::size_t last) {
+    std::size_t first = last;
+    auto inside = [&](std::size_t k) {
+      const auto ancestors = chain(model_.forward[k]);
+      return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
+    };
+    while (first > 0 && inside(first - 1)) --first;
+    for (std::size_t k = first; k <= last; ++k) {
+      TESSERA_TRY(engine_.compute(work(model_.forward[k], Pass::recompute)));
+    }
+    return {};
+  }
+
+  Status backward() {
+    std::size_t k = model_.forward.size();
+    auto enter = [&](ModuleId id) -> Status {
+      TESSERA_TRY(engine_.pre_backward(id));
+      return module(id).is_block && checkpointed(id) ? recompute(id, k) : Status{};
+    };
+    auto leave = [this](ModuleId id) -> Status {
+      if (module(id).is_block && checkpointed(id)) TESSERA_TRY(engine_.free_activations(id));
+      for (ParameterId p : module(id).parameters) TESSERA_TRY(engine_.grad_ready(p));
+      return input_has_gradient(id) ? engine_.post_backward(id) : Status{};
+    };
+    TESSERA_TRY(engine_.begin_backward());
+    while (k-- > 0) {
+      const ModuleId id = model_.forward[k];
+      TESSERA_TRY(move_to(chain(id), leave, enter));
+      TESSERA_TRY(engine_.compute(work(id, Pass::backward)));
+      std::vector<ModuleId> parent = chain(id);
+      if (parent.size() > 1) parent.pop_back();
+      TESSERA_TRY(move_to(parent, leave, enter));
+    }
+    TESSERA_TRY(move_to({}, leave, enter));
+    return engine_.end_backward();
+  }
+
+  Engine& engine_;
+  const Model& model_;
+  const TrainingOptions& options_;
+  std::int32_t micro_batch_ = 0;
+  std::vector<ModuleId> open_;
+};
+
+}  // namespace
+
+Status run_training_step(Engine& engine, const Model& model, const TrainingOptions& options) {
+  if (options.batch < 1 || options.sequence_length < 1 || options.accumulation < 1) {
+    return Status(Code::invalid_argument,
+                  "batch, sequence length and accumulation must be at least 1");
+  }
+  return StepProgram(engine, model, options).run();
+}
+
+}  // namespace tessera
