@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries every rank of a cluster at once, in virtual time.
+//
+// The idea: all ranks run one program, so a clock is an array over ranks and an operation is a loop:
+// compute adds a duration, a wait takes the elementwise maximum, a collective takes the maximum over
+// each group and adds its cost. Exact for rings over equal links, at memory speed.
+//
+//   LockstepOptions options{.world_size = 64, .ranks_per_node = 8, .cost = cost.get()};
+//   auto runtime = LockstepRuntime::create(options);
+//   auto engine = fully_shard(runtime->seam(), model, {...});
+//   ...
+//   Status status = runtime->finish();
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tessera/runtime.h"
+#include "tessera/sim/cost_model.h"
+
+namespace tessera::sim {
+
+/// A rank whose kernels take `factor` times as long.
+struct SlowRank {
+  Rank rank = 0;
+  double factor = 1;
+};
+
+struct LockstepOptions {
+  Rank world_size = 1;
+  Index ranks_per_node = 8;
+  const CostModel* cost = nullptr;  // required; must outlive the runtime
+  std::uint64_t seed = 0;
+  double jitter = 0;                // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
+  std::vector<SlowRank> slow_ranks;
+  bool numerics = false;            // keep real bytes per rank, run bodies, reduce for real
+  Bytes memory_per_rank{};          // 0: unlimited. More is recorded as out_of_memory, once
+  TraceSink* sink = nullptr;        // gets everything but `begin` and `unit`
+  std::vector<Rank> recorded_ranks; // ranks with spans and memory samples, ascending
+};
+
+class LockstepRuntime {
+ public:
+  /// Fails: invalid_argument (sizes, a slow or recorded rank that does not exist), naming it.
+  static Result<std::unique_ptr<LockstepRuntime>> create(const LockstepOptions& options);
+  virtual ~LockstepRuntime() = default;
+
+  virtual Runtime& seam() = 0;
+  /// Ends the last step and sends what is still buffered. Does not finish the sink.
+  /// Fails: hazard, if the result of a collective was never used.
+  virtual Status finish() = 0;
+  /// What broke first when memory_per_rank was exceeded, or "".
+  virtual const std::string& out_of_memory() const = 0;
+  /// Highest reserved device bytes of any rank.
+  virtual Bytes peak_reserved() const = 0;
+  /// Operations times ranks carried out so far.
+  virtual std::int64_t op_ranks() const = 0;
+};
+
+}  // namespace tessera::sim

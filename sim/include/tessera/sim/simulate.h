@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole simulated run in one call: model, cluster and scheme in, trace out.
+//
+//   SimulateOptions options{.cluster = *load_cluster("dgx-h100", 8), .steps = 4, .sink = writer};
+//   Result<SimulateSummary> summary = simulate(model, options);
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/fully_shard.h"
+#include "tessera/sim/cluster.h"
+#include "tessera/sim/lockstep_runtime.h"
+#include "tessera/training.h"
+
+namespace tessera::sim {
+
+struct SimulateOptions {
+  Cluster cluster;
+  std::uint64_t seed = 0;
+  double jitter = 0;
+  std::vector<SlowRank> slow_ranks;
+  FullyShardOptions fully_shard;
+  TrainingOptions training;
+  std::int32_t steps = 4;
+  std::vector<Rank> recorded_ranks;  // ascending
+  std::string run_name;              // for titles
+  std::string version;               // of the writer, for the trace
+  TraceSink* sink = nullptr;         // may be null
+  std::function<void(std::int32_t step, std::int32_t steps)> progress;  // after every step
+};
+
+struct SimulateSummary {
+  bool fits = true;
+  std::string out_of_memory;  // one sentence if it does not fit
+  Bytes peak_reserved{};
+  Numel parameters{};
+  std::vector<UnitInfo> units;
+  std::int64_t op_ranks = 0;
+};
+
+/// Runs `steps` training steps of `model` on the simulated cluster. Calls sink->begin but not
+/// finish. Fails: invalid_argument (options), hazard (a fault of the schedule).
+Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options);
+
+}  // namespace tessera::sim
