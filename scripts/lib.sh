@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by demo and test, which source it: short progress lines, output only when something fails.
+
+name=$(basename "$0")
+started=$(date +%s)
+log=build/$name.log
+jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+mkdir -p build
+
+say() { echo "$name: [$(($(date +%s) - started)) s] $*"; }
+
+# Runs a command; its output goes to the log and is shown only if it fails.
+quietly() {
+  "$@" >"$log" 2>&1 && return
+  tail -n 60 "$log" >&2
+  say "failed: $*   (whole output: $log)" >&2
+  exit 1
+}
+
+# build PRESET [cmake --build arguments...]: configures and builds in build/PRESET.
+build() {
+  preset=$1
+  shift
+  say "building preset $preset with $jobs jobs"
+  quietly cmake --preset "$preset"
+  quietly cmake --build --preset "$preset" --parallel "$jobs" "$@"
+}
