@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/render/palette.h"
+
+#include <algorithm>
+
+#include "tessera/assert.h"
+
+namespace tessera::inspector {
+namespace {
+
+constexpr Palette dark = {
+    .operations = {rgb(0x376FD0), rgb(0xA3D8FE), rgb(0xA79EAC), rgb(0xF7CD4D), rgb(0xE66323),
+                   rgb(0xA1537B), rgb(0x1FAD77), rgb(0xDEE8C2)},
+    .memory = {rgb(0x395990), rgb(0xEAC256), rgb(0xB34F0A), rgb(0xE08E72), rgb(0x7E5467),
+               rgb(0x9ECEE0), rgb(0x808394), rgb(0x08804F), rgb(0x6B8F3A), rgb(0xC9B8D8),
+               rgb(0x5F7FA0), rgb(0x0F5A50), rgb(0x1FAD77), rgb(0xA3C9A0), rgb(0x38393B)},
+    .ok = rgb(0x1FAD77),
+    .warn = rgb(0xF7CD4D),
+    .fail = rgb(0xE66323),
+    .diverging_low = rgb(0x3B78C3),
+    .diverging_middle = rgb(0x2B3038),
+    .diverging_high = rgb(0xE66323),
+    .ink_dark = rgb(0x0C0E12),
+    .ink_light = rgb(0xFFFFFF),
+};
+
+constexpr Palette light = dark;
+
+// Nunez, Anderton, Renslow, Optimizing colormaps with consideration for color vision deficiency,
+// 2018; ten samples at equal distances.
+constexpr std::array<Colour, 10> cividis = {
+    rgb(0x00224E), rgb(0x123570), rgb(0x3B496C), rgb(0x575D6D), rgb(0x707173),
+    rgb(0x8A8678), rgb(0xA59C74), rgb(0xC3B369), rgb(0xE1CC55), rgb(0xFEE838)};
+
+double clamped(double t, double low, double high) {
+  if (!(t > low)) return low;  // NaN too
+  return t < high ? t : high;
+}
+
+/// sRGB channel to linear light. The exponent 2.4 is 12/5: squares and a fifth root, so that the
+/// result does not depend on a libm.
+double linear_light(std::uint32_t channel) {
+  const double c = static_cast<double>(channel & 255) / 255.0;
+  if (c <= 0.04045) return c / 12.92;
+  const double square = ((c + 0.055) / 1.055) * ((c + 0.055) / 1.055);
+  double root = 1.0;
+  for (int i = 0; i < 40; ++i) {
+    root = (4.0 * root + square / (root * root * root * root)) / 5.0;
+  }
+  return square * root;
+}
+
+double luminance(Colour c) {
+  return 0.2126 * linear_light(c) + 0.7152 * linear_light(c >> 8) + 0.0722 * linear_light(c >> 16);
+}
+
+}  // namespace
+
+Colour mix(Colour a, Colour b, int t) {
+  TESSERA_ASSERT(t >= 0 && t <= 256, "mix() goes from 0 to 256");
+  Colour result = 0;
+  for (int shift = 0; shift < 32; shift += 8) {
+    const auto from = static_cast<int>((a >> shift) & 255);
+    const auto to = static_cast<int>((b >> shift) & 255);
+    result |= static_cast<Colour>((from * (256 - t) + to * t + 128) >> 8) << shift;
+  }
+  return result;
+}
+
+std::string_view name_of(OpClass op_class) {
+  constexpr std::array<std::string_view, op_class_count> names = {
+      "forward",        "backward",   "optimizer", "all-gather",
+      "reduce-scatter", "all-reduce", "host",      "recompute"};
+  return names[static_cast<std::size_t>(op_class)];
+}
+
+const Palette& palette(ThemeKind kind) { return kind == ThemeKind::dark ? dark : light; }
+
+Colour sequential(double t) {
+  constexpr int last = static_cast<int>(cividis.size()) - 1;
+  const int place = static_cast<int>(clamped(t, 0.0, 1.0) * last * 256 + 0.5);
+  const int segment = std::min(place >> 8, last - 1);
+  const auto i = static_cast<std::size_t>(segment);
+  return mix(cividis[i], cividis[i + 1], place - segment * 256);
+}
+
+Colour diverging(ThemeKind kind, double t) {
+  const Palette& colours = palette(kind);
+  const int place = static_cast<int>(clamped(t, -1.0, 1.0) * 256 + (t < 0 ? -0.5 : 0.5));
+  return place < 0 ? mix(colours.diverging_middle, colours.diverging_low, -place)
+                   : mix(colours.diverging_middle, colours.diverging_high, place);
+}
+
+double contrast(Colour a, Colour b) {
+  const double la = luminance(a) + 0.05;
+  const double lb = luminance(b) + 0.05;
+  return la > lb ? la / lb : lb / la;
+}
+
+Colour text_on(Colour bar) {
+  const Colour dark_ink = dark.ink_dark;
+  const Colour light_ink = dark.ink_light;
+  return contrast(bar, dark_ink) >= contrast(bar, light_ink) ? dark_ink : light_ink;
+}
+
+}  // namespace tessera::inspector

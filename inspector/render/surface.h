@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a frame is drawn on: handed to the draw function by Headless and by run_window alike.
+//
+// The idea: panels see one Surface and cannot tell a window from a screenshot. Wishes (other theme,
+// zoom, quit) are fields that the host carries out after the frame.
+//
+//   void draw(Surface& ui) {
+//     ImGui::PushFont(ui.fonts.title); ImGui::TextUnformatted("run 0417"); ImGui::PopFont();
+//     if (ImGui::Button("Light")) ui.wish.kind = ThemeKind::light;
+//   }
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspector/render/palette.h"
+#include "inspector/render/texture_store.h"
+#include "inspector/render/theme.h"
+
+namespace tessera::inspector {
+
+struct Surface {
+  TextureStore& textures;
+  Theme theme;
+  Fonts fonts;
+  bool scripted = false;                   // headless: skip animations, draw their end state
+  std::vector<std::string> dropped_files;  // dropped on the window since the last frame
+
+  /// Carried out before the next frame; fonts and theme in this struct are then new.
+  struct Wish {
+    ThemeKind kind = ThemeKind::dark;
+    float zoom = 1.0F;  // of text and all else, times the display's own scale; kept in [0.5, 3]
+    std::string title;  // of the window; empty: as it is
+    bool quit = false;
+  } wish;
+
+  const Palette& colours() const { return palette(theme.kind); }
+};
+
+}  // namespace tessera::inspector
