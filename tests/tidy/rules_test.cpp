@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// A check that cannot fail is no check: each rule is tried on good and on bad snippets.
+#include "tests/tidy/rules.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/tidy/source_text.h"
+
+namespace {
+
+using tidy::Findings;
+using tidy::SourceFile;
+
+std::size_t bad_includes(const std::string& path, const std::string& include) {
+  return tidy::check_includes({path, "// x\n#include " + include + "\n"}).size();
+}
+
+bool bad_word(const std::string& path, const std::string& code) {
+  return !tidy::check_words({path, code}).empty();
+}
+
+std::string function_of(int lines) {
+  std::string text = "int f(int x) {\n";
+  for (int i = 2; i < lines; ++i) text += i == 3 ? "  if (x) { x = '{'; }\n" : "  ++x;\n";
+  return text + "}\n";
+}
+
+const std::string licence = "// SPDX-License-Identifier: Apache-2.0\n";
+
+}  // namespace
+
+TEST_CASE("comments and literals are blanked, lines stay", "[tidy][rules]") {
+  const std::string text =
+      "a /* b\n c */ d // e\n\"f // g\" 'h' 1'000 R\"x(i \" j)x\" k \"\\\"l\" m\n";
+  CHECK(tidy::without_comments(text) ==
+        "a     \n      d     \n\"f // g\" 'h' 1'000 R\"x(i \" j)x\" k \"\\\"l\" m\n");
+  CHECK(tidy::without_comments_and_literals(text) ==
+        "a     \n      d     \n\"      \" ' ' 1'000 R\"         \" k \"   \" m\n");
+  CHECK(tidy::string_literals("f(\"a\", /* \"b\" */ \"c\");") ==
+        std::vector<std::string>{"a", "c"});
+  CHECK(tidy::line_at("a\nb\nc", 4) == 3);
+}
+
+TEST_CASE("the include table forbids what is not in it", "[tidy][rules]") {
+  CHECK(bad_includes("engine/runtime/a.cpp", "<vector>") == 0);
+  CHECK(bad_includes("engine/runtime/a.cpp", "\"tessera/op.h\"") == 0);
+  CHECK(bad_includes("engine/shard/a.cpp", "\"engine/model/b.h\"") == 0);
+  CHECK(bad_includes("engine/shard/a.cpp", "\"tessera/sim/cluster.h\"") == 1);
+  CHECK(bad_includes("engine/shard/a.cpp", "\"sim/cost/ring.h\"") == 1);
+  CHECK(bad_includes("engine/shard/a.cpp", "<sqlite3.h>") == 1);
+  CHECK(bad_includes("engine/shard/a.cpp", "<cuda_runtime.h>") == 1);
+  CHECK(bad_includes("engine/shard/a.cpp", "\"neighbour.h\"") == 1);
+  CHECK(bad_includes("engine/runtime/a.cpp", "\"engine/cuda/cuda_runtime.h\"") == 1);
+  CHECK(bad_includes("engine/cuda/a.cpp", "<nccl.h>") == 0);
+  CHECK(bad_includes("engine/cuda/a.cpp", "<mpi.h>") == 1);
+  CHECK(bad_includes("engine/cuda/a.cpp", "\"engine/shard/unit.h\"") == 1);
+  CHECK(bad_includes("engine/mpi/a.cpp", "<mpi.h>") == 0);
+  CHECK(bad_includes("engine/mpi/a.cpp", "<nccl.h>") == 1);
+  CHECK(bad_includes("sim/lockstep/a.cpp", "\"engine/runtime/b.h\"") == 0);
+  CHECK(bad_includes("sim/lockstep/a.cpp", "\"engine/shard/b.h\"") == 1);
+  CHECK(bad_includes("sim/lockstep/a.cpp", "\"tessera/storage/trace_writer.h\"") == 1);
+  CHECK(bad_includes("storage/a.cpp", "<sqlite3.h>") == 0);
+  CHECK(bad_includes("storage/a.cpp", "\"tessera/trace.h\"") == 0);
+  CHECK(bad_includes("storage/a.cpp", "\"tessera/runtime.h\"") == 1);
+  CHECK(bad_includes("inspector/timeline/a.cpp", "<imgui.h>") == 0);
+  CHECK(bad_includes("inspector/timeline/a.cpp", "\"tessera/storage/trace_reader.h\"") == 0);
+  CHECK(bad_includes("inspector/timeline/a.cpp", "\"tessera/storage/trace_writer.h\"") == 1);
+  CHECK(bad_includes("inspector/timeline/a.cpp", "\"tessera/sim/cluster.h\"") == 1);
+  CHECK(bad_includes("inspector/timeline/a.cpp", "<sqlite3.h>") == 1);
+  CHECK(bad_includes("cli/a.cpp", "\"tessera/sim/cluster.h\"") == 0);
+  CHECK(bad_includes("cli/a.cpp", "<imgui.h>") == 1);
+  CHECK(bad_includes("cli/a.cpp", "<sqlite3.h>") == 1);
+  CHECK(bad_includes("elsewhere/a.cpp", "<vector>") == 1);
+}
+
+TEST_CASE("public headers include only public headers and the standard library", "[tidy][rules]") {
+  const std::string path = "engine/include/tessera/a.h";
+  CHECK(bad_includes(path, "\"tessera/op.h\"") == 0);
+  CHECK(bad_includes(path, "<span>") == 0);
+  CHECK(bad_includes(path, "\"engine/runtime/b.h\"") == 1);
+  CHECK(bad_includes(path, "<fmt/format.h>") == 1);
+  CHECK(bad_includes("engine/runtime/a.h", "<fmt/format.h>") == 0);
+  CHECK(bad_includes("storage/include/tessera/storage/a.h", "<sqlite3.h>") == 1);
+}
+
+TEST_CASE("a function of 71 lines is found, one of 70 is not", "[tidy][rules]") {
+  const auto findings = [](const std::string& text) {
+    return tidy::check_function_length({"engine/a.cpp", text});
+  };
+  CHECK(findings(function_of(70)).empty());
+  CHECK(findings(function_of(71)).size() == 1);
+
+  const Findings nested = findings("namespace a {\n#define B {\nstruct C : D<int> {\n" +
+                                   function_of(75) + "int x = 0;\n};\n}\n" + function_of(20));
+  REQUIRE(nested.size() == 1);
+  CHECK(nested[0].line == 4);
+
+  const std::string constructor =
+      "C::C(int x) : a_{x}, b_{f(2)} {\n" + std::string(80, '\n') + "}\n";
+  CHECK(findings(constructor).size() == 1);
+
+  const std::string table = "const int t[] = {\n" + std::string(200, '\n') + "};\n";
+  CHECK(findings(table + "enum class E {\n" + std::string(100, '\n') + "};\n").empty());
+  std::string rows = "const Row rows[] = {\n";
+  for (int i = 0; i < 100; ++i) rows += "  {1, f(2)},\n";
+  CHECK(findings(rows + "};\n").empty());
+}
+
+TEST_CASE("banned words are found in code, not in comments or strings", "[tidy][rules]") {
+  CHECK(bad_word("engine/a.cpp", "auto t = std::chrono::system_clock::now();"));
+  CHECK(bad_word("sim/a.cpp", "std::chrono::steady_clock::now()"));
+  CHECK_FALSE(bad_word("cli/a.cpp", "std::chrono::steady_clock::now()"));
+  CHECK(bad_word("tests/sim/a.cpp", "std::random_device d;"));
+  CHECK(bad_word("tests/sim/a.cpp", "int x = rand();"));
+  CHECK_FALSE(bad_word("sim/a.cpp", "int x = operand();"));
+  CHECK(bad_word("sim/a.cpp", "auto now = time(nullptr);"));
+  CHECK(bad_word("engine/a.cpp", "std::unordered_map<int, int> m;"));
+  CHECK_FALSE(bad_word("inspector/a.cpp", "std::unordered_map<int, int> m;"));
+  CHECK(bad_word("sim/a.cpp", "x = std::pow(x, 2);"));
+  CHECK(bad_word("storage/a.cpp", "std::getenv(\"HOME\")"));
+  CHECK_FALSE(bad_word("cli/a.cpp", "std::getenv(\"HOME\")"));
+  CHECK(bad_word("engine/a.cpp", "std::exit(1);"));
+  CHECK_FALSE(bad_word("cli/a.cpp", "std::exit(1);"));
+  CHECK(bad_word("storage/a.cpp", "std::printf(\"x\");"));
+  CHECK(bad_word("storage/a.cpp", "std::cerr << x;"));
+  CHECK_FALSE(bad_word("storage/a.cpp", "std::snprintf(b, 2, \"x\");"));
+  CHECK(bad_word("cli/a.cpp", "using namespace std;"));
+  CHECK_FALSE(bad_word("engine/a.cpp", "// no rand() here\nauto s = \"system_clock\";"));
+}
+
+TEST_CASE("files need licence, form, name and a bounded length", "[tidy][rules]") {
+  const auto findings = [](const std::string& path, const std::string& text) {
+    return tidy::check_form({path, text}).size();
+  };
+  const std::string header = licence + "// Purpose\n// in two lines.\n#pragma once\n";
+  CHECK(findings("engine/include/tessera/a.h", header) == 0);
+  CHECK(findings("engine/include/tessera/a.h", licence + "#pragma once\n") == 1);
+  CHECK(findings("engine/runtime/a.h", licence + "#pragma once\n") == 0);
+  CHECK(findings("engine/runtime/a.h", licence + "#ifndef A\n#define A\n#endif\n") == 1);
+  CHECK(findings("engine/a.cpp", "int x;\n") == 1);
+  CHECK(findings("engine/MyFile.cpp", licence) == 1);
+  CHECK(findings("storage/schema.sql", "-- SPDX-License-Identifier: Apache-2.0\n") == 0);
+  CHECK(findings("engine/a.cpp", licence + std::string(100, 'x') + "\n") == 0);
+  CHECK(findings("engine/a.cpp", licence + std::string(101, 'x') + "\n") == 1);
+  CHECK(findings("engine/a.cpp", licence + std::string(399, '\n')) == 0);
+  CHECK(findings("engine/a.cpp", licence + std::string(400, '\n')) == 1);
+}
+
+TEST_CASE("dead sources and dead private headers are found", "[tidy][rules]") {
+  const SourceFile list{"engine/CMakeLists.txt", "add_library(e a/b.cpp)  # a/dead.cpp\n"};
+  const SourceFile used{"engine/a/b.h", ""};
+  const SourceFile source{"engine/a/b.cpp", "#include \"engine/a/b.h\"\n"};
+  CHECK(tidy::check_listed({list, used, source}).empty());
+  CHECK(tidy::check_listed({list, used, source, {"engine/a/dead.cpp", ""}}).size() == 1);
+  CHECK(tidy::check_listed({list, used, source, {"engine/a/dead.h", ""}}).size() == 1);
+}
+
+TEST_CASE("options missing on either side of docs/cli.md are found", "[tidy][rules]") {
+  const SourceFile source{"cli/a.cpp", "app.add_option(\"-o,--output\", x, \"see --seed-max\");"};
+  CHECK(tidy::check_cli_options({source, {"docs/cli.md", "`--output`, `--seed-max N`, `--help`"}})
+            .empty());
+  CHECK(tidy::check_cli_options({source, {"docs/cli.md", "`--output` `--seed`"}}).size() == 2);
+}
+
+TEST_CASE("links that lead nowhere are found", "[tidy][rules]") {
+  const auto exists = [](const std::string& path) { return path == "docs/cli.md"; };
+  CHECK(tidy::check_links({"docs/decisions/1.md", "[a](../cli.md#x) [b](https://a.b)"}, exists)
+            .empty());
+  CHECK(tidy::check_links({"README.md", "[a](docs/cli.md)"}, exists).empty());
+  CHECK(tidy::check_links({"README.md", "x\n[a](cli.md)"}, exists).size() == 1);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of rules.h, applied to this source tree.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/tidy/rules.h"
+
+namespace {
+
+using tidy::Findings;
+using tidy::SourceFile;
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = tidy::read_tree(TESSERA_SOURCE_DIR);
+  return files;
+}
+
+template <class Check>
+void check_code(Check check) {
+  Findings all;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_code()) continue;
+    const Findings found = check(file);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  INFO(tidy::to_string(all));
+  CHECK(all.empty());
+}
+
+}  // namespace
+
+TEST_CASE("the tree that is checked is the whole tree", "[tidy]") {
+  const auto has = [](const char* path) {
+    return std::any_of(tree().begin(), tree().end(),
+                       [&](const SourceFile& file) { return file.path == path; });
+  };
+  CHECK(has("engine/include/tessera/op.h"));
+  CHECK(has("engine/runtime/status.cpp"));
+  CHECK(has("tests/tidy/tree_test.cpp"));
+  CHECK(has("README.md"));
+}
+
+TEST_CASE("files include only what the include table allows", "[tidy]") {
+  check_code(tidy::check_includes);
+}
+
+TEST_CASE("functions have at most 70 lines", "[tidy]") { check_code(tidy::check_function_length); }
+
+TEST_CASE("no banned words", "[tidy]") { check_code(tidy::check_words); }
+
+TEST_CASE("files have a licence line, a form and a bounded length", "[tidy]") {
+  Findings all;
+  for (const SourceFile& file : tree()) {
+    if (file.ends_with(".md")) continue;
+    if (file.ends_with(".txt") && !file.ends_with("CMakeLists.txt")) continue;
+    const Findings found = tidy::check_form(file);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  INFO(tidy::to_string(all));
+  CHECK(all.empty());
+}
+
+TEST_CASE("every source file is built and every private header is used", "[tidy]") {
+  const Findings found = tidy::check_listed(tree());
+  INFO(tidy::to_string(found));
+  CHECK(found.empty());
+}
+
+TEST_CASE("docs/cli.md and the program have the same options", "[tidy]") {
+  const Findings found = tidy::check_cli_options(tree());
+  INFO(tidy::to_string(found));
+  CHECK(found.empty());
+}
+
+TEST_CASE("links in the documentation lead somewhere", "[tidy]") {
+  Findings all;
+  for (const SourceFile& file : tree()) {
+    if (!file.ends_with(".md")) continue;
+    const Findings found = tidy::check_links(
+        file, [](const std::string& path) { return tidy::exists_in(TESSERA_SOURCE_DIR, path); });
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  INFO(tidy::to_string(all));
+  CHECK(all.empty());
+}
