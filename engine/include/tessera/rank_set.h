@@ -74,6 +74,8 @@ class RankGroups {
   Index index_of(Rank rank) const;
   Rank member(Index group, Index index) const;
   const RankSet& ranks() const { return ranks_; }
+  /// Ranks between neighbours of a group, the same in all groups; 0 if groups are not affine.
+  Rank stride() const { return groups_.empty() ? stride_ : 0; }
 
  private:
   Rank stride_ = 1;

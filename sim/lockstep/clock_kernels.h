@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over the clocks of many ranks: the simulator's inner core.
+//
+// The idea: a clock is an array of int64 ns, one per rank. Every kernel is a plain loop that the
+// compiler vectorises; integers only, so every instruction set gives the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/types.h"
+
+namespace tessera::sim {
+
+/// A duration that differs from rank to rank: base + ((width * u) >> 32) << shift, u = hash32.
+struct Jitter {
+  Time base = 0;            // the shortest duration
+  std::uint32_t width = 0;  // of the range, in units of 2^shift ns
+  int shift = 0;
+  std::uint32_t op_key = 0;
+};
+
+/// 32-bit mixing function with low bias (C. Wellons, "Prospecting for hash functions", lowbias32).
+inline std::uint32_t hash32(std::uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7FEB352DU;
+  x ^= x >> 15;
+  x *= 0x846CA68BU;
+  return x ^ (x >> 16);
+}
+
+/// out = max(a, b)
+void clock_max(Time* out, const Time* a, const Time* b, std::int64_t n);
+/// out = a + duration
+void clock_add(Time* out, const Time* a, Time duration, std::int64_t n);
+/// out = a + a duration of its own per rank; rank_key[r] identifies rank and seed.
+void clock_add_jitter(Time* out, const Time* a, const Jitter& jitter, const std::uint32_t* rank_key,
+                      std::int64_t n);
+Time clock_highest(const Time* a, std::int64_t n);
+Time clock_lowest(const Time* a, std::int64_t n);
+/// A collective that meets at `ready`: out = ready + cost; wait += ready - arrival; spent += cost.
+void clock_meet(Time* out, Time* wait, Time* spent, const Time* arrival, Time ready, Time cost,
+                std::int64_t n);
+/// sum += end - begin
+void clock_add_span(Time* sum, const Time* begin, const Time* end, std::int64_t n);
+/// sum += length of [begin_a, end_a) intersected with [begin_b, end_b)
+void clock_add_overlap(Time* sum, const Time* begin_a, const Time* end_a, const Time* begin_b,
+                       const Time* end_b, std::int64_t n);
+
+}  // namespace tessera::sim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clocks of all ranks, shared and recycled: an event's time is the clock its stream had then, so
+// clocks are never changed once made, only replaced.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tessera/types.h"
+
+namespace tessera::sim {
+
+using ClockData = std::vector<Time>;
+/// An immutable array of times, one per rank.
+using Clock = std::shared_ptr<const ClockData>;
+
+class ClockPool {
+ public:
+  explicit ClockPool(std::size_t ranks) : state_(std::make_shared<State>()) {
+    state_->ranks = ranks;
+  }
+
+  /// An array with unspecified content, to be filled and then shared as a Clock.
+  std::shared_ptr<ClockData> take() {
+    std::unique_ptr<ClockData> data;
+    if (state_->free.empty()) {
+      data = std::make_unique<ClockData>(state_->ranks);
+    } else {
+      data = std::move(state_->free.back());
+      state_->free.pop_back();
+    }
+    return {data.release(), [state = state_](ClockData* used) {
+              state->free.push_back(std::unique_ptr<ClockData>(used));
+            }};
+  }
+
+ private:
+  struct State {
+    std::size_t ranks = 0;
+    std::vector<std::unique_ptr<ClockData>> free;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tessera::sim

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The carrier behind LockstepRuntime: clocks of all ranks as arrays, one pass per operation.
+//
+// Files: this class's timing in lockstep_carrier.cpp, what it tells the trace in lockstep_trace.cpp.
+#pragma once
+
+#include <deque>
+
+#include "engine/runtime/checked_runtime.h"
+#include "sim/lockstep/clock_kernels.h"
+#include "sim/lockstep/clock_pool.h"
+#include "sim/lockstep/memory_timeline.h"
+#include "sim/lockstep/numeric_store.h"
+#include "sim/lockstep/step_accounts.h"
+#include "tessera/sim/lockstep_runtime.h"
+
+namespace tessera::sim {
+
+class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
+ public:
+  explicit LockstepCarrier(const LockstepOptions& options);
+
+  Runtime& seam() override { return *this; }
+  Status finish() override;
+  const std::string& out_of_memory() const override { return out_of_memory_; }
+  Bytes peak_reserved() const override { return peak_reserved_; }
+  std::int64_t op_ranks() const override { return op_ranks_; }
+
+  Result<PerRank<float>> read(const View& scalar) override;
+  PerRank<Time> now() const override;
+
+ private:
+  // Something that a stream's next op waits for.
+  struct Pending {
+    Clock clock;
+    bool communication;
+  };
+  struct StreamState {
+    Clock clock;                           // end of its last op
+    std::vector<Pending> pending;
+    std::vector<std::int32_t> waited_for;  // ops behind `pending`
+    std::int32_t last_op = -1;             // its last timed op
+  };
+  // When an event happens: the latest of `clock` and `also`.
+  struct EventTime {
+    Clock clock;
+    std::vector<Clock> also;
+    bool communication;
+    std::int32_t op;
+  };
+  struct CommunicatorState {
+    std::vector<CollectiveShape> shapes;  // by group; one entry if all groups look alike
+    Clock clock;                          // end of its last collective
+    StreamId last_stream;
+  };
+  // Begin and end of a timed op on all ranks; a collective's data moves in the last `cost`.
+  struct Timing {
+    Clock begin, end;
+    std::vector<Time> costs;  // by group; one entry if all alike; empty: no collective
+  };
+
+  void carry_stream(StreamId, const Stream&) override;
+  void carry_communicator(CommunicatorId, const Communicator&) override;
+  Status carry_allocate(BufferId, const Allocation&) override;
+  void carry_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  void carry_release(BufferId, EventId after, const RankSet&, const RankState&) override;
+  Status carry_out(const Op& op, EventId event) override;
+  Status carry_wait(EventId event) override;
+
+  StreamState& state(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
+  CommunicatorState& state(CommunicatorId id) {
+    return communicators_[static_cast<std::size_t>(id.value)];
+  }
+  std::int64_t ranks() const { return options_.world_size; }
+  const EventTime* find(EventId event) const;
+  void forget_events();
+
+  // Timing.
+  void wait_for(StreamState& waiting, const EventTime& event);
+  void collect_waits(const Op& op);
+  Clock resolve(StreamId stream);  // the stream's clock once it has waited
+  Clock join(const Clock& a, const Clock& b);
+  Clock run_for(const Op& op, EventId event, const Clock& start, Time duration);
+  Jitter jitter_of(EventId event, Time duration) const;
+  Timing run_kernel(const Op& op, EventId event, Time duration);
+  Timing run_collective(const Op& op);
+  void meet(const RankGroups& groups, Index group, Time cost, const ClockData& arrival,
+            ClockData& end);
+  void carry_numbers(const Op& op);
+
+  // Steps and trace.
+  void enter_step(std::int32_t step);
+  void close_step();
+  void close_memory();
+  void check_capacity(const Buffer& request, const RankSet& ranks, const RankState& state);
+  void trace_op(const Op& op, EventId event);
+  void trace_spans(const Op& op, EventId event, const Timing& timing);
+  Time time_at(const EventTime* event, Rank rank) const;
+  Time horizon(Rank rank) const;
+
+  const LockstepOptions options_;
+  ClockPool pool_;
+  std::vector<StreamState> streams_;
+  std::vector<CommunicatorState> communicators_;
+  std::deque<EventTime> events_;  // events_[k] has id first_event_ + k
+  std::int32_t first_event_ = 0;
+  std::vector<std::uint32_t> rank_keys_;
+  std::uint32_t seed_key_ = 0;
+  ClockData host_;
+
+  StepAccounts accounts_;
+  MemoryTimeline memory_;
+  NumericStore numbers_;
+  std::int32_t step_ = 0;
+  bool step_open_ = false;
+  std::string out_of_memory_;
+  Bytes peak_reserved_{};
+  std::int64_t op_ranks_ = 0;
+};
+
+}  // namespace tessera::sim

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lockstep carrier tells the trace: op rows, spans and memory of recorded ranks, steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/lockstep/lockstep_carrier.h"
+
+namespace tessera::sim {
+namespace {
+
+std::string label_of(const Op& op) {
+  const Cause& cause = op.cause;
+  if (kind_of(op) != OpKind::compute) {
+    const std::string what(cause.reason == Reason::copy_in    ? "copy-in"
+                           : cause.reason == Reason::copy_out ? "copy-out"
+                                                              : name_of(kind_of(op)));
+    return cause.unit.empty() ? what : fmt::format("{} {}", what, cause.unit);
+  }
+  if (cause.reason == Reason::step) return "optimizer";
+  if (cause.reason == Reason::accumulate) return fmt::format("accumulate {}", cause.unit);
+  const char* pass = cause.reason == Reason::recompute ? "recompute"
+                     : cause.phase == Phase::backward  ? "backward"
+                     : cause.phase == Phase::forward   ? "forward"
+                                                       : "init";
+  return fmt::format("{} {}", pass, cause.module.empty() ? cause.unit : cause.module);
+}
+
+struct DTypeOf {
+  DType operator()(const Copy& o) const {
+    return o.pieces.empty() ? DType::uint8 : o.pieces.front().to.dtype;
+  }
+  DType operator()(const Compute& o) const { return o.cost.dtype; }
+  DType operator()(const Wait&) const { return DType::uint8; }
+  DType operator()(const Mark&) const { return DType::uint8; }
+  DType operator()(const Broadcast& o) const { return o.data.dtype; }
+  template <class Collective>
+  DType operator()(const Collective& o) const {
+    return o.output.dtype;
+  }
+};
+
+std::string gibibytes(Bytes bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes.value) / (1 << 30));
+}
+
+// "activations 41.20 GiB, optimizer state 7.48 GiB, ...": the three largest.
+std::string holders(const MemoryLedger& ledger) {
+  std::vector<std::pair<Bytes, MemoryClass>> classes;
+  for (int c = 0; c < memory_class_count; ++c) {
+    classes.emplace_back(ledger.now().by_class[static_cast<std::size_t>(c)],
+                         static_cast<MemoryClass>(c));
+  }
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (std::size_t k = 0; k < 3; ++k) {
+    text += fmt::format("{}{} {}", k == 0 ? "" : ", ", name_of(classes[k].second),
+                        gibibytes(classes[k].first));
+  }
+  return text;
+}
+
+}  // namespace
+
+void LockstepCarrier::carry_stream(StreamId id, const Stream& stream) {
+  auto zero = pool_.take();
+  std::fill(zero->begin(), zero->end(), 0);
+  streams_.push_back({.clock = zero});
+  if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
+}
+
+void LockstepCarrier::trace_op(const Op& op, EventId event) {
+  if (options_.sink == nullptr) return;
+  StreamState& stream = state(op.stream);
+  auto& after = stream.waited_for;
+  std::sort(after.begin(), after.end());
+  after.erase(std::unique(after.begin(), after.end()), after.end());
+  std::erase(after, stream.last_op);
+  const CommunicatorId id = communicator_of(op);
+  const auto* compute = std::get_if<Compute>(&op.what);
+  CollectiveShape shape;
+  if (id.valid()) {
+    shape = state(id).shapes.front();
+    shape.kind = kind_of(op);
+    shape.bytes = bytes_of(op);
+  }
+  options_.sink->op(
+      {.id = event.value,
+       .kind = kind_of(op),
+       .stream = op.stream.value,
+       .communicator = id.value,
+       .step = op.cause.step,
+       .micro_batch = op.cause.micro_batch,
+       .phase = op.cause.phase,
+       .reason = op.cause.reason,
+       .unit = op.cause.unit,
+       .module = op.cause.module,
+       .label = label_of(op),
+       .bytes = bytes_of(op),
+       .dtype = std::visit(DTypeOf{}, op.what),
+       .flops = compute == nullptr ? 0 : compute->cost.matmul_flops + compute->cost.attention_flops,
+       .algorithm = id.valid() ? options_.cost->algorithm(shape) : std::string_view(),
+       .after = after});
+}
+
+void LockstepCarrier::trace_spans(const Op& op, EventId event, const Timing& timing) {
+  if (options_.sink == nullptr || memory_.ranks().empty()) return;
+  const CommunicatorId id = communicator_of(op);
+  std::vector<Rank> ranks;
+  std::vector<Time> begin, ready, end;
+  for (Rank rank : memory_.ranks()) {
+    if (!op.where.contains(rank)) continue;
+    const auto r = static_cast<std::size_t>(rank);
+    Time cost = (*timing.end)[r] - (*timing.begin)[r];
+    if (timing.costs.size() == 1) cost = timing.costs[0];
+    if (timing.costs.size() > 1) {
+      cost = timing.costs[static_cast<std::size_t>(communicator(id).groups.group_of(rank))];
+    }
+    ranks.push_back(rank);
+    begin.push_back((*timing.begin)[r]);
+    ready.push_back((*timing.end)[r] - cost);
+    end.push_back((*timing.end)[r]);
+  }
+  options_.sink->spans({event.value, ranks, begin, ready, end});
+}
+
+Status LockstepCarrier::carry_allocate(BufferId id, const Allocation& request) {
+  enter_step(request.cause.step);
+  if (options_.numerics) numbers_.allocate(id, request.bytes, request.where);
+  if (options_.sink != nullptr) {
+    options_.sink->buffer(
+        {id.value, request.name, request.cause.unit, request.memory_class, request.bytes});
+  }
+  return {};
+}
+
+void LockstepCarrier::check_capacity(const Buffer& request, const RankSet& ranks,
+                                     const RankState& state) {
+  const Bytes reserved = state.allocators[0].reserved();
+  peak_reserved_ = std::max(peak_reserved_, reserved);
+  const Bytes capacity = options_.memory_per_rank;
+  if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
+  out_of_memory_ = fmt::format(
+      "rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
+      ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),
+      holders(state.ledger));
+  if (options_.sink != nullptr) {
+    options_.sink->diagnostic({.severity = TraceDiagnostic::Severity::error,
+                               .code = "out_of_memory",
+                               .rank = ranks.first(),
+                               .time = horizon(ranks.first()),
+                               .message = out_of_memory_});
+  }
+}
+
+// The moment a stream reaches its next op: where buffers for that op begin to exist.
+void LockstepCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
+                                      const RankState& rank_state) {
+  if (request.memory != Memory::device) return;
+  check_capacity(buffer(id), ranks, rank_state);
+  if (options_.sink == nullptr) return;
+  const Bytes end = rank_state.live.at(id).offset + request.bytes;
+  const StreamState& stream = state(request.stream);
+  for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
+    const Rank rank = memory_.ranks()[slot];
+    if (!ranks.contains(rank)) continue;
+    Time time = (*stream.clock)[static_cast<std::size_t>(rank)];
+    for (const Pending& pending : stream.pending) {
+      time = std::max(time, (*pending.clock)[static_cast<std::size_t>(rank)]);
+    }
+    memory_.change(slot, time, id, request.memory_class, request.bytes, end);
+  }
+}
+
+Time LockstepCarrier::horizon(Rank rank) const {
+  Time earliest = std::numeric_limits<Time>::max();
+  for (const StreamState& stream : streams_) {
+    if (stream.last_op < 0) continue;
+    earliest = std::min(earliest, (*stream.clock)[static_cast<std::size_t>(rank)]);
+  }
+  return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
+}
+
+Time LockstepCarrier::time_at(const EventTime* event, Rank rank) const {
+  if (event == nullptr) return horizon(rank);  // over for every stream
+  Time time = (*event->clock)[static_cast<std::size_t>(rank)];
+  for (const Clock& clock : event->also) {
+    time = std::max(time, (*clock)[static_cast<std::size_t>(rank)]);
+  }
+  return time;
+}
+
+void LockstepCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
+                                    const RankState&) {
+  if (options_.numerics) numbers_.release(id, ranks);
+  const Buffer& released = buffer(id);
+  if (options_.sink == nullptr || released.memory != Memory::device) return;
+  const EventTime* event = after.valid() ? find(after) : nullptr;
+  for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
+    const Rank rank = memory_.ranks()[slot];
+    if (!ranks.contains(rank)) continue;
+    memory_.change(slot, time_at(event, rank), id, released.memory_class, -released.bytes, Bytes{});
+  }
+}
+
+void LockstepCarrier::enter_step(std::int32_t step) {
+  while (step_open_ && step_ < step) close_step();
+  step_ = std::max(step_, step);
+  step_open_ = true;
+}
+
+void LockstepCarrier::close_step() {
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    const StreamId id{static_cast<std::int32_t>(s)};
+    if (stream(id).role != StreamRole::compute) continue;
+    const Clock end = resolve(id);
+    std::vector<Bytes> allocated(static_cast<std::size_t>(options_.world_size));
+    std::vector<Bytes> reserved(allocated.size());
+    for (const auto& c : classes().all()) {
+      for (const RankRange& range : c.ranks.ranges()) {
+        std::fill(allocated.begin() + range.begin, allocated.begin() + range.end,
+                  c.state.ledger.peak().allocated);
+        std::fill(reserved.begin() + range.begin, reserved.begin() + range.end,
+                  c.state.ledger.peak().reserved);
+      }
+    }
+    accounts_.close(step_, end, allocated, reserved, options_.sink);
+    break;
+  }
+  close_memory();
+  ++step_;
+}
+
+void LockstepCarrier::close_memory() {
+  for (auto& c : classes().all()) {
+    const auto& peak = c.state.ledger.peak();
+    for (const RankRange& range : c.ranks.ranges()) {
+      if (options_.sink == nullptr) break;
+      options_.sink->peak_memory(
+          {step_, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+    }
+    c.state.ledger.restart_peak();
+  }
+  if (options_.sink == nullptr) return;
+  for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
+    memory_.flush(slot, horizon(memory_.ranks()[slot]), *options_.sink);
+  }
+}
+
+Status LockstepCarrier::finish() {
+  if (step_open_) close_step();
+  step_open_ = false;
+  if (options_.sink != nullptr) {
+    for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
+      memory_.flush(slot, std::numeric_limits<Time>::max(), *options_.sink);
+    }
+  }
+  return check_consumed();
+}
+
+}  // namespace tessera::sim

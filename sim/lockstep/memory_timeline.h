@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of recorded ranks in the order of their own clocks.
+//
+// The idea: buffers come and go in the order of the host's calls, but occupy memory in the time of
+// their streams: from when the first user's stream reaches them until the event they are released
+// after. Changes are sorted by that time before they are sent; `reserved` is the highest address in
+// use so far, in pages, so it never falls below what is allocated.
+#pragma once
+
+#include <vector>
+
+#include "tessera/trace.h"
+
+namespace tessera::sim {
+
+class MemoryTimeline {
+ public:
+  explicit MemoryTimeline(std::vector<Rank> ranks);
+
+  const std::vector<Rank>& ranks() const { return ranks_; }
+  /// A buffer of recorded rank number `slot` appears (delta > 0) or goes (delta < 0) at `time`.
+  /// `address_end`: one past its last byte in the device's range.
+  void change(std::size_t slot, Time time, BufferId buffer, MemoryClass memory_class, Bytes delta,
+              Bytes address_end);
+  /// Sends the changes of `slot` before `horizon`; none with an earlier time may follow.
+  void flush(std::size_t slot, Time horizon, TraceSink& sink);
+
+ private:
+  struct Change {
+    Time time;
+    BufferId buffer;
+    MemoryClass memory_class;
+    Bytes delta;
+    Bytes address_end;
+  };
+  struct Lane {
+    std::vector<Change> pending;  // in the order of the calls
+    Bytes allocated{};
+    Bytes reserved{};
+  };
+
+  std::vector<Rank> ranks_;
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace tessera::sim

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/lockstep/numeric_store.h"
+
+#include <algorithm>
+
+#include "engine/runtime/number.h"
+
+namespace tessera::sim {
+namespace {
+
+template <class F>
+void for_each_rank(const RankSet& ranks, F&& f) {
+  for (const RankRange& range : ranks.ranges()) {
+    for (Rank r = range.begin; r < range.end; ++r) f(r);
+  }
+}
+
+template <class F>
+void for_each_group(const RankSet& where, const RankGroups& groups, F&& f) {
+  for (Index g = 0; g < groups.group_count(); ++g) {
+    if (where.contains(groups.member(g, 0))) f(g);
+  }
+}
+
+float reduce(Reduction reduction, float a, float b) {
+  return reduction == Reduction::max ? std::max(a, b) : a + b;
+}
+
+float finish(Reduction reduction, float sum, Index n) {
+  return reduction == Reduction::average ? sum / static_cast<float>(n) : sum;
+}
+
+class StoreContext final : public BodyContext {
+ public:
+  StoreContext(Rank rank, std::vector<std::span<const std::byte>> reads,
+               std::vector<std::span<std::byte>> writes)
+      : rank_(rank), reads_(std::move(reads)), writes_(std::move(writes)) {}
+  Rank rank() const override { return rank_; }
+  std::span<const std::byte> read(std::size_t i) const override { return reads_.at(i); }
+  std::span<std::byte> write(std::size_t i) const override { return writes_.at(i); }
+
+ private:
+  Rank rank_;
+  std::vector<std::span<const std::byte>> reads_;
+  std::vector<std::span<std::byte>> writes_;
+};
+
+}  // namespace
+
+void NumericStore::allocate(BufferId buffer, Bytes bytes, const RankSet& ranks) {
+  auto& per_rank = buffers_[buffer];
+  for_each_rank(ranks, [&](Rank r) {
+    per_rank[r] = Data(static_cast<std::size_t>(bytes.value), std::byte{0});
+  });
+}
+
+void NumericStore::release(BufferId buffer, const RankSet& ranks) {
+  auto& per_rank = buffers_[buffer];
+  for_each_rank(ranks, [&](Rank r) { per_rank.erase(r); });
+  if (per_rank.empty()) buffers_.erase(buffer);
+}
+
+std::span<std::byte> NumericStore::bytes(const View& view, Rank rank, Index index) {
+  Data& data = buffers_.at(view.buffer).at(rank);
+  const auto size = static_cast<std::size_t>(size_of(view.dtype).value);
+  const auto begin = static_cast<std::size_t>(view.begin_at(index).value) * size;
+  const auto end = static_cast<std::size_t>(view.end_at(index).value) * size;
+  return std::span(data).subspan(begin, end - begin);
+}
+
+std::span<const std::byte> NumericStore::bytes(const View& view, Rank rank, Index index) const {
+  return const_cast<NumericStore*>(this)->bytes(view, rank, index);
+}
+
+void NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups* index_in) {
+  for_each_rank(where, [&](Rank r) {
+    const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
+    for (const CopyBlocks& piece : copy.pieces) {
+      for (std::int64_t k = 0; k < piece.count; ++k) {
+        View from = piece.from;
+        View to = piece.to;
+        from.first += piece.from_pitch * k;
+        to.first += piece.to_pitch * k;
+        const auto target = bytes(to, r, index);
+        const auto source = from.buffer.valid() ? bytes(from, r, index) : std::span<std::byte>{};
+        const std::size_t available =
+            source.size() / static_cast<std::size_t>(size_of(from.dtype).value);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(to.numel.value); ++i) {
+          store_number(target, to.dtype, i,
+                       i < available ? load_number(source, from.dtype, i) : 0.0F);
+        }
+      }
+    }
+  });
+}
+
+void NumericStore::compute(const Compute& compute, const RankSet& where) {
+  if (!compute.body) return;
+  for_each_rank(where, [&](Rank r) {
+    std::vector<std::span<const std::byte>> reads;
+    std::vector<std::span<std::byte>> writes;
+    for (const View& view : compute.reads) reads.push_back(bytes(view, r, 0));
+    for (const View& view : compute.writes) writes.push_back(bytes(view, r, 0));
+    compute.body(StoreContext(r, std::move(reads), std::move(writes)));
+  });
+}
+
+void NumericStore::all_gather(const AllGather& op, const RankSet& where, const RankGroups& groups) {
+  for_each_group(where, groups, [&](Index g) {
+    const Index n = groups.group_size(g);
+    std::vector<Data> inputs;
+    for (Index i = 0; i < n; ++i) {
+      const auto source = bytes(op.input, groups.member(g, i), i);
+      inputs.emplace_back(source.begin(), source.end());
+    }
+    for (Index i = 0; i < n; ++i) {
+      auto target = bytes(op.output, groups.member(g, i), i);
+      for (const Data& input : inputs) {
+        std::copy(input.begin(), input.end(), target.begin());
+        target = target.subspan(input.size());
+      }
+    }
+  });
+}
+
+void NumericStore::reduce_scatter(const ReduceScatter& op, const RankSet& where,
+                                  const RankGroups& groups) {
+  for_each_group(where, groups, [&](Index g) {
+    const Index n = groups.group_size(g);
+    const auto shard = static_cast<std::size_t>(op.output.numel.value);
+    std::vector<float> sums(shard * static_cast<std::size_t>(n));
+    for (Index i = 0; i < n; ++i) {
+      const auto source = bytes(op.input, groups.member(g, i), i);
+      for (std::size_t e = 0; e < sums.size(); ++e) {
+        const float x = load_number(source, op.input.dtype, e);
+        sums[e] = i == 0 ? x : reduce(op.reduction, sums[e], x);
+      }
+    }
+    for (Index i = 0; i < n; ++i) {
+      const auto target = bytes(op.output, groups.member(g, i), i);
+      for (std::size_t e = 0; e < shard; ++e) {
+        store_number(target, op.output.dtype, e,
+                     finish(op.reduction, sums[static_cast<std::size_t>(i) * shard + e], n));
+      }
+    }
+  });
+}
+
+void NumericStore::all_reduce(const View& input, const View& output, Reduction reduction,
+                              Index only_root, const RankSet& where, const RankGroups& groups) {
+  for_each_group(where, groups, [&](Index g) {
+    const Index n = groups.group_size(g);
+    std::vector<float> sums(static_cast<std::size_t>(input.numel.value));
+    for (Index i = 0; i < n; ++i) {
+      const auto source = bytes(input, groups.member(g, i), i);
+      for (std::size_t e = 0; e < sums.size(); ++e) {
+        const float x = load_number(source, input.dtype, e);
+        sums[e] = i == 0 ? x : reduce(reduction, sums[e], x);
+      }
+    }
+    for (Index i = 0; i < n; ++i) {
+      if (only_root >= 0 && i != only_root) continue;
+      const auto target = bytes(output, groups.member(g, i), i);
+      for (std::size_t e = 0; e < sums.size(); ++e) {
+        store_number(target, output.dtype, e, finish(reduction, sums[e], n));
+      }
+    }
+  });
+}
+
+void NumericStore::broadcast(const Broadcast& op, const RankSet& where, const RankGroups& groups) {
+  for_each_group(where, groups, [&](Index g) {
+    const auto source = bytes(op.data, groups.member(g, op.root), op.root);
+    const Data data(source.begin(), source.end());
+    for (Index i = 0; i < groups.group_size(g); ++i) {
+      std::copy(data.begin(), data.end(), bytes(op.data, groups.member(g, i), i).begin());
+    }
+  });
+}
+
+float NumericStore::value(const View& view, Rank rank, Index index) const {
+  return load_number(bytes(view, rank, index), view.dtype, 0);
+}
+
+}  // namespace tessera::sim

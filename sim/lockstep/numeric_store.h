@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real bytes for every buffer of every rank: the simulator's optional numbers.
+//
+// The idea: operations are carried out when they are submitted. That gives the result of any real
+// schedule, because the happens-before check has shown that no two of them race. Reductions add in
+// rank order, in float32.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "tessera/op.h"
+
+namespace tessera::sim {
+
+class NumericStore {
+ public:
+  /// Zero-filled, on each of `ranks`.
+  void allocate(BufferId buffer, Bytes bytes, const RankSet& ranks);
+  void release(BufferId buffer, const RankSet& ranks);
+
+  void copy(const Copy& copy, const RankSet& where, const RankGroups* index_in);
+  void compute(const Compute& compute, const RankSet& where);
+  void all_gather(const AllGather& op, const RankSet& where, const RankGroups& groups);
+  void reduce_scatter(const ReduceScatter& op, const RankSet& where, const RankGroups& groups);
+  void all_reduce(const View& input, const View& output, Reduction reduction, Index only_root,
+                  const RankSet& where, const RankGroups& groups);
+  void broadcast(const Broadcast& op, const RankSet& where, const RankGroups& groups);
+
+  /// Element 0 of `view` on `rank`. REQUIRES: allocated there.
+  float value(const View& view, Rank rank, Index index) const;
+
+ private:
+  using Data = std::vector<std::byte>;
+  std::span<std::byte> bytes(const View& view, Rank rank, Index index);
+  std::span<const std::byte> bytes(const View& view, Rank rank, Index index) const;
+
+  std::map<BufferId, std::map<Rank, Data>> buffers_;
+};
+
+}  // namespace tessera::sim

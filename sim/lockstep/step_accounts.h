@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each rank's time goes in a step: compute, communication, exposed, blocking, waiting.
+//
+// The idea: the compute stream is busy except in gaps, and gaps only appear when it waits. Exposed
+// communication is what collectives and gaps have in common; each pair is counted when the later
+// of the two becomes known, so no span is stored and every rank is exact.
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "sim/lockstep/clock_kernels.h"
+#include "sim/lockstep/clock_pool.h"
+#include "tessera/trace.h"
+
+namespace tessera::sim {
+
+class StepAccounts {
+ public:
+  explicit StepAccounts(std::size_t ranks);
+
+  /// The compute stream stands still in [begin, end) of every rank; `blocking`: for a collective.
+  void gap(const Clock& begin, const Clock& end, bool blocking);
+  /// A collective of `stream` runs or waits in [begin, end) of every rank.
+  void collective(std::int32_t stream, const Clock& begin, const Clock& end);
+
+  Time* wait() { return wait_.data(); }              // inside collectives, for the last member
+  Time* communication() { return communication_.data(); }  // transfers
+
+  /// Ends a step at `end` (the compute stream's clock) and sends its row of every rank. Memory
+  /// columns are the caller's. Clears the sums.
+  void close(std::int32_t step, const Clock& end, std::span<const Bytes> peak_allocated,
+             std::span<const Bytes> peak_reserved, TraceSink* sink);
+
+ private:
+  struct Interval {
+    Clock begin, end;
+    Time lowest_begin, highest_end;
+  };
+  Interval interval(const Clock& begin, const Clock& end) const;
+  void add_overlaps(const Interval& interval, const std::deque<Interval>& others);
+  static void forget_before(std::deque<Interval>& intervals, Time horizon);
+
+  std::int64_t ranks_;
+  ClockData idle_, exposed_, blocking_, wait_, communication_;
+  ClockData step_begin_;
+  std::deque<Interval> gaps_, collectives_;
+  std::map<std::int32_t, Time> collective_horizon_;  // by stream: later ones begin after this
+};
+
+}  // namespace tessera::sim

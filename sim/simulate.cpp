@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/sim/simulate.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace tessera::sim {
+namespace {
+
+std::string_view name_of(ReshardAfterForward reshard) {
+  switch (reshard) {
+    case ReshardAfterForward::automatic: return "auto";
+    case ReshardAfterForward::always: return "always";
+    case ReshardAfterForward::never: return "never";
+  }
+  return "?";
+}
+
+// Everything a run depends on, so that a trace says how to make it again.
+std::string options_json(const SimulateOptions& options) {
+  nlohmann::ordered_json json;
+  const auto& fsdp = options.fully_shard;
+  const auto& training = options.training;
+  json["cluster"] = options.cluster.name;
+  json["nodes"] = options.cluster.nodes;
+  json["steps"] = options.steps;
+  json["seed"] = options.seed;
+  json["jitter"] = options.jitter;
+  for (const SlowRank& slow : options.slow_ranks) {
+    json["slow_ranks"].push_back({{"rank", slow.rank}, {"factor", slow.factor}});
+  }
+  json["units"] = fsdp.units;
+  json["reshard_after_forward"] = name_of(fsdp.reshard_after_forward);
+  json["sharded_dtype"] = tessera::name_of(fsdp.sharded_dtype);
+  json["param_dtype"] = tessera::name_of(fsdp.param_dtype);
+  json["reduce_dtype"] = tessera::name_of(fsdp.reduce_dtype);
+  json["batch"] = training.batch;
+  json["sequence_length"] = training.sequence_length;
+  json["accumulation"] = training.accumulation;
+  json["sync_every_micro_batch"] = training.sync_every_micro_batch;
+  json["checkpointing"] =
+      training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
+  return json.dump();
+}
+
+TraceRun trace_run(const Model& model, const SimulateOptions& options) {
+  const Cluster& cluster = options.cluster;
+  const auto& training = options.training;
+  const std::int64_t samples =
+      training.batch * training.accumulation * static_cast<std::int64_t>(cluster.ranks());
+  const bool half = options.fully_shard.param_dtype != DType::float32;
+  TraceRun run;
+  run.name = options.run_name.empty() ? fmt::format("{} on {} x {}", model.name, cluster.ranks(),
+                                                    cluster.gpu.name)
+                                      : options.run_name;
+  run.model = model.name;
+  run.scheme = "fully_shard";
+  run.cluster = cluster.name;
+  run.carrier = "simulator";
+  run.options = options_json(options);
+  run.version = options.version;
+  run.seed = options.seed;
+  run.ranks = cluster.ranks();
+  run.ranks_per_node = cluster.gpus_per_node;
+  run.parameters = model.parameter_count().value;
+  run.tokens_per_step = samples * training.sequence_length;
+  run.model_flops_per_step =
+      static_cast<double>(samples) * flops_per_sample(model, training.sequence_length);
+  run.peak_flops_per_rank = half ? cluster.gpu.bf16_flops_per_s : cluster.gpu.fp32_flops_per_s;
+  run.peak_name = fmt::format("{} {} dense, {:.0f} TFLOP/s", cluster.gpu.name,
+                              half ? "bf16" : "fp32", run.peak_flops_per_rank / 1e12);
+  run.memory_per_rank = cluster.gpu.memory;
+  run.recorded_ranks = options.recorded_ranks;
+  return run;
+}
+
+}  // namespace
+
+Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options) {
+  if (options.steps < 1) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} steps: simulate at least 1", options.steps));
+  }
+  const auto cost = make_cost_model(options.cluster);
+  TESSERA_ASSIGN(auto runtime, LockstepRuntime::create({.world_size = options.cluster.ranks(),
+                                                        .ranks_per_node = options.cluster.gpus_per_node,
+                                                        .cost = cost.get(),
+                                                        .seed = options.seed,
+                                                        .jitter = options.jitter,
+                                                        .slow_ranks = options.slow_ranks,
+                                                        .memory_per_rank = options.cluster.gpu.memory,
+                                                        .sink = options.sink,
+                                                        .recorded_ranks = options.recorded_ranks}));
+  if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
+  TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options.fully_shard));
+  SimulateSummary summary;
+  summary.units = engine->units();
+  for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
+    const UnitInfo& unit = summary.units[u];
+    options.sink->unit({static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel,
+                        unit.padding});
+  }
+  for (std::int32_t step = 0; step < options.steps; ++step) {
+    TESSERA_TRY(run_training_step(*engine, model, options.training));
+    if (options.progress) options.progress(step + 1, options.steps);
+  }
+  TESSERA_TRY(runtime->finish());
+  summary.out_of_memory = runtime->out_of_memory();
+  summary.fits = summary.out_of_memory.empty();
+  summary.peak_reserved = runtime->peak_reserved();
+  summary.parameters = model.parameter_count();
+  summary.op_ranks = runtime->op_ranks();
+  return summary;
+}
+
+}  // namespace tessera::sim
