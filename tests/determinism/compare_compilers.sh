@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The same options give the same bytes: traces of this build, of clang++ -O0 and of g++ -O2 are
+# compared byte by byte, and each program's first run with its second.
+#
+#   compare_compilers.sh SOURCE_DIR WORK_DIR TESSERA      exit code 77: no second compiler, skipped
+set -eu
+source_dir=$1
+work_dir=$2
+this_build=$3
+
+for compiler in clang++ g++; do
+  if ! command -v $compiler >/dev/null; then
+    echo "skipped: $compiler is missing; scripts/bootstrap installs it"
+    exit 77
+  fi
+done
+
+# build NAME COMPILER FLAGS: the program alone, without inspector and tests, in WORK_DIR/NAME.
+build() {
+  cmake -S "$source_dir" -B "$work_dir/$1" -G Ninja -DCMAKE_CXX_COMPILER="$2" \
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$3" -DTESSERA_INSPECTOR=OFF -DTESSERA_TESTS=OFF
+  cmake --build "$work_dir/$1" --target tessera --parallel 2
+}
+build clang-O0 clang++ -O0
+build gcc-O2 g++ -O2
+
+failures=0
+traces=$work_dir/traces
+rm -rf "$traces"
+mkdir -p "$traces"
+
+# simulate PROGRAM TRACE OPTIONS...: the name of the trace file must not matter either.
+simulate() {
+  program=$1
+  trace=$2
+  shift 2
+  "$program" simulate "$@" -o "$trace" >/dev/null
+}
+
+same() {
+  cmp "$1" "$2" && return
+  echo "FAILED: $1 and $2 differ (options: $3)"
+  failures=$((failures + 1))
+}
+
+# compare NAME OPTIONS...: this build, this build again, and the two others.
+compare() {
+  set_name=$1
+  shift
+  simulate "$this_build" "$traces/$set_name.first.tessera" "$@"
+  simulate "$this_build" "$traces/$set_name.second.tessera" "$@"
+  simulate "$work_dir/clang-O0/tessera" "$traces/$set_name.clang.tessera" "$@"
+  simulate "$work_dir/gcc-O2/tessera" "$traces/$set_name.gcc.tessera" "$@"
+  for other in second clang gcc; do
+    same "$traces/$set_name.first.tessera" "$traces/$set_name.$other.tessera" "$*"
+  done
+  echo "compared $set_name: $(cksum <"$traces/$set_name.first.tessera")"
+}
+
+models=$source_dir/examples/models
+compare jitter "$models/llama-3-8b.json" --cluster dgx-h100 --nodes 2 --scheme fully_shard \
+  --steps 2 --seed 7 --jitter 0.02
+compare slow_rank "$models/mistral-7b.json" --cluster dgx-a100 --nodes 4 --scheme fully_shard \
+  --steps 2 --seed 8 --jitter 0.01 --slow-rank 5:1.2
+compare gpt2 "$models/gpt2.json" --cluster dgx-a100 --nodes 1 --scheme fully_shard \
+  --steps 3 --seed 9
+
+# What the comparison would miss if it compared nothing: another seed must give other bytes.
+simulate "$this_build" "$traces/other_seed.tessera" "$models/llama-3-8b.json" --cluster dgx-h100 \
+  --nodes 2 --scheme fully_shard --steps 2 --seed 8 --jitter 0.02
+if cmp -s "$traces/jitter.first.tessera" "$traces/other_seed.tessera"; then
+  echo "FAILED: --seed 7 and --seed 8 give the same trace"
+  failures=$((failures + 1))
+fi
+
+[ $failures -eq 0 ]
