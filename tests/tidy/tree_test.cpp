@@ -83,3 +83,15 @@ TEST_CASE("links in the documentation lead somewhere", "[tidy]") {
   INFO(tidy::to_string(all));
   CHECK(all.empty());
 }
+
+TEST_CASE("the README shows the program that tests/package builds", "[tidy]") {
+  std::string readme;
+  std::string program;
+  for (const SourceFile& file : tree()) {
+    if (file.path == "README.md") readme = file.text;
+    if (file.path == "tests/package/consumer/main.cpp") program = file.text;
+  }
+  const std::string shown = program.substr(program.find('\n') + 1);  // without the licence line
+  REQUIRE(shown.size() > 100);
+  CHECK(readme.find("```cpp\n" + shown + "```") != std::string::npos);
+}

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` puts where: the program, the libraries and public headers, and the package
+# that find_package(tessera COMPONENTS engine sim storage inspector) finds.
+include(CMakePackageConfigHelpers)
+
+set(tessera_components)
+foreach(component engine sim storage inspector)
+  if(TARGET tessera_${component})
+    list(APPEND tessera_components ${component})
+  endif()
+endforeach()
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+
+foreach(component ${tessera_components})
+  install(TARGETS tessera_${component} EXPORT tessera_targets FILE_SET HEADERS)
+endforeach()
+if(TARGET tessera)
+  install(TARGETS tessera)
+endif()
+install(EXPORT tessera_targets NAMESPACE tessera:: FILE tesseraTargets.cmake
+        DESTINATION ${package_dir})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
+              ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package_dir})
+if(TARGET tessera_inspector AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake)
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake DESTINATION ${package_dir})
+endif()
