@@ -56,20 +56,9 @@ Time clock_highest(const Time* __restrict a, std::int64_t n) {
 }
 
 TESSERA_VECTOR_CLONES
-Time clock_lowest(const Time* __restrict a, std::int64_t n) {
-  Time lowest = a[0];
-  for (std::int64_t r = 1; r < n; ++r) lowest = a[r] < lowest ? a[r] : lowest;
-  return lowest;
-}
-
-TESSERA_VECTOR_CLONES
-void clock_meet(Time* __restrict out, Time* __restrict wait, Time* __restrict spent,
-                const Time* __restrict arrival, Time ready, Time cost, std::int64_t n) {
-  for (std::int64_t r = 0; r < n; ++r) {
-    wait[r] += ready - arrival[r];
-    spent[r] += cost;
-    out[r] = ready + cost;
-  }
+void clock_add_until(Time* __restrict sum, const Time* __restrict begin, Time end,
+                     std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) sum[r] += end - begin[r];
 }
 
 TESSERA_VECTOR_CLONES

@@ -36,10 +36,8 @@ void clock_add(Time* out, const Time* a, Time duration, std::int64_t n);
 void clock_add_jitter(Time* out, const Time* a, const Jitter& jitter, const std::uint32_t* rank_key,
                       std::int64_t n);
 Time clock_highest(const Time* a, std::int64_t n);
-Time clock_lowest(const Time* a, std::int64_t n);
-/// A collective that meets at `ready`: out = ready + cost; wait += ready - arrival; spent += cost.
-void clock_meet(Time* out, Time* wait, Time* spent, const Time* arrival, Time ready, Time cost,
-                std::int64_t n);
+/// sum += end - begin, one end for all
+void clock_add_until(Time* sum, const Time* begin, Time end, std::int64_t n);
 /// sum += end - begin
 void clock_add_span(Time* sum, const Time* begin, const Time* end, std::int64_t n);
 /// sum += length of [begin_a, end_a) intersected with [begin_b, end_b)

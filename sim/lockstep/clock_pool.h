@@ -10,7 +10,20 @@
 
 namespace tessera::sim {
 
-using ClockData = std::vector<Time>;
+/// Times of all ranks, with bounds that need no pass over them: most waits are decided by the
+/// bounds alone.
+struct ClockData {
+  explicit ClockData(std::size_t ranks) : times(ranks) {}
+
+  std::vector<Time> times;
+  Time lowest = 0;   // no time is lower
+  Time highest = 0;  // no time is higher
+
+  Time* data() { return times.data(); }
+  const Time* data() const { return times.data(); }
+  Time operator[](std::size_t rank) const { return times[rank]; }
+};
+
 /// An immutable array of times, one per rank.
 using Clock = std::shared_ptr<const ClockData>;
 

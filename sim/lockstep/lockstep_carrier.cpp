@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tessera::sim {
 
@@ -72,8 +73,12 @@ void LockstepCarrier::wait_for(StreamState& waiting, const EventTime& event) {
 }
 
 Clock LockstepCarrier::join(const Clock& a, const Clock& b) {
+  if (a->lowest >= b->highest) return a;
+  if (b->lowest >= a->highest) return b;
   auto out = pool_.take();
   clock_max(out->data(), a->data(), b->data(), ranks());
+  out->lowest = std::max(a->lowest, b->lowest);
+  out->highest = std::max(a->highest, b->highest);
   return out;
 }
 
@@ -86,7 +91,9 @@ Clock LockstepCarrier::resolve(StreamId id) {
     start = join(start, pending.clock);
     blocking |= pending.communication;
   }
-  if (this->stream(id).role == StreamRole::compute) accounts_.gap(stream.clock, start, blocking);
+  if (this->stream(id).role == StreamRole::compute && start != stream.clock) {
+    accounts_.gap(stream.clock, start, blocking);
+  }
   stream.clock = start;
   stream.pending.clear();
   return start;
@@ -117,7 +124,7 @@ Clock LockstepCarrier::run_for(const Op& op, EventId event, const Clock& start, 
   if (duration == 0) return start;
   auto end = pool_.take();
   const bool everyone = op.where == carried();
-  if (!everyone) std::copy(start->begin(), start->end(), end->begin());
+  if (!everyone) end->times = start->times;
   const Jitter jitter = jitter_of(event, duration);
   for (const RankRange& range : op.where.ranges()) {
     Time* out = end->data() + range.begin;
@@ -129,11 +136,16 @@ Clock LockstepCarrier::run_for(const Op& op, EventId event, const Clock& start, 
       clock_add_jitter(out, in, jitter, rank_keys_.data() + range.begin, n);
     }
   }
+  const Time shortest = options_.jitter == 0 ? duration : jitter.base;
+  end->lowest = start->lowest + (everyone ? shortest : 0);
+  end->highest = start->highest + duration + (duration - shortest);
   for (const SlowRank& slow : options_.slow_ranks) {
     if (!op.where.contains(slow.rank)) continue;
     const auto r = static_cast<std::size_t>(slow.rank);
     const auto taken = static_cast<double>((*end)[r] - (*start)[r]);
-    (*end)[r] += std::llround(taken * (slow.factor - 1));
+    end->times[r] += std::llround(taken * (slow.factor - 1));
+    end->lowest = std::min(end->lowest, end->times[r]);
+    end->highest = std::max(end->highest, end->times[r]);
   }
   return end;
 }
@@ -144,27 +156,42 @@ LockstepCarrier::Timing LockstepCarrier::run_kernel(const Op& op, EventId event,
   return timing;
 }
 
-// The members of one group meet when the last has arrived and leave together.
-void LockstepCarrier::meet(const RankGroups& groups, Index group, Time cost,
-                           const ClockData& arrival, ClockData& end) {
-  const Index n = groups.group_size(group);
-  const Rank first = groups.member(group, 0);
-  if (groups.stride() == 1) {
-    const Time ready = clock_highest(arrival.data() + first, n);
-    clock_meet(end.data() + first, accounts_.wait() + first, accounts_.communication() + first,
-               arrival.data() + first, ready, cost, n);
-    return;
+// One group of everybody: it meets when the last has arrived and leaves together.
+Clock LockstepCarrier::meet_all(const Clock& arrival, Time cost) {
+  const Time ready = arrival->lowest == arrival->highest
+                         ? arrival->highest
+                         : clock_highest(arrival->data(), ranks());
+  accounts_.meet_all(arrival, ready, cost);
+  auto end = pool_.take();
+  std::fill(end->times.begin(), end->times.end(), ready + cost);
+  end->lowest = end->highest = ready + cost;
+  return end;
+}
+
+Clock LockstepCarrier::meet_in_groups(const Op& op, const Timing& timing) {
+  const RankGroups& groups = communicator(communicator_of(op)).groups;
+  const ClockData& arrival = *timing.begin;
+  auto end = pool_.take();
+  end->times = arrival.times;
+  end->lowest = arrival.lowest;
+  end->highest = arrival.highest;
+  for (Index g = 0; g < groups.group_count(); ++g) {
+    if (!op.where.contains(groups.member(g, 0))) continue;
+    const Index n = groups.group_size(g);
+    const Time cost = timing.costs[timing.costs.size() == 1 ? 0 : static_cast<std::size_t>(g)];
+    Time ready = std::numeric_limits<Time>::min();
+    for (Index i = 0; i < n; ++i) {
+      ready = std::max(ready, arrival[static_cast<std::size_t>(groups.member(g, i))]);
+    }
+    for (Index i = 0; i < n; ++i) {
+      const Rank rank = groups.member(g, i);
+      const auto r = static_cast<std::size_t>(rank);
+      accounts_.meet(rank, ready - arrival[r], cost);
+      end->times[r] = ready + cost;
+    }
+    end->highest = std::max(end->highest, ready + cost);
   }
-  Time ready = arrival[static_cast<std::size_t>(first)];
-  for (Index i = 1; i < n; ++i) {
-    ready = std::max(ready, arrival[static_cast<std::size_t>(groups.member(group, i))]);
-  }
-  for (Index i = 0; i < n; ++i) {
-    const auto r = static_cast<std::size_t>(groups.member(group, i));
-    accounts_.wait()[r] += ready - arrival[r];
-    accounts_.communication()[r] += cost;
-    end[r] = ready + cost;
-  }
+  return end;
 }
 
 LockstepCarrier::Timing LockstepCarrier::run_collective(const Op& op) {
@@ -178,14 +205,8 @@ LockstepCarrier::Timing LockstepCarrier::run_collective(const Op& op) {
     shape.bytes = bytes_of(op);
     timing.costs.push_back(options_.cost->collective(shape));
   }
-  auto end = pool_.take();
-  if (op.where != carried()) std::copy(timing.begin->begin(), timing.begin->end(), end->begin());
-  for (Index g = 0; g < groups.group_count(); ++g) {
-    if (!op.where.contains(groups.member(g, 0))) continue;
-    const Time cost = timing.costs[timing.costs.size() == 1 ? 0 : static_cast<std::size_t>(g)];
-    meet(groups, g, cost, *timing.begin, *end);
-  }
-  timing.end = std::move(end);
+  const bool one_group = groups.group_count() == 1 && groups.ranks() == carried();
+  timing.end = one_group ? meet_all(timing.begin, timing.costs[0]) : meet_in_groups(op, timing);
   comm.clock = timing.end;
   comm.last_stream = op.stream;
   accounts_.collective(op.stream.value, timing.begin, timing.end);

@@ -84,8 +84,8 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   Jitter jitter_of(EventId event, Time duration) const;
   Timing run_kernel(const Op& op, EventId event, Time duration);
   Timing run_collective(const Op& op);
-  void meet(const RankGroups& groups, Index group, Time cost, const ClockData& arrival,
-            ClockData& end);
+  Clock meet_all(const Clock& arrival, Time cost);
+  Clock meet_in_groups(const Op& op, const Timing& timing);
   void carry_numbers(const Op& op);
 
   // Steps and trace.
@@ -106,7 +106,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   std::int32_t first_event_ = 0;
   std::vector<std::uint32_t> rank_keys_;
   std::uint32_t seed_key_ = 0;
-  ClockData host_;
+  std::vector<Time> host_;
 
   StepAccounts accounts_;
   MemoryTimeline memory_;

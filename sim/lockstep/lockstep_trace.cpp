@@ -66,7 +66,8 @@ std::string holders(const MemoryLedger& ledger) {
 
 void LockstepCarrier::carry_stream(StreamId id, const Stream& stream) {
   auto zero = pool_.take();
-  std::fill(zero->begin(), zero->end(), 0);
+  std::fill(zero->times.begin(), zero->times.end(), 0);
+  zero->lowest = zero->highest = 0;
   streams_.push_back({.clock = zero});
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
 }

@@ -24,8 +24,10 @@ class StepAccounts {
   /// A collective of `stream` runs or waits in [begin, end) of every rank.
   void collective(std::int32_t stream, const Clock& begin, const Clock& end);
 
-  Time* wait() { return wait_.data(); }              // inside collectives, for the last member
-  Time* communication() { return communication_.data(); }  // transfers
+  /// A collective that all ranks enter: they meet at `ready` and transfer for `cost`.
+  void meet_all(const Clock& arrival, Time ready, Time cost);
+  /// The same for one rank of a group.
+  void meet(Rank rank, Time waited, Time cost);
 
   /// Ends a step at `end` (the compute stream's clock) and sends its row of every rank. Memory
   /// columns are the caller's. Clears the sums.
@@ -35,15 +37,17 @@ class StepAccounts {
  private:
   struct Interval {
     Clock begin, end;
-    Time lowest_begin, highest_end;
   };
-  Interval interval(const Clock& begin, const Clock& end) const;
   void add_overlaps(const Interval& interval, const std::deque<Interval>& others);
   static void forget_before(std::deque<Interval>& intervals, Time horizon);
 
   std::int64_t ranks_;
-  ClockData idle_, exposed_, blocking_, wait_, communication_;
-  ClockData step_begin_;
+  using Sums = std::vector<Time>;
+  // All without what `transfer_all_` says of every rank.
+  Sums idle_, blocking_;  // gaps of the compute stream: for other work, for a collective
+  Sums exposed_, wait_, transfer_;
+  Time transfer_all_ = 0;
+  std::vector<Time> step_begin_;
   std::deque<Interval> gaps_, collectives_;
   std::map<std::int32_t, Time> collective_horizon_;  // by stream: later ones begin after this
 };
