@@ -27,6 +27,12 @@ class ContextScope {
   ImGuiContext* before_;
 };
 
+/// ImGui makes its first context current; here only ContextScope decides that.
+ImGuiContext* create_context() {
+  const ContextScope scope(ImGui::GetCurrentContext());
+  return ImGui::CreateContext();
+}
+
 /// The same map as ImGui's GLFW backend has.
 void map_keys(ImGuiIO& io) {
   constexpr std::pair<ImGuiKey, int> keys[] = {
@@ -60,7 +66,7 @@ void map_keys(ImGuiIO& io) {
 
 struct Headless::State {
   State(int width_px, int height_px)
-      : context(ImGui::CreateContext()),
+      : context(create_context()),
         picture(width_px, height_px),
         surface{.textures = textures,
                 .theme = {},

@@ -8,12 +8,15 @@
 namespace tessera::inspector {
 namespace {
 
+// Found by searching for the largest smallest CIEDE2000 distance under normal sight and the three
+// dichromacies of Machado, Oliveira, Fernandes, A Physiologically-based Model for Simulation of
+// Color Vision Deficiency, 2009. Neighbours in device_memory_stack are at least 16 apart.
 constexpr Palette dark = {
     .operations = {rgb(0x376FD0), rgb(0xA3D8FE), rgb(0xA79EAC), rgb(0xF7CD4D), rgb(0xE66323),
                    rgb(0xA1537B), rgb(0x1FAD77), rgb(0xDEE8C2)},
     .memory = {rgb(0x395990), rgb(0xEAC256), rgb(0xB34F0A), rgb(0xE08E72), rgb(0x7E5467),
-               rgb(0x9ECEE0), rgb(0x808394), rgb(0x08804F), rgb(0x6B8F3A), rgb(0xC9B8D8),
-               rgb(0x5F7FA0), rgb(0x0F5A50), rgb(0x1FAD77), rgb(0xA3C9A0), rgb(0x38393B)},
+               rgb(0x9ECEE0), rgb(0x808394), rgb(0xAB892C), rgb(0x08804F), rgb(0xE9E9DC),
+               rgb(0xD6CCA4), rgb(0x729285), rgb(0x14B8A0), rgb(0xD2EE9A), rgb(0x38393B)},
     .ok = rgb(0x1FAD77),
     .warn = rgb(0xF7CD4D),
     .fail = rgb(0xE66323),
@@ -24,7 +27,21 @@ constexpr Palette dark = {
     .ink_light = rgb(0xFFFFFF),
 };
 
-constexpr Palette light = dark;
+constexpr Palette light = {
+    .operations = {rgb(0x0053AC), rgb(0x00B8F0), rgb(0x827C8F), rgb(0xEC9D23), rgb(0xBB5800),
+                   rgb(0x792952), rgb(0x61916D), rgb(0x403C1C)},
+    .memory = {rgb(0x1A4A9C), rgb(0xE8C52A), rgb(0x9A3A08), rgb(0xF0A274), rgb(0x72566A),
+               rgb(0x76BFEE), rgb(0x8189A4), rgb(0xA46C10), rgb(0x3B7050), rgb(0xC4BEB2),
+               rgb(0x6E8C5E), rgb(0x3B433E), rgb(0x169A80), rgb(0xB0DAA2), rgb(0xC9CCD2)},
+    .ok = rgb(0x0F7A50),
+    .warn = rgb(0xA87400),
+    .fail = rgb(0xC8480B),
+    .diverging_low = rgb(0x2F6FBE),
+    .diverging_middle = rgb(0xECEEF2),
+    .diverging_high = rgb(0xD4540F),
+    .ink_dark = rgb(0x0C0E12),
+    .ink_light = rgb(0xFFFFFF),
+};
 
 // Nunez, Anderton, Renslow, Optimizing colormaps with consideration for color vision deficiency,
 // 2018; ten samples at equal distances.

@@ -63,14 +63,19 @@ const Palette& palette(ThemeKind kind);
 /// neighbours differ most. pinned_host and nvme_staging are not on the device: draw them apart.
 /// reserved_unused (last) also gets a hatch.
 inline constexpr std::array<MemoryClass, 13> device_memory_stack = {
-    MemoryClass::communication_library, MemoryClass::buffers,
-    MemoryClass::sharded_parameters,    MemoryClass::optimizer_state,
-    MemoryClass::sharded_gradients,     MemoryClass::inputs,
-    MemoryClass::activations,           MemoryClass::unsharded_gradients,
-    MemoryClass::reduce_buffers,        MemoryClass::unsharded_parameters,
-    MemoryClass::all_gather_buffers,    MemoryClass::temporary,
-    MemoryClass::reserved_unused,
-};
+    MemoryClass::communication_library,
+    MemoryClass::buffers,
+    MemoryClass::optimizer_state,
+    MemoryClass::inputs,
+    MemoryClass::sharded_parameters,
+    MemoryClass::sharded_gradients,
+    MemoryClass::activations,
+    MemoryClass::unsharded_gradients,
+    MemoryClass::temporary,
+    MemoryClass::reduce_buffers,
+    MemoryClass::unsharded_parameters,
+    MemoryClass::all_gather_buffers,
+    MemoryClass::reserved_unused};
 inline constexpr std::array<MemoryClass, 2> host_memory_stack = {MemoryClass::pinned_host,
                                                                  MemoryClass::nvme_staging};
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/render/headless.h"
+
+#include <GLFW/glfw3.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tests/inspector/golden.h"
+#include "tests/inspector/render/sample_page.h"
+
+using namespace tessera::inspector;
+
+namespace {
+
+FrameBuffer picture_of(ThemeKind kind, float scale) {
+  Headless screen(static_cast<int>(900 * scale), static_cast<int>(560 * scale), kind, scale);
+  SamplePage page;
+  return screen.frames(3, [&](Surface& ui) { page.draw(ui); });
+}
+
+}  // namespace
+
+TEST_CASE("a page of widgets looks as it did", "[inspector][golden]") {
+  check_golden(picture_of(ThemeKind::dark, 1.0F), "widgets_dark");
+  check_golden(picture_of(ThemeKind::light, 1.0F), "widgets_light");
+  check_golden(picture_of(ThemeKind::dark, 2.0F), "widgets_dark_2x");
+}
+
+TEST_CASE("two runs of a page give the same picture bit by bit", "[inspector][headless]") {
+  CHECK(picture_of(ThemeKind::dark, 1.0F) == picture_of(ThemeKind::dark, 1.0F));
+}
+
+TEST_CASE("a page stays still without input", "[inspector][headless]") {
+  Headless screen(900, 560);
+  SamplePage page;
+  const auto draw = [&](Surface& ui) { page.draw(ui); };
+  const FrameBuffer before = screen.frames(3, draw);
+  CHECK(screen.frames(90, draw) == before);
+}
+
+TEST_CASE("the mouse presses buttons", "[inspector][headless]") {
+  Headless screen(900, 560);
+  int clicks = 0;
+  const auto draw = [&clicks](Surface&) {
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::Begin("page", nullptr, ImGuiWindowFlags_NoDecoration);
+    if (ImGui::Button("press me", {100, 30})) ++clicks;
+    ImGui::End();
+  };
+  screen.move_mouse(30, 20);
+  screen.frames(2, draw);
+  screen.press_mouse();
+  screen.frame(draw);
+  CHECK(clicks == 0);
+  screen.release_mouse();
+  screen.frame(draw);
+  CHECK(clicks == 1);
+}
+
+TEST_CASE("keys, characters, wheel and files reach the program", "[inspector][headless]") {
+  Headless screen(200, 100);
+  char text[32] = "";
+  bool w_down = false;
+  float wheel = 0;
+  std::size_t files = 0;
+  const auto draw = [&](Surface& ui) {
+    ImGui::Begin("page");
+    if (ImGui::GetFrameCount() == 2) ImGui::SetKeyboardFocusHere();
+    ImGui::InputText("text", text, sizeof(text));
+    ImGui::End();
+    w_down = ImGui::IsKeyDown(GLFW_KEY_W) && ImGui::GetIO().KeyCtrl;
+    wheel += ImGui::GetIO().MouseWheel;
+    files += ui.dropped_files.size();
+  };
+  screen.frames(3, draw);
+  screen.type("µs 12");
+  screen.frame(draw);
+  screen.turn_wheel(1.5F);
+  screen.press_key(GLFW_KEY_LEFT_CONTROL);
+  screen.press_key(GLFW_KEY_W);
+  screen.drop_file("a.tessera");
+  screen.frame(draw);
+  CHECK(w_down);
+  screen.release_key(GLFW_KEY_W);
+  screen.release_key(GLFW_KEY_LEFT_CONTROL);
+  screen.frame(draw);
+  CHECK_FALSE(w_down);
+  screen.press_key(GLFW_KEY_BACKSPACE);
+  screen.frame(draw);
+  CHECK(wheel == 1.5F);
+  CHECK(files == 1);
+  CHECK(std::string(text) == "µs 1");
+}
+
+TEST_CASE("a wish for another theme or zoom comes true in the next frame",
+          "[inspector][headless]") {
+  Headless screen(200, 100);
+  const auto draw = [](Surface& ui) {
+    ui.wish.kind = ThemeKind::light;
+    ui.wish.zoom = 9.0F;
+  };
+  screen.frame(draw);
+  CHECK(screen.surface().theme.kind == ThemeKind::dark);
+  screen.frame(draw);
+  CHECK(screen.surface().theme.kind == ThemeKind::light);
+  CHECK(screen.surface().theme.scale == 3.0F);
+  CHECK(screen.surface().fonts.body->FontSize == 45.0F);
+  CHECK(screen.picture().at(199, 99) == screen.surface().theme.ground);
+}
+
+TEST_CASE("two programs without a window do not disturb each other", "[inspector][headless]") {
+  Headless first(120, 80);
+  SamplePage page;
+  first.frame([&](Surface& ui) { page.draw(ui); });
+  {
+    Headless second(120, 80, ThemeKind::light);
+    second.frame([](Surface&) {
+      ImGui::GetForegroundDrawList()->AddCircle({9, 9}, 5, 0xFFFFFFFFU);
+    });
+  }
+  CHECK(ImGui::GetCurrentContext() == nullptr);
+  const FrameBuffer again = first.frame([&](Surface& ui) { page.draw(ui); });
+  CHECK(again.at(119, 79) == first.surface().theme.panel);
+}
