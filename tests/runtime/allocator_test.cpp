@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include <map>
+
+#include "engine/runtime/allocator.h"
+#include "tests/random.h"
+
+namespace tessera {
+namespace {
+
+constexpr StreamId compute{0};
+constexpr StreamId gather{1};
+
+struct Streams {
+  StreamOrder order;
+  int events = 0;
+
+  Streams() {
+    order.add_stream();
+    order.add_stream();
+  }
+  EventId op(StreamId stream) {
+    const EventId event{events++};
+    order.advance(stream, event);
+    return event;
+  }
+};
+
+TEST_CASE("a released piece is reused at once by the stream it was released on", "[allocator]") {
+  Streams s;
+  EventOrderedAllocator allocator;
+  const Bytes first = allocator.allocate(1000_bytes, compute, s.order).offset;
+  allocator.release(first, s.order.position_of(s.op(compute)));
+  CHECK(allocator.allocate(1000_bytes, compute, s.order).offset == first);
+}
+
+TEST_CASE("another stream gets a released piece only once it waits for the release",
+          "[allocator]") {
+  Streams s;
+  EventOrderedAllocator allocator;
+  const Bytes first = allocator.allocate(1000_bytes, compute, s.order).offset;
+  const EventId used = s.op(compute);
+  allocator.release(first, s.order.position_of(used));
+  const Bytes elsewhere = allocator.allocate(1000_bytes, gather, s.order).offset;
+  CHECK(elsewhere != first);
+  s.order.wait(gather, used);
+  CHECK(allocator.allocate(1000_bytes, gather, s.order).offset == first);
+}
+
+TEST_CASE("neighbouring free pieces serve one larger request", "[allocator]") {
+  Streams s;
+  EventOrderedAllocator allocator;
+  const Bytes a = allocator.allocate(512_bytes, compute, s.order).offset;
+  const Bytes b = allocator.allocate(512_bytes, compute, s.order).offset;
+  const Bytes c = allocator.allocate(512_bytes, compute, s.order).offset;
+  allocator.release(a, s.order.position_of(s.op(compute)));
+  allocator.release(b, s.order.position_of(s.op(compute)));
+  CHECK(allocator.allocate(1024_bytes, compute, s.order).offset == a);
+  CHECK(c == Bytes{1024});
+}
+
+TEST_CASE("memory is taken in pages and counted exactly", "[allocator]") {
+  Streams s;
+  EventOrderedAllocator allocator;
+  allocator.allocate(100_bytes, compute, s.order);
+  CHECK(allocator.allocated() == 100_bytes);
+  CHECK(allocator.reserved() == allocator_page);
+  allocator.allocate(allocator_page, compute, s.order);
+  CHECK(allocator.reserved() == allocator_page * 2);
+}
+
+// A piece is safe for a stream when that stream's clock covers the releases of everybody who had
+// any of its bytes before.
+TEST_CASE("no two buffers that are not ordered ever share bytes", "[allocator]") {
+  const std::uint64_t seed = GENERATE(range(1, 60));
+  INFO("seed=" << seed);
+  test::Random random(seed);
+  StreamOrder order;
+  for (int s = 0; s < 3; ++s) order.add_stream();
+  struct Past {
+    std::int64_t begin, end;
+    Position released;
+  };
+  struct Live {
+    std::int64_t begin, end;
+    StreamId stream;
+  };
+  EventOrderedAllocator allocator;
+  std::vector<Past> past;
+  std::vector<Live> live;
+  int events = 0;
+  for (int k = 0; k < 400; ++k) {
+    const StreamId stream{static_cast<std::int32_t>(random.below(3))};
+    if (random.chance(45) || live.empty()) {
+      const Bytes bytes{random.below(200'000)};
+      const auto placed = allocator.allocate(bytes, stream, order);
+      const Live added{placed.offset.value, placed.offset.value + std::max<std::int64_t>(bytes.value, 1), stream};
+      for (const Live& other : live) CHECK((other.end <= added.begin || added.end <= other.begin));
+      for (const Past& other : past) {
+        const bool apart = other.end <= added.begin || added.end <= other.begin;
+        CHECK((apart || order.before_stream(other.released, stream)));
+      }
+      live.push_back(added);
+    } else if (random.chance(60)) {
+      const auto victim = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())));
+      const EventId event{events++};
+      const Position released = order.advance(live[victim].stream, event);
+      allocator.release(Bytes{live[victim].begin}, released);
+      past.push_back({live[victim].begin, live[victim].end, released});
+      live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
+    } else if (events > 0) {
+      order.wait(stream, EventId{static_cast<std::int32_t>(random.below(events))});
+      if (random.chance(30)) order.prune();
+    }
+    CHECK(allocator.consistent());
+  }
+}
+
+}  // namespace
+}  // namespace tessera
