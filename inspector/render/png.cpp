@@ -20,6 +20,9 @@ Status write_png(const FrameBuffer& picture, const std::string& path) {
   if (picture.pixels.empty()) {
     return {Code::invalid_argument, fmt::format("{}: an empty picture cannot be written", path)};
   }
+  // Flat colours and text: without PNG's row filters 1920 x 1080 px take 65 ms instead of 180 and
+  // the file is no larger (measured at stb's levels 1 to 8).
+  stbi_write_force_png_filter = 0;
   std::string bytes;
   bytes.reserve(picture.pixels.size());
   const auto append = [](void* context, void* data, int size) {

@@ -45,7 +45,7 @@ Theme apply_theme(ThemeKind kind, float scale);
 /// Every font has: ASCII, Latin-1 (× · ° ± µ ² ³), Greek (Δ Σ μ λ), ‐ – — ‘ ’ “ ” † ‡ • … ‰ ′ ″ ⁄,
 /// superscripts and subscripts ⁰ ⁴..⁹ ₀..₉, arrows ← ↑ → ↓ ↔ ↕ ↖ ↗ ↘ ↙, − ∞ ∑ ∅ ≈ ≠ ≤ ≥,
 /// ■ □ ▪ ▲ △ ▶ ▷ ▼ ▽ ◀ ◁ ◆ ◇ ○ ●, ✓ ✗ ⚠. Digits all have one width: right-aligned columns line up.
-/// Anything else draws as U+FFFD's stand-in '?'.
+/// Anything else draws as '?'.
 struct Fonts {
   ImFont* body = nullptr;    // Inter 15 px, the default
   ImFont* title = nullptr;   // Inter SemiBold 18 px

@@ -161,9 +161,9 @@ void Window::carry_out_wish() {
   const float scale = std::clamp(display_scale() * wish.zoom, 0.5F, 4.0F);
   const bool first = surface_->fonts.body == nullptr;
   if (first || scale != surface_->theme.scale) {
-    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    if (!first) ImGui_ImplOpenGL3_DestroyFontsTexture();
     surface_->fonts = load_fonts(ImGui::GetIO(), scale);
-    ImGui_ImplOpenGL3_CreateFontsTexture();
+    if (!first) ImGui_ImplOpenGL3_CreateFontsTexture();  // the first is made by its NewFrame
   }
   if (first || scale != surface_->theme.scale || wish.kind != surface_->theme.kind) {
     surface_->theme = apply_theme(wish.kind, scale);
