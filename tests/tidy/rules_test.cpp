@@ -125,6 +125,9 @@ TEST_CASE("banned words are found in code, not in comments or strings", "[tidy][
   CHECK(bad_word("storage/a.cpp", "std::cerr << x;"));
   CHECK_FALSE(bad_word("storage/a.cpp", "std::snprintf(b, 2, \"x\");"));
   CHECK(bad_word("cli/a.cpp", "using namespace std;"));
+  CHECK(bad_word("sim/a.cpp", "using namespace tessera;"));
+  CHECK(bad_word("tests/sim/a.cpp", "using namespace std;"));
+  CHECK_FALSE(bad_word("tests/sim/a.cpp", "using namespace tessera::sim;"));
   CHECK_FALSE(bad_word("engine/a.cpp", "// no rand() here\nauto s = \"system_clock\";"));
 }
 
