@@ -59,8 +59,9 @@ struct Palette {
 
 const Palette& palette(ThemeKind kind);
 
-/// Device memory from the bottom of the stack to the top: what lasts below what comes and goes;
-/// neighbours differ most. pinned_host and nvme_staging are not on the device: draw them apart.
+/// Device memory from the bottom of the stack to the top: lasting classes (with the inputs) below
+/// what comes and goes, in an order that keeps similar colours apart. pinned_host and nvme_staging
+/// are not on the device: draw them apart.
 /// reserved_unused (last) also gets a hatch.
 inline constexpr std::array<MemoryClass, 13> device_memory_stack = {
     MemoryClass::communication_library,
