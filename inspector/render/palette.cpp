@@ -8,10 +8,11 @@
 namespace tessera::inspector {
 namespace {
 
-// Checked by CIEDE2000 distance, the smallest of normal sight and the three dichromacies of Machado,
-// Oliveira, Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009.
-// Memory colours started from a random search and were then toned down by hand. Neighbours in
-// device_memory_stack are at least 16 apart, any two classes only 8 (dark) and 7 (light): label them.
+// Checked by CIEDE2000 distance, the smallest of normal sight and the three dichromacies of
+// Machado, Oliveira, Fernandes, A Physiologically-based Model for Simulation of Color Vision
+// Deficiency, 2009. Memory colours started from a random search and were then toned down by hand.
+// Neighbours in device_memory_stack are at least 16 apart, any two classes only 8 (dark) and 7
+// (light): label them.
 constexpr Palette dark = {
     .operations = {rgb(0x376FD0), rgb(0xA3D8FE), rgb(0xA79EAC), rgb(0xF7CD4D), rgb(0xE66323),
                    rgb(0xA1537B), rgb(0x1FAD77), rgb(0xDEE8C2)},
