@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defaults are those of the transformers config classes; checkpoints leave out what equals them.
+#include "engine/model/hugging_face.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+struct Architecture {
+  const char* name;
+  const char* model_type;
+  std::int64_t vocabulary, intermediate, kv_heads;  // defaults; kv_heads 0: as many as heads
+};
+
+constexpr Architecture llamas[] = {
+    {"LlamaForCausalLM", "llama", 32000, 11008, 0},
+    {"MistralForCausalLM", "mistral", 32000, 14336, 8},
+    {"Qwen2ForCausalLM", "qwen2", 151936, 22016, 32},
+    {"MixtralForCausalLM", "mixtral", 32000, 14336, 8},
+};
+
+constexpr std::int64_t layers_max = 100'000;
+
+LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture) {
+  const std::string type = architecture.model_type;
+  LlamaDimensions d;
+  d.architecture = architecture.name;
+  d.vocabulary = config.integer("vocab_size", 1, architecture.vocabulary);
+  d.hidden = config.integer("hidden_size", 1, 4096);
+  d.intermediate = config.integer("intermediate_size", 1, architecture.intermediate);
+  d.layers = config.integer("num_hidden_layers", 1, 32);
+  d.heads = config.integer("num_attention_heads", 1, 32);
+  d.kv_heads = config.integer("num_key_value_heads", 1,
+                              architecture.kv_heads == 0 ? d.heads : architecture.kv_heads);
+  if (d.layers > layers_max) {
+    config.fail("num_hidden_layers", fmt::format("is {}, more than {}", d.layers, layers_max));
+  }
+  if (!config.has("head_dim") && d.hidden % d.heads != 0) {
+    config.fail("hidden_size", fmt::format("{} is not a multiple of num_attention_heads {}",
+                                           d.hidden, d.heads));
+  }
+  d.head_dim = config.integer("head_dim", 1, std::max<std::int64_t>(1, d.hidden / d.heads));
+  if (d.heads % d.kv_heads != 0) {
+    config.fail("num_attention_heads", fmt::format("{} is not a multiple of num_key_value_heads {}",
+                                                   d.heads, d.kv_heads));
+  }
+  if (type == "mixtral") {
+    d.experts = config.integer("num_local_experts", 1, 8);
+    d.experts_per_token = config.integer("num_experts_per_tok", 1, 2);
+    if (d.experts_per_token > d.experts) {
+      config.fail("num_experts_per_tok", fmt::format("{} is more than num_local_experts {}",
+                                                     d.experts_per_token, d.experts));
+    }
+  }
+  if (type == "llama") {
+    d.qkv_bias = d.output_bias = config.boolean("attention_bias", false);
+    d.mlp_bias = config.boolean("mlp_bias", false);
+  }
+  if (type == "qwen2") d.qkv_bias = true;
+  d.tied = config.boolean("tie_word_embeddings", false);
+  d.dtype = config.dtype({"torch_dtype", "dtype"}, DType::float32);
+  d.sequence_length_max = config.integer("max_position_embeddings", 1, type == "llama" ? 2048 : 32768);
+  return d;
+}
+
+std::string known_architectures() {
+  std::string text;
+  for (const auto& architecture : llamas) text += fmt::format("{}, ", architecture.name);
+  return text + "GPT2LMHeadModel";
+}
+
+// The first of "architectures", or "model_type" if there is none.
+std::string architecture_of(JsonReader& config) {
+  if (!config.has("architectures")) return config.text("model_type", "");
+  const auto& list = config.json()["architectures"];
+  if (!list.is_array() || list.empty() || !list[0].is_string()) {
+    config.fail("architectures", "must be a list with the name of the model class");
+    return "";
+  }
+  return list[0].get<std::string>();
+}
+
+}  // namespace
+
+Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& source,
+                                 const std::string& name) {
+  JsonReader config(json, source);
+  const std::string architecture = architecture_of(config);
+  TESSERA_TRY(config.status());
+  if (architecture.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: architectures is missing: expected a Hugging Face config.json "
+                              "or a module tree with \"tessera_model\": 1",
+                              source));
+  }
+  if (architecture == "GPT2LMHeadModel" || architecture == "gpt2") return gpt2_model(config, name);
+  for (const auto& llama : llamas) {
+    if (architecture != llama.name && architecture != llama.model_type) continue;
+    const LlamaDimensions dimensions = read_llama(config, llama);
+    TESSERA_TRY(config.status());
+    return llama_model(dimensions, name);
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("{}: architectures names {}, known are {}; describe other models as a "
+                            "module tree",
+                            source, architecture, known_architectures()));
+}
+
+}  // namespace tessera

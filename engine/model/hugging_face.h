@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models from the `config.json` that Hugging Face checkpoints carry.
+#pragma once
+
+#include "engine/model/json_reader.h"
+#include "tessera/model.h"
+
+namespace tessera {
+
+/// What the Llama family shares: pre-norm blocks of grouped-query attention and a gated MLP or a
+/// mixture of such experts.
+struct LlamaDimensions {
+  std::string architecture;
+  std::int64_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim;
+  std::int64_t experts = 0;             // 0: a plain MLP
+  std::int64_t experts_per_token = 0;
+  bool qkv_bias = false, output_bias = false, mlp_bias = false, tied = false;
+  DType dtype = DType::float32;
+  std::int64_t sequence_length_max = 0;
+};
+
+/// LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, MixtralForCausalLM.
+Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& name);
+
+/// GPT2LMHeadModel.
+Result<Model> gpt2_model(JsonReader& config, const std::string& name);
+
+/// Any of the above, told apart by "architectures" or "model_type".
+Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& source,
+                                 const std::string& name);
+
+/// A module-tree JSON (docs/model-format.md).
+Result<Model> module_tree_model(const nlohmann::json& json, const std::string& source);
+
+}  // namespace tessera

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed access to JSON that people wrote: every complaint names file and key.
+//
+// The idea: a reader remembers where it is ("config.json: root.modules[2].shape") and collects the
+// first error, so that builders read straight on and ask once.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// Text to JSON. Fails: invalid_argument, with `source` and the place of the mistake.
+Result<nlohmann::json> parse_json(std::string_view text, const std::string& source);
+
+/// "float32", "torch.bfloat16", ... Empty for names that are no dtype.
+std::optional<DType> parse_dtype(std::string_view name);
+
+class JsonReader {
+ public:
+  /// `json` must outlive the reader.
+  JsonReader(const nlohmann::json& json, std::string source);
+
+  /// Required and optional values; null counts as missing. After a failure they return defaults.
+  std::int64_t integer(const char* key, std::int64_t least, std::optional<std::int64_t> otherwise = {});
+  bool boolean(const char* key, bool otherwise);
+  std::string text(const char* key, std::optional<std::string> otherwise = {});
+  DType dtype(std::initializer_list<const char*> keys, DType otherwise);
+  bool has(const char* key) const;
+  /// Complains about keys that are not in `known`.
+  void only(const std::vector<std::string_view>& known);
+
+  void fail(const std::string& where, const std::string& what);
+  Status status() const { return status_; }
+  const nlohmann::json& json() const { return json_; }
+  const std::string& source() const { return source_; }
+
+ private:
+  const nlohmann::json* find(const char* key) const;
+
+  const nlohmann::json& json_;
+  std::string source_;
+  Status status_;
+};
+
+/// The known word nearest to `word` if it is near enough for a typo, otherwise "".
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace tessera

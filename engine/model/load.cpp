@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "engine/model/hugging_face.h"
+
+namespace tessera {
+namespace {
+
+// "examples/models/llama-3-8b.json" -> "llama-3-8b"; a config.json is named after its folder.
+std::string name_from(const std::string& source) {
+  const std::filesystem::path path(source);
+  std::string stem = path.stem().string();
+  if (stem == "config" && path.has_parent_path()) stem = path.parent_path().filename().string();
+  return stem.empty() ? source : stem;
+}
+
+}  // namespace
+
+Result<Model> parse_model(std::string_view json, const std::string& source) {
+  TESSERA_ASSIGN(const nlohmann::json parsed, parse_json(json, source));
+  if (parsed.is_object() && parsed.contains("tessera_model")) {
+    return module_tree_model(parsed, source);
+  }
+  return hugging_face_model(parsed, source, name_from(source));
+}
+
+Result<Model> load_model(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Status(Code::io_error, fmt::format("{} is a directory: name the config.json in it", path));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return Status(Code::io_error,
+                  fmt::format("{}: cannot be read: check the path and its permissions", path));
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_model(text.str(), path);
+}
+
+}  // namespace tessera

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/model.h"
+
+#include <algorithm>
+
+#include "engine/model/tree_builder.h"
+
+namespace tessera {
+
+Numel Parameter::numel() const {
+  const std::int64_t numel = numel_of(shape);
+  TESSERA_ASSERT(numel >= 0, "shapes are checked when a model is read");
+  return Numel{numel};
+}
+
+ModuleId Model::find_module(std::string_view path) const {
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    if (modules[m].path == path) return ModuleId{static_cast<std::int32_t>(m)};
+  }
+  return {};
+}
+
+ParameterId Model::find_parameter(std::string_view wanted) const {
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (parameters[p].name == wanted) return ParameterId{static_cast<std::int32_t>(p)};
+  }
+  for (const Tie& tie : ties) {
+    if (tie.alias == wanted) return tie.parameter;
+  }
+  return {};
+}
+
+Numel Model::parameter_count() const {
+  Numel total{};
+  for (const Parameter& parameter : parameters) total += parameter.numel();
+  return total;
+}
+
+// The convention of PaLM (arXiv 2204.02311, appendix B): 6 FLOPs per matmul parameter and token plus
+// 12 * layers * heads * head_dim * sequence per token, attention counted in full although it is
+// causal. Forward is a third of it.
+double flops_per_sample(const Model& model, std::int64_t sequence_length) {
+  double forward = 0;
+  for (ModuleId id : model.forward) {
+    const ModuleCost& cost = model.module(id).cost;
+    forward += cost.matmul_flops.at(sequence_length) + cost.attention_flops.at(sequence_length);
+  }
+  return 3 * forward;
+}
+
+Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_length,
+                                  ActivationCheckpointing checkpointing) {
+  auto block_of = [&](ModuleId id) {
+    for (ModuleId m = id; m.valid(); m = model.module(m).parent) {
+      if (model.module(m).is_block) return m;
+    }
+    return ModuleId{};
+  };
+  double bytes = 0;
+  ModuleId last_block;
+  for (ModuleId id : model.forward) {
+    const ModuleId block = block_of(id);
+    if (checkpointing == ActivationCheckpointing::none || !block.valid()) {
+      bytes += model.module(id).cost.activation_bytes.at(sequence_length);
+    } else if (block != last_block) {
+      bytes += model.module(block).checkpoint_bytes.at(sequence_length);
+    }
+    last_block = block;
+  }
+  return Bytes{static_cast<std::int64_t>(bytes)};
+}
+
+}  // namespace tessera

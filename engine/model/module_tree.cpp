@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models described as a module tree in JSON, for everything that no published config describes
+// (docs/model-format.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/model/hugging_face.h"
+#include "engine/model/tree_builder.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int depth_max = 200;  // deeper trees are mistakes, and would exhaust the stack
+
+class TreeReader {
+ public:
+  TreeReader(const Json& json, const std::string& source)
+      : json_(json), source_(source), top_(json, source) {}
+
+  Result<Model> read() {
+    top_.only({"tessera_model", "name", "dtype", "root", "forward", "ties", "units",
+               "input_requires_grad"});
+    if (top_.integer("tessera_model", 1) != 1) {
+      top_.fail("tessera_model", "must be 1, the only version there is");
+    }
+    const std::string name = top_.text("name");
+    const DType dtype = top_.dtype({"dtype"}, DType::float32);
+    if (!top_.has("root")) top_.fail("root", "is missing");
+    TESSERA_TRY(top_.status());
+    const bool named = json_["root"].is_object() && json_["root"].contains("class") &&
+                       json_["root"]["class"].is_string();
+    TreeBuilder tree(name, named ? json_["root"]["class"].get<std::string>() : "", dtype);
+    tree_ = &tree;
+    tree.model().input_requires_grad = top_.boolean("input_requires_grad", false);
+    TESSERA_TRY(top_.status());
+    TESSERA_TRY(module(json_["root"], "root", ModuleId{0}, 0));
+    TESSERA_TRY(check_size());
+    TESSERA_TRY(ties());
+    TESSERA_TRY(forward());
+    TESSERA_TRY(units());
+    default_costs();
+    return tree.take();
+  }
+
+ private:
+  Model& model() { return tree_->model(); }
+  std::string at(const std::string& where) const { return fmt::format("{}: {}", source_, where); }
+  Status error(const std::string& where, const std::string& what) const {
+    return Status(Code::invalid_argument, fmt::format("{} {}", at(where), what));
+  }
+
+  Status module(const Json& json, const std::string& where, ModuleId id, int depth) {
+    JsonReader reader(json, at(where));
+    reader.only({"class", "name", "parameters", "modules", "flops_per_sample",
+                 "activation_bytes_per_sample"});
+    reader.text("class");
+    TESSERA_TRY(reader.status());
+    if (depth > depth_max) return error(where, fmt::format("is nested deeper than {}", depth_max));
+    TESSERA_ASSIGN(const Polynomial flops, polynomial(json, where, "flops_per_sample"));
+    TESSERA_ASSIGN(const Polynomial saved, polynomial(json, where, "activation_bytes_per_sample"));
+    tree_->module(id).cost = {.matmul_flops = flops, .activation_bytes = saved};
+    if (json.contains("flops_per_sample")) has_flops_.insert(id);
+    TESSERA_TRY(parameters(json, where));
+    if (!reader.has("modules")) return {};
+    if (!json["modules"].is_array()) return error(where + ".modules", "must be a list");
+    std::set<std::string> names;
+    for (std::size_t k = 0; k < json["modules"].size(); ++k) {
+      const Json& child = json["modules"][k];
+      const std::string child_where = fmt::format("{}.modules[{}]", where, k);
+      JsonReader named(child, at(child_where));
+      const std::string name = named.text("name");
+      const std::string class_name = named.text("class");
+      TESSERA_TRY(named.status());
+      TESSERA_TRY(check_name(name, child_where, names));
+      const ModuleId opened = tree_->open(name, class_name);
+      TESSERA_TRY(module(child, child_where, opened, depth + 1));
+      tree_->close();
+    }
+    return {};
+  }
+
+  Status check_name(const std::string& name, const std::string& where,
+                    std::set<std::string>& names) const {
+    if (name.empty() || name.find('.') != std::string::npos) {
+      return error(where + ".name", fmt::format("must not be empty or contain a dot, found \"{}\"", name));
+    }
+    if (!names.insert(name).second) {
+      return error(where + ".name", fmt::format("\"{}\" is used twice in one module", name));
+    }
+    return {};
+  }
+
+  Status parameters(const Json& json, const std::string& where) {
+    if (!json.contains("parameters")) return {};
+    const std::string list = where + ".parameters";
+    if (!json["parameters"].is_array()) return error(list, "must be a list");
+    std::set<std::string> names;
+    for (std::size_t k = 0; k < json["parameters"].size(); ++k) {
+      const Json& entry = json["parameters"][k];
+      const std::string here = fmt::format("{}[{}]", list, k);
+      JsonReader reader(entry, at(here));
+      reader.only({"name", "shape", "dtype", "requires_grad"});
+      const std::string name = reader.text("name");
+      const bool trained = reader.boolean("requires_grad", true);
+      const DType dtype = reader.dtype({"dtype"}, model().dtype);
+      TESSERA_TRY(reader.status());
+      TESSERA_TRY(check_name(name, here, names));
+      TESSERA_ASSIGN(auto shape, shape_of(entry, here + ".shape"));
+      const ParameterId id = tree_->parameter(name, std::move(shape));
+      auto& parameter = model().parameters[static_cast<std::size_t>(id.value)];
+      parameter.requires_grad = trained;
+      parameter.dtype = dtype;
+    }
+    return {};
+  }
+
+  Result<std::vector<std::int64_t>> shape_of(const Json& entry, const std::string& where) const {
+    if (!entry.contains("shape") || !entry["shape"].is_array()) {
+      return error(where, "must be a list of integers such as [4, 5]");
+    }
+    std::vector<std::int64_t> shape;
+    for (const Json& dimension : entry["shape"]) {
+      const bool fits = dimension.is_number_integer() && dimension.get<std::int64_t>() >= 0;
+      if (!fits) return error(where, "must hold integers that are not negative");
+      shape.push_back(dimension.get<std::int64_t>());
+    }
+    if (numel_of(shape) < 0) return error(where, "has more than 2^63 elements");
+    return shape;
+  }
+
+  Status check_size() {
+    std::int64_t total = 0;
+    for (const Parameter& p : model().parameters) {
+      if (__builtin_add_overflow(total, p.numel().value, &total)) {
+        return error("root", fmt::format("has more than 2^63 elements, see {}", p.name));
+      }
+    }
+    return {};
+  }
+
+  // A number, or [constant, linear, quadratic] in the sequence length.
+  Result<Polynomial> polynomial(const Json& json, const std::string& where, const char* key) const {
+    if (!json.contains(key)) return Polynomial{};
+    const Json& value = json[key];
+    std::vector<double> terms;
+    for (const Json& term : value.is_array() ? value : Json::array({value})) {
+      if (term.is_number() && term.get<double>() >= 0) terms.push_back(term.get<double>());
+    }
+    if (terms.empty() || terms.size() > 3 || (value.is_array() && terms.size() != value.size())) {
+      return error(where + "." + key,
+                   "must be a number that is not negative, or [constant, linear, quadratic]");
+    }
+    terms.resize(3);
+    return Polynomial{terms[0], terms[1], terms[2]};
+  }
+
+  Result<std::vector<std::string>> strings(const char* key) const {
+    std::vector<std::string> out;
+    if (!json_.contains(key)) return out;
+    const Json& list = json_[key];
+    bool good = list.is_array();
+    for (const Json& entry : list) good = good && entry.is_string();
+    if (!good) return error(key, "must be a list of strings");
+    for (const Json& entry : list) out.push_back(entry.get<std::string>());
+    return out;
+  }
+
+  Result<ModuleId> find(const std::string& path, const std::string& where) {
+    const ModuleId id = model().find_module(path);
+    if (id.valid()) return id;
+    std::vector<std::string_view> known;
+    for (const Module& m : model().modules) known.push_back(m.path);
+    const std::string_view meant = nearest(path, known);
+    return error(where, fmt::format("names \"{}\", which is no module{}", path,
+                                    meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)));
+  }
+
+  Status forward() {
+    TESSERA_ASSIGN(const auto paths, strings("forward"));
+    for (std::size_t k = 0; k < paths.size(); ++k) {
+      TESSERA_ASSIGN(const ModuleId id, find(paths[k], fmt::format("forward[{}]", k)));
+      model().forward.push_back(id);
+    }
+    if (json_.contains("forward")) return check_forward();
+    for (std::size_t m = 0; m < model().modules.size(); ++m) {
+      if (model().modules[m].children.empty()) {
+        model().forward.push_back(ModuleId{static_cast<std::int32_t>(m)});
+      }
+    }
+    return {};
+  }
+
+  // An entry that contains another would charge its work twice.
+  Status check_forward() {
+    const std::set<ModuleId> entries(model().forward.begin(), model().forward.end());
+    for (ModuleId id : entries) {
+      for (ModuleId m = model().module(id).parent; m.valid(); m = model().module(m).parent) {
+        // The root may compute with parameters of its own beside its children.
+        if (m.value == 0 || !entries.contains(m)) continue;
+        return error("forward", fmt::format("lists \"{}\" and also \"{}\", which contains it",
+                                            model().module(id).path, model().module(m).path));
+      }
+    }
+    return {};
+  }
+
+  Status units() {
+    TESSERA_ASSIGN(const auto paths, strings("units"));
+    for (std::size_t k = 0; k < paths.size(); ++k) {
+      const std::string where = fmt::format("units[{}]", k);
+      TESSERA_ASSIGN(const ModuleId id, find(paths[k], where));
+      if (id.value == 0) return error(where, "is the root, which always is a unit: leave it out");
+      if (tree_->module(id).is_block) return error(where, fmt::format("repeats \"{}\"", paths[k]));
+      tree_->module(id).is_block = true;
+    }
+    if (json_.contains("units")) return {};
+    for (ModuleId child : model().modules[0].children) {
+      tree_->module(child).is_block = owns_parameters(child);
+    }
+    return {};
+  }
+
+  bool owns_parameters(ModuleId id) {
+    const Module& m = model().module(id);
+    return !m.parameters.empty() ||
+           std::any_of(m.children.begin(), m.children.end(),
+                       [this](ModuleId child) { return owns_parameters(child); });
+  }
+
+  Status ties() {
+    if (!json_.contains("ties")) return {};
+    const Json& list = json_["ties"];
+    if (!list.is_array()) return error("ties", "must be a list of pairs");
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const std::string where = fmt::format("ties[{}]", k);
+      const Json& pair = list[k];
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) {
+        return error(where, "must be a pair of parameter names: [\"owner\", \"alias\"]");
+      }
+      TESSERA_TRY(tie(pair[0].get<std::string>(), pair[1].get<std::string>(), where));
+    }
+    return {};
+  }
+
+  // The alias stops being a tensor of its own.
+  Status tie(const std::string& owner, const std::string& alias, const std::string& where) {
+    const ParameterId kept = model().find_parameter(owner);
+    const ParameterId gone = model().find_parameter(alias);
+    for (const auto& [id, name] : {std::pair{kept, owner}, {gone, alias}}) {
+      if (!id.valid()) return error(where, fmt::format("names \"{}\", which is no parameter", name));
+    }
+    if (kept == gone) return error(where, fmt::format("ties \"{}\" to itself", alias));
+    const Parameter& a = model().parameter(kept);
+    const Parameter& b = model().parameter(gone);
+    if (a.shape != b.shape || a.dtype != b.dtype) {
+      return error(where, fmt::format("ties {} and {}, which differ in shape or dtype", owner, alias));
+    }
+    remove(gone);
+    model().ties.push_back({alias, model().find_parameter(owner)});
+    return {};
+  }
+
+  void remove(ParameterId gone) {
+    auto& parameters = model().parameters;
+    parameters.erase(parameters.begin() + gone.value);
+    auto shift = [&](ParameterId& id) {
+      if (id.value > gone.value) --id.value;
+    };
+    for (Module& m : model().modules) {
+      std::erase(m.parameters, gone);
+      for (ParameterId& id : m.parameters) shift(id);
+    }
+    for (Tie& tie : model().ties) shift(tie.parameter);
+  }
+
+  // Without costs of its own a module works like a Linear on one row: two FLOPs per element of its
+  // matrices, and a pass over its parameters.
+  void default_costs() {
+    for (std::size_t m = 0; m < model().modules.size(); ++m) {
+      Module& module = model().modules[m];
+      for (ParameterId id : module.parameters) {
+        const Parameter& p = model().parameter(id);
+        const auto numel = static_cast<double>(p.numel().value);
+        module.cost.elementwise_bytes.constant +=
+            numel * static_cast<double>(size_of(p.dtype).value);
+        if (has_flops_.contains(ModuleId{static_cast<std::int32_t>(m)}) || p.shape.size() < 2) continue;
+        module.cost.matmul_flops.constant += 2 * numel;
+      }
+    }
+  }
+
+  const Json& json_;
+  const std::string source_;
+  JsonReader top_;
+  TreeBuilder* tree_ = nullptr;
+  std::set<ModuleId> has_flops_;
+};
+
+}  // namespace
+
+Result<Model> module_tree_model(const nlohmann::json& json, const std::string& source) {
+  return TreeReader(json, source).read();
+}
+
+}  // namespace tessera

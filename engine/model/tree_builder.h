@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds a Model's module tree in pre-order, parameters in registration order.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/model.h"
+
+namespace tessera {
+
+class TreeBuilder {
+ public:
+  TreeBuilder(std::string name, std::string root_class, DType dtype);
+
+  /// Opens a child of the module that is open; close it before its next sibling.
+  ModuleId open(const std::string& name, const std::string& class_name);
+  void close();
+  /// A parameter of the open module.
+  ParameterId parameter(const std::string& name, std::vector<std::int64_t> shape);
+  /// A child with a weight and perhaps a bias: [out, in], as torch.nn.Linear.
+  void linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias);
+  /// A child with one parameter called weight.
+  ModuleId leaf(const std::string& name, const std::string& class_name,
+                std::vector<std::int64_t> shape);
+
+  Module& module(ModuleId id) { return model_.modules[static_cast<std::size_t>(id.value)]; }
+  Model& model() { return model_; }
+  Model take() { return std::move(model_); }
+
+ private:
+  std::string path_of(const std::string& name) const;
+
+  Model model_;
+  std::vector<ModuleId> open_;
+};
+
+/// Product of a shape, or -1 if it does not fit into int64.
+std::int64_t numel_of(const std::vector<std::int64_t>& shape);
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Roofline compute and alpha-beta rings (Thakur, Rabenseifner, Gropp 2005, "Optimization of
+// Collective Communication Operations in MPICH", section 3; what NCCL does is in docs/simulator.md).
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/sim/cost_model.h"
+
+namespace tessera::sim {
+namespace {
+
+constexpr double ns_per_s = 1e9;
+
+class RingCostModel final : public CostModel {
+ public:
+  explicit RingCostModel(const Cluster& cluster) : cluster_(cluster) {}
+
+  Time compute(const ComputeCost& cost) const override {
+    const Gpu& gpu = cluster_.gpu;
+    const double peak = cost.dtype == DType::float32 ? gpu.fp32_flops_per_s : gpu.bf16_flops_per_s;
+    const double seconds = cost.matmul_flops / (peak * gpu.matmul_efficiency) +
+                           cost.attention_flops / (peak * gpu.attention_efficiency) +
+                           cost.elementwise_bytes / hbm();
+    return std::llround(seconds * ns_per_s) + cost.kernels * gpu.kernel_launch_ns;
+  }
+
+  Time copy(Bytes bytes, CopyRoute route) const override {
+    const auto size = static_cast<double>(bytes.value);
+    if (route != CopyRoute::on_device) return over(cluster_.host, size);
+    return std::llround(2 * size / hbm() * ns_per_s) + cluster_.gpu.kernel_launch_ns;
+  }
+
+  Time collective(const CollectiveShape& shape) const override {
+    if (shape.ranks <= 1) return 0;
+    const double n = shape.ranks;
+    const bool both_ways = shape.kind == OpKind::all_reduce;  // reduce_scatter, then all_gather
+    const bool pipelined = shape.kind == OpKind::broadcast || shape.kind == OpKind::reduce;
+    // Steps of the ring: those that leave a node, and the others.
+    const double hops = (both_ways ? 2 : 1) * (n - 1);
+    const double between = shape.nodes > 1 ? hops * shape.nodes / n : 0;
+    const double latency_ns =
+        (hops - between) * static_cast<double>(cluster_.intra_node.latency_ns) +
+        between * static_cast<double>(cluster_.inter_node.latency_ns);
+    const double volume = static_cast<double>(shape.bytes.value) *
+                          (pipelined ? 1.0 : (both_ways ? 2.0 : 1.0) * (n - 1) / n);
+    return cluster_.collective_launch_ns +
+           std::llround(latency_ns + volume / bus_bandwidth(shape) * ns_per_s);
+  }
+
+  std::string_view algorithm(const CollectiveShape&) const override { return "ring"; }
+
+ private:
+  double hbm() const { return cluster_.gpu.memory_bytes_per_s * cluster_.gpu.memory_efficiency; }
+
+  static double effective(const Link& link) { return link.bytes_per_s * link.efficiency; }
+
+  static Time over(const Link& link, double bytes) {
+    return link.latency_ns + std::llround(bytes / effective(link) * ns_per_s);
+  }
+
+  // Every GPU has a NIC of its own and the rings of a group use those of all its members on a node.
+  double bus_bandwidth(const CollectiveShape& shape) const {
+    const double inside = effective(cluster_.intra_node);
+    if (shape.nodes <= 1) return inside;
+    const double outside = effective(cluster_.inter_node) * shape.ranks_per_node;
+    return shape.ranks_per_node == 1 ? outside : std::min(inside, outside);
+  }
+
+  const Cluster cluster_;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster) {
+  return std::make_unique<RingCostModel>(cluster);
+}
+
+}  // namespace tessera::sim
