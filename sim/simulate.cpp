@@ -2,6 +2,7 @@
 #include "tessera/sim/simulate.h"
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace tessera::sim {
@@ -38,8 +39,7 @@ std::string options_json(const SimulateOptions& options) {
   json["sequence_length"] = training.sequence_length;
   json["accumulation"] = training.accumulation;
   json["sync_every_micro_batch"] = training.sync_every_micro_batch;
-  json["checkpointing"] =
-      training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
+  json["checkpointing"] = training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
   return json.dump();
 }
 
@@ -50,9 +50,9 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
       training.batch * training.accumulation * static_cast<std::int64_t>(cluster.ranks());
   const bool half = options.fully_shard.param_dtype != DType::float32;
   TraceRun run;
-  run.name = options.run_name.empty() ? fmt::format("{} on {} x {}", model.name, cluster.ranks(),
-                                                    cluster.gpu.name)
-                                      : options.run_name;
+  run.name = options.run_name.empty()
+                 ? fmt::format("{} on {} x {}", model.name, cluster.ranks(), cluster.gpu.name)
+                 : options.run_name;
   run.model = model.name;
   run.scheme = "fully_shard";
   run.cluster = cluster.name;
@@ -82,23 +82,24 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
                   fmt::format("{} steps: simulate at least 1", options.steps));
   }
   const auto cost = make_cost_model(options.cluster);
-  TESSERA_ASSIGN(auto runtime, LockstepRuntime::create({.world_size = options.cluster.ranks(),
-                                                        .ranks_per_node = options.cluster.gpus_per_node,
-                                                        .cost = cost.get(),
-                                                        .seed = options.seed,
-                                                        .jitter = options.jitter,
-                                                        .slow_ranks = options.slow_ranks,
-                                                        .memory_per_rank = options.cluster.gpu.memory,
-                                                        .sink = options.sink,
-                                                        .recorded_ranks = options.recorded_ranks}));
+  TESSERA_ASSIGN(auto runtime,
+                 LockstepRuntime::create({.world_size = options.cluster.ranks(),
+                                          .ranks_per_node = options.cluster.gpus_per_node,
+                                          .cost = cost.get(),
+                                          .seed = options.seed,
+                                          .jitter = options.jitter,
+                                          .slow_ranks = options.slow_ranks,
+                                          .memory_per_rank = options.cluster.gpu.memory,
+                                          .sink = options.sink,
+                                          .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options.fully_shard));
   SimulateSummary summary;
   summary.units = engine->units();
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
-    options.sink->unit({static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel,
-                        unit.padding});
+    options.sink->unit(
+        {static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel, unit.padding});
   }
   for (std::int32_t step = 0; step < options.steps; ++step) {
     TESSERA_TRY(run_training_step(*engine, model, options.training));

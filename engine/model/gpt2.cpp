@@ -72,13 +72,13 @@ class Gpt2Builder {
     conv1d("c_attn", d_.hidden, 3 * d_.hidden);
     conv1d("c_proj", d_.hidden, d_.hidden);
     tree_.close();
-    runs(attention, {.matmul_flops = per_token(8 * h * h),
-                     .attention_flops = {0, 0, 4 * h},
-                     .elementwise_bytes = per_token(element * 4 * h),  // dropout, residual sum
-                     // Input, q, k, v, output of attention, dropout mask, log-sum-exp.
-                     .activation_bytes =
-                         per_token(element * 5 * h + h + 4 * static_cast<double>(d_.heads)),
-                     .kernels = 6});
+    runs(attention,
+         {.matmul_flops = per_token(8 * h * h),
+          .attention_flops = {0, 0, 4 * h},
+          .elementwise_bytes = per_token(element * 4 * h),  // dropout, residual sum
+          // Input, q, k, v, output of attention, dropout mask, log-sum-exp.
+          .activation_bytes = per_token(element * 5 * h + h + 4 * static_cast<double>(d_.heads)),
+          .kernels = 6});
     norm("ln_2");
     const ModuleId mlp = tree_.open("mlp", "GPT2MLP");
     conv1d("c_fc", d_.hidden, d_.inner);
@@ -97,8 +97,7 @@ class Gpt2Builder {
     const auto v = static_cast<double>(d_.vocabulary);
     const ModuleId id = tree_.open("lm_head", "Linear");
     if (d_.tied) {
-      tree_.model().ties.push_back(
-          {"lm_head.weight", tree_.model().find_parameter("wte.weight")});
+      tree_.model().ties.push_back({"lm_head.weight", tree_.model().find_parameter("wte.weight")});
     } else {
       tree_.parameter("weight", {d_.vocabulary, d_.hidden});
     }
@@ -130,7 +129,8 @@ Result<Model> gpt2_model(JsonReader& config, const std::string& name) {
   if (d.hidden % d.heads != 0) {
     config.fail("n_embd", fmt::format("{} is not a multiple of n_head {}", d.hidden, d.heads));
   }
-  if (numel_of({d.hidden, d.inner, d.layers, 16}) < 0 || numel_of({d.vocabulary, d.hidden, 4}) < 0) {
+  if (numel_of({d.hidden, d.inner, d.layers, 16}) < 0 ||
+      numel_of({d.vocabulary, d.hidden, 4}) < 0) {
     config.fail("n_embd", "makes the model larger than 2^63 elements");
   }
   TESSERA_TRY(config.status());

@@ -39,13 +39,13 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
     config.fail("num_hidden_layers", fmt::format("is {}, more than {}", d.layers, layers_max));
   }
   if (!config.has("head_dim") && d.hidden % d.heads != 0) {
-    config.fail("hidden_size", fmt::format("{} is not a multiple of num_attention_heads {}",
-                                           d.hidden, d.heads));
+    config.fail("hidden_size",
+                fmt::format("{} is not a multiple of num_attention_heads {}", d.hidden, d.heads));
   }
   d.head_dim = config.integer("head_dim", 1, std::max<std::int64_t>(1, d.hidden / d.heads));
   if (d.heads % d.kv_heads != 0) {
-    config.fail("num_attention_heads", fmt::format("{} is not a multiple of num_key_value_heads {}",
-                                                   d.heads, d.kv_heads));
+    config.fail("num_attention_heads",
+                fmt::format("{} is not a multiple of num_key_value_heads {}", d.heads, d.kv_heads));
   }
   if (type == "mixtral") {
     d.experts = config.integer("num_local_experts", 1, 8);
@@ -62,7 +62,8 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
   if (type == "qwen2") d.qkv_bias = true;
   d.tied = config.boolean("tie_word_embeddings", false);
   d.dtype = config.dtype({"torch_dtype", "dtype"}, DType::float32);
-  d.sequence_length_max = config.integer("max_position_embeddings", 1, type == "llama" ? 2048 : 32768);
+  d.sequence_length_max =
+      config.integer("max_position_embeddings", 1, type == "llama" ? 2048 : 32768);
   return d;
 }
 

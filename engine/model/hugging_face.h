@@ -12,7 +12,7 @@ namespace tessera {
 struct LlamaDimensions {
   std::string architecture;
   std::int64_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim;
-  std::int64_t experts = 0;             // 0: a plain MLP
+  std::int64_t experts = 0;  // 0: a plain MLP
   std::int64_t experts_per_token = 0;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, tied = false;
   DType dtype = DType::float32;

@@ -32,7 +32,8 @@ std::string shown(const nlohmann::json& value) {
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return Status(Code::invalid_argument, fmt::format("{}: the file is empty, expected JSON", source));
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: the file is empty, expected JSON", source));
   }
   // The only way to learn where a mistake is; nothing is thrown past this function.
   try {
@@ -43,15 +44,15 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& sour
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto last = before.rfind('\n');
     const auto column = 1 + before.size() - (last == std::string_view::npos ? 0 : last + 1);
-    return Status(Code::invalid_argument, fmt::format("{}: not valid JSON, see line {} column {}",
-                                                      source, line, column));
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: not valid JSON, see line {} column {}", source, line, column));
   }
 }
 
 std::optional<DType> parse_dtype(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
-  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::float64,
-                      DType::int32, DType::int64, DType::uint8}) {
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::float64, DType::int32,
+                      DType::int64, DType::uint8}) {
     if (name == name_of(dtype)) return dtype;
   }
   if (name == "float") return DType::float32;
@@ -82,8 +83,9 @@ JsonReader::JsonReader(const nlohmann::json& json, std::string source)
 
 void JsonReader::fail(const std::string& where, const std::string& what) {
   if (!status_.ok()) return;
-  status_ = Status(Code::invalid_argument, where.empty() ? fmt::format("{}: {}", source_, what)
-                                                         : fmt::format("{}: {} {}", source_, where, what));
+  status_ = Status(Code::invalid_argument, where.empty()
+                                               ? fmt::format("{}: {}", source_, what)
+                                               : fmt::format("{}: {} {}", source_, where, what));
 }
 
 const nlohmann::json* JsonReader::find(const char* key) const {
@@ -106,8 +108,8 @@ std::int64_t JsonReader::integer(const char* key, std::int64_t least,
     fail(key, fmt::format("must be an integer, found {}", shown(*value)));
     return least;
   }
-  const bool huge = value->is_number_unsigned() &&
-                    value->get<std::uint64_t>() > static_cast<std::uint64_t>(most);
+  const bool huge =
+      value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(most);
   if (huge || value->get<std::int64_t>() < least || value->get<std::int64_t>() > most) {
     fail(key, fmt::format("must be {} to {}, found {}", least, most, shown(*value)));
     return least;

@@ -3,7 +3,8 @@
 //
 // Activations are the tensors that an eager bf16 implementation with a fused attention kernel keeps
 // for backward (the method of Korthikanti et al., arXiv 2205.05198, section 4): 2 bytes per element
-// and no term quadratic in the sequence. Elementwise bytes are reads plus writes of the same tensors.
+// and no term quadratic in the sequence. Elementwise bytes are reads plus writes of the same
+// tensors.
 #include <fmt/format.h>
 
 #include "engine/model/hugging_face.h"
@@ -19,14 +20,14 @@ Polynomial per_token(double value) { return {0, value, 0}; }
 class LlamaBuilder {
  public:
   LlamaBuilder(const LlamaDimensions& d, const std::string& name)
-      : d_(d), family_(d.architecture.substr(0, d.architecture.find("For"))),
+      : d_(d),
+        family_(d.architecture.substr(0, d.architecture.find("For"))),
         tree_(name, d.architecture, d.dtype) {}
 
   Model build() {
     tree_.model().sequence_length_max = d_.sequence_length_max;
     tree_.open("model", family_ + "Model");
-    const ModuleId embedding =
-        tree_.leaf("embed_tokens", "Embedding", {d_.vocabulary, d_.hidden});
+    const ModuleId embedding = tree_.leaf("embed_tokens", "Embedding", {d_.vocabulary, d_.hidden});
     runs(embedding, {.elementwise_bytes = per_token(2 * element * h()),
                      .activation_bytes = per_token(8)});  // token ids
     tree_.open("layers", "ModuleList");
@@ -85,8 +86,8 @@ class LlamaBuilder {
               // Rotary embedding of q and k, residual sum.
               .elementwise_bytes = per_token(element * (2 * (q() + kv()) + 3 * h())),
               // Input of the projections, q, k, v, output of attention, its log-sum-exp.
-              .activation_bytes = per_token(element * (h() + projected + q()) +
-                                            4 * static_cast<double>(d_.heads)),
+              .activation_bytes =
+                  per_token(element * (h() + projected + q()) + 4 * static_cast<double>(d_.heads)),
               .kernels = 8});
   }
 
@@ -124,9 +125,9 @@ class LlamaBuilder {
     const auto used = static_cast<double>(d_.experts_per_token);
     const auto choices = static_cast<double>(d_.experts);
     ModuleCost cost = gated(used, static_cast<std::int32_t>(6 * d_.experts + 4));
-    cost.matmul_flops.linear += 2 * h() * choices;                 // the router
+    cost.matmul_flops.linear += 2 * h() * choices;                       // the router
     cost.activation_bytes.linear += element * used * h() + 4 * choices;  // gathered inputs, logits
-    cost.elementwise_bytes.linear += 4 * element * used * h();     // gather and scatter
+    cost.elementwise_bytes.linear += 4 * element * used * h();           // gather and scatter
     runs(id, cost);
   }
 
@@ -142,7 +143,7 @@ class LlamaBuilder {
     tree_.close();
     runs(id, {.matmul_flops = per_token(2 * h() * v),
               .attention_flops = {},
-              .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),  // cast, softmax, loss
+              .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),   // cast, softmax, loss
               .activation_bytes = per_token(element * h() + 6 * v),  // bf16 and fp32 logits
               .kernels = 4});
   }
@@ -160,9 +161,9 @@ Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& 
   for (const Parameter& p : model.parameters) {
     const std::int64_t numel = numel_of(p.shape);
     if (numel < 0 || __builtin_add_overflow(total, numel, &total)) {
-      return Status(Code::invalid_argument,
-                    fmt::format("{}: parameter {} makes the model larger than 2^63 elements", name,
-                                p.name));
+      return Status(
+          Code::invalid_argument,
+          fmt::format("{}: parameter {} makes the model larger than 2^63 elements", name, p.name));
     }
   }
   return model;

@@ -31,7 +31,8 @@ Result<Model> parse_model(std::string_view json, const std::string& source) {
 Result<Model> load_model(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    return Status(Code::io_error, fmt::format("{} is a directory: name the config.json in it", path));
+    return Status(Code::io_error,
+                  fmt::format("{} is a directory: name the config.json in it", path));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {

@@ -36,9 +36,9 @@ Numel Model::parameter_count() const {
   return total;
 }
 
-// The convention of PaLM (arXiv 2204.02311, appendix B): 6 FLOPs per matmul parameter and token plus
-// 12 * layers * heads * head_dim * sequence per token, attention counted in full although it is
-// causal. Forward is a third of it.
+// The convention of PaLM (arXiv 2204.02311, appendix B): 6 FLOPs per matmul parameter and token
+// plus 12 * layers * heads * head_dim * sequence per token, attention counted in full although it
+// is causal. Forward is a third of it.
 double flops_per_sample(const Model& model, std::int64_t sequence_length) {
   double forward = 0;
   for (ModuleId id : model.forward) {

@@ -86,7 +86,8 @@ class TreeReader {
   Status check_name(const std::string& name, const std::string& where,
                     std::set<std::string>& names) const {
     if (name.empty() || name.find('.') != std::string::npos) {
-      return error(where + ".name", fmt::format("must not be empty or contain a dot, found \"{}\"", name));
+      return error(where + ".name",
+                   fmt::format("must not be empty or contain a dot, found \"{}\"", name));
     }
     if (!names.insert(name).second) {
       return error(where + ".name", fmt::format("\"{}\" is used twice in one module", name));
@@ -175,8 +176,9 @@ class TreeReader {
     std::vector<std::string_view> known;
     for (const Module& m : model().modules) known.push_back(m.path);
     const std::string_view meant = nearest(path, known);
-    return error(where, fmt::format("names \"{}\", which is no module{}", path,
-                                    meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)));
+    return error(where,
+                 fmt::format("names \"{}\", which is no module{}", path,
+                             meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)));
   }
 
   Status forward() {
@@ -251,13 +253,15 @@ class TreeReader {
     const ParameterId kept = model().find_parameter(owner);
     const ParameterId gone = model().find_parameter(alias);
     for (const auto& [id, name] : {std::pair{kept, owner}, {gone, alias}}) {
-      if (!id.valid()) return error(where, fmt::format("names \"{}\", which is no parameter", name));
+      if (!id.valid())
+        return error(where, fmt::format("names \"{}\", which is no parameter", name));
     }
     if (kept == gone) return error(where, fmt::format("ties \"{}\" to itself", alias));
     const Parameter& a = model().parameter(kept);
     const Parameter& b = model().parameter(gone);
     if (a.shape != b.shape || a.dtype != b.dtype) {
-      return error(where, fmt::format("ties {} and {}, which differ in shape or dtype", owner, alias));
+      return error(where,
+                   fmt::format("ties {} and {}, which differ in shape or dtype", owner, alias));
     }
     remove(gone);
     model().ties.push_back({alias, model().find_parameter(owner)});
@@ -287,7 +291,8 @@ class TreeReader {
         const auto numel = static_cast<double>(p.numel().value);
         module.cost.elementwise_bytes.constant +=
             numel * static_cast<double>(size_of(p.dtype).value);
-        if (has_flops_.contains(ModuleId{static_cast<std::int32_t>(m)}) || p.shape.size() < 2) continue;
+        if (has_flops_.contains(ModuleId{static_cast<std::int32_t>(m)}) || p.shape.size() < 2)
+          continue;
         module.cost.matmul_flops.constant += 2 * numel;
       }
     }

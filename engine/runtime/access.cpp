@@ -8,8 +8,12 @@ namespace {
 
 Access access(const View& view, bool write) {
   const std::int64_t size = size_of(view.dtype).value;
-  return {view.buffer,          view.first.value * size, view.numel.value * size,
-          view.step.value * size, view.end.value * size,   write};
+  return {view.buffer,
+          view.first.value * size,
+          view.numel.value * size,
+          view.step.value * size,
+          view.end.value * size,
+          write};
 }
 
 // One side of a copy's pieces that go to or come from one buffer.
@@ -25,8 +29,7 @@ std::vector<Blocks> blocks_of(const Copy& copy, bool write) {
     const View& view = write ? piece.to : piece.from;
     if (!view.buffer.valid()) continue;  // zeros
     const Numel pitch = write ? piece.to_pitch : piece.from_pitch;
-    blocks.push_back({access(view, write), piece.count,
-                      bytes_of(pitch, view.dtype).value});
+    blocks.push_back({access(view, write), piece.count, bytes_of(pitch, view.dtype).value});
   }
   return blocks;
 }
@@ -98,8 +101,8 @@ bool overlap(const Access& a, const Access& b) {
 bool contains(const Access& outer, const Access& inner) {
   if (outer.buffer != inner.buffer) return false;
   if (outer.step == inner.step) {
-    return outer.begin <= inner.begin &&
-           inner.begin + inner.length <= outer.begin + outer.length && inner.end <= outer.end;
+    return outer.begin <= inner.begin && inner.begin + inner.length <= outer.begin + outer.length &&
+           inner.end <= outer.end;
   }
   const auto [begin, end] = hull(inner);
   return outer.step == 0 && outer.begin <= begin && end <= outer.end_at(0);

@@ -39,8 +39,9 @@ std::string AccessHistory::check(const Access& access, StreamId stream, Index gr
     if (!access.write && !r.access.write) continue;
     if (r.position.stream == stream.value || order.before_stream(r.position, stream)) continue;
     if (!overlap(access, r.access)) continue;
-    return (access.write ? (r.access.write ? "overwrites it while the " : "overwrites it before the ")
-                         : "reads it before the ") +
+    return (access.write
+                ? (r.access.write ? "overwrites it while the " : "overwrites it before the ")
+                : "reads it before the ") +
            r.accessor.to_string() +
            (access.write && !r.access.write ? " that reads it has finished"
                                             : " that writes it has finished") +

@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-inline constexpr Bytes allocation_alignment{256};    // what cudaMalloc and NCCL want
-inline constexpr Bytes allocator_page{2 << 20};      // granularity of device memory mappings
+inline constexpr Bytes allocation_alignment{256};  // what cudaMalloc and NCCL want
+inline constexpr Bytes allocator_page{2 << 20};    // granularity of device memory mappings
 
 class EventOrderedAllocator {
  public:

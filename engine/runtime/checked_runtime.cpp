@@ -14,9 +14,9 @@ CheckedRuntime::CheckedRuntime(RankSet carried)
 
 Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole role) {
   if (streams_.size() == stream_count_max) {
-    return Status(Code::invalid_argument,
-                  fmt::format("stream '{}': a runtime has at most {} streams", name,
-                              stream_count_max));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("stream '{}': a runtime has at most {} streams", name, stream_count_max));
   }
   const StreamId id{static_cast<std::int32_t>(streams_.size())};
   streams_.push_back({std::string(name), role});
@@ -84,9 +84,8 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
   const Buffer& record = buffer(id);
   TESSERA_TRY(check_request(where, StreamId{0}, fmt::format("release of {}", record.name)));
   if (after.value >= next_event_) {
-    return Status(Code::invalid_argument,
-                  fmt::format("release of {}: event {} was never recorded", record.name,
-                              after.value));
+    return Status(Code::invalid_argument, fmt::format("release of {}: event {} was never recorded",
+                                                      record.name, after.value));
   }
   return classes_.for_each_in(where, [&](const RankSet& ranks, RankState& state) -> Status {
     const auto it = state.live.find(id);
@@ -145,8 +144,8 @@ Status CheckedRuntime::check_access(const Op& op, const Access& access, const Ra
   const auto it = state.live.find(access.buffer);
   const std::string& name = buffer(access.buffer).name;
   if (it == state.live.end()) {
-    return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release",
-                                            describe(op), ranks.first(), name));
+    return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release", describe(op),
+                                            ranks.first(), name));
   }
   if (!covers(state.order.clock(op.stream), it->second.ready)) {
     return Status(Code::hazard,
@@ -157,8 +156,8 @@ Status CheckedRuntime::check_access(const Op& op, const Access& access, const Ra
   const std::string wrong =
       it->second.history.check(access, op.stream, group_size_of(op), state.order);
   if (wrong.empty()) return {};
-  return Status(Code::hazard,
-                fmt::format("{} on rank {} uses {} and {}", describe(op), ranks.first(), name, wrong));
+  return Status(Code::hazard, fmt::format("{} on rank {} uses {} and {}", describe(op),
+                                          ranks.first(), name, wrong));
 }
 
 Status CheckedRuntime::order_op(const Op& op, EventId event, const RankSet& ranks,
@@ -195,8 +194,8 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
   TESSERA_TRY(classes_.for_each_in(op.where, [&](const RankSet& ranks, RankState& state) {
     return order_op(op, event, ranks, state);
   }));
-  classes_.for_each_outside(
-      op.where, [&](const RankSet&, RankState& state) { state.order.skip(event); });
+  classes_.for_each_outside(op.where,
+                            [&](const RankSet&, RankState& state) { state.order.skip(event); });
   ++next_event_;
   if (event.value % 64 == 63) {
     for (auto& c : classes_.all()) c.state.order.prune();
@@ -207,9 +206,8 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
 
 Status CheckedRuntime::wait(EventId event) {
   if (!event.valid() || event.value >= next_event_) {
-    return Status(Code::hazard,
-                  fmt::format("the host waits for event {}, which was never recorded",
-                              event.value));
+    return Status(Code::hazard, fmt::format("the host waits for event {}, which was never recorded",
+                                            event.value));
   }
   for (auto& c : classes_.all()) c.state.order.host_wait(event);
   return carry_wait(event);
@@ -225,9 +223,10 @@ Status CheckedRuntime::check_consumed() const {
   for (const auto& c : classes_.all()) {
     for (const auto& [id, live] : c.state.live) {
       if (const Accessor* unread = live.history.unread_collective()) {
-        return Status(Code::hazard,
-                      fmt::format("the run ends on rank {} without using the result of the {} in {}",
-                                  c.ranks.first(), unread->to_string(), buffer(id).name));
+        return Status(
+            Code::hazard,
+            fmt::format("the run ends on rank {} without using the result of the {} in {}",
+                        c.ranks.first(), unread->to_string(), buffer(id).name));
       }
     }
   }

@@ -25,8 +25,7 @@ class CheckedRuntime : public Runtime {
  public:
   const RankSet& carried() const final { return carried_; }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) final;
-  Result<CommunicatorId> create_communicator(const RankGroups& groups,
-                                             std::string_view name) final;
+  Result<CommunicatorId> create_communicator(const RankGroups& groups, std::string_view name) final;
   Result<BufferId> allocate(const Allocation& request) final;
   Status release(BufferId buffer, EventId after, const RankSet& where) final;
   Result<EventId> submit(const Op& op) final;
@@ -47,8 +46,8 @@ class CheckedRuntime : public Runtime {
   };
   /// A live buffer of one class of ranks.
   struct Live {
-    Bytes offset{};        // in its memory's range
-    StreamClock ready{};   // the previous occupant of the bytes is gone after this
+    Bytes offset{};       // in its memory's range
+    StreamClock ready{};  // the previous occupant of the bytes is gone after this
     AccessHistory history;
   };
   struct Buffer {
@@ -90,7 +89,9 @@ class CheckedRuntime : public Runtime {
   EventId first_live_event() const;
 
  private:
-  bool known(StreamId id) const { return id.valid() && id.value < static_cast<int>(streams_.size()); }
+  bool known(StreamId id) const {
+    return id.valid() && id.value < static_cast<int>(streams_.size());
+  }
   Status check_request(const RankSet& where, StreamId stream, const std::string& what) const;
   Status check_waits(const Op& op) const;
   Status order_op(const Op& op, EventId event, const RankSet& ranks, RankState& state) const;

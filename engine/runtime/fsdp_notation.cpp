@@ -57,7 +57,8 @@ class FsdpNotation {
   void release(const Record& record) {
     const auto& b = buffer(record.buffer);
     if (b.memory_class == MemoryClass::unsharded_gradients) {
-      const std::string line = fmt::format("[host] FREE {} unsharded grads live={}", b.unit, live_.value);
+      const std::string line =
+          fmt::format("[host] FREE {} unsharded grads live={}", b.unit, live_.value);
       if (lines_.empty() || lines_.back() != line) emit(line);
       return;
     }
@@ -97,7 +98,7 @@ class FsdpNotation {
     record_event(r, "RS");
   }
   template <class Collective>
-    requires requires(Collective c) { c.communicator; }
+  requires requires(Collective c) { c.communicator; }
   void what(const Record& r, const Collective&) {
     emit(fmt::format("[{}] {} {}", stream(r.stream), name_of(kind_of(r.op)), r.cause.unit));
   }
@@ -125,9 +126,9 @@ class FsdpNotation {
       }
       return;
     }
-    const char* pass = r.cause.reason == Reason::recompute    ? "refwd"
-                       : r.cause.phase == Phase::backward ? "bwd"
-                                                          : "fwd";
+    const char* pass = r.cause.reason == Reason::recompute ? "refwd"
+                       : r.cause.phase == Phase::backward  ? "bwd"
+                                                           : "fwd";
     emit(fmt::format("[{}] COMPUTE {} {}", stream(r.stream), pass, r.cause.module));
   }
 

@@ -36,19 +36,29 @@ std::string_view name_of(Phase phase) {
 
 std::string_view name_of(Reason reason) {
   static constexpr std::array<std::string_view, 12> names = {
-      "",        "needed",           "forward_prefetch", "backward_prefetch",
-      "copy_in", "copy_out",         "reduce_gradients", "accumulate",
-      "recompute", "step",           "free_memory",      "order"};
+      "",          "needed",   "forward_prefetch", "backward_prefetch",
+      "copy_in",   "copy_out", "reduce_gradients", "accumulate",
+      "recompute", "step",     "free_memory",      "order"};
   return pick(names, reason);
 }
 
 std::string_view name_of(MemoryClass memory_class) {
   static constexpr std::array<std::string_view, memory_class_count> names = {
-      "sharded parameters", "unsharded parameters", "sharded gradients",
-      "unsharded gradients", "optimizer state",     "activations",
-      "temporary",          "all-gather buffers",   "reduce buffers",
-      "inputs",             "buffers",              "communication library",
-      "pinned host",        "NVMe staging",         "reserved, unused"};
+      "sharded parameters",
+      "unsharded parameters",
+      "sharded gradients",
+      "unsharded gradients",
+      "optimizer state",
+      "activations",
+      "temporary",
+      "all-gather buffers",
+      "reduce buffers",
+      "inputs",
+      "buffers",
+      "communication library",
+      "pinned host",
+      "NVMe staging",
+      "reserved, unused"};
   return pick(names, memory_class);
 }
 

@@ -22,7 +22,9 @@ class OpChecker {
     TESSERA_TRY(gathered(o.communicator, o.output, o.input));
     return in_bounds({o.input, o.output}, group_size(o.communicator));
   }
-  Status operator()(const AllReduce& o) const { return same_size(o.communicator, o.input, o.output); }
+  Status operator()(const AllReduce& o) const {
+    return same_size(o.communicator, o.input, o.output);
+  }
   Status operator()(const Reduce& o) const {
     TESSERA_TRY(root_in_group(o.communicator, o.root));
     return same_size(o.communicator, o.input, o.output);
@@ -135,8 +137,8 @@ class OpChecker {
       const bool negative = view.first < Numel{0} || view.numel < Numel{0} || view.step < Numel{0};
       const bool indexed = n == 1 || view.step == Numel{0} || view.begin_at(n - 1) <= view.end;
       if (negative || !indexed || bytes_of(view.end, view.dtype) > held) {
-        return fail(fmt::format("a view ends at element {} of a buffer of {} bytes",
-                                view.end.value, held.value));
+        return fail(fmt::format("a view ends at element {} of a buffer of {} bytes", view.end.value,
+                                held.value));
       }
     }
     return {};

@@ -69,7 +69,8 @@ std::string op_line(const Recording& recording, const Record& record) {
                                  stream_name(recording, record.stream), name_of(kind_of(record.op)),
                                  subject, op_details(recording, record.op));
   if (cause.reason != Reason::none) line += fmt::format("  ({})", name_of(cause.reason));
-  for (EventId event : record.after) fmt::format_to(std::back_inserter(line), " after #{}", event.value);
+  for (EventId event : record.after)
+    fmt::format_to(std::back_inserter(line), " after #{}", event.value);
   return line;
 }
 
@@ -85,8 +86,7 @@ std::string to_line(const Recording& recording, const Record& record) {
       const auto& buffer = buffer_of(recording, record.buffer);
       line = fmt::format("{:<7} {:<9} {:<14} {:<14} {:<28} {} B  ({})", "",
                          name_of(record.cause.phase), stream_name(recording, record.stream),
-                         "allocate", buffer.name, buffer.bytes.value,
-                         name_of(buffer.memory_class));
+                         "allocate", buffer.name, buffer.bytes.value, name_of(buffer.memory_class));
       break;
     }
     case Record::Kind::release: {

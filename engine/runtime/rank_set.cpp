@@ -37,8 +37,9 @@ Rank RankSet::first() const {
 }
 
 bool RankSet::contains(Rank rank) const {
-  const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), rank,
-                                      [](Rank value, const RankRange& r) { return value < r.begin; });
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), rank,
+                       [](Rank value, const RankRange& r) { return value < r.begin; });
   return after != ranges_.begin() && rank < std::prev(after)->end;
 }
 
@@ -84,9 +85,9 @@ std::string RankSet::to_string() const {
 Result<RankGroups> RankGroups::strided(Rank world_size, Index group_size, Rank stride) {
   if (world_size < 1 || group_size < 1 || stride < 1 ||
       world_size % (std::int64_t{group_size} * stride) != 0) {
-    return Status(Code::invalid_argument,
-                  "groups of " + std::to_string(group_size) + " ranks, " + std::to_string(stride) +
-                      " apart, do not divide " + std::to_string(world_size) + " ranks evenly");
+    return Status(Code::invalid_argument, "groups of " + std::to_string(group_size) + " ranks, " +
+                                              std::to_string(stride) + " apart, do not divide " +
+                                              std::to_string(world_size) + " ranks evenly");
   }
   RankGroups groups;
   groups.stride_ = stride;
@@ -106,19 +107,18 @@ Result<RankGroups> RankGroups::of(std::vector<std::vector<Rank>> members) {
     for (std::size_t i = 0; i < members[g].size(); ++i) {
       const Rank rank = members[g][i];
       if (rank < 0) {
-        return Status(Code::invalid_argument,
-                      "group " + std::to_string(g) + " has rank " + std::to_string(rank) +
-                          ", ranks start at 0");
+        return Status(Code::invalid_argument, "group " + std::to_string(g) + " has rank " +
+                                                  std::to_string(rank) + ", ranks start at 0");
       }
       if (groups.place_.size() <= static_cast<std::size_t>(rank)) {
         groups.place_.resize(static_cast<std::size_t>(rank) + 1, {-1, -1});
       }
       auto& place = groups.place_[static_cast<std::size_t>(rank)];
       if (place.first >= 0) {
-        return Status(Code::invalid_argument,
-                      "rank " + std::to_string(rank) + " is in group " +
-                          std::to_string(place.first) + " and again in group " + std::to_string(g) +
-                          ", groups must be disjoint");
+        return Status(Code::invalid_argument, "rank " + std::to_string(rank) + " is in group " +
+                                                  std::to_string(place.first) +
+                                                  " and again in group " + std::to_string(g) +
+                                                  ", groups must be disjoint");
       }
       place = {static_cast<Index>(g), static_cast<Index>(i)};
       everyone.push_back(rank);

@@ -9,8 +9,7 @@ namespace tessera {
 namespace {
 
 bool reached(const StreamClock& clock, Position position) {
-  return position.stream < 0 ||
-         clock[static_cast<std::size_t>(position.stream)] >= position.count;
+  return position.stream < 0 || clock[static_cast<std::size_t>(position.stream)] >= position.count;
 }
 
 }  // namespace

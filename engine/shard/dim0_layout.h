@@ -2,9 +2,9 @@
 // Per-parameter dim-0 sharding: which rows of a parameter a rank holds, and where they lie in its
 // unit's communication buffers.
 //
-// The idea: rank i of n holds rows [i * ceil(d0 / n), ...) of every parameter, padded to ceil(d0 / n)
-// rows, so that all shards are equal and a gathered parameter is the concatenation of its shards.
-// Rule: torch FSDPParam._init_sharded_param (torch.chunk on dim 0, zero padding).
+// The idea: rank i of n holds rows [i * ceil(d0 / n), ...) of every parameter, padded to ceil(d0 /
+// n) rows, so that all shards are equal and a gathered parameter is the concatenation of its
+// shards. Rule: torch FSDPParam._init_sharded_param (torch.chunk on dim 0, zero padding).
 #pragma once
 
 #include <vector>

@@ -42,8 +42,9 @@ Status FullyShardEngine::setup() {
     for (const auto& layout : unit.layout.parameters) {
       const Parameter& source = model_.parameter(layout.id);
       slot_of_parameter_[at(layout.id)] = unit.parameters.size();
-      unit.parameters.push_back(
-          {.layout = layout, .name = source.name.substr(prefix), .requires_grad = source.requires_grad});
+      unit.parameters.push_back({.layout = layout,
+                                 .name = source.name.substr(prefix),
+                                 .requires_grad = source.requires_grad});
     }
     units_.push_back(std::move(unit));
   }
@@ -53,13 +54,17 @@ Status FullyShardEngine::setup() {
 }
 
 Cause FullyShardEngine::cause(std::string_view unit, Reason reason) const {
-  return {.unit = unit, .phase = phase_, .reason = reason, .step = step_, .micro_batch = micro_batch_};
+  return {
+      .unit = unit, .phase = phase_, .reason = reason, .step = step_, .micro_batch = micro_batch_};
 }
 
 Result<EventId> FullyShardEngine::submit(StreamId stream, const Cause& cause,
                                          decltype(Op::what) what, std::span<const EventId> after) {
-  auto event = runtime_.submit(
-      {.stream = stream, .where = everyone_, .after = after, .cause = cause, .what = std::move(what)});
+  auto event = runtime_.submit({.stream = stream,
+                                .where = everyone_,
+                                .after = after,
+                                .cause = cause,
+                                .what = std::move(what)});
   if (event.ok() && stream == compute_) last_compute_ = *event;
   return event;
 }
@@ -176,8 +181,7 @@ Status FullyShardEngine::post_backward(ModuleId module) {
 
 Status FullyShardEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
-  TESSERA_TRY(
-      mark(cause("root", Reason::none), Mark::Kind::backward_finishing, compute_).status());
+  TESSERA_TRY(mark(cause("root", Reason::none), Mark::Kind::backward_finishing, compute_).status());
   for (Unit& unit : units_) {
     unit.post_forward_indices.clear();
     if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
@@ -194,12 +198,12 @@ Status FullyShardEngine::check_unsharded(const ModuleWork& work) const {
   for (ParameterId id : assignment_.used_by[at(work.module)]) {
     const Unit& unit = units_[assignment_.unit_of_parameter[at(id)]];
     if (unit.unsharded) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("module {} computes while its parameter {} is sharded: call {} for "
-                              "unit {} first",
-                              model_.module(work.module).path, model_.parameter(id).name,
-                              stage_ == Stage::backward ? "pre_backward" : "pre_forward",
-                              unit.name));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("module {} computes while its parameter {} is sharded: call {} for "
+                    "unit {} first",
+                    model_.module(work.module).path, model_.parameter(id).name,
+                    stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit.name));
   }
   return {};
 }
@@ -249,9 +253,8 @@ Status FullyShardEngine::compute(const ModuleWork& work) {
 
 Status FullyShardEngine::keep_activations(ModuleId module, Bytes bytes) {
   Cause why = cause(units_[assignment_.unit_of_module[at(module)]].name, Reason::none);
-  TESSERA_ASSIGN(const BufferId kept,
-                 allocate(model_.module(module).path + ".checkpoint", bytes,
-                          MemoryClass::activations, compute_, why));
+  TESSERA_ASSIGN(const BufferId kept, allocate(model_.module(module).path + ".checkpoint", bytes,
+                                               MemoryClass::activations, compute_, why));
   activations_[at(module)].push_back(kept);
   return {};
 }
@@ -259,8 +262,8 @@ Status FullyShardEngine::keep_activations(ModuleId module, Bytes bytes) {
 Status FullyShardEngine::free_activations(ModuleId module) {
   auto& stack = activations_[at(module)];
   if (stack.empty()) {
-    return Status(Code::invalid_argument, fmt::format("module {} keeps no activations",
-                                                      model_.module(module).path));
+    return Status(Code::invalid_argument,
+                  fmt::format("module {} keeps no activations", model_.module(module).path));
   }
   TESSERA_TRY(release(stack.back(), last_compute_));
   stack.pop_back();

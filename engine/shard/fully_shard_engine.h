@@ -20,12 +20,12 @@ namespace tessera {
 /// One parameter of a unit and its buffers; invalid ids mean "does not exist now".
 struct UnitParameter {
   ShardedParameter layout;
-  std::string name;           // relative to the unit: "mlp.up_proj.weight"
+  std::string name;  // relative to the unit: "mlp.up_proj.weight"
   bool requires_grad = true;
-  BufferId shard;             // always
-  BufferId unsharded;         // while the unit is unsharded
-  BufferId gradient;          // unsharded, from backward until it is packed or accumulated
-  BufferId accumulated;       // unsharded sum of micro-batches without sync, in reduce_dtype
+  BufferId shard;                // always
+  BufferId unsharded;            // while the unit is unsharded
+  BufferId gradient;             // unsharded, from backward until it is packed or accumulated
+  BufferId accumulated;          // unsharded sum of micro-batches without sync, in reduce_dtype
   BufferId exp_avg, exp_avg_sq;  // from the first step on
 };
 
@@ -42,7 +42,7 @@ struct Unit {
   BufferId sharded_gradient;  // reduce_scatter's output, until the optimizer has used it
   DType sharded_gradient_dtype = DType::float32;
   std::vector<std::size_t> post_forward_indices;  // places in the order of forward passes
-  bool in_backward = false;   // pre_backward ran, post_backward is owed
+  bool in_backward = false;                       // pre_backward ran, post_backward is owed
   bool finished_backward = false;
 };
 
@@ -65,8 +65,9 @@ class FullyShardEngine final : public Engine {
   Status step(const AdamOptions& options) override;
   void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
   Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
-  Status inspect_shards(ParameterId parameter,
-                        const std::function<void(Rank, Numel, std::span<const float>)>& read) override;
+  Status inspect_shards(
+      ParameterId parameter,
+      const std::function<void(Rank, Numel, std::span<const float>)>& read) override;
   std::vector<UnitInfo> units() const override;
 
  private:
@@ -92,9 +93,9 @@ class FullyShardEngine final : public Engine {
 
   // unit_gather.cpp
   Status allocate_shards(Unit& unit);
-  Status unshard(Unit& unit, Reason reason);           // issues the all_gather unless it is needless
+  Status unshard(Unit& unit, Reason reason);  // issues the all_gather unless it is needless
   Result<EventId> copy_in(Unit& unit, Reason reason);
-  Status wait_for_unshard(Unit& unit);                 // copies out and frees the gather buffer
+  Status wait_for_unshard(Unit& unit);  // copies out and frees the gather buffer
   Status copy_out(Unit& unit);
   Status free_gathered(Pending& gathered, const Cause& cause);
   Status reshard(Unit& unit);
@@ -103,7 +104,7 @@ class FullyShardEngine final : public Engine {
   // unit_reduce.cpp
   Status reduce_gradients(Unit& unit);
   Status pack_gradients(Unit& unit, BufferId into);
-  Status accumulate_gradients(Unit& unit);             // unsharded, without communication
+  Status accumulate_gradients(Unit& unit);  // unsharded, without communication
   Status scatter(Unit& unit, BufferId packed, BufferId shard);
   Status keep_sharded_gradient(Unit& unit, BufferId scattered);
   Status allocate_gradient(Unit& unit, UnitParameter& parameter);
@@ -124,8 +125,8 @@ class FullyShardEngine final : public Engine {
   const Index group_size_;
 
   UnitAssignment assignment_;
-  std::vector<Unit> units_;                      // pre-order, root first
-  std::vector<std::size_t> slot_of_parameter_;   // by ParameterId: place in its unit
+  std::vector<Unit> units_;                     // pre-order, root first
+  std::vector<std::size_t> slot_of_parameter_;  // by ParameterId: place in its unit
   CommunicatorId world_;
   StreamId compute_, copy_in_, all_gather_, reduce_scatter_;
 
@@ -135,7 +136,7 @@ class FullyShardEngine final : public Engine {
   std::int32_t micro_batch_ = 0;
   std::int64_t steps_taken_ = 0;
   bool sync_ = true;
-  EventId last_compute_;                // the compute stream's youngest event
+  EventId last_compute_;                    // the compute stream's youngest event
   std::vector<std::size_t> forward_order_;  // units in the order of their post_forward
   std::optional<Pending> last_gathered_;    // forward: kept so that the next copy-in may overlap
   std::optional<Pending> last_packed_;      // the youngest reduce_scatter's input

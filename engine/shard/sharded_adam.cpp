@@ -86,8 +86,7 @@ Compute FullyShardEngine::adam_work(const AdamOptions& options) const {
         work.writes.push_back(View::whole(id, dtype, p.layout.shard));
       }
       // Reads gradient, parameter and both moments, writes the last three.
-      work.cost.elementwise_bytes +=
-          static_cast<double>(7 * bytes_of(p.layout.shard, dtype).value);
+      work.cost.elementwise_bytes += static_cast<double>(7 * bytes_of(p.layout.shard, dtype).value);
     }
   }
   work.reads = gradients;
@@ -147,7 +146,8 @@ Status FullyShardEngine::inspect_shards(
   const UnitParameter& p = parameter(id);
   Compute work;
   work.reads = {View::whole(p.shard, options_.sharded_dtype, p.layout.shard)};
-  work.body = [layout = p.layout, read, dtype = options_.sharded_dtype](const BodyContext& context) {
+  work.body = [layout = p.layout, read,
+               dtype = options_.sharded_dtype](const BodyContext& context) {
     const Numel first = layout.shard * context.rank();
     std::vector<float> values;
     for (std::int64_t i = 0; i < layout.shard.value && first + Numel{i} < layout.numel; ++i) {

@@ -22,9 +22,9 @@ Result<std::vector<bool>> unit_modules(const Model& model, const std::vector<std
                                 path, model.name, model.modules.back().path));
     }
     if (is_unit[at(id)]) {
-      return Status(Code::invalid_argument,
-                    path.empty() ? "the root is always a unit: leave it out"
-                                 : fmt::format("unit '{}' is named twice", path));
+      return Status(Code::invalid_argument, path.empty()
+                                                ? "the root is always a unit: leave it out"
+                                                : fmt::format("unit '{}' is named twice", path));
     }
     is_unit[at(id)] = true;
   }

@@ -26,10 +26,10 @@ Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
   TESSERA_ASSIGN(unit.gathered, copy_in(unit, reason));
   if (group_size_ == 1) return {};  // the copy-in already made the full buffer
   TESSERA_TRY(wait_stream(all_gather_, copy_in_, cause(unit.name, Reason::order)));
-  const View own = View::shard(unit.gather_buffer, options_.param_dtype, unit.layout.shard,
-                               group_size_);
-  const View full = View::whole(unit.gather_buffer, options_.param_dtype,
-                                unit.layout.shard * group_size_);
+  const View own =
+      View::shard(unit.gather_buffer, options_.param_dtype, unit.layout.shard, group_size_);
+  const View full =
+      View::whole(unit.gather_buffer, options_.param_dtype, unit.layout.shard * group_size_);
   TESSERA_ASSIGN(unit.gathered,
                  submit(all_gather_, cause(unit.name, reason), AllGather{world_, own, full}));
   return {};
@@ -42,8 +42,8 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
                           MemoryClass::all_gather_buffers, copy_in_, cause(unit.name, reason)));
   Copy copy{.index_in = world_};
   for (const UnitParameter& p : unit.parameters) {
-    View slice = View::shard(unit.gather_buffer, options_.param_dtype, unit.layout.shard,
-                             group_size_);
+    View slice =
+        View::shard(unit.gather_buffer, options_.param_dtype, unit.layout.shard, group_size_);
     slice.first = p.layout.offset;
     slice.numel = p.layout.shard;
     copy.pieces.push_back(
@@ -88,8 +88,8 @@ Status FullyShardEngine::copy_out(Unit& unit) {
     TESSERA_ASSIGN(p.unsharded, allocate(fmt::format("{}.{}.unsharded", unit.name, p.name),
                                          bytes_of(padded, options_.param_dtype),
                                          MemoryClass::unsharded_parameters, compute_, why));
-    View from = View::part(unit.gather_buffer, options_.param_dtype, p.layout.offset,
-                           p.layout.shard);
+    View from =
+        View::part(unit.gather_buffer, options_.param_dtype, p.layout.offset, p.layout.shard);
     from.end = unit.layout.shard * group_size_;
     View to = View::part(p.unsharded, options_.param_dtype, Numel{0}, p.layout.shard);
     to.end = padded;

@@ -3,8 +3,8 @@
 // _fsdp_collectives.foreach_reduce).
 #include <fmt/format.h>
 
-#include "engine/shard/fully_shard_engine.h"
 #include "engine/runtime/number.h"
+#include "engine/shard/fully_shard_engine.h"
 
 namespace tessera {
 namespace {
@@ -59,10 +59,10 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
     last_packed_.reset();
   }
   const Numel padded = unit.layout.shard * group_size_;
-  TESSERA_ASSIGN(const BufferId packed,
-                 allocate(fmt::format("{}.rs_in", unit.name),
-                          bytes_of(padded, options_.reduce_dtype), MemoryClass::reduce_buffers,
-                          compute_, cause(unit.name, Reason::copy_in)));
+  TESSERA_ASSIGN(
+      const BufferId packed,
+      allocate(fmt::format("{}.rs_in", unit.name), bytes_of(padded, options_.reduce_dtype),
+               MemoryClass::reduce_buffers, compute_, cause(unit.name, Reason::copy_in)));
   TESSERA_TRY(pack_gradients(unit, packed));
   const Cause why = cause(unit.name, Reason::reduce_gradients);
   TESSERA_TRY(wait_stream(reduce_scatter_, compute_, cause(unit.name, Reason::order)));
@@ -83,9 +83,9 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
   const Numel padded = unit.layout.shard * group_size_;
   for (const UnitParameter& p : unit.parameters) {
     const bool summed = p.accumulated.valid();
-    View from = View::part(summed ? p.accumulated : p.gradient,
-                           summed ? options_.reduce_dtype : options_.param_dtype, Numel{0},
-                           p.layout.shard);
+    View from =
+        View::part(summed ? p.accumulated : p.gradient,
+                   summed ? options_.reduce_dtype : options_.param_dtype, Numel{0}, p.layout.shard);
     from.end = from.buffer.valid() ? p.layout.numel : Numel{0};
     View to = View::part(into, options_.reduce_dtype, p.layout.offset, p.layout.shard);
     to.end = padded;
@@ -106,8 +106,7 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
 
 Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
   const Cause why = cause(unit.name, Reason::reduce_gradients);
-  const View input =
-      View::whole(packed, options_.reduce_dtype, unit.layout.shard * group_size_);
+  const View input = View::whole(packed, options_.reduce_dtype, unit.layout.shard * group_size_);
   const View output = View::whole(shard, options_.reduce_dtype, unit.layout.shard);
   decltype(Op::what) what = ReduceScatter{world_, input, output, Reduction::average};
   if (group_size_ == 1) what = Copy{.pieces = {{.from = input, .to = output}}};
@@ -149,9 +148,10 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
     }
     const bool first = !p.accumulated.valid();
     if (first) {
-      TESSERA_ASSIGN(p.accumulated, allocate(fmt::format("{}.{}.accumulated_grad", unit.name, p.name),
-                                             bytes_of(p.layout.numel, options_.reduce_dtype),
-                                             MemoryClass::unsharded_gradients, compute_, why));
+      TESSERA_ASSIGN(p.accumulated,
+                     allocate(fmt::format("{}.{}.accumulated_grad", unit.name, p.name),
+                              bytes_of(p.layout.numel, options_.reduce_dtype),
+                              MemoryClass::unsharded_gradients, compute_, why));
     }
     const View fresh = View::whole(p.gradient, options_.param_dtype, p.layout.numel);
     const View sum = View::whole(p.accumulated, options_.reduce_dtype, p.layout.numel);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/training.h"
-
 #include <algorithm>
+
+#include "tessera/training.h"
 
 namespace tessera {
 namespace {

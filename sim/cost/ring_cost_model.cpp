@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roofline compute and alpha-beta rings (Thakur, Rabenseifner, Gropp 2005, "Optimization of
-// Collective Communication Operations in MPICH", section 3; what NCCL does is in docs/simulator.md).
+// Collective Communication Operations in MPICH", section 3; what NCCL does is in
+// docs/simulator.md).
 #include <algorithm>
 #include <cmath>
 
@@ -10,6 +11,10 @@ namespace tessera::sim {
 namespace {
 
 constexpr double ns_per_s = 1e9;
+// 46 days: what a slower machine would need stays countable over many operations.
+constexpr double duration_ns_max = 4e15;
+
+Time to_time(double ns) { return std::llround(std::min(ns, duration_ns_max)); }
 
 class RingCostModel final : public CostModel {
  public:
@@ -21,13 +26,13 @@ class RingCostModel final : public CostModel {
     const double seconds = cost.matmul_flops / (peak * gpu.matmul_efficiency) +
                            cost.attention_flops / (peak * gpu.attention_efficiency) +
                            cost.elementwise_bytes / hbm();
-    return std::llround(seconds * ns_per_s) + cost.kernels * gpu.kernel_launch_ns;
+    return to_time(seconds * ns_per_s) + cost.kernels * gpu.kernel_launch_ns;
   }
 
   Time copy(Bytes bytes, CopyRoute route) const override {
     const auto size = static_cast<double>(bytes.value);
     if (route != CopyRoute::on_device) return over(cluster_.host, size);
-    return std::llround(2 * size / hbm() * ns_per_s) + cluster_.gpu.kernel_launch_ns;
+    return to_time(2 * size / hbm() * ns_per_s) + cluster_.gpu.kernel_launch_ns;
   }
 
   Time collective(const CollectiveShape& shape) const override {
@@ -35,16 +40,18 @@ class RingCostModel final : public CostModel {
     const double n = shape.ranks;
     const bool both_ways = shape.kind == OpKind::all_reduce;  // reduce_scatter, then all_gather
     const bool pipelined = shape.kind == OpKind::broadcast || shape.kind == OpKind::reduce;
-    // Steps of the ring: those that leave a node, and the others.
-    const double hops = (both_ways ? 2 : 1) * (n - 1);
-    const double between = shape.nodes > 1 ? hops * shape.nodes / n : 0;
+    const double rounds = both_ways ? 2 : 1;
+    // Of the n - 1 steps of a round, nodes - 1 wait for the network (NCCL's tuning.cc counts
+    // alike).
+    const double between = shape.nodes - 1;
+    const double within = n - 1 - between;
     const double latency_ns =
-        (hops - between) * static_cast<double>(cluster_.intra_node.latency_ns) +
-        between * static_cast<double>(cluster_.inter_node.latency_ns);
-    const double volume = static_cast<double>(shape.bytes.value) *
-                          (pipelined ? 1.0 : (both_ways ? 2.0 : 1.0) * (n - 1) / n);
+        rounds * (within * static_cast<double>(cluster_.intra_node.latency_ns) +
+                  between * static_cast<double>(cluster_.inter_node.latency_ns));
+    const double volume =
+        static_cast<double>(shape.bytes.value) * (pipelined ? 1.0 : rounds * (n - 1) / n);
     return cluster_.collective_launch_ns +
-           std::llround(latency_ns + volume / bus_bandwidth(shape) * ns_per_s);
+           to_time(latency_ns + volume / bus_bandwidth(shape) * ns_per_s);
   }
 
   std::string_view algorithm(const CollectiveShape&) const override { return "ring"; }
@@ -55,10 +62,11 @@ class RingCostModel final : public CostModel {
   static double effective(const Link& link) { return link.bytes_per_s * link.efficiency; }
 
   static Time over(const Link& link, double bytes) {
-    return link.latency_ns + std::llround(bytes / effective(link) * ns_per_s);
+    return link.latency_ns + to_time(bytes / effective(link) * ns_per_s);
   }
 
-  // Every GPU has a NIC of its own and the rings of a group use those of all its members on a node.
+  // Every GPU has a NIC of its own, and the rings of a group use those of all its members on a
+  // node. A group with one member per node never touches NVLink.
   double bus_bandwidth(const CollectiveShape& shape) const {
     const double inside = effective(cluster_.intra_node);
     if (shape.nodes <= 1) return inside;

@@ -56,14 +56,13 @@ Time clock_highest(const Time* __restrict a, std::int64_t n) {
 }
 
 TESSERA_VECTOR_CLONES
-void clock_add_until(Time* __restrict sum, const Time* __restrict begin, Time end,
-                     std::int64_t n) {
+void clock_add_until(Time* __restrict sum, const Time* __restrict begin, Time end, std::int64_t n) {
   for (std::int64_t r = 0; r < n; ++r) sum[r] += end - begin[r];
 }
 
 TESSERA_VECTOR_CLONES
-void clock_add_span(Time* __restrict sum, const Time* __restrict begin,
-                    const Time* __restrict end, std::int64_t n) {
+void clock_add_span(Time* __restrict sum, const Time* __restrict begin, const Time* __restrict end,
+                    std::int64_t n) {
   for (std::int64_t r = 0; r < n; ++r) sum[r] += end[r] - begin[r];
 }
 

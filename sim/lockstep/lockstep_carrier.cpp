@@ -35,7 +35,8 @@ void LockstepCarrier::carry_communicator(CommunicatorId id, const Communicator& 
       if (per_node.size() <= node) per_node.resize(node + 1, 0);
       ++per_node[node];
     }
-    const auto nodes = std::count_if(per_node.begin(), per_node.end(), [](Index n) { return n > 0; });
+    const auto nodes =
+        std::count_if(per_node.begin(), per_node.end(), [](Index n) { return n > 0; });
     state.shapes.push_back({OpKind::all_gather, Bytes{}, groups.group_size(g),
                             static_cast<Index>(nodes),
                             *std::max_element(per_node.begin(), per_node.end())});
@@ -158,9 +159,8 @@ LockstepCarrier::Timing LockstepCarrier::run_kernel(const Op& op, EventId event,
 
 // One group of everybody: it meets when the last has arrived and leaves together.
 Clock LockstepCarrier::meet_all(const Clock& arrival, Time cost) {
-  const Time ready = arrival->lowest == arrival->highest
-                         ? arrival->highest
-                         : clock_highest(arrival->data(), ranks());
+  const Time ready = arrival->lowest == arrival->highest ? arrival->highest
+                                                         : clock_highest(arrival->data(), ranks());
   accounts_.meet_all(arrival, ready, cost);
   auto end = pool_.take();
   std::fill(end->times.begin(), end->times.end(), ready + cost);
@@ -319,8 +319,8 @@ Result<std::unique_ptr<LockstepRuntime>> LockstepRuntime::create(const LockstepO
   }
   if (!RankSet::all(options.world_size).covers(RankSet::of(options.recorded_ranks)) ||
       !std::is_sorted(options.recorded_ranks.begin(), options.recorded_ranks.end())) {
-    return bad(fmt::format("recorded ranks must ascend and lie in 0 to {}",
-                           options.world_size - 1));
+    return bad(
+        fmt::format("recorded ranks must ascend and lie in 0 to {}", options.world_size - 1));
   }
   return std::unique_ptr<LockstepRuntime>(std::make_unique<LockstepCarrier>(options));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The carrier behind LockstepRuntime: clocks of all ranks as arrays, one pass per operation.
 //
-// Files: this class's timing in lockstep_carrier.cpp, what it tells the trace in lockstep_trace.cpp.
+// Files: this class's timing in lockstep_carrier.cpp, what it tells the trace in
+// lockstep_trace.cpp.
 #pragma once
 
 #include <deque>
@@ -36,7 +37,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
     bool communication;
   };
   struct StreamState {
-    Clock clock;                           // end of its last op
+    Clock clock;  // end of its last op
     std::vector<Pending> pending;
     std::vector<std::int32_t> waited_for;  // ops behind `pending`
     std::int32_t last_op = -1;             // its last timed op

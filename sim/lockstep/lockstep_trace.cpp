@@ -143,10 +143,10 @@ void LockstepCarrier::check_capacity(const Buffer& request, const RankSet& ranks
   peak_reserved_ = std::max(peak_reserved_, reserved);
   const Bytes capacity = options_.memory_per_rank;
   if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
-  out_of_memory_ = fmt::format(
-      "rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
-      ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),
-      holders(state.ledger));
+  out_of_memory_ =
+      fmt::format("rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
+                  ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),
+                  holders(state.ledger));
   if (options_.sink != nullptr) {
     options_.sink->diagnostic({.severity = TraceDiagnostic::Severity::error,
                                .code = "out_of_memory",

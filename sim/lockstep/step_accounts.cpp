@@ -8,7 +8,11 @@ namespace tessera::sim {
 
 StepAccounts::StepAccounts(std::size_t ranks)
     : ranks_(static_cast<std::int64_t>(ranks)),
-      idle_(ranks), blocking_(ranks), exposed_(ranks), wait_(ranks), transfer_(ranks),
+      idle_(ranks),
+      blocking_(ranks),
+      exposed_(ranks),
+      wait_(ranks),
+      transfer_(ranks),
       step_begin_(ranks) {}
 
 void StepAccounts::add_overlaps(const Interval& interval, const std::deque<Interval>& others) {

@@ -70,7 +70,8 @@ struct Bench {
       const std::uint64_t u = sim::hash32(static_cast<std::uint32_t>(rank * 7919) ^
                                           sim::hash32(static_cast<std::uint32_t>(event)));
       const auto amplitude = static_cast<Time>(jitter * static_cast<double>(nominal));
-      return nominal - amplitude + static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
+      return nominal - amplitude +
+             static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
     };
     const double time = seconds([&] { test::run_heap(program, ranks, duration, false); });
     return static_cast<double>(program.steps.size()) * ranks / time;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
+#include "engine/runtime/allocator.h"
 
+#include <catch2/catch.hpp>
 #include <map>
 
-#include "engine/runtime/allocator.h"
 #include "tests/random.h"
 
 namespace tessera {
@@ -95,7 +95,8 @@ TEST_CASE("no two buffers that are not ordered ever share bytes", "[allocator]")
     if (random.chance(45) || live.empty()) {
       const Bytes bytes{random.below(200'000)};
       const auto placed = allocator.allocate(bytes, stream, order);
-      const Live added{placed.offset.value, placed.offset.value + std::max<std::int64_t>(bytes.value, 1), stream};
+      const Live added{placed.offset.value,
+                       placed.offset.value + std::max<std::int64_t>(bytes.value, 1), stream};
       for (const Live& other : live) CHECK((other.end <= added.begin || added.end <= other.begin));
       for (const Past& other : past) {
         const bool apart = other.end <= added.begin || added.end <= other.begin;
@@ -103,7 +104,8 @@ TEST_CASE("no two buffers that are not ordered ever share bytes", "[allocator]")
       }
       live.push_back(added);
     } else if (random.chance(60)) {
-      const auto victim = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())));
+      const auto victim =
+          static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())));
       const EventId event{events++};
       const Position released = order.advance(live[victim].stream, event);
       allocator.release(Bytes{live[victim].begin}, released);

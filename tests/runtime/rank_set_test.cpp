@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
+#include "tessera/rank_set.h"
 
+#include <catch2/catch.hpp>
 #include <set>
 
-#include "tessera/rank_set.h"
 #include "tests/random.h"
 
 namespace tessera {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
+#include "engine/runtime/stream_order.h"
 
+#include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
-#include "engine/runtime/stream_order.h"
 #include "tests/random.h"
 
 namespace tessera {
@@ -32,7 +32,8 @@ TEST_CASE("happens-before equals reachability in the graph of waits", "[stream_o
     } else if (!over.empty() && random.chance(70)) {
       const int event = static_cast<int>(random.below(static_cast<std::int64_t>(over.size())));
       order.wait(stream, EventId{event});
-      known[s].insert(over[static_cast<std::size_t>(event)].begin(), over[static_cast<std::size_t>(event)].end());
+      known[s].insert(over[static_cast<std::size_t>(event)].begin(),
+                      over[static_cast<std::size_t>(event)].end());
     } else {
       const auto other = static_cast<std::size_t>(random.below(streams));
       order.wait_stream(stream, StreamId{static_cast<std::int32_t>(other)});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real numbers through the simulator: what is gathered, reduced and stepped is right to the bit.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 #include <map>
 
@@ -81,15 +80,16 @@ struct Reference {
         m1 = a.beta1 * m1 + (1 - a.beta1) * g;
         v1 = a.beta2 * v1 + (1 - a.beta2) * g * g;
         const float decayed = x[i] * (1 - a.learning_rate * a.weight_decay);
-        x[i] = decayed - a.learning_rate * (m1 / (1 - power1)) / (std::sqrt(v1 / (1 - power2)) + a.epsilon);
+        x[i] = decayed -
+               a.learning_rate * (m1 / (1 - power1)) / (std::sqrt(v1 / (1 - power2)) + a.epsilon);
       }
     }
   }
 };
 
 TrainingOptions with_bodies(const Model& model, TrainingOptions training) {
-  training.body = [&model](ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch)
-      -> std::function<void(const BodyContext&)> {
+  training.body = [&model](ModuleId module, ModuleWork::Pass pass,
+                           std::int32_t micro_batch) -> std::function<void(const BodyContext&)> {
     if (pass != ModuleWork::Pass::backward) return {};
     const std::size_t count = model.module(module).parameters.size();
     return [count, micro_batch](const BodyContext& context) {
@@ -145,7 +145,7 @@ TEST_CASE("sharded training equals unsharded training to the bit", "[shard][nume
           for (std::size_t i = 0; i < values.size(); ++i, ++seen) {
             INFO(model.parameters[p].name << " rank " << rank << " element " << i);
             REQUIRE(values[i] == reference.value[static_cast<std::int32_t>(p)]
-                                               [static_cast<std::size_t>(first.value) + i]);
+                                                [static_cast<std::size_t>(first.value) + i]);
           }
         });
     REQUIRE(status.ok());
@@ -164,17 +164,16 @@ TEST_CASE("bfloat16 rounds to nearest even", "[numerics]") {
 TEST_CASE("with bfloat16 parameters the modules see rounded values", "[shard][numerics]") {
   const Model model = test::g3();
   const test::TestCosts costs;
-  auto runtime =
-      sim::LockstepRuntime::create({.world_size = 3, .cost = &costs, .numerics = true});
+  auto runtime = sim::LockstepRuntime::create({.world_size = 3, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = fully_shard((*runtime)->seam(), model,
-                            {.units = {"L1"}, .param_dtype = DType::bfloat16});
+  auto engine =
+      fully_shard((*runtime)->seam(), model, {.units = {"L1"}, .param_dtype = DType::bfloat16});
   REQUIRE(engine.ok());
   REQUIRE((*engine)->initialise(initial).ok());
   int checked = 0;
   TrainingOptions training;
-  training.body = [&](ModuleId module, ModuleWork::Pass pass, std::int32_t)
-      -> std::function<void(const BodyContext&)> {
+  training.body = [&](ModuleId module, ModuleWork::Pass pass,
+                      std::int32_t) -> std::function<void(const BodyContext&)> {
     if (pass != ModuleWork::Pass::forward) return {};
     return [&, module](const BodyContext& context) {
       const ParameterId id = model.module(module).parameters[0];

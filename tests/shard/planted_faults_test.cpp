@@ -2,7 +2,6 @@
 // Each test breaks one thing in the schedule of fully_shard and expects the op checks to say what,
 // in which unit and on which rank.
 #include <catch2/catch.hpp>
-
 #include <optional>
 
 #include "engine/runtime/checked_runtime.h"
@@ -89,7 +88,8 @@ TEST_CASE("a buffer released before its last reader is reported", "[shard][fault
   check_report(
       run(
           [&](const Op& op) {
-            if (is(op, OpKind::copy, "L2", Phase::backward) && op.cause.reason == Reason::copy_out) {
+            if (is(op, OpKind::copy, "L2", Phase::backward) &&
+                op.cause.reason == Reason::copy_out) {
               gathered = op.after.empty() ? gathered : op.after.front();
             }
             if (is(op, OpKind::wait, "L2", Phase::backward) && op.cause.reason == Reason::needed) {
@@ -132,33 +132,32 @@ TEST_CASE("a wrong shard offset is reported", "[shard][faults]") {
 }
 
 TEST_CASE("a copy-in to the wrong place leaves a hole that is reported", "[shard][faults]") {
-  check_report(run([](const Op& op) -> std::vector<Op> {
-                 Op changed = op;
-                 if (is(op, OpKind::copy, "L1", Phase::forward) &&
-                     op.cause.reason == Reason::copy_in) {
-                   auto& pieces = std::get<Copy>(changed.what).pieces;
-                   pieces.back().to.first = Numel{0};
-                 }
-                 return {changed};
-               }),
-               Code::hazard, {"all_gather of unit L1", "rank 0", "nothing has written"});
+  check_report(
+      run([](const Op& op) -> std::vector<Op> {
+        Op changed = op;
+        if (is(op, OpKind::copy, "L1", Phase::forward) && op.cause.reason == Reason::copy_in) {
+          auto& pieces = std::get<Copy>(changed.what).pieces;
+          pieces.back().to.first = Numel{0};
+        }
+        return {changed};
+      }),
+      Code::hazard, {"all_gather of unit L1", "rank 0", "nothing has written"});
 }
 
 TEST_CASE("a prefetched all_gather that nobody uses is reported", "[shard][faults]") {
   // The copy-out of L2 is lost; its parameters are copied from nowhere.
-  check_report(run([](const Op& op) -> std::vector<Op> {
-                 Op changed = op;
-                 if (is(op, OpKind::copy, "L2", Phase::backward) &&
-                     op.cause.reason == Reason::copy_out) {
-                   for (auto& piece : std::get<Copy>(changed.what).pieces) {
-                     piece.from.buffer = BufferId{};
-                     piece.from.end = Numel{0};
-                   }
-                 }
-                 return {changed};
-               }),
-               Code::hazard,
-               {"L2.ag_out is released on rank 0", "nobody used", "all_gather of unit L2"});
+  check_report(
+      run([](const Op& op) -> std::vector<Op> {
+        Op changed = op;
+        if (is(op, OpKind::copy, "L2", Phase::backward) && op.cause.reason == Reason::copy_out) {
+          for (auto& piece : std::get<Copy>(changed.what).pieces) {
+            piece.from.buffer = BufferId{};
+            piece.from.end = Numel{0};
+          }
+        }
+        return {changed};
+      }),
+      Code::hazard, {"L2.ag_out is released on rank 0", "nobody used", "all_gather of unit L2"});
 }
 
 TEST_CASE("a lost copy-out is reported where the parameters are read", "[shard][faults]") {

@@ -16,11 +16,11 @@ namespace tessera::test {
 /// Timed operations of all ranks with what each must wait for on its own rank.
 struct Program {
   struct Step {
-    std::int32_t event;            // id of the op
-    Time duration;                 // nominal
-    bool collective;               // over all ranks
+    std::int32_t event;  // id of the op
+    Time duration;       // nominal
+    bool collective;     // over all ranks
     std::vector<std::size_t> successors;
-    std::int32_t waits = 0;        // number of predecessors
+    std::int32_t waits = 0;  // number of predecessors
   };
   std::vector<Step> steps;
 };
@@ -65,7 +65,10 @@ inline Program program_of(const Recording& recording, const sim::CostModel& cost
     }
     std::sort(before.begin(), before.end());
     before.erase(std::unique(before.begin(), before.end()), before.end());
-    program.steps.push_back({record.event.value, duration, kind <= OpKind::broadcast, {},
+    program.steps.push_back({record.event.value,
+                             duration,
+                             kind <= OpKind::broadcast,
+                             {},
                              static_cast<std::int32_t>(before.size())});
     for (std::size_t b : before) program.steps[b].successors.push_back(index);
     pending[s].clear();
@@ -76,8 +79,8 @@ inline Program program_of(const Recording& recording, const sim::CostModel& cost
 }
 
 struct OracleResult {
-  std::vector<Time> finish;      // by rank: the end of its last op
-  std::vector<Time> ends;        // [step * ranks + rank], if asked for
+  std::vector<Time> finish;  // by rank: the end of its last op
+  std::vector<Time> ends;    // [step * ranks + rank], if asked for
 };
 
 /// `duration(event, rank, nominal)`: what a kernel takes on a rank.
@@ -105,7 +108,8 @@ inline OracleResult run_heap(const Program& program, Rank ranks,
   auto start = [&](std::size_t k, Rank rank, Time now) {
     const auto& step = program.steps[k];
     if (!step.collective) {
-      heap.push({now + duration(step.event, rank, step.duration), static_cast<std::int32_t>(k), rank});
+      heap.push(
+          {now + duration(step.event, rank, step.duration), static_cast<std::int32_t>(k), rank});
       return;
     }
     ready[k] = std::max(ready[k], now);

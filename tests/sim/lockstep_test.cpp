@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
-
 #include <cmath>
 
 #include "sim/lockstep/clock_kernels.h"
-#include "tessera/sim/lockstep_runtime.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
+#include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
 #include "tests/random.h"
 #include "tests/shard/models.h"
@@ -82,17 +81,18 @@ Scenario random_scenario(std::uint64_t seed) {
 Time jittered(const Scenario& s, std::int32_t event, Rank rank, Time nominal) {
   const auto seed_key = sim::hash32(static_cast<std::uint32_t>(s.seed) ^ sim::hash32(0x9E3779B9U));
   const Time amplitude = std::llround(s.jitter * static_cast<double>(nominal));
-  const std::uint64_t u =
-      sim::hash32(sim::hash32(static_cast<std::uint32_t>(rank) ^ seed_key) ^
-                  sim::hash32(static_cast<std::uint32_t>(event) ^ seed_key));
-  Time taken = nominal - amplitude + static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
+  const std::uint64_t u = sim::hash32(sim::hash32(static_cast<std::uint32_t>(rank) ^ seed_key) ^
+                                      sim::hash32(static_cast<std::uint32_t>(event) ^ seed_key));
+  Time taken = nominal - amplitude +
+               static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
   for (const auto& slow : s.slow_ranks) {
     if (slow.rank == rank) taken += std::llround(static_cast<double>(taken) * (slow.factor - 1));
   }
   return taken;
 }
 
-TEST_CASE("clocks equal those of an event queue, rank by rank, jitter included", "[sim][lockstep]") {
+TEST_CASE("clocks equal those of an event queue, rank by rank, jitter included",
+          "[sim][lockstep]") {
   const std::uint64_t seed = GENERATE(range(1, 40));
   INFO("seed=" << seed);
   const Scenario s = random_scenario(seed);
@@ -110,7 +110,9 @@ TEST_CASE("clocks equal those of an event queue, rank by rank, jitter included",
   const test::Program program = test::program_of(recording, costs);
   const auto oracle = test::run_heap(
       program, s.ranks,
-      [&](std::int32_t event, Rank rank, Time nominal) { return jittered(s, event, rank, nominal); },
+      [&](std::int32_t event, Rank rank, Time nominal) {
+        return jittered(s, event, rank, nominal);
+      },
       true);
   REQUIRE(sink.span_rows.size() == oracle.ends.size());
   for (std::size_t k = 0; k < sink.span_rows.size(); ++k) {

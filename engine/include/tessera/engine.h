@@ -7,8 +7,8 @@
 //
 //   TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, options));
 //   engine->begin_forward();
-//   for (ModuleId m : model.forward) { pre_forward(m); compute({.module = m, ...}); post_forward(m); }
-//   engine->begin_backward();
+//   for (ModuleId m : model.forward) { pre_forward(m); compute({.module = m, ...});
+//   post_forward(m); } engine->begin_backward();
 //   ... the same in reverse with pre_backward, compute, post_backward ...
 //   engine->end_backward();
 //   engine->step({});

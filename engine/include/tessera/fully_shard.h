@@ -33,9 +33,9 @@ struct FullyShardOptions {
   DType reduce_dtype = DType::float32;   // reduce_scatter
 };
 
-/// Shards `model` over all ranks of `runtime` and allocates the shards. Both must outlive the engine.
-/// Fails: invalid_argument (a unit that is no module, nested or repeated; a parameter without
-/// dimensions), naming it; out_of_memory.
+/// Shards `model` over all ranks of `runtime` and allocates the shards. Both must outlive the
+/// engine. Fails: invalid_argument (a unit that is no module, nested or repeated; a parameter
+/// without dimensions), naming it; out_of_memory.
 Result<std::unique_ptr<Engine>> fully_shard(Runtime& runtime, const Model& model,
                                             const FullyShardOptions& options);
 

@@ -57,15 +57,15 @@ struct Parameter {
 };
 
 struct Module {
-  std::string path;        // "" for the root, "model.layers.0.mlp" otherwise
-  std::string class_name;  // "LlamaMLP"
-  ModuleId parent;         // none for the root
-  std::vector<ModuleId> children;        // registration order
-  std::vector<ParameterId> parameters;   // own parameters, registration order
+  std::string path;                     // "" for the root, "model.layers.0.mlp" otherwise
+  std::string class_name;               // "LlamaMLP"
+  ModuleId parent;                      // none for the root
+  std::vector<ModuleId> children;       // registration order
+  std::vector<ParameterId> parameters;  // own parameters, registration order
   ModuleCost cost;
-  bool is_block = false;         // a transformer block: the default sharding unit and the unit of
-                                 // activation checkpointing
-  Polynomial checkpoint_bytes;   // blocks: the input that checkpointing keeps per sample
+  bool is_block = false;        // a transformer block: the default sharding unit and the unit of
+                                // activation checkpointing
+  Polynomial checkpoint_bytes;  // blocks: the input that checkpointing keeps per sample
 };
 
 /// The second name of a parameter: `alias` is the same tensor as `parameter`.
@@ -81,12 +81,12 @@ enum class ActivationCheckpointing : std::uint8_t {
 
 struct Model {
   std::string name;
-  DType dtype = DType::float32;      // of the checkpoint
-  std::vector<Module> modules;       // pre-order; modules[0] is the root
-  std::vector<Parameter> parameters; // pre-order, every tensor once
+  DType dtype = DType::float32;       // of the checkpoint
+  std::vector<Module> modules;        // pre-order; modules[0] is the root
+  std::vector<Parameter> parameters;  // pre-order, every tensor once
   std::vector<Tie> ties;
-  std::vector<ModuleId> forward;     // modules in execution order, repeats allowed; entries do not
-                                     // contain each other
+  std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not
+                                  // contain each other
   bool input_requires_grad = false;
   std::int64_t sequence_length_max = 0;  // 0: unknown
 
@@ -102,7 +102,8 @@ struct Model {
   Numel parameter_count() const;
 };
 
-/// Model FLOPs of forward + backward of one sample, recomputation not counted (what MFU divides by).
+/// Model FLOPs of forward + backward of one sample, recomputation not counted (what MFU divides
+/// by).
 double flops_per_sample(const Model& model, std::int64_t sequence_length);
 
 /// Bytes of activations alive at the end of the forward pass of one sample.

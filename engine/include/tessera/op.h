@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation: what a runtime is asked to do, on which stream, for which ranks, after what and why.
+// An operation: what a runtime is asked to do, on which stream, for which ranks, after what and
+// why.
 //
 // The idea: operations are data. The engine builds them, a runtime carries them out, and the same
 // record is the trace row.
@@ -62,7 +63,8 @@ struct Cause {
 
 enum class Reduction : std::uint8_t { sum, average, max };
 
-/// output[i * input.numel ...] = input of index i. In place when input is the rank's slice of output.
+/// output[i * input.numel ...] = input of index i. In place when input is the rank's slice of
+/// output.
 struct AllGather {
   CommunicatorId communicator;
   View input, output;

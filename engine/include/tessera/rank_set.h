@@ -82,7 +82,7 @@ class RankGroups {
   Index group_size_ = 0;
   Index group_count_ = 0;
   RankSet ranks_;
-  std::vector<std::vector<Rank>> groups_;      // explicit groups only
+  std::vector<std::vector<Rank>> groups_;       // explicit groups only
   std::vector<std::pair<Index, Index>> place_;  // explicit groups only: rank -> (group, index)
 };
 

@@ -27,8 +27,8 @@ struct Record {
   EventId event;               // op: its event; release: after what; host_wait: for what
   BufferId buffer;             // allocate, release
   RankSet where;
-  Cause cause;                 // op, allocate
-  StreamId stream;             // op, allocate
+  Cause cause;      // op, allocate
+  StreamId stream;  // op, allocate
 };
 
 struct Recording {
@@ -40,8 +40,8 @@ struct Recording {
     StreamId stream;
   };
   std::vector<Record> records;
-  std::vector<Buffer> buffers;        // by BufferId
-  std::vector<std::string> streams;   // by StreamId
+  std::vector<Buffer> buffers;       // by BufferId
+  std::vector<std::string> streams;  // by StreamId
   Rank world_size = 0;
 };
 

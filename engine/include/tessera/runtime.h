@@ -2,9 +2,10 @@
 // The seam between deciding and doing: the engine calls it, GPUs, CPU processes or a simulator of
 // every rank carry it out.
 //
-// The idea: `where` says for which ranks a call holds. A GPU runtime carries one rank, so `where` is
-// a yes or no; a simulator carries all, so `where` is a mask. Handles mean the same on every rank:
-// ids advance even where `where` excludes one. Every call returns at once, except `wait` and `read`.
+// The idea: `where` says for which ranks a call holds. A GPU runtime carries one rank, so `where`
+// is a yes or no; a simulator carries all, so `where` is a mask. Handles mean the same on every
+// rank: ids advance even where `where` excludes one. Every call returns at once, except `wait` and
+// `read`.
 //
 //   TESSERA_ASSIGN(StreamId compute, runtime.create_stream("default", StreamRole::compute));
 //   TESSERA_ASSIGN(BufferId out, runtime.allocate({.bytes = Bytes{160}, .stream = compute, ...}));
@@ -57,7 +58,8 @@ class Runtime {
   virtual Result<CommunicatorId> create_communicator(const RankGroups& groups,
                                                      std::string_view name) = 0;
 
-  /// Fails: out_of_memory, naming the first rank without room, the request and what holds the memory.
+  /// Fails: out_of_memory, naming the first rank without room, the request and what holds the
+  /// memory.
   virtual Result<BufferId> allocate(const Allocation& request) = 0;
 
   /// Gives the buffer back once `after` has happened (none: nothing uses it any more). The block is

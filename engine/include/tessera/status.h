@@ -55,7 +55,7 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     TESSERA_ASSERT(!status_.ok(), "a Result without a value needs an error");
   }
@@ -84,7 +84,7 @@ class [[nodiscard]] Result {
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 
 /// Returns the Status of `expression` from the enclosing function if it failed.
-#define TESSERA_TRY(expression)                                    \
+#define TESSERA_TRY(expression) \
   if (::tessera::Status status_of_try = (expression); !status_of_try.ok()) return status_of_try
 
 /// `TESSERA_ASSIGN(auto id, runtime.allocate(...))`: declares `id`, or returns the error.

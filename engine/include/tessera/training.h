@@ -11,10 +11,10 @@
 namespace tessera {
 
 struct TrainingOptions {
-  std::int64_t batch = 1;             // sequences per rank and micro-batch
-  std::int64_t sequence_length = 1;   // tokens per sequence
-  std::int32_t accumulation = 1;      // micro-batches per step
-  bool sync_every_micro_batch = true; // false: reduce only in the last one (no_sync)
+  std::int64_t batch = 1;              // sequences per rank and micro-batch
+  std::int64_t sequence_length = 1;    // tokens per sequence
+  std::int32_t accumulation = 1;       // micro-batches per step
+  bool sync_every_micro_batch = true;  // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   AdamOptions adam;
   /// Real numbers: the body of a module's pass, or nothing.

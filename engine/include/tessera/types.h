@@ -33,8 +33,12 @@ struct Quantity {
   constexpr auto operator<=>(const Quantity&) const = default;
   constexpr Quantity& operator+=(Quantity o) { return value += o.value, *this; }
   constexpr Quantity& operator-=(Quantity o) { return value -= o.value, *this; }
-  friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity{a.value + b.value}; }
-  friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity{a.value - b.value}; }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity{a.value + b.value};
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity{a.value - b.value};
+  }
   friend constexpr Quantity operator-(Quantity a) { return Quantity{-a.value}; }
   friend constexpr Quantity operator*(Quantity a, std::int64_t n) { return Quantity{a.value * n}; }
   friend constexpr Quantity operator*(std::int64_t n, Quantity a) { return Quantity{a.value * n}; }
@@ -45,7 +49,9 @@ using Bytes = Quantity<struct BytesTag>;
 /// A number of elements, of whatever dtype.
 using Numel = Quantity<struct NumelTag>;
 
-constexpr Bytes operator""_bytes(unsigned long long v) { return Bytes{static_cast<std::int64_t>(v)}; }
+constexpr Bytes operator""_bytes(unsigned long long v) {
+  return Bytes{static_cast<std::int64_t>(v)};
+}
 
 /// A handle: an index that the issuer understands. Default is "none".
 template <class Tag>

@@ -40,10 +40,10 @@ struct Cluster {
   Index nodes = 1;
   Index gpus_per_node = 8;
   Gpu gpu;
-  Link intra_node;               // NVLink
-  Link inter_node;               // NIC share of one GPU
-  Link host;                     // PCIe between GPU and host memory
-  Time collective_launch_ns = 0; // fixed cost of a collective
+  Link intra_node;                // NVLink
+  Link inter_node;                // NIC share of one GPU
+  Link host;                      // PCIe between GPU and host memory
+  Time collective_launch_ns = 0;  // fixed cost of a collective
 
   Rank ranks() const { return nodes * gpus_per_node; }
 };

@@ -19,10 +19,10 @@ namespace tessera::sim {
 /// What a collective looks like to the network.
 struct CollectiveShape {
   OpKind kind = OpKind::all_gather;
-  Bytes bytes{};               // as nccl-tests define it: AG/RS the gathered buffer
-  Index ranks = 1;             // group size
-  Index nodes = 1;             // nodes the group touches
-  Index ranks_per_node = 1;    // largest number of members on one node
+  Bytes bytes{};             // as nccl-tests define it: AG/RS the gathered buffer
+  Index ranks = 1;           // group size
+  Index nodes = 1;           // nodes the group touches
+  Index ranks_per_node = 1;  // largest number of members on one node
 };
 
 class CostModel {

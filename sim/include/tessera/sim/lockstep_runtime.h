@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries every rank of a cluster at once, in virtual time.
 //
-// The idea: all ranks run one program, so a clock is an array over ranks and an operation is a loop:
-// compute adds a duration, a wait takes the elementwise maximum, a collective takes the maximum over
-// each group and adds its cost. Exact for rings over equal links, at memory speed.
+// The idea: all ranks run one program, so a clock is an array over ranks and an operation is a
+// loop: compute adds a duration, a wait takes the elementwise maximum, a collective takes the
+// maximum over each group and adds its cost. Exact for rings over equal links, at memory speed.
 //
 //   LockstepOptions options{.world_size = 64, .ranks_per_node = 8, .cost = cost.get()};
 //   auto runtime = LockstepRuntime::create(options);
@@ -31,12 +31,12 @@ struct LockstepOptions {
   Index ranks_per_node = 8;
   const CostModel* cost = nullptr;  // required; must outlive the runtime
   std::uint64_t seed = 0;
-  double jitter = 0;                // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
+  double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks;
-  bool numerics = false;            // keep real bytes per rank, run bodies, reduce for real
-  Bytes memory_per_rank{};          // 0: unlimited. More is recorded as out_of_memory, once
-  TraceSink* sink = nullptr;        // gets everything but `begin` and `unit`
-  std::vector<Rank> recorded_ranks; // ranks with spans and memory samples, ascending
+  bool numerics = false;             // keep real bytes per rank, run bodies, reduce for real
+  Bytes memory_per_rank{};           // 0: unlimited. More is recorded as out_of_memory, once
+  TraceSink* sink = nullptr;         // gets everything but `begin` and `unit`
+  std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
 
 class LockstepRuntime {
