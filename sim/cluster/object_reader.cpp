@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cluster/object_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tessera::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// Levenshtein 1966.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string hint(std::string_view word, std::initializer_list<const char*> known) {
+  const std::string_view best =
+      *std::min_element(known.begin(), known.end(), [word](std::string_view a, std::string_view b) {
+        return edit_distance(word, a) < edit_distance(word, b);
+      });
+  if (edit_distance(word, best) <= std::max<std::size_t>(2, word.size() / 3)) {
+    return fmt::format("did you mean '{}'?", best);
+  }
+  return fmt::format("the keys are {}", fmt::join(known, ", "));
+}
+
+}  // namespace
+
+ObjectReader::ObjectReader(const Json& json, std::string where,
+                           std::initializer_list<const char*> known, Status& status)
+    : json_(json), where_(std::move(where)), status_(status) {
+  if (!json_.is_object()) {
+    fail("", "must be an object {...}");
+    return;
+  }
+  for (const auto& [key, value] : json_.items()) {
+    const auto same = [&key = key](const char* other) { return key == other; };
+    if (std::none_of(known.begin(), known.end(), same)) {
+      fail(key, "is unknown: " + hint(key, known));
+    }
+  }
+}
+
+double ObjectReader::number(const char* key, double least, double most) {
+  const bool given = json_.is_object() && json_.contains(key);
+  if (!given || !json_[key].is_number()) {
+    fail(key, given ? "must be a number" : "is missing");
+    return least;
+  }
+  const double value = json_[key].get<double>();
+  if (value >= least && value <= most) return value;
+  fail(key, fmt::format("must be {:g} to {:g}, found {:g}", least, most, value));
+  return least;
+}
+
+std::int64_t ObjectReader::integer(const char* key, double least, double most) {
+  const double value = number(key, least, most);
+  const auto whole = static_cast<std::int64_t>(value);
+  if (static_cast<double>(whole) != value) {
+    fail(key, fmt::format("must be a whole number, found {:g}", value));
+  }
+  return whole;
+}
+
+std::string ObjectReader::text(const char* key) {
+  const bool given = json_.is_object() && json_.contains(key);
+  if (given && json_[key].is_string()) return json_[key].get<std::string>();
+  fail(key, given ? "must be a string" : "is missing");
+  return "";
+}
+
+const Json& ObjectReader::object(const char* key) {
+  static const Json none;
+  if (json_.is_object() && json_.contains(key)) return json_[key];
+  fail(key, "is missing");
+  return none;
+}
+
+void ObjectReader::fail(const std::string& key, const std::string& what) {
+  if (!status_.ok()) return;
+  std::string where = where_ + key;
+  if (where.ends_with('.')) where.pop_back();  // the nested object itself
+  status_ = Status(Code::invalid_argument, fmt::format("{} {}", where, what));
+}
+
+}  // namespace tessera::sim

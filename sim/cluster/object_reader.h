@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one JSON object of a cluster file: every key is required, none is unknown.
+//
+// The idea: readers of nested objects share one Status and the first complaint stays, so that the
+// code reads straight on and asks once.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tessera/status.h"
+
+namespace tessera::sim {
+
+class ObjectReader {
+ public:
+  /// `where` ("my.json: gpu.") begins every complaint; `known` are all keys the object may have.
+  /// `json` and `status` must outlive the reader.
+  ObjectReader(const nlohmann::json& json, std::string where,
+               std::initializer_list<const char*> known, Status& status);
+
+  /// The value of a key, or `least` or "" after a complaint.
+  double number(const char* key, double least, double most);
+  std::int64_t integer(const char* key, double least, double most);
+  std::string text(const char* key);
+  /// The nested object; the null value if there is none.
+  const nlohmann::json& object(const char* key);
+
+ private:
+  void fail(const std::string& key, const std::string& what);
+
+  const nlohmann::json& json_;
+  const std::string where_;
+  Status& status_;
+};
+
+}  // namespace tessera::sim

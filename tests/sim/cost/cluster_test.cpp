@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/sim/cluster.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace tessera::sim {
+namespace {
+
+const std::string presets_folder = std::string(TESSERA_SOURCE_DIR) + "/sim/cluster/presets/";
+
+nlohmann::json preset_json() {
+  std::ifstream file(presets_folder + "dgx-h100.json");
+  return nlohmann::json::parse(file);
+}
+
+// Writes `text` as a cluster file of this test program and loads it.
+Result<Cluster> load_text(const std::string& text) {
+  const std::string path = std::string(TESSERA_BINARY_DIR) + "/cluster_test.json";
+  std::ofstream(path, std::ios::binary) << text;
+  return load_cluster(path, 1);
+}
+
+std::string complaint(const std::string& text) {
+  const auto cluster = load_text(text);
+  REQUIRE_FALSE(cluster.ok());
+  CHECK(cluster.status().message().find('\n') == std::string::npos);
+  return cluster.status().message();
+}
+
+}  // namespace
+
+TEST_CASE("the shipped clusters load and have plausible numbers", "[cluster]") {
+  REQUIRE(cluster_presets() == std::vector<std::string>{"dgx-a100", "dgx-h100"});
+  for (const std::string& name : cluster_presets()) {
+    const auto cluster = load_cluster(name, 8);
+    REQUIRE(cluster.ok());
+    CHECK(cluster->name == name);
+    CHECK(cluster->ranks() == 64);
+    CHECK(cluster->gpu.memory > Bytes{80'000'000'000});
+    CHECK(cluster->gpu.bf16_flops_per_s > cluster->gpu.fp32_flops_per_s);
+    CHECK(cluster->intra_node.bytes_per_s > cluster->inter_node.bytes_per_s);
+  }
+}
+
+TEST_CASE("a preset and its file are the same cluster", "[cluster]") {
+  const auto preset = load_cluster("dgx-h100", 2);
+  const auto file = load_cluster(presets_folder + "dgx-h100.json", 2);
+  REQUIRE(preset.ok());
+  REQUIRE(file.ok());
+  CHECK(preset->gpu.memory == file->gpu.memory);
+  CHECK(preset->gpu.matmul_efficiency == file->gpu.matmul_efficiency);
+  CHECK(preset->intra_node.bytes_per_s == file->intra_node.bytes_per_s);
+  CHECK(preset->inter_node.latency_ns == file->inter_node.latency_ns);
+  CHECK(preset->collective_launch_ns == file->collective_launch_ns);
+}
+
+TEST_CASE("a number of nodes that cannot be is refused", "[cluster]") {
+  for (const Index nodes : {0, -1, -2'000'000'000, 1'000'001, 2'000'000'000}) {
+    const auto cluster = load_cluster("dgx-h100", nodes);
+    REQUIRE_FALSE(cluster.ok());
+    CHECK(cluster.status().code() == Code::invalid_argument);
+    CHECK(cluster.status().message().find("choose 1 to 1000000") != std::string::npos);
+  }
+}
+
+TEST_CASE("a cluster that is neither preset nor file lists the presets", "[cluster]") {
+  const auto cluster = load_cluster("dgx-h1000", 1);
+  REQUIRE_FALSE(cluster.ok());
+  CHECK(cluster.status().message() ==
+        "cluster 'dgx-h1000' is neither a preset (dgx-a100, dgx-h100) nor a file that can be read");
+}
+
+TEST_CASE("a directory is no cluster", "[cluster]") {
+  const auto cluster = load_cluster(presets_folder, 1);
+  REQUIRE_FALSE(cluster.ok());
+  CHECK(cluster.status().code() == Code::io_error);
+  CHECK(cluster.status().message().find("is a directory") != std::string::npos);
+}
+
+TEST_CASE("every complaint about a cluster file names file and key", "[cluster]") {
+  auto json = preset_json();
+  SECTION("not JSON") { CHECK(complaint("{").find("not valid JSON") != std::string::npos); }
+  SECTION("empty") { CHECK(complaint("").find("not valid JSON") != std::string::npos); }
+  SECTION("no object") { CHECK(complaint("[]").find("must be an object") != std::string::npos); }
+  SECTION("an unknown key near a known one") {
+    json["gpu"]["memory_byte"] = 1;
+    CHECK(complaint(json.dump())
+              .find("cluster_test.json: gpu.memory_byte is unknown: did you mean "
+                    "'memory_bytes'?") != std::string::npos);
+  }
+  SECTION("a misspelled key is named before the missing one") {
+    json["intra_node"].erase("latency_ns");
+    json["intra_node"]["latency_us"] = 2;
+    CHECK(complaint(json.dump()).find("did you mean 'latency_ns'?") != std::string::npos);
+  }
+  SECTION("an unknown key near none") {
+    json["colour"] = "green";
+    CHECK(complaint(json.dump()).find("colour is unknown: the keys are tessera_cluster, ") !=
+          std::string::npos);
+  }
+  SECTION("a missing key") {
+    json["gpu"].erase("memory_bytes");
+    CHECK(complaint(json.dump()).find("gpu.memory_bytes is missing") != std::string::npos);
+  }
+  SECTION("a missing object") {
+    json.erase("host");
+    CHECK(complaint(json.dump()).find("host is missing") != std::string::npos);
+  }
+  SECTION("an object of the wrong type") {
+    json["host"] = 3;
+    CHECK(complaint(json.dump()).find("cluster_test.json: host must be an object") !=
+          std::string::npos);
+  }
+  SECTION("a number as text") {
+    json["gpus_per_node"] = "8";
+    CHECK(complaint(json.dump()).find("gpus_per_node must be a number") != std::string::npos);
+  }
+  SECTION("half a GPU") {
+    json["gpus_per_node"] = 7.5;
+    CHECK(complaint(json.dump()).find("gpus_per_node must be a whole number") != std::string::npos);
+  }
+  SECTION("a negative rate") {
+    json["gpu"]["bf16_flops_per_s"] = -1;
+    CHECK(complaint(json.dump()).find("gpu.bf16_flops_per_s must be") != std::string::npos);
+  }
+  SECTION("an efficiency in per cent") {
+    json["inter_node"]["efficiency"] = 95;
+    CHECK(complaint(json.dump()).find("inter_node.efficiency must be 0.01 to 1, found 95") !=
+          std::string::npos);
+  }
+  SECTION("a newer format") {
+    json["tessera_cluster"] = 2;
+    CHECK(complaint(json.dump()).find("the only version there is") != std::string::npos);
+  }
+}
+
+}  // namespace tessera::sim
