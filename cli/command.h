@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a sub-command joins the program: one file each, one function that adds it to the parser.
+//
+// The idea: a sub-command parses into variables of its own and sets `exit_code` from its callback.
+//
+//   void add_doctor(CLI::App& app, int& exit_code) {
+//     auto options = std::make_shared<DoctorOptions>();
+//     CLI::App* command = app.add_subcommand("doctor", "What this build can do here");
+//     command->callback([options, &exit_code] { exit_code = run_doctor(*options); });
+//   }
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tessera/status.h"
+
+namespace tessera::cli {
+
+/// Exit codes of every sub-command.
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_failed = 1;        // a fault of Tessera itself
+inline constexpr int exit_bad_input = 2;     // the message says what to change
+inline constexpr int exit_does_not_fit = 3;  // the simulated run needs more memory than there is
+
+void add_simulate(CLI::App& app, int& exit_code);
+void add_ops(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
+void add_inspect(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+
+/// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.
+int complain(const Status& status);
+
+/// "0.1.0 (1a2b3c4)".
+std::string version();
+
+}  // namespace tessera::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that describe a training step, shared by `simulate` and `ops`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/fully_shard.h"
+#include "tessera/training.h"
+
+namespace tessera::cli {
+
+struct EngineOptions {
+  std::string model_path;
+  std::string scheme = "fully_shard";
+  std::vector<std::string> units;
+  std::string wrap_class;
+  std::string reshard = "auto";
+  std::string param_dtype = "bfloat16";
+  std::string reduce_dtype = "float32";
+  std::int64_t batch = 1;
+  std::int64_t sequence_length = 0;  // 0: the model's longest, at most 8192
+  std::int32_t accumulation = 1;
+  bool no_sync = false;
+  std::string checkpointing = "none";
+};
+
+/// What the options mean for one model.
+struct Training {
+  Model model;
+  FullyShardOptions fully_shard;
+  TrainingOptions training;
+};
+
+void add_engine_options(CLI::App& command, EngineOptions& options);
+
+/// Reads the model. Fails: whatever load_model does; invalid_argument, naming the option.
+Result<Training> resolve(const EngineOptions& options);
+
+}  // namespace tessera::cli

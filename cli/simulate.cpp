@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/sim/simulate.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/engine_options.h"
+#include "cli/progress.h"
+#include "cli/report_data.h"
+#include "tessera/storage/trace_writer.h"
+
+namespace tessera::cli {
+namespace {
+
+struct SimulateArguments {
+  EngineOptions engine;
+  std::string cluster = "dgx-h100";
+  std::int32_t nodes = 1;
+  std::int32_t steps = 4;
+  std::uint64_t seed = 0;
+  double jitter = 0;
+  std::vector<std::string> slow_ranks;
+  std::string record_ranks = "0-63";
+  std::string output;
+  bool json = false;
+  bool quiet = false;
+};
+
+constexpr const char* footer = R"(Examples:
+  tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
+  tessera simulate config.json --nodes 2048 --jitter 0.02 --slow-rank 77:1.2 -o big.tessera
+  tessera simulate config.json --nodes 2 --batch 4 --checkpointing full -o fits.tessera
+
+Exit codes: 0 done, 2 bad input, 3 done, but the run does not fit the GPUs' memory.)";
+
+template <class T>
+bool parse(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// "77:1.5"
+Result<std::vector<sim::SlowRank>> slow_ranks(const std::vector<std::string>& texts) {
+  std::vector<sim::SlowRank> slow;
+  for (const std::string& text : texts) {
+    const auto colon = text.find(':');
+    sim::SlowRank rank;
+    const bool good = colon != std::string::npos && parse(text.substr(0, colon), rank.rank) &&
+                      parse(text.substr(colon + 1), rank.factor);
+    if (!good) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--slow-rank {}: give RANK:FACTOR such as 77:1.5", text));
+    }
+    slow.push_back(rank);
+  }
+  return slow;
+}
+
+// "0-63", "0,8,16-23", "all", "none"; ranks beyond the last are left out of ranges.
+Result<std::vector<Rank>> recorded_ranks(const std::string& text, Rank ranks) {
+  const auto bad = [&] {
+    return Status(Code::invalid_argument,
+                  fmt::format("--record-ranks {}: give ranks and ranges such as 0-63,128, all or "
+                              "none",
+                              text));
+  };
+  if (text == "none") return std::vector<Rank>{};
+  const std::string list = text == "all" ? fmt::format("0-{}", ranks - 1) : text;
+  std::vector<Rank> out;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    const std::string part = list.substr(at, comma - at);
+    const auto dash = part.find('-');
+    Rank first = 0;
+    if (!parse(std::string_view(part).substr(0, dash), first)) return bad();
+    Rank last = first;
+    if (dash != std::string::npos && !parse(std::string_view(part).substr(dash + 1), last))
+      return bad();
+    if (first < 0 || last < first || (dash == std::string::npos && first >= ranks)) return bad();
+    for (Rank r = first; r <= std::min(last, ranks - 1); ++r) out.push_back(r);
+    at = comma + 1;
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments,
+                                              const Training& training) {
+  sim::SimulateOptions options;
+  TESSERA_ASSIGN(options.cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
+  TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
+  TESSERA_ASSIGN(options.recorded_ranks,
+                 recorded_ranks(arguments.record_ranks, options.cluster.ranks()));
+  options.seed = arguments.seed;
+  options.jitter = arguments.jitter;
+  options.steps = arguments.steps;
+  options.fully_shard = training.fully_shard;
+  options.training = training.training;
+  options.version = version();
+  return options;
+}
+
+void print_summary(const SimulateArguments& arguments, const Training& training,
+                   const sim::SimulateSummary& summary) {
+  Numel padding{};
+  for (const UnitInfo& unit : summary.units) padding += unit.padding;
+  fmt::print("{}: {} parameters in {} units, {} elements of padding\n", training.model.name,
+             with_separators(summary.parameters.value), summary.units.size(),
+             with_separators(padding.value));
+  if (!arguments.output.empty()) fmt::print("trace: {}\n", arguments.output);
+}
+
+Status report_on(const SimulateArguments& arguments) {
+  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.output));
+  TESSERA_ASSIGN(const ReportData data, read_report(reader));
+  arguments.json ? print_report_json(data) : print_report(data);
+  return {};
+}
+
+Result<int> simulate(const SimulateArguments& arguments) {
+  TESSERA_ASSIGN(const Training training, resolve(arguments.engine));
+  TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, training));
+  TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(arguments.output));
+  options.sink = writer.get();
+  sim::SimulateSummary summary;
+  {
+    Progress progress("simulating", "steps", arguments.quiet);
+    options.progress = [&](std::int32_t step, std::int32_t steps) { progress.update(step, steps); };
+    TESSERA_ASSIGN(summary, sim::simulate(training.model, options));
+  }
+  TESSERA_TRY(writer->finish());
+  if (!arguments.json && !arguments.quiet) print_summary(arguments, training, summary);
+  if (!arguments.quiet) TESSERA_TRY(report_on(arguments));
+  if (summary.fits) return exit_ok;
+  fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
+  return exit_does_not_fit;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<SimulateArguments>();
+  CLI::App* command = app.add_subcommand("simulate", "Simulate sharded training on a cluster");
+  command->footer(footer);
+  add_engine_options(*command, arguments->engine);
+  const char* cluster = "Cluster";
+  command->add_option("--cluster", arguments->cluster, "A preset or a JSON file")->group(cluster);
+  command->add_option("--nodes", arguments->nodes, "Number of nodes")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group(cluster);
+  command->add_option("--jitter", arguments->jitter, "Kernels vary by this share of their time")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group(cluster);
+  command
+      ->add_option("--slow-rank", arguments->slow_ranks, "RANK:FACTOR, may be given several times")
+      ->group(cluster);
+  const char* run = "Run";
+  command->add_option("--steps", arguments->steps, "Training steps")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group(run);
+  command->add_option("--seed", arguments->seed, "Seed of everything random")->group(run);
+  const char* output = "Output";
+  command->add_option("-o,--output", arguments->output, "Trace file to write")
+      ->required()
+      ->group(output);
+  command
+      ->add_option("--record-ranks", arguments->record_ranks,
+                   "Ranks with spans and memory samples: 0-63, 0,8,16, all, none")
+      ->group(output);
+  command->add_flag("--json", arguments->json, "Print the report as JSON")->group(output);
+  command->add_flag("-q,--quiet", arguments->quiet, "Print nothing but errors")->group(output);
+  command->callback([arguments, &exit_code] {
+    const Result<int> result = simulate(*arguments);
+    exit_code = result.ok() ? *result : complain(result.status());
+  });
+}
+
+}  // namespace tessera::cli
