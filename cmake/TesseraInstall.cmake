@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where: the program, the libraries and public headers, and the package
+# What `cmake --install` puts where: the libraries, the public headers, and the package
 # that find_package(tessera COMPONENTS engine sim storage inspector) finds.
 include(CMakePackageConfigHelpers)
 
@@ -14,9 +14,6 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 foreach(component ${tessera_components})
   install(TARGETS tessera_${component} EXPORT tessera_targets FILE_SET HEADERS)
 endforeach()
-if(TARGET tessera)
-  install(TARGETS tessera)
-endif()
 install(EXPORT tessera_targets NAMESPACE tessera:: FILE tesseraTargets.cmake
         DESTINATION ${package_dir})
 
