@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed runs of up to 4096 spans or memory samples of one rank.
+//
+// The idea: a chunk stands alone. Its header (a row's plain columns) says what it covers, its
+// checksum covers header and data, and decoding needs nothing but the chunk.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/storage/trace_reader.h"
+#include "tessera/trace.h"
+
+namespace tessera::storage {
+
+inline constexpr std::size_t chunk_count_max = 4096;
+
+/// One span of a lane that is being recorded.
+struct SpanEntry {
+  std::int32_t op;
+  Time begin, ready, end;
+};
+
+struct ChunkHeader {
+  Rank rank = 0;
+  std::int32_t stream = -1;  // -1: memory samples
+  std::int64_t seq = 0;
+  std::int64_t count = 0;
+  Time t0 = 0, t1 = 0;
+
+  /// "span chunk (rank 3, stream 1, seq 0)".
+  std::string describe() const;
+};
+
+/// What the checksum column holds.
+std::int64_t chunk_checksum(const ChunkHeader& header, std::span<const std::uint8_t> data);
+
+/// Replaces `data`; fills count, t0 and t1 of `header`. REQUIRES: 1 to chunk_count_max entries.
+void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
+                  std::vector<std::uint8_t>& data);
+void encode_samples(std::span<const MemorySample> samples, ChunkHeader& header,
+                    std::vector<std::uint8_t>& data);
+
+/// Appends to `lane` the spans that intersect [begin, end); a span without duration counts where
+/// it begins. Fails: corrupt, naming the chunk; `lane` is then unspecified.
+Status decode_spans(const ChunkHeader& header, std::span<const std::uint8_t> data, Time begin,
+                    Time end, Lane& lane);
+/// Appends all samples. Fails: corrupt, not_supported (a memory class of a later version).
+Status decode_samples(const ChunkHeader& header, std::span<const std::uint8_t> data,
+                      MemorySeries& series);
+
+}  // namespace tessera::storage

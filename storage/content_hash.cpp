@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/content_hash.h"
+
+#include <fmt/format.h>
+
+#include "storage/checksum.h"
+
+namespace tessera::storage {
+namespace {
+
+/// Part of the format: docs/trace-format.md.
+constexpr const char* hashed_rows[] = {
+    "SELECT key, value FROM meta WHERE key NOT IN ('content_hash', 'version') ORDER BY key",
+    "SELECT * FROM run",
+    "SELECT * FROM rank ORDER BY rank",
+    "SELECT * FROM stream ORDER BY id",
+    "SELECT * FROM communicator ORDER BY id",
+    "SELECT * FROM unit ORDER BY id",
+    "SELECT id, kind, stream, communicator, step, micro_batch, phase, reason,"
+    " (SELECT text FROM string WHERE id = unit), (SELECT text FROM string WHERE id = module),"
+    " (SELECT text FROM string WHERE id = label), bytes, dtype, flops,"
+    " (SELECT text FROM string WHERE id = algorithm) FROM op ORDER BY op.id",
+    "SELECT op, after FROM op_after ORDER BY op, after",
+    "SELECT id, (SELECT text FROM string WHERE id = name),"
+    " (SELECT text FROM string WHERE id = unit), memory_class, bytes"
+    " FROM buffer ORDER BY buffer.id",
+    "SELECT * FROM rank_step ORDER BY step, rank",
+    "SELECT * FROM peak_memory ORDER BY id",
+    "SELECT * FROM peak_memory_class ORDER BY peak, memory_class",
+    "SELECT * FROM diagnostic ORDER BY id",
+    "SELECT rank, stream, seq, count, t0, t1, checksum FROM span_chunk"
+    " ORDER BY rank, stream, seq",
+    "SELECT rank, seq, count, t0, t1, checksum FROM memory_chunk ORDER BY rank, seq",
+};
+
+/// The type's number, then the value.
+void add_column(const Statement& rows, int column, Checksum& checksum) {
+  const int type = rows.type(column);
+  checksum.add(std::int64_t{type});
+  switch (type) {
+    case SQLITE_INTEGER: return checksum.add(rows.integer(column));
+    case SQLITE_FLOAT: return checksum.add(rows.real(column));
+    case SQLITE_TEXT: return checksum.add(rows.text(column));
+    case SQLITE_BLOB: return checksum.add(rows.blob(column));
+    default: return;
+  }
+}
+
+}  // namespace
+
+Result<std::string> content_hash_of(const Database& database) {
+  Checksum checksum;
+  for (const char* sql : hashed_rows) {
+    TESSERA_ASSIGN(Statement rows, database.prepare(sql));
+    std::int64_t count = 0;
+    for (;; ++count) {
+      TESSERA_ASSIGN(const bool row, rows.next());
+      if (!row) break;
+      for (int i = 0; i < rows.columns(); ++i) add_column(rows, i, checksum);
+    }
+    checksum.add(count);
+  }
+  return fmt::format("{:016x}", checksum.value());
+}
+
+}  // namespace tessera::storage

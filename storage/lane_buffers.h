@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the entries of many lanes (a rank's stream, a rank's memory) until a lane has a chunk.
+//
+// The idea: when all lanes together hold too much, all are emptied, small chunks and all. Both
+// limits count entries and never look at time or threads, so equal input makes equal chunks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "storage/chunk.h"
+
+namespace tessera::storage {
+
+template <class Entry>
+class LaneBuffers {
+ public:
+  /// Called with rank, stream and seq set.
+  using Flush = std::function<void(ChunkHeader&, std::span<const Entry>)>;
+
+  /// REQUIRES: entry ranks are in [0, ranks).
+  LaneBuffers(std::int32_t ranks, Flush flush)
+      : ranks_(static_cast<std::size_t>(ranks)), flush_(std::move(flush)) {}
+
+  /// The lanes of one stream, for `add`. Valid until destruction.
+  std::vector<std::int32_t>& lanes_of(std::int32_t stream) {
+    std::vector<std::int32_t>& lanes = streams_[stream];
+    if (lanes.empty()) lanes.assign(ranks_, -1);
+    return lanes;
+  }
+
+  void add(std::vector<std::int32_t>& lanes, std::int32_t stream, Rank rank, const Entry& entry) {
+    std::int32_t& index = lanes[static_cast<std::size_t>(rank)];
+    if (index < 0) {
+      index = static_cast<std::int32_t>(lanes_.size());
+      lanes_.push_back({rank, stream, 0, 0, {}});
+    }
+    Lane& lane = lanes_[static_cast<std::size_t>(index)];
+    if (lane.entries.size() == lane.room) grow(lane);
+    lane.entries.push_back(entry);
+    if (lane.entries.size() == chunk_count_max) flush(lane);
+  }
+
+  /// Empties all lanes, ascending by rank and stream.
+  void flush_all() {
+    std::vector<Lane*> order;
+    for (Lane& lane : lanes_) order.push_back(&lane);
+    std::sort(order.begin(), order.end(), [](const Lane* a, const Lane* b) {
+      return a->rank != b->rank ? a->rank < b->rank : a->stream < b->stream;
+    });
+    for (Lane* lane : order) {
+      if (!lane->entries.empty()) flush(*lane);
+      lane->entries = {};
+      lane->room = 0;
+    }
+    room_ = 0;
+  }
+
+ private:
+  struct Lane {
+    Rank rank;
+    std::int32_t stream;
+    std::int64_t seq;
+    std::size_t room;  // entries that fit without growing; our own count, the same everywhere
+    std::vector<Entry> entries;
+  };
+
+  /// 64 MiB of entries.
+  static constexpr std::size_t room_max = (64 << 20) / sizeof(Entry);
+
+  void grow(Lane& lane) {
+    const std::size_t room = std::max<std::size_t>(16, lane.room * 2);
+    if (room_ + room - lane.room > room_max) flush_all();
+    const std::size_t grown = std::max<std::size_t>(16, lane.room * 2);
+    room_ += grown - lane.room;
+    lane.room = grown;
+    lane.entries.reserve(grown);
+  }
+
+  void flush(Lane& lane) {
+    ChunkHeader header{lane.rank, lane.stream, lane.seq++};
+    flush_(header, lane.entries);
+    lane.entries.clear();
+  }
+
+  const std::size_t ranks_;
+  const Flush flush_;
+  std::size_t room_ = 0;  // sum over lanes
+  std::vector<Lane> lanes_;
+  std::map<std::int32_t, std::vector<std::int32_t>> streams_;  // stream -> rank -> lane or -1
+};
+
+}  // namespace tessera::storage

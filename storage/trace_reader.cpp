@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/storage/trace_reader.h"
+
+#include <fmt/format.h>
+
+#include "storage/chunk.h"
+#include "storage/content_hash.h"
+#include "storage/open_trace.h"
+#include "storage/read_rows.h"
+
+namespace tessera::storage {
+namespace {
+
+Status in_file(const std::string& path, const Status& status) {
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("\"{}\": {}", path, status.message())};
+}
+
+/// The row's header and data, after checking the checksum. Columns: rank, stream, seq, count, t0,
+/// t1, checksum, data.
+Result<ChunkHeader> read_chunk(const Statement& row) {
+  const ChunkHeader header{row.int32(0),   row.int32(1),   row.integer(2),
+                           row.integer(3), row.integer(4), row.integer(5)};
+  if (chunk_checksum(header, row.blob(7)) == row.integer(6)) return header;
+  return Status(Code::corrupt,
+                fmt::format("{} is damaged: its checksum is wrong.", header.describe()));
+}
+
+constexpr const char* lanes_sql =
+    "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
+    " WHERE rank = ? AND t0 < ? AND t1 >= ? ORDER BY stream, seq";
+constexpr const char* memory_sql =
+    "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk"
+    " WHERE rank = ? ORDER BY seq";
+
+/// Calls use(header, data) -> Status for each row of `chunks`.
+template <class F>
+Status for_each_chunk(Statement& chunks, F use) {
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, chunks.next());
+    if (!row) return {};
+    TESSERA_ASSIGN(const ChunkHeader header, read_chunk(chunks));
+    TESSERA_TRY(use(header, chunks.blob(7)));
+  }
+}
+
+Status verify_chunks(const Database& database) {
+  TESSERA_ASSIGN(Statement spans, database.prepare("SELECT * FROM span_chunk"));
+  Lane lane;
+  TESSERA_TRY(for_each_chunk(spans, [&](const ChunkHeader& header, Blob data) {
+    lane = {};
+    return decode_spans(header, data, header.t0, header.t1, lane);
+  }));
+  TESSERA_ASSIGN(Statement samples,
+                 database.prepare("SELECT rank, -1, seq, count, t0, t1, checksum, data"
+                                  " FROM memory_chunk"));
+  MemorySeries series;
+  return for_each_chunk(samples, [&](const ChunkHeader& header, Blob data) {
+    series = {};
+    return decode_samples(header, data, series);
+  });
+}
+
+}  // namespace
+
+struct TraceReader::State {
+  std::string path;
+  Database database;
+  TraceInfo info;
+
+  template <class T>
+  Result<T> named(Result<T> result) const {
+    if (!result.ok()) return in_file(path, result.status());
+    return result;
+  }
+};
+
+TraceReader::TraceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TraceReader::TraceReader(TraceReader&&) noexcept = default;
+TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
+TraceReader::~TraceReader() = default;
+
+Result<TraceReader> TraceReader::open(const std::string& path) {
+  TESSERA_ASSIGN(Database database, open_trace(path));
+  Result<TraceInfo> info = read_info(database);
+  if (!info.ok()) return in_file(path, info.status());
+  return TraceReader(
+      std::make_unique<State>(State{path, std::move(database), std::move(info).value()}));
+}
+
+const TraceInfo& TraceReader::info() const { return state_->info; }
+
+Result<std::vector<OpRow>> TraceReader::ops() const {
+  return state_->named(read_ops(state_->database));
+}
+
+Result<std::vector<BufferRow>> TraceReader::buffers() const {
+  return state_->named(read_buffers(state_->database));
+}
+
+Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end) const {
+  TESSERA_ASSIGN(Statement chunks, state_->named(state_->database.prepare(lanes_sql)));
+  chunks.bind(rank, end, begin);
+  std::vector<Lane> lanes;
+  if (begin >= end) return lanes;
+  const Status status = for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) {
+    if (lanes.empty() || lanes.back().stream != header.stream) {
+      if (!lanes.empty() && lanes.back().op.empty()) lanes.pop_back();
+      lanes.emplace_back();
+      lanes.back().rank = rank;
+      lanes.back().stream = header.stream;
+    }
+    return decode_spans(header, data, begin, end, lanes.back());
+  });
+  if (!status.ok()) return in_file(state_->path, status);
+  if (!lanes.empty() && lanes.back().op.empty()) lanes.pop_back();
+  return lanes;
+}
+
+Result<MemorySeries> TraceReader::memory(Rank rank) const {
+  TESSERA_ASSIGN(Statement chunks, state_->named(state_->database.prepare(memory_sql)));
+  chunks.bind(rank);
+  MemorySeries series;
+  series.rank = rank;
+  const Status status = for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) {
+    return decode_samples(header, data, series);
+  });
+  if (!status.ok()) return in_file(state_->path, status);
+  return series;
+}
+
+Result<RankSteps> TraceReader::rank_steps() const {
+  const TraceInfo& info = state_->info;
+  return state_->named(read_rank_steps(state_->database, info.run.ranks, info.steps));
+}
+
+Result<std::vector<PeakMemory>> TraceReader::peak_memory() const {
+  return state_->named(read_peak_memory(state_->database));
+}
+
+Result<std::vector<DiagnosticRow>> TraceReader::diagnostics() const {
+  return state_->named(read_diagnostics(state_->database));
+}
+
+Result<std::vector<std::int32_t>> TraceReader::waited_for(std::int32_t op) const {
+  TESSERA_ASSIGN(Statement rows, state_->named(state_->database.prepare(
+                                     "SELECT after FROM op_after WHERE op = ? ORDER BY after")));
+  rows.bind(op);
+  std::vector<std::int32_t> ops;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, state_->named(rows.next()));
+    if (!row) return ops;
+    ops.push_back(rows.int32(0));
+  }
+}
+
+Status TraceReader::verify() const {
+  TESSERA_TRY(in_file(state_->path, verify_chunks(state_->database)));
+  TESSERA_ASSIGN(const std::string hash, state_->named(content_hash_of(state_->database)));
+  if (hash == state_->info.content_hash) return {};
+  return {Code::corrupt,
+          fmt::format("\"{}\" is damaged: its content has the hash {}, recorded was {}.",
+                      state_->path, hash, state_->info.content_hash)};
+}
+
+}  // namespace tessera::storage

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A TraceSink that writes rows into a database, on the thread that calls it.
+//
+// The idea: one transaction over the whole recording; the first error is kept, later calls do
+// nothing and `finish` returns it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/database.h"
+#include "storage/lane_buffers.h"
+#include "tessera/trace.h"
+
+namespace tessera::storage {
+
+class TraceRows : public TraceSink {
+ public:
+  /// Makes the schema in an empty `database`, which must outlive the rows.
+  static Result<std::unique_ptr<TraceRows>> create(Database& database);
+  ~TraceRows() override;
+
+  void begin(const TraceRun& run) override;
+  void stream(const TraceStream& stream) override;
+  void communicator(const TraceCommunicator& communicator) override;
+  void unit(const TraceUnit& unit) override;
+  void op(const TraceOp& op) override;
+  void spans(const SpanBatch& spans) override;
+  void buffer(const TraceBuffer& buffer) override;
+  void memory(std::span<const MemorySample> samples) override;
+  void peak_memory(const PeakMemory& peak) override;
+  void rank_steps(const RankStepBatch& steps) override;
+  void diagnostic(const TraceDiagnostic& diagnostic) override;
+  /// Writes what is still buffered and commits. Fails: invalid_argument (calls that contradict each
+  /// other), io_error.
+  Status finish() override;
+
+  const Status& status() const { return status_; }
+  /// After a successful `finish`.
+  const std::string& content_hash() const { return content_hash_; }
+
+ private:
+  struct Statements;
+
+  explicit TraceRows(Database& database);
+  /// False: the call is to do nothing, because something failed or `begin` is missing.
+  bool ready();
+  void keep(Status status);
+  bool has_rank(Rank rank, const char* what);
+  std::int32_t intern(std::string_view text);
+  void write_ranks(const TraceRun& run);
+  void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans);
+  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples);
+  Status commit();
+
+  Database& database_;
+  std::unique_ptr<Statements> statements_;
+  Status status_;
+  std::string content_hash_;
+
+  std::int32_t ranks_ = 0;  // 0: `begin` was not called
+  std::int32_t steps_ = 0;
+  Time end_ = 0;
+  std::int64_t peaks_ = 0;
+  std::map<std::string, std::int32_t, std::less<>> strings_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> op_streams_;  // (op, stream), ascending
+  std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
+  std::unique_ptr<LaneBuffers<MemorySample>> samples_;
+  std::vector<std::uint8_t> data_;  // of the chunk being written
+};
+
+}  // namespace tessera::storage
