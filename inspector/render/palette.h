@@ -13,11 +13,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tessera/inspector/inspector.h"
 #include "tessera/memory_class.h"
 
 namespace tessera::inspector {
 
-enum class ThemeKind : std::uint8_t { dark, light };
+
 
 /// 0xAABBGGRR, ImGui's IM_COL32 (not included here, so models and tests need no ImGui).
 using Colour = std::uint32_t;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace viewer: a window, or a picture without a display.
+//
+// The idea: both show the same panels over the same trace file; a screenshot is the window's first
+// view, drawn by a software rasteriser, the same to the bit on every machine.
+//
+//   Status status = screenshot({.path = "run.tessera", .width = 1920, .height = 1080}, "run.png");
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera::inspector {
+
+enum class ThemeKind : std::uint8_t { dark, light };
+
+/// What fills the screen. `all` is the timeline with memory and details.
+enum class Panel : std::uint8_t { all, overview, timeline, memory };
+
+struct InspectOptions {
+  std::string path;  // a trace file
+  int width = 1920;  // px
+  int height = 1080;
+  ThemeKind theme = ThemeKind::dark;
+  float scale = 1.0F;  // of text and all else, 0.5 to 3
+  Panel panel = Panel::all;
+  std::optional<std::pair<Time, Time>> time;  // the range to show, ns; default: the last step
+  std::optional<Rank> rank;                   // the rank to open; default: the slowest
+};
+
+/// Opens a window and returns when it is closed.
+/// Fails: what TraceReader::open fails with; invalid_argument (an empty range, a rank that was not
+/// recorded); not_supported (no display).
+Status inspect(const InspectOptions& options);
+
+/// Writes the picture to `png_path`. Needs no display.
+/// Fails: as `inspect`; io_error, naming the picture.
+Status screenshot(const InspectOptions& options, const std::string& png_path);
+
+}  // namespace tessera::inspector
