@@ -38,6 +38,11 @@ void integrate(std::span<std::int64_t> column) {
   for (std::int64_t& value : column) value = sum = wrapping_sum(sum, value);
 }
 
+void resize(Lane& lane, std::size_t size) {
+  lane.op.resize(size);
+  for (std::vector<Time>* column : {&lane.begin, &lane.ready, &lane.end}) column->resize(size);
+}
+
 bool fits_int32(std::int64_t value) {
   return value >= std::numeric_limits<std::int32_t>::min() &&
          value <= std::numeric_limits<std::int32_t>::max();
@@ -77,7 +82,7 @@ void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
     return std::int64_t{spans[i].op} - (i > 0 ? std::int64_t{spans[i - 1].op} : 0);
   });
   append(n, column, data, [&](std::size_t i) {
-    return wrapping_difference(spans[i].begin, i > 0 ? spans[i - 1].begin : 0);
+    return wrapping_difference(spans[i].begin, i > 0 ? spans[i - 1].end : 0);
   });
   append(n, column, data,
          [&](std::size_t i) { return wrapping_difference(spans[i].ready, spans[i].begin); });
@@ -122,24 +127,27 @@ Status decode_spans(const ChunkHeader& header, std::span<const std::uint8_t> dat
                     Time end, Lane& lane) {
   TESSERA_TRY(check_count(header));
   const auto n = static_cast<std::size_t>(header.count);
-  Column ops, begins, readies, ends;
+  Column ops, gaps, waits, durations;
   ColumnReader reader(data);
-  for (Column* column : {&ops, &begins, &readies, &ends}) {
+  for (Column* column : {&ops, &gaps, &waits, &durations}) {
     if (!reader.read(std::span(*column).first(n))) return damaged(header, "its data ends early");
   }
   if (!reader.at_end()) return damaged(header, "its data is too long");
   integrate(std::span(ops).first(n));
-  integrate(std::span(begins).first(n));
+  std::size_t kept = lane.op.size();
+  resize(lane, kept + n);
+  Time now = 0;
   for (std::size_t i = 0; i < n; ++i) {
     if (!fits_int32(ops[i])) return damaged(header, fmt::format("op {} is impossible", ops[i]));
-    const Time span_begin = begins[i];
-    const Time span_end = wrapping_sum(span_begin, ends[i]);
-    if (span_begin >= end || (span_begin < begin && span_end <= begin)) continue;
-    lane.op.push_back(static_cast<std::int32_t>(ops[i]));
-    lane.begin.push_back(span_begin);
-    lane.ready.push_back(wrapping_sum(span_begin, readies[i]));
-    lane.end.push_back(span_end);
+    const Time span_begin = wrapping_sum(now, gaps[i]);
+    now = wrapping_sum(span_begin, durations[i]);
+    if (span_begin >= end || (span_begin < begin && now <= begin)) continue;
+    lane.op[kept] = static_cast<std::int32_t>(ops[i]);
+    lane.begin[kept] = span_begin;
+    lane.ready[kept] = wrapping_sum(span_begin, waits[i]);
+    lane.end[kept++] = now;
   }
+  resize(lane, kept);
   return {};
 }
 

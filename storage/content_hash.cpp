@@ -11,11 +11,13 @@ namespace {
 /// Part of the format: docs/trace-format.md.
 constexpr const char* hashed_rows[] = {
     "SELECT key, value FROM meta WHERE key NOT IN ('content_hash', 'version') ORDER BY key",
-    "SELECT * FROM run",
-    "SELECT * FROM rank ORDER BY rank",
-    "SELECT * FROM stream ORDER BY id",
-    "SELECT * FROM communicator ORDER BY id",
-    "SELECT * FROM unit ORDER BY id",
+    "SELECT name, model, scheme, cluster, carrier, ranks, ranks_per_node, parameters,"
+    " tokens_per_step, model_flops_per_step, peak_flops_per_rank, peak_name, memory_per_rank"
+    " FROM run",
+    "SELECT rank, node, recorded FROM rank ORDER BY rank",
+    "SELECT id, name, role FROM stream ORDER BY id",
+    "SELECT id, name, group_size, group_count FROM communicator ORDER BY id",
+    "SELECT id, name, parameters, numel, padding FROM unit ORDER BY id",
     "SELECT id, kind, stream, communicator, step, micro_batch, phase, reason,"
     " (SELECT text FROM string WHERE id = unit), (SELECT text FROM string WHERE id = module),"
     " (SELECT text FROM string WHERE id = label), bytes, dtype, flops,"
@@ -24,10 +26,11 @@ constexpr const char* hashed_rows[] = {
     "SELECT id, (SELECT text FROM string WHERE id = name),"
     " (SELECT text FROM string WHERE id = unit), memory_class, bytes"
     " FROM buffer ORDER BY buffer.id",
-    "SELECT * FROM rank_step ORDER BY step, rank",
-    "SELECT * FROM peak_memory ORDER BY id",
-    "SELECT * FROM peak_memory_class ORDER BY peak, memory_class",
-    "SELECT * FROM diagnostic ORDER BY id",
+    "SELECT step, rank, begin, end, compute, communication, exposed, blocking, wait,"
+    " peak_allocated, peak_reserved FROM rank_step ORDER BY step, rank",
+    "SELECT id, step, first_rank, end_rank, allocated, reserved FROM peak_memory ORDER BY id",
+    "SELECT peak, memory_class, bytes FROM peak_memory_class ORDER BY peak, memory_class",
+    "SELECT id, severity, code, rank, op, time, message FROM diagnostic ORDER BY id",
     "SELECT rank, stream, seq, count, t0, t1, checksum FROM span_chunk"
     " ORDER BY rank, stream, seq",
     "SELECT rank, seq, count, t0, t1, checksum FROM memory_chunk ORDER BY rank, seq",

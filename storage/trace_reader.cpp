@@ -45,7 +45,9 @@ Status for_each_chunk(Statement& chunks, F use) {
 }
 
 Status verify_chunks(const Database& database) {
-  TESSERA_ASSIGN(Statement spans, database.prepare("SELECT * FROM span_chunk"));
+  TESSERA_ASSIGN(Statement spans,
+                 database.prepare("SELECT rank, stream, seq, count, t0, t1, checksum,"
+                                  " data FROM span_chunk"));
   Lane lane;
   TESSERA_TRY(for_each_chunk(spans, [&](const ChunkHeader& header, Blob data) {
     lane = {};

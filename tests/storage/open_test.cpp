@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sqlite3.h>
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "tests/random.h"
+#include "tests/storage/recording.h"
+
+namespace tessera {
+namespace {
+
+using storage::TraceReader;
+using test::Folder;
+using test::random_recording;
+
+void check_refused(const std::string& path, Code code, const std::string& part) {
+  const auto reader = TraceReader::open(path);
+  REQUIRE_FALSE(reader.ok());
+  INFO(reader.status().message());
+  CHECK(reader.status().code() == code);
+  CHECK(reader.status().message().find(part) != std::string::npos);
+  CHECK(reader.status().message().find(path) != std::string::npos);
+}
+
+/// Executes `sql` on the file with plain SQLite.
+void change(const std::string& path, const std::string& sql) {
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+  INFO(sql);
+  CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+}
+
+TEST_CASE("each thing that is no trace has its own sentence", "[storage][open]") {
+  const Folder folder("no_traces");
+  check_refused(folder / "missing", Code::io_error, "There is no file");
+  check_refused(folder / ".", Code::io_error, "is a directory");
+  test::write_file(folder / "empty", "");
+  check_refused(folder / "empty", Code::corrupt, "is empty");
+  test::write_file(folder / "text", "once upon a time");
+  check_refused(folder / "text", Code::corrupt, "no SQLite database");
+  test::write_file(folder / "long_text", std::string(10'000, 'x'));
+  check_refused(folder / "long_text", Code::corrupt, "no SQLite database");
+  test::write_file(folder / "short", "SQLite format");
+  check_refused(folder / "short", Code::corrupt, "is truncated: 13 bytes");
+  change(folder / "other", "PRAGMA application_id = 7; CREATE TABLE t (a)");
+  check_refused(folder / "other", Code::corrupt, "application_id 0x00000007");
+}
+
+TEST_CASE("a newer format, an unfinished and a gutted trace are told apart", "[storage][open]") {
+  const Folder folder("no_good_traces");
+  const std::string path = folder / "run.tessera";
+  const auto changed = [&](const std::string& sql) {
+    test::write(random_recording(41), path);
+    change(path, sql);
+  };
+  changed("PRAGMA user_version = 2");
+  check_refused(path, Code::not_supported, "has trace format 2; this version reads up to 1");
+  changed("PRAGMA user_version = 0");
+  check_refused(path, Code::corrupt, "trace format 0");
+  changed("DELETE FROM meta WHERE key = 'content_hash'");
+  check_refused(path, Code::corrupt, "unfinished");
+  changed("DROP TABLE stream");
+  check_refused(path, Code::corrupt, "no such table: stream");
+  changed("DELETE FROM run");
+  check_refused(path, Code::corrupt, "0 ranks");
+  changed("UPDATE meta SET value = '12x' WHERE key = 'seed'");
+  check_refused(path, Code::corrupt, "meta.seed is \"12x\"");
+  changed("UPDATE stream SET role = 99");
+  check_refused(path, Code::not_supported, "stream role 99");
+}
+
+TEST_CASE("a recording under way is recognised as one", "[storage][open]") {
+  const Folder folder("under_way");
+  auto writer = storage::TraceWriter::create(folder / "run.tessera");
+  REQUIRE(writer.ok());
+  check_refused(folder / "run.tessera.partial", Code::corrupt, "unfinished");
+  test::send(random_recording(42), **writer);
+  REQUIRE((*writer)->finish().ok());
+  CHECK(TraceReader::open(folder / "run.tessera").ok());
+}
+
+TEST_CASE("verify notices any change of content", "[storage][open]") {
+  const Folder folder("changed");
+  const std::string path = folder / "run.tessera";
+  for (const char* sql :
+       {"UPDATE run SET name = name || '!'", "UPDATE rank SET node = 9 WHERE rank = 2",
+        "UPDATE op SET bytes = bytes + 1 WHERE id = (SELECT max(id) FROM op)",
+        "UPDATE string SET text = 'other' WHERE id = 1", "DELETE FROM op_after WHERE after = 0",
+        "UPDATE rank_step SET wait = wait / 2 + 1 WHERE step = 1", "UPDATE buffer SET bytes = 5",
+        "DELETE FROM peak_memory_class", "INSERT INTO diagnostic VALUES (99, 0, '', 0, 0, 0, '')",
+        "DELETE FROM span_chunk WHERE rank = 2", "UPDATE span_chunk SET t0 = t0 - 1",
+        "UPDATE memory_chunk SET data = x'00'", "DELETE FROM memory_chunk WHERE rank = 0",
+        "UPDATE meta SET value = '{}' WHERE key = 'options'"}) {
+    INFO(sql);
+    test::write(random_recording(43), path);
+    change(path, sql);
+    auto reader = TraceReader::open(path);
+    REQUIRE(reader.ok());
+    const Status status = reader->verify();
+    INFO(status.message());
+    CHECK(status.code() == Code::corrupt);
+    CHECK(status.message().find(path) != std::string::npos);
+  }
+}
+
+TEST_CASE("a damaged chunk is named by the call that reads it", "[storage][open]") {
+  const Folder folder("damaged_chunk");
+  const std::string path = folder / "run.tessera";
+  test::write(random_recording(44), path);
+  change(path,
+         "UPDATE span_chunk SET checksum = checksum + 1 WHERE rank = 2 AND stream = 1;"
+         "UPDATE memory_chunk SET count = 4000000000 WHERE rank = 2");
+  auto reader = TraceReader::open(path);
+  REQUIRE(reader.ok());
+  const Time last = std::numeric_limits<Time>::max();
+  CHECK(reader->lanes(2, 0, last)
+            .status()
+            .message()
+            .find("span chunk (rank 2, stream 1, seq 0) is damaged") != std::string::npos);
+  CHECK(reader->memory(2).status().message().find("memory chunk (rank 2, seq 0) is damaged") !=
+        std::string::npos);
+  CHECK(reader->lanes(0, 0, last).ok());
+  CHECK(reader->memory(0).ok());
+}
+
+/// Opens `path` and reads all of it: an error, or exactly `recording`. True: the latter.
+bool survives(const std::string& path, const test::Recording& recording) {
+  auto reader = TraceReader::open(path);
+  if (!reader.ok()) return false;
+  const bool verified = reader->verify().ok();
+  // Damaged or not, reading everything must be harmless.
+  const bool read = reader->ops().ok() && reader->buffers().ok() && reader->rank_steps().ok() &&
+                    reader->peak_memory().ok() && reader->diagnostics().ok();
+  for (const Rank rank : recording.info.run.recorded_ranks) {
+    const bool lanes = reader->lanes(rank, 0, std::numeric_limits<Time>::max()).ok();
+    const bool memory = reader->memory(rank).ok();
+    CHECK((lanes && memory) >= verified);
+  }
+  CHECK(read >= verified);
+  if (verified) test::check_equal(*reader, recording);
+  return verified;
+}
+
+TEST_CASE("a trace cut off anywhere is refused", "[storage][open]") {
+  const Folder folder("cut_off");
+  const test::Recording recording = random_recording(45, {.ops = 300, .samples_per_rank = 300});
+  test::write(recording, folder / "run.tessera");
+  const std::string bytes = test::read_file(folder / "run.tessera");
+  CHECK(survives(folder / "run.tessera", recording));
+  for (std::size_t size = 0; size < bytes.size(); size += 512) {
+    INFO("size=" << size);
+    test::write_file(folder / "cut", bytes.substr(0, size));
+    CHECK_FALSE(survives(folder / "cut", recording));
+    // The same with the length kept, as after a power failure.
+    test::write_file(folder / "cut",
+                     bytes.substr(0, size) + std::string(bytes.size() - size, '\0'));
+    survives(folder / "cut", recording);
+  }
+}
+
+TEST_CASE("random damage never crashes a reader, and verified content is right",
+          "[storage][open]") {
+  const Folder folder("random_damage");
+  test::Recording recording = random_recording(46);
+  recording.info.run.version = "1";  // the one text that verify does not cover
+  test::write(recording, folder / "run.tessera");
+  const std::string original = test::read_file(folder / "run.tessera");
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    INFO("seed=" << seed);
+    test::Random random(seed);
+    std::string bytes = original;
+    for (std::int64_t i = 0; i <= random.below(30); ++i) {
+      // Most of the first pages is the schema; damage goes mostly behind it.
+      const std::int64_t first =
+          random.chance(20) ? 0 : static_cast<std::int64_t>(bytes.size()) / 3;
+      const std::int64_t at = first + random.below(static_cast<std::int64_t>(bytes.size()) - first);
+      bytes[static_cast<std::size_t>(at)] = static_cast<char>(random.next());
+    }
+    test::write_file(folder / "damaged", bytes);
+    if (!survives(folder / "damaged", recording)) ++refused;
+  }
+  CHECK(refused > 50);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <thread>
+
+#include "storage/queue.h"
+#include "tests/storage/recording.h"
+
+namespace tessera {
+namespace {
+
+using storage::TraceReader;
+using storage::TraceWriter;
+using test::Folder;
+using test::random_recording;
+
+Status write_status(const test::Recording& recording, const std::string& path) {
+  auto writer = TraceWriter::create(path);
+  if (!writer) return writer.status();
+  test::send(recording, **writer);
+  return (*writer)->finish();
+}
+
+TEST_CASE("the same calls give the same bytes, whatever the queue holds", "[storage][writer]") {
+  const Folder folder("same_bytes");
+  const test::Recording recording =
+      random_recording(31, {.ranks = 6, .steps = 3, .ops = 3000, .samples_per_rank = 300});
+  const std::string hash = test::write(recording, folder / "a");
+  const std::string bytes = test::read_file(folder / "a");
+  for (const std::int64_t queue_max : {1, 100, 5000, 1 << 20}) {
+    INFO("queue_max=" << queue_max);
+    CHECK(test::write(recording, folder / "b", {.queue_max = Bytes{queue_max}}) == hash);
+    CHECK((test::read_file(folder / "b") == bytes));
+  }
+}
+
+TEST_CASE("the queue never holds more than it may, and everything arrives in order",
+          "[storage][writer]") {
+  storage::Queue queue(1000);
+  std::vector<std::byte> received;
+  std::thread reader([&] {
+    while (auto batch = queue.pop()) received.insert(received.end(), batch->begin(), batch->end());
+  });
+  std::vector<std::byte> sent;
+  for (int i = 0; i < 2000; ++i) {
+    const storage::Queue::Batch batch(static_cast<std::size_t>(i % 300), static_cast<std::byte>(i));
+    sent.insert(sent.end(), batch.begin(), batch.end());
+    queue.push(batch);
+  }
+  queue.push(storage::Queue::Batch(1000, std::byte{7}));
+  sent.insert(sent.end(), 1000, std::byte{7});
+  queue.close();
+  reader.join();
+  CHECK((received == sent));
+  CHECK(queue.size_peak() <= 1000);
+}
+
+TEST_CASE("a batch larger than the queue passes through alone", "[storage][writer]") {
+  storage::Queue queue(10);
+  std::thread reader([&] {
+    CHECK(queue.pop()->size() == 5);
+    CHECK(queue.pop()->size() == 5000);
+    CHECK_FALSE(queue.pop().has_value());
+  });
+  queue.push(storage::Queue::Batch(5));
+  queue.push(storage::Queue::Batch(5000));
+  queue.close();
+  reader.join();
+  CHECK(queue.size_peak() == 5000);
+}
+
+TEST_CASE("a writer that is abandoned leaves no file", "[storage][writer]") {
+  const Folder folder("abandoned");
+  {
+    auto writer = TraceWriter::create(folder / "run.tessera");
+    REQUIRE(writer.ok());
+    CHECK(std::filesystem::exists(folder / "run.tessera.partial"));
+    test::send(random_recording(32), **writer);
+  }
+  CHECK(folder.empty());
+}
+
+TEST_CASE("an existing file is replaced on success only", "[storage][writer]") {
+  const Folder folder("replace");
+  const std::string path = folder / "run.tessera";
+  test::write_file(path, "precious");
+  {
+    auto writer = TraceWriter::create(path);
+    REQUIRE(writer.ok());
+    test::send(random_recording(33), **writer);
+  }
+  CHECK(test::read_file(path) == "precious");
+  auto failing = TraceWriter::create(path);
+  REQUIRE(failing.ok());
+  CHECK((*failing)->finish().code() == Code::invalid_argument);  // without `begin`
+  CHECK((*failing)->content_hash().empty());
+  failing = Status(Code::cancelled, "");
+  CHECK(test::read_file(path) == "precious");
+  CHECK_FALSE(std::filesystem::exists(path + ".partial"));
+  test::write(random_recording(33), path);
+  CHECK(TraceReader::open(path).ok());
+}
+
+TEST_CASE("a stale partial file is overwritten, one in use is refused", "[storage][writer]") {
+  const Folder folder("stale");
+  const std::string path = folder / "run.tessera";
+  test::write_file(path + ".partial", std::string(100'000, 'x'));
+  auto first = TraceWriter::create(path);
+  REQUIRE(first.ok());
+  auto second = TraceWriter::create(path);
+  CHECK(second.status().code() == Code::io_error);
+  CHECK(second.status().message().find("another recording") != std::string::npos);
+  test::send(random_recording(34), **first);
+  CHECK((*first)->finish().ok());
+  auto reader = TraceReader::open(path);
+  REQUIRE(reader.ok());
+  CHECK(reader->verify().ok());
+}
+
+TEST_CASE("a place that cannot be written to is named", "[storage][writer]") {
+  const Folder folder("places");
+  for (const std::string& path : {folder / "missing/run.tessera", folder / "", folder / "."}) {
+    auto writer = TraceWriter::create(path);
+    CHECK(writer.status().code() == Code::io_error);
+    CHECK(writer.status().message().find(path) != std::string::npos);
+  }
+  CHECK(folder.empty());
+}
+
+TEST_CASE("calls that contradict each other fail the recording", "[storage][writer]") {
+  const Folder folder("contradictions");
+  const auto message_of = [&](auto calls) {
+    auto writer = TraceWriter::create(folder / "run.tessera");
+    REQUIRE(writer.ok());
+    TraceRun run;
+    run.ranks = 2;
+    (*writer)->begin(run);
+    calls(**writer);
+    const Status status = (*writer)->finish();
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK((*writer)->finish().message() == status.message());
+    return status.message();
+  };
+  const std::vector<Rank> ranks = {2};
+  const std::vector<Time> times = {0};
+  CHECK(message_of([](TraceSink& sink) { sink.begin({}); }) ==
+        "TraceSink::begin was called twice.");
+  CHECK(message_of([](TraceSink& sink) { sink.op({.id = 3}), sink.op({.id = 3}); }) ==
+        "Op 3 came after op 3; ids must ascend.");
+  CHECK(message_of([&](TraceSink& sink) {
+          sink.spans({4, ranks, times, times, times});
+        }) == "Spans of op 4 came before the op.");
+  CHECK(message_of([&](TraceSink& sink) {
+          sink.op({.id = 4});
+          sink.spans({4, ranks, times, times, times});
+        }) == "A span of rank 2 in a run of 2 ranks.");
+  CHECK(message_of([](TraceSink& sink) { sink.rank_steps({.step = 1}); }) ==
+        "Step 1 came where step 0 was expected; steps count from 0.");
+  CHECK(message_of([](TraceSink& sink) { sink.rank_steps({.step = 0}); }) ==
+        "Step 0 has 0 ranks in a run of 2 ranks.");
+  message_of([](TraceSink& sink) { sink.stream({.id = 1}), sink.stream({.id = 1}); });
+  CHECK(folder.empty());
+}
+
+TEST_CASE("a full disk is an error of finish and leaves no file", "[storage][writer]") {
+  const Folder folder("full_disk");
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // the write then fails with EFBIG
+  rlimit small = before;
+  small.rlim_cur = 300'000;
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const Status status = write_status(random_recording(35, {.ranks = 8, .steps = 3, .ops = 30'000}),
+                                     folder / "run.tessera");
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, handler);
+  CHECK(status.code() == Code::io_error);
+  CHECK(status.message().find("run.tessera.partial") != std::string::npos);
+  CHECK(folder.empty());
+}
+
+}  // namespace
+}  // namespace tessera
