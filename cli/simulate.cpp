@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/progress.h"
-#include "cli/report_data.h"
+#include "cli/rank_list.h"
+#include "cli/report.h"
+#include "cli/table.h"
 #include "tessera/storage/trace_writer.h"
 
 namespace tessera::cli {
@@ -60,42 +60,13 @@ Result<std::vector<sim::SlowRank>> slow_ranks(const std::vector<std::string>& te
   return slow;
 }
 
-// "0-63", "0,8,16-23", "all", "none"; ranks beyond the last are left out of ranges.
-Result<std::vector<Rank>> recorded_ranks(const std::string& text, Rank ranks) {
-  const auto bad = [&] {
-    return Status(Code::invalid_argument,
-                  fmt::format("--record-ranks {}: give ranks and ranges such as 0-63,128, all or "
-                              "none",
-                              text));
-  };
-  if (text == "none") return std::vector<Rank>{};
-  const std::string list = text == "all" ? fmt::format("0-{}", ranks - 1) : text;
-  std::vector<Rank> out;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    const std::string part = list.substr(at, comma - at);
-    const auto dash = part.find('-');
-    Rank first = 0;
-    if (!parse(std::string_view(part).substr(0, dash), first)) return bad();
-    Rank last = first;
-    if (dash != std::string::npos && !parse(std::string_view(part).substr(dash + 1), last))
-      return bad();
-    if (first < 0 || last < first || (dash == std::string::npos && first >= ranks)) return bad();
-    for (Rank r = first; r <= std::min(last, ranks - 1); ++r) out.push_back(r);
-    at = comma + 1;
-  }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
 Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments,
                                               const Training& training) {
   sim::SimulateOptions options;
   TESSERA_ASSIGN(options.cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
-  TESSERA_ASSIGN(options.recorded_ranks,
-                 recorded_ranks(arguments.record_ranks, options.cluster.ranks()));
+  TESSERA_ASSIGN(options.recorded_ranks, parse_rank_list("--record-ranks", arguments.record_ranks,
+                                                         options.cluster.ranks()));
   options.seed = arguments.seed;
   options.jitter = arguments.jitter;
   options.steps = arguments.steps;

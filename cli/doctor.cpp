@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "tessera/sim/cluster.h"
+
+namespace tessera::cli {
+namespace {
+
+struct DoctorArguments {
+  bool json = false;
+};
+
+constexpr const char* footer = R"(Examples:
+  tessera doctor
+  tessera doctor --json
+
+Exit codes: 0 done.)";
+
+constexpr const char* compiler =
+#if defined(__clang__)
+    "clang " __clang_version__;
+#elif defined(__GNUC__)
+    "gcc " __VERSION__;
+#else
+    "unknown";
+#endif
+
+#ifdef TESSERA_HAS_INSPECTOR
+constexpr bool has_inspector = true;
+#else
+constexpr bool has_inspector = false;
+#endif
+
+bool set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+std::int64_t memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? std::int64_t{pages} * page_bytes : 0;
+}
+
+nlohmann::ordered_json facts() {
+  nlohmann::ordered_json json;
+  json["tessera_doctor"] = 1;
+  json["version"] = version();
+  json["compiler"] = compiler;
+  json["assertions"] = true;
+  json["sqlite"] = TESSERA_SQLITE_VERSION;
+  json["inspector"] = has_inspector;
+  json["imgui"] = has_inspector ? nlohmann::ordered_json(TESSERA_IMGUI_VERSION) : nullptr;
+  json["fonts_embedded"] = has_inspector;
+  json["display"] = set("DISPLAY") || set("WAYLAND_DISPLAY");
+  json["carriers"] = {{"simulator", "available"}, {"cuda", "not built"}, {"mpi", "not built"}};
+  json["clusters"] = sim::cluster_presets();
+  json["cores"] = std::thread::hardware_concurrency();
+  json["memory_bytes"] = memory_bytes();
+  return json;
+}
+
+void print_facts(const nlohmann::ordered_json& json) {
+  const auto text = [&](const char* key) { return json[key].get<std::string>(); };
+  Table table(fmt::format("tessera {}", text("version")), {});
+  table.align_left();
+  table.row({"compiler", text("compiler")});
+  table.row({"SQLite", text("sqlite")});
+  table.row({"inspector", has_inspector
+                              ? fmt::format("built, Dear ImGui {}, fonts embedded", text("imgui"))
+                              : "not built (TESSERA_INSPECTOR=OFF)"});
+  table.row({"display",
+             json["display"] ? "available" : "none: use `tessera inspect FILE --screenshot PNG`"});
+  for (const auto& [carrier, state] : json["carriers"].items()) {
+    table.row({"carrier " + carrier, state.get<std::string>()});
+  }
+  table.row({"clusters", fmt::format("{}", fmt::join(sim::cluster_presets(), ", "))});
+  table.row({"cores", fmt::format("{}", json["cores"].get<unsigned>())});
+  table.row({"memory", fmt::format("{:.1f} GiB", json["memory_bytes"].get<double>() / (1 << 30))});
+  fmt::print("{}", table.text(/*bold=*/false));
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<DoctorArguments>();
+  CLI::App* command = app.add_subcommand("doctor", "Print what this build can do here");
+  command->footer(footer);
+  command->add_flag("--json", arguments->json, "Print one JSON object");
+  command->callback([arguments, &exit_code] {
+    const auto json = facts();
+    if (arguments->json) {
+      fmt::print("{}\n", json.dump(2));
+    } else {
+      print_facts(json);
+    }
+    exit_code = exit_ok;
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes and times of `tessera inspect`, as people write them.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera::cli {
+
+struct PictureSize {
+  int width = 0;  // px
+  int height = 0;
+};
+
+/// "1920x1080". Fails: invalid_argument (not of that form, under 320x200, over 16384x16384).
+Result<PictureSize> parse_size(const std::string& text);
+
+/// "12.5:40", ms, as ns. Fails: invalid_argument (not of that form, negative, empty).
+Result<std::pair<Time, Time>> parse_time_range(const std::string& text);
+
+}  // namespace tessera::cli

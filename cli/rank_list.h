@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as people write them: "0-63,128", "all", "none".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera::cli {
+
+/// Ascending, without repeats. A range may end beyond the last rank, a single rank may not be
+/// there. Fails: invalid_argument, naming `option`.
+Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
+                                          Rank ranks);
+
+}  // namespace tessera::cli

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/report.h"
+#include "cli/table.h"
+
+namespace tessera::cli {
+namespace {
+
+constexpr std::size_t groups_max = 4;  // columns of the memory table
+constexpr std::size_t steps_max = 12;  // rows of the table of steps
+constexpr std::size_t name_width_max = 70;
+
+// "1,234.567"; by integers, so that every place rounds alike.
+std::string milliseconds(Time time) {
+  const std::int64_t microseconds = (time + (time < 0 ? -500 : 500)) / 1000;
+  const std::int64_t magnitude = microseconds < 0 ? -microseconds : microseconds;
+  return fmt::format("{}{}.{:03}", microseconds < 0 ? "-" : "", with_separators(magnitude / 1000),
+                     magnitude % 1000);
+}
+
+std::string gibibytes(Bytes bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << 30));
+}
+
+std::string percent(Time part, Time whole) {
+  if (whole == 0) return "-";
+  return fmt::format("{:.1f}", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string rate(double value) { return with_separators(static_cast<std::int64_t>(value)); }
+
+std::string shortened(const std::string& text) {
+  return text.size() <= name_width_max ? text : text.substr(0, name_width_max - 3) + "...";
+}
+
+// "0" or "0-63"
+std::string rank_range(Rank first, Rank end) {
+  return end - first <= 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
+}
+
+Table run_table(const ReportData& report) {
+  const TraceRun& run = report.run;
+  Table table(run.name.empty() ? "Run" : shortened(run.name), {});
+  table.align_left();
+  table.row({"model", fmt::format("{}, {} parameters in {} units", shortened(run.model),
+                                  with_separators(run.parameters), report.units)});
+  table.row({"scheme", run.scheme});
+  table.row({"cluster", fmt::format("{}, {} ranks, {} per node", run.cluster,
+                                    with_separators(run.ranks), run.ranks_per_node)});
+  table.row(
+      {"carried by", fmt::format("{}, tessera {}, seed {}", run.carrier, run.version, run.seed)});
+  if (run.tokens_per_step > 0) {
+    table.row({"batch", fmt::format("{} tokens per step", with_separators(run.tokens_per_step))});
+  }
+  return table;
+}
+
+Table speed_table(const ReportData& report) {
+  Table table("Speed", {});
+  table.align_left();
+  table.row({"step time",
+             fmt::format("{} ms (median, {})", milliseconds(report.step_time_steady),
+                         report.steps.size() > 1 ? "without the first step" : "of the only step")});
+  if (report.tokens_per_s) {
+    table.row(
+        {"throughput", fmt::format("{} tokens/s, {} tokens/s per GPU", rate(*report.tokens_per_s),
+                                   rate(*report.tokens_per_s_per_gpu))});
+  }
+  if (report.mfu) {
+    table.row({"MFU", fmt::format("{:.1f} %: {:.1f} TFLOP/s per GPU of {}", 100 * *report.mfu,
+                                  *report.flops_per_s_per_gpu / 1e12, report.run.peak_name)});
+  }
+  return table;
+}
+
+Table step_table(const ReportData& report) {
+  Table table("Step time over the ranks, ms", {"step", "min", "median", "max", "slowest rank"});
+  for (std::size_t s = 0; s < std::min(steps_max, report.steps.size()); ++s) {
+    const StepTime& step = report.steps[s];
+    table.row({fmt::format("{}", step.step), milliseconds(step.min), milliseconds(step.median),
+               milliseconds(step.max), fmt::format("{}", step.slowest)});
+  }
+  if (report.steps.size() > steps_max) {
+    table.note(fmt::format("and {} more", report.steps.size() - steps_max));
+  }
+  return table;
+}
+
+Table time_table(const ReportData& report) {
+  const TimeShares& shares = report.shares;
+  Table table("Time per step, mean over ranks", {"", "ms", "% of step", "meaning"});
+  const auto row = [&](const char* name, Time time, const char* meaning) {
+    table.row({name, milliseconds(time), percent(time, shares.step), meaning});
+  };
+  row("compute", shares.compute, "the compute stream works");
+  row("communication", shares.communication, "collectives, all streams, waiting included");
+  row("  overlapped", shares.overlapped, "behind compute or another collective");
+  row("  exposed", shares.exposed, "while compute does nothing");
+  row("  waiting", shares.wait, "for the last member to arrive");
+  row("blocking", shares.blocking, "compute stands still for a collective");
+  table.align_last_left();
+  return table;
+}
+
+Table memory_table(const ReportData& report) {
+  const std::size_t groups = std::min(groups_max, report.peaks.size());
+  std::vector<std::string> columns{"class"};
+  for (std::size_t g = 0; g < groups; ++g) {
+    columns.push_back("ranks " + rank_range(report.peaks[g].first_rank, report.peaks[g].end_rank));
+  }
+  Table table(fmt::format("Peak memory per rank, GiB, in step {}", report.peak_step), columns);
+  const auto add = [&](std::string name, auto value) {
+    std::vector<std::string> cells{std::move(name)};
+    bool any = false;
+    for (std::size_t g = 0; g < groups; ++g) {
+      const Bytes bytes = value(report.peaks[g]);
+      any = any || bytes != Bytes{};
+      cells.push_back(gibibytes(bytes));
+    }
+    if (any) table.row(std::move(cells));
+  };
+  for (std::size_t c = 0; c < std::size_t{memory_class_count}; ++c) {
+    add(std::string(name_of(static_cast<MemoryClass>(c))),
+        [c](const PeakMemory& peak) { return peak.by_class[c]; });
+  }
+  add("allocated", [](const PeakMemory& peak) { return peak.allocated; });
+  add("reserved", [](const PeakMemory& peak) { return peak.reserved; });
+  if (report.peaks.size() > groups) {
+    table.note(fmt::format("and {} more groups of ranks with less", report.peaks.size() - groups));
+  }
+  if (report.headroom) {
+    const Bytes capacity = report.run.memory_per_rank;
+    table.note(*report.headroom >= Bytes{}
+                   ? fmt::format("capacity {} GiB, headroom {} GiB ({} %)", gibibytes(capacity),
+                                 gibibytes(*report.headroom),
+                                 percent(report.headroom->value, capacity.value))
+                   : fmt::format("capacity {} GiB: does not fit, {} GiB too much",
+                                 gibibytes(capacity), gibibytes(-*report.headroom)));
+  }
+  return table;
+}
+
+Table communication_table(const ReportData& report) {
+  Table table("Collectives of all steps",
+              {"kind", "count", "GiB", "transfer ms", "waiting ms", "busbw GB/s"});
+  for (const CommunicationKind& row : report.communication) {
+    table.row(
+        {std::string(name_of(row.kind)), with_separators(row.count), gibibytes(row.bytes),
+         row.transfer ? milliseconds(*row.transfer) : "-", row.wait ? milliseconds(*row.wait) : "-",
+         row.bus_bandwidth_bytes_per_s ? fmt::format("{:.1f}", *row.bus_bandwidth_bytes_per_s / 1e9)
+                                       : "-"});
+  }
+  const auto& recorded = report.run.recorded_ranks;
+  table.note(recorded.empty()
+                 ? "no rank was recorded: times are unknown"
+                 : fmt::format("times and median bus bandwidth of rank {}", recorded.front()));
+  return table;
+}
+
+std::vector<std::string> rank_cells(std::string what, const RankMeans& rank) {
+  return {std::move(what),
+          fmt::format("{}", rank.rank),
+          milliseconds(rank.step),
+          milliseconds(rank.compute),
+          milliseconds(rank.exposed),
+          milliseconds(rank.blocking),
+          milliseconds(rank.wait),
+          gibibytes(rank.peak_reserved)};
+}
+
+const std::vector<std::string> rank_columns = {"",        "rank",     "step", "compute",
+                                               "exposed", "blocking", "wait", "peak GiB"};
+
+Table worst_table(const ReportData& report) {
+  Table table("Worst ranks, ms per step", rank_columns);
+  const auto add = [&](const char* what, Time RankMeans::*value) {
+    const char* name = what;
+    for (const RankMeans& rank : worst_ranks(report, value, 3)) {
+      table.row(rank_cells(name, rank));
+      name = "";
+    }
+  };
+  add("by step time", &RankMeans::step);
+  add("by compute", &RankMeans::compute);
+  add("by wait caused", &RankMeans::wait_caused);
+  return table;
+}
+
+Table chosen_table(const ReportData& report, const std::vector<Rank>& ranks) {
+  Table table("Chosen ranks, ms per step", rank_columns);
+  for (const Rank rank : ranks) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (at < report.ranks.size()) table.row(rank_cells("", report.ranks[at]));
+  }
+  return table;
+}
+
+Table diagnostic_table(const ReportData& report) {
+  Table table("Diagnostics", {});
+  table.align_left();
+  for (const storage::DiagnosticRow& row : report.diagnostics) {
+    table.row({row.code, row.message});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string report_text(const ReportData& report, const std::vector<Rank>& ranks, bool bold) {
+  std::string text = run_table(report).text(bold);
+  if (report.steps.empty()) {
+    text += "No step was completed.\n\n";
+  } else {
+    text += speed_table(report).text(bold) + step_table(report).text(bold) +
+            time_table(report).text(bold);
+  }
+  if (!report.peaks.empty()) text += memory_table(report).text(bold);
+  if (!report.communication.empty()) text += communication_table(report).text(bold);
+  if (report.ranks.size() > 1) text += worst_table(report).text(bold);
+  if (!ranks.empty()) text += chosen_table(report, ranks).text(bold);
+  if (!report.diagnostics.empty()) text += diagnostic_table(report).text(bold);
+  return text;
+}
+
+}  // namespace tessera::cli
