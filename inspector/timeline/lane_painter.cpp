@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/timeline/lane_painter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "inspector/app/format.h"
+#include "inspector/timeline/span_facts.h"
+
+namespace tessera::inspector {
+namespace {
+
+constexpr double wide_px = 3;      // narrower spans are merged
+constexpr int faintest = 96;       // of 256: even a short span shows
+
+// A text's beginning that fits, or "".
+std::string fitted(const std::string& text, float width) {
+  if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
+  std::string shorter = text;
+  while (shorter.size() > 3) {
+    shorter.resize(shorter.size() - 1);
+    if (ImGui::CalcTextSize((shorter + "…").c_str()).x <= width) return shorter + "…";
+  }
+  return "";
+}
+
+std::string bar_text(const storage::OpRow& op, float width) {
+  const std::string unit = short_name(op.unit);
+  if (op.kind == OpKind::compute) {
+    const std::string module = short_name(op.module);
+    if (module.empty()) return title_of(op);
+    const auto dot = module.rfind('.');
+    const bool room = ImGui::CalcTextSize(module.c_str()).x <= width;
+    return room || dot == std::string::npos ? module : module.substr(dot + 1);
+  }
+  if (op.kind == OpKind::copy) return title_of(op) + " " + unit;
+  const std::string full = unit + "  " + format_bytes(op.bytes);
+  return ImGui::CalcTextSize(full.c_str()).x <= width ? full : unit;
+}
+
+}  // namespace
+
+std::optional<SpanRef> span_at(TraceModel& model, Rank rank, std::int32_t stream, Time time,
+                               Time slack) {
+  const LaneData* lane = model.rank(rank).lane(stream);
+  if (lane == nullptr || lane->pyramid->size() == 0) return {};
+  const SpanPyramid& spans = *lane->pyramid;
+  const std::size_t i = spans.first_ending_after(time);
+  if (i < spans.size() && spans.begin(i) <= time) return SpanRef{rank, stream, i};
+  if (i < spans.size() && spans.begin(i) - time <= slack) return SpanRef{rank, stream, i};
+  if (i > 0 && time - spans.end(i - 1) <= slack) return SpanRef{rank, stream, i - 1};
+  return {};
+}
+
+void LanePainter::begin(Surface& ui, TraceModel& model, const ViewState& state, float left,
+                        float width) {
+  ui_ = &ui;
+  model_ = &model;
+  state_ = &state;
+  draw_ = ImGui::GetWindowDrawList();
+  left_ = left;
+  width_ = width;
+  lanes_.clear();
+  visited_ = 0;
+}
+
+void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bool detailed) {
+  const LaneData* data = model_->rank(rank).lane(stream);
+  Lane lane{rank, stream, y, height, detailed, {}, {}};
+  if (data != nullptr) {
+    lane.columns = data->pyramid->columns(
+        state_->time.from(), state_->time.to(), static_cast<int>(width_), wide_px,
+        [&](std::size_t i) { lane.wide.push_back(i); }, &visited_);
+  }
+  lanes_.push_back(std::move(lane));
+}
+
+void LanePainter::upload() {
+  const int width = std::max(1, static_cast<int>(width_));
+  const int height = std::max<int>(1, static_cast<int>(lanes_.size()));
+  Texture texture{width, height, std::vector<std::uint32_t>(static_cast<std::size_t>(width * height)),
+                  Sampling::nearest};
+  for (std::size_t row = 0; row < lanes_.size(); ++row) {
+    for (std::size_t x = 0; x < lanes_[row].columns.size(); ++x) {
+      const LaneColumn& column = lanes_[row].columns[x];
+      if (column.busy <= 0) continue;
+      const Colour colour = ui_->colours().of(column.dominant);
+      const int share = std::max(faintest, static_cast<int>(column.busy * 256));
+      texture.pixels[row * static_cast<std::size_t>(width) + x] =
+          mix(ui_->theme.panel, colour, share);
+    }
+  }
+  if (texture_ == nullptr) {
+    texture_ = ui_->textures.create(std::move(texture));
+  } else {
+    ui_->textures.update(texture_, std::move(texture));
+  }
+  texture_width_ = width;
+  texture_height_ = height;
+}
+
+void LanePainter::finish() {
+  if (lanes_.empty()) return;
+  upload();
+  for (std::size_t row = 0; row < lanes_.size(); ++row) {
+    const Lane& lane = lanes_[row];
+    const float v = (static_cast<float>(row) + 0.5F) / static_cast<float>(texture_height_);
+    draw_->AddImage(texture_, ImVec2(left_, lane.y),
+                    ImVec2(left_ + static_cast<float>(texture_width_), lane.y + lane.height),
+                    ImVec2(0, v), ImVec2(1, v));
+    ImGui::PushFont(ui_->fonts.small);
+    for (std::size_t index : lane.wide) draw_bar(lane, index);
+    ImGui::PopFont();
+  }
+}
+
+void LanePainter::draw_wait(const Lane& lane, float x0, float x1, Colour colour) {
+  const Colour faint = mix(ui_->theme.panel, colour, 72);
+  draw_->AddRectFilled(ImVec2(x0, lane.y), ImVec2(x1, lane.y + lane.height), faint);
+  if (!lane.detailed || x1 - x0 < 8) return;
+  const Colour stroke = mix(ui_->theme.panel, colour, 150);
+  draw_->PushClipRect(ImVec2(x0, lane.y), ImVec2(x1, lane.y + lane.height), true);
+  const float step = ui_->theme.px(7);
+  for (float x = std::floor(x0 / step) * step - lane.height; x < x1; x += step) {
+    draw_->AddLine(ImVec2(x, lane.y + lane.height), ImVec2(x + lane.height, lane.y), stroke);
+  }
+  draw_->PopClipRect();
+}
+
+// Communication that nothing hides: a bright line along the bar's foot.
+void LanePainter::draw_exposed(const Lane& lane, std::size_t index, Colour bar) {
+  const Colour ink = contrast(bar, ui_->theme.text) > 1.6 ? ui_->theme.text : text_on(bar);
+  const float thick = ui_->theme.px(2);
+  for (auto [begin, end] : exposed_parts(*model_, {lane.rank, lane.stream, index})) {
+    const float x0 = std::max(left_, std::floor(x_of(begin)));
+    const float x1 = std::min(left_ + width_, std::floor(x_of(end)));
+    if (x1 - x0 < 1) continue;
+    draw_->AddRectFilled(ImVec2(x0, lane.y + lane.height - thick),
+                         ImVec2(x1, lane.y + lane.height), ink);
+  }
+}
+
+void LanePainter::draw_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar) {
+  const float pad = ui_->theme.px(4);
+  const float room = x1 - x0 - 2 * pad;
+  if (room < ui_->theme.px(18)) return;
+  const auto& spans = model_->rank(lane.rank).lane(lane.stream)->spans;
+  const std::string text = fitted(bar_text(model_->op(spans.op[index]), room), room);
+  if (text.empty()) return;
+  const float y = lane.y + (lane.height - ImGui::GetFontSize()) / 2;
+  draw_->AddText(ImVec2(std::floor(x0 + pad), std::floor(y)), text_on(bar), text.c_str());
+}
+
+void LanePainter::draw_bar(const Lane& lane, std::size_t index) {
+  const LaneData& data = *model_->rank(lane.rank).lane(lane.stream);
+  const Colour colour = ui_->colours().of(data.pyramid->op_class(index));
+  const float right = left_ + width_;
+  const float x0 = std::clamp(std::floor(x_of(data.spans.begin[index])), left_, right);
+  float x1 = std::clamp(std::floor(x_of(data.spans.end[index])), left_, right);
+  if (x1 - x0 >= 4) x1 -= 1;  // neighbours stay apart
+  if (x1 <= x0) return;
+  const float ready =
+      std::clamp(std::floor(x_of(data.spans.ready[index])), x0, x1);
+  if (ready > x0) draw_wait(lane, x0, ready, colour);
+  if (x1 > ready) {
+    draw_->AddRectFilled(ImVec2(ready, lane.y), ImVec2(x1, lane.y + lane.height), colour);
+  }
+  if (lane.detailed) {
+    const bool communication = model_->stream(lane.stream).role == StreamRole::communication;
+    if (communication) draw_exposed(lane, index, colour);
+    if (x1 - ready > ui_->theme.px(24)) {
+      draw_label(lane, index, ready, x1, colour);
+    } else {
+      draw_label(lane, index, x0, ready, mix(ui_->theme.panel, colour, 72));
+    }
+  }
+}
+
+}  // namespace tessera::inspector
