@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/checks.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -71,15 +73,15 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->group(sharding);
   const char* training = "Training step";
   command.add_option("--batch", o.batch, "Sequences per rank and micro-batch")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(within(1, 1'000'000))
       ->group(training);
   command
       .add_option("--sequence-length", o.sequence_length,
                   "Tokens per sequence; 0: the model's longest, at most 8192")
-      ->check(CLI::Range(0, 100'000'000))
+      ->check(within(0, 100'000'000))
       ->group(training);
   command.add_option("--accumulation", o.accumulation, "Micro-batches per step")
-      ->check(CLI::Range(1, 100'000))
+      ->check(within(1, 100'000))
       ->group(training);
   command.add_flag("--no-sync", o.no_sync, "Reduce gradients only in the last micro-batch")
       ->group(training);

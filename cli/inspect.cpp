@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/inspect_view.h"
 #ifdef TESSERA_HAS_INSPECTOR
@@ -75,14 +76,14 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_option("--time", arguments->time, "BEGIN:END in ms; default: the last step")
       ->group(view);
   command->add_option("--rank", arguments->rank, "The rank to open; default: the slowest")
-      ->check(CLI::Range(0, 100'000'000))
+      ->check(within(0, 100'000'000))
       ->default_str("")
       ->group(view);
   command->add_option("--theme", arguments->theme, "Colours")
       ->check(CLI::IsMember({"dark", "light"}))
       ->group(view);
   command->add_option("--scale", arguments->scale, "Size of text and all else")
-      ->check(CLI::Range(0.5, 3.0))
+      ->check(within(0.5, 3.0))
       ->group(view);
   command->add_option("--size", arguments->size, "WIDTHxHEIGHT in pixels")->group(view);
   command

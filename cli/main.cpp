@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "cli/command.h"
+#include "engine/model/json_reader.h"
 
 namespace tessera::cli {
 namespace {
@@ -16,63 +18,59 @@ constexpr const char* footer = R"(Examples:
 
 Exit codes: 0 done, 1 a fault of tessera, 2 bad input, 3 the simulated run does not fit memory.)";
 
-std::size_t edits(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
+bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
   }
-  return row.back();
+  return names;
 }
 
-// The sub-command or option that was probably meant.
-std::string suggestion(const CLI::App& app, const std::string& word) {
-  std::string best;
-  std::size_t least = 3;
-  auto consider = [&](const std::string& known) {
-    const std::size_t distance = edits(word, known);
-    if (distance < least) {
-      least = distance;
-      best = known;
-    }
-  };
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!word.starts_with('-')) consider(command->get_name());
-    for (const CLI::Option* option : command->get_options()) {
-      if (word.starts_with('-')) consider("--" + option->get_single_name());
-    }
-  }
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string_view best = nearest(word, {known.begin(), known.end()});
   return best.empty() ? "" : fmt::format(", did you mean {}?", best);
 }
 
-bool is_command(const CLI::App& app, const std::string& word) {
-  return !app.get_subcommands([&](const CLI::App* c) { return c->get_name() == word; }).empty();
+std::string help_of(const CLI::App& app, const CLI::App& command) {
+  return &command == &app ? "tessera --help" : fmt::format("tessera {} --help", command.get_name());
 }
 
-// One line: CLI11's own messages have several.
-std::string sentence(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::string text = error.what();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
-      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      if (text.find(word) == std::string::npos && i > 1) continue;
-      if (i == 1 && is_command(app, word)) continue;
-      if (const std::string meant = suggestion(app, word); !meant.empty()) {
-        return fmt::format("unknown word {}{}", word, meant);
-      }
-      if (i == 1 && !word.starts_with('-')) {
-        return fmt::format("unknown sub-command {}: see tessera --help", word);
-      }
+// What is wrong with a word that nothing took: `command` is where it stands.
+std::string unexpected(const CLI::App& app, const CLI::App& command, const std::string& word) {
+  if (is_option(word)) {
+    std::vector<std::string> options;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
     }
+    const std::string meant = did_you_mean(word.substr(0, word.find('=')), options);
+    return fmt::format("unknown option {}{}", word,
+                       !meant.empty() ? meant : ": see " + help_of(app, command));
   }
-  return text + ": see --help";
+  if (&command == &app) {
+    const auto names = names_of_commands(app);
+    const std::string meant = did_you_mean(word, names);
+    return fmt::format("unknown sub-command {}{}", word,
+                       !meant.empty() ? meant : fmt::format(": choose {}", fmt::join(names, ", ")));
+  }
+  return fmt::format("unexpected argument {}: see {}", word, help_of(app, command));
+}
+
+// One sentence for what CLI11 found; its own messages say less and have several lines.
+std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
+  const auto parsed = app.get_subcommands();
+  const CLI::App& command = parsed.empty() ? app : *parsed.front();
+  const std::vector<std::string> left = app.remaining(/*recurse=*/true);
+  // Before what is missing: a misspelled option makes another one look missing.
+  const auto option = std::find_if(left.begin(), left.end(), is_option);
+  if (option != left.end()) return unexpected(app, command, *option);
+  if (!left.empty()) return unexpected(app, command, left.front());
+  if (parsed.empty()) {
+    return fmt::format("name a sub-command: {}; see tessera --help",
+                       fmt::join(names_of_commands(app), ", "));
+  }
+  return fmt::format("{}; see {}", error.what(), help_of(app, command));
 }
 
 int run(int argc, char** argv) {
@@ -88,17 +86,16 @@ int run(int argc, char** argv) {
   add_report(app, exit_code);
   add_inspect(app, exit_code);
   add_doctor(app, exit_code);
-  if (argc == 1) {
-    fmt::print("{}", app.help());
-    return exit_bad_input;
-  }
   // CLI11 speaks in exceptions; none leaves this function.
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return complain(Status(Code::invalid_argument, sentence(app, error, argc, argv)));
+    return complain(Status(Code::invalid_argument, sentence(app, error)));
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return complain(Status(Code::io_error, "the output could not be written completely"));
   }
   return exit_code;
 }
@@ -106,7 +103,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int complain(const Status& status) {
-  fmt::print(stderr, "tessera: {}\n", status.message());
+  std::string line = status.message();
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  fmt::print(stderr, "tessera: {}\n", line);
   return status.code() == Code::hazard || status.code() == Code::divergent ? exit_failed
                                                                            : exit_bad_input;
 }

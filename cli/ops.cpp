@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "tessera/recording.h"
@@ -53,9 +54,8 @@ void add_ops(CLI::App& app, int& exit_code) {
       app.add_subcommand("ops", "Print what the engine decides, one operation a line, no times");
   command->footer(footer);
   add_engine_options(*command, arguments->engine);
-  command->add_option("--ranks", arguments->ranks, "Number of ranks")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--steps", arguments->steps, "Training steps")->check(CLI::Range(1, 100'000));
+  command->add_option("--ranks", arguments->ranks, "Number of ranks")->check(within(1, 1'000'000));
+  command->add_option("--steps", arguments->steps, "Training steps")->check(within(1, 100'000));
   command
       ->add_option("--format", arguments->format,
                    "lines, or fsdp: the notation of PyTorch's stream operations")

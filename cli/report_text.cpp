@@ -200,9 +200,8 @@ Table chosen_table(const ReportData& report, const std::vector<Rank>& ranks) {
 
 Table diagnostic_table(const ReportData& report) {
   Table table("Diagnostics", {});
-  table.align_left();
   for (const storage::DiagnosticRow& row : report.diagnostics) {
-    table.row({row.code, row.message});
+    table.note(fmt::format("{}: {}", row.code, row.message));
   }
   return table;
 }

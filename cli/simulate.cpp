@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
+#include <fstream>
 
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/progress.h"
@@ -30,6 +33,10 @@ struct SimulateArguments {
   bool quiet = false;
 };
 
+// Beyond these a unit was mistaken: 15 for 1.15 is possible, 1500 is not.
+constexpr double slow_factor_min = 0.01;
+constexpr double slow_factor_max = 1000;
+
 constexpr const char* footer = R"(Examples:
   tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
   tessera simulate config.json --nodes 2048 --jitter 0.02 --slow-rank 77:1.2 -o big.tessera
@@ -54,6 +61,11 @@ Result<std::vector<sim::SlowRank>> slow_ranks(const std::vector<std::string>& te
     if (!good) {
       return Status(Code::invalid_argument,
                     fmt::format("--slow-rank {}: give RANK:FACTOR such as 77:1.5", text));
+    }
+    if (!(rank.factor >= slow_factor_min && rank.factor <= slow_factor_max)) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--slow-rank {}: choose a factor of {} to {}", text,
+                                slow_factor_min, slow_factor_max));
     }
     slow.push_back(rank);
   }
@@ -83,7 +95,7 @@ void print_summary(const SimulateArguments& arguments, const Training& training,
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", training.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
              with_separators(padding.value));
-  if (!arguments.output.empty()) fmt::print("trace: {}\n", arguments.output);
+  if (!arguments.output.empty()) fmt::print("trace: {}\n\n", arguments.output);
 }
 
 Status report_on(const SimulateArguments& arguments) {
@@ -93,9 +105,22 @@ Status report_on(const SimulateArguments& arguments) {
   return {};
 }
 
+// A trace may be written again; anything else under that name is somebody's file.
+Status check_output(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::string start(15, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (file.gcount() == 0 || start == "SQLite format 3") return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--output {}: exists and is no trace: choose another name", path));
+}
+
 Result<int> simulate(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const Training training, resolve(arguments.engine));
   TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, training));
+  TESSERA_TRY(check_output(arguments.output));
   TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(arguments.output));
   options.sink = writer.get();
   sim::SimulateSummary summary;
@@ -122,19 +147,21 @@ void add_simulate(CLI::App& app, int& exit_code) {
   const char* cluster = "Cluster";
   command->add_option("--cluster", arguments->cluster, "A preset or a JSON file")->group(cluster);
   command->add_option("--nodes", arguments->nodes, "Number of nodes")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(within(1, 1'000'000))
       ->group(cluster);
   command->add_option("--jitter", arguments->jitter, "Kernels vary by this share of their time")
-      ->check(CLI::Range(0.0, 0.99))
+      ->check(within(0.0, 0.99))
       ->group(cluster);
   command
       ->add_option("--slow-rank", arguments->slow_ranks, "RANK:FACTOR, may be given several times")
       ->group(cluster);
   const char* run = "Run";
   command->add_option("--steps", arguments->steps, "Training steps")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(within(1, 1'000'000))
       ->group(run);
-  command->add_option("--seed", arguments->seed, "Seed of everything random")->group(run);
+  command->add_option("--seed", arguments->seed, "Seed of everything random")
+      ->check(within(0, 18446744073709551615.0))
+      ->group(run);
   const char* output = "Output";
   command->add_option("-o,--output", arguments->output, "Trace file to write")
       ->required()

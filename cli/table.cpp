@@ -15,6 +15,24 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
+// Indented lines of at most 100 columns; longer words stay whole.
+std::string wrapped(const std::string& paragraph) {
+  constexpr std::size_t columns_max = 100;
+  std::string text;
+  std::string line = " ";
+  for (std::size_t at = 0; at < paragraph.size();) {
+    const std::size_t end = std::min(paragraph.find(' ', at), paragraph.size());
+    const std::string word = paragraph.substr(at, end - at);
+    if (line.size() > 1 && width_of(line) + 1 + width_of(word) > columns_max) {
+      text += line + "\n";
+      line = "   ";
+    }
+    line += " " + word;
+    at = end + 1;
+  }
+  return text + line + "\n";
+}
+
 }  // namespace
 
 std::string with_separators(std::int64_t value) {
@@ -52,7 +70,7 @@ std::string Table::text(bool bold) const {
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-  for (const std::string& note : notes_) text += "  " + note + "\n";
+  for (const std::string& note : notes_) text += wrapped(note);
   return text + "\n";
 }
 

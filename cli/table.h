@@ -23,7 +23,7 @@ class Table {
 
   /// REQUIRES: as many cells as columns, if columns are named.
   void row(std::vector<std::string> cells);
-  /// A line of text below the rows.
+  /// A paragraph below the rows, broken at 100 columns.
   void note(std::string text);
   /// Whether columns after the first are left-aligned.
   void align_left() { left_ = true; }

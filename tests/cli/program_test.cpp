@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/program.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace tessera::test {
+namespace {
+
+const std::string tiny = "'" + example_model("tiny") + "'";
+const std::string llama = "'" + example_model("llama-3-8b") + "'";
+
+std::string file_text(const std::string& name) {
+  std::ifstream file(run_folder() + name, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("every sub-command explains itself with examples and exit codes", "[cli]") {
+  for (const std::string command : {"", "simulate", "ops", "report", "inspect", "doctor"}) {
+    CAPTURE(command);
+    const ProgramRun run = run_tessera(command + " --help");
+    CHECK(run.exit_code == 0);
+    CHECK(run.messages.empty());
+    CHECK(run.output.find("Examples:") != std::string::npos);
+    CHECK(run.output.find("Exit codes:") != std::string::npos);
+  }
+}
+
+TEST_CASE("--version prints the version", "[cli]") {
+  const ProgramRun run = run_tessera("--version");
+  CHECK(run.exit_code == 0);
+  CHECK(run.output == "tessera " TESSERA_VERSION "\n");
+}
+
+TEST_CASE("simulate prints the exact parameter count and the report", "[cli]") {
+  const ProgramRun run = run_tessera("simulate " + llama + " --steps 2 -o llama.tessera");
+  CHECK(run.exit_code == 0);
+  CHECK(run.messages.empty());
+  CHECK(run.output.find("8,030,261,248 parameters in 33 units") != std::string::npos);
+  CHECK(run.output.find("trace: llama.tessera") != std::string::npos);
+  const ProgramRun report = run_tessera("report llama.tessera");
+  CHECK(report.exit_code == 0);
+  CHECK(run.output.ends_with(report.output));
+}
+
+TEST_CASE("a simulated Llama-3-8B has a plausible MFU", "[cli][validation]") {
+  for (const std::string nodes : {"1", "8"}) {
+    const ProgramRun run =
+        run_tessera("simulate " + llama + " --json --steps 3 -o llama.tessera --nodes " + nodes);
+    REQUIRE(run.exit_code == 0);
+    const auto json = nlohmann::json::parse(run.output);
+    CHECK(json["run"]["parameters"] == 8'030'261'248);
+    CHECK(json["mfu"].get<double>() > 0.40);
+    CHECK(json["mfu"].get<double>() < 0.55);
+  }
+}
+
+TEST_CASE("--json of report and simulate is the same object", "[cli]") {
+  const ProgramRun run = run_tessera("simulate " + tiny + " --json -o tiny.tessera");
+  CHECK(run.exit_code == 0);
+  const ProgramRun report = run_tessera("report tiny.tessera --json");
+  CHECK(report.exit_code == 0);
+  CHECK(run.output == report.output);
+  const auto json = nlohmann::json::parse(report.output);
+  CHECK(json["tessera_report"] == 1);
+  CHECK(json["steps"].size() == 4);
+  CHECK(json["ranks"].empty());
+  const auto chosen =
+      nlohmann::json::parse(run_tessera("report tiny.tessera --json --ranks 1,3").output);
+  CHECK(chosen["ranks"].size() == 2);
+  CHECK(chosen["ranks"][1]["rank"] == 3);
+}
+
+TEST_CASE("--quiet prints nothing", "[cli]") {
+  const ProgramRun run = run_tessera("simulate " + tiny + " -q -o tiny.tessera");
+  CHECK(run.exit_code == 0);
+  CHECK(run.output.empty());
+  CHECK(run.messages.empty());
+  CHECK(std::filesystem::exists(run_folder() + "tiny.tessera"));
+}
+
+TEST_CASE("a run that does not fit writes its trace and exits with 3", "[cli]") {
+  const ProgramRun run = run_tessera("simulate " + llama + " --batch 8 --steps 1 -o big.tessera");
+  CHECK(run.exit_code == 3);
+  CHECK(run.messages.find("out of memory") != std::string::npos);
+  CHECK(run.output.find("does not fit") != std::string::npos);
+  const ProgramRun report = run_tessera("report big.tessera");
+  CHECK(report.exit_code == 0);
+  CHECK(report.output.find("out_of_memory: ") != std::string::npos);
+}
+
+TEST_CASE("the same options and seed write the same bytes, another seed others", "[cli]") {
+  const std::string common = "simulate " + tiny + " -q --jitter 0.1 --slow-rank 2:1.5 ";
+  REQUIRE(run_tessera(common + "--seed 7 -o a.tessera").exit_code == 0);
+  REQUIRE(run_tessera(common + "--seed 7 -o b.tessera").exit_code == 0);
+  REQUIRE(run_tessera(common + "--seed 8 -o c.tessera").exit_code == 0);
+  CHECK(file_text("a.tessera") == file_text("b.tessera"));
+  CHECK(file_text("a.tessera") != file_text("c.tessera"));
+}
+
+TEST_CASE("no line of a report is longer than 100 columns", "[cli]") {
+  REQUIRE(run_tessera("simulate " + llama +
+                      " --nodes 128 --batch 8 --steps 2 --jitter 0.1 --record-ranks 0 "
+                      "-o wide.tessera")
+              .exit_code == 3);
+  std::istringstream lines(run_tessera("report wide.tessera --ranks 0-9").output);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 100);
+  }
+}
+
+TEST_CASE("ops prints one operation a line", "[cli]") {
+  const ProgramRun run = run_tessera("ops " + tiny + " --ranks 2 --steps 1");
+  CHECK(run.exit_code == 0);
+  CHECK(run.output.find("all_gather") != std::string::npos);
+  CHECK(run.output.find("reduce_scatter") != std::string::npos);
+  const ProgramRun fsdp = run_tessera("ops " + tiny + " --ranks 2 --format fsdp");
+  CHECK(fsdp.exit_code == 0);
+  CHECK(fsdp.output.starts_with("["));
+}
+
+TEST_CASE("doctor says what this build can do", "[cli]") {
+  const ProgramRun run = run_tessera("doctor --json");
+  CHECK(run.exit_code == 0);
+  const auto json = nlohmann::json::parse(run.output);
+  CHECK(json["version"] == TESSERA_VERSION);
+  CHECK(json["carriers"]["simulator"] == "available");
+  CHECK(json["display"] == false);
+  CHECK(run_tessera("doctor").output.find("SQLite") != std::string::npos);
+}
+
+#ifdef TESSERA_HAS_INSPECTOR
+TEST_CASE("inspect writes a picture without a display", "[cli]") {
+  REQUIRE(run_tessera("simulate " + tiny + " -q -o tiny.tessera").exit_code == 0);
+  const ProgramRun run =
+      run_tessera("inspect tiny.tessera --screenshot tiny.png --size 640x360 --theme light");
+  INFO(run.messages);
+  CHECK(run.exit_code == 0);
+  CHECK(file_text("tiny.png").starts_with("\x89PNG"));
+}
+#endif
+
+}  // namespace tessera::test

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/rank_list.h"
+
+#include <catch2/catch.hpp>
+
+namespace tessera::cli {
+
+TEST_CASE("rank lists are ascending and without repeats", "[cli]") {
+  using Ranks = std::vector<Rank>;
+  CHECK(*parse_rank_list("--r", "3", 8) == Ranks{3});
+  CHECK(*parse_rank_list("--r", "5,1-3,2", 8) == Ranks{1, 2, 3, 5});
+  CHECK(*parse_rank_list("--r", "all", 3) == Ranks{0, 1, 2});
+  CHECK(*parse_rank_list("--r", "none", 3) == Ranks{});
+  CHECK(*parse_rank_list("--r", "0-63", 2) == Ranks{0, 1});
+}
+
+TEST_CASE("rank lists that make no sense are refused", "[cli]") {
+  for (const char* text :
+       {"", ",", "1,", "-1", "1-", "2-1", "a", "1-2-3", "0x1", " 1", "8", "99999999999"}) {
+    CAPTURE(text);
+    const auto ranks = parse_rank_list("--r", text, 8);
+    REQUIRE_FALSE(ranks.ok());
+    CHECK(ranks.status().code() == Code::invalid_argument);
+    CHECK(ranks.status().message().starts_with("--r "));
+  }
+}
+
+}  // namespace tessera::cli
