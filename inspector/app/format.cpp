@@ -54,7 +54,7 @@ std::string format_count(std::int64_t n) {
   std::string digits = fmt::format("{}", n);
   for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0);
        at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), " ");
+    digits.insert(static_cast<std::size_t>(at), 1, ' ');
   }
   return digits;
 }

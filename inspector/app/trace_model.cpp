@@ -41,9 +41,9 @@ Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
 
 const storage::OpRow& TraceModel::op(std::int32_t id) const {
   static const storage::OpRow unknown{};
-  const auto it =
-      std::lower_bound(ops_.begin(), ops_.end(), id,
-                       [](const storage::OpRow& op, std::int32_t wanted) { return op.id < wanted; });
+  const auto it = std::lower_bound(
+      ops_.begin(), ops_.end(), id,
+      [](const storage::OpRow& op, std::int32_t wanted) { return op.id < wanted; });
   return it == ops_.end() || it->id != id ? unknown : *it;
 }
 
@@ -77,8 +77,8 @@ const RankData& TraceModel::rank(Rank rank) {
   if (known != ranks_.end()) return known->second;
   RankData& data = ranks_[rank];
   if (!recorded(rank)) return data;
-  auto lanes = reader_.lanes(rank, std::numeric_limits<Time>::min(),
-                             std::numeric_limits<Time>::max());
+  auto lanes =
+      reader_.lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
   if (lanes.ok()) {
     for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
     for (LaneData& lane : data.lanes) {
@@ -112,8 +112,7 @@ std::optional<SpanRef> TraceModel::find(Rank wanted, std::int32_t id) {
   if (lane == nullptr) return {};
   const auto it = std::lower_bound(lane->spans.op.begin(), lane->spans.op.end(), id);
   if (it == lane->spans.op.end() || *it != id) return {};
-  return SpanRef{wanted, lane->spans.stream,
-                 static_cast<std::size_t>(it - lane->spans.op.begin())};
+  return SpanRef{wanted, lane->spans.stream, static_cast<std::size_t>(it - lane->spans.op.begin())};
 }
 
 std::pair<Time, Time> TraceModel::step_range(std::int32_t step) const {

@@ -29,14 +29,14 @@ struct ViewState {
   TimeView time;
   Tab tab = Tab::timeline;
   Panel panel = Panel::all;
-  Rank rank = 0;                     // the opened rank
+  Rank rank = 0;  // the opened rank
   std::optional<SpanRef> selection;
-  std::optional<SpanRef> hovered;    // this frame
-  std::optional<Time> cursor;        // time under the mouse, this frame
+  std::optional<SpanRef> hovered;  // this frame
+  std::optional<Time> cursor;      // time under the mouse, this frame
   Metric metric = Metric::step_time;
-  std::int32_t step = 0;             // the step that the overview's grid shows
+  std::int32_t step = 0;  // the step that the overview's grid shows
   bool show_help = false;
-  bool scroll_to_rank = true;        // bring the opened rank into view once
+  bool scroll_to_rank = true;          // bring the opened rank into view once
   std::map<std::string, Box> widgets;  // where things are, for scripts and tests: "tab/overview"
 
   void place(const std::string& name, ImVec2 min, ImVec2 max) { widgets[name] = {min, max}; }

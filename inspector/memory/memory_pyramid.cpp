@@ -15,7 +15,10 @@ constexpr std::size_t checkpoint_every = 64;
 MemoryPyramid::MemoryPyramid(const std::vector<Time>& time, const std::vector<MemoryClass>& classes,
                              const std::vector<Bytes>& delta, const std::vector<Bytes>& allocated,
                              const std::vector<Bytes>& reserved)
-    : time_(&time), classes_(&classes), delta_(&delta), allocated_(&allocated),
+    : time_(&time),
+      classes_(&classes),
+      delta_(&delta),
+      allocated_(&allocated),
       reserved_(&reserved) {
   MemoryStack running{};
   for (std::size_t i = 0; i < size(); ++i) {

@@ -45,7 +45,7 @@ class MemoryPyramid {
   const std::vector<Bytes>* delta_;
   const std::vector<Bytes>* allocated_;
   const std::vector<Bytes>* reserved_;
-  std::vector<MemoryStack> checkpoints_;          // before sample 0, 64, 128, ...
+  std::vector<MemoryStack> checkpoints_;            // before sample 0, 64, 128, ...
   std::vector<std::vector<std::uint32_t>> levels_;  // index of the highest sample
   bool consistent_ = true;
 };

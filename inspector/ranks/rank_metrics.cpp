@@ -36,9 +36,7 @@ std::vector<double> values_of(const storage::RankSteps& s, Metric metric) {
       case Metric::compute: values[i] = static_cast<double>(s.compute[i]); break;
       case Metric::exposed: values[i] = static_cast<double>(s.exposed[i]); break;
       case Metric::wait: values[i] = static_cast<double>(s.wait[i]); break;
-      case Metric::peak_memory:
-        values[i] = static_cast<double>(s.peak_allocated[i].value);
-        break;
+      case Metric::peak_memory: values[i] = static_cast<double>(s.peak_allocated[i].value); break;
     }
   }
   return values;

@@ -10,8 +10,8 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr double wide_px = 3;      // narrower spans are merged
-constexpr int faintest = 96;       // of 256: even a short span shows
+constexpr double wide_px = 3;  // narrower spans are merged
+constexpr int faintest = 96;   // of 256: even a short span shows
 
 // A text's beginning that fits, or "".
 std::string fitted(const std::string& text, float width) {
@@ -78,7 +78,8 @@ void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bo
 void LanePainter::upload() {
   const int width = std::max(1, static_cast<int>(width_));
   const int height = std::max<int>(1, static_cast<int>(lanes_.size()));
-  Texture texture{width, height, std::vector<std::uint32_t>(static_cast<std::size_t>(width * height)),
+  Texture texture{width, height,
+                  std::vector<std::uint32_t>(static_cast<std::size_t>(width * height)),
                   Sampling::nearest};
   for (std::size_t row = 0; row < lanes_.size(); ++row) {
     for (std::size_t x = 0; x < lanes_[row].columns.size(); ++x) {
@@ -135,8 +136,8 @@ void LanePainter::draw_exposed(const Lane& lane, std::size_t index, Colour bar) 
     const float x0 = std::max(left_, std::floor(x_of(begin)));
     const float x1 = std::min(left_ + width_, std::floor(x_of(end)));
     if (x1 - x0 < 1) continue;
-    draw_->AddRectFilled(ImVec2(x0, lane.y + lane.height - thick),
-                         ImVec2(x1, lane.y + lane.height), ink);
+    draw_->AddRectFilled(ImVec2(x0, lane.y + lane.height - thick), ImVec2(x1, lane.y + lane.height),
+                         ink);
   }
 }
 
@@ -159,8 +160,7 @@ void LanePainter::draw_bar(const Lane& lane, std::size_t index) {
   float x1 = std::clamp(std::floor(x_of(data.spans.end[index])), left_, right);
   if (x1 - x0 >= 4) x1 -= 1;  // neighbours stay apart
   if (x1 <= x0) return;
-  const float ready =
-      std::clamp(std::floor(x_of(data.spans.ready[index])), x0, x1);
+  const float ready = std::clamp(std::floor(x_of(data.spans.ready[index])), x0, x1);
   if (ready > x0) draw_wait(lane, x0, ready, colour);
   if (x1 > ready) {
     draw_->AddRectFilled(ImVec2(ready, lane.y), ImVec2(x1, lane.y + lane.height), colour);

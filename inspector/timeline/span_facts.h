@@ -12,10 +12,10 @@ namespace tessera::inspector {
 struct SpanFacts {
   Time begin = 0;
   Time duration = 0;
-  Time wait = 0;           // collectives: until the last member arrived
-  Time transfer = 0;       // collectives: from then on
-  Time exposed = 0;        // collectives: parts in which the rank's compute stream does nothing
-  double busbw = 0;        // bytes per second, 0 if it has none
+  Time wait = 0;      // collectives: until the last member arrived
+  Time transfer = 0;  // collectives: from then on
+  Time exposed = 0;   // collectives: parts in which the rank's compute stream does nothing
+  double busbw = 0;   // bytes per second, 0 if it has none
   double algbw = 0;
   double flops_per_s = 0;  // compute
   bool collective = false;

@@ -147,7 +147,7 @@ std::vector<LaneColumn> SpanPyramid::columns(Time from, Time to, int columns, do
                   std::vector<double>(out.size(), 0)};
   if (levels_.empty()) {
     if (begin(0) < to && from < end(0)) {
-      static_cast<double>(end(0) - begin(0)) >= wide_px * painter.ns_per_px
+      static_cast<double>(end(0) - begin(0)) >= wide_px* painter.ns_per_px
           ? wide(0)
           : painter.add(begin(0), end(0), end(0) - begin(0), op_class(0));
     }

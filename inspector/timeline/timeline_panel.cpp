@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/app/drawing.h"
 #include "inspector/app/format.h"
 #include "inspector/timeline/span_facts.h"
 
@@ -17,14 +18,7 @@ constexpr float ruler_height = 24;
 
 void text(const Surface& ui, ImVec2 at, Colour colour, const std::string& words,
           ImFont* font = nullptr) {
-  ImFont* used = font == nullptr ? ui.fonts.small : font;
-  ImGui::GetWindowDrawList()->AddText(used, used->FontSize,
-                                      ImVec2(std::floor(at.x), std::floor(at.y)), colour,
-                                      words.c_str());
-}
-
-float text_width(ImFont* font, const std::string& words) {
-  return font->CalcTextSizeA(font->FontSize, 1e9F, 0, words.c_str()).x;
+  draw_text(font == nullptr ? ui.fonts.small : font, at, colour, words);
 }
 
 // Compact rows leave out copies: they matter only when one looks closely.
@@ -42,7 +36,9 @@ void TimelinePanel::draw_minimap(Surface& ui, TraceModel& model, ViewState& stat
   const float left = box.min.x + theme.px(gutter_px);
   const float width = box.max.x - left;
   const auto end = static_cast<double>(std::max<Time>(model.info().end, 1));
-  auto x_of = [&](Time t) { return left + static_cast<float>(static_cast<double>(t) / end) * width; };
+  auto x_of = [&](Time t) {
+    return left + static_cast<float>(static_cast<double>(t) / end) * width;
+  };
   const float y0 = box.min.y + theme.px(4), y1 = box.max.y - theme.px(6);
   text(ui, {box.min.x + theme.px(12), y0 + theme.px(3)}, theme.dim, "run");
   draw->AddRectFilled({left, y0}, {box.max.x, y1}, theme.ground);
@@ -102,8 +98,9 @@ void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewStat
   for (Rank rank : model.run().recorded_ranks) {
     const bool open = rank == state.rank;
     const std::size_t lanes = open ? model.lanes_of(rank).size() : 3;
-    const float height = open ? static_cast<float>(lanes) * (theme.lane_px + theme.px(2)) + theme.px(14)
-                              : 3 * (theme.lane_compact_px) + theme.px(8);
+    const float height =
+        open ? static_cast<float>(lanes) * (theme.lane_px + theme.px(2)) + theme.px(14)
+             : 3 * (theme.lane_compact_px) + theme.px(8);
     rows_.push_back({rank, y, height, open});
     y += height;
   }
@@ -174,15 +171,16 @@ void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewSta
   const float left = box.min.x + ui.theme.px(gutter_px);
   const float width = box.max.x - left - ui.theme.px(8);
   auto outline = [&](const SpanRef& chosen, ImU32 colour) {
-    const std::int32_t op =
-        model.rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
+    const std::int32_t op = model.rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
     for (const LaneBox& lane : lane_boxes_) {
       if (lane.stream != chosen.stream) continue;
       const auto span = model.find(lane.rank, op);
       if (!span) continue;
       const auto& spans = model.rank(lane.rank).lane(lane.stream)->spans;
-      const float x0 = std::clamp(std::floor(state.time.x_of(spans.begin[span->index], left, width)), left, left + width);
-      const float x1 = std::clamp(std::floor(state.time.x_of(spans.end[span->index], left, width)), left, left + width);
+      const float x0 = std::clamp(
+          std::floor(state.time.x_of(spans.begin[span->index], left, width)), left, left + width);
+      const float x1 = std::clamp(std::floor(state.time.x_of(spans.end[span->index], left, width)),
+                                  left, left + width);
       if (x1 - x0 < 1 && (x1 <= left || x0 >= left + width)) continue;
       const bool same = lane.rank == chosen.rank;
       draw->AddRect({x0 - 1, lane.y - 1}, {std::max(x1, x0 + 2), lane.y + lane.height + 1}, colour,
@@ -208,7 +206,8 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
     if (io.MouseWheelH != 0) state.time.pan(-io.MouseWheelH * 0.1);
   }
   for (int button : {0, 1, 2}) {
-    const bool mine = box.contains(io.MouseClickedPos[button]) && io.MouseClickedPos[button].x >= left;
+    const bool mine =
+        box.contains(io.MouseClickedPos[button]) && io.MouseClickedPos[button].x >= left;
     if (mine && ImGui::IsMouseDragging(button, 4)) {
       state.time.pan(-io.MouseDelta.x / width);
       scroll_ -= io.MouseDelta.y;

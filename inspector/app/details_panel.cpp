@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/app/details_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inspector/app/drawing.h"
+#include "inspector/app/format.h"
+#include "inspector/app/run_summary.h"
+#include "inspector/ranks/rank_grid.h"
+#include "inspector/timeline/span_facts.h"
+
+namespace tessera::inspector {
+namespace {
+
+std::string words(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string with_share(Time part, Time whole) {
+  if (whole <= 0) return format_time(part);
+  return fmt::format("{}  ({:.0f} %)", format_time(part),
+                     100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void subtitle(const Surface& ui, const std::string& text) {
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
+  ImGui::TextWrapped("%s", text.c_str());
+  ImGui::PopStyleColor();
+  ImGui::Dummy({0, ui.theme.px(6)});
+}
+
+void rule(const Surface& ui) {
+  ImGui::Dummy({0, ui.theme.px(5)});
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + ImGui::GetContentRegionAvail().x, at.y + 1},
+                                            ui.theme.line);
+  ImGui::Dummy({0, ui.theme.px(8)});
+}
+
+void collective_fields(const Surface& ui, TraceModel& model, const storage::OpRow& op,
+                       const SpanFacts& facts) {
+  field(ui, "Bytes", format_bytes(op.bytes) + " " + words(name_of(op.dtype)));
+  if (const auto* communicator = model.communicator(op)) {
+    field(ui, "Group", fmt::format("{} of {} ranks", communicator->name, communicator->group_size));
+  }
+  if (!op.algorithm.empty()) field(ui, "Algorithm", op.algorithm);
+  field(ui, "Bus bandwidth", format_rate(facts.busbw));
+  field(ui, "Algorithm bandwidth", format_rate(facts.algbw));
+  rule(ui);
+  field(ui, "Wait for last rank", with_share(facts.wait, facts.duration));
+  field(ui, "Transfer", with_share(facts.transfer, facts.duration));
+  field(ui, "Exposed", with_share(facts.exposed, facts.duration));
+}
+
+// The ops whose events it waited for; each one can be jumped to.
+void waited_for(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& span,
+                std::int32_t op) {
+  const auto ids = model.waited_for(op);
+  if (ids.empty()) return;
+  rule(ui);
+  heading(ui, "Waited for");
+  for (std::size_t k = 0; k < std::min<std::size_t>(ids.size(), 4); ++k) {
+    const storage::OpRow& other = model.op(ids[k]);
+    const std::string subject = other.module.empty() ? other.unit : other.module;
+    ImGui::PushID(static_cast<int>(k));
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.accent);
+    const std::string label = title_of(other) + "  " + short_name(subject);
+    if (ImGui::Selectable(label.c_str())) {
+      if (const auto found = model.find(span.rank, other.id)) state.selection = found;
+    }
+    ImGui::PopStyleColor();
+    ImGui::PopID();
+  }
+}
+
+void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& span) {
+  const auto& spans = model.rank(span.rank).lane(span.stream)->spans;
+  const storage::OpRow& op = model.op(spans.op[span.index]);
+  const SpanFacts facts = facts_of(model, span);
+  ImGui::PushFont(ui.fonts.title);
+  ImGui::TextUnformatted(words(title_of(op)).c_str());
+  ImGui::PopFont();
+  ImGui::TextUnformatted((op.module.empty() ? op.unit : op.module).c_str());
+  subtitle(ui, fmt::format("rank {}, step {}, {}{}", span.rank, op.step, name_of(op.phase),
+                           op.reason == Reason::none ? "" : ", " + words(name_of(op.reason))));
+  field(ui, "Start", fmt::format("{:.3f} ms", static_cast<double>(facts.begin) / 1e6));
+  field(ui, "Duration", format_time(facts.duration));
+  if (facts.collective) {
+    collective_fields(ui, model, op, facts);
+    if (const std::int32_t distance = prefetch_distance(model, span); distance >= 0) {
+      field(ui, "Prefetched", format_many(distance, "unit") + " early");
+    }
+  } else {
+    if (facts.flops_per_s > 0) {
+      field(ui, "Work", fmt::format("{:.2f} TFLOP", op.flops / 1e12));
+      const double peak = model.run().peak_flops_per_rank;
+      field(
+          ui, "Rate",
+          fmt::format("{:.0f} TFLOP/s{}", facts.flops_per_s / 1e12,
+                      peak > 0 ? fmt::format("  ({:.0f} %)", 100 * facts.flops_per_s / peak) : ""));
+    }
+    if (op.bytes > Bytes{0}) field(ui, "Bytes moved", format_bytes(op.bytes));
+  }
+  field(ui, "Stream", model.stream(span.stream).name);
+  waited_for(ui, model, state, span, op.id);
+}
+
+void draw_run(const Surface& ui, const TraceModel& model) {
+  const RunSummary summary = summarise(model);
+  const TraceRun& run = model.run();
+  heading(ui, "Run");
+  field(ui, "Step", format_time(summary.step));
+  if (summary.tokens_per_s > 0) {
+    field(ui, "Tokens/s per GPU",
+          format_count(static_cast<std::int64_t>(summary.tokens_per_s / run.ranks)));
+  }
+  if (summary.mfu > 0) field(ui, "MFU", format_percent(summary.mfu));
+  field(ui, "Exposed communication", format_percent(summary.exposed) + " of step");
+  field(ui, "Hidden by compute", format_percent(summary.overlapped));
+  const std::string capacity =
+      run.memory_per_rank > Bytes{0} ? " of " + format_memory(run.memory_per_rank) : "";
+  field(ui, "Peak memory", format_memory(summary.peak) + capacity);
+  if (run.parameters > 0) field(ui, "Parameters", format_count(run.parameters));
+  for (const auto& diagnostic : model.diagnostics()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.colours().fail);
+    ImGui::TextWrapped("⚠ %s", diagnostic.message.c_str());
+    ImGui::PopStyleColor();
+  }
+}
+
+void draw_operation_legend(const Surface& ui) {
+  const float half = ImGui::GetContentRegionAvail().x / 2;
+  const float row = ui.fonts.small->FontSize + ui.theme.px(6);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  for (int c = 0; c < op_class_count; ++c) {
+    const auto op_class = static_cast<OpClass>(c);
+    const float x = at.x + static_cast<float>(c % 2) * half;
+    const float y = at.y + static_cast<float>(c / 2) * row;
+    draw_swatch(ui, {x, y + ui.theme.px(2)}, ui.colours().of(op_class), false);
+    draw_text(ui.fonts.small, {x + ui.theme.px(17), y}, ui.theme.text,
+              std::string(name_of(op_class)));
+  }
+  ImGui::Dummy({2 * half, row * (op_class_count / 2)});
+}
+
+}  // namespace
+
+void draw_details(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme.panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(12)));
+  ImGui::BeginChild("details", {box.width(), box.height()}, false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding);
+  if (state.selection) {
+    draw_span(ui, model, state, *state.selection);
+    rule(ui);
+  }
+  draw_run(ui, model);
+  rule(ui);
+  const std::string odd = draw_rank_grid(ui, model, state, ImGui::GetContentRegionAvail().x);
+  if (!odd.empty()) subtitle(ui, odd);
+  rule(ui);
+  draw_operation_legend(ui);
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace tessera::inspector

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/ranks/overview_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "inspector/app/drawing.h"
+#include "inspector/app/format.h"
+#include "inspector/app/run_summary.h"
+#include "inspector/ranks/rank_grid.h"
+
+namespace tessera::inspector {
+namespace {
+
+constexpr float side_width = 400;
+constexpr float spread_height = 190;
+constexpr float axis_width = 64;
+
+}  // namespace
+
+void OverviewPanel::refresh(const TraceModel& model, Metric metric) {
+  if (fresh_ && metric == metric_) return;
+  metric_ = metric;
+  fresh_ = true;
+  values_ = values_of(model.steps(), metric);
+  scale_ = robust_scale(values_);
+  outliers_ = outliers(values_, model.steps().ranks, model.steps().steps);
+  map_width_ = 0;
+}
+
+void OverviewPanel::draw_metrics(Surface& ui, ViewState& state, const Box& box) {
+  ImGui::SetCursorScreenPos({box.min.x + ui.theme.px(axis_width), box.min.y + ui.theme.px(10)});
+  for (int m = 0; m < metric_count; ++m) {
+    const auto metric = static_cast<Metric>(m);
+    if (m > 0) ImGui::SameLine(0, ui.theme.px(4));
+    if (tab_button(ui, state, name_of(metric), fmt::format("metric/{}", m),
+                   metric == state.metric)) {
+      state.metric = metric;
+    }
+  }
+}
+
+void OverviewPanel::draw_map_axes(Surface& ui, const TraceModel& model, const Box& map) {
+  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const int rows = std::min(ranks, 8);
+  for (int k = 0; k <= rows; ++k) {
+    const int rank = static_cast<int>(std::int64_t{ranks} * k / rows);
+    const float y = map.min.y + map.height() * static_cast<float>(rank) / static_cast<float>(ranks);
+    draw_text_right(ui.fonts.small, {map.min.x - ui.theme.px(8), y - ui.fonts.small->FontSize / 2},
+                    ui.theme.dim, k == rows ? fmt::format("{}", ranks) : fmt::format("{}", rank));
+  }
+  const int every = std::max(1, steps / 10);
+  for (int step = 0; step < steps; step += every) {
+    const float x0 = map.min.x + map.width() * static_cast<float>(step) / static_cast<float>(steps);
+    const float cell = map.width() / static_cast<float>(steps);
+    const std::string label = fmt::format("step {}", step);
+    const float middle = steps <= 20 ? (cell - text_width(ui.fonts.small, label)) / 2 : 0;
+    draw_text(ui.fonts.small, {x0 + middle, map.max.y + ui.theme.px(5)}, ui.theme.dim, label);
+  }
+}
+
+// Few cells: the numbers themselves.
+void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map) {
+  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const float cell_w = map.width() / static_cast<float>(steps);
+  const float cell_h = map.height() / static_cast<float>(ranks);
+  if (cell_h < ui.fonts.small->FontSize + 2 || cell_w < ui.theme.px(70)) return;
+  for (int step = 0; step < steps; ++step) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const double value = values_[static_cast<std::size_t>(step * ranks + rank)];
+      const std::string label = format_metric(metric_, value);
+      const float x = map.min.x + (static_cast<float>(step) + 0.5F) * cell_w;
+      const float y = map.min.y + (static_cast<float>(rank) + 0.5F) * cell_h;
+      draw_text(ui.fonts.small,
+                {x - text_width(ui.fonts.small, label) / 2, y - ui.fonts.small->FontSize / 2},
+                text_on(sequential(scale_.at(value))), label);
+    }
+  }
+}
+
+void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& map) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (!map.contains(mouse) || !ImGui::IsWindowHovered()) return;
+  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const int step = std::min(
+      steps - 1, static_cast<int>((mouse.x - map.min.x) / map.width() * static_cast<float>(steps)));
+  const int rank = std::min(ranks - 1, static_cast<int>((mouse.y - map.min.y) / map.height() *
+                                                        static_cast<float>(ranks)));
+  const double value = values_[static_cast<std::size_t>(step * ranks + rank)];
+  ImGui::SetTooltip("rank %d, node %d, step %d\n%s %s%s", rank,
+                    rank / std::max(1, model.run().ranks_per_node), step, name_of(metric_),
+                    format_metric(metric_, value).c_str(),
+                    model.recorded(rank) ? "\nclick to open in the timeline"
+                                         : "\nno spans were recorded for this rank");
+  if (!ImGui::IsMouseClicked(0) || !model.recorded(rank)) return;
+  state.rank = rank;
+  state.step = step;
+  state.tab = Tab::timeline;
+  state.scroll_to_rank = true;
+  const auto [begin, end] = model.step_range(step);
+  state.time.show(begin, end);
+}
+
+void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& state,
+                                  const Box& box) {
+  const Theme& theme = ui.theme;
+  const Box map{{box.min.x + theme.px(axis_width), box.min.y + theme.px(50)},
+                {box.max.x - theme.px(16), box.max.y - theme.px(26)}};
+  const int width = std::clamp(static_cast<int>(map.width()), 1, 4096);
+  const int height = std::clamp(static_cast<int>(map.height()), 1, 4096);
+  if (width != map_width_ || height != map_height_) {
+    const auto cells =
+        largest_per_pixel(values_, model.steps().ranks, model.steps().steps, height, width);
+    Texture texture{width, height, std::vector<std::uint32_t>(cells.size()), Sampling::nearest};
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      texture.pixels[i] = sequential(scale_.at(cells[i]));
+    if (map_texture_ == nullptr)
+      map_texture_ = ui.textures.create(std::move(texture));
+    else
+      ui.textures.update(map_texture_, std::move(texture));
+    map_width_ = width;
+    map_height_ = height;
+  }
+  state.place("overview/map", map.min, map.max);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 low{std::floor(map.min.x), std::floor(map.min.y)};
+  draw->AddImage(map_texture_, low,
+                 {low.x + static_cast<float>(width), low.y + static_cast<float>(height)});
+  const int steps = model.steps().steps;
+  for (int step = 1; step < steps && steps <= 40; ++step) {  // cells of steps stay apart
+    const float x =
+        std::floor(low.x + map.width() * static_cast<float>(step) / static_cast<float>(steps));
+    draw->AddRectFilled({x, low.y}, {x + 2, map.max.y}, theme.panel);
+  }
+  draw_map_axes(ui, model, map);
+  draw_cells_text(ui, model, map);
+  hover_map(model, state, map);
+}
+
+void OverviewPanel::draw_spread(const Surface& ui, const TraceModel& model, const Box& box) {
+  const Theme& theme = ui.theme;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const Box plot{{box.min.x + theme.px(axis_width), box.min.y + theme.px(34)},
+                 {box.max.x - theme.px(16), box.max.y - theme.px(14)}};
+  draw_text(ui.fonts.strong, {plot.min.x, box.min.y + theme.px(9)}, theme.text,
+            fmt::format("{}: lowest, median and highest rank of each step", name_of(metric_)));
+  struct Spread {
+    double low, middle, high;
+  };
+  std::vector<Spread> spread;
+  double top = 0;
+  for (int step = 0; step < steps; ++step) {
+    std::vector<double> row(values_.begin() + std::ptrdiff_t{step} * ranks,
+                            values_.begin() + std::ptrdiff_t{step + 1} * ranks);
+    std::sort(row.begin(), row.end());
+    spread.push_back({row.front(), row[row.size() / 2], row.back()});
+    top = std::max(top, row.back());
+  }
+  top = std::max(top * 1.1, 1.0);
+  auto y_of = [&](double v) {
+    return std::floor(plot.max.y - static_cast<float>(v / top) * plot.height());
+  };
+  for (int k = 0; k <= 2; ++k) {
+    const float y = y_of(top / 1.1 * k / 2);
+    draw->AddRectFilled({plot.min.x, y}, {plot.max.x, y + 1}, theme.line);
+    draw_text_right(ui.fonts.small, {plot.min.x - theme.px(8), y - ui.fonts.small->FontSize / 2},
+                    theme.dim, format_metric(metric_, top / 1.1 * k / 2));
+  }
+  for (int step = 0; step < steps; ++step) {
+    const Spread& s = spread[static_cast<std::size_t>(step)];
+    const float x0 = std::floor(plot.min.x + plot.width() * static_cast<float>(step) /
+                                                 static_cast<float>(steps));
+    const float x1 = std::floor(plot.min.x + plot.width() * static_cast<float>(step + 1) /
+                                                 static_cast<float>(steps)) -
+                     (steps <= 40 ? 2 : 0);
+    draw->AddRectFilled({x0, y_of(s.middle)}, {x1, plot.max.y}, theme.raised);
+    draw->AddRectFilled({x0, y_of(s.high)}, {x1, std::max(y_of(s.low), y_of(s.high) + 1)},
+                        with_alpha(theme.accent, 70));
+    draw->AddRectFilled({x0, y_of(s.high) - 1}, {x1, y_of(s.high) + 1},
+                        ui.colours().of(OpClass::reduce_scatter));
+    draw->AddRectFilled({x0, y_of(s.middle) - 1}, {x1, y_of(s.middle) + 1}, theme.accent);
+  }
+}
+
+void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& state) {
+  heading(ui, fmt::format("Ranks that stand out: {}", name_of(metric_)));
+  if (outliers_.empty()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
+    ImGui::TextWrapped("None: no rank exceeds the median of its step by 5 deviations and 1 %%.");
+    ImGui::PopStyleColor();
+  }
+  for (std::size_t k = 0; k < std::min<std::size_t>(outliers_.size(), 8); ++k) {
+    const Outlier& o = outliers_[k];
+    const std::string ranks = o.first_rank == o.last_rank
+                                  ? fmt::format("rank {}", o.first_rank)
+                                  : fmt::format("ranks {}-{}", o.first_rank, o.last_rank);
+    const std::string steps = o.first_step == o.last_step
+                                  ? fmt::format("step {}", o.first_step)
+                                  : fmt::format("steps {}-{}", o.first_step, o.last_step);
+    ImGui::PushID(static_cast<int>(k));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    if (ImGui::Selectable("##open", false) && model.recorded(o.first_rank)) {
+      state.rank = o.first_rank;
+      state.tab = Tab::timeline;
+      state.scroll_to_rank = true;
+    }
+    draw_text(ui.fonts.body, at, ui.theme.text, ranks);
+    draw_text(ui.fonts.body, {at.x + width * 0.42F, at.y}, ui.theme.dim, steps);
+    draw_text_right(ui.fonts.body, {at.x + width, at.y}, ui.theme.text,
+                    fmt::format("{:+.1f} %", 100 * o.excess));
+    ImGui::PopID();
+  }
+}
+
+void OverviewPanel::draw_side(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme.panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(12)));
+  ImGui::BeginChild("overview-side", {box.width(), box.height()}, false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding);
+  const RunSummary summary = summarise(model);
+  heading(ui, "Run");
+  field(ui, "Step, median", format_time(summary.step));
+  if (summary.mfu > 0) field(ui, "MFU", format_percent(summary.mfu));
+  field(ui, "Exposed communication", format_percent(summary.exposed) + " of step");
+  field(ui, "Peak memory", format_memory(summary.peak));
+  ImGui::Dummy({0, ui.theme.px(12)});
+  draw_outliers(ui, model, state);
+  ImGui::Dummy({0, ui.theme.px(12)});
+  draw_rank_grid(ui, model, state, ImGui::GetContentRegionAvail().x);
+  ImGui::Dummy({0, ui.theme.px(12)});
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  for (int k = 0; k < 64; ++k) {
+    const float x0 = std::floor(at.x + width * static_cast<float>(k) / 64);
+    const float x1 = std::floor(at.x + width * static_cast<float>(k + 1) / 64);
+    ImGui::GetWindowDrawList()->AddRectFilled({x0, at.y}, {x1, at.y + ui.theme.px(10)},
+                                              sequential(k / 63.0));
+  }
+  ImGui::Dummy({width, ui.theme.px(12)});
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  draw_text(ui.fonts.small, below, ui.theme.dim, "median " + format_metric(metric_, scale_.low));
+  draw_text_right(ui.fonts.small, {below.x + width, below.y}, ui.theme.dim,
+                  format_metric(metric_, scale_.high));
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  if (model.steps().steps == 0) {
+    draw_text(ui.fonts.body, {box.min.x + ui.theme.px(16), box.min.y + ui.theme.px(16)},
+              ui.theme.dim, "This trace has no step summaries.");
+    return;
+  }
+  refresh(model, state.metric);
+  const float gap = ui.theme.px(6);
+  const float side = box.max.x - ui.theme.px(side_width);
+  const float split = box.max.y - ui.theme.px(spread_height);
+  const Box map{box.min, {side - gap, split - gap}};
+  const Box spread{{box.min.x, split}, {side - gap, box.max.y}};
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(map.min, map.max, ui.theme.panel);
+  draw->AddRectFilled(spread.min, spread.max, ui.theme.panel);
+  draw_metrics(ui, state, map);
+  draw_heat_map(ui, model, state, map);
+  draw_spread(ui, model, spread);
+  draw_side(ui, model, state, {{side, box.min.y}, box.max});
+}
+
+}  // namespace tessera::inspector
