@@ -76,7 +76,8 @@ Status Statement::run_bound() {
 
 Result<Database> Database::open(const std::string& path, const std::string& uri, int flags) {
   sqlite3* connection = nullptr;
-  const int result = sqlite3_open_v2(uri.c_str(), &connection, flags | SQLITE_OPEN_URI, nullptr);
+  const int result = sqlite3_open_v2(uri.c_str(), &connection,
+                                     flags | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, nullptr);
   Database database;
   database.connection_.reset(connection);
   if (result == SQLITE_OK) return database;

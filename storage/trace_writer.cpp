@@ -23,7 +23,10 @@ class ThreadedWriter final : public TraceWriter {
       : file_(std::move(file)),
         batch_size_(std::min(batch_size_max, queue_max / 4)),
         queue_(queue_max) {}
-  ~ThreadedWriter() override { stop(); }
+  ~ThreadedWriter() override {
+    failed_.store(true, std::memory_order_relaxed);  // nobody wants what is still queued
+    stop();
+  }
 
   Status open() {
     TESSERA_ASSIGN(Database database, Database::open_disposable(file_.partial_path()));

@@ -81,6 +81,26 @@ TEST_CASE("a chunk of memory samples comes back", "[storage][chunk]") {
   }
 }
 
+TEST_CASE("the layout of a chunk is the documented one", "[storage][chunk]") {
+  // The example of docs/trace-format.md.
+  const std::vector<SpanEntry> spans = {{5, 100, 100, 130}, {7, 130, 140, 150}};
+  ChunkHeader header{0, 1, 0};
+  std::vector<std::uint8_t> data;
+  encode_spans(spans, header, data);
+  CHECK(data == std::vector<std::uint8_t>{0x00, 0x0A, 0x04, 0x00, 0xC8, 0x01, 0x00, 0x00, 0x00,
+                                          0x14, 0x00, 0x3C, 0x28});
+  CHECK(header.count == 2);
+  CHECK(header.t0 == 100);
+  CHECK(header.t1 == 150);
+  header.t0 = 0;
+  const std::vector<MemorySample> samples = {
+      {0, 10, 3, MemoryClass::temporary, Bytes{64}, Bytes{64}, Bytes{128}},
+      {0, 30, 3, MemoryClass::temporary, Bytes{-64}, Bytes{0}, Bytes{128}}};
+  encode_samples(samples, header, data);
+  CHECK(data == std::vector<std::uint8_t>{0x00, 0x14, 0x28, 0x00, 0x06, 0x00, 0x01, 0x0C, 0x00,
+                                          0x80, 0x01, 0x7F, 0x01, 0x00, 0x00, 0x80, 0x02, 0x00});
+}
+
 TEST_CASE("spans of a training step take few bytes", "[storage][chunk]") {
   std::vector<SpanEntry> spans;
   Random random(5);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "tests/random.h"
 #include "tests/storage/recording.h"
@@ -64,6 +65,31 @@ TEST_CASE("a time range gives exactly the spans that intersect it", "[storage][r
       CHECK((*lanes)[i].end == expected[i].end);
     }
   }
+}
+
+TEST_CASE("one reader may be used from several threads", "[storage][range]") {
+  const test::Folder folder("threads");
+  const test::Recording recording = test::random_recording(23, {.ranks = 8, .ops = 4000});
+  test::write(recording, folder / "run.tessera");
+  auto reader = TraceReader::open(folder / "run.tessera");
+  REQUIRE(reader.ok());
+  std::vector<std::size_t> spans(4);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int again = 0; again < 5; ++again) {
+        auto lanes = reader->lanes(static_cast<Rank>(2 * i), 0, 1'000'000'000'000);
+        spans[i] = 0;
+        for (const Lane& lane : *lanes) spans[i] += lane.op.size();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::size_t> expected(4);
+  for (const Lane& lane : recording.lanes) {
+    expected[static_cast<std::size_t>(lane.rank / 2)] += lane.op.size();
+  }
+  CHECK(spans == expected);
 }
 
 TEST_CASE("a rank without spans and a rank that does not exist have no lanes", "[storage][range]") {

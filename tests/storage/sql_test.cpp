@@ -115,6 +115,22 @@ TEST_CASE("every view can be read and has a row for every row", "[storage][sql]"
         query.cell("SELECT count(*) FROM peak_memory_class"));
 }
 
+TEST_CASE("the queries of the cookbook run", "[storage][sql]") {
+  const test::Folder folder("cookbook");
+  test::write(small_recording(), folder / "run.tessera");
+  Query query(folder / "run.tessera");
+  const std::string page =
+      test::read_file(std::string(TESSERA_SOURCE_DIR) + "/docs/trace-format.md");
+  int queries = 0;
+  const std::string open = "```sql\n";
+  for (std::size_t at = page.find(open); at != std::string::npos; at = page.find(open, at)) {
+    at += open.size();
+    query(page.substr(at, page.find("```", at) - at).c_str());
+    ++queries;
+  }
+  CHECK(queries >= 5);
+}
+
 TEST_CASE("the tables of names say what name_of says", "[storage][sql]") {
   const test::Folder folder("names");
   test::write(small_recording(), folder / "run.tessera");

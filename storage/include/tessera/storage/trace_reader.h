@@ -6,6 +6,10 @@
 //
 //   auto reader = TraceReader::open("run.tessera");
 //   auto lanes = reader->lanes(/*rank=*/0, 0, reader->info().end);
+//
+// Functions that return a Result fail with io_error, corrupt (naming file and chunk) or
+// not_supported (an enumerator of a later version). A reader may be used from several threads; they
+// take turns.
 #pragma once
 
 #include <memory>
@@ -98,7 +102,7 @@ struct DiagnosticRow {
 struct TraceInfo {
   TraceRun run;
   std::int32_t steps = 0;
-  Time end = 0;  // the latest end of any step, ns
+  Time end = 0;  // the latest end of any step, ns; 0 without steps
   std::vector<StreamRow> streams;
   std::vector<CommunicatorRow> communicators;
   std::vector<UnitRow> units;
@@ -107,8 +111,8 @@ struct TraceInfo {
 
 class TraceReader {
  public:
-  /// Fails: io_error (missing, a directory, unreadable), corrupt (not SQLite, not a trace, truncated,
-  /// an unfinished recording), not_supported (a newer format), each naming the file.
+  /// Fails: io_error (missing, a directory, unreadable), corrupt (not SQLite, not a trace,
+  /// truncated, an unfinished recording), not_supported (a newer format), each naming the file.
   static Result<TraceReader> open(const std::string& path);
 
   TraceReader(TraceReader&&) noexcept;
@@ -120,19 +124,20 @@ class TraceReader {
   /// All ops, ascending id.
   Result<std::vector<OpRow>> ops() const;
   Result<std::vector<BufferRow>> buffers() const;
-  /// The lanes of `rank` that have spans intersecting [begin, end), ascending stream id. Empty if
-  /// the rank was not recorded.
+  /// The spans of `rank` that intersect [begin, end) and no others, by ascending stream id; streams
+  /// without such spans are left out. A span without duration counts where it begins. Reads only
+  /// the chunks concerned. Empty if the rank was not recorded.
   Result<std::vector<Lane>> lanes(Rank rank, Time begin, Time end) const;
   /// All memory samples of `rank`; empty if it was not recorded.
   Result<MemorySeries> memory(Rank rank) const;
   Result<RankSteps> rank_steps() const;
   Result<std::vector<PeakMemory>> peak_memory() const;
   Result<std::vector<DiagnosticRow>> diagnostics() const;
-  /// Ids of the ops that `op` waited for besides its own stream.
+  /// Ascending ids of the ops that `op` waited for besides its own stream.
   Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
 
-  /// Recomputes the content hash. Fails: corrupt, if it differs from the stored one or a chunk's
-  /// checksum is wrong.
+  /// Reads everything and recomputes the content hash. Fails: corrupt, if it differs from the
+  /// stored one or a chunk's checksum is wrong.
   Status verify() const;
 
  private:

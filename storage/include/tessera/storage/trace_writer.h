@@ -24,14 +24,16 @@ struct TraceWriterOptions {
 
 class TraceWriter : public TraceSink {
  public:
-  /// Opens `path` + ".partial" for writing; `finish` renames it to `path`, replacing what was there.
-  /// A writer destroyed without `finish` removes its partial file.
-  /// Fails: io_error, naming the path (no such folder, a directory, not writable).
+  /// Opens `path` + ".partial" for writing; `finish` renames it to `path`, replacing what was
+  /// there. A writer destroyed without `finish` removes its partial file. Fails: io_error, naming
+  /// the path (no such folder, a directory, not writable, another recording writes it). `finish`
+  /// fails: io_error (the disk is full, ...), invalid_argument (calls that contradict each other:
+  /// spans of an unknown op or rank, steps that skip a number, ...); what was at `path` stays then.
   static Result<std::unique_ptr<TraceWriter>> create(const std::string& path,
                                                      const TraceWriterOptions& options = {});
 
-  /// After a successful `finish`: the hash of the content, hexadecimal; the same for the same
-  /// content, whatever wrote it.
+  /// After a successful `finish`: the hash of the content, 16 hexadecimal digits; the same for the
+  /// same content, whatever wrote it (TraceRun::version is left out). "" before and on failure.
   virtual std::string content_hash() const = 0;
 };
 
