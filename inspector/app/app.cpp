@@ -16,7 +16,7 @@ namespace {
 
 constexpr float top_height = 46;
 constexpr float details_width = 340;
-constexpr float memory_height = 262;
+constexpr float memory_height = 286;
 constexpr float gap_px = 6;
 
 }  // namespace
@@ -46,11 +46,29 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   state_.panel = options.panel;
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
-  const auto [begin, end] = options.time ? *options.time : model_->step_range(model_->last_step());
+  state_.metric = telling_metric(model_->steps());
+  const auto [begin, end] = options.time ? *options.time : first_view();
   state_.time.show(begin, end);
   const bool no_spans = model_->run().recorded_ranks.empty();
   if (options.panel == Panel::overview || no_spans) state_.tab = Tab::overview;
   if (!no_spans) select_a_prefetch();
+}
+
+// The turn from forward to backward of the last step: few enough bars to read their labels, and
+// where memory peaks. Without backward passes the whole step.
+std::pair<Time, Time> App::first_view() {
+  const auto step = model_->step_range(model_->last_step());
+  const Time length = step.second - step.first;
+  for (const LaneData& lane : model_->rank(state_.rank).lanes) {
+    if (model_->stream(lane.spans.stream).role != StreamRole::compute) continue;
+    for (std::size_t i = lane.pyramid->first_ending_after(step.first); i < lane.pyramid->size();
+         ++i) {
+      if (model_->op(lane.spans.op[i]).phase != Phase::backward) continue;
+      const Time turn = lane.spans.begin[i];
+      return {turn - length / 32, turn + length / 8};
+    }
+  }
+  return step;
 }
 
 // Something to look at from the start: a prefetched all_gather in the middle of the range.

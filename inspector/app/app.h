@@ -27,6 +27,7 @@ class App {
 
  private:
   App(std::unique_ptr<TraceModel> model, const InspectOptions& options);
+  std::pair<Time, Time> first_view();
   void select_a_prefetch();
   void draw_top_bar(Surface& ui, const Box& box);
   void draw_timeline_tab(Surface& ui, const Box& box);

@@ -47,9 +47,8 @@ void collective_fields(const Surface& ui, TraceModel& model, const storage::OpRo
   if (const auto* communicator = model.communicator(op)) {
     field(ui, "Group", fmt::format("{} of {} ranks", communicator->name, communicator->group_size));
   }
-  if (!op.algorithm.empty()) field(ui, "Algorithm", op.algorithm);
-  field(ui, "Bus bandwidth", format_rate(facts.busbw));
-  field(ui, "Algorithm bandwidth", format_rate(facts.algbw));
+  field(ui, "Bus bandwidth",
+        format_rate(facts.busbw) + (op.algorithm.empty() ? "" : ", " + op.algorithm));
   rule(ui);
   field(ui, "Wait for last rank", with_share(facts.wait, facts.duration));
   field(ui, "Transfer", with_share(facts.transfer, facts.duration));
@@ -105,11 +104,10 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
     }
     if (op.bytes > Bytes{0}) field(ui, "Bytes moved", format_bytes(op.bytes));
   }
-  field(ui, "Stream", model.stream(span.stream).name);
   waited_for(ui, model, state, span, op.id);
 }
 
-void draw_run(const Surface& ui, const TraceModel& model) {
+void draw_run(const Surface& ui, const TraceModel& model, bool brief) {
   const RunSummary summary = summarise(model);
   const TraceRun& run = model.run();
   heading(ui, "Run");
@@ -120,31 +118,16 @@ void draw_run(const Surface& ui, const TraceModel& model) {
   }
   if (summary.mfu > 0) field(ui, "MFU", format_percent(summary.mfu));
   field(ui, "Exposed communication", format_percent(summary.exposed) + " of step");
-  field(ui, "Hidden by compute", format_percent(summary.overlapped));
+  if (!brief) field(ui, "Hidden by compute", format_percent(summary.overlapped));
   const std::string capacity =
       run.memory_per_rank > Bytes{0} ? " of " + format_memory(run.memory_per_rank) : "";
   field(ui, "Peak memory", format_memory(summary.peak) + capacity);
-  if (run.parameters > 0) field(ui, "Parameters", format_count(run.parameters));
+  if (run.parameters > 0 && !brief) field(ui, "Parameters", format_count(run.parameters));
   for (const auto& diagnostic : model.diagnostics()) {
     ImGui::PushStyleColor(ImGuiCol_Text, ui.colours().fail);
     ImGui::TextWrapped("⚠ %s", diagnostic.message.c_str());
     ImGui::PopStyleColor();
   }
-}
-
-void draw_operation_legend(const Surface& ui) {
-  const float half = ImGui::GetContentRegionAvail().x / 2;
-  const float row = ui.fonts.small->FontSize + ui.theme.px(6);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  for (int c = 0; c < op_class_count; ++c) {
-    const auto op_class = static_cast<OpClass>(c);
-    const float x = at.x + static_cast<float>(c % 2) * half;
-    const float y = at.y + static_cast<float>(c / 2) * row;
-    draw_swatch(ui, {x, y + ui.theme.px(2)}, ui.colours().of(op_class), false);
-    draw_text(ui.fonts.small, {x + ui.theme.px(17), y}, ui.theme.text,
-              std::string(name_of(op_class)));
-  }
-  ImGui::Dummy({2 * half, row * (op_class_count / 2)});
 }
 
 }  // namespace
@@ -159,12 +142,10 @@ void draw_details(Surface& ui, TraceModel& model, ViewState& state, const Box& b
     draw_span(ui, model, state, *state.selection);
     rule(ui);
   }
-  draw_run(ui, model);
+  draw_run(ui, model, state.selection.has_value());
   rule(ui);
   const std::string odd = draw_rank_grid(ui, model, state, ImGui::GetContentRegionAvail().x);
   if (!odd.empty()) subtitle(ui, odd);
-  rule(ui);
-  draw_operation_legend(ui);
   ImGui::EndChild();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();

@@ -44,8 +44,8 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
   const double step = grid_step(scale.top);
   for (double bytes = 0; bytes < scale.top; bytes += step) {
     const float y = scale.y_of(bytes);
-    if (y < scale.y0 + ui.fonts.small->FontSize) break;
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
+    if (y < box.min.y + ui.theme.px(48)) break;  // the title is there
     draw_text_right(ui.fonts.small, {left - ui.theme.px(8), y - ui.fonts.small->FontSize / 2},
                     ui.theme.dim, format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
   }
@@ -122,12 +122,28 @@ void draw_legend(const Surface& ui, const MemoryPyramid& memory, const ViewState
   const float row = ui.fonts.small->FontSize + ui.theme.px(6);
   for (auto it = device_memory_stack.rbegin(); it != device_memory_stack.rend(); ++it) {
     const Bytes bytes = stack[static_cast<std::size_t>(*it)];
-    if (bytes == Bytes{} || y + row > box.max.y - ui.theme.px(4)) continue;
+    if (bytes == Bytes{} || y + row > box.max.y - ui.theme.px(100)) continue;
     draw_swatch(ui, {x, std::floor(y + ui.theme.px(2))}, ui.colours().of(*it),
                 *it == MemoryClass::reserved_unused);
     draw_text(ui.fonts.small, {x + ui.theme.px(17), y}, ui.theme.text, std::string(name_of(*it)));
     draw_text_right(ui.fonts.small, {right, y}, ui.theme.dim, format_memory(bytes));
     y += row;
+  }
+}
+
+void draw_operation_legend(const Surface& ui, const Box& box) {
+  const float x = box.min.x + ui.theme.px(16);
+  const float half = (box.width() - ui.theme.px(32)) / 2;
+  const float row = ui.fonts.small->FontSize + ui.theme.px(5);
+  const float y = box.max.y - ui.theme.px(8) - row * (op_class_count / 2);
+  ImGui::GetWindowDrawList()->AddRectFilled({x, y - ui.theme.px(8)},
+                                            {x + 2 * half, y - ui.theme.px(7)}, ui.theme.line);
+  for (int c = 0; c < op_class_count; ++c) {
+    const auto op_class = static_cast<OpClass>(c);
+    const ImVec2 at{x + static_cast<float>(c % 2) * half, y + static_cast<float>(c / 2) * row};
+    draw_swatch(ui, {at.x, std::floor(at.y + ui.theme.px(2))}, ui.colours().of(op_class), false);
+    draw_text(ui.fonts.small, {at.x + ui.theme.px(17), at.y}, ui.theme.text,
+              std::string(name_of(op_class)));
   }
 }
 
@@ -139,6 +155,7 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   const Theme& theme = ui.theme;
   draw->AddRectFilled(box.min, box.max, theme.panel);
   draw->AddRectFilled(legend.min, legend.max, theme.panel);
+  draw_operation_legend(ui, legend);
   state.place("memory", box.min, box.max);
   draw_text(ui.fonts.strong, {box.min.x + theme.px(12), box.min.y + theme.px(8)}, theme.text,
             "Memory");

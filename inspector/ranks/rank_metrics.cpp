@@ -120,4 +120,11 @@ std::vector<Outlier> outliers(const std::vector<double>& values, int ranks, int 
   return out;
 }
 
+Metric telling_metric(const storage::RankSteps& steps) {
+  for (Metric metric : {Metric::step_time, Metric::compute}) {
+    if (!outliers(values_of(steps, metric), steps.ranks, steps.steps).empty()) return metric;
+  }
+  return Metric::step_time;
+}
+
 }  // namespace tessera::inspector

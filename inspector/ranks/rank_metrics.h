@@ -40,4 +40,8 @@ struct Outlier {
 };
 std::vector<Outlier> outliers(const std::vector<double>& values, int ranks, int steps);
 
+/// The metric to show first: step time, unless only another one has outliers (collectives hide a
+/// slow rank in the step time of all).
+Metric telling_metric(const storage::RankSteps& steps);
+
 }  // namespace tessera::inspector

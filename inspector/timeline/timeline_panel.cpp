@@ -251,7 +251,11 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   lay_out(ui, model, state, rows);
   if (state.scroll_to_rank) {
     for (const Row& row : rows_) {
-      if (row.open) scroll_ = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
+      if (!row.open) continue;
+      // Whole rows above it: none is cut at the top.
+      const float compact = rows_.size() > 1 ? rows_[row.rank == rows_[0].rank ? 1 : 0].height : 1;
+      const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
+      scroll_ = std::floor(wanted / compact) * compact;
     }
     state.scroll_to_rank = false;
     draw_scrollbar(ui, rows);
