@@ -57,15 +57,15 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
 // The turn from forward to backward of the last step: few enough bars to read their labels, and
 // where memory peaks. Without backward passes the whole step.
 std::pair<Time, Time> App::first_view() {
+  constexpr std::size_t before = 3, after = 18;  // bars of compute
   const auto step = model_->step_range(model_->last_step());
-  const Time length = step.second - step.first;
   for (const LaneData& lane : model_->rank(state_.rank).lanes) {
     if (model_->stream(lane.spans.stream).role != StreamRole::compute) continue;
-    for (std::size_t i = lane.pyramid->first_ending_after(step.first); i < lane.pyramid->size();
-         ++i) {
+    const SpanPyramid& spans = *lane.pyramid;
+    for (std::size_t i = spans.first_ending_after(step.first); i < spans.size(); ++i) {
       if (model_->op(lane.spans.op[i]).phase != Phase::backward) continue;
-      const Time turn = lane.spans.begin[i];
-      return {turn - length / 32, turn + length / 8};
+      return {spans.begin(i - std::min(i, before)),
+              spans.end(std::min(i + after, spans.size() - 1))};
     }
   }
   return step;
@@ -126,9 +126,10 @@ void App::draw_timeline_tab(Surface& ui, const Box& box) {
   const float side = box.max.x - ui.theme.px(details_width);
   const bool only_memory = state_.panel == Panel::memory;
   const bool only_timeline = state_.panel == Panel::timeline;
-  const float memory_top = only_memory     ? box.min.y
-                           : only_timeline ? box.max.y
-                                           : box.max.y - ui.theme.px(memory_height);
+  const float memory_top =
+      only_memory     ? box.min.y
+      : only_timeline ? box.max.y
+                      : box.max.y - std::min(ui.theme.px(memory_height), 0.42F * box.height());
   const Box memory{{box.min.x, memory_top}, {side - gap, box.max.y}};
   const Box timeline{box.min, {side - gap, only_timeline ? box.max.y : memory_top - gap}};
   const Box details{{side, box.min.y}, {box.max.x, only_timeline ? box.max.y : memory_top - gap}};

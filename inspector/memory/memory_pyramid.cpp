@@ -54,11 +54,15 @@ std::ptrdiff_t MemoryPyramid::at(Time time) const {
 }
 
 std::ptrdiff_t MemoryPyramid::highest(Time from, Time to) const {
-  // What was in force at `from` counts too.
-  std::ptrdiff_t first = at(from);
   const std::ptrdiff_t last = at(to - 1);
   if (last < 0) return -1;
-  auto i = static_cast<std::size_t>(std::max<std::ptrdiff_t>(first, 0));
+  // Samples at `from` count, even those that others at the same moment replace; without one, what
+  // was in force then.
+  auto first = std::lower_bound(time_->begin(), time_->end(), from) - time_->begin();
+  const bool at_from =
+      first < std::ssize(*time_) && (*time_)[static_cast<std::size_t>(first)] == from;
+  if (!at_from) first = std::max<std::ptrdiff_t>(first - 1, 0);
+  auto i = static_cast<std::size_t>(first);
   const auto end = static_cast<std::size_t>(last) + 1;
   std::size_t best = i;
   while (i < end) {

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program driven by scripted input, without a window: what keys and mouse do, how it looks.
+#include "inspector/app/app.h"
+
+#include <GLFW/glfw3.h>
+
+#include <catch2/catch.hpp>
+
+#include "inspector/render/headless.h"
+#include "inspector/timeline/span_facts.h"
+#include "tests/inspector/golden.h"
+
+namespace tessera::inspector {
+namespace {
+
+const std::string trace = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
+
+struct Session {
+  std::unique_ptr<App> app;
+  Headless screen;
+
+  explicit Session(InspectOptions options = {}, int width = 1280, int height = 720)
+      : screen(width, height, options.theme, options.scale) {
+    options.path = trace;
+    auto opened = App::open(options);
+    INFO(opened.status().message());
+    REQUIRE(opened.ok());
+    app = std::move(opened).value();
+    steps(3);
+  }
+  ViewState& state() { return app->state(); }
+  void steps(int count) {
+    for (int k = 0; k < count; ++k) screen.step([&](Surface& ui) { app->draw(ui); });
+  }
+  const FrameBuffer& picture() {
+    return screen.frame([&](Surface& ui) { app->draw(ui); });
+  }
+  void click(const std::string& widget) {
+    REQUIRE(state().widgets.contains(widget));
+    const Box box = state().widgets[widget];
+    screen.move_mouse((box.min.x + box.max.x) / 2, (box.min.y + box.max.y) / 2);
+    steps(2);
+    screen.press_mouse();
+    steps(1);
+    screen.release_mouse();
+    steps(2);
+  }
+  void press(int key) {
+    screen.press_key(key);
+    steps(1);
+    screen.release_key(key);
+    steps(2);
+  }
+};
+
+TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[inspector][app]") {
+  Session session;
+  CHECK(session.state().rank == 5);
+  REQUIRE(session.state().selection);
+  TraceModel& model = session.app->model();
+  const SpanRef& span = *session.state().selection;
+  const auto& op = model.op(model.rank(span.rank).lane(span.stream)->spans.op[span.index]);
+  CHECK(op.kind == OpKind::all_gather);
+  CHECK(op.reason == Reason::backward_prefetch);
+  CHECK(prefetch_distance(model, span) == 1);
+}
+
+TEST_CASE("the wheel zooms at the cursor and W, S zoom, A, D pan", "[inspector][app]") {
+  Session session;
+  const Box rows = session.state().widgets["timeline/rows"];
+  session.screen.move_mouse(rows.min.x + 300, rows.min.y + 40);
+  session.steps(2);
+  REQUIRE(session.state().cursor);
+  const Time under = *session.state().cursor;
+  const Time length = session.state().time.to() - session.state().time.from();
+  session.screen.turn_wheel(2);
+  session.steps(2);
+  const Time closer = session.state().time.to() - session.state().time.from();
+  CHECK(closer < length);
+  CHECK(std::abs(*session.state().cursor - under) < length / 500);
+  session.press(GLFW_KEY_S);
+  CHECK(session.state().time.to() - session.state().time.from() > closer);
+  const Time from = session.state().time.from();
+  session.press(GLFW_KEY_D);
+  CHECK(session.state().time.from() > from);
+  session.press(GLFW_KEY_HOME);
+  CHECK(session.state().time.from() <= 0);
+  CHECK(session.state().time.to() >= session.app->model().info().end);
+}
+
+TEST_CASE("dragging pans and does not select", "[inspector][app]") {
+  Session session;
+  const Box rows = session.state().widgets["timeline/rows"];
+  const auto selected = session.state().selection;
+  const Time from = session.state().time.from();
+  session.screen.move_mouse(rows.min.x + 500, rows.min.y + 60);
+  session.steps(1);
+  session.screen.press_mouse();
+  session.steps(1);
+  session.screen.move_mouse(rows.min.x + 400, rows.min.y + 60);
+  session.steps(2);
+  session.screen.release_mouse();
+  session.steps(2);
+  CHECK(session.state().time.from() > from);
+  CHECK(session.state().selection == selected);
+}
+
+TEST_CASE("tabs, metrics and ranks are chosen by clicks", "[inspector][app]") {
+  Session session;
+  session.click("tab/overview");
+  CHECK(session.state().tab == Tab::overview);
+  session.click("metric/3");
+  CHECK(session.state().metric == Metric::wait);
+  session.click("tab/timeline");
+  CHECK(session.state().tab == Tab::timeline);
+  session.click("timeline/rank/7");
+  CHECK(session.state().rank == 7);
+}
+
+TEST_CASE("arrows step through ranks and spans, the same op stays selected", "[inspector][app]") {
+  Session session;
+  TraceModel& model = session.app->model();
+  auto op = [&] {
+    const SpanRef& span = *session.state().selection;
+    return model.rank(span.rank).lane(span.stream)->spans.op[span.index];
+  };
+  const std::int32_t before = op();
+  session.press(GLFW_KEY_DOWN);
+  CHECK(session.state().rank == 6);
+  CHECK(session.state().selection->rank == 6);
+  CHECK(op() == before);
+  session.press(GLFW_KEY_RIGHT);
+  CHECK(op() > before);
+  session.press(GLFW_KEY_ESCAPE);
+  CHECK_FALSE(session.state().selection);
+}
+
+TEST_CASE("F frames the selection, a second F the step", "[inspector][app]") {
+  Session session;
+  TraceModel& model = session.app->model();
+  const SpanFacts facts = facts_of(model, *session.state().selection);
+  session.press(GLFW_KEY_F);
+  CHECK(session.state().time.from() < facts.begin);
+  CHECK(session.state().time.to() > facts.begin + facts.duration);
+  CHECK(session.state().time.to() - session.state().time.from() < 12 * facts.duration);
+  session.press(GLFW_KEY_F);
+  CHECK(session.state().time.from() == model.step_range(session.state().step).first);
+}
+
+TEST_CASE("exposed time equals what no compute span covers", "[inspector][facts]") {
+  Session session;
+  TraceModel& model = session.app->model();
+  for (const LaneData& lane : model.rank(0).lanes) {
+    if (model.stream(lane.spans.stream).role != StreamRole::communication) continue;
+    for (std::size_t i = 0; i < lane.spans.op.size(); i += 5) {
+      const SpanFacts facts = facts_of(model, {0, lane.spans.stream, i});
+      Time busy = 0;
+      for (const LaneData& other : model.rank(0).lanes) {
+        if (model.stream(other.spans.stream).role != StreamRole::compute) continue;
+        busy += other.pyramid->busy(lane.spans.begin[i], lane.spans.end[i]);
+      }
+      CHECK(facts.exposed == facts.duration - busy);
+      CHECK(facts.wait + facts.transfer == facts.duration);
+    }
+  }
+}
+
+TEST_CASE("bus factors are those of nccl-tests", "[inspector][facts]") {
+  CHECK(bus_factor(OpKind::all_gather, 8) == 7.0 / 8);
+  CHECK(bus_factor(OpKind::reduce_scatter, 8) == 7.0 / 8);
+  CHECK(bus_factor(OpKind::all_reduce, 8) == 14.0 / 8);
+  CHECK(bus_factor(OpKind::broadcast, 8) == 1);
+}
+
+TEST_CASE("a frame stays within its budget of vertices", "[inspector][app]") {
+  Session session({}, 1920, 1080);
+  session.press(GLFW_KEY_HOME);
+  CHECK(session.screen.vertex_count() < 100'000);
+}
+
+TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]") {
+  auto message = [](InspectOptions options) {
+    options.path = trace;
+    return App::open(options).status().message();
+  };
+  CHECK(message({.time = std::pair<Time, Time>{5, 5}}) ==
+        "the time range 5 to 5 ns is empty: give begin < end");
+  CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
+  CHECK(screenshot({.path = trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
+        "a picture of 10x10 px: give 320x240 to 16384x16384");
+  CHECK_FALSE(screenshot({.path = "/nowhere.tessera"}, "/nowhere.png").ok());
+}
+
+TEST_CASE("the timeline looks as accepted", "[inspector][app][golden]") {
+  Session dark({}, 1200, 675);
+  check_golden(dark.picture(), "app_timeline_dark");
+  Session light({.theme = ThemeKind::light}, 1200, 675);
+  check_golden(light.picture(), "app_timeline_light");
+  Session large({.scale = 2.0F}, 1920, 1080);
+  check_golden(large.picture(), "app_timeline_2x");
+}
+
+TEST_CASE("the other panels look as accepted", "[inspector][app][golden]") {
+  Session overview({.panel = Panel::overview}, 1200, 675);
+  check_golden(overview.picture(), "app_overview_dark");
+  Session memory({.panel = Panel::memory}, 1200, 675);
+  check_golden(memory.picture(), "app_memory_dark");
+}
+
+}  // namespace
+}  // namespace tessera::inspector
