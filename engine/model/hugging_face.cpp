@@ -50,6 +50,10 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
   if (type == "mixtral") {
     d.experts = config.integer("num_local_experts", 1, 8);
     d.experts_per_token = config.integer("num_experts_per_tok", 1, 2);
+    if (d.experts > 4096 || d.experts * d.layers > 10 * layers_max) {
+      config.fail("num_local_experts", fmt::format("is {}, more than 4096 or more than {} in all",
+                                                   d.experts, 10 * layers_max));
+    }
     if (d.experts_per_token > d.experts) {
       config.fail("num_experts_per_tok", fmt::format("{} is more than num_local_experts {}",
                                                      d.experts_per_token, d.experts));
@@ -102,7 +106,7 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
     if (architecture != llama.name && architecture != llama.model_type) continue;
     const LlamaDimensions dimensions = read_llama(config, llama);
     TESSERA_TRY(config.status());
-    return llama_model(dimensions, name);
+    return llama_model(dimensions, name, source);
   }
   return Status(Code::invalid_argument,
                 fmt::format("{}: architectures names {}, known are {}; describe other models as a "

@@ -20,7 +20,8 @@ struct LlamaDimensions {
 };
 
 /// LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, MixtralForCausalLM.
-Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& name);
+Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& name,
+                          const std::string& source);
 
 /// GPT2LMHeadModel.
 Result<Model> gpt2_model(JsonReader& config, const std::string& name);

@@ -155,7 +155,8 @@ class LlamaBuilder {
 
 }  // namespace
 
-Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& name) {
+Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& name,
+                          const std::string& source) {
   Model model = LlamaBuilder(dimensions, name).build();
   std::int64_t total = 0;
   for (const Parameter& p : model.parameters) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "tessera/model.h"
+#include "tests/random.h"
+
+namespace tessera {
+namespace {
+
+struct Bad {
+  const char* json;
+  const char* part;  // of the message
+};
+
+const Bad bad_models[] = {
+    {"", "the file is empty"},
+    {"   \n", "the file is empty"},
+    {"{", "not valid JSON"},
+    {"[1, 2]", "expected an object"},
+    {"42", "expected an object"},
+    {"{}", "architectures is missing"},
+    {R"({"architectures":[]})", "architectures must be a list"},
+    {R"({"architectures":"Llama"})", "architectures must be a list"},
+    {R"({"architectures":["BertModel"]})", "architectures names BertModel, known are"},
+    {R"({"architectures":["LlamaForCausalLM"],"hidden_size":"big"})",
+     "hidden_size must be an integer"},
+    {R"({"architectures":["LlamaForCausalLM"],"hidden_size":4096.5})",
+     "hidden_size must be an integer"},
+    {R"({"architectures":["LlamaForCausalLM"],"hidden_size":-1})", "hidden_size must be 1 to"},
+    {R"({"architectures":["LlamaForCausalLM"],"vocab_size":0})", "vocab_size must be 1 to"},
+    {R"({"architectures":["LlamaForCausalLM"],"vocab_size":99999999999999999999})",
+     "vocab_size must be"},
+    {R"({"architectures":["LlamaForCausalLM"],"num_hidden_layers":1000001})",
+     "num_hidden_layers is"},
+    {R"({"architectures":["LlamaForCausalLM"],"num_attention_heads":7})",
+     "hidden_size 4096 is not a multiple"},
+    {R"({"architectures":["LlamaForCausalLM"],"num_key_value_heads":5})",
+     "num_attention_heads 32 is not a multiple"},
+    {R"({"architectures":["LlamaForCausalLM"],"tie_word_embeddings":"yes"})",
+     "tie_word_embeddings must be true or false"},
+    {R"({"architectures":["LlamaForCausalLM"],"torch_dtype":"int3"})",
+     "torch_dtype must be a dtype"},
+    {R"({"architectures":["LlamaForCausalLM"],"torch_dtype":7})", "torch_dtype must be a string"},
+    {R"({"architectures":["MixtralForCausalLM"],"num_experts_per_tok":9})",
+     "num_experts_per_tok 9 is more than"},
+    {R"({"architectures":["GPT2LMHeadModel"],"n_embd":770})",
+     "n_embd 770 is not a multiple of n_head 12"},
+    {R"({"architectures":["LlamaForCausalLM"],"hidden_size":1099511627776,"intermediate_size":1099511627776})",
+     "larger than 2^63"},
+    {R"({"tessera_model":2,"name":"x","root":{"class":"N"}})", "tessera_model must be 1"},
+    {R"({"tessera_model":1,"root":{"class":"N"}})", "name is missing"},
+    {R"({"tessera_model":1,"name":"x"})", "root is missing"},
+    {R"({"tessera_model":1,"name":"x","root":[]})", "root: expected an object"},
+    {R"({"tessera_model":1,"name":"x","root":{}})", "class is missing"},
+    {R"({"tessera_model":1,"name":"x","rooot":{}})", "did you mean \"root\"?"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w"}]}})",
+     "root.parameters[0].shape must be a list"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w","shape":[-1]}]}})",
+     "not negative"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w","shape":[4294967296,4294967296]}]}})",
+     "more than 2^63"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w","shape":[1]},{"name":"w","shape":[1]}]}})",
+     "used twice"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","modules":[{"name":"a.b","class":"L"}]}})",
+     "contain a dot"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","modules":[{"class":"L"}]}})",
+     "root.modules[0]: name is missing"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N","flops_per_sample":[1,2,3,4]}})",
+     "flops_per_sample must be a number"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"forward":["a"]})",
+     "forward[0] names \"a\", which is no module"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"forward":"a"})",
+     "forward must be a list of strings"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"units":[""]})", "units[0] is the root"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"ties":[["a"]]})",
+     "ties[0] must be a pair"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"ties":[["a","b"]]})",
+     "names \"a\", which is no parameter"},
+};
+
+TEST_CASE("a bad model gives one sentence that names file and key", "[model][errors]") {
+  for (const Bad& bad : bad_models) {
+    INFO(bad.json);
+    const auto model = parse_model(bad.json, "some/config.json");
+    REQUIRE_FALSE(model.ok());
+    INFO(model.status().message());
+    CHECK(model.status().message().find("some/config.json") == 0);
+    CHECK(model.status().message().find(bad.part) != std::string::npos);
+    CHECK(model.status().message().find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a missing file and a directory are told apart", "[model][errors]") {
+  CHECK(load_model("/no/such/file.json").status().message() ==
+        "/no/such/file.json: cannot be read: check the path and its permissions");
+  CHECK(load_model(TESSERA_SOURCE_DIR).status().message().find("is a directory") !=
+        std::string::npos);
+}
+
+TEST_CASE("damaged descriptions give a model or one sentence, never a crash", "[model][errors]") {
+  std::string sources[2];
+  const char* names[] = {"tiny.json", "gpt2.json"};
+  for (int k = 0; k < 2; ++k) {
+    std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/examples/models/" + names[k]);
+    std::ostringstream text;
+    text << file.rdbuf();
+    sources[k] = text.str();
+    REQUIRE(sources[k].size() > 100);
+  }
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    INFO("seed=" << seed);
+    test::Random random(seed);
+    std::string text = sources[seed % 2];
+    if (random.chance(30))
+      text.resize(static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size()))));
+    for (std::int64_t edits = random.below(6); edits > 0 && !text.empty(); --edits) {
+      const auto at =
+          static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size())));
+      const char* tokens = "{}[]:,\"-0123456789.eEtfn \\";
+      text[at] =
+          random.chance(50) ? tokens[random.below(26)] : static_cast<char>(random.below(256));
+    }
+    const auto model = parse_model(text, "damaged.json");
+    if (model.ok()) {
+      CHECK(model->modules.size() >= 1);
+    } else {
+      CHECK(model.status().message().find('\n') == std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
