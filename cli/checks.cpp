@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 
 namespace tessera::cli {
 
 CLI::Validator within(double least, double most) {
   const auto limit = [](double value) {
-    return value == static_cast<double>(static_cast<std::int64_t>(value))
-               ? fmt::format("{}", static_cast<std::int64_t>(value))
-               : fmt::format("{}", value);
+    return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
   };
   const std::string range = fmt::format("{} to {}", limit(least), limit(most));
   const auto check = [least, most, range](std::string& text) -> std::string {

@@ -59,6 +59,8 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->group(sharding);
   command.add_option("--units", o.units, "Module paths that become sharding units, a,b,...")
       ->delimiter(',')
+      ->allow_extra_args(false)  // what follows the list is MODEL
+      ->default_str("")
       ->group(sharding);
   command.add_option("--wrap", o.wrap_class, "Every module of this class becomes a unit")
       ->group(sharding);

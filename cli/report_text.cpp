@@ -174,7 +174,19 @@ std::vector<std::string> rank_cells(std::string what, const RankMeans& rank) {
 const std::vector<std::string> rank_columns = {"",        "rank",     "step", "compute",
                                                "exposed", "blocking", "wait", "peak GiB"};
 
+bool all_alike(const std::vector<RankMeans>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const RankMeans& rank) {
+    const RankMeans& first = ranks.front();
+    return rank.step == first.step && rank.compute == first.compute && rank.wait == first.wait;
+  });
+}
+
 Table worst_table(const ReportData& report) {
+  if (all_alike(report.ranks)) {
+    Table table("Worst ranks", {});
+    table.note("none: all ranks take the same time");
+    return table;
+  }
   Table table("Worst ranks, ms per step", rank_columns);
   const auto add = [&](const char* what, Time RankMeans::*value) {
     const char* name = what;

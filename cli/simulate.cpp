@@ -154,6 +154,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->group(cluster);
   command
       ->add_option("--slow-rank", arguments->slow_ranks, "RANK:FACTOR, may be given several times")
+      ->allow_extra_args(false)  // what follows a value is MODEL
+      ->default_str("")
       ->group(cluster);
   const char* run = "Run";
   command->add_option("--steps", arguments->steps, "Training steps")

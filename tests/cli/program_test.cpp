@@ -117,6 +117,22 @@ TEST_CASE("no line of a report is longer than 100 columns", "[cli]") {
   }
 }
 
+TEST_CASE("options may stand before the model", "[cli]") {
+  CHECK(run_tessera("simulate --slow-rank 1:2 --slow-rank 2:3 " + tiny + " -q -o tiny.tessera")
+            .exit_code == 0);
+  const auto json = nlohmann::json::parse(run_tessera("report tiny.tessera --json").output);
+  CHECK(json["run"]["options"]["slow_ranks"].size() == 2);
+  CHECK(run_tessera("ops --units b " + tiny).exit_code == 0);
+}
+
+TEST_CASE("the slow rank is found", "[cli]") {
+  REQUIRE(run_tessera("simulate " + llama + " --slow-rank 5:1.2 -q -o slow.tessera").exit_code ==
+          0);
+  const auto json = nlohmann::json::parse(run_tessera("report slow.tessera --json").output);
+  CHECK(json["worst_ranks"]["by_compute"][0]["rank"] == 5);
+  CHECK(json["worst_ranks"]["by_wait_caused"][0]["rank"] == 5);
+}
+
 TEST_CASE("ops prints one operation a line", "[cli]") {
   const ProgramRun run = run_tessera("ops " + tiny + " --ranks 2 --steps 1");
   CHECK(run.exit_code == 0);
