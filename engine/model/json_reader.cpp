@@ -28,24 +28,59 @@ std::string shown(const nlohmann::json& value) {
   return text.size() > 40 ? text.substr(0, 37) + "..." : text;
 }
 
+std::string place(std::string_view text, std::size_t at) {
+  const auto before = text.substr(0, at);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto last = before.rfind('\n');
+  const auto column = 1 + before.size() - (last == std::string_view::npos ? 0 : last + 1);
+  return fmt::format("line {} column {}", line, column);
+}
+
+// Where brackets nest deeper than any description needs. Printing or copying such a value would
+// exhaust the stack.
+std::optional<std::size_t> too_deep(std::string_view text) {
+  constexpr int depth_max = 500;
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_text) {
+      if (c == '\\') ++at;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > depth_max) return at;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string quoted(std::string_view text) { return shown(std::string(text)); }
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: the file is empty, expected JSON", source));
   }
+  if (const auto at = too_deep(text)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: is nested too deep, see {}", source, place(text, *at)));
+  }
   // The only way to learn where a mistake is; nothing is thrown past this function.
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     const auto at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
-    const auto before = text.substr(0, at);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const auto last = before.rfind('\n');
-    const auto column = 1 + before.size() - (last == std::string_view::npos ? 0 : last + 1);
     return Status(Code::invalid_argument,
-                  fmt::format("{}: not valid JSON, see line {} column {}", source, line, column));
+                  fmt::format("{}: not valid JSON, see {}", source, place(text, at)));
+  } catch (const nlohmann::json::exception&) {  // 1e999 is well formed and yet no number
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: holds a number that is out of range", source));
   }
 }
 
@@ -64,6 +99,8 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (std::string_view candidate : known) {
+    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best = candidate;
@@ -142,7 +179,7 @@ DType JsonReader::dtype(std::initializer_list<const char*> keys, DType otherwise
     const std::string name = text(key);
     if (!status_.ok()) return otherwise;
     if (const auto dtype = parse_dtype(name)) return *dtype;
-    fail(key, fmt::format("must be a dtype such as bfloat16, found \"{}\"", name));
+    fail(key, fmt::format("must be a dtype such as bfloat16, found {}", quoted(name)));
   }
   return otherwise;
 }
@@ -152,7 +189,7 @@ void JsonReader::only(const std::vector<std::string_view>& known) {
   for (const auto& [key, value] : json_.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string_view meant = nearest(key, known);
-    fail("", fmt::format("unknown key \"{}\"{}", key,
+    fail("", fmt::format("unknown key {}{}", quoted(key),
                          meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)));
   }
 }

@@ -20,6 +20,9 @@ namespace tessera {
 /// Text to JSON. Fails: invalid_argument, with `source` and the place of the mistake.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source);
 
+/// `text` in quotes, escaped and shortened: one line whatever it holds.
+std::string quoted(std::string_view text);
+
 /// "float32", "torch.bfloat16", ... Empty for names that are no dtype.
 std::optional<DType> parse_dtype(std::string_view name);
 

@@ -164,7 +164,7 @@ Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& 
     if (numel < 0 || __builtin_add_overflow(total, numel, &total)) {
       return Status(
           Code::invalid_argument,
-          fmt::format("{}: parameter {} makes the model larger than 2^63 elements", name, p.name));
+          fmt::format("{}: parameter {} makes the model larger than 2^63 elements", source, p.name));
     }
   }
   return model;

@@ -14,7 +14,8 @@ namespace {
 std::string name_from(const std::string& source) {
   const std::filesystem::path path(source);
   std::string stem = path.stem().string();
-  if (stem == "config" && path.has_parent_path()) stem = path.parent_path().filename().string();
+  const std::string folder = path.parent_path().filename().string();
+  if (stem == "config" && !folder.empty() && folder != "." && folder != "..") stem = folder;
   return stem.empty() ? source : stem;
 }
 

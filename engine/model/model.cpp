@@ -2,6 +2,7 @@
 #include "tessera/model.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/model/tree_builder.h"
 
@@ -62,12 +63,15 @@ Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_leng
     const ModuleId block = block_of(id);
     if (checkpointing == ActivationCheckpointing::none || !block.valid()) {
       bytes += model.module(id).cost.activation_bytes.at(sequence_length);
-    } else if (block != last_block) {
+    } else if (block != last_block || block == id) {  // a block that runs twice in a row
       bytes += model.module(block).checkpoint_bytes.at(sequence_length);
     }
     last_block = block;
   }
-  return Bytes{static_cast<std::int64_t>(bytes)};
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  // A description may claim any cost; 2^63 as a double is the first that does not fit.
+  const bool fits = bytes < 9223372036854775808.0;
+  return Bytes{fits ? static_cast<std::int64_t>(bytes) : most};
 }
 
 }  // namespace tessera

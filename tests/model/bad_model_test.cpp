@@ -47,7 +47,8 @@ const Bad bad_models[] = {
      "num_experts_per_tok 9 is more than"},
     {R"({"architectures":["GPT2LMHeadModel"],"n_embd":770})",
      "n_embd 770 is not a multiple of n_head 12"},
-    {R"({"architectures":["LlamaForCausalLM"],"hidden_size":1099511627776,"intermediate_size":1099511627776})",
+    {R"({"architectures":["LlamaForCausalLM"],)"
+     R"("hidden_size":1099511627776,"intermediate_size":1099511627776})",
      "larger than 2^63"},
     {R"({"tessera_model":2,"name":"x","root":{"class":"N"}})", "tessera_model must be 1"},
     {R"({"tessera_model":1,"root":{"class":"N"}})", "name is missing"},
@@ -57,13 +58,17 @@ const Bad bad_models[] = {
     {R"({"tessera_model":1,"name":"x","rooot":{}})", "did you mean \"root\"?"},
     {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w"}]}})",
      "root.parameters[0].shape must be a list"},
-    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w","shape":[-1]}]}})",
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N",)"
+     R"("parameters":[{"name":"w","shape":[-1]}]}})",
      "not negative"},
-    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w","shape":[4294967296,4294967296]}]}})",
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N",)"
+     R"("parameters":[{"name":"w","shape":[4294967296,4294967296]}]}})",
      "more than 2^63"},
-    {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w","shape":[1]},{"name":"w","shape":[1]}]}})",
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N",)"
+     R"("parameters":[{"name":"w","shape":[1]},{"name":"w","shape":[1]}]}})",
      "used twice"},
-    {R"({"tessera_model":1,"name":"x","root":{"class":"N","modules":[{"name":"a.b","class":"L"}]}})",
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N",)"
+     R"("modules":[{"name":"a.b","class":"L"}]}})",
      "contain a dot"},
     {R"({"tessera_model":1,"name":"x","root":{"class":"N","modules":[{"class":"L"}]}})",
      "root.modules[0]: name is missing"},
