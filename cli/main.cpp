@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "engine/model/json_reader.h"
+#include "engine/text/nearest_word.h"
 
 namespace tessera::cli {
 namespace {
@@ -29,7 +29,7 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
-  const std::string_view best = nearest(word, {known.begin(), known.end()});
+  const std::string_view best = nearest_word(word, {known.begin(), known.end()});
   return best.empty() ? "" : fmt::format(", did you mean {}?", best);
 }
 

@@ -159,10 +159,14 @@ void TraceRows::op(const TraceOp& op) {
         fmt::format("Op {} came after op {}; ids must ascend.", op.id, op_streams_.back().first)));
   }
   op_streams_.emplace_back(op.id, op.stream);
+  // One by one: as arguments of one call, compilers would number them in orders of their own.
+  const std::int32_t unit = intern(op.unit);
+  const std::int32_t module = intern(op.module);
+  const std::int32_t label = intern(op.label);
+  const std::int32_t algorithm = intern(op.algorithm);
   keep(statements_->op.run(op.id, number(op.kind), op.stream, op.communicator, op.step,
-                           op.micro_batch, number(op.phase), number(op.reason), intern(op.unit),
-                           intern(op.module), intern(op.label), op.bytes.value, number(op.dtype),
-                           op.flops, intern(op.algorithm)));
+                           op.micro_batch, number(op.phase), number(op.reason), unit, module, label,
+                           op.bytes.value, number(op.dtype), op.flops, algorithm));
   for (const std::int32_t after : op.after) keep(statements_->op_after.run(op.id, after));
 }
 
@@ -184,8 +188,10 @@ void TraceRows::spans(const SpanBatch& spans) {
 
 void TraceRows::buffer(const TraceBuffer& buffer) {
   if (!ready()) return;
-  keep(statements_->buffer.run(buffer.id, intern(buffer.name), intern(buffer.unit),
-                               number(buffer.memory_class), buffer.bytes.value));
+  const std::int32_t name = intern(buffer.name);
+  const std::int32_t unit = intern(buffer.unit);
+  keep(statements_->buffer.run(buffer.id, name, unit, number(buffer.memory_class),
+                               buffer.bytes.value));
 }
 
 void TraceRows::memory(std::span<const MemorySample> samples) {

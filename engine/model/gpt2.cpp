@@ -124,17 +124,15 @@ Result<Model> gpt2_model(JsonReader& config, const std::string& name) {
   d.heads = config.integer("n_head", 1, 12);
   d.inner = config.integer("n_inner", 1, 4 * d.hidden);
   d.tied = config.boolean("tie_word_embeddings", true);
-  const DType dtype = config.dtype({"torch_dtype", "dtype"}, DType::float32);
+  const DType dtype = config_dtype(config);
   if (d.layers > 100'000) config.fail("n_layer", fmt::format("is {}, more than 100000", d.layers));
   if (d.hidden % d.heads != 0) {
     config.fail("n_embd", fmt::format("{} is not a multiple of n_head {}", d.hidden, d.heads));
   }
-  if (numel_of({d.hidden, d.inner, d.layers, 16}) < 0 ||
-      numel_of({d.vocabulary, d.hidden, 4}) < 0) {
-    config.fail("n_embd", "makes the model larger than 2^63 elements");
-  }
   TESSERA_TRY(config.status());
-  return Gpt2Builder(d, name, dtype).build();
+  Model model = Gpt2Builder(d, name, dtype).build();
+  TESSERA_TRY(check_size(model, config.source()));
+  return model;
 }
 
 }  // namespace tessera

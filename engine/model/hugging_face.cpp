@@ -12,17 +12,19 @@ namespace {
 struct Architecture {
   const char* name;
   const char* model_type;
-  std::int64_t vocabulary, intermediate, kv_heads;  // defaults; kv_heads 0: as many as heads
+  // Defaults; kv_heads 0: as many as heads.
+  std::int64_t vocabulary, intermediate, kv_heads, positions;
 };
 
 constexpr Architecture llamas[] = {
-    {"LlamaForCausalLM", "llama", 32000, 11008, 0},
-    {"MistralForCausalLM", "mistral", 32000, 14336, 8},
-    {"Qwen2ForCausalLM", "qwen2", 151936, 22016, 32},
-    {"MixtralForCausalLM", "mixtral", 32000, 14336, 8},
+    {"LlamaForCausalLM", "llama", 32000, 11008, 0, 2048},
+    {"MistralForCausalLM", "mistral", 32000, 14336, 8, 131072},
+    {"Qwen2ForCausalLM", "qwen2", 151936, 22016, 32, 32768},
+    {"MixtralForCausalLM", "mixtral", 32000, 14336, 8, 131072},
 };
 
 constexpr std::int64_t layers_max = 100'000;
+constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
 
 LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture) {
   const std::string type = architecture.model_type;
@@ -43,6 +45,10 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
                 fmt::format("{} is not a multiple of num_attention_heads {}", d.hidden, d.heads));
   }
   d.head_dim = config.integer("head_dim", 1, std::max<std::int64_t>(1, d.hidden / d.heads));
+  if (d.head_dim > width_max / d.heads) {
+    config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
+                                        d.head_dim, d.heads, width_max));
+  }
   if (d.heads % d.kv_heads != 0) {
     config.fail("num_attention_heads",
                 fmt::format("{} is not a multiple of num_key_value_heads {}", d.heads, d.kv_heads));
@@ -65,9 +71,8 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
   }
   if (type == "qwen2") d.qkv_bias = true;
   d.tied = config.boolean("tie_word_embeddings", false);
-  d.dtype = config.dtype({"torch_dtype", "dtype"}, DType::float32);
-  d.sequence_length_max =
-      config.integer("max_position_embeddings", 1, type == "llama" ? 2048 : 32768);
+  d.dtype = config_dtype(config);
+  d.sequence_length_max = config.integer("max_position_embeddings", 1, architecture.positions);
   return d;
 }
 
@@ -75,6 +80,15 @@ std::string known_architectures() {
   std::string text;
   for (const auto& architecture : llamas) text += fmt::format("{}, ", architecture.name);
   return text + "GPT2LMHeadModel";
+}
+
+// Bare when it is a plain word, as nearly always.
+std::string word(const std::string& text) {
+  const bool plain = text.size() <= 60 && std::all_of(text.begin(), text.end(), [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                              (c >= '0' && c <= '9') || c == '_' || c == '-';
+                     });
+  return plain ? text : in_quotes(text);
 }
 
 // The first of "architectures", or "model_type" if there is none.
@@ -90,9 +104,19 @@ std::string architecture_of(JsonReader& config) {
 
 }  // namespace
 
+DType config_dtype(JsonReader& config) {
+  const DType dtype = config.dtype({"dtype", "torch_dtype"}, DType::float32);
+  if (!is_floating(dtype)) {
+    config.fail(config.has("dtype") ? "dtype" : "torch_dtype",
+                fmt::format("must be a floating-point dtype, found {}", name_of(dtype)));
+  }
+  return dtype;
+}
+
 Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& source,
                                  const std::string& name) {
   JsonReader config(json, source);
+  const char* key = config.has("architectures") ? "architectures" : "model_type";
   const std::string architecture = architecture_of(config);
   TESSERA_TRY(config.status());
   if (architecture.empty()) {
@@ -109,9 +133,8 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
     return llama_model(dimensions, name, source);
   }
   return Status(Code::invalid_argument,
-                fmt::format("{}: architectures names {}, known are {}; describe other models as a "
-                            "module tree",
-                            source, architecture, known_architectures()));
+                fmt::format("{}: {} names {}, known are {}; describe other models as a module tree",
+                            source, key, word(architecture), known_architectures()));
 }
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 // Models from the `config.json` that Hugging Face checkpoints carry.
 #pragma once
 
-#include "engine/model/json_reader.h"
+#include "engine/text/json_reader.h"
 #include "tessera/model.h"
 
 namespace tessera {
@@ -25,6 +25,9 @@ Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& 
 
 /// GPT2LMHeadModel.
 Result<Model> gpt2_model(JsonReader& config, const std::string& name);
+
+/// The dtype of the checkpoint: "dtype", or "torch_dtype" before transformers 4.56.
+DType config_dtype(JsonReader& config);
 
 /// Any of the above, told apart by "architectures" or "model_type".
 Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& source,

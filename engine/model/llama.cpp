@@ -5,8 +5,6 @@
 // for backward (the method of Korthikanti et al., arXiv 2205.05198, section 4): 2 bytes per element
 // and no term quadratic in the sequence. Elementwise bytes are reads plus writes of the same
 // tensors.
-#include <fmt/format.h>
-
 #include "engine/model/hugging_face.h"
 #include "engine/model/tree_builder.h"
 
@@ -125,9 +123,10 @@ class LlamaBuilder {
     const auto used = static_cast<double>(d_.experts_per_token);
     const auto choices = static_cast<double>(d_.experts);
     ModuleCost cost = gated(used, static_cast<std::int32_t>(6 * d_.experts + 4));
-    cost.matmul_flops.linear += 2 * h() * choices;                       // the router
-    cost.activation_bytes.linear += element * used * h() + 4 * choices;  // gathered inputs, logits
-    cost.elementwise_bytes.linear += 4 * element * used * h();           // gather and scatter
+    cost.matmul_flops.linear += 2 * h() * choices;  // the router
+    // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
+    cost.activation_bytes.linear += 2 * element * used * h() + 4 * choices;
+    cost.elementwise_bytes.linear += 4 * element * used * h();  // gather and scatter
     runs(id, cost);
   }
 
@@ -158,15 +157,7 @@ class LlamaBuilder {
 Result<Model> llama_model(const LlamaDimensions& dimensions, const std::string& name,
                           const std::string& source) {
   Model model = LlamaBuilder(dimensions, name).build();
-  std::int64_t total = 0;
-  for (const Parameter& p : model.parameters) {
-    const std::int64_t numel = numel_of(p.shape);
-    if (numel < 0 || __builtin_add_overflow(total, numel, &total)) {
-      return Status(
-          Code::invalid_argument,
-          fmt::format("{}: parameter {} makes the model larger than 2^63 elements", source, p.name));
-    }
-  }
+  TESSERA_TRY(check_size(model, source));
   return model;
 }
 

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "engine/model/hugging_face.h"
 #include "engine/model/tree_builder.h"
+#include "engine/text/nearest_word.h"
 
 namespace tessera {
 namespace {
@@ -38,11 +40,14 @@ class TreeReader {
     tree.model().input_requires_grad = top_.boolean("input_requires_grad", false);
     TESSERA_TRY(top_.status());
     TESSERA_TRY(module(json_["root"], "root", ModuleId{0}, 0));
-    TESSERA_TRY(check_size());
+    TESSERA_TRY(check_size(model(), source_));
+    default_costs();  // before ties: a module computes with its alias as with a tensor of its own
     TESSERA_TRY(ties());
+    for (std::size_t m = 0; m < model().modules.size(); ++m) {
+      by_path_[model().modules[m].path] = ModuleId{static_cast<std::int32_t>(m)};
+    }
     TESSERA_TRY(forward());
     TESSERA_TRY(units());
-    default_costs();
     return tree.take();
   }
 
@@ -64,10 +69,10 @@ class TreeReader {
     TESSERA_ASSIGN(const Polynomial saved, polynomial(json, where, "activation_bytes_per_sample"));
     tree_->module(id).cost = {.matmul_flops = flops, .activation_bytes = saved};
     if (json.contains("flops_per_sample")) has_flops_.insert(id);
-    TESSERA_TRY(parameters(json, where));
+    std::set<std::string> names;
+    TESSERA_TRY(parameters(json, where, names));
     if (!reader.has("modules")) return {};
     if (!json["modules"].is_array()) return error(where + ".modules", "must be a list");
-    std::set<std::string> names;
     for (std::size_t k = 0; k < json["modules"].size(); ++k) {
       const Json& child = json["modules"][k];
       const std::string child_where = fmt::format("{}.modules[{}]", where, k);
@@ -87,19 +92,18 @@ class TreeReader {
                     std::set<std::string>& names) const {
     if (name.empty() || name.find('.') != std::string::npos) {
       return error(where + ".name",
-                   fmt::format("must not be empty or contain a dot, found \"{}\"", name));
+                   fmt::format("must not be empty or contain a dot, found {}", in_quotes(name)));
     }
     if (!names.insert(name).second) {
-      return error(where + ".name", fmt::format("\"{}\" is used twice in one module", name));
+      return error(where + ".name", fmt::format("{} is used twice in one module", in_quotes(name)));
     }
     return {};
   }
 
-  Status parameters(const Json& json, const std::string& where) {
+  Status parameters(const Json& json, const std::string& where, std::set<std::string>& names) {
     if (!json.contains("parameters")) return {};
     const std::string list = where + ".parameters";
     if (!json["parameters"].is_array()) return error(list, "must be a list");
-    std::set<std::string> names;
     for (std::size_t k = 0; k < json["parameters"].size(); ++k) {
       const Json& entry = json["parameters"][k];
       const std::string here = fmt::format("{}[{}]", list, k);
@@ -110,6 +114,11 @@ class TreeReader {
       const DType dtype = reader.dtype({"dtype"}, model().dtype);
       TESSERA_TRY(reader.status());
       TESSERA_TRY(check_name(name, here, names));
+      if (trained && !is_floating(dtype)) {
+        return error(here, fmt::format("is {}, which cannot be trained: give a floating-point "
+                                       "dtype or \"requires_grad\": false",
+                                       name_of(dtype)));
+      }
       TESSERA_ASSIGN(auto shape, shape_of(entry, here + ".shape"));
       const ParameterId id = tree_->parameter(name, std::move(shape));
       auto& parameter = model().parameters[static_cast<std::size_t>(id.value)];
@@ -131,16 +140,6 @@ class TreeReader {
     }
     if (numel_of(shape) < 0) return error(where, "has more than 2^63 elements");
     return shape;
-  }
-
-  Status check_size() {
-    std::int64_t total = 0;
-    for (const Parameter& p : model().parameters) {
-      if (__builtin_add_overflow(total, p.numel().value, &total)) {
-        return error("root", fmt::format("has more than 2^63 elements, see {}", p.name));
-      }
-    }
-    return {};
   }
 
   // A number, or [constant, linear, quadratic] in the sequence length.
@@ -171,14 +170,15 @@ class TreeReader {
   }
 
   Result<ModuleId> find(const std::string& path, const std::string& where) {
-    const ModuleId id = model().find_module(path);
-    if (id.valid()) return id;
+    const auto found = by_path_.find(path);
+    if (found != by_path_.end()) return found->second;
     std::vector<std::string_view> known;
     for (const Module& m : model().modules) known.push_back(m.path);
-    const std::string_view meant = nearest(path, known);
-    return error(where,
-                 fmt::format("names \"{}\", which is no module{}", path,
-                             meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)));
+    const std::string_view meant = nearest_word(path, known);
+    return error(
+        where,
+        fmt::format("names {}, which is no module{}", in_quotes(path),
+                    meant.empty() ? "" : fmt::format(", did you mean {}?", in_quotes(meant))));
   }
 
   Status forward() {
@@ -203,8 +203,9 @@ class TreeReader {
       for (ModuleId m = model().module(id).parent; m.valid(); m = model().module(m).parent) {
         // The root may compute with parameters of its own beside its children.
         if (m.value == 0 || !entries.contains(m)) continue;
-        return error("forward", fmt::format("lists \"{}\" and also \"{}\", which contains it",
-                                            model().module(id).path, model().module(m).path));
+        return error("forward", fmt::format("lists {} and also {}, which contains it",
+                                            in_quotes(model().module(id).path),
+                                            in_quotes(model().module(m).path)));
       }
     }
     return {};
@@ -216,7 +217,8 @@ class TreeReader {
       const std::string where = fmt::format("units[{}]", k);
       TESSERA_ASSIGN(const ModuleId id, find(paths[k], where));
       if (id.value == 0) return error(where, "is the root, which always is a unit: leave it out");
-      if (tree_->module(id).is_block) return error(where, fmt::format("repeats \"{}\"", paths[k]));
+      if (tree_->module(id).is_block)
+        return error(where, fmt::format("repeats {}", in_quotes(paths[k])));
       tree_->module(id).is_block = true;
     }
     if (json_.contains("units")) return {};
@@ -254,14 +256,22 @@ class TreeReader {
     const ParameterId gone = model().find_parameter(alias);
     for (const auto& [id, name] : {std::pair{kept, owner}, {gone, alias}}) {
       if (!id.valid())
-        return error(where, fmt::format("names \"{}\", which is no parameter", name));
+        return error(where, fmt::format("names {}, which is no parameter", in_quotes(name)));
     }
-    if (kept == gone) return error(where, fmt::format("ties \"{}\" to itself", alias));
+    for (const Tie& earlier : model().ties) {
+      if (earlier.alias != alias) continue;
+      return error(where, fmt::format("ties {} again, one owner is enough", in_quotes(alias)));
+    }
+    if (kept == gone) return error(where, fmt::format("ties {} to itself", in_quotes(alias)));
     const Parameter& a = model().parameter(kept);
     const Parameter& b = model().parameter(gone);
-    if (a.shape != b.shape || a.dtype != b.dtype) {
+    if (a.shape != b.shape || a.dtype != b.dtype || a.requires_grad != b.requires_grad) {
       return error(where,
-                   fmt::format("ties {} and {}, which differ in shape or dtype", owner, alias));
+                   fmt::format("ties {} and {}, which differ in shape, dtype or requires_grad",
+                               in_quotes(owner), in_quotes(alias)));
+    }
+    for (Tie& earlier : model().ties) {  // what was tied to the alias follows it
+      if (earlier.parameter == gone) earlier.parameter = kept;
     }
     remove(gone);
     model().ties.push_back({alias, model().find_parameter(owner)});
@@ -303,6 +313,7 @@ class TreeReader {
   JsonReader top_;
   TreeBuilder* tree_ = nullptr;
   std::set<ModuleId> has_flops_;
+  std::map<std::string, ModuleId, std::less<>> by_path_;
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/tree_builder.h"
 
+#include <fmt/format.h>
+
 namespace tessera {
 
 TreeBuilder::TreeBuilder(std::string name, std::string root_class, DType dtype) {
@@ -60,6 +62,22 @@ std::int64_t numel_of(const std::vector<std::int64_t>& shape) {
     if (__builtin_mul_overflow(product, dimension, &product)) return -1;
   }
   return product;
+}
+
+Status check_size(const Model& model, const std::string& source) {
+  // Parameter, gradient and optimizer state take up to 32 bytes an element, and padding some more.
+  constexpr std::int64_t total_max = std::int64_t{1} << 56;
+  std::int64_t total = 0;
+  for (const Parameter& p : model.parameters) {
+    const std::int64_t numel = numel_of(p.shape);
+    if (numel < 0 || numel > total_max - total) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: parameter {} makes the model larger than 2^56 elements",
+                                source, p.name));
+    }
+    total += numel;
+  }
+  return {};
 }
 
 }  // namespace tessera

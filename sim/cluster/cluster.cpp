@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "engine/text/json_reader.h"
 #include "sim/cluster/object_reader.h"
 #include "sim/cluster/presets.h"
 
@@ -52,11 +53,7 @@ Link read_link(const Json& json, const std::string& where, Status& status) {
 }
 
 Result<Cluster> parse_cluster(std::string_view text, const std::string& source) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: not valid JSON: see docs/simulator.md for the format", source));
-  }
+  TESSERA_ASSIGN(const Json json, parse_json(text, source));
   Status status;
   Cluster cluster;
   ObjectReader reader(json, source + ": ",

@@ -4,40 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "engine/text/nearest_word.h"
 
 namespace tessera::sim {
 namespace {
 
 using Json = nlohmann::json;
 
-// Levenshtein 1966.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string hint(std::string_view word, std::initializer_list<const char*> known) {
-  const std::string_view best =
-      *std::min_element(known.begin(), known.end(), [word](std::string_view a, std::string_view b) {
-        return edit_distance(word, a) < edit_distance(word, b);
-      });
-  if (edit_distance(word, best) <= std::max<std::size_t>(2, word.size() / 3)) {
-    return fmt::format("did you mean '{}'?", best);
-  }
-  return fmt::format("the keys are {}", fmt::join(known, ", "));
+  const std::string_view meant = nearest_word(word, {known.begin(), known.end()});
+  return meant.empty() ? fmt::format("the keys are {}", fmt::join(known, ", "))
+                       : fmt::format("did you mean '{}'?", meant);
 }
 
 }  // namespace

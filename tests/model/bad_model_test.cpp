@@ -49,7 +49,7 @@ const Bad bad_models[] = {
      "n_embd 770 is not a multiple of n_head 12"},
     {R"({"architectures":["LlamaForCausalLM"],)"
      R"("hidden_size":1099511627776,"intermediate_size":1099511627776})",
-     "larger than 2^63"},
+     "larger than 2^56"},
     {R"({"tessera_model":2,"name":"x","root":{"class":"N"}})", "tessera_model must be 1"},
     {R"({"tessera_model":1,"root":{"class":"N"}})", "name is missing"},
     {R"({"tessera_model":1,"name":"x"})", "root is missing"},

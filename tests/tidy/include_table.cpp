@@ -35,7 +35,7 @@ const std::vector<Part>& parts() {
       {"engine/", {"tessera/*.h", "engine/"}, text},
       {"engine/cuda/", {"tessera/*.h", "engine/runtime/", "engine/cuda/"}, text + cuda},
       {"engine/mpi/", {"tessera/*.h", "engine/runtime/", "engine/mpi/"}, text + Prefixes{"mpi.h"}},
-      {"sim/", {"tessera/*.h", "tessera/sim/", "engine/runtime/", "sim/"}, text},
+      {"sim/", {"tessera/*.h", "tessera/sim/", "engine/runtime/", "engine/text/", "sim/"}, text},
       {"storage/", trace_headers + Prefixes{"tessera/storage/", "storage/"},
        text + Prefixes{"sqlite3.h", "unistd.h", "fcntl.h", "sys/stat.h"}},
       {"inspector/",

@@ -40,7 +40,8 @@ struct Polynomial {
 /// 3.1.2: five matmuls instead of two).
 struct ModuleCost {
   Polynomial matmul_flops;
-  Polynomial attention_flops;    // softmax(QK^T)V inside a fused kernel
+  Polynomial attention_flops;    // softmax(QK^T)V inside a fused kernel; counted in full even if
+                                 // causal: the kernel's efficiency stands for the skipped half
   Polynomial elementwise_bytes;  // bytes moved by normalisations, activations, residuals, losses
   Polynomial activation_bytes;   // kept from forward to backward, without checkpointing
   std::int32_t kernels = 1;      // device kernels launched by forward
@@ -103,7 +104,8 @@ struct Model {
 };
 
 /// Model FLOPs of forward + backward of one sample, recomputation not counted (what MFU divides
-/// by).
+/// by): three times the forward, attention included, the convention of PaLM (arXiv 2204.02311,
+/// appendix B): 6 per matmul parameter and 12 * layers * heads * head_dim * s per token.
 double flops_per_sample(const Model& model, std::int64_t sequence_length);
 
 /// Bytes of activations alive at the end of the forward pass of one sample.

@@ -21,10 +21,15 @@ namespace tessera {
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source);
 
 /// `text` in quotes, escaped and shortened: one line whatever it holds.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// "float32", "torch.bfloat16", ... Empty for names that are no dtype.
 std::optional<DType> parse_dtype(std::string_view name);
+
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16 ||
+         dtype == DType::float64;
+}
 
 class JsonReader {
  public:
@@ -53,8 +58,5 @@ class JsonReader {
   std::string source_;
   Status status_;
 };
-
-/// The known word nearest to `word` if it is near enough for a typo, otherwise "".
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace tessera

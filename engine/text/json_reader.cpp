@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/model/json_reader.h"
+#include "engine/text/json_reader.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+
+#include "engine/text/nearest_word.h"
 
 namespace tessera {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
 
 std::string shown(const nlohmann::json& value) {
   std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -60,7 +47,7 @@ std::optional<std::size_t> too_deep(std::string_view text) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) { return shown(std::string(text)); }
+std::string in_quotes(std::string_view text) { return shown(std::string(text)); }
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
@@ -93,21 +80,6 @@ std::optional<DType> parse_dtype(std::string_view name) {
   if (name == "float") return DType::float32;
   if (name == "half") return DType::float16;
   return {};
-}
-
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (std::string_view candidate : known) {
-    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
-    if (longer - shorter >= best_distance) continue;
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best;
 }
 
 JsonReader::JsonReader(const nlohmann::json& json, std::string source)
@@ -179,7 +151,7 @@ DType JsonReader::dtype(std::initializer_list<const char*> keys, DType otherwise
     const std::string name = text(key);
     if (!status_.ok()) return otherwise;
     if (const auto dtype = parse_dtype(name)) return *dtype;
-    fail(key, fmt::format("must be a dtype such as bfloat16, found {}", quoted(name)));
+    fail(key, fmt::format("must be a dtype such as bfloat16, found {}", in_quotes(name)));
   }
   return otherwise;
 }
@@ -188,8 +160,8 @@ void JsonReader::only(const std::vector<std::string_view>& known) {
   if (!json_.is_object()) return;
   for (const auto& [key, value] : json_.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string_view meant = nearest(key, known);
-    fail("", fmt::format("unknown key {}{}", quoted(key),
+    const std::string_view meant = nearest_word(key, known);
+    fail("", fmt::format("unknown key {}{}", in_quotes(key),
                          meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)));
   }
 }

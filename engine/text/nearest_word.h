@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// "did you mean ...?" for words that people typed.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// The known word nearest to `word` by edit distance (Levenshtein 1966) if it is near enough for a
+/// typo, a third of its letters, otherwise "". The result views into `known`.
+std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace tessera
