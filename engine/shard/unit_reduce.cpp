@@ -29,13 +29,15 @@ Compute add(const View& from, const View& into) {
 
 }  // namespace
 
-Status FullyShardEngine::allocate_gradient(Unit& unit, UnitParameter& p) {
-  if (p.gradient.valid()) return {};
-  TESSERA_ASSIGN(p.gradient, allocate(fmt::format("{}.{}.grad", unit.name, p.name),
-                                      bytes_of(p.layout.numel, options_.param_dtype),
-                                      MemoryClass::unsharded_gradients, compute_,
-                                      cause(unit.name, Reason::none)));
-  return {};
+Result<View> FullyShardEngine::gradient_view(ParameterId id) {
+  UnitParameter& p = parameter(id);
+  if (!p.gradient.valid()) {
+    TESSERA_ASSIGN(p.gradient,
+                   allocate(p.held.name + ".grad", bytes_of(p.layout.numel, options_.param_dtype),
+                            MemoryClass::unsharded_gradients, compute_,
+                            cause(unit_with(id).name, Reason::none)));
+  }
+  return View::whole(p.gradient, options_.param_dtype, p.layout.numel);
 }
 
 Status FullyShardEngine::reduce_gradients(Unit& unit) {
@@ -149,7 +151,7 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
     const bool first = !p.accumulated.valid();
     if (first) {
       TESSERA_ASSIGN(p.accumulated,
-                     allocate(fmt::format("{}.{}.accumulated_grad", unit.name, p.name),
+                     allocate(p.held.name + ".accumulated_grad",
                               bytes_of(p.layout.numel, options_.reduce_dtype),
                               MemoryClass::unsharded_gradients, compute_, why));
     }
