@@ -13,7 +13,8 @@ std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
     : EngineBase(runtime, model),
       options_(std::move(options)),
-      group_size_(everyone_.count()) {}
+      group_size_(everyone_.count()),
+      flow_(model) {}
 
 Status FullyShardEngine::setup() {
   TESSERA_ASSIGN(assignment_, assign_units(model_, options_.units));
@@ -155,6 +156,8 @@ Status FullyShardEngine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  // Without a gradient for its inputs nothing tells autograd that a unit is done: the end does.
+  if (!flow_.into(module)) return {};
   // A unit that ran several times in forward reduces after its last backward pass.
   if (!unit->post_forward_indices.empty()) return {};
   return reduce_gradients(*unit);
@@ -179,7 +182,8 @@ std::vector<UnitInfo> FullyShardEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const Unit& unit : units_) {
     infos.push_back({std::string(unit.name), static_cast<std::int32_t>(unit.parameters.size()),
-                     unit.layout.numel, unit.layout.padding});
+                     unit.layout.numel, unit.layout.numel, unit.layout.padding,
+                     unit.layout.shard});
   }
   return infos;
 }

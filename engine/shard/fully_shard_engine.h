@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/gradient_flow.h"
 #include "engine/shard/dim0_layout.h"
 #include "engine/shard/engine_base.h"
 #include "tessera/fully_shard.h"
@@ -96,6 +97,7 @@ class FullyShardEngine final : public EngineBase {
 
   const FullyShardOptions options_;
   const Index group_size_;
+  const GradientFlow flow_;
 
   std::vector<Unit> units_;                     // pre-order, root first
   std::vector<std::size_t> slot_of_parameter_;  // by ParameterId: place in its unit

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "engine/model/used_by.h"
 
 namespace tessera {
 namespace {
@@ -47,28 +47,14 @@ void collect(const Model& model, ModuleId id, std::size_t unit, UnitAssignment& 
   }
 }
 
-// The module that a tie's alias is registered in.
-ModuleId owner_of(const Model& model, const std::string& alias) {
-  const auto dot = alias.rfind('.');
-  return model.find_module(dot == std::string::npos ? "" : alias.substr(0, dot));
-}
-
-Status add_ties(const Model& model, UnitAssignment& out) {
+Status check_ties(const Model& model, const UnitAssignment& out) {
   for (const Tie& tie : model.ties) {
-    const ModuleId owner = owner_of(model, tie.alias);
-    TESSERA_ASSERT(owner.valid(), "a tie's alias names a module of the model");
-    if (out.unit_of_module[at(owner)] != out.unit_of_parameter[at(tie.parameter)]) {
-      return Status(Code::invalid_argument,
-                    fmt::format("{} and {} are one tensor but lie in different units: make a "
-                                "common ancestor a unit instead",
-                                model.parameter(tie.parameter).name, tie.alias));
-    }
-    for (ModuleId m = owner; m.valid(); m = model.module(m).parent) {
-      auto& used = out.used_by[at(m)];
-      if (std::find(used.begin(), used.end(), tie.parameter) == used.end()) {
-        used.push_back(tie.parameter);
-      }
-    }
+    const ModuleId owner = module_of_alias(model, tie);
+    if (out.unit_of_module[at(owner)] == out.unit_of_parameter[at(tie.parameter)]) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} and {} are one tensor but lie in different units: make a "
+                              "common ancestor a unit instead",
+                              model.parameter(tie.parameter).name, tie.alias));
   }
   return {};
 }
@@ -88,13 +74,8 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::s
   }
   for (std::size_t u = 0; u < out.units.size(); ++u) collect(model, out.units[u].module, u, out);
 
-  out.used_by.resize(model.modules.size());
-  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
-    for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
-      out.used_by[at(m)].push_back(ParameterId{static_cast<std::int32_t>(p)});
-    }
-  }
-  TESSERA_TRY(add_ties(model, out));
+  out.used_by = used_by(model);
+  TESSERA_TRY(check_ties(model, out));
   return out;
 }
 

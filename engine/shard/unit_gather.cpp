@@ -109,7 +109,8 @@ Status FullyShardEngine::reshard(Unit& unit) {
 // Backward runs in the reverse order of forward: gathers the unit that ran before.
 Status FullyShardEngine::prefetch_before(std::size_t post_forward_index) {
   if (post_forward_index == 0) return {};
-  return unshard(units_[forward_order_[post_forward_index - 1]], Reason::backward_prefetch);
+  Unit& previous = units_[forward_order_[post_forward_index - 1]];
+  return flow_.out_of(previous.module) ? unshard(previous, Reason::backward_prefetch) : Status{};
 }
 
 }  // namespace tessera

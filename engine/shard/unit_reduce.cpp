@@ -3,32 +3,10 @@
 // _fsdp_collectives.foreach_reduce).
 #include <fmt/format.h>
 
-#include "engine/runtime/number.h"
+#include "engine/runtime/arithmetic.h"
 #include "engine/shard/fully_shard_engine.h"
 
 namespace tessera {
-namespace {
-
-// into += from, elementwise, whatever the dtypes.
-Compute add(const View& from, const View& into) {
-  Compute work;
-  work.reads = {from, into};
-  work.writes = {into};
-  work.cost.elementwise_bytes = static_cast<double>(bytes_of(from.numel, from.dtype).value +
-                                                    2 * bytes_of(into.numel, into.dtype).value);
-  work.body = [a = from.dtype, b = into.dtype](const BodyContext& context) {
-    const auto source = context.read(0);
-    const auto target = context.write(0);
-    const std::size_t n = target.size() / static_cast<std::size_t>(size_of(b).value);
-    for (std::size_t i = 0; i < n; ++i) {
-      store_number(target, b, i, load_number(target, b, i) + load_number(source, a, i));
-    }
-  };
-  return work;
-}
-
-}  // namespace
-
 Result<View> FullyShardEngine::gradient_view(ParameterId id) {
   UnitParameter& p = parameter(id);
   if (!p.gradient.valid()) {
