@@ -63,7 +63,8 @@ class Fsdp1Notation {
 
   void allocate(const Record& record) {
     const auto& b = buffer(record.buffer);
-    if (gathered(b)) emit(fmt::format("[{}] ALLOC {} {}B", stream(b.stream), b.name, b.bytes.value));
+    if (gathered(b))
+      emit(fmt::format("[{}] ALLOC {} {}B", stream(b.stream), b.name, b.bytes.value));
   }
 
   void release(const Record& record) {
@@ -82,9 +83,8 @@ class Fsdp1Notation {
 
   void host_wait(const Record& record) {
     const auto found = events_.find(record.event);
-    emit(found == events_.end()
-             ? std::string("[host] stream.synchronize(BLOCK) default")
-             : fmt::format("[host] event.synchronize(BLOCK) {}", found->second));
+    emit(found == events_.end() ? std::string("[host] stream.synchronize(BLOCK) default")
+                                : fmt::format("[host] event.synchronize(BLOCK) {}", found->second));
   }
 
   void op(const Record& record) {
@@ -111,7 +111,8 @@ class Fsdp1Notation {
   }
   void what(const Record& r, const Copy& o) {
     if (r.cause.reason == Reason::copy_in || r.cause.reason == Reason::accumulate) return;
-    emit(fmt::format("[{}] COPY {} -> {}", stream(r.stream), buffer(o.pieces.at(0).from.buffer).name,
+    emit(fmt::format("[{}] COPY {} -> {}", stream(r.stream),
+                     buffer(o.pieces.at(0).from.buffer).name,
                      buffer(o.pieces.at(0).to.buffer).name));
   }
 
@@ -120,7 +121,10 @@ class Fsdp1Notation {
     const bool again = r.cause.reason == Reason::recompute;
     const bool backward = r.cause.phase == Phase::backward && !again;
     const std::string line = fmt::format("[{}] COMPUTE {} {}", stream(r.stream),
-                                         backward ? "bwd" : again ? "refwd" : "fwd", r.cause.module);
+                                         backward ? "bwd"
+                                         : again  ? "refwd"
+                                                  : "fwd",
+                                         r.cause.module);
     if (holding_) {
       lines_.push_back(line);
       let_go();

@@ -137,10 +137,9 @@ Status EngineBase::compute(const ModuleWork& work) {
 }
 
 Status EngineBase::keep_activations(ModuleId module, Bytes bytes) {
-  TESSERA_ASSIGN(const BufferId kept,
-                 allocate(model_.module(module).path + ".checkpoint", bytes,
-                          MemoryClass::activations, compute_,
-                          cause(unit_name_of(module), Reason::none)));
+  TESSERA_ASSIGN(const BufferId kept, allocate(model_.module(module).path + ".checkpoint", bytes,
+                                               MemoryClass::activations, compute_,
+                                               cause(unit_name_of(module), Reason::none)));
   activations_[at(module)].push_back(kept);
   return {};
 }

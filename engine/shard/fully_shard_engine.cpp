@@ -72,12 +72,13 @@ UnitParameter& FullyShardEngine::parameter(ParameterId id) {
 
 Result<View> FullyShardEngine::parameter_view(ParameterId id) {
   const UnitParameter& p = parameter(id);
-  if (unit_with(id).unsharded) return View::whole(p.unsharded, options_.param_dtype, p.layout.numel);
-  return Status(Code::invalid_argument,
-                fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
-                            model_.parameter(id).name,
-                            stage_ == Stage::backward ? "pre_backward" : "pre_forward",
-                            unit_with(id).name));
+  if (unit_with(id).unsharded)
+    return View::whole(p.unsharded, options_.param_dtype, p.layout.numel);
+  return Status(
+      Code::invalid_argument,
+      fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
+                  model_.parameter(id).name,
+                  stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit_with(id).name));
 }
 
 std::vector<Held*> FullyShardEngine::held() {
@@ -86,8 +87,8 @@ std::vector<Held*> FullyShardEngine::held() {
     for (UnitParameter& p : unit.parameters) {
       p.held.gradient = {};
       if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
-        p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype,
-                                     p.layout.offset, p.layout.shard);
+        p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
+                                     p.layout.shard);
       }
       all.push_back(&p.held);
     }
@@ -182,8 +183,7 @@ std::vector<UnitInfo> FullyShardEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const Unit& unit : units_) {
     infos.push_back({std::string(unit.name), static_cast<std::int32_t>(unit.parameters.size()),
-                     unit.layout.numel, unit.layout.numel, unit.layout.padding,
-                     unit.layout.shard});
+                     unit.layout.numel, unit.layout.numel, unit.layout.padding, unit.layout.shard});
   }
   return infos;
 }

@@ -20,7 +20,7 @@ namespace tessera {
 /// One parameter of a unit and its buffers; invalid ids mean "does not exist now".
 struct UnitParameter {
   ShardedParameter layout;
-  std::string name;  // relative to the unit: "mlp.up_proj.weight"
+  std::string name;      // relative to the unit: "mlp.up_proj.weight"
   Held held;             // the shard, always there
   BufferId unsharded;    // while the unit is unsharded
   BufferId gradient;     // unsharded, from backward until it is packed or accumulated

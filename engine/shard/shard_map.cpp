@@ -13,7 +13,8 @@ std::vector<ShardPiece> ShardMap::pieces(Index index, bool trained_only) const {
     if (trained_only && !segment.requires_grad) continue;
     const Numel from = std::max(segment.begin, begin);
     const Numel to = std::min(segment.begin + segment.numel, end);
-    if (from < to) out.push_back({segment.parameter, from - segment.begin, from - begin, to - from});
+    if (from < to)
+      out.push_back({segment.parameter, from - segment.begin, from - begin, to - from});
   }
   return out;
 }

@@ -9,11 +9,10 @@ namespace tessera {
 
 Status FullyShardEngine::allocate_shards(Unit& unit) {
   for (UnitParameter& p : unit.parameters) {
-    TESSERA_ASSIGN(p.held.value,
-                   allocate(p.held.name + ".shard",
-                            bytes_of(p.layout.shard, options_.sharded_dtype),
-                            MemoryClass::sharded_parameters, compute_,
-                            cause(unit.name, Reason::none)));
+    TESSERA_ASSIGN(
+        p.held.value,
+        allocate(p.held.name + ".shard", bytes_of(p.layout.shard, options_.sharded_dtype),
+                 MemoryClass::sharded_parameters, compute_, cause(unit.name, Reason::none)));
   }
   return {};
 }

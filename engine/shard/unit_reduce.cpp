@@ -128,10 +128,9 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
     }
     const bool first = !p.accumulated.valid();
     if (first) {
-      TESSERA_ASSIGN(p.accumulated,
-                     allocate(p.held.name + ".accumulated_grad",
-                              bytes_of(p.layout.numel, options_.reduce_dtype),
-                              MemoryClass::unsharded_gradients, compute_, why));
+      TESSERA_ASSIGN(p.accumulated, allocate(p.held.name + ".accumulated_grad",
+                                             bytes_of(p.layout.numel, options_.reduce_dtype),
+                                             MemoryClass::unsharded_gradients, compute_, why));
     }
     const View fresh = View::whole(p.gradient, options_.param_dtype, p.layout.numel);
     const View sum = View::whole(p.accumulated, options_.reduce_dtype, p.layout.numel);

@@ -23,11 +23,11 @@ namespace tessera {
 
 /// What is sharded, and between whom.
 enum class ShardingStrategy : std::uint8_t {
-  full_shard,            // parameters, gradients, optimizer state; gathered again in backward
-  shard_grad_op,         // the same, but parameters stay gathered from forward to backward
-  no_shard,              // nothing: gradients are all-reduced
-  hybrid_shard,          // full_shard inside groups of ranks, replicas between them
-  hybrid_shard_zero2,    // shard_grad_op inside groups
+  full_shard,          // parameters, gradients, optimizer state; gathered again in backward
+  shard_grad_op,       // the same, but parameters stay gathered from forward to backward
+  no_shard,            // nothing: gradients are all-reduced
+  hybrid_shard,        // full_shard inside groups of ranks, replicas between them
+  hybrid_shard_zero2,  // shard_grad_op inside groups
 };
 
 enum class BackwardPrefetch : std::uint8_t {
@@ -43,12 +43,12 @@ struct Fsdp1Options {
   /// Hybrid strategies: consecutive ranks that shard together; must divide the world.
   Index shard_group = 0;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
-  bool forward_prefetch = false;   // from the second step on, in the order of the first
-  bool limit_all_gathers = true;   // the host waits for the second last free before it gathers
-  bool use_orig_params = false;    // aligns parameters to 16 bytes, frozen ones may be mixed in
-  DType original_dtype = DType::float32;    // of shards, optimizer state
-  std::optional<DType> param_dtype;         // forward and backward
-  std::optional<DType> reduce_dtype;        // default: param_dtype
+  bool forward_prefetch = false;  // from the second step on, in the order of the first
+  bool limit_all_gathers = true;  // the host waits for the second last free before it gathers
+  bool use_orig_params = false;   // aligns parameters to 16 bytes, frozen ones may be mixed in
+  DType original_dtype = DType::float32;  // of shards, optimizer state
+  std::optional<DType> param_dtype;       // forward and backward
+  std::optional<DType> reduce_dtype;      // default: param_dtype
   bool keep_low_precision_grads = false;
   bool offload_params = false;  // shards, their gradients and the optimizer state in host memory
   /// As in PyTorch 1.13: forward prefetch from the root only.

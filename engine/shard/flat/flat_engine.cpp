@@ -41,8 +41,9 @@ Status FlatEngine::check_options() {
     }
     shard_size_ = options_.shard_group;
   } else if (options_.shard_group != 0 && options_.shard_group != world) {
-    return Status(Code::invalid_argument,
-                  fmt::format("shard_group {} is for hybrid strategies only", options_.shard_group));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("shard_group {} is for hybrid strategies only", options_.shard_group));
   }
   replicas_ = world / shard_size_;
   return {};
@@ -50,8 +51,7 @@ Status FlatEngine::check_options() {
 
 Status FlatEngine::create_streams_and_groups() {
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(unshard_stream_,
-                 runtime_.create_stream("unshard", StreamRole::communication));
+  TESSERA_ASSIGN(unshard_stream_, runtime_.create_stream("unshard", StreamRole::communication));
   TESSERA_ASSIGN(pre_unshard_, runtime_.create_stream("pre_unshard", StreamRole::copy));
   TESSERA_ASSIGN(post_backward_stream_,
                  runtime_.create_stream("post_backward", StreamRole::communication));
@@ -217,8 +217,7 @@ Status FlatEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
-  TESSERA_TRY(
-      mark(cause(unit->name, Reason::none), Mark::Kind::pre_backward, compute_).status());
+  TESSERA_TRY(mark(cause(unit->name, Reason::none), Mark::Kind::pre_backward, compute_).status());
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
   unit->needs_pre_backward = false;
@@ -259,9 +258,8 @@ std::vector<UnitInfo> FlatEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const FlatUnit& unit : units_) {
     infos.push_back({std::string(unit.name),
-                     static_cast<std::int32_t>(unit.held.map.segments().size()),
-                     unit.layout.numel, unit.layout.total, unit.layout.padding(),
-                     unit.layout.shard});
+                     static_cast<std::int32_t>(unit.held.map.segments().size()), unit.layout.numel,
+                     unit.layout.total, unit.layout.padding(), unit.layout.shard});
   }
   return infos;
 }

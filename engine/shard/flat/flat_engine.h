@@ -23,6 +23,7 @@ struct FlatUnit {
   BufferId staged;            // the shard in param_dtype on the device, input of the all_gather
   BufferId unsharded;         // padded
   BufferId gradient;          // of this backward pass, unsharded
+  std::vector<bool> written;  // by entry of the layout: the gradient has it
   BufferId accumulated;       // unsharded gradients of micro-batches without sync
   BufferId sharded_gradient;  // for the optimizer
   bool prefetched = false;
@@ -81,6 +82,7 @@ class FlatEngine final : public EngineBase {
 
   // flat_reduce.cpp
   Status finish_unit(FlatUnit& unit);
+  Status fill_gaps(FlatUnit& unit);  // zeros where no parameter has a gradient
   Status accumulate(FlatUnit& unit);
   Status reduce(FlatUnit& unit);
   Result<View> reducible(FlatUnit& unit);  // padded, in reduce_dtype
@@ -94,13 +96,13 @@ class FlatEngine final : public EngineBase {
   Index replicas_ = 1;
   const GradientFlow flow_;
 
-  std::vector<FlatUnit> units_;                   // pre-order, root first
-  std::vector<std::size_t> entry_of_parameter_;   // by ParameterId: place in its unit's layout
+  std::vector<FlatUnit> units_;                  // pre-order, root first
+  std::vector<std::size_t> entry_of_parameter_;  // by ParameterId: place in its unit's layout
   CommunicatorId shard_group_, replica_group_;
   StreamId unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_;
 
-  bool initialised_ = false;                   // the first forward ran
-  std::deque<EventId> frees_;                  // the limiter's queue
+  bool initialised_ = false;                     // the first forward ran
+  std::deque<EventId> frees_;                    // the limiter's queue
   std::vector<std::size_t> pre_forward_order_;   // of the first step
   std::vector<std::size_t> post_forward_order_;  // of this step
 };

@@ -18,13 +18,12 @@ Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
   }
   TESSERA_TRY(limit(unit));
   if (!sharded()) return {};
-  TESSERA_ASSIGN(unit.unsharded,
-                 allocate(fmt::format("{}.unsharded", unit.name),
-                          bytes_of(unit.layout.padded(), param_dtype_),
-                          MemoryClass::unsharded_parameters, unshard_stream_,
-                          cause(unit.name, reason)));
-  const View own = View::whole(staged() ? unit.staged : unit.held.value, param_dtype_,
-                               unit.layout.shard);
+  TESSERA_ASSIGN(
+      unit.unsharded,
+      allocate(fmt::format("{}.unsharded", unit.name), bytes_of(unit.layout.padded(), param_dtype_),
+               MemoryClass::unsharded_parameters, unshard_stream_, cause(unit.name, reason)));
+  const View own =
+      View::whole(staged() ? unit.staged : unit.held.value, param_dtype_, unit.layout.shard);
   const View full = View::whole(unit.unsharded, param_dtype_, unit.layout.padded());
   TESSERA_ASSIGN(const EventId gathered, submit(unshard_stream_, cause(unit.name, reason),
                                                 AllGather{shard_group_, own, full}));
@@ -36,9 +35,9 @@ Status FlatEngine::stage(FlatUnit& unit, Reason reason) {
   TESSERA_ASSIGN(unit.staged, allocate(fmt::format("{}.mp_shard", unit.name),
                                        bytes_of(unit.layout.shard, param_dtype_),
                                        MemoryClass::unsharded_parameters, pre_unshard_, why));
-  Copy copy{.pieces = {{.from = View::whole(unit.held.value, options_.original_dtype,
-                                            unit.layout.shard),
-                        .to = View::whole(unit.staged, param_dtype_, unit.layout.shard)}}};
+  Copy copy{
+      .pieces = {{.from = View::whole(unit.held.value, options_.original_dtype, unit.layout.shard),
+                  .to = View::whole(unit.staged, param_dtype_, unit.layout.shard)}}};
   if (options_.offload_params) copy.route = CopyRoute::to_device;
   return submit(pre_unshard_, why, std::move(copy)).status();
 }
@@ -58,8 +57,8 @@ Status FlatEngine::reshard(FlatUnit& unit, bool free) {
   if (!free || !flat.valid()) return {};
   TESSERA_TRY(release(flat, last_compute_));
   if (!options_.limit_all_gathers || !sharded()) return {};
-  TESSERA_ASSIGN(const EventId freed, mark(cause(unit.name, Reason::limit),
-                                           Mark::Kind::storage_freed, compute_));
+  TESSERA_ASSIGN(const EventId freed,
+                 mark(cause(unit.name, Reason::limit), Mark::Kind::storage_freed, compute_));
   frees_.push_back(freed);
   return {};
 }

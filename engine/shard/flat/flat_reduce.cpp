@@ -10,12 +10,13 @@ namespace tessera {
 Result<View> FlatEngine::gradient_view(ParameterId id) {
   FlatUnit& unit = unit_with(id);
   if (!unit.gradient.valid()) {
-    TESSERA_ASSIGN(unit.gradient,
-                   allocate(fmt::format("{}.grad", unit.name),
-                            bytes_of(unit.layout.total, param_dtype_),
-                            MemoryClass::unsharded_gradients, compute_,
-                            cause(unit.name, Reason::none)));
+    TESSERA_ASSIGN(
+        unit.gradient,
+        allocate(fmt::format("{}.grad", unit.name), bytes_of(unit.layout.total, param_dtype_),
+                 MemoryClass::unsharded_gradients, compute_, cause(unit.name, Reason::none)));
+    unit.written.assign(unit.layout.entries.size(), false);
   }
+  unit.written[entry_of_parameter_[index(id)]] = true;
   return View::part(unit.gradient, param_dtype_, entry_of(id).begin, entry_of(id).numel);
 }
 
@@ -24,8 +25,24 @@ Status FlatEngine::finish_unit(FlatUnit& unit) {
   const bool free = frees_after_forward() || sync_ || !sharded();
   TESSERA_TRY(reshard(unit, free));
   if (options_.backward_prefetch == BackwardPrefetch::post) TESSERA_TRY(prefetch_backward(unit));
-  if (unit.gradient.valid()) TESSERA_TRY(accumulate(unit));
+  if (unit.gradient.valid()) {
+    TESSERA_TRY(fill_gaps(unit));
+    TESSERA_TRY(accumulate(unit));
+  }
   return sync_ && unit.accumulated.valid() ? reduce(unit) : Status{};
+}
+
+// Alignment padding, frozen parameters, and those that this pass did not use.
+Status FlatEngine::fill_gaps(FlatUnit& unit) {
+  Copy zeros;
+  for (std::size_t e = 0; e < unit.written.size(); ++e) {
+    if (unit.written[e]) continue;
+    const auto& entry = unit.layout.entries[e];
+    const View to = View::part(unit.gradient, param_dtype_, entry.begin, entry.numel);
+    zeros.pieces.push_back({.from = {.dtype = param_dtype_, .numel = entry.numel}, .to = to});
+  }
+  if (zeros.pieces.empty()) return {};
+  return submit(compute_, cause(unit.name, Reason::copy_in), std::move(zeros)).status();
 }
 
 Status FlatEngine::accumulate(FlatUnit& unit) {
@@ -52,8 +69,8 @@ Result<View> FlatEngine::reducible(FlatUnit& unit) {
   const View to = View::whole(padded, reduce_dtype_, unit.layout.padded());
   View from = gradient;
   from.numel = unit.layout.padded();  // cut at its end: the rest becomes zero
-  TESSERA_TRY(submit(post_backward_stream_, why, Copy{.pieces = {{.from = from, .to = to}}})
-                  .status());
+  TESSERA_TRY(
+      submit(post_backward_stream_, why, Copy{.pieces = {{.from = from, .to = to}}}).status());
   return to;
 }
 
@@ -71,14 +88,12 @@ Status FlatEngine::reduce(FlatUnit& unit) {
   TESSERA_TRY(scale(unit, input, factors.predivide, stream));
   View shard = input;
   if (sharded()) {
-    TESSERA_ASSIGN(const BufferId out,
-                   allocate(fmt::format("{}.shard_grad", unit.name),
-                            bytes_of(unit.layout.shard, reduce_dtype_),
-                            MemoryClass::sharded_gradients, stream, why));
+    TESSERA_ASSIGN(const BufferId out, allocate(fmt::format("{}.shard_grad", unit.name),
+                                                bytes_of(unit.layout.shard, reduce_dtype_),
+                                                MemoryClass::sharded_gradients, stream, why));
     shard = View::whole(out, reduce_dtype_, unit.layout.shard);
-    TESSERA_ASSIGN(
-        const EventId scattered,
-        submit(stream, why, ReduceScatter{shard_group_, input, shard, Reduction::sum}));
+    TESSERA_ASSIGN(const EventId scattered,
+                   submit(stream, why, ReduceScatter{shard_group_, input, shard, Reduction::sum}));
     BufferId packed = input.buffer;
     if (packed != unit.accumulated) TESSERA_TRY(release(packed, scattered));
     TESSERA_TRY(release(unit.accumulated, scattered));
@@ -104,11 +119,11 @@ Status FlatEngine::keep(FlatUnit& unit, const View& reduced, StreamId stream) {
   } else {
     const Cause why = cause(unit.name, host ? Reason::offload : Reason::accumulate);
     if (first) {
-      TESSERA_ASSIGN(unit.sharded_gradient,
-                     allocate(fmt::format("{}.sharded_grad", unit.name),
-                              bytes_of(unit.layout.shard, dtype),
-                              host ? MemoryClass::pinned_host : MemoryClass::sharded_gradients,
-                              stream, why, host ? Memory::pinned_host : Memory::device));
+      TESSERA_ASSIGN(
+          unit.sharded_gradient,
+          allocate(fmt::format("{}.sharded_grad", unit.name), bytes_of(unit.layout.shard, dtype),
+                   host ? MemoryClass::pinned_host : MemoryClass::sharded_gradients, stream, why,
+                   host ? Memory::pinned_host : Memory::device));
     }
     const View kept = View::whole(unit.sharded_gradient, dtype, unit.layout.shard);
     decltype(Op::what) what = add(reduced, kept);
