@@ -31,6 +31,21 @@ Compute add(const View& from, const View& into) {
   return work;
 }
 
+Compute multiply(const View& from, const View& to, float factor) {
+  Compute work;
+  work.reads = {from};
+  work.writes = {to};
+  work.cost.elementwise_bytes = bytes(from) + bytes(to);
+  work.body = [a = from.dtype, b = to.dtype, factor](const BodyContext& context) {
+    const auto source = context.read(0);
+    const auto target = context.write(0);
+    for (std::size_t i = 0; i < numel_of(target, b); ++i) {
+      store_number(target, b, i, load_number(source, a, i) * factor);
+    }
+  };
+  return work;
+}
+
 Compute divide(const View& view, float divisor) {
   Compute work;
   work.reads = {view};

@@ -8,6 +8,8 @@ namespace tessera {
 
 /// into += from, elementwise, whatever the dtypes.
 Compute add(const View& from, const View& into);
+/// to = from * factor, elementwise; both may be the same view.
+Compute multiply(const View& from, const View& to, float factor);
 /// view /= divisor, elementwise.
 Compute divide(const View& view, float divisor);
 

@@ -152,6 +152,7 @@ class Fsdp1Notation {
         break;
       case Mark::Kind::sharded:
       case Mark::Kind::unsharded:
+      case Mark::Kind::gradient_ready:
       case Mark::Kind::backward_finishing: break;
     }
   }

@@ -28,6 +28,7 @@ std::string mark_text(Mark::Kind kind) {
     case Mark::Kind::storage_prepared: return "storage prepared";
     case Mark::Kind::storage_freed: return "storage freed";
     case Mark::Kind::pre_backward: return "backward begins";
+    case Mark::Kind::gradient_ready: return "gradient ready";
   }
   return "";
 }

@@ -166,6 +166,7 @@ struct Mark {
     storage_prepared,    // FSDP1: the unit's storage for gathering exists and is empty
     storage_freed,       // FSDP1: the event that the limiter waits for
     pre_backward,        // FSDP1: the unit's backward begins
+    gradient_ready,      // DDP: of the parameter that the cause names
   };
   Kind kind = Kind::phase;
 };

@@ -61,4 +61,7 @@ std::vector<std::string> to_fsdp_notation(const Recording& recording);
 std::vector<std::string> to_fsdp1_notation(const Recording& recording,
                                            std::span<const UnitInfo> units);
 
+/// The same for replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs them.
+std::vector<std::string> to_ddp_notation(const Recording& recording);
+
 }  // namespace tessera
