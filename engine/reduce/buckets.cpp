@@ -97,6 +97,21 @@ Status ReplicateEngine::rebuild_if_due() {
   return allocate_buckets();
 }
 
+// Gradients are added straight to the buckets, which still hold those of the last step.
+Status ReplicateEngine::clear_views() {
+  for (const Bucket& bucket : buckets_) {
+    Copy zeros;
+    for (std::size_t k : bucket.parameters) {
+      const ReplicatedParameter& p = parameters_[k];
+      const View none{.dtype = options_.dtype, .numel = p.numel};
+      if (!p.has_gradient) zeros.pieces.push_back({.from = none, .to = slice(p)});
+    }
+    if (zeros.pieces.empty()) continue;
+    TESSERA_TRY(submit(compute_, cause(bucket.name, Reason::none), std::move(zeros)).status());
+  }
+  return {};
+}
+
 // .grad += the gradient of this backward pass.
 Status ReplicateEngine::accumulate(ReplicatedParameter& p) {
   if (!p.fresh.valid()) {  // it was written into the bucket

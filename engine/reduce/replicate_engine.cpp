@@ -153,7 +153,8 @@ Status ReplicateEngine::begin_backward() {
   next_bucket_ = 0;
   swept_unused_ = false;
   if (!rebuilt_) ready_order_.clear();
-  return enter(Stage::backward, Phase::backward);
+  TESSERA_TRY(enter(Stage::backward, Phase::backward));
+  return options_.gradient_as_bucket_view ? clear_views() : Status{};
 }
 
 Status ReplicateEngine::grad_ready(ParameterId parameter) {

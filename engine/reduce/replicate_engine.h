@@ -83,6 +83,7 @@ class ReplicateEngine final : public EngineBase {
   Status rebuild_if_due();
   void lay_out(const std::vector<std::vector<std::size_t>>& buckets);
   Status allocate_buckets();
+  Status clear_views();
   Status accumulate(ReplicatedParameter& p);
   Status copy_into_bucket(ReplicatedParameter& p, bool zeros);
   Status mark_ready(ReplicatedParameter& p);

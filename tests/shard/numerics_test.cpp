@@ -7,6 +7,7 @@
 #include "engine/runtime/number.h"
 #include "tessera/fsdp1.h"
 #include "tessera/fully_shard.h"
+#include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
 #include "tests/random.h"
@@ -33,7 +34,7 @@ struct Reference {
   Values value, m, v;
   std::int64_t t = 0;
   DivideFactors factors;  // before and after the sum over ranks
-  Index group;            // ranks summed first, then the sums of groups
+  Index group;            // ranks summed first, then the sums of groups; 0: DDP
 
   Reference(const Model& model, DivideFactors divide, Index group_size)
       : factors(divide), group(group_size) {
@@ -48,7 +49,28 @@ struct Reference {
     }
   }
 
+  // DDP: every rank's share of the mean goes into the sum, on top of what .grad holds.
+  static float bucket_gradient(float p, Rank ranks, const TrainingOptions& training,
+                               std::size_t i) {
+    std::vector<float> kept(static_cast<std::size_t>(ranks), 0);
+    for (std::int32_t k = 0; k < training.accumulation; ++k) {
+      float sum = 0;
+      for (Rank r = 0; r < ranks; ++r) {
+        float& grad = kept[static_cast<std::size_t>(r)];
+        const float fresh = gradient(p, r, k, i);
+        grad = k == 0 ? fresh : grad + fresh;
+        const float share = grad * (1.0F / static_cast<float>(ranks));
+        sum = r == 0 ? share : sum + share;
+      }
+      if (training.sync_every_micro_batch || k + 1 == training.accumulation) {
+        for (float& grad : kept) grad = sum;
+      }
+    }
+    return kept[0];
+  }
+
   float mean_gradient(float p, Rank ranks, const TrainingOptions& training, std::size_t i) const {
+    if (group == 0) return bucket_gradient(p, ranks, training, i);
     auto mean = [&](auto&& of_rank) {
       float sum = 0;
       for (Rank first = 0; first < ranks; first += group) {
@@ -156,8 +178,29 @@ Sharded flat_sharded(Runtime& runtime, const Model& model, const std::vector<std
           "fsdp1 strategy " + std::to_string(static_cast<int>(options.strategy))};
 }
 
+Sharded replicated(Runtime& runtime, const Model& model, test::Random& random) {
+  ReplicateOptions options;
+  options.first_bucket_cap = Bytes{static_cast<std::int64_t>(1 + random.below(200))};
+  options.bucket_cap = Bytes{static_cast<std::int64_t>(1 + random.below(400))};
+  options.find_unused_parameters = random.chance(30);
+  options.gradient_as_bucket_view = random.chance(50);
+  options.static_graph = random.chance(30);
+  auto engine = replicate(runtime, model, options);
+  REQUIRE(engine.ok());
+  return {std::move(*engine), {}, 0, "replicate"};
+}
+
+Sharded any_scheme(Runtime& runtime, const Model& model, const std::vector<std::string>& units,
+                   test::Random& random) {
+  switch (random.below(4)) {
+    case 0: return fully_sharded(runtime, model, units, random);
+    case 1: return replicated(runtime, model, random);
+    default: return flat_sharded(runtime, model, units, random);
+  }
+}
+
 TEST_CASE("sharded training equals unsharded training to the bit", "[shard][numerics]") {
-  const std::uint64_t seed = GENERATE(range(1, 200));
+  const std::uint64_t seed = GENERATE(range(1, 301));
   INFO("seed=" << seed);
   test::Random random(seed);
   const Model model = test::g3();
@@ -176,9 +219,7 @@ TEST_CASE("sharded training equals unsharded training to the bit", "[shard][nume
   auto runtime = sim::LockstepRuntime::create(
       {.world_size = ranks, .cost = &costs, .seed = seed, .jitter = 0.2, .numerics = true});
   REQUIRE(runtime.ok());
-  const Sharded sharded = random.chance(30)
-                              ? fully_sharded((*runtime)->seam(), model, units, random)
-                              : flat_sharded((*runtime)->seam(), model, units, random);
+  const Sharded sharded = any_scheme((*runtime)->seam(), model, units, random);
   Engine& engine = *sharded.engine;
   INFO(sharded.name << ", ranks " << ranks << ", units " << units.size());
   REQUIRE(engine.initialise(initial).ok());
