@@ -20,8 +20,8 @@
 namespace tessera {
 
 struct ReplicateOptions {
-  Bytes bucket_cap{25 << 20};        // a bucket is closed when it reaches this
-  Bytes first_bucket_cap{1 << 20};   // of the bucket that is reduced first
+  Bytes bucket_cap{25 << 20};            // a bucket is closed when it reaches this
+  Bytes first_bucket_cap{1 << 20};       // of the bucket that is reduced first
   bool find_unused_parameters = false;   // unused parameters count as ready; no rebuilding
   bool gradient_as_bucket_view = false;  // gradients live in the buckets: no second copy
   bool static_graph = false;             // the first step reduces at its end and counts uses
