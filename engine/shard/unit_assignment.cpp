@@ -53,7 +53,7 @@ ModuleId owner_of(const Model& model, const std::string& alias) {
   return model.find_module(dot == std::string::npos ? "" : alias.substr(0, dot));
 }
 
-Status add_ties(const Model& model, UnitAssignment& out) {
+Status check_ties(const Model& model, const UnitAssignment& out) {
   for (const Tie& tie : model.ties) {
     const ModuleId owner = owner_of(model, tie.alias);
     TESSERA_ASSERT(owner.valid(), "a tie's alias names a module of the model");
@@ -62,12 +62,6 @@ Status add_ties(const Model& model, UnitAssignment& out) {
                     fmt::format("{} and {} are one tensor but lie in different units: make a "
                                 "common ancestor a unit instead",
                                 model.parameter(tie.parameter).name, tie.alias));
-    }
-    for (ModuleId m = owner; m.valid(); m = model.module(m).parent) {
-      auto& used = out.used_by[at(m)];
-      if (std::find(used.begin(), used.end(), tie.parameter) == used.end()) {
-        used.push_back(tie.parameter);
-      }
     }
   }
   return {};
@@ -88,14 +82,27 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::s
   }
   for (std::size_t u = 0; u < out.units.size(); ++u) collect(model, out.units[u].module, u, out);
 
-  out.used_by.resize(model.modules.size());
+  out.used_by = parameters_used(model);
+  TESSERA_TRY(check_ties(model, out));
+  return out;
+}
+
+std::vector<std::vector<ParameterId>> parameters_used(const Model& model) {
+  std::vector<std::vector<ParameterId>> used_by(model.modules.size());
   for (std::size_t p = 0; p < model.parameters.size(); ++p) {
     for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
-      out.used_by[at(m)].push_back(ParameterId{static_cast<std::int32_t>(p)});
+      used_by[at(m)].push_back(ParameterId{static_cast<std::int32_t>(p)});
     }
   }
-  TESSERA_TRY(add_ties(model, out));
-  return out;
+  for (const Tie& tie : model.ties) {
+    for (ModuleId m = owner_of(model, tie.alias); m.valid(); m = model.module(m).parent) {
+      auto& used = used_by[at(m)];
+      if (std::find(used.begin(), used.end(), tie.parameter) == used.end()) {
+        used.push_back(tie.parameter);
+      }
+    }
+  }
+  return used_by;
 }
 
 }  // namespace tessera

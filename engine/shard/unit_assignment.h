@@ -20,11 +20,15 @@ struct UnitAssignment {
   std::vector<Unit> units;                     // pre-order of their modules; units[0] is the root
   std::vector<std::size_t> unit_of_module;     // by ModuleId: the unit its own parameters are in
   std::vector<std::size_t> unit_of_parameter;  // by ParameterId
-  std::vector<std::vector<ParameterId>> used_by;  // by ModuleId: parameters below it, ties included
+  std::vector<std::vector<ParameterId>> used_by;  // by ModuleId, see parameters_used
 };
 
 /// `paths`: modules that become units besides the root; empty: the model's blocks.
 /// Fails: invalid_argument (no such module, twice, a tie across units), naming module or parameter.
 Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::string>& paths);
+
+/// By ModuleId: the parameters below it in the order in which its bodies see them. Pre-order;
+/// tensors that it only has an alias of come last.
+std::vector<std::vector<ParameterId>> parameters_used(const Model& model);
 
 }  // namespace tessera

@@ -120,14 +120,15 @@ class StepProgram {
                        [this](ModuleId child) { return trains(child); });
   }
 
-  // The entries of the visit to `block` that ends at forward[last].
+  // The entries of the visit to `block` that ends at forward[last]. A block that is an entry itself
+  // is left after each.
   Status recompute(ModuleId block, std::size_t last) {
     std::size_t first = last;
     auto inside = [&](std::size_t k) {
       const auto ancestors = chain(model_.forward[k]);
       return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
     };
-    while (first > 0 && inside(first - 1)) --first;
+    while (model_.forward[last] != block && first > 0 && inside(first - 1)) --first;
     for (std::size_t k = first; k <= last; ++k) {
       TESSERA_TRY(engine_.compute(work(model_.forward[k], Pass::recompute)));
     }
