@@ -84,6 +84,10 @@ const std::vector<float>& UnshardedTraining::gradient(ParameterId id) const {
   return gradients_[at(id)];
 }
 
+void UnshardedTraining::set_value(ParameterId id, std::size_t element, float value) {
+  values_[at(id)][element] = value;
+}
+
 void UnshardedTraining::step() {
   const auto size = static_cast<std::size_t>(size_of(options_.param_dtype).value);
   seen_ = zeros<std::byte>(model_, size);

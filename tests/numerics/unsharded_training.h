@@ -43,6 +43,8 @@ class UnshardedTraining {
   /// Of the youngest step: the gradient that the optimizer used.
   const std::vector<float>& gradient(ParameterId parameter) const;
   float loss() const { return real_.loss(); }
+  std::span<const float> losses(Rank rank) const { return real_.losses(rank); }
+  void set_value(ParameterId parameter, std::size_t element, float value);
 
  private:
   using Numbers = std::vector<std::vector<float>>;      // by ParameterId
