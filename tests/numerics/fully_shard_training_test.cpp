@@ -57,6 +57,7 @@ void check_scenario(Scenario s, int steps = 10) {
   auto engine = fully_shard((*runtime)->seam(), s.model, s.sharding);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
+  s.data.checkpointing = s.training.checkpointing;
   auto real = RealModel::create(s.model, s.data);
   INFO(real.status().message());
   REQUIRE(real.ok());

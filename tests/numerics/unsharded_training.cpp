@@ -35,7 +35,8 @@ std::vector<std::vector<T>> zeros(const Model& model, std::size_t per_element) {
   return out;
 }
 
-RealModel real_model(const Model& model, const RealModelOptions& data) {
+RealModel real_model(const Model& model, RealModelOptions data) {
+  data.checkpointing = ActivationCheckpointing::none;  // nothing recomputes here
   auto result = RealModel::create(model, data);
   TESSERA_ASSERT(result.ok(), result.status().message().c_str());
   return *result;

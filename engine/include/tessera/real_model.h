@@ -43,6 +43,9 @@ struct RealModelOptions {
   std::uint64_t seed = 0;            // of data and initial values
   Rank world_size = 1;
   bool same_data_every_step = false;  // one batch again and again: a loss that must fall
+  /// That of the TrainingOptions. full: a block forgets all but its last output when forward leaves
+  /// it, so that backward depends on the recomputation.
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
 };
 
 /// A handle: copies, and the functions it returns, share one state and keep it alive. Bodies of

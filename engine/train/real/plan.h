@@ -19,7 +19,7 @@ struct Visit {
   ModuleLayer layer;
   int input = data;
   int residual = none;              // the visit whose output is added
-  std::size_t recompute_first = 0;  // with checkpointing: where recomputing for this visit begins
+  std::size_t recompute_first = 0;  // first visit of this run inside a block; outside: itself
 };
 
 struct Plan {

@@ -84,7 +84,17 @@ void RankPasses::forward(ModuleId module, std::int32_t micro_batch, const BodyCo
   if (place_.step < 0 || next_ == plan_.visits.size()) begin(micro_batch);
   TESSERA_ASSERT(plan_.visits[next_].module == module, "forward runs in the model's order");
   run_forward(next_, context);
-  if (++next_ == plan_.visits.size()) finish_forward();
+  const std::size_t done = next_++;
+  if (options_.checkpointing == ActivationCheckpointing::full) forget_before(done);
+  if (next_ == plan_.visits.size()) finish_forward();
+}
+
+// At the end of a run of visits inside a block.
+void RankPasses::forget_before(std::size_t last) {
+  const std::size_t first = plan_.visits[last].recompute_first;
+  const bool leaves =
+      last + 1 == plan_.visits.size() || plan_.visits[last + 1].recompute_first != first;
+  for (std::size_t k = first; leaves && k < last; ++k) outputs_[k] = {};
 }
 
 void RankPasses::recompute(ModuleId module, const BodyContext& context) {
@@ -97,20 +107,28 @@ void RankPasses::recompute(ModuleId module, const BodyContext& context) {
   if (k + 1 < left_) recomputing_ = k + 1;
 }
 
+const Tensor& RankPasses::output(int visit) const {
+  const Tensor& tensor = outputs_[static_cast<std::size_t>(visit)];
+  TESSERA_ASSERT(!tensor.values.empty(),
+                 "an activation is missing: RealModelOptions::checkpointing must be that of the "
+                 "training, and backward must recompute a block first");
+  return tensor;
+}
+
 Tensor RankPasses::input_of(const Visit& visit) const {
   const std::int64_t rows = options_.batch * options_.sequence_length;
   if (visit.input == Visit::positions) return positions(options_.batch, options_.sequence_length);
-  if (visit.input >= 0) return outputs_[static_cast<std::size_t>(visit.input)];
+  if (visit.input >= 0) return output(visit.input);
   if (plan_.vocabulary == 0) return floats(place_, DataKind::input, rows, plan_.input_width);
   return tokens(place_, options_.batch, options_.sequence_length, 0, plan_.vocabulary);
 }
 
 void RankPasses::run_forward(std::size_t k, const BodyContext& context) {
   const Visit& visit = plan_.visits[k];
-  Tensor output =
+  Tensor result =
       visit.layer.layer->forward(input_of(visit), read_parameters(visit.layer, context));
-  if (visit.residual >= 0) add(outputs_[static_cast<std::size_t>(visit.residual)], output);
-  outputs_[k] = std::move(output);
+  if (visit.residual >= 0) add(output(visit.residual), result);
+  outputs_[k] = std::move(result);
 }
 
 void RankPasses::finish_forward() {

@@ -2,8 +2,8 @@
 // One rank's passes through a plan: its place in the step and the activations between modules.
 //
 // The idea: bodies arrive one module at a time, so the rank keeps a cursor. Outputs belong to
-// visits, not to modules: a module that runs twice has two. Recomputation overwrites the outputs of
-// the forward pass, starting from the last output before the block.
+// visits, not to modules: a module that runs twice has two. Recomputation starts from the last
+// output before the block.
 #pragma once
 
 #include <optional>
@@ -29,6 +29,8 @@ class RankPasses {
   void backward(ModuleId module, const BodyContext& context);
 
   void run_forward(std::size_t visit, const BodyContext& context);
+  void forget_before(std::size_t last);
+  const Tensor& output(int visit) const;
   Tensor input_of(const Visit& visit) const;
   void finish_forward();  // the loss
 
