@@ -132,5 +132,25 @@ TEST_CASE("bfloat16 parameters and reductions", "[numerics]") {
   check_scenario(s);
 }
 
+TEST_CASE("checkpointing recomputes every visit to a block once", "[numerics]") {
+  const Model model = test::repeated();
+  const test::TestCosts costs;
+  auto runtime = sim::LockstepRuntime::create({.cost = &costs, .numerics = true});
+  REQUIRE(runtime.ok());
+  auto engine = fully_shard((*runtime)->seam(), model, {});
+  REQUIRE(engine.ok());
+  std::vector<std::string> recomputed;
+  TrainingOptions training{.checkpointing = ActivationCheckpointing::full};
+  training.body = [&](ModuleId module, ModuleWork::Pass pass,
+                      std::int32_t) -> std::function<void(const BodyContext&)> {
+    if (pass == ModuleWork::Pass::recompute) recomputed.push_back(model.module(module).path);
+    return {};
+  };
+  REQUIRE(run_training_step(**engine, model, training).ok());
+  CHECK(recomputed == std::vector<std::string>{"out", "pair.0", "pair.1", "pair.2", "shared",
+                                               "pair.0", "pair.1", "pair.2", "shared", "shared",
+                                               "in"});
+}
+
 }  // namespace
 }  // namespace tessera

@@ -2,6 +2,7 @@
 // RealModel: a whole model's gradients, a loss that falls, and what it refuses.
 #include "tessera/real_model.h"
 
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -76,6 +77,19 @@ TEST_CASE("the loss of a fixed batch falls", "[numerics]") {
     CHECK(first > 2.2F);  // ln 11 is 2.4: it begins knowing nothing
     CHECK(training.loss() < 1.0F);
   }
+}
+
+TEST_CASE("training gives the same bits with every compiler", "[numerics]") {
+  const Model model = test::tiny_gpt2();
+  UnshardedTraining training(model, {.batch = 2, .sequence_length = 5, .world_size = 2}, {});
+  for (int step = 0; step < 10; ++step) training.step();
+  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a over the bits of all parameters
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    for (float value : training.values(ParameterId{static_cast<std::int32_t>(p)})) {
+      hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001B3ULL;
+    }
+  }
+  CHECK(hash == 0x1EDC4BDB5305E6E5ULL);
 }
 
 TEST_CASE("ranks and steps have losses of their own", "[numerics]") {
