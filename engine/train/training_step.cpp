@@ -65,7 +65,9 @@ class StepProgram {
     return Bytes{static_cast<std::int64_t>(bytes.at(options_.sequence_length)) * options_.batch};
   }
 
-  ModuleWork work(ModuleId id, Pass pass) const {
+  // Of the entry of the forward list.
+  ModuleWork work(std::size_t entry, Pass pass) const {
+    const ModuleId id = model_.forward[entry];
     const ModuleCost& cost = module(id).cost;
     const auto s = options_.sequence_length;
     const auto batch = static_cast<double>(options_.batch);
@@ -77,7 +79,7 @@ class StepProgram {
     out.cost.kernels = cost.kernels * (backward ? 2 : 1);
     const Bytes saved = per_batch(cost.activation_bytes);
     const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
-    if (needed && flow_.out_of(id)) out.saves = saved;
+    if (needed && flow_.runs_backward(entry)) out.saves = saved;
     if (backward) out.temporary = saved;  // the gradients of what was saved
     if (options_.body) out.body = options_.body(id, pass, micro_batch_);
     return out;
@@ -93,9 +95,10 @@ class StepProgram {
     auto enter = [this](ModuleId id) { return enter_forward(id); };
     auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
     TESSERA_TRY(engine_.begin_forward());
-    for (ModuleId id : model_.forward) {
+    for (std::size_t k = 0; k < model_.forward.size(); ++k) {
+      const ModuleId id = model_.forward[k];
       TESSERA_TRY(move_to(chain(id), leave, enter));
-      TESSERA_TRY(engine_.compute(work(id, Pass::forward)));
+      TESSERA_TRY(engine_.compute(work(k, Pass::forward)));
       // A module that runs twice in a row is left and entered again.
       std::vector<ModuleId> parent = chain(id);
       if (parent.size() > 1) parent.pop_back();
@@ -104,16 +107,17 @@ class StepProgram {
     return move_to({}, leave, enter);
   }
 
-  // The entries of the visit to `block` that ends at forward[last].
+  // The entries of the visit to `block` that ends at forward[last]. A block that is an entry itself
+  // is left after each.
   Status recompute(ModuleId block, std::size_t last) {
     std::size_t first = last;
     auto inside = [&](std::size_t k) {
       const auto ancestors = chain(model_.forward[k]);
       return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
     };
-    while (first > 0 && inside(first - 1)) --first;
+    while (model_.forward[last] != block && first > 0 && inside(first - 1)) --first;
     for (std::size_t k = first; k <= last; ++k) {
-      TESSERA_TRY(engine_.compute(work(model_.forward[k], Pass::recompute)));
+      TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
     }
     return {};
   }
@@ -150,7 +154,7 @@ class StepProgram {
     while (k > 0 && flow_.runs_backward(k - 1)) {
       const ModuleId id = model_.forward[--k];
       TESSERA_TRY(move_to(chain(id), leave, enter));
-      TESSERA_TRY(engine_.compute(work(id, Pass::backward)));
+      TESSERA_TRY(engine_.compute(work(k, Pass::backward)));
       TESSERA_TRY(gradients_ready(id));
       std::vector<ModuleId> parent = chain(id);
       if (parent.size() > 1) parent.pop_back();
