@@ -200,7 +200,8 @@ Status FlatEngine::post_forward(ModuleId module) {
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
   const bool root = unit == &units_.front();
-  TESSERA_TRY(reshard(*unit, frees_after_forward() && !root));
+  // Without sharding there is at most a cast copy, which is cheap to make again.
+  TESSERA_TRY(reshard(*unit, !sharded() || (frees_after_forward() && !root)));
   unit->post_forward_indices.push_back(post_forward_order_.size());
   unit->needs_pre_backward = flow_.out_of(module);
   post_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
