@@ -26,7 +26,7 @@ struct Held {
   BufferId exp_avg, exp_avg_sq;  // from the first step on
 };
 
-class EngineBase : public Engine {
+class EngineBase : public virtual Engine {
  public:
   Status compute(const ModuleWork& work) override;
   Status keep_activations(ModuleId module, Bytes bytes) override;
