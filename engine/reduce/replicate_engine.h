@@ -58,6 +58,7 @@ class ReplicateEngine final : public EngineBase {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
   Index shard_index(Rank) const override { return 0; }
+  CommunicatorId shard_communicator() const override { return {}; }
   Status free_gradients(EventId stepped) override;
 
   Status add_parameters();

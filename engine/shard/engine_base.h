@@ -32,6 +32,8 @@ class EngineBase : public virtual Engine {
   Status keep_activations(ModuleId module, Bytes bytes) override;
   Status free_activations(ModuleId module) override;
   Status step(const AdamOptions& options) override;
+  Status clip_grad_norm(float max_norm, double norm_type,
+                        const std::function<void(Rank, float)>& total) override;
   void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
   Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
   Status inspect_shards(
@@ -50,6 +52,8 @@ class EngineBase : public virtual Engine {
   virtual std::vector<Held*> held() = 0;
   /// The place of a rank among those that hold different shards.
   virtual Index shard_index(Rank rank) const = 0;
+  /// The ranks that together hold every parameter once; none: every rank holds all.
+  virtual CommunicatorId shard_communicator() const = 0;
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
@@ -87,6 +91,9 @@ class EngineBase : public virtual Engine {
 
  private:
   Status allocate_optimizer_state();
+  Compute local_norm(const View& into, double norm_type);
+  Compute scaled_gradients(const View& norm, float max_norm, double norm_type,
+                           const std::function<void(Rank, float)>& total);
   Compute adam_work(const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 

@@ -53,6 +53,7 @@ class FlatEngine final : public EngineBase {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
   Index shard_index(Rank rank) const override { return rank % shard_size_; }
+  CommunicatorId shard_communicator() const override { return shard_group_; }
   Status free_gradients(EventId stepped) override;
 
   Status check_options();

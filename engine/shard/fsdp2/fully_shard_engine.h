@@ -97,6 +97,9 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
   Index shard_index(Rank rank) const override { return rank % group_size_; }
+  CommunicatorId shard_communicator() const override {
+    return group_size_ > 1 ? shard_group_ : CommunicatorId{};
+  }
   Status free_gradients(EventId stepped) override;
   Unit* unit_of(ModuleId module);
   Status add_unit(std::size_t index);
