@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "engine/model/module_graph.h"
 
 namespace tessera {
 namespace {
@@ -11,9 +11,11 @@ namespace {
 std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
-Result<std::vector<bool>> unit_modules(const Model& model, const std::vector<std::string>& paths) {
+Result<std::vector<ModuleId>> named_units(const Model& model,
+                                          const std::vector<std::string>& paths) {
   std::vector<bool> is_unit(model.modules.size(), false);
   is_unit[0] = true;
+  std::vector<ModuleId> units;
   for (const std::string& path : paths) {
     const ModuleId id = model.find_module(path);
     if (!id.valid()) {
@@ -27,47 +29,81 @@ Result<std::vector<bool>> unit_modules(const Model& model, const std::vector<std
                                                 : fmt::format("unit '{}' is named twice", path));
     }
     is_unit[at(id)] = true;
+    units.push_back(id);
   }
-  if (paths.empty()) {
-    for (std::size_t m = 1; m < model.modules.size(); ++m) is_unit[m] = model.modules[m].is_block;
+  return units;
+}
+
+std::vector<ModuleId> blocks(const Model& model) {
+  std::vector<ModuleId> units;
+  for (std::size_t m = 1; m < model.modules.size(); ++m) {
+    if (model.modules[m].is_block) units.push_back(ModuleId{static_cast<std::int32_t>(m)});
   }
-  return is_unit;
+  return units;
 }
 
 // Children first, own parameters last, stopping at other units.
-void collect(const Model& model, ModuleId id, std::size_t unit, UnitAssignment& out) {
+void collect(const Model& model, const std::vector<bool>& ignored, ModuleId id, std::size_t unit,
+             UnitAssignment& out) {
   const Module& module = model.module(id);
   out.unit_of_module[at(id)] = unit;
   for (ModuleId child : module.children) {
-    if (out.unit_of_module[at(child)] == out.units.size()) collect(model, child, unit, out);
+    if (out.unit_of_module[at(child)] == out.units.size())
+      collect(model, ignored, child, unit, out);
   }
   for (ParameterId p : module.parameters) {
+    if (!ignored.empty() && ignored[at(p)]) continue;
     out.units[unit].parameters.push_back(p);
     out.unit_of_parameter[at(p)] = unit;
   }
 }
 
-// The module that a tie's alias is registered in.
-ModuleId owner_of(const Model& model, const std::string& alias) {
-  const auto dot = alias.rfind('.');
-  return model.find_module(dot == std::string::npos ? "" : alias.substr(0, dot));
+// Every parameter below every module. What is reached by a second name comes after the others.
+void add_uses(const Model& model, UnitAssignment& out) {
+  out.used_by.resize(model.modules.size());
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
+      out.used_by[at(m)].push_back(ParameterId{static_cast<std::int32_t>(p)});
+    }
+  }
+  if (model.ties.empty() && model.module_aliases.empty()) return;
+  const ModuleGraph graph(model);
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    std::vector<bool> known(model.parameters.size(), false);
+    for (ParameterId p : out.used_by[m]) known[at(p)] = true;
+    for (ParameterId p : graph.parameters_below(ModuleId{static_cast<std::int32_t>(m)})) {
+      if (!known[at(p)]) out.used_by[m].push_back(p);
+    }
+  }
 }
 
-Status add_ties(const Model& model, UnitAssignment& out) {
+// One tensor lies in one unit's buffers, so all its users must be in that unit: nothing else would
+// gather it for them (torch FSDP2 refuses the same).
+Status check_ties(const Model& model, const UnitAssignment& assigned) {
   for (const Tie& tie : model.ties) {
-    const ModuleId owner = owner_of(model, tie.alias);
-    TESSERA_ASSERT(owner.valid(), "a tie's alias names a module of the model");
-    if (out.unit_of_module[at(owner)] != out.unit_of_parameter[at(tie.parameter)]) {
+    const std::size_t unit = assigned.unit_of_parameter[at(tie.parameter)];
+    if (unit == UnitAssignment::no_unit) continue;
+    if (assigned.unit_of_module[at(owner_of(model, tie.alias))] == unit) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} and {} are one tensor but lie in different units: make a "
+                              "common ancestor a unit instead",
+                              model.parameter(tie.parameter).name, tie.alias));
+  }
+  return {};
+}
+
+// The same for a module under two names: it is a unit itself, or both names are in one unit.
+Status check_aliases(const Model& model, const UnitAssignment& assigned) {
+  for (const ModuleAlias& alias : model.module_aliases) {
+    const std::size_t unit = assigned.unit_of_module[at(alias.module)];
+    if (assigned.units[unit].module == alias.module) continue;
+    if (assigned.unit_of_module[at(owner_of(model, alias.path))] == unit) continue;
+    for (ParameterId p : assigned.used_by[at(alias.module)]) {
+      if (assigned.unit_of_parameter[at(p)] != unit) continue;
       return Status(Code::invalid_argument,
-                    fmt::format("{} and {} are one tensor but lie in different units: make a "
-                                "common ancestor a unit instead",
-                                model.parameter(tie.parameter).name, tie.alias));
-    }
-    for (ModuleId m = owner; m.valid(); m = model.module(m).parent) {
-      auto& used = out.used_by[at(m)];
-      if (std::find(used.begin(), used.end(), tie.parameter) == used.end()) {
-        used.push_back(tie.parameter);
-      }
+                    fmt::format("{} and {} are one module but lie in different units: make it, or "
+                                "a common ancestor, a unit instead",
+                                model.module(alias.module).path, alias.path));
     }
   }
   return {};
@@ -76,25 +112,31 @@ Status add_ties(const Model& model, UnitAssignment& out) {
 }  // namespace
 
 Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::string>& paths) {
-  TESSERA_ASSIGN(const auto is_unit, unit_modules(model, paths));
+  TESSERA_ASSIGN(const auto units, named_units(model, paths));
+  return assign_units(model, paths.empty() ? blocks(model) : units, {});
+}
+
+Result<UnitAssignment> assign_units(const Model& model, const std::vector<ModuleId>& units,
+                                    const std::vector<bool>& ignored) {
+  std::vector<bool> is_unit(model.modules.size(), false);
+  is_unit[0] = true;
+  for (ModuleId id : units) is_unit[at(id)] = true;
   UnitAssignment out;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (is_unit[m]) out.units.push_back({ModuleId{static_cast<std::int32_t>(m)}, {}});
   }
   out.unit_of_module.assign(model.modules.size(), out.units.size());
-  out.unit_of_parameter.assign(model.parameters.size(), 0);
+  out.unit_of_parameter.assign(model.parameters.size(), UnitAssignment::no_unit);
   for (std::size_t u = out.units.size(); u-- > 0;) {  // nested units first: they keep their own
     out.unit_of_module[at(out.units[u].module)] = u;
   }
-  for (std::size_t u = 0; u < out.units.size(); ++u) collect(model, out.units[u].module, u, out);
-
-  out.used_by.resize(model.modules.size());
-  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
-    for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
-      out.used_by[at(m)].push_back(ParameterId{static_cast<std::int32_t>(p)});
-    }
+  for (std::size_t u = 0; u < out.units.size(); ++u) {
+    collect(model, ignored, out.units[u].module, u, out);
   }
-  TESSERA_TRY(add_ties(model, out));
+
+  add_uses(model, out);
+  TESSERA_TRY(check_ties(model, out));
+  TESSERA_TRY(check_aliases(model, out));
   return out;
 }
 
