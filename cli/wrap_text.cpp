@@ -30,18 +30,44 @@ double padding_share(const UnitSizes& sizes) {
 
 std::string count_or_dash(std::int64_t count) { return count == 0 ? "-" : with_separators(count); }
 
-std::vector<std::string> cells(const UnitSizes& unit) {
-  return {unit.path,
-          unit.class_name,
-          with_separators(unit.parameters),
-          with_separators(unit.numel.value),
-          mebibytes(unit.unsharded),
-          mebibytes(unit.per_rank),
-          with_separators(unit.padding.value),
-          fmt::format("{:.2f}", 100 * padding_share(unit)),
-          count_or_dash(unit.shared),
-          count_or_dash(unit.frozen)};
-}
+// The table's columns depend on what there is to show.
+class Columns {
+ public:
+  explicit Columns(const UnitSizes& total)
+      : small_(total.unsharded < Bytes{1 << 20}),
+        shared_(total.shared > 0),
+        frozen_(total.frozen > 0) {}
+
+  std::vector<std::string> names() const {
+    const std::string bytes = small_ ? "bytes" : "MiB";
+    std::vector<std::string> names = {"unit", "class",         "tensors", "elements",
+                                      bytes,  bytes + "/rank", "padding", "%"};
+    if (shared_) names.push_back("shared");
+    if (frozen_) names.push_back("frozen");
+    return names;
+  }
+
+  std::vector<std::string> cells(const UnitSizes& unit) const {
+    std::vector<std::string> cells = {unit.path,
+                                      unit.class_name,
+                                      with_separators(unit.parameters),
+                                      with_separators(unit.numel.value),
+                                      size(unit.unsharded),
+                                      size(unit.per_rank),
+                                      with_separators(unit.padding.value),
+                                      fmt::format("{:.2f}", 100 * padding_share(unit))};
+    if (shared_) cells.push_back(count_or_dash(unit.shared));
+    if (frozen_) cells.push_back(count_or_dash(unit.frozen));
+    return cells;
+  }
+
+ private:
+  std::string size(Bytes bytes) const {
+    return small_ ? with_separators(bytes.value) : mebibytes(bytes);
+  }
+
+  bool small_, shared_, frozen_;
+};
 
 Json to_json(const UnitSizes& sizes) {
   return {{"parameters", sizes.parameters},
@@ -57,17 +83,17 @@ Json to_json(const UnitSizes& sizes) {
 }  // namespace
 
 std::string wrap_text(const WrapSizes& sizes, bool bold) {
+  const Columns columns(sizes.total);
   Table table(
       fmt::format("{}: {} units by policy {}, layout {}, {} on {} ranks", sizes.model,
                   with_separators(static_cast<std::int64_t>(sizes.units.size())), sizes.policy,
                   name_of(sizes.sharding.layout), tessera::name_of(sizes.sharding.dtype),
                   with_separators(sizes.sharding.ranks)),
-      {"unit", "class", "tensors", "elements", "MiB", "MiB/rank", "padding", "%", "shared",
-       "frozen"});
-  for (const UnitSizes& unit : sizes.units) table.row(cells(unit));
+      columns.names());
+  for (const UnitSizes& unit : sizes.units) table.row(columns.cells(unit));
   UnitSizes total = sizes.total;
   total.path = "total";
-  table.row(cells(total));
+  table.row(columns.cells(total));
   for (const UnitSizes& unit : sizes.units) {
     if (unit.aliases.empty()) continue;
     table.note(

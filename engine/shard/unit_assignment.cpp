@@ -77,17 +77,36 @@ void add_uses(const Model& model, UnitAssignment& out) {
   }
 }
 
+std::string unit_name(const Model& model, ModuleId id) {
+  return id.value == 0 ? "the root" : fmt::format("'{}'", model.module(id).path);
+}
+
+// The lowest unit that contains both modules.
+ModuleId common_unit(const Model& model, const UnitAssignment& assigned, ModuleId a, ModuleId b) {
+  while (a != b) {  // ids are in pre-order: the larger one cannot contain the other
+    ModuleId& lower = a.value > b.value ? a : b;
+    lower = model.module(lower).parent;
+  }
+  return assigned.units[assigned.unit_of_module[at(a)]].module;
+}
+
 // One tensor lies in one unit's buffers, so all its users must be in that unit: nothing else would
 // gather it for them (torch FSDP2 refuses the same).
 Status check_ties(const Model& model, const UnitAssignment& assigned) {
   for (const Tie& tie : model.ties) {
     const std::size_t unit = assigned.unit_of_parameter[at(tie.parameter)];
     if (unit == UnitAssignment::no_unit) continue;
-    if (assigned.unit_of_module[at(owner_of(model, tie.alias))] == unit) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("{} and {} are one tensor but lie in different units: make a "
-                              "common ancestor a unit instead",
-                              model.parameter(tie.parameter).name, tie.alias));
+    const ModuleId owner = owner_of(model, tie.alias);
+    const std::size_t other = assigned.unit_of_module[at(owner)];
+    if (other == unit) continue;
+    const Parameter& parameter = model.parameter(tie.parameter);
+    const ModuleId common = common_unit(model, assigned, parameter.module, owner);
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} and {} are one tensor but lie in different units, {} and {}: "
+                    "leave both to {}, or make a common ancestor a unit instead",
+                    parameter.name, tie.alias, unit_name(model, assigned.units[unit].module),
+                    unit_name(model, assigned.units[other].module), unit_name(model, common)));
   }
   return {};
 }

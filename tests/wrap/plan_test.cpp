@@ -52,6 +52,7 @@ TEST_CASE("a tie across units is refused, naming both names", "[wrap][errors]") 
     const auto plan = plan_wrapping(model, only(path), {});
     check_refused(plan, "embedding.weight");
     check_refused(plan, "head.weight");
+    check_refused(plan, "leave both to the root");
   }
   CHECK(plan_of(model, only("head"), {.ignored_states = {"embedding.weight"}}).units.size() == 2);
 }
