@@ -6,19 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "tessera/fully_shard.h"
+#include "cli/scheme_options.h"
 #include "tessera/training.h"
 
 namespace tessera::cli {
 
 struct EngineOptions {
   std::string model_path;
-  std::string scheme = "fully_shard";
-  std::vector<std::string> units;
-  std::string wrap_class;
-  std::string reshard = "auto";
-  std::string param_dtype = "bfloat16";
-  std::string reduce_dtype = "float32";
+  SchemeOptions scheme;
   std::int64_t batch = 1;
   std::int64_t sequence_length = 0;  // 0: the model's longest, at most 8192
   std::int32_t accumulation = 1;
@@ -29,7 +24,7 @@ struct EngineOptions {
 /// What the options mean for one model.
 struct Training {
   Model model;
-  FullyShardOptions fully_shard;
+  Scheme scheme;
   TrainingOptions training;
 };
 

@@ -82,7 +82,7 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
   options.seed = arguments.seed;
   options.jitter = arguments.jitter;
   options.steps = arguments.steps;
-  options.fully_shard = training.fully_shard;
+  options.scheme = training.scheme;
   options.training = training.training;
   options.version = version();
   return options;

@@ -7,6 +7,7 @@
 
 #include "engine/model/module_graph.h"
 #include "engine/shard/dim0_layout.h"
+#include "engine/shard/flat_layout.h"
 
 namespace tessera::cli {
 namespace {
@@ -18,16 +19,12 @@ struct Shard {
   Numel padding{};
 };
 
-// REPLACE with the engine's flat layout once it is there: parameters are concatenated and cut into
-// ceil(n / ranks) elements each.
-Shard flat_shard(Numel numel, Index ranks) {
-  const Numel per_rank{numel.value / ranks + (numel.value % ranks == 0 ? 0 : 1)};
-  return {per_rank, per_rank * ranks - numel};
-}
-
-Result<Shard> shard_of(const Model& model, const std::vector<ParameterId>& parameters, Numel numel,
+Result<Shard> shard_of(const Model& model, const std::vector<ParameterId>& parameters,
                        const WrapSharding& sharding) {
-  if (sharding.layout == WrapLayout::flat) return flat_shard(numel, sharding.ranks);
+  if (sharding.layout == WrapLayout::flat) {
+    const FlatLayout layout = flat_layout(model, parameters, sharding.ranks);
+    return Shard{layout.shard, layout.padding()};
+  }
   TESSERA_ASSIGN(const UnitLayout layout, dim0_layout(model, parameters, sharding.ranks));
   return Shard{layout.shard, layout.padding};
 }
@@ -88,7 +85,7 @@ Result<WrapSizes> sizes_of(const Model& model, const WrapPlan& plan, const WrapS
                    .class_name = module.class_name,
                    .aliases = unit.aliases};
     count(model, unit.parameters, shared, made);
-    TESSERA_ASSIGN(const Shard shard, shard_of(model, unit.parameters, made.numel, sharding));
+    TESSERA_ASSIGN(const Shard shard, shard_of(model, unit.parameters, sharding));
     made.padding = shard.padding;
     made.unsharded = bytes_of(made.numel, sharding.dtype);
     made.per_rank = bytes_of(shard.per_rank, sharding.dtype);

@@ -10,7 +10,8 @@ target_compile_options(tessera_options INTERFACE
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE}
-                         -fno-sanitize-recover=all -fno-omit-frame-pointer)
+                         -fno-sanitize-recover=all -fno-omit-frame-pointer
+                         -Wno-maybe-uninitialized)  # false alarms: GCC bug 105562
   target_link_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 

@@ -8,19 +8,9 @@
 namespace tessera::sim {
 namespace {
 
-std::string_view name_of(ReshardAfterForward reshard) {
-  switch (reshard) {
-    case ReshardAfterForward::automatic: return "auto";
-    case ReshardAfterForward::always: return "always";
-    case ReshardAfterForward::never: return "never";
-  }
-  return "?";
-}
-
 // Everything a run depends on, so that a trace says how to make it again.
 std::string options_json(const SimulateOptions& options) {
   nlohmann::ordered_json json;
-  const auto& fsdp = options.fully_shard;
   const auto& training = options.training;
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
@@ -30,11 +20,7 @@ std::string options_json(const SimulateOptions& options) {
   for (const SlowRank& slow : options.slow_ranks) {
     json["slow_ranks"].push_back({{"rank", slow.rank}, {"factor", slow.factor}});
   }
-  json["units"] = fsdp.units;
-  json["reshard_after_forward"] = name_of(fsdp.reshard_after_forward);
-  json["sharded_dtype"] = tessera::name_of(fsdp.sharded_dtype);
-  json["param_dtype"] = tessera::name_of(fsdp.param_dtype);
-  json["reduce_dtype"] = tessera::name_of(fsdp.reduce_dtype);
+  for (const auto& [name, value] : options_of(options.scheme)) json[name] = value;
   json["batch"] = training.batch;
   json["sequence_length"] = training.sequence_length;
   json["accumulation"] = training.accumulation;
@@ -48,13 +34,13 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   const auto& training = options.training;
   const std::int64_t samples =
       training.batch * training.accumulation * static_cast<std::int64_t>(cluster.ranks());
-  const bool half = options.fully_shard.param_dtype != DType::float32;
+  const bool half = compute_dtype(options.scheme) != DType::float32;
   TraceRun run;
   run.name = options.run_name.empty()
                  ? fmt::format("{} on {} x {}", model.name, cluster.ranks(), cluster.gpu.name)
                  : options.run_name;
   run.model = model.name;
-  run.scheme = "fully_shard";
+  run.scheme = name_of(options.scheme);
   run.cluster = cluster.name;
   run.carrier = "simulator";
   run.options = options_json(options);
@@ -93,7 +79,7 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
                                           .sink = options.sink,
                                           .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
-  TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options.fully_shard));
+  TESSERA_ASSIGN(auto engine, make_engine(runtime->seam(), model, options.scheme));
   SimulateSummary summary;
   summary.units = engine->units();
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {

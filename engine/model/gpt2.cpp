@@ -25,6 +25,7 @@ class Gpt2Builder {
 
   Model build() {
     tree_.model().sequence_length_max = d_.positions;
+    tree_.model().attention_heads = d_.heads;
     const double h = static_cast<double>(d_.hidden);
     runs(tree_.leaf("wte", "Embedding", {d_.vocabulary, d_.hidden}),
          {.elementwise_bytes = per_token(2 * element * h), .activation_bytes = per_token(8)});

@@ -24,6 +24,7 @@ class LlamaBuilder {
 
   Model build() {
     tree_.model().sequence_length_max = d_.sequence_length_max;
+    tree_.model().attention_heads = d_.heads;
     tree_.open("model", family_ + "Model");
     const ModuleId embedding = tree_.leaf("embed_tokens", "Embedding", {d_.vocabulary, d_.hidden});
     runs(embedding, {.elementwise_bytes = per_token(2 * element * h()),

@@ -25,6 +25,10 @@ std::string mark_text(Mark::Kind kind) {
     case Mark::Kind::unsharded: return "parameters are unsharded";
     case Mark::Kind::gradients_sharded: return "gradients are sharded";
     case Mark::Kind::backward_finishing: return "root finishes backward";
+    case Mark::Kind::storage_prepared: return "storage prepared";
+    case Mark::Kind::storage_freed: return "storage freed";
+    case Mark::Kind::pre_backward: return "backward begins";
+    case Mark::Kind::gradient_ready: return "gradient ready";
   }
   return "";
 }

@@ -6,17 +6,15 @@
 namespace tessera {
 namespace {
 
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
 }  // namespace
 
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
-    : runtime_(runtime),
-      model_(model),
+    : EngineBase(runtime, model),
       options_(std::move(options)),
-      everyone_(runtime.carried()),
-      group_size_(everyone_.count()) {}
+      group_size_(everyone_.count()),
+      flow_(model) {}
 
 Status FullyShardEngine::setup() {
   TESSERA_ASSIGN(assignment_, assign_units(model_, options_.units));
@@ -27,100 +25,87 @@ Status FullyShardEngine::setup() {
                  runtime_.create_stream("reduce_scatter", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(group_size_, group_size_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
-
   slot_of_parameter_.resize(model_.parameters.size());
-  for (const auto& assigned : assignment_.units) {
-    Unit unit;
-    const bool root = units_.empty();
-    unit.module = assigned.module;
-    unit.name = root ? std::string_view("root") : model_.module(assigned.module).path;
-    unit.reshard_after_forward =
-        options_.reshard_after_forward == ReshardAfterForward::always ||
-        (options_.reshard_after_forward == ReshardAfterForward::automatic && !root);
-    TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, group_size_));
-    const std::size_t prefix = root ? 0 : unit.name.size() + 1;
-    for (const auto& layout : unit.layout.parameters) {
-      const Parameter& source = model_.parameter(layout.id);
-      slot_of_parameter_[at(layout.id)] = unit.parameters.size();
-      unit.parameters.push_back({.layout = layout,
-                                 .name = source.name.substr(prefix),
-                                 .requires_grad = source.requires_grad});
-    }
-    units_.push_back(std::move(unit));
-  }
+  for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
-  activations_.resize(model_.modules.size());
+  return initialise_held();
+}
+
+Status FullyShardEngine::add_unit(std::size_t index) {
+  const auto& assigned = assignment_.units[index];
+  const bool root = index == 0;
+  Unit unit;
+  unit.module = assigned.module;
+  unit.name = unit_name(index);
+  unit.reshard_after_forward =
+      options_.reshard_after_forward == ReshardAfterForward::always ||
+      (options_.reshard_after_forward == ReshardAfterForward::automatic && !root);
+  TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, group_size_));
+  const std::size_t prefix = root ? 0 : unit.name.size() + 1;
+  for (const auto& layout : unit.layout.parameters) {
+    const Parameter& source = model_.parameter(layout.id);
+    slot_of_parameter_[at(layout.id)] = unit.parameters.size();
+    UnitParameter p{.layout = layout, .name = source.name.substr(prefix), .held = {}};
+    p.held.name = fmt::format("{}.{}", unit.name, p.name);
+    p.held.unit = unit.name;
+    p.held.dtype = options_.sharded_dtype;
+    p.held.map =
+        ShardMap({{layout.id, Numel{0}, layout.numel, source.requires_grad}}, layout.shard);
+    unit.parameters.push_back(std::move(p));
+  }
+  units_.push_back(std::move(unit));
   return {};
 }
 
-Cause FullyShardEngine::cause(std::string_view unit, Reason reason) const {
-  return {
-      .unit = unit, .phase = phase_, .reason = reason, .step = step_, .micro_batch = micro_batch_};
+Unit* FullyShardEngine::unit_of(ModuleId module) {
+  const int index = unit_at(module);
+  return index < 0 ? nullptr : &units_[static_cast<std::size_t>(index)];
 }
 
-Result<EventId> FullyShardEngine::submit(StreamId stream, const Cause& cause,
-                                         decltype(Op::what) what, std::span<const EventId> after) {
-  auto event = runtime_.submit({.stream = stream,
-                                .where = everyone_,
-                                .after = after,
-                                .cause = cause,
-                                .what = std::move(what)});
-  if (event.ok() && stream == compute_) last_compute_ = *event;
-  return event;
-}
-
-Result<EventId> FullyShardEngine::mark(const Cause& cause, Mark::Kind kind, StreamId stream) {
-  return submit(stream, cause, Mark{kind});
-}
-
-Status FullyShardEngine::wait_stream(StreamId waiting, StreamId other, const Cause& cause) {
-  return submit(waiting, cause, Wait{other}).status();
-}
-
-Status FullyShardEngine::wait_event(StreamId waiting, EventId event, const Cause& cause) {
-  return submit(waiting, cause, Wait{}, {&event, 1}).status();
-}
-
-Result<BufferId> FullyShardEngine::allocate(const std::string& name, Bytes bytes,
-                                            MemoryClass memory_class, StreamId stream,
-                                            const Cause& cause) {
-  return runtime_.allocate({.bytes = bytes,
-                            .memory_class = memory_class,
-                            .stream = stream,
-                            .where = everyone_,
-                            .cause = cause,
-                            .name = name});
-}
-
-Status FullyShardEngine::release(BufferId& buffer, EventId after) {
-  const BufferId id = std::exchange(buffer, BufferId{});
-  return runtime_.release(id, after, everyone_);
-}
-
-Unit* FullyShardEngine::unit_at(ModuleId module) {
-  TESSERA_ASSERT(module.valid() && at(module) < model_.modules.size(), "a module of the model");
-  Unit& unit = units_[assignment_.unit_of_module[at(module)]];
-  return unit.module == module ? &unit : nullptr;
+Unit& FullyShardEngine::unit_with(ParameterId id) {
+  return units_[assignment_.unit_of_parameter[at(id)]];
 }
 
 UnitParameter& FullyShardEngine::parameter(ParameterId id) {
-  return units_[assignment_.unit_of_parameter[at(id)]].parameters[slot_of_parameter_[at(id)]];
+  return unit_with(id).parameters[slot_of_parameter_[at(id)]];
 }
 
-Status FullyShardEngine::expect(Stage stage, const char* call) const {
-  if (stage_ == stage) return {};
-  static constexpr const char* names[] = {"outside forward and backward", "in forward",
-                                          "in backward"};
-  return Status(Code::invalid_argument,
-                fmt::format("{} was called {}, but belongs {}", call,
-                            names[static_cast<int>(stage_)], names[static_cast<int>(stage)]));
+Result<View> FullyShardEngine::parameter_view(ParameterId id) {
+  const UnitParameter& p = parameter(id);
+  if (unit_with(id).unsharded)
+    return View::whole(p.unsharded, options_.param_dtype, p.layout.numel);
+  return Status(
+      Code::invalid_argument,
+      fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
+                  model_.parameter(id).name,
+                  stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit_with(id).name));
+}
+
+std::vector<Held*> FullyShardEngine::held() {
+  std::vector<Held*> all;
+  for (Unit& unit : units_) {
+    for (UnitParameter& p : unit.parameters) {
+      p.held.gradient = {};
+      if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
+        p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
+                                     p.layout.shard);
+      }
+      all.push_back(&p.held);
+    }
+  }
+  return all;
+}
+
+Status FullyShardEngine::free_gradients(EventId stepped) {
+  for (Unit& unit : units_) {
+    if (unit.sharded_gradient.valid()) TESSERA_TRY(release(unit.sharded_gradient, stepped));
+  }
+  return {};
 }
 
 Status FullyShardEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
-  stage_ = Stage::forward;
-  phase_ = Phase::forward;
-  TESSERA_TRY(mark(cause("", Reason::none), Mark::Kind::phase, compute_).status());
+  TESSERA_TRY(enter(Stage::forward, Phase::forward));
   // The gathers must see what the optimizer wrote.
   const Cause why = cause("root", Reason::order);
   TESSERA_TRY(wait_stream(copy_in_, compute_, why));
@@ -129,7 +114,7 @@ Status FullyShardEngine::begin_forward() {
 
 Status FullyShardEngine::pre_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
-  Unit* unit = unit_at(module);
+  Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   TESSERA_TRY(unshard(*unit, Reason::needed));
   return wait_for_unshard(*unit);
@@ -137,7 +122,7 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
 
 Status FullyShardEngine::post_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
-  Unit* unit = unit_at(module);
+  Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   if (unit->reshard_after_forward) TESSERA_TRY(reshard(*unit));
   unit->post_forward_indices.push_back(forward_order_.size());
@@ -152,14 +137,12 @@ Status FullyShardEngine::post_forward(ModuleId module) {
 
 Status FullyShardEngine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  stage_ = Stage::backward;
-  phase_ = Phase::backward;
-  return mark(cause("", Reason::none), Mark::Kind::phase, compute_).status();
+  return enter(Stage::backward, Phase::backward);
 }
 
 Status FullyShardEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
-  Unit* unit = unit_at(module);
+  Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   unit->in_backward = true;
   TESSERA_TRY(unshard(*unit, Reason::needed));
@@ -172,8 +155,10 @@ Status FullyShardEngine::pre_backward(ModuleId module) {
 
 Status FullyShardEngine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
-  Unit* unit = unit_at(module);
+  Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  // Without a gradient for its inputs nothing tells autograd that a unit is done: the end does.
+  if (!flow_.into(module)) return {};
   // A unit that ran several times in forward reduces after its last backward pass.
   if (!unit->post_forward_indices.empty()) return {};
   return reduce_gradients(*unit);
@@ -194,87 +179,11 @@ Status FullyShardEngine::end_backward() {
   return {};
 }
 
-Status FullyShardEngine::check_unsharded(const ModuleWork& work) const {
-  for (ParameterId id : assignment_.used_by[at(work.module)]) {
-    const Unit& unit = units_[assignment_.unit_of_parameter[at(id)]];
-    if (unit.unsharded) continue;
-    return Status(
-        Code::invalid_argument,
-        fmt::format("module {} computes while its parameter {} is sharded: call {} for "
-                    "unit {} first",
-                    model_.module(work.module).path, model_.parameter(id).name,
-                    stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit.name));
-  }
-  return {};
-}
-
-Status FullyShardEngine::compute(const ModuleWork& work) {
-  TESSERA_TRY(check_unsharded(work));
-  const bool backward = work.pass == ModuleWork::Pass::backward;
-  const Module& module = model_.module(work.module);
-  Cause why = cause(units_[assignment_.unit_of_module[at(work.module)]].name,
-                    work.pass == ModuleWork::Pass::recompute ? Reason::recompute : Reason::none);
-  why.module = module.path;
-  Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
-  what.cost.dtype = options_.param_dtype;
-  for (ParameterId id : assignment_.used_by[at(work.module)]) {
-    UnitParameter& p = parameter(id);
-    what.reads.push_back(View::whole(p.unsharded, options_.param_dtype, p.layout.numel));
-    if (!backward || !p.requires_grad) continue;
-    Unit& unit = units_[assignment_.unit_of_parameter[at(id)]];
-    TESSERA_TRY(allocate_gradient(unit, p));
-    what.writes.push_back(View::whole(p.gradient, options_.param_dtype, p.layout.numel));
-  }
-  auto& stack = activations_[at(work.module)];
-  auto whole = [](BufferId id, Bytes bytes) {
-    return View::whole(id, DType::uint8, Numel{bytes.value});
-  };
-  BufferId temporary;
-  if (work.temporary > Bytes{0}) {
-    TESSERA_ASSIGN(temporary, allocate(module.path + ".temporary", work.temporary,
-                                       MemoryClass::temporary, compute_, why));
-    what.writes.push_back(whole(temporary, work.temporary));
-  }
-  if (!backward && work.saves > Bytes{0}) {
-    TESSERA_ASSIGN(const BufferId saved, allocate(module.path + ".activations", work.saves,
-                                                  MemoryClass::activations, compute_, why));
-    what.writes.push_back(whole(saved, work.saves));
-    stack.push_back(saved);
-  }
-  const bool uses_saved = backward && work.saves > Bytes{0} && !stack.empty();
-  if (uses_saved) what.reads.push_back(whole(stack.back(), work.saves));
-  TESSERA_ASSIGN(const EventId done, submit(compute_, why, std::move(what)));
-  if (temporary.valid()) TESSERA_TRY(release(temporary, done));
-  if (!uses_saved) return {};
-  TESSERA_TRY(release(stack.back(), done));
-  stack.pop_back();
-  return {};
-}
-
-Status FullyShardEngine::keep_activations(ModuleId module, Bytes bytes) {
-  Cause why = cause(units_[assignment_.unit_of_module[at(module)]].name, Reason::none);
-  TESSERA_ASSIGN(const BufferId kept, allocate(model_.module(module).path + ".checkpoint", bytes,
-                                               MemoryClass::activations, compute_, why));
-  activations_[at(module)].push_back(kept);
-  return {};
-}
-
-Status FullyShardEngine::free_activations(ModuleId module) {
-  auto& stack = activations_[at(module)];
-  if (stack.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("module {} keeps no activations", model_.module(module).path));
-  }
-  TESSERA_TRY(release(stack.back(), last_compute_));
-  stack.pop_back();
-  return {};
-}
-
 std::vector<UnitInfo> FullyShardEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const Unit& unit : units_) {
     infos.push_back({std::string(unit.name), static_cast<std::int32_t>(unit.parameters.size()),
-                     unit.layout.numel, unit.layout.padding});
+                     unit.layout.numel, unit.layout.numel, unit.layout.padding, unit.layout.shard});
   }
   return infos;
 }

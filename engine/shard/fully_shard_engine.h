@@ -3,16 +3,16 @@
 //
 // The idea: host calls only move unit state machines; each transition issues its operations at once
 // and leaves the events that later transitions need. Files: this class's host calls in
-// fully_shard_engine.cpp, gathering in unit_gather.cpp, gradients in unit_reduce.cpp, the optimizer
-// in sharded_adam.cpp.
+// fully_shard_engine.cpp, gathering in unit_gather.cpp, gradients in unit_reduce.cpp.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/model/gradient_flow.h"
 #include "engine/shard/dim0_layout.h"
-#include "engine/shard/unit_assignment.h"
+#include "engine/shard/engine_base.h"
 #include "tessera/fully_shard.h"
 
 namespace tessera {
@@ -20,13 +20,11 @@ namespace tessera {
 /// One parameter of a unit and its buffers; invalid ids mean "does not exist now".
 struct UnitParameter {
   ShardedParameter layout;
-  std::string name;  // relative to the unit: "mlp.up_proj.weight"
-  bool requires_grad = true;
-  BufferId shard;                // always
-  BufferId unsharded;            // while the unit is unsharded
-  BufferId gradient;             // unsharded, from backward until it is packed or accumulated
-  BufferId accumulated;          // unsharded sum of micro-batches without sync, in reduce_dtype
-  BufferId exp_avg, exp_avg_sq;  // from the first step on
+  std::string name;      // relative to the unit: "mlp.up_proj.weight"
+  Held held;             // the shard, always there
+  BufferId unsharded;    // while the unit is unsharded
+  BufferId gradient;     // unsharded, from backward until it is packed or accumulated
+  BufferId accumulated;  // unsharded sum of micro-batches without sync, in reduce_dtype
 };
 
 struct Unit {
@@ -46,7 +44,7 @@ struct Unit {
   bool finished_backward = false;
 };
 
-class FullyShardEngine final : public Engine {
+class FullyShardEngine final : public EngineBase {
  public:
   FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options);
   Status setup();
@@ -59,37 +57,22 @@ class FullyShardEngine final : public Engine {
   Status grad_ready(ParameterId) override { return {}; }  // the unit reduces in post_backward
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
-  Status compute(const ModuleWork& work) override;
-  Status keep_activations(ModuleId module, Bytes bytes) override;
-  Status free_activations(ModuleId module) override;
-  Status step(const AdamOptions& options) override;
-  void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
-  Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
-  Status inspect_shards(
-      ParameterId parameter,
-      const std::function<void(Rank, Numel, std::span<const float>)>& read) override;
   std::vector<UnitInfo> units() const override;
 
  private:
-  enum class Stage : std::uint8_t { idle, forward, backward };
   // A buffer that may go once the streams follow `event`.
   struct Pending {
     BufferId buffer;
     EventId event;
   };
 
-  // Building and issuing ops.
-  Cause cause(std::string_view unit, Reason reason) const;
-  Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
-                         std::span<const EventId> after = {});
-  Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
-  Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
-  Status wait_event(StreamId waiting, EventId event, const Cause& cause);
-  Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
-                            StreamId stream, const Cause& cause);
-  Status release(BufferId& buffer, EventId after);
-  Unit* unit_at(ModuleId module);
-  Status expect(Stage stage, const char* call) const;
+  Result<View> parameter_view(ParameterId id) override;
+  Result<View> gradient_view(ParameterId id) override;
+  std::vector<Held*> held() override;
+  Index shard_index(Rank rank) const override { return rank; }
+  Status free_gradients(EventId stepped) override;
+  Unit* unit_of(ModuleId module);
+  Status add_unit(std::size_t index);
 
   // unit_gather.cpp
   Status allocate_shards(Unit& unit);
@@ -107,41 +90,24 @@ class FullyShardEngine final : public Engine {
   Status accumulate_gradients(Unit& unit);  // unsharded, without communication
   Status scatter(Unit& unit, BufferId packed, BufferId shard);
   Status keep_sharded_gradient(Unit& unit, BufferId scattered);
-  Status allocate_gradient(Unit& unit, UnitParameter& parameter);
   Status finish_reduce();
 
-  // sharded_adam.cpp
-  Status allocate_optimizer_state();
-  Compute adam_work(const AdamOptions& options) const;
-
-  // compute
-  Status check_unsharded(const ModuleWork& work) const;
+  Unit& unit_with(ParameterId id);
   UnitParameter& parameter(ParameterId id);
 
-  Runtime& runtime_;
-  const Model& model_;
   const FullyShardOptions options_;
-  const RankSet everyone_;
   const Index group_size_;
+  const GradientFlow flow_;
 
-  UnitAssignment assignment_;
   std::vector<Unit> units_;                     // pre-order, root first
   std::vector<std::size_t> slot_of_parameter_;  // by ParameterId: place in its unit
   CommunicatorId world_;
-  StreamId compute_, copy_in_, all_gather_, reduce_scatter_;
+  StreamId copy_in_, all_gather_, reduce_scatter_;
 
-  Stage stage_ = Stage::idle;
-  Phase phase_ = Phase::init;
-  std::int32_t step_ = 0;
-  std::int32_t micro_batch_ = 0;
-  std::int64_t steps_taken_ = 0;
-  bool sync_ = true;
-  EventId last_compute_;                    // the compute stream's youngest event
   std::vector<std::size_t> forward_order_;  // units in the order of their post_forward
   std::optional<Pending> last_gathered_;    // forward: kept so that the next copy-in may overlap
   std::optional<Pending> last_packed_;      // the youngest reduce_scatter's input
   EventId last_reduced_;                    // the youngest unit whose gradients are sharded
-  std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
 
 }  // namespace tessera

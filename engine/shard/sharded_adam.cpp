@@ -1,48 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW on the shards: every rank steps what it holds, in one fused op.
+// AdamW on what a rank holds, in one fused op; and setting and reading the same.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "engine/runtime/number.h"
-#include "engine/shard/fully_shard_engine.h"
+#include "engine/shard/engine_base.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::size_t views_per_parameter = 3;  // parameter, exp_avg, exp_avg_sq
-
-struct AdamStep {
-  AdamOptions options;
-  float correction1;  // 1 - beta1^t
-  float correction2;
-  DType dtype;
-  DType gradient_dtype;
-
-  // Reads: the gradient of every parameter, then what is written. Writes: parameter, exp_avg,
-  // exp_avg_sq of every parameter.
-  void operator()(const BodyContext& context, std::size_t parameters) const {
-    for (std::size_t k = 0; k < parameters; ++k) {
-      const auto gradient = context.read(k);
-      const auto value = context.write(views_per_parameter * k);
-      const auto m = context.write(views_per_parameter * k + 1);
-      const auto v = context.write(views_per_parameter * k + 2);
-      const std::size_t n = value.size() / static_cast<std::size_t>(size_of(dtype).value);
-      for (std::size_t i = 0; i < n; ++i) {
-        const float g = load_number(gradient, gradient_dtype, i);
-        const float p = load_number(value, dtype, i);
-        const float m1 = options.beta1 * load_number(m, dtype, i) + (1 - options.beta1) * g;
-        const float v1 = options.beta2 * load_number(v, dtype, i) + (1 - options.beta2) * g * g;
-        const float denominator = std::sqrt(v1 / correction2) + options.epsilon;
-        const float decayed = p * (1 - options.learning_rate * options.weight_decay);
-        store_number(m, dtype, i, m1);
-        store_number(v, dtype, i, v1);
-        store_number(value, dtype, i,
-                     decayed - options.learning_rate * (m1 / correction1) / denominator);
-      }
-    }
-  }
-};
 
 float power(float base, std::int64_t exponent) {  // no libm: the same bits everywhere
   float result = 1;
@@ -50,66 +18,113 @@ float power(float base, std::int64_t exponent) {  // no libm: the same bits ever
   return result;
 }
 
+struct AdamStep {
+  AdamOptions options;
+  float correction1;  // 1 - beta1^t
+  float correction2;
+
+  AdamStep(const AdamOptions& o, std::int64_t t)
+      : options(o), correction1(1 - power(o.beta1, t)), correction2(1 - power(o.beta2, t)) {}
+
+  void element(std::size_t i, float g, DType dtype, std::span<std::byte> value,
+               std::span<std::byte> m, std::span<std::byte> v) const {
+    const float p = load_number(value, dtype, i);
+    const float m1 = options.beta1 * load_number(m, dtype, i) + (1 - options.beta1) * g;
+    const float v1 = options.beta2 * load_number(v, dtype, i) + (1 - options.beta2) * g * g;
+    const float denominator = std::sqrt(v1 / correction2) + options.epsilon;
+    const float decayed = p * (1 - options.learning_rate * options.weight_decay);
+    store_number(m, dtype, i, m1);
+    store_number(v, dtype, i, v1);
+    store_number(value, dtype, i,
+                 decayed - options.learning_rate * (m1 / correction1) / denominator);
+  }
+};
+
+// What one op needs to know of one Held, views aside.
+struct Stepped {
+  ShardMap map;
+  DType dtype;
+  DType gradient_dtype;
+};
+
 }  // namespace
 
-Status FullyShardEngine::allocate_optimizer_state() {
-  const DType dtype = options_.sharded_dtype;
+// Fresh parameters, one op a unit.
+Status EngineBase::initialise_held() {
+  const std::vector<Held*> all = held();
+  for (std::size_t k = 0; k < all.size();) {
+    const std::string_view unit = all[k]->unit;
+    Compute init;
+    for (; k < all.size() && all[k]->unit == unit; ++k) {
+      const Held& h = *all[k];
+      init.writes.push_back(View::whole(h.value, h.dtype, h.map.shard()));
+      init.cost.elementwise_bytes += static_cast<double>(bytes_of(h.map.shard(), h.dtype).value);
+    }
+    TESSERA_TRY(submit(compute_, cause(unit, Reason::none), std::move(init)).status());
+  }
+  return {};
+}
+
+Status EngineBase::allocate_optimizer_state() {
   const Cause why = cause("", Reason::step);
   Compute init;
-  for (Unit& unit : units_) {
-    for (UnitParameter& p : unit.parameters) {
-      if (!p.requires_grad || p.exp_avg.valid()) continue;
-      const Bytes bytes = bytes_of(p.layout.shard, dtype);
-      for (auto [id, name] : {std::pair{&p.exp_avg, "exp_avg"}, {&p.exp_avg_sq, "exp_avg_sq"}}) {
-        TESSERA_ASSIGN(*id, allocate(fmt::format("{}.{}.{}", unit.name, p.name, name), bytes,
-                                     MemoryClass::optimizer_state, compute_, why));
-        init.writes.push_back(View::whole(*id, dtype, p.layout.shard));
-        init.cost.elementwise_bytes += static_cast<double>(bytes.value);
-      }
+  for (Held* h : held()) {
+    if (!h->map.requires_grad() || h->exp_avg.valid()) continue;
+    const Bytes bytes = bytes_of(h->map.shard(), h->dtype);
+    for (auto [id, name] : {std::pair{&h->exp_avg, "exp_avg"}, {&h->exp_avg_sq, "exp_avg_sq"}}) {
+      TESSERA_ASSIGN(*id, allocate(fmt::format("{}.{}", h->name, name), bytes,
+                                   MemoryClass::optimizer_state, compute_, why));
+      init.writes.push_back(View::whole(*id, h->dtype, h->map.shard()));
+      init.cost.elementwise_bytes += static_cast<double>(bytes.value);
     }
   }
   if (init.writes.empty()) return {};
   return submit(compute_, why, std::move(init)).status();
 }
 
-Compute FullyShardEngine::adam_work(const AdamOptions& options) const {
-  const DType dtype = options_.sharded_dtype;
+Compute EngineBase::adam_work(const AdamOptions& options) {
   Compute work;
-  std::vector<View> gradients;
-  for (const Unit& unit : units_) {
-    if (!unit.sharded_gradient.valid()) continue;
-    for (const UnitParameter& p : unit.parameters) {
-      if (!p.requires_grad) continue;
-      gradients.push_back(
-          View::part(unit.sharded_gradient, dtype, p.layout.offset, p.layout.shard));
-      for (BufferId id : {p.shard, p.exp_avg, p.exp_avg_sq}) {
-        work.writes.push_back(View::whole(id, dtype, p.layout.shard));
-      }
-      // Reads gradient, parameter and both moments, writes the last three.
-      work.cost.elementwise_bytes += static_cast<double>(7 * bytes_of(p.layout.shard, dtype).value);
+  std::vector<Stepped> stepped;
+  for (Held* h : held()) {
+    if (!h->gradient.buffer.valid() || !h->map.requires_grad()) continue;
+    stepped.push_back({h->map, h->dtype, h->gradient.dtype});
+    work.reads.push_back(h->gradient);
+    for (BufferId id : {h->value, h->exp_avg, h->exp_avg_sq}) {
+      work.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
     }
+    // Reads gradient, parameter and both moments, writes the last three.
+    work.cost.elementwise_bytes +=
+        static_cast<double>(7 * bytes_of(h->map.shard(), h->dtype).value);
   }
-  work.reads = gradients;
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
-  const std::int64_t t = steps_taken_ + 1;
-  work.body = [step = AdamStep{options, 1 - power(options.beta1, t), 1 - power(options.beta2, t),
-                               dtype, dtype},
-               count = gradients.size()](const BodyContext& context) { step(context, count); };
+  work.body = [this, adam = AdamStep(options, steps_taken_ + 1),
+               stepped = std::move(stepped)](const BodyContext& context) {
+    const Index index = shard_index(context.rank());
+    for (std::size_t k = 0; k < stepped.size(); ++k) {
+      const auto gradient = context.read(k);
+      const std::size_t first = views_per_parameter * k;
+      for (const ShardPiece& piece : stepped[k].map.pieces(index, /*trained_only=*/true)) {
+        const auto begin = static_cast<std::size_t>(piece.offset.value);
+        const auto end = begin + static_cast<std::size_t>(piece.numel.value);
+        for (std::size_t i = begin; i < end; ++i) {
+          adam.element(i, load_number(gradient, stepped[k].gradient_dtype, i), stepped[k].dtype,
+                       context.write(first), context.write(first + 1), context.write(first + 2));
+        }
+      }
+    }
+  };
   return work;
 }
 
-Status FullyShardEngine::step(const AdamOptions& options) {
+Status EngineBase::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
-  phase_ = Phase::optimizer;
-  TESSERA_TRY(mark(cause("", Reason::none), Mark::Kind::phase, compute_).status());
+  TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
   TESSERA_TRY(allocate_optimizer_state());
   Compute work = adam_work(options);
   if (!work.writes.empty()) {
     TESSERA_ASSIGN(const EventId stepped,
                    submit(compute_, cause("", Reason::step), std::move(work)));
-    for (Unit& unit : units_) {
-      if (unit.sharded_gradient.valid()) TESSERA_TRY(release(unit.sharded_gradient, stepped));
-    }
+    TESSERA_TRY(free_gradients(stepped));
     ++steps_taken_;
   }
   ++step_;
@@ -117,45 +132,49 @@ Status FullyShardEngine::step(const AdamOptions& options) {
   return {};
 }
 
-Status FullyShardEngine::initialise(const std::function<float(ParameterId, Numel)>& value) {
+Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(expect(Stage::idle, "initialise"));
   Compute work;
-  std::vector<ShardedParameter> order;
-  for (const Unit& unit : units_) {
-    for (const UnitParameter& p : unit.parameters) {
-      work.writes.push_back(View::whole(p.shard, options_.sharded_dtype, p.layout.shard));
-      order.push_back(p.layout);
-    }
+  std::vector<Stepped> order;
+  for (Held* h : held()) {
+    work.writes.push_back(View::whole(h->value, h->dtype, h->map.shard()));
+    order.push_back({h->map, h->dtype, h->dtype});
   }
-  work.body = [order, value, dtype = options_.sharded_dtype](const BodyContext& context) {
+  work.body = [this, order, value](const BodyContext& context) {
     for (std::size_t k = 0; k < order.size(); ++k) {
-      const auto shard = context.write(k);
-      for (std::int64_t i = 0; i < order[k].shard.value; ++i) {
-        const Numel at = order[k].shard * context.rank() + Numel{i};
-        const float x = at < order[k].numel ? value(order[k].id, at) : 0.0F;
-        store_number(shard, dtype, static_cast<std::size_t>(i), x);
+      for (const ShardPiece& piece : order[k].map.pieces(shard_index(context.rank()))) {
+        for (std::int64_t i = 0; i < piece.numel.value; ++i) {
+          store_number(context.write(k), order[k].dtype,
+                       static_cast<std::size_t>(piece.offset.value + i),
+                       value(piece.parameter, piece.first + Numel{i}));
+        }
       }
     }
   };
   return submit(compute_, cause("", Reason::none), std::move(work)).status();
 }
 
-Status FullyShardEngine::inspect_shards(
+Status EngineBase::inspect_shards(
     ParameterId id, const std::function<void(Rank, Numel, std::span<const float>)>& read) {
   TESSERA_TRY(expect(Stage::idle, "inspect_shards"));
-  const UnitParameter& p = parameter(id);
-  Compute work;
-  work.reads = {View::whole(p.shard, options_.sharded_dtype, p.layout.shard)};
-  work.body = [layout = p.layout, read,
-               dtype = options_.sharded_dtype](const BodyContext& context) {
-    const Numel first = layout.shard * context.rank();
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < layout.shard.value && first + Numel{i} < layout.numel; ++i) {
-      values.push_back(load_number(context.read(0), dtype, static_cast<std::size_t>(i)));
-    }
-    read(context.rank(), first, values);
-  };
-  return submit(compute_, cause("", Reason::none), std::move(work)).status();
+  for (Held* h : held()) {
+    if (!h->map.holds(id)) continue;
+    Compute work;
+    work.reads = {View::whole(h->value, h->dtype, h->map.shard())};
+    work.body = [this, id, read, map = h->map, dtype = h->dtype](const BodyContext& context) {
+      for (const ShardPiece& piece : map.pieces(shard_index(context.rank()))) {
+        if (piece.parameter != id) continue;
+        std::vector<float> values;
+        for (std::int64_t i = 0; i < piece.numel.value; ++i) {
+          values.push_back(load_number(context.read(0), dtype,
+                                       static_cast<std::size_t>(piece.offset.value + i)));
+        }
+        read(context.rank(), piece.first, values);
+      }
+    };
+    TESSERA_TRY(submit(compute_, cause("", Reason::none), std::move(work)).status());
+  }
+  return {};
 }
 
 }  // namespace tessera

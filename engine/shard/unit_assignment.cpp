@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/model/module_graph.h"
+#include "engine/model/used_by.h"
 
 namespace tessera {
 namespace {
@@ -58,25 +59,6 @@ void collect(const Model& model, const std::vector<bool>& ignored, ModuleId id, 
   }
 }
 
-// Every parameter below every module. What is reached by a second name comes after the others.
-void add_uses(const Model& model, UnitAssignment& out) {
-  out.used_by.resize(model.modules.size());
-  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
-    for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
-      out.used_by[at(m)].push_back(ParameterId{static_cast<std::int32_t>(p)});
-    }
-  }
-  if (model.ties.empty() && model.module_aliases.empty()) return;
-  const ModuleGraph graph(model);
-  for (std::size_t m = 0; m < model.modules.size(); ++m) {
-    std::vector<bool> known(model.parameters.size(), false);
-    for (ParameterId p : out.used_by[m]) known[at(p)] = true;
-    for (ParameterId p : graph.parameters_below(ModuleId{static_cast<std::int32_t>(m)})) {
-      if (!known[at(p)]) out.used_by[m].push_back(p);
-    }
-  }
-}
-
 std::string unit_name(const Model& model, ModuleId id) {
   return id.value == 0 ? "the root" : fmt::format("'{}'", model.module(id).path);
 }
@@ -96,7 +78,7 @@ Status check_ties(const Model& model, const UnitAssignment& assigned) {
   for (const Tie& tie : model.ties) {
     const std::size_t unit = assigned.unit_of_parameter[at(tie.parameter)];
     if (unit == UnitAssignment::no_unit) continue;
-    const ModuleId owner = owner_of(model, tie.alias);
+    const ModuleId owner = module_of_alias(model, tie);
     const std::size_t other = assigned.unit_of_module[at(owner)];
     if (other == unit) continue;
     const Parameter& parameter = model.parameter(tie.parameter);
@@ -153,7 +135,7 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<Module
     collect(model, ignored, out.units[u].module, u, out);
   }
 
-  add_uses(model, out);
+  out.used_by = used_by(model);
   TESSERA_TRY(check_ties(model, out));
   TESSERA_TRY(check_aliases(model, out));
   return out;

@@ -23,7 +23,7 @@ struct UnitAssignment {
   std::vector<Unit> units;                     // pre-order of their modules; units[0] is the root
   std::vector<std::size_t> unit_of_module;     // by ModuleId: the unit its own parameters are in
   std::vector<std::size_t> unit_of_parameter;  // by ParameterId; no_unit: ignored
-  std::vector<std::vector<ParameterId>> used_by;  // by ModuleId: parameters below it, ties included
+  std::vector<std::vector<ParameterId>> used_by;  // by ModuleId, see engine/model/used_by.h
 };
 
 /// `paths`: modules that become units besides the root; empty: the model's blocks.

@@ -8,17 +8,13 @@
 namespace tessera {
 
 Status FullyShardEngine::allocate_shards(Unit& unit) {
-  if (unit.parameters.empty()) return {};
-  const Cause why = cause(unit.name, Reason::none);
-  Compute init;
   for (UnitParameter& p : unit.parameters) {
-    const Bytes bytes = bytes_of(p.layout.shard, options_.sharded_dtype);
-    TESSERA_ASSIGN(p.shard, allocate(fmt::format("{}.{}.shard", unit.name, p.name), bytes,
-                                     MemoryClass::sharded_parameters, compute_, why));
-    init.writes.push_back(View::whole(p.shard, options_.sharded_dtype, p.layout.shard));
-    init.cost.elementwise_bytes += static_cast<double>(bytes.value);
+    TESSERA_ASSIGN(
+        p.held.value,
+        allocate(p.held.name + ".shard", bytes_of(p.layout.shard, options_.sharded_dtype),
+                 MemoryClass::sharded_parameters, compute_, cause(unit.name, Reason::none)));
   }
-  return submit(compute_, why, std::move(init)).status();
+  return {};
 }
 
 Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
@@ -47,7 +43,7 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
     slice.first = p.layout.offset;
     slice.numel = p.layout.shard;
     copy.pieces.push_back(
-        {.from = View::whole(p.shard, options_.sharded_dtype, p.layout.shard), .to = slice});
+        {.from = View::whole(p.held.value, options_.sharded_dtype, p.layout.shard), .to = slice});
   }
   return submit(copy_in_, cause(unit.name, Reason::copy_in), std::move(copy));
 }
@@ -112,7 +108,8 @@ Status FullyShardEngine::reshard(Unit& unit) {
 // Backward runs in the reverse order of forward: gathers the unit that ran before.
 Status FullyShardEngine::prefetch_before(std::size_t post_forward_index) {
   if (post_forward_index == 0) return {};
-  return unshard(units_[forward_order_[post_forward_index - 1]], Reason::backward_prefetch);
+  Unit& previous = units_[forward_order_[post_forward_index - 1]];
+  return flow_.out_of(previous.module) ? unshard(previous, Reason::backward_prefetch) : Status{};
 }
 
 }  // namespace tessera

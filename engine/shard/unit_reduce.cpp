@@ -3,39 +3,19 @@
 // _fsdp_collectives.foreach_reduce).
 #include <fmt/format.h>
 
-#include "engine/runtime/number.h"
+#include "engine/runtime/arithmetic.h"
 #include "engine/shard/fully_shard_engine.h"
 
 namespace tessera {
-namespace {
-
-// into += from, elementwise, whatever the dtypes.
-Compute add(const View& from, const View& into) {
-  Compute work;
-  work.reads = {from, into};
-  work.writes = {into};
-  work.cost.elementwise_bytes = static_cast<double>(bytes_of(from.numel, from.dtype).value +
-                                                    2 * bytes_of(into.numel, into.dtype).value);
-  work.body = [a = from.dtype, b = into.dtype](const BodyContext& context) {
-    const auto source = context.read(0);
-    const auto target = context.write(0);
-    const std::size_t n = target.size() / static_cast<std::size_t>(size_of(b).value);
-    for (std::size_t i = 0; i < n; ++i) {
-      store_number(target, b, i, load_number(target, b, i) + load_number(source, a, i));
-    }
-  };
-  return work;
-}
-
-}  // namespace
-
-Status FullyShardEngine::allocate_gradient(Unit& unit, UnitParameter& p) {
-  if (p.gradient.valid()) return {};
-  TESSERA_ASSIGN(p.gradient, allocate(fmt::format("{}.{}.grad", unit.name, p.name),
-                                      bytes_of(p.layout.numel, options_.param_dtype),
-                                      MemoryClass::unsharded_gradients, compute_,
-                                      cause(unit.name, Reason::none)));
-  return {};
+Result<View> FullyShardEngine::gradient_view(ParameterId id) {
+  UnitParameter& p = parameter(id);
+  if (!p.gradient.valid()) {
+    TESSERA_ASSIGN(p.gradient,
+                   allocate(p.held.name + ".grad", bytes_of(p.layout.numel, options_.param_dtype),
+                            MemoryClass::unsharded_gradients, compute_,
+                            cause(unit_with(id).name, Reason::none)));
+  }
+  return View::whole(p.gradient, options_.param_dtype, p.layout.numel);
 }
 
 Status FullyShardEngine::reduce_gradients(Unit& unit) {
@@ -148,10 +128,9 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
     }
     const bool first = !p.accumulated.valid();
     if (first) {
-      TESSERA_ASSIGN(p.accumulated,
-                     allocate(fmt::format("{}.{}.accumulated_grad", unit.name, p.name),
-                              bytes_of(p.layout.numel, options_.reduce_dtype),
-                              MemoryClass::unsharded_gradients, compute_, why));
+      TESSERA_ASSIGN(p.accumulated, allocate(p.held.name + ".accumulated_grad",
+                                             bytes_of(p.layout.numel, options_.reduce_dtype),
+                                             MemoryClass::unsharded_gradients, compute_, why));
     }
     const View fresh = View::whole(p.gradient, options_.param_dtype, p.layout.numel);
     const View sum = View::whole(p.accumulated, options_.reduce_dtype, p.layout.numel);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "engine/model/gradient_flow.h"
+#include "engine/model/used_by.h"
 #include "tessera/training.h"
 
 namespace tessera {
@@ -10,7 +12,7 @@ namespace {
 class StepProgram {
  public:
   StepProgram(Engine& engine, const Model& model, const TrainingOptions& options)
-      : engine_(engine), model_(model), options_(options) {}
+      : engine_(engine), model_(model), options_(options), flow_(model), used_(used_by(model)) {}
 
   Status run() {
     for (micro_batch_ = 0; micro_batch_ < options_.accumulation; ++micro_batch_) {
@@ -63,7 +65,9 @@ class StepProgram {
     return Bytes{static_cast<std::int64_t>(bytes.at(options_.sequence_length)) * options_.batch};
   }
 
-  ModuleWork work(ModuleId id, Pass pass) const {
+  // Of the entry of the forward list.
+  ModuleWork work(std::size_t entry, Pass pass) const {
+    const ModuleId id = model_.forward[entry];
     const ModuleCost& cost = module(id).cost;
     const auto s = options_.sequence_length;
     const auto batch = static_cast<double>(options_.batch);
@@ -74,7 +78,8 @@ class StepProgram {
     out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
     out.cost.kernels = cost.kernels * (backward ? 2 : 1);
     const Bytes saved = per_batch(cost.activation_bytes);
-    if (backward || pass == Pass::recompute || !checkpointed(id)) out.saves = saved;
+    const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
+    if (needed && flow_.runs_backward(entry)) out.saves = saved;
     if (backward) out.temporary = saved;  // the gradients of what was saved
     if (options_.body) out.body = options_.body(id, pass, micro_batch_);
     return out;
@@ -82,7 +87,7 @@ class StepProgram {
 
   Status enter_forward(ModuleId id) {
     TESSERA_TRY(engine_.pre_forward(id));
-    const bool keeps = module(id).is_block && checkpointed(id);
+    const bool keeps = module(id).is_block && checkpointed(id) && flow_.out_of(id);
     return keeps ? engine_.keep_activations(id, per_batch(module(id).checkpoint_bytes)) : Status{};
   }
 
@@ -90,9 +95,10 @@ class StepProgram {
     auto enter = [this](ModuleId id) { return enter_forward(id); };
     auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
     TESSERA_TRY(engine_.begin_forward());
-    for (ModuleId id : model_.forward) {
+    for (std::size_t k = 0; k < model_.forward.size(); ++k) {
+      const ModuleId id = model_.forward[k];
       TESSERA_TRY(move_to(chain(id), leave, enter));
-      TESSERA_TRY(engine_.compute(work(id, Pass::forward)));
+      TESSERA_TRY(engine_.compute(work(k, Pass::forward)));
       // A module that runs twice in a row is left and entered again.
       std::vector<ModuleId> parent = chain(id);
       if (parent.size() > 1) parent.pop_back();
@@ -101,40 +107,40 @@ class StepProgram {
     return move_to({}, leave, enter);
   }
 
-  // Modules whose inputs carry gradients: their post_backward can run as soon as they are done.
-  bool input_has_gradient(ModuleId id) const {
-    if (model_.input_requires_grad) return true;
-    for (ModuleId earlier : model_.forward) {
-      const auto ancestors = chain(earlier);
-      if (std::find(ancestors.begin(), ancestors.end(), id) != ancestors.end()) return false;
-      if (trains(earlier)) return true;
-    }
-    return false;
-  }
-
-  bool trains(ModuleId id) const {
-    for (ParameterId p : module(id).parameters) {
-      if (model_.parameter(p).requires_grad) return true;
-    }
-    return std::any_of(module(id).children.begin(), module(id).children.end(),
-                       [this](ModuleId child) { return trains(child); });
-  }
-
-  // The entries of the visit to `block` that ends at forward[last].
+  // The entries of the visit to `block` that ends at forward[last]. A block that is an entry itself
+  // is left after each.
   Status recompute(ModuleId block, std::size_t last) {
     std::size_t first = last;
     auto inside = [&](std::size_t k) {
       const auto ancestors = chain(model_.forward[k]);
       return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
     };
-    while (first > 0 && inside(first - 1)) --first;
+    while (model_.forward[last] != block && first > 0 && inside(first - 1)) --first;
     for (std::size_t k = first; k <= last; ++k) {
-      TESSERA_TRY(engine_.compute(work(model_.forward[k], Pass::recompute)));
+      TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
+    }
+    return {};
+  }
+
+  // A parameter's gradient is complete after the backward pass of its first use. Last registered
+  // first: a bias before its weight.
+  Status gradients_ready(ModuleId id) {
+    const auto& used = used_[static_cast<std::size_t>(id.value)];
+    for (auto p = used.rbegin(); p != used.rend(); ++p) {
+      if (--uses_left_[static_cast<std::size_t>(p->value)] > 0) continue;
+      if (model_.parameter(*p).requires_grad) TESSERA_TRY(engine_.grad_ready(*p));
     }
     return {};
   }
 
   Status backward() {
+    uses_left_.assign(model_.parameters.size(), 0);
+    for (std::size_t f = 0; f < model_.forward.size(); ++f) {
+      if (!flow_.runs_backward(f)) continue;
+      for (ParameterId p : used_[static_cast<std::size_t>(model_.forward[f].value)]) {
+        ++uses_left_[static_cast<std::size_t>(p.value)];
+      }
+    }
     std::size_t k = model_.forward.size();
     auto enter = [&](ModuleId id) -> Status {
       TESSERA_TRY(engine_.pre_backward(id));
@@ -142,14 +148,14 @@ class StepProgram {
     };
     auto leave = [this](ModuleId id) -> Status {
       if (module(id).is_block && checkpointed(id)) TESSERA_TRY(engine_.free_activations(id));
-      for (ParameterId p : module(id).parameters) TESSERA_TRY(engine_.grad_ready(p));
-      return input_has_gradient(id) ? engine_.post_backward(id) : Status{};
+      return engine_.post_backward(id);
     };
     TESSERA_TRY(engine_.begin_backward());
-    while (k-- > 0) {
-      const ModuleId id = model_.forward[k];
+    while (k > 0 && flow_.runs_backward(k - 1)) {
+      const ModuleId id = model_.forward[--k];
       TESSERA_TRY(move_to(chain(id), leave, enter));
-      TESSERA_TRY(engine_.compute(work(id, Pass::backward)));
+      TESSERA_TRY(engine_.compute(work(k, Pass::backward)));
+      TESSERA_TRY(gradients_ready(id));
       std::vector<ModuleId> parent = chain(id);
       if (parent.size() > 1) parent.pop_back();
       TESSERA_TRY(move_to(parent, leave, enter));
@@ -162,6 +168,9 @@ class StepProgram {
   const Model& model_;
   const TrainingOptions& options_;
   std::int32_t micro_batch_ = 0;
+  const GradientFlow flow_;
+  const std::vector<std::vector<ParameterId>> used_;  // by ModuleId
+  std::vector<std::int32_t> uses_left_;               // by ParameterId, in this backward pass
   std::vector<ModuleId> open_;
 };
 

@@ -88,8 +88,8 @@ Colour mix(Colour a, Colour b, int t) {
 
 std::string_view name_of(OpClass op_class) {
   constexpr std::array<std::string_view, op_class_count> names = {
-      "forward",        "backward",   "optimizer", "all-gather",
-      "reduce-scatter", "all-reduce", "copies, host",      "recompute"};
+      "forward",        "backward",   "optimizer",    "all-gather",
+      "reduce-scatter", "all-reduce", "copies, host", "recompute"};
   return names[static_cast<std::size_t>(op_class)];
 }
 

@@ -18,8 +18,6 @@
 
 namespace tessera::inspector {
 
-
-
 /// 0xAABBGGRR, ImGui's IM_COL32 (not included here, so models and tests need no ImGui).
 using Colour = std::uint32_t;
 

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "engine/runtime/number.h"
+#include "tessera/fsdp1.h"
 #include "tessera/fully_shard.h"
+#include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
 #include "tests/random.h"
@@ -31,8 +33,11 @@ float gradient(float p, Rank rank, std::int32_t micro_batch, std::size_t i) {
 struct Reference {
   Values value, m, v;
   std::int64_t t = 0;
+  DivideFactors factors;  // before and after the sum over ranks
+  Index group;            // ranks summed first, then the sums of groups; 0: DDP
 
-  explicit Reference(const Model& model) {
+  Reference(const Model& model, DivideFactors divide, Index group_size)
+      : factors(divide), group(group_size) {
     for (std::size_t p = 0; p < model.parameters.size(); ++p) {
       const ParameterId id{static_cast<std::int32_t>(p)};
       auto& x = value[id.value];
@@ -44,11 +49,36 @@ struct Reference {
     }
   }
 
+  // DDP: every rank's share of the mean goes into the sum, on top of what .grad holds.
+  static float bucket_gradient(float p, Rank ranks, const TrainingOptions& training,
+                               std::size_t i) {
+    std::vector<float> kept(static_cast<std::size_t>(ranks), 0);
+    for (std::int32_t k = 0; k < training.accumulation; ++k) {
+      float sum = 0;
+      for (Rank r = 0; r < ranks; ++r) {
+        float& grad = kept[static_cast<std::size_t>(r)];
+        const float fresh = gradient(p, r, k, i);
+        grad = k == 0 ? fresh : grad + fresh;
+        const float share = grad * (1.0F / static_cast<float>(ranks));
+        sum = r == 0 ? share : sum + share;
+      }
+      if (training.sync_every_micro_batch || k + 1 == training.accumulation) {
+        for (float& grad : kept) grad = sum;
+      }
+    }
+    return kept[0];
+  }
+
   float mean_gradient(float p, Rank ranks, const TrainingOptions& training, std::size_t i) const {
+    if (group == 0) return bucket_gradient(p, ranks, training, i);
     auto mean = [&](auto&& of_rank) {
-      float sum = of_rank(0);
-      for (Rank r = 1; r < ranks; ++r) sum += of_rank(r);
-      return sum / static_cast<float>(ranks);
+      float sum = 0;
+      for (Rank first = 0; first < ranks; first += group) {
+        float of_group = of_rank(first) / factors.predivide;
+        for (Rank r = first + 1; r < first + group; ++r) of_group += of_rank(r) / factors.predivide;
+        sum = first == 0 ? of_group : sum + of_group;
+      }
+      return sum / factors.postdivide;
     };
     if (!training.sync_every_micro_batch) {
       return mean([&](Rank r) {
@@ -105,8 +135,72 @@ TrainingOptions with_bodies(const Model& model, TrainingOptions training) {
   return training;
 }
 
+// A scheme with random options, and how it divides.
+struct Sharded {
+  std::unique_ptr<Engine> engine;
+  DivideFactors factors;
+  Index group;
+  std::string name;
+};
+
+Sharded fully_sharded(Runtime& runtime, const Model& model, const std::vector<std::string>& units,
+                      test::Random& random) {
+  FullyShardOptions options{.units = units};
+  options.reshard_after_forward = static_cast<ReshardAfterForward>(random.below(3));
+  auto engine = fully_shard(runtime, model, options);
+  REQUIRE(engine.ok());
+  return {std::move(*engine),
+          {1, static_cast<float>(runtime.carried().count())},
+          runtime.carried().count(),
+          "fully_shard"};
+}
+
+Sharded flat_sharded(Runtime& runtime, const Model& model, const std::vector<std::string>& units,
+                     test::Random& random) {
+  const Rank ranks = runtime.carried().count();
+  Fsdp1Options options{.units = units};
+  options.strategy = static_cast<ShardingStrategy>(random.below(5));
+  if (options.strategy >= ShardingStrategy::hybrid_shard) {
+    do
+      options.shard_group = static_cast<Index>(1 + random.below(static_cast<std::uint64_t>(ranks)));
+    while (ranks % options.shard_group != 0);
+  }
+  options.backward_prefetch = static_cast<BackwardPrefetch>(random.below(3));
+  options.forward_prefetch = random.chance(50);
+  options.limit_all_gathers = random.chance(50);
+  options.use_orig_params = random.chance(50);
+  options.offload_params = random.chance(30);
+  auto engine = fsdp1(runtime, model, options);
+  INFO(engine.status().message());
+  REQUIRE(engine.ok());
+  return {std::move(*engine), divide_factors(ranks),
+          options.shard_group == 0 ? ranks : options.shard_group,
+          "fsdp1 strategy " + std::to_string(static_cast<int>(options.strategy))};
+}
+
+Sharded replicated(Runtime& runtime, const Model& model, test::Random& random) {
+  ReplicateOptions options;
+  options.first_bucket_cap = Bytes{static_cast<std::int64_t>(1 + random.below(200))};
+  options.bucket_cap = Bytes{static_cast<std::int64_t>(1 + random.below(400))};
+  options.find_unused_parameters = random.chance(30);
+  options.gradient_as_bucket_view = random.chance(50);
+  options.static_graph = random.chance(30);
+  auto engine = replicate(runtime, model, options);
+  REQUIRE(engine.ok());
+  return {std::move(*engine), {}, 0, "replicate"};
+}
+
+Sharded any_scheme(Runtime& runtime, const Model& model, const std::vector<std::string>& units,
+                   test::Random& random) {
+  switch (random.below(4)) {
+    case 0: return fully_sharded(runtime, model, units, random);
+    case 1: return replicated(runtime, model, random);
+    default: return flat_sharded(runtime, model, units, random);
+  }
+}
+
 TEST_CASE("sharded training equals unsharded training to the bit", "[shard][numerics]") {
-  const std::uint64_t seed = GENERATE(range(1, 60));
+  const std::uint64_t seed = GENERATE(range(1, 301));
   INFO("seed=" << seed);
   test::Random random(seed);
   const Model model = test::g3();
@@ -116,40 +210,41 @@ TEST_CASE("sharded training equals unsharded training to the bit", "[shard][nume
   training.sync_every_micro_batch = random.chance(50);
   training.adam.weight_decay = random.chance(50) ? 0.1F : 0.0F;
   training = with_bodies(model, training);
-  FullyShardOptions options;
+  std::vector<std::string> units;
   for (const char* unit : {"L1", "L2", "L3", "emb"}) {
-    if (random.chance(60)) options.units.emplace_back(unit);
+    if (random.chance(60)) units.emplace_back(unit);
   }
-  options.reshard_after_forward = static_cast<ReshardAfterForward>(random.below(3));
-  INFO("ranks " << ranks << ", units " << options.units.size());
 
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create(
       {.world_size = ranks, .cost = &costs, .seed = seed, .jitter = 0.2, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = fully_shard((*runtime)->seam(), model, options);
-  REQUIRE(engine.ok());
-  REQUIRE((*engine)->initialise(initial).ok());
-  Reference reference(model);
+  const Sharded sharded = any_scheme((*runtime)->seam(), model, units, random);
+  Engine& engine = *sharded.engine;
+  INFO(sharded.name << ", ranks " << ranks << ", units " << units.size());
+  REQUIRE(engine.initialise(initial).ok());
+  Reference reference(model, sharded.factors, sharded.group);
   for (int step = 0; step < 4; ++step) {
-    const Status status = run_training_step(**engine, model, training);
+    const Status status = run_training_step(engine, model, training);
     INFO(status.message());
     REQUIRE(status.ok());
     reference.step(ranks, training);
   }
   for (std::size_t p = 0; p < model.parameters.size(); ++p) {
-    std::size_t seen = 0;
-    const Status status = (*engine)->inspect_shards(
+    std::vector<int> seen(static_cast<std::size_t>(model.parameters[p].numel().value), 0);
+    const Status status = engine.inspect_shards(
         ParameterId{static_cast<std::int32_t>(p)},
         [&](Rank rank, Numel first, std::span<const float> values) {
-          for (std::size_t i = 0; i < values.size(); ++i, ++seen) {
+          for (std::size_t i = 0; i < values.size(); ++i) {
             INFO(model.parameters[p].name << " rank " << rank << " element " << i);
-            REQUIRE(values[i] == reference.value[static_cast<std::int32_t>(p)]
-                                                [static_cast<std::size_t>(first.value) + i]);
+            const std::size_t at = static_cast<std::size_t>(first.value) + i;
+            ++seen[at];
+            REQUIRE(values[i] == reference.value[static_cast<std::int32_t>(p)][at]);
           }
         });
     REQUIRE(status.ok());
-    CHECK(seen == static_cast<std::size_t>(model.parameters[p].numel().value));
+    for (int count : seen) REQUIRE(count == seen.front());  // as often as there are replicas
+    CHECK(seen.front() >= 1);
   }
 }
 

@@ -54,8 +54,10 @@ struct AdamOptions {
 struct UnitInfo {
   std::string name;
   std::int32_t parameters = 0;
-  Numel numel{};    // unsharded, without padding
-  Numel padding{};  // over all ranks
+  Numel numel{};      // without padding
+  Numel unsharded{};  // with what aligns parameters, without what equals shards
+  Numel padding{};    // all of it, over the ranks that shard together
+  Numel shard{};      // per rank
 };
 
 class Engine {

@@ -98,6 +98,7 @@ struct Model {
                                   // contain each other
   bool input_requires_grad = false;
   std::int64_t sequence_length_max = 0;  // 0: unknown
+  std::int64_t attention_heads = 0;      // per attention module; 0: unknown
 
   const Module& module(ModuleId id) const { return modules[static_cast<std::size_t>(id.value)]; }
   const Parameter& parameter(ParameterId id) const {

@@ -163,6 +163,10 @@ struct Mark {
     unsharded,           // the unit's parameters are usable
     gradients_sharded,   // the unit's gradients are views of the reduce_scatter's output
     backward_finishing,  // the root's final callback
+    storage_prepared,    // FSDP1: the unit's storage for gathering exists and is empty
+    storage_freed,       // FSDP1: the event that the limiter waits for
+    pre_backward,        // FSDP1: the unit's backward begins
+    gradient_ready,      // DDP: of the parameter that the cause names
   };
   Kind kind = Kind::phase;
 };

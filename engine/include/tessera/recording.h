@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/engine.h"
 #include "tessera/runtime.h"
 
 namespace tessera {
@@ -55,5 +56,12 @@ std::string to_line(const Recording& recording, const Record& record);
 /// The whole recording in the notation of PyTorch's FSDP2 stream operations: "[stream] OP ...",
 /// events numbered by first appearance. For comparing line by line with recorded runs.
 std::vector<std::string> to_fsdp_notation(const Recording& recording);
+
+/// The same for FSDP1, in the notation of runs recorded with PyTorch 1.13. `units` of the engine.
+std::vector<std::string> to_fsdp1_notation(const Recording& recording,
+                                           std::span<const UnitInfo> units);
+
+/// The same for replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs them.
+std::vector<std::string> to_ddp_notation(const Recording& recording);
 
 }  // namespace tessera

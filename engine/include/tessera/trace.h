@@ -57,7 +57,11 @@ enum class Reason : std::uint8_t {
   recompute = 8,   // activation checkpointing runs forward again
   step = 9,        // the optimizer
   free_memory = 10,
-  order = 11,  // keeps one stream behind another
+  order = 11,    // keeps one stream behind another
+  divide = 12,   // gradients by the number of ranks, in one or two steps
+  offload = 13,  // between device and host
+  limit = 14,    // the host waits so that it does not run too far ahead
+  summon = 15,   // summon_full_params
 };
 
 std::string_view name_of(OpKind kind);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/fully_shard.h"
+#include "tessera/scheme.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
@@ -21,7 +21,7 @@ struct SimulateOptions {
   std::uint64_t seed = 0;
   double jitter = 0;
   std::vector<SlowRank> slow_ranks;
-  FullyShardOptions fully_shard;
+  Scheme scheme;
   TrainingOptions training;
   std::int32_t steps = 4;
   std::vector<Rank> recorded_ranks;  // ascending

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/scheme_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/checks.h"
+
+namespace tessera::cli {
+namespace {
+
+const std::map<std::string, DType> dtypes = {{"float32", DType::float32},
+                                             {"fp32", DType::float32},
+                                             {"bfloat16", DType::bfloat16},
+                                             {"bf16", DType::bfloat16}};
+const std::map<std::string, ReshardAfterForward> reshards = {
+    {"auto", ReshardAfterForward::automatic},
+    {"always", ReshardAfterForward::always},
+    {"never", ReshardAfterForward::never}};
+const std::map<std::string, BackwardPrefetch> prefetches = {{"none", BackwardPrefetch::none},
+                                                            {"pre", BackwardPrefetch::pre},
+                                                            {"post", BackwardPrefetch::post}};
+const std::map<std::string, ShardingStrategy> strategies = {
+    {"full_shard", ShardingStrategy::full_shard},
+    {"shard_grad_op", ShardingStrategy::shard_grad_op},
+    {"no_shard", ShardingStrategy::no_shard},
+    {"hybrid_shard", ShardingStrategy::hybrid_shard},
+    {"hybrid_shard_zero2", ShardingStrategy::hybrid_shard_zero2}};
+
+template <class Map>
+CLI::IsMember names_of(const Map& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  return CLI::IsMember(names);
+}
+
+enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4 };
+
+unsigned family_of(const std::string& scheme) {
+  if (scheme == "fully_shard") return fsdp2;
+  return scheme == "replicate" ? ddp : fsdp1_family;
+}
+
+// Options that only some schemes know.
+const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsdp2},
+                                                  {"--wrap", fsdp1_family | fsdp2},
+                                                  {"--reduce-dtype", fsdp1_family | fsdp2},
+                                                  {"--reshard-after-forward", fsdp2},
+                                                  {"--backward-prefetch", fsdp1_family},
+                                                  {"--forward-prefetch", fsdp1_family},
+                                                  {"--no-limit-all-gathers", fsdp1_family},
+                                                  {"--use-orig-params", fsdp1_family},
+                                                  {"--offload-params", fsdp1_family},
+                                                  {"--torch-1-13", fsdp1_family},
+                                                  {"--shard-group", fsdp1_family},
+                                                  {"--bucket-cap", ddp},
+                                                  {"--first-bucket-cap", ddp},
+                                                  {"--find-unused-parameters", ddp},
+                                                  {"--gradient-as-bucket-view", ddp},
+                                                  {"--static-graph", ddp}};
+
+Status check_given(const SchemeOptions& o) {
+  for (const std::string& name : o.given) {
+    const auto found = known_to.find(name);
+    if (found == known_to.end() || (found->second & family_of(o.scheme)) != 0) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} means nothing to the scheme {}: leave it out, see docs/cli.md",
+                              name, o.scheme));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> units_of(const SchemeOptions& options, const Model& model) {
+  if (options.wrap_class.empty()) return options.units;
+  if (!options.units.empty()) {
+    return Status(Code::invalid_argument, "give --units or --wrap, not both");
+  }
+  std::vector<std::string> paths;
+  for (std::size_t m = 1; m < model.modules.size(); ++m) {
+    if (model.modules[m].class_name == options.wrap_class) paths.push_back(model.modules[m].path);
+  }
+  if (!paths.empty()) return paths;
+  std::vector<std::string> known;
+  for (const Module& m : model.modules) known.push_back(m.class_name);
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  return Status(Code::invalid_argument,
+                fmt::format("--wrap {}: {} has no module of that class, it has {}",
+                            options.wrap_class, model.name, fmt::join(known, ", ")));
+}
+
+bool was_given(const SchemeOptions& o, const char* name) {
+  return std::find(o.given.begin(), o.given.end(), name) != o.given.end();
+}
+
+void add_fsdp1_options(CLI::App& command, SchemeOptions& o) {
+  const char* group = "FSDP1: full_shard, shard_grad_op, no_shard, hybrid_shard[_zero2]";
+  command.add_option("--backward-prefetch", o.backward_prefetch, "Gather the next unit early")
+      ->check(names_of(prefetches))
+      ->group(group);
+  command.add_flag("--forward-prefetch", o.forward_prefetch, "Gather early in forward, too")
+      ->group(group);
+  command.add_flag("--no-limit-all-gathers", o.no_limit_all_gathers, "Never hold the host back")
+      ->group(group);
+  command.add_flag("--use-orig-params", o.use_orig_params, "Align parameters to 16 bytes")
+      ->group(group);
+  command.add_flag("--offload-params", o.offload_params, "Keep shards in host memory")
+      ->group(group);
+  command.add_option("--shard-group", o.shard_group, "hybrid: ranks that shard together")
+      ->check(within(1, 8'000'000))
+      ->default_str("")
+      ->group(group);
+  command
+      .add_flag("--torch-1-13", o.torch_1_13, "Prefetch forward from the root only, as 1.13 did")
+      ->group(group);
+}
+
+void add_replicate_options(CLI::App& command, SchemeOptions& o) {
+  const char* group = "DDP: replicate";
+  command.add_option("--bucket-cap", o.bucket_cap, "Bytes at which a bucket is closed")
+      ->check(within(1, std::int64_t{1} << 50))
+      ->group(group);
+  command.add_option("--first-bucket-cap", o.first_bucket_cap, "The same, of the first bucket")
+      ->check(within(1, std::int64_t{1} << 50))
+      ->group(group);
+  command.add_flag("--find-unused-parameters", o.find_unused, "Unused parameters count as ready")
+      ->group(group);
+  command.add_flag("--gradient-as-bucket-view", o.bucket_views, "Gradients live in the buckets")
+      ->group(group);
+  command.add_flag("--static-graph", o.static_graph, "Every step uses the same parameters")
+      ->group(group);
+}
+
+}  // namespace
+
+void add_scheme_options(CLI::App& command, SchemeOptions& o) {
+  const char* sharding = "Sharding";
+  command.add_option("--scheme", o.scheme, "How parameters are sharded")
+      ->check(CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard",
+                             "hybrid_shard", "hybrid_shard_zero2", "replicate"}))
+      ->group(sharding);
+  command.add_option("--units", o.units, "Module paths that become sharding units, a,b,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows the list is MODEL
+      ->default_str("")
+      ->group(sharding);
+  command.add_option("--wrap", o.wrap_class, "Every module of this class becomes a unit")
+      ->group(sharding);
+  command.add_option("--reshard-after-forward", o.reshard, "Free parameters after forward")
+      ->check(names_of(reshards))
+      ->group(sharding);
+  command.add_option("--param-dtype", o.param_dtype, "Gathered parameters and their gradients")
+      ->check(names_of(dtypes))
+      ->group(sharding);
+  command.add_option("--reduce-dtype", o.reduce_dtype, "Gradient reduction")
+      ->check(names_of(dtypes))
+      ->group(sharding);
+  add_fsdp1_options(command, o);
+  add_replicate_options(command, o);
+  command.parse_complete_callback([&command, &o] {
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->count() > 0) o.given.push_back("--" + option->get_single_name());
+    }
+  });
+}
+
+Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
+  TESSERA_TRY(check_given(o));
+  TESSERA_ASSIGN(const auto units, units_of(o, model));
+  const DType param = dtypes.at(o.param_dtype);
+  const DType reduce = dtypes.at(o.reduce_dtype);
+  if (o.scheme == "fully_shard") {
+    return Scheme(FullyShardOptions{.units = units,
+                                    .reshard_after_forward = reshards.at(o.reshard),
+                                    .param_dtype = param,
+                                    .reduce_dtype = reduce});
+  }
+  if (o.scheme == "replicate") {
+    return Scheme(
+        ReplicateOptions{.bucket_cap = Bytes{o.bucket_cap},
+                         .first_bucket_cap = Bytes{o.first_bucket_cap},
+                         .find_unused_parameters = o.find_unused,
+                         .gradient_as_bucket_view = o.bucket_views,
+                         .static_graph = o.static_graph,
+                         .dtype = was_given(o, "--param-dtype") ? param : DType::float32});
+  }
+  return Scheme(Fsdp1Options{.units = units,
+                             .strategy = strategies.at(o.scheme),
+                             .shard_group = o.shard_group,
+                             .backward_prefetch = prefetches.at(o.backward_prefetch),
+                             .forward_prefetch = o.forward_prefetch,
+                             .limit_all_gathers = !o.no_limit_all_gathers,
+                             .use_orig_params = o.use_orig_params,
+                             .param_dtype = param,
+                             .reduce_dtype = reduce,
+                             .offload_params = o.offload_params,
+                             .torch_1_13 = o.torch_1_13});
+}
+
+}  // namespace tessera::cli

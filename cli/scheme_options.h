@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that choose and tune a sharding scheme, shared by `simulate` and `ops`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/scheme.h"
+
+namespace tessera::cli {
+
+struct SchemeOptions {
+  std::string scheme = "fully_shard";
+  std::vector<std::string> units;
+  std::string wrap_class;
+  std::string reshard = "auto";
+  std::string param_dtype = "bfloat16";
+  std::string reduce_dtype = "float32";
+  std::string backward_prefetch = "pre";
+  bool forward_prefetch = false;
+  bool no_limit_all_gathers = false;
+  bool use_orig_params = false;
+  bool offload_params = false;
+  bool torch_1_13 = false;
+  std::int32_t shard_group = 0;
+  std::int64_t bucket_cap = 25 << 20;
+  std::int64_t first_bucket_cap = 1 << 20;
+  bool find_unused = false;
+  bool bucket_views = false;
+  bool static_graph = false;
+  /// Names of the options that were given: some are for some schemes only.
+  std::vector<std::string> given;
+};
+
+void add_scheme_options(CLI::App& command, SchemeOptions& options);
+
+/// Fails: invalid_argument, naming an option that the scheme does not know.
+Result<Scheme> resolve_scheme(const SchemeOptions& options, const Model& model);
+
+}  // namespace tessera::cli

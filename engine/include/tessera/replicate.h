@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// replicate / DDP: every rank keeps the whole model; gradients are averaged in buckets, each
+// all-reduced as soon as its last gradient is there, while backward goes on.
+//
+// The idea: buckets of a capped size trade latency against overlap. After the first step they are
+// rebuilt in the order in which gradients really became ready.
+//
+//   ReplicateOptions options{.bucket_cap = Bytes{25 << 20}, .gradient_as_bucket_view = true};
+//   TESSERA_ASSIGN(auto engine, replicate(runtime, model, options));
+//
+// Behaviour: torch/csrc/distributed/c10d/reducer.cpp (Li et al., arXiv 2006.15704, section 3.2.3).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/engine.h"
+
+namespace tessera {
+
+struct ReplicateOptions {
+  Bytes bucket_cap{25 << 20};            // a bucket is closed when it reaches this
+  Bytes first_bucket_cap{1 << 20};       // of the bucket that is reduced first
+  bool find_unused_parameters = false;   // unused parameters count as ready; no rebuilding
+  bool gradient_as_bucket_view = false;  // gradients live in the buckets: no second copy
+  bool static_graph = false;             // the first step reduces at its end and counts uses
+  bool init_sync = true;                 // checks and broadcasts the model when it is set up
+  /// Paths of modules whose parameters, and all below, are left alone: they stay local.
+  std::vector<std::string> ignored_modules;
+  DType dtype = DType::float32;  // parameters, gradients and optimizer state
+};
+
+/// What torch's compute_bucket_assignment_by_size decides.
+struct BucketAssignment {
+  std::vector<std::vector<std::size_t>> buckets;  // indices of tensors
+  std::vector<Bytes> limits;                      // per bucket; 0: sparse
+};
+struct BucketTensor {
+  Bytes bytes{};
+  DType dtype = DType::float32;
+  bool sparse = false;  // a sparse gradient: a bucket of its own
+};
+/// Tensors are appended in the given order, apart per dtype; a bucket that reaches its limit is
+/// closed and the next limit applies, the last one repeatedly. `indices` name the tensors and keep
+/// the order of the buckets; without them buckets are sorted by their smallest index.
+/// REQUIRES: !limits.empty(); indices empty or one per tensor.
+BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
+                                const std::vector<Bytes>& limits,
+                                const std::vector<std::size_t>& indices = {});
+
+/// Replicates `model` on all ranks of `runtime`, both must outlive the engine. A backward pass that
+/// leaves a parameter without gradient fails at the next begin_forward, naming it, unless
+/// find_unused_parameters is set. Fails: invalid_argument (no trained parameter, an ignored module
+/// that does not exist, a cap below 1 byte), naming it; out_of_memory.
+Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
+                                          const ReplicateOptions& options);
+
+}  // namespace tessera

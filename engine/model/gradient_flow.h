@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where gradients flow in a model's backward pass.
+//
+// The idea: autograd decides at run time which tensors need a gradient; here the forward list and
+// `requires_grad` say the same beforehand. A module has a backward pass iff its output needs a
+// gradient, that is iff something trained lies in it or before it.
+#pragma once
+
+#include <vector>
+
+#include "tessera/model.h"
+
+namespace tessera {
+
+class GradientFlow {
+ public:
+  explicit GradientFlow(const Model& model);
+
+  /// The k-th entry of model.forward has a backward pass.
+  bool runs_backward(std::size_t k) const { return k >= first_trained_; }
+  /// Some output of `module` needs a gradient: its unit is needed in backward.
+  bool out_of(ModuleId module) const;
+  /// Every input of `module`'s first call needs a gradient: its backward is complete when its own
+  /// modules are, and not only at the end.
+  bool into(ModuleId module) const;
+
+ private:
+  struct Calls {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    bool any = false;
+  };
+  std::vector<Calls> calls_;  // by ModuleId: places in model.forward
+  std::size_t first_trained_ = 0;
+  bool input_requires_grad_ = false;
+};
+
+}  // namespace tessera

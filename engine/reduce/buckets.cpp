@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filling, reducing and rebuilding buckets.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/reduce/replicate_engine.h"
+#include "engine/runtime/arithmetic.h"
+
+namespace tessera {
+
+// Without find_unused_parameters everything is one bucket: it is soon rebuilt anyway.
+void ReplicateEngine::plan_first_buckets() {
+  std::vector<BucketTensor> tensors;
+  std::vector<std::size_t> trained;
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (!parameters_[k].trained) continue;
+    trained.push_back(k);
+    tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
+  }
+  const bool by_size = options_.find_unused_parameters && !options_.static_graph;
+  const std::vector<Bytes> limits =
+      by_size ? std::vector{options_.first_bucket_cap, options_.bucket_cap}
+              : std::vector{Bytes{std::numeric_limits<std::int64_t>::max()}};
+  BucketAssignment assignment = assign_buckets(tensors, limits);
+  // The last registered parameters are expected to be ready first.
+  std::reverse(assignment.buckets.begin(), assignment.buckets.end());
+  for (auto& bucket : assignment.buckets) {
+    for (std::size_t& index : bucket) index = trained[index];
+  }
+  lay_out(assignment.buckets);
+}
+
+void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& buckets) {
+  buckets_.clear();
+  for (const auto& indices : buckets) {
+    Bucket bucket;
+    bucket.name = fmt::format("bucket {}", buckets_.size());
+    bucket.parameters = indices;
+    for (std::size_t k : indices) {
+      parameters_[k].bucket = buckets_.size();
+      parameters_[k].offset = bucket.numel;
+      bucket.numel += parameters_[k].numel;
+    }
+    buckets_.push_back(std::move(bucket));
+  }
+}
+
+Status ReplicateEngine::allocate_buckets() {
+  for (Bucket& bucket : buckets_) {
+    TESSERA_ASSIGN(bucket.buffer, allocate(bucket.name, bytes_of(bucket.numel, options_.dtype),
+                                           MemoryClass::reduce_buffers, compute_,
+                                           cause(bucket.name, Reason::none)));
+  }
+  return {};
+}
+
+// Once, in the order in which gradients became ready; rank 0's plan counts for all.
+Status ReplicateEngine::rebuild_if_due() {
+  const bool possible = options_.static_graph || !options_.find_unused_parameters;
+  const std::int32_t after = options_.static_graph ? 2 : 1;
+  if (rebuilt_ || !possible || synced_backwards_ < after) return {};
+  rebuilt_ = true;
+  std::vector<BucketTensor> tensors;
+  for (std::size_t k : ready_order_) {
+    tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
+  }
+  const auto assignment =
+      assign_buckets(tensors, {options_.first_bucket_cap, options_.bucket_cap}, ready_order_);
+  TESSERA_TRY(
+      broadcast_numbers("bucket_indices", static_cast<std::int64_t>(ready_order_.size()) + 1));
+  TESSERA_TRY(
+      broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));
+  std::vector<Bucket> old = std::move(buckets_);
+  const bool views =
+      std::any_of(parameters_.begin(), parameters_.end(), [](const ReplicatedParameter& p) {
+        return p.trained && p.has_gradient && !p.gradient.valid();
+      });
+  if (views) {
+    std::vector<ReplicatedParameter> before = parameters_;
+    lay_out(assignment.buckets);
+    TESSERA_TRY(allocate_buckets());
+    Copy move;
+    for (std::size_t k = 0; k < parameters_.size(); ++k) {
+      if (!parameters_[k].trained || !parameters_[k].has_gradient) continue;
+      const View from = View::part(old[before[k].bucket].buffer, options_.dtype, before[k].offset,
+                                   before[k].numel);
+      move.pieces.push_back({.from = from, .to = slice(parameters_[k])});
+    }
+    TESSERA_TRY(submit(compute_, cause("root", Reason::order), std::move(move)).status());
+  }
+  for (Bucket& bucket : old) TESSERA_TRY(release(bucket.buffer, last_compute_));
+  if (views) return {};
+  lay_out(assignment.buckets);
+  return allocate_buckets();
+}
+
+// Gradients are added straight to the buckets, which still hold those of the last step.
+Status ReplicateEngine::clear_views() {
+  for (const Bucket& bucket : buckets_) {
+    Copy zeros;
+    for (std::size_t k : bucket.parameters) {
+      const ReplicatedParameter& p = parameters_[k];
+      const View none{.dtype = options_.dtype, .numel = p.numel};
+      if (!p.has_gradient) zeros.pieces.push_back({.from = none, .to = slice(p)});
+    }
+    if (zeros.pieces.empty()) continue;
+    TESSERA_TRY(submit(compute_, cause(bucket.name, Reason::none), std::move(zeros)).status());
+  }
+  return {};
+}
+
+// .grad += the gradient of this backward pass.
+Status ReplicateEngine::accumulate(ReplicatedParameter& p) {
+  if (!p.fresh.valid()) {  // it was written into the bucket
+    p.has_gradient = true;
+    return {};
+  }
+  if (!p.has_gradient) {
+    p.gradient = std::exchange(p.fresh, BufferId{});
+    p.has_gradient = true;
+    return {};
+  }
+  const View into = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
+  TESSERA_ASSIGN(const EventId added,
+                 submit(compute_, cause_of(p, Reason::accumulate), add(whole(p.fresh, p), into)));
+  return release(p.fresh, added);
+}
+
+// Times 1 / world size, so that the sum over ranks is the mean.
+Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
+  const Cause why = cause_of(p, Reason::copy_in);
+  if (zeros) {
+    const View none{.dtype = options_.dtype, .numel = p.numel};
+    return submit(compute_, why, Copy{.pieces = {{.from = none, .to = slice(p)}}}).status();
+  }
+  const View from = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
+  const float factor = 1.0F / static_cast<float>(world_size_);
+  return submit(compute_, why, multiply(from, slice(p), factor)).status();
+}
+
+Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
+  TESSERA_TRY(copy_into_bucket(p, /*zeros=*/!p.has_gradient));
+  --buckets_[p.bucket].pending;
+  return launch_ready_buckets();
+}
+
+// Parameters that this forward did not use count as ready.
+Status ReplicateEngine::mark_unused() {
+  swept_unused_ = true;
+  for (ReplicatedParameter& p : parameters_) {
+    if (!p.trained || used_[static_cast<std::size_t>(p.id.value)]) continue;
+    p.ready = true;
+    TESSERA_TRY(mark_ready(p));
+  }
+  return {};
+}
+
+// Strictly in order: a later bucket that is full already waits.
+Status ReplicateEngine::launch_ready_buckets() {
+  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
+    Bucket& bucket = buckets_[next_bucket_++];
+    const Cause why = cause(bucket.name, Reason::reduce_gradients);
+    TESSERA_TRY(wait_stream(nccl_, compute_, cause(bucket.name, Reason::order)));
+    const View all = View::whole(bucket.buffer, options_.dtype, bucket.numel);
+    decltype(Op::what) what = AllReduce{world_, all, all, Reduction::sum};
+    if (world_size_ == 1) what = Mark{Mark::Kind::gradients_sharded};
+    TESSERA_ASSIGN(bucket.reduced, submit(nccl_, why, std::move(what)));
+  }
+  return {};
+}
+
+Status ReplicateEngine::finish_buckets() {
+  if (next_bucket_ < buckets_.size()) {
+    std::vector<std::string_view> missing;
+    for (const ReplicatedParameter& p : parameters_) {
+      if (p.trained && !p.ready) missing.push_back(name(p));
+    }
+    unfinished_ = fmt::format("{}", fmt::join(missing, ", "));
+    return {};
+  }
+  for (Bucket& bucket : buckets_) {
+    TESSERA_TRY(wait_event(compute_, bucket.reduced, cause(bucket.name, Reason::needed)));
+    Copy copy;
+    for (std::size_t k : bucket.parameters) {
+      ReplicatedParameter& p = parameters_[k];
+      // Unused on all ranks: the gradient stays as it was.
+      if (p.gradient.valid() && used_[k]) {
+        copy.pieces.push_back({.from = slice(p), .to = whole(p.gradient, p)});
+      }
+    }
+    if (copy.pieces.empty()) continue;
+    TESSERA_TRY(submit(compute_, cause(bucket.name, Reason::copy_out), std::move(copy)).status());
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/shard/engine_base.h"
+
+#include <fmt/format.h>
+
+namespace tessera {
+namespace {
+
+std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
+
+View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Numel{bytes.value}); }
+
+}  // namespace
+
+EngineBase::EngineBase(Runtime& runtime, const Model& model)
+    : runtime_(runtime),
+      model_(model),
+      everyone_(runtime.carried()),
+      activations_(model.modules.size()) {}
+
+Cause EngineBase::cause(std::string_view unit, Reason reason) const {
+  return {
+      .unit = unit, .phase = phase_, .reason = reason, .step = step_, .micro_batch = micro_batch_};
+}
+
+Result<EventId> EngineBase::submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
+                                   std::span<const EventId> after) {
+  auto event = runtime_.submit({.stream = stream,
+                                .where = everyone_,
+                                .after = after,
+                                .cause = cause,
+                                .what = std::move(what)});
+  if (event.ok() && stream == compute_) last_compute_ = *event;
+  return event;
+}
+
+Result<EventId> EngineBase::mark(const Cause& cause, Mark::Kind kind, StreamId stream) {
+  return submit(stream, cause, Mark{kind});
+}
+
+Status EngineBase::wait_stream(StreamId waiting, StreamId other, const Cause& cause) {
+  return submit(waiting, cause, Wait{other}).status();
+}
+
+Status EngineBase::wait_event(StreamId waiting, EventId event, const Cause& cause) {
+  return submit(waiting, cause, Wait{}, {&event, 1}).status();
+}
+
+Result<BufferId> EngineBase::allocate(const std::string& name, Bytes bytes,
+                                      MemoryClass memory_class, StreamId stream, const Cause& cause,
+                                      Memory memory) {
+  return runtime_.allocate({.bytes = bytes,
+                            .memory = memory,
+                            .memory_class = memory_class,
+                            .stream = stream,
+                            .where = everyone_,
+                            .cause = cause,
+                            .name = name});
+}
+
+Status EngineBase::release(BufferId& buffer, EventId after) {
+  const BufferId id = std::exchange(buffer, BufferId{});
+  return runtime_.release(id, after, everyone_);
+}
+
+Status EngineBase::expect(Stage stage, const char* call) const {
+  if (stage_ == stage) return {};
+  static constexpr const char* names[] = {"outside forward and backward", "in forward",
+                                          "in backward"};
+  return Status(Code::invalid_argument,
+                fmt::format("{} was called {}, but belongs {}", call,
+                            names[static_cast<int>(stage_)], names[static_cast<int>(stage)]));
+}
+
+Status EngineBase::enter(Stage stage, Phase phase) {
+  stage_ = stage;
+  phase_ = phase;
+  return mark(cause("", Reason::none), Mark::Kind::phase, compute_).status();
+}
+
+std::string_view EngineBase::unit_name(std::size_t unit) const {
+  return unit == 0 ? std::string_view("root") : model_.module(assignment_.units[unit].module).path;
+}
+
+std::string_view EngineBase::unit_name_of(ModuleId module) const {
+  return unit_name(assignment_.unit_of_module[at(module)]);
+}
+
+int EngineBase::unit_at(ModuleId module) const {
+  TESSERA_ASSERT(module.valid() && at(module) < model_.modules.size(), "a module of the model");
+  const std::size_t unit = assignment_.unit_of_module[at(module)];
+  return assignment_.units[unit].module == module ? static_cast<int>(unit) : -1;
+}
+
+// The parameters below the module, and in backward the gradients of those that are trained.
+Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
+  for (ParameterId id : assignment_.used_by[at(work.module)]) {
+    TESSERA_ASSIGN(const View parameter, parameter_view(id));
+    what.reads.push_back(parameter);
+    what.cost.dtype = parameter.dtype;
+    if (work.pass != ModuleWork::Pass::backward || !model_.parameter(id).requires_grad) continue;
+    TESSERA_ASSIGN(const View gradient, gradient_view(id));
+    what.writes.push_back(gradient);
+  }
+  return {};
+}
+
+Status EngineBase::compute(const ModuleWork& work) {
+  const bool backward = work.pass == ModuleWork::Pass::backward;
+  const Module& module = model_.module(work.module);
+  Cause why = cause(unit_name_of(work.module),
+                    work.pass == ModuleWork::Pass::recompute ? Reason::recompute : Reason::none);
+  why.module = module.path;
+  Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
+  TESSERA_TRY(add_views(work, what));
+  auto& stack = activations_[at(work.module)];
+  BufferId temporary;
+  if (work.temporary > Bytes{0}) {
+    TESSERA_ASSIGN(temporary, allocate(module.path + ".temporary", work.temporary,
+                                       MemoryClass::temporary, compute_, why));
+    what.writes.push_back(all_of(temporary, work.temporary));
+  }
+  if (!backward && work.saves > Bytes{0}) {
+    TESSERA_ASSIGN(const BufferId saved, allocate(module.path + ".activations", work.saves,
+                                                  MemoryClass::activations, compute_, why));
+    what.writes.push_back(all_of(saved, work.saves));
+    stack.push_back(saved);
+  }
+  const bool uses_saved = backward && work.saves > Bytes{0} && !stack.empty();
+  if (uses_saved) what.reads.push_back(all_of(stack.back(), work.saves));
+  TESSERA_ASSIGN(const EventId done, submit(compute_, why, std::move(what)));
+  if (temporary.valid()) TESSERA_TRY(release(temporary, done));
+  if (!uses_saved) return {};
+  TESSERA_TRY(release(stack.back(), done));
+  stack.pop_back();
+  return {};
+}
+
+Status EngineBase::keep_activations(ModuleId module, Bytes bytes) {
+  TESSERA_ASSIGN(const BufferId kept, allocate(model_.module(module).path + ".checkpoint", bytes,
+                                               MemoryClass::activations, compute_,
+                                               cause(unit_name_of(module), Reason::none)));
+  activations_[at(module)].push_back(kept);
+  return {};
+}
+
+Status EngineBase::free_activations(ModuleId module) {
+  auto& stack = activations_[at(module)];
+  if (stack.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("module {} keeps no activations", model_.module(module).path));
+  }
+  TESSERA_TRY(release(stack.back(), last_compute_));
+  stack.pop_back();
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all schemes share: issuing operations with their cause, the stages of a step, running
+// modules, their activations, and the optimizer on whatever a rank holds.
+//
+// The idea: a scheme only says where a parameter can be read (`parameter_view`), where its gradient
+// goes (`gradient_view`) and what a rank keeps of it (`held`).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/shard/shard_map.h"
+#include "engine/shard/unit_assignment.h"
+#include "tessera/engine.h"
+
+namespace tessera {
+
+/// What the optimizer steps: one buffer of a rank and what belongs to it.
+struct Held {
+  std::string name;       // "L1.weight", "L1.flat_param"
+  std::string_view unit;  // in the Model
+  ShardMap map;           // which elements of which parameters it is
+  DType dtype = DType::float32;
+  BufferId value;
+  View gradient;                 // no buffer: none in this step
+  BufferId exp_avg, exp_avg_sq;  // from the first step on
+};
+
+class EngineBase : public Engine {
+ public:
+  Status compute(const ModuleWork& work) override;
+  Status keep_activations(ModuleId module, Bytes bytes) override;
+  Status free_activations(ModuleId module) override;
+  Status step(const AdamOptions& options) override;
+  void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
+  Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
+  Status inspect_shards(
+      ParameterId parameter,
+      const std::function<void(Rank, Numel, std::span<const float>)>& read) override;
+
+ protected:
+  enum class Stage : std::uint8_t { idle, forward, backward };
+
+  EngineBase(Runtime& runtime, const Model& model);
+
+  /// What a scheme knows of its parameters. Views are unsharded; they fail while there is nothing.
+  virtual Result<View> parameter_view(ParameterId parameter) = 0;
+  virtual Result<View> gradient_view(ParameterId parameter) = 0;  // allocates at first
+  /// Everything a rank holds, in the order of units.
+  virtual std::vector<Held*> held() = 0;
+  /// The place of a rank among those that hold different shards.
+  virtual Index shard_index(Rank rank) const = 0;
+  /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
+  virtual Status free_gradients(EventId stepped) = 0;
+
+  // Issuing operations.
+  Cause cause(std::string_view unit, Reason reason) const;
+  Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
+                         std::span<const EventId> after = {});
+  Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
+  Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
+  Status wait_event(StreamId waiting, EventId event, const Cause& cause);
+  Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
+                            StreamId stream, const Cause& cause, Memory memory = Memory::device);
+  Status release(BufferId& buffer, EventId after);
+
+  Status expect(Stage stage, const char* call) const;
+  Status enter(Stage stage, Phase phase);  // and marks the phase
+  std::string_view unit_name(std::size_t unit) const;
+  std::string_view unit_name_of(ModuleId module) const;
+  /// The unit whose module this is, or -1: the module is part of one.
+  int unit_at(ModuleId module) const;
+  Status initialise_held();
+
+  Runtime& runtime_;
+  const Model& model_;
+  const RankSet everyone_;
+  UnitAssignment assignment_;
+  StreamId compute_;
+
+  Stage stage_ = Stage::idle;
+  Phase phase_ = Phase::init;
+  std::int32_t step_ = 0;
+  std::int32_t micro_batch_ = 0;
+  bool sync_ = true;
+  EventId last_compute_;  // the compute stream's youngest event
+
+ private:
+  Status allocate_optimizer_state();
+  Compute adam_work(const AdamOptions& options);
+  Status add_views(const ModuleWork& work, Compute& what);
+
+  std::int64_t steps_taken_ = 0;
+  std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
+};
+
+}  // namespace tessera

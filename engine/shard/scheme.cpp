@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/scheme.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+namespace tessera {
+namespace {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+std::string text(bool value) { return value ? "true" : "false"; }
+std::string text(DType value) { return std::string(name_of(value)); }
+std::string text(Bytes value) { return std::to_string(value.value); }
+std::string text(const std::vector<std::string>& paths) {
+  return fmt::format("{}", fmt::join(paths, ","));
+}
+
+struct OptionsOf {
+  Options operator()(const FullyShardOptions& o) const {
+    static constexpr std::array reshard = {"auto", "always", "never"};
+    return {{"units", text(o.units)},
+            {"reshard_after_forward", reshard[static_cast<std::size_t>(o.reshard_after_forward)]},
+            {"sharded_dtype", text(o.sharded_dtype)},
+            {"param_dtype", text(o.param_dtype)},
+            {"reduce_dtype", text(o.reduce_dtype)}};
+  }
+  Options operator()(const Fsdp1Options& o) const {
+    static constexpr std::array prefetch = {"none", "pre", "post"};
+    const DType param = o.param_dtype.value_or(o.original_dtype);
+    return {{"units", text(o.units)},
+            {"shard_group", std::to_string(o.shard_group)},
+            {"backward_prefetch", prefetch[static_cast<std::size_t>(o.backward_prefetch)]},
+            {"forward_prefetch", text(o.forward_prefetch)},
+            {"limit_all_gathers", text(o.limit_all_gathers)},
+            {"use_orig_params", text(o.use_orig_params)},
+            {"sharded_dtype", text(o.original_dtype)},
+            {"param_dtype", text(param)},
+            {"reduce_dtype", text(o.reduce_dtype.value_or(param))},
+            {"keep_low_precision_grads", text(o.keep_low_precision_grads)},
+            {"offload_params", text(o.offload_params)},
+            {"torch_1_13", text(o.torch_1_13)}};
+  }
+  Options operator()(const ReplicateOptions& o) const {
+    return {{"bucket_cap", text(o.bucket_cap)},
+            {"first_bucket_cap", text(o.first_bucket_cap)},
+            {"find_unused_parameters", text(o.find_unused_parameters)},
+            {"gradient_as_bucket_view", text(o.gradient_as_bucket_view)},
+            {"static_graph", text(o.static_graph)},
+            {"ignored_modules", text(o.ignored_modules)},
+            {"param_dtype", text(o.dtype)}};
+  }
+};
+
+struct Make {
+  Runtime& runtime;
+  const Model& model;
+  Result<std::unique_ptr<Engine>> operator()(const FullyShardOptions& o) const {
+    return fully_shard(runtime, model, o);
+  }
+  Result<std::unique_ptr<Engine>> operator()(const Fsdp1Options& o) const {
+    return fsdp1(runtime, model, o);
+  }
+  Result<std::unique_ptr<Engine>> operator()(const ReplicateOptions& o) const {
+    return replicate(runtime, model, o);
+  }
+};
+
+}  // namespace
+
+std::string_view name_of(ShardingStrategy strategy) {
+  static constexpr std::array<std::string_view, 5> names = {
+      "full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2"};
+  return names[static_cast<std::size_t>(strategy)];
+}
+
+std::string_view name_of(const Scheme& scheme) {
+  if (const auto* fsdp1 = std::get_if<Fsdp1Options>(&scheme)) return name_of(fsdp1->strategy);
+  return std::holds_alternative<ReplicateOptions>(scheme) ? "replicate" : "fully_shard";
+}
+
+DType compute_dtype(const Scheme& scheme) {
+  if (const auto* o = std::get_if<Fsdp1Options>(&scheme)) {
+    return o->param_dtype.value_or(o->original_dtype);
+  }
+  if (const auto* o = std::get_if<ReplicateOptions>(&scheme)) return o->dtype;
+  return std::get<FullyShardOptions>(scheme).param_dtype;
+}
+
+std::vector<std::pair<std::string, std::string>> options_of(const Scheme& scheme) {
+  return std::visit(OptionsOf{}, scheme);
+}
+
+Result<std::unique_ptr<Engine>> make_engine(Runtime& runtime, const Model& model,
+                                            const Scheme& scheme) {
+  return std::visit(Make{runtime, model}, scheme);
+}
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/train/real/arithmetic.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace tessera::real {
+namespace {
+
+// ln 2 in two parts: the first has few bits, so that its product with an exponent is exact.
+constexpr float ln2_high = 0.693359375F;
+constexpr float ln2_low = -2.12194440e-4F;
+constexpr float half_sqrt2 = 0.707106781F;
+
+}  // namespace
+
+float exponential(float x) {
+  if (!(x == x)) return x;  // not a number
+  if (x < -87) return 0;
+  if (x > 88) x = 88;
+  const float scaled = x * 1.44269504F;
+  const auto n = static_cast<std::int32_t>(scaled + (scaled < 0 ? -0.5F : 0.5F));
+  const auto whole = static_cast<float>(n);
+  const float r = x - whole * ln2_high - whole * ln2_low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  const float power_of_two = std::bit_cast<float>(static_cast<std::uint32_t>(n + 127) << 23);
+  return (p * (r * r) + r + 1) * power_of_two;
+}
+
+float logarithm(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  auto exponent = static_cast<std::int32_t>(bits >> 23) - 126;
+  float m = std::bit_cast<float>((bits & 0x007FFFFFU) | 0x3F000000U);  // 0.5 <= m < 1
+  if (m < half_sqrt2) {
+    --exponent;
+    m += m;
+  }
+  const float r = m - 1;
+  const float square = r * r;
+  float p = 7.0376836292e-2F;
+  p = p * r - 1.1514610310e-1F;
+  p = p * r + 1.1676998740e-1F;
+  p = p * r - 1.2420140846e-1F;
+  p = p * r + 1.4249322787e-1F;
+  p = p * r - 1.6668057665e-1F;
+  p = p * r + 2.0000714765e-1F;
+  p = p * r - 2.4999993993e-1F;
+  p = p * r + 3.3333331174e-1F;
+  const auto whole = static_cast<float>(exponent);
+  const float small = p * r * square + whole * ln2_low - 0.5F * square;
+  return r + small + whole * ln2_high;
+}
+
+float hyperbolic_tangent(float x) {
+  if (x > 10) return 1;
+  if (x < -10) return -1;
+  return 1 - 2 / (exponential(2 * x) + 1);
+}
+
+}  // namespace tessera::real

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every sharding scheme must equal to the bit: data-parallel training without engine and
+// runtime. Every rank sees one full copy of the parameters.
+//
+//   UnshardedTraining reference(model, {.batch = 2, .world_size = 4}, {.accumulation = 2});
+//   reference.step();
+//   reference.values(parameter);
+//
+// A rank's gradient of a micro-batch is what the bodies add up, in param_dtype. It is cast to
+// reduce_dtype and divided by `pre`; the ranks are summed in rank order in float32, and the sum is
+// divided by `post` and rounded to reduce_dtype. Micro-batches are added up after that, or before
+// if only the last one synchronises. Then AdamW in float32, with the engine's order of operations.
+//
+// Parameters that no module of the forward list uses have gradient zero here.
+#pragma once
+
+#include <vector>
+
+#include "tessera/real_model.h"
+
+namespace tessera::test {
+
+struct UnshardedOptions {
+  std::int32_t accumulation = 1;
+  bool sync_every_micro_batch = true;
+  AdamOptions adam;
+  float pre = 1;   // what gradients are divided by before the sum over ranks
+  float post = 0;  // and after it; 0: the number of ranks, which with pre = 1 is the average
+  DType param_dtype = DType::float32;
+  DType reduce_dtype = DType::float32;
+};
+
+class UnshardedTraining {
+ public:
+  /// REQUIRES: RealModel supports `model`, which outlives this.
+  UnshardedTraining(const Model& model, const RealModelOptions& data,
+                    const UnshardedOptions& options);
+
+  /// Forward and backward of every micro-batch on every rank, then the optimizer.
+  void step();
+
+  const std::vector<float>& values(ParameterId parameter) const;
+  /// Of the youngest step: the gradient that the optimizer used.
+  const std::vector<float>& gradient(ParameterId parameter) const;
+  float loss() const { return real_.loss(); }
+  std::span<const float> losses(Rank rank) const { return real_.losses(rank); }
+  void set_value(ParameterId parameter, std::size_t element, float value);
+
+ private:
+  using Numbers = std::vector<std::vector<float>>;      // by ParameterId
+  using Buffers = std::vector<std::vector<std::byte>>;  // by ParameterId, in param_dtype
+
+  void run_passes(Rank rank, std::int32_t micro_batch, Buffers& gradients);
+  void run_body(Rank rank, ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch,
+                Buffers& gradients);
+  Numbers reduced(const std::vector<Numbers>& by_rank) const;
+  void adam();
+  float rounded(float value) const;  // to reduce_dtype
+
+  const Model& model_;
+  const Rank ranks_;
+  const UnshardedOptions options_;
+  RealModel real_;
+  std::vector<std::vector<ParameterId>> used_;  // by ModuleId
+  Numbers values_, gradients_, exp_avg_, exp_avg_sq_;
+  Buffers seen_;  // values_ as the bodies see them
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace tessera::test
