@@ -6,17 +6,20 @@
 // goes (`gradient_view`) and what a rank keeps of it (`held`).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/shard/shard_map.h"
 #include "engine/shard/unit_assignment.h"
 #include "tessera/engine.h"
+#include "tessera/wrap.h"
 
 namespace tessera {
 
 /// What the optimizer steps: one buffer of a rank and what belongs to it.
 struct Held {
+  bool whole = false;     // the same elements on every rank, whatever its shard index
   std::string name;       // "L1.weight", "L1.flat_param"
   std::string_view unit;  // in the Model
   ShardMap map;           // which elements of which parameters it is
@@ -57,6 +60,13 @@ class EngineBase : public virtual Engine {
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
+  /// Units from a plan, or else from paths; ignored parameters become local ones.
+  Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
+                DType local_dtype);
+  const UnitOverrides& overrides(std::size_t unit) const { return overrides_[unit]; }
+  /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
+  Status accumulate_locals();
+
   // Issuing operations.
   Cause cause(std::string_view unit, Reason reason) const;
   Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
@@ -90,6 +100,20 @@ class EngineBase : public virtual Engine {
   EventId last_compute_;  // the compute stream's youngest event
 
  private:
+  // A parameter that is in no unit: whole on every rank, never reduced.
+  struct Local {
+    ParameterId id;
+    Held held;
+    BufferId fresh;     // gradient of this backward pass
+    BufferId gradient;  // of all since the last step
+  };
+
+  std::vector<Held*> all_held();
+  Index index_in(const Held& held, Rank rank) const { return held.whole ? 0 : shard_index(rank); }
+  Local* local(ParameterId id);
+  Status add_local(ParameterId id, DType dtype);
+  Result<View> local_gradient(Local& local);
+  Status free_local_gradients(EventId stepped);
   Status allocate_optimizer_state();
   Compute local_norm(const View& into, double norm_type);
   Compute scaled_gradients(const View& norm, float max_norm, double norm_type,
@@ -97,6 +121,8 @@ class EngineBase : public virtual Engine {
   Compute adam_work(const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
+  std::vector<UnitOverrides> overrides_;  // by unit
+  std::vector<Local> locals_;
   std::int64_t steps_taken_ = 0;
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
