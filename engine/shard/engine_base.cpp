@@ -114,6 +114,27 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   return {};
 }
 
+Status EngineBase::recompute_begin(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "recompute_begin"));
+  if (recomputing()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("module {} is recomputed inside of module {}: end that first",
+                              model_.module(module).path, model_.module(recomputed_).path));
+  }
+  recomputed_ = module;
+  return {};
+}
+
+Status EngineBase::recompute_end(ModuleId module) {
+  if (recomputed_ != module) {
+    return Status(Code::invalid_argument,
+                  fmt::format("recompute_end of module {}, which is not being recomputed",
+                              model_.module(module).path));
+  }
+  recomputed_ = {};
+  return {};
+}
+
 Status EngineBase::compute(const ModuleWork& work) {
   const bool backward = work.pass == ModuleWork::Pass::backward;
   const Module& module = model_.module(work.module);

@@ -31,6 +31,8 @@ struct Held {
 
 class EngineBase : public virtual Engine {
  public:
+  Status recompute_begin(ModuleId module) override;
+  Status recompute_end(ModuleId module) override;
   Status compute(const ModuleWork& work) override;
   Status keep_activations(ModuleId module, Bytes bytes) override;
   Status free_activations(ModuleId module) override;
@@ -79,6 +81,7 @@ class EngineBase : public virtual Engine {
   Status release(BufferId& buffer, EventId after);
 
   Status expect(Stage stage, const char* call) const;
+  bool recomputing() const { return recomputed_.valid(); }
   Status enter(Stage stage, Phase phase);  // and marks the phase
   std::string_view unit_name(std::size_t unit) const;
   std::string_view unit_name_of(ModuleId module) const;
@@ -121,6 +124,7 @@ class EngineBase : public virtual Engine {
   Compute adam_work(const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
+  ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;
   std::int64_t steps_taken_ = 0;

@@ -185,6 +185,7 @@ Status FlatEngine::begin_forward() {
 }
 
 Status FlatEngine::pre_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
@@ -196,6 +197,7 @@ Status FlatEngine::pre_forward(ModuleId module) {
 }
 
 Status FlatEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};

@@ -162,6 +162,7 @@ Status FullyShardEngine::begin_forward() {
 }
 
 Status FullyShardEngine::pre_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
@@ -174,6 +175,7 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
 }
 
 Status FullyShardEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
