@@ -14,6 +14,12 @@ Numel Parameter::numel() const {
   return Numel{numel};
 }
 
+Bytes Buffer::bytes() const {
+  const std::int64_t numel = numel_of(shape);
+  TESSERA_ASSERT(numel >= 0, "shapes are checked when a model is read");
+  return bytes_of(Numel{numel}, dtype);
+}
+
 ModuleId Model::find_module(std::string_view path) const {
   for (std::size_t m = 0; m < modules.size(); ++m) {
     if (modules[m].path == path) return ModuleId{static_cast<std::int32_t>(m)};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling, reducing and rebuilding buckets.
+// Planning, filling and rebuilding buckets.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -20,7 +19,7 @@ void ReplicateEngine::plan_first_buckets() {
     trained.push_back(k);
     tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
   }
-  const bool by_size = options_.find_unused_parameters && !options_.static_graph;
+  const bool by_size = finds_unused();
   const std::vector<Bytes> limits =
       by_size ? std::vector{options_.first_bucket_cap, options_.bucket_cap}
               : std::vector{Bytes{std::numeric_limits<std::int64_t>::max()}};
@@ -74,27 +73,30 @@ Status ReplicateEngine::rebuild_if_due() {
   TESSERA_TRY(
       broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));
   std::vector<Bucket> old = std::move(buckets_);
-  const bool views =
-      std::any_of(parameters_.begin(), parameters_.end(), [](const ReplicatedParameter& p) {
-        return p.trained && p.has_gradient && !p.gradient.valid();
-      });
-  if (views) {
-    std::vector<ReplicatedParameter> before = parameters_;
-    lay_out(assignment.buckets);
+  const std::vector<ReplicatedParameter> before = parameters_;
+  const bool moves = std::any_of(before.begin(), before.end(), [](const ReplicatedParameter& p) {
+    return p.trained && p.has_gradient && !p.gradient.valid();
+  });
+  lay_out(assignment.buckets);
+  if (moves) {
     TESSERA_TRY(allocate_buckets());
-    Copy move;
-    for (std::size_t k = 0; k < parameters_.size(); ++k) {
-      if (!parameters_[k].trained || !parameters_[k].has_gradient) continue;
-      const View from = View::part(old[before[k].bucket].buffer, options_.dtype, before[k].offset,
-                                   before[k].numel);
-      move.pieces.push_back({.from = from, .to = slice(parameters_[k])});
-    }
-    TESSERA_TRY(submit(compute_, cause("root", Reason::order), std::move(move)).status());
+    TESSERA_TRY(move_gradients(old, before));
   }
   for (Bucket& bucket : old) TESSERA_TRY(release(bucket.buffer, last_compute_));
-  if (views) return {};
-  lay_out(assignment.buckets);
-  return allocate_buckets();
+  return moves ? Status{} : allocate_buckets();
+}
+
+// Gradients that live in buckets. On every rank, so that joined ones can release them after it.
+Status ReplicateEngine::move_gradients(const std::vector<Bucket>& old,
+                                       const std::vector<ReplicatedParameter>& before) {
+  Copy move;
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    const ReplicatedParameter& p = before[k];
+    if (!p.trained || !p.has_gradient) continue;
+    const View from = View::part(old[p.bucket].buffer, options_.dtype, p.offset, p.numel);
+    move.pieces.push_back({.from = from, .to = slice(parameters_[k])});
+  }
+  return submit_on(everyone_, compute_, cause("root", Reason::order), std::move(move)).status();
 }
 
 // Gradients are added straight to the buckets, which still hold those of the last step.
@@ -129,7 +131,7 @@ Status ReplicateEngine::accumulate(ReplicatedParameter& p) {
   return release(p.fresh, added);
 }
 
-// Times 1 / world size, so that the sum over ranks is the mean.
+// Times 1 / divisor, so that the sum over ranks is the mean; a hook divides by itself.
 Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
   const Cause why = cause_of(p, Reason::copy_in);
   if (zeros) {
@@ -137,8 +139,9 @@ Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
     return submit(compute_, why, Copy{.pieces = {{.from = none, .to = slice(p)}}}).status();
   }
   const View from = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
-  const float factor = 1.0F / static_cast<float>(world_size_);
-  return submit(compute_, why, multiply(from, slice(p), factor)).status();
+  if (!hook_) return submit(compute_, why, multiply(from, slice(p), 1.0F / divisor())).status();
+  if (!p.gradient.valid()) return {};
+  return submit(compute_, why, Copy{.pieces = {{.from = from, .to = slice(p)}}}).status();
 }
 
 Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
@@ -151,48 +154,9 @@ Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
 Status ReplicateEngine::mark_unused() {
   swept_unused_ = true;
   for (ReplicatedParameter& p : parameters_) {
-    if (!p.trained || used_[static_cast<std::size_t>(p.id.value)]) continue;
+    if (!p.trained || p.ready || used_[static_cast<std::size_t>(p.id.value)]) continue;
     p.ready = true;
     TESSERA_TRY(mark_ready(p));
-  }
-  return {};
-}
-
-// Strictly in order: a later bucket that is full already waits.
-Status ReplicateEngine::launch_ready_buckets() {
-  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
-    Bucket& bucket = buckets_[next_bucket_++];
-    const Cause why = cause(bucket.name, Reason::reduce_gradients);
-    TESSERA_TRY(wait_stream(nccl_, compute_, cause(bucket.name, Reason::order)));
-    const View all = View::whole(bucket.buffer, options_.dtype, bucket.numel);
-    decltype(Op::what) what = AllReduce{world_, all, all, Reduction::sum};
-    if (world_size_ == 1) what = Mark{Mark::Kind::gradients_sharded};
-    TESSERA_ASSIGN(bucket.reduced, submit(nccl_, why, std::move(what)));
-  }
-  return {};
-}
-
-Status ReplicateEngine::finish_buckets() {
-  if (next_bucket_ < buckets_.size()) {
-    std::vector<std::string_view> missing;
-    for (const ReplicatedParameter& p : parameters_) {
-      if (p.trained && !p.ready) missing.push_back(name(p));
-    }
-    unfinished_ = fmt::format("{}", fmt::join(missing, ", "));
-    return {};
-  }
-  for (Bucket& bucket : buckets_) {
-    TESSERA_TRY(wait_event(compute_, bucket.reduced, cause(bucket.name, Reason::needed)));
-    Copy copy;
-    for (std::size_t k : bucket.parameters) {
-      ReplicatedParameter& p = parameters_[k];
-      // Unused on all ranks: the gradient stays as it was.
-      if (p.gradient.valid() && used_[k]) {
-        copy.pieces.push_back({.from = slice(p), .to = whole(p.gradient, p)});
-      }
-    }
-    if (copy.pieces.empty()) continue;
-    TESSERA_TRY(submit(compute_, cause(bucket.name, Reason::copy_out), std::move(copy)).status());
   }
   return {};
 }

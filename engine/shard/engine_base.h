@@ -6,9 +6,11 @@
 // goes (`gradient_view`) and what a rank keeps of it (`held`).
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
+#include "engine/shard/live_engines.h"
 #include "engine/shard/shard_map.h"
 #include "engine/shard/unit_assignment.h"
 #include "tessera/engine.h"
@@ -53,10 +55,12 @@ class EngineBase : public Engine {
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
-  // Issuing operations.
+  // Issuing operations. Copies and computations hold for `active_`, the rest for everyone.
   Cause cause(std::string_view unit, Reason reason) const;
   Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
                          std::span<const EventId> after = {});
+  Result<EventId> submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
+                            decltype(Op::what) what, std::span<const EventId> after = {});
   Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
   Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
   Status wait_event(StreamId waiting, EventId event, const Cause& cause);
@@ -75,6 +79,7 @@ class EngineBase : public Engine {
   Runtime& runtime_;
   const Model& model_;
   const RankSet everyone_;
+  RankSet active_;  // those that have inputs
   UnitAssignment assignment_;
   StreamId compute_;
 
@@ -90,6 +95,8 @@ class EngineBase : public Engine {
   Compute adam_work(const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
+  const LiveEngine alive_;
+  std::map<BufferId, RankSet> partial_;  // buffers that only some ranks have
   std::int64_t steps_taken_ = 0;
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
