@@ -56,6 +56,16 @@ Status ReplicateEngine::allocate_buckets() {
   return {};
 }
 
+// Parameters of a static graph that are never used come last.
+std::vector<std::size_t> ReplicateEngine::rebuild_order() const {
+  std::vector<std::size_t> order = ready_order_;
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    const bool missing = std::find(order.begin(), order.end(), k) == order.end();
+    if (parameters_[k].trained && missing) order.push_back(k);
+  }
+  return order;
+}
+
 // Once, in the order in which gradients became ready; rank 0's plan counts for all.
 Status ReplicateEngine::rebuild_if_due() {
   const bool possible = options_.static_graph || !options_.find_unused_parameters;
@@ -63,13 +73,13 @@ Status ReplicateEngine::rebuild_if_due() {
   if (rebuilt_ || !possible || synced_backwards_ < after) return {};
   rebuilt_ = true;
   std::vector<BucketTensor> tensors;
-  for (std::size_t k : ready_order_) {
+  const std::vector<std::size_t> order = rebuild_order();
+  for (std::size_t k : order) {
     tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
   }
   const auto assignment =
-      assign_buckets(tensors, {options_.first_bucket_cap, options_.bucket_cap}, ready_order_);
-  TESSERA_TRY(
-      broadcast_numbers("bucket_indices", static_cast<std::int64_t>(ready_order_.size()) + 1));
+      assign_buckets(tensors, {options_.first_bucket_cap, options_.bucket_cap}, order);
+  TESSERA_TRY(broadcast_numbers("bucket_indices", static_cast<std::int64_t>(order.size()) + 1));
   TESSERA_TRY(
       broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));
   std::vector<Bucket> old = std::move(buckets_);

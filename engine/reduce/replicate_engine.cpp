@@ -2,8 +2,7 @@
 #include "engine/reduce/replicate_engine.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/ranges.h>
 
 namespace tessera {
 
@@ -180,16 +179,12 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
 Status ReplicateEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
   if (sync_) {
-    if (options_.static_graph) {
-      if (synced_backwards_ == 0) {
-        uses_ = uses_now_;
-        for (const std::size_t k : ready_order_) TESSERA_TRY(mark_ready(parameters_[k]));
-        TESSERA_TRY(mark_unused());
-      } else if (uses_ != uses_now_) {
-        return Status(Code::invalid_argument,
-                      "static_graph was set, but this backward uses other parameters, or uses them "
-                      "another number of times, than the first one");
-      }
+    if (options_.static_graph && synced_backwards_ == 0) {
+      uses_ = uses_now_;
+      for (const std::size_t k : ready_order_) TESSERA_TRY(mark_ready(parameters_[k]));
+      TESSERA_TRY(mark_unused());
+    } else if (options_.static_graph) {
+      TESSERA_TRY(check_same_uses());
     }
     TESSERA_TRY(finish_buckets());
     ++synced_backwards_;
@@ -197,6 +192,18 @@ Status ReplicateEngine::end_backward() {
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};
+}
+
+Status ReplicateEngine::check_same_uses() const {
+  if (uses_ == uses_now_) return {};
+  std::vector<std::string_view> changed;
+  for (std::size_t k = 0; k < uses_.size(); ++k) {
+    if (uses_[k] != uses_now_[k]) changed.push_back(name(parameters_[k]));
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("static_graph was set, but {} are used another number of times than in "
+                            "the first backward",
+                            fmt::join(changed, ", ")));
 }
 
 std::vector<UnitInfo> ReplicateEngine::units() const {

@@ -107,6 +107,7 @@ class ReplicateEngine final : public EngineBase {
   // buckets.cpp
   void plan_first_buckets();
   Status rebuild_if_due();
+  std::vector<std::size_t> rebuild_order() const;
   Status move_gradients(const std::vector<Bucket>& old,
                         const std::vector<ReplicatedParameter>& before);
   void lay_out(const std::vector<std::vector<std::size_t>>& buckets);
@@ -132,6 +133,7 @@ class ReplicateEngine final : public EngineBase {
   Status agree_on_number(const std::string& name, Reduction reduction,
                          std::function<float(Rank)> value);
 
+  Status check_same_uses() const;
   bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
   bool views() const { return options_.gradient_as_bucket_view; }
 

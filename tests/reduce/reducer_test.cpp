@@ -17,9 +17,9 @@ Model random_model(test::Random& random) {
   std::vector<test::Linear> layers;
   std::vector<std::string> order;
   const auto count = 1 + random.below(8);
-  for (std::uint64_t k = 0; k < count; ++k) {
-    layers.push_back({"m" + std::to_string(k), static_cast<std::int64_t>(1 + random.below(9)),
-                      static_cast<std::int64_t>(1 + random.below(9))});
+  auto width = [&] { return static_cast<std::int64_t>(1 + random.below(9)); };
+  for (std::int64_t k = 0; k < count; ++k) {
+    layers.push_back({"m" + std::to_string(k), width(), width()});
     order.push_back(layers.back().path);
   }
   for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);

@@ -9,6 +9,8 @@
 namespace tessera {
 namespace {
 
+constexpr float rounding_error = 1e-5F;  // what is left of a column that others made up
+
 Numel element(Numel offset, std::int64_t row, std::int64_t width, std::int64_t column) {
   return offset + Numel{row * width + column};
 }
@@ -74,19 +76,23 @@ void orthogonalise(std::int64_t rows, std::int64_t rank, Numel offset, const Num
     }
     return sum;
   };
-  for (std::int64_t k = 0; k < rank; ++k) {
-    for (std::int64_t earlier = 0; earlier < k; ++earlier) {
-      const float along = dot(earlier, k);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const Numel at = element(offset, i, rank, k);
-        matrix.set(at, matrix.at(at) - along * matrix.at(element(offset, i, rank, earlier)));
-      }
-    }
-    const float length = std::sqrt(dot(k, k));
-    if (length == 0.0F) continue;
+  auto remove = [&](std::int64_t k, std::int64_t earlier) {
+    const float along = dot(earlier, k);
     for (std::int64_t i = 0; i < rows; ++i) {
       const Numel at = element(offset, i, rank, k);
-      matrix.set(at, matrix.at(at) / length);
+      matrix.set(at, matrix.at(at) - along * matrix.at(element(offset, i, rank, earlier)));
+    }
+  };
+  for (std::int64_t k = 0; k < rank; ++k) {
+    const float before = std::sqrt(dot(k, k));
+    for (int pass = 0; pass < 2; ++pass) {  // once leaves rounding errors behind
+      for (std::int64_t earlier = 0; earlier < k; ++earlier) remove(k, earlier);
+    }
+    const float length = std::sqrt(dot(k, k));
+    const bool nothing = length <= rounding_error * before;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const Numel at = element(offset, i, rank, k);
+      matrix.set(at, nothing ? 0.0F : matrix.at(at) / length);
     }
   }
 }

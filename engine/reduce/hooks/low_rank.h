@@ -42,7 +42,8 @@ struct Numbers {
 
 /// Columns of zero become random, equal on all ranks for equal seeds.
 void fill_zero_columns(const LowRank& m, const Numbers& q, std::uint64_t seed);
-/// The columns of a rows x rank matrix at `offset`, by Gram-Schmidt. Columns of zero stay zero.
+/// The columns of a rows x rank matrix at `offset`, by Gram-Schmidt. A column that depends on
+/// those before it becomes zero: noise of unit length would spoil the projection.
 void orthogonalise(std::int64_t rows, std::int64_t rank, Numel offset, const Numbers& matrix);
 /// P = M Q.
 void multiply_by_q(const LowRank& m, const Numbers& bucket, const Numbers& q, const Numbers& p);
