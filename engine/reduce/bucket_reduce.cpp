@@ -76,7 +76,7 @@ Status ReplicateEngine::reduce_used_map() {
       View::whole(used_map_, DType::int32, Numel{static_cast<std::int64_t>(parameters_.size())});
   Compute fill;
   fill.writes = {all};
-  fill.body = [used = used_, active = active_](const BodyContext& context) {
+  fill.body = [used = used_since_sync_, active = active_](const BodyContext& context) {
     const bool counts = active.contains(context.rank());
     for (std::size_t k = 0; k < used.size(); ++k) {
       store_number(context.write(0), DType::int32, k, counts && used[k] ? 1.0F : 0.0F);
@@ -117,7 +117,7 @@ Status ReplicateEngine::finish_bucket(const Bucket& bucket) {
     ReplicatedParameter& p = parameters_[k];
     wanted = wanted || p.has_gradient;
     // Unused on all ranks: the gradient stays as it was.
-    if (!p.gradient.valid() || !used_[k]) continue;
+    if (!p.gradient.valid() || !used_since_sync_[k]) continue;
     copy.pieces.push_back({.from = slice(p), .to = whole(p.gradient, p)});
   }
   const bool nobody = copy.pieces.empty() && !(views() && wanted);

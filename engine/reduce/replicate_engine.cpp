@@ -168,6 +168,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   ready_order_.push_back(static_cast<std::size_t>(parameter.value));
   TESSERA_TRY(accumulate(p));
   p.ready = true;
+  used_since_sync_[static_cast<std::size_t>(parameter.value)] = true;
   if (!sync_) return {};
   // The first step of a static graph only counts; its buckets go at the end.
   if (options_.static_graph && synced_backwards_ == 0) return {};
@@ -187,6 +188,7 @@ Status ReplicateEngine::end_backward() {
       TESSERA_TRY(check_same_uses());
     }
     TESSERA_TRY(finish_buckets());
+    used_since_sync_.assign(parameters_.size(), false);
     ++synced_backwards_;
   }
   stage_ = Stage::idle;

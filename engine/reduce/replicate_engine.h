@@ -153,6 +153,7 @@ class ReplicateEngine final : public EngineBase {
   std::int32_t synced_backwards_ = 0;
   std::vector<std::size_t> ready_order_;  // of the first backward that counts for rebuilding
   std::vector<bool> used_;                // by ParameterId, in this forward
+  std::vector<bool> used_since_sync_;     // has a gradient that was not reduced yet
   std::vector<std::int32_t> uses_;        // by ParameterId, of the first step (static_graph)
   std::vector<std::int32_t> uses_now_;
   BufferId used_map_;  // find_unused_parameters: used_ on the device

@@ -60,6 +60,7 @@ Status ReplicateEngine::add_parameters() {
     parameters_.push_back(std::move(p));
   }
   used_.assign(parameters_.size(), false);
+  used_since_sync_.assign(parameters_.size(), false);
   uses_now_.assign(parameters_.size(), 0);
   if (!options_.find_unused_parameters) return {};
   const Numel count{static_cast<std::int64_t>(parameters_.size())};

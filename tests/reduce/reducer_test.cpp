@@ -101,5 +101,46 @@ TEST_CASE("parameters that no rank uses keep their values", "[reduce][numerics]"
   test::require_ok(replicas.runtime->finish());
 }
 
+// Forward and backward of some modules with real gradients.
+void run_modules(Engine& engine, const Model& model, const std::vector<std::string>& modules,
+                 bool sync) {
+  const TrainingOptions training = test::formula_training(model);
+  engine.set_requires_gradient_sync(sync);
+  test::require_ok(engine.begin_forward());
+  for (const auto& path : modules) {
+    test::require_ok(engine.compute({.module = model.find_module(path)}));
+  }
+  test::require_ok(engine.begin_backward());
+  for (const auto& path : modules) {
+    const ModuleId id = model.find_module(path);
+    test::require_ok(engine.compute({.module = id,
+                                     .pass = ModuleWork::Pass::backward,
+                                     .body = training.body(id, ModuleWork::Pass::backward, 0)}));
+    for (ParameterId p : model.module(id).parameters) test::require_ok(engine.grad_ready(p));
+  }
+  test::require_ok(engine.end_backward());
+}
+
+TEST_CASE("a gradient that this backward did not touch is reduced once", "[reduce][numerics]") {
+  const Rank ranks = 2;
+  const Model model = test::linear_model("two", {{"a", 4, 4}, {"b", 4, 3}}, {"a", "b"});
+  ReplicateOptions options{.find_unused_parameters = true};
+  options.gradient_as_bucket_view = GENERATE(false, true);
+  const bool first_synced = GENERATE(false, true);
+  INFO("views " << options.gradient_as_bucket_view << ", first synced " << first_synced);
+  test::Replicas replicas(ranks, model, options);
+  test::require_ok(replicas.engine->initialise(test::initial_value));
+  run_modules(*replicas.engine, model, {"a", "b"}, first_synced);
+  run_modules(*replicas.engine, model, {"a"}, true);  // b was used before, not here
+  test::require_ok(replicas.engine->step({}));
+  test::FormulaTraining reference(model);
+  reference.step(RankSet::all(ranks), ranks, static_cast<float>(ranks));
+  for (const char* of_a : {"a.weight", "a.bias"}) {
+    reference.elements.erase(model.find_parameter(of_a).value);
+  }
+  reference.check(*replicas.engine, ranks);
+  test::require_ok(replicas.runtime->finish());
+}
+
 }  // namespace
 }  // namespace tessera
