@@ -5,11 +5,6 @@
 #include <fmt/ranges.h>
 
 namespace tessera {
-
-ReplicateEngine::ReplicateEngine(Runtime& runtime, const Model& model,
-                                 const ReplicateOptions& options)
-    : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
-
 namespace {
 
 Status too_late(const char* what) {
@@ -28,6 +23,14 @@ Result<ReplicateEngine*> replicated(Engine& engine, const char* call) {
 
 }  // namespace
 
+ReplicateEngine::ReplicateEngine(Runtime& runtime, const Model& model,
+                                 const ReplicateOptions& options)
+    : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
+
+ReplicateEngine::~ReplicateEngine() {
+  if (hook_) hook_->detach();
+}
+
 Status ReplicateEngine::setup() {
   if (options_.bucket_cap < Bytes{1} || options_.first_bucket_cap < Bytes{1}) {
     return Status(Code::invalid_argument,
@@ -42,13 +45,13 @@ Status ReplicateEngine::setup() {
   TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
-  if (options_.comm_hook) TESSERA_TRY(register_hook(options_.comm_hook));
   TESSERA_TRY(add_parameters());
   TESSERA_TRY(initialise_held());
   TESSERA_TRY(add_buffers());
   if (options_.init_sync && world_size_ > 1) TESSERA_TRY(sync_model());
   plan_first_buckets();
-  return allocate_buckets();
+  TESSERA_TRY(allocate_buckets());
+  return options_.comm_hook ? register_hook(options_.comm_hook) : Status{};
 }
 
 Status ReplicateEngine::register_hook(std::shared_ptr<CommHook> hook) {

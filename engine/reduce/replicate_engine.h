@@ -53,6 +53,7 @@ struct JoinState {
 class ReplicateEngine final : public EngineBase {
  public:
   ReplicateEngine(Runtime& runtime, const Model& model, const ReplicateOptions& options);
+  ~ReplicateEngine() override;
   Status setup();
 
   Status register_hook(std::shared_ptr<CommHook> hook);

@@ -60,7 +60,10 @@ TEST_CASE("uneven inputs train as the mean over active ranks does, to the bit",
 }
 
 TEST_CASE("accumulation and hooks under join", "[reduce][join][numerics]") {
-  const auto make_hook = GENERATE(fp16_compress_hook, bf16_compress_hook);
+  using MakeHook = std::shared_ptr<CommHook> (*)();
+  const auto make_hook = GENERATE(
+      MakeHook{fp16_compress_hook}, MakeHook{allreduce_hook},
+      MakeHook{[] { return power_sgd_hook({.start_iteration = 2, .min_compression_rate = 0.5}); }});
   const bool views = GENERATE(false, true);
   const Model model = test::g3();
   test::Replicas replicas(3, model,
@@ -78,6 +81,15 @@ TEST_CASE("accumulation and hooks under join", "[reduce][join][numerics]") {
     test::require_ok(run_training_step(*replicas.engine, model, training));
   }
   test::require_ok(join->finish());
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    std::vector<float> first;  // rank 0's
+    test::require_ok(replicas.engine->inspect_shards(
+        ParameterId{static_cast<std::int32_t>(p)},
+        [&](Rank rank, Numel, std::span<const float> values) {
+          if (rank == 0) first.assign(values.begin(), values.end());
+          CHECK(std::equal(values.begin(), values.end(), first.begin(), first.end()));
+        }));
+  }
   test::require_ok(replicas.runtime->finish());
 }
 

@@ -22,6 +22,7 @@ class WatchedHook final : public CommHook {
   explicit WatchedHook(std::shared_ptr<CommHook> inner) : inner_(std::move(inner)) {}
   std::string_view name() const override { return "watched"; }
   Status attach() override { return inner_->attach(); }
+  void detach() override { inner_->detach(); }
 
   Result<EventId> reduce(const GradBucket& bucket, HookContext& context) override {
     auto call = std::make_shared<Call>(Call{bucket, context.divisor(), {}, {}});

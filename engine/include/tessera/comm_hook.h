@@ -71,6 +71,8 @@ class CommHook {
   virtual std::string_view name() const = 0;
   /// Called when the hook is registered; an error refuses it.
   virtual Status attach() { return {}; }
+  /// Called when the engine is destroyed: its buffers are out of reach.
+  virtual void detach() {}
   /// Returns the event after which `bucket.values` holds the result on every rank. Called once per
   /// bucket and synchronised backward pass, in the order of buckets.
   virtual Result<EventId> reduce(const GradBucket& bucket, HookContext& context) = 0;
@@ -95,9 +97,9 @@ struct PowerSgdOptions {
 };
 
 /// Low-rank gradients: M ~ P Q^T. Three all-reduces a bucket: what is not worth compressing
-/// (vectors always), all P, all Q. Keeps state, so it serves one engine only.
+/// (vectors always), all P, all Q. Keeps state, so it serves one engine at a time.
 /// `attach` fails: invalid_argument, start_iteration <= 1 with error feedback or warm start, a rank
-/// below 1, a second engine.
+/// below 1, a second engine while the first one lives.
 std::shared_ptr<CommHook> power_sgd_hook(const PowerSgdOptions& options = {});
 
 /// Registers `hook` with an engine made by `replicate`, as ReplicateOptions::comm_hook does.

@@ -197,12 +197,19 @@ class PowerSgdHook final : public CommHook {
                                 "that are rebuilt after the first step",
                                 options_.start_iteration));
     }
-    if (std::exchange(attached_, true)) {
+    if (attached_) {
       return Status(Code::invalid_argument,
                     "PowerSGD: this hook serves an engine already and keeps state for it: make "
                     "another one");
     }
+    attached_ = true;
     return {};
+  }
+
+  void detach() override {
+    attached_ = false;
+    iteration_ = 0;
+    buckets_.clear();
   }
 
   Result<EventId> reduce(const GradBucket& bucket, HookContext& context) override {
