@@ -3,12 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <mutex>
 
 #include "engine/reduce/replicate_engine.h"
 #include "engine/runtime/arithmetic.h"
 
 namespace tessera {
+namespace {
+
+// What a cause names must live as long as the runtime, but buckets are rebuilt.
+std::string_view bucket_name(std::size_t index) {
+  static std::mutex mutex;
+  static std::deque<std::string> names;
+  const std::scoped_lock lock(mutex);
+  while (names.size() <= index) names.push_back(fmt::format("bucket {}", names.size()));
+  return names[index];
+}
+
+}  // namespace
 
 // Without find_unused_parameters everything is one bucket: it is soon rebuilt anyway.
 void ReplicateEngine::plan_first_buckets() {
@@ -36,7 +50,7 @@ void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& bucke
   buckets_.clear();
   for (const auto& indices : buckets) {
     Bucket bucket;
-    bucket.name = fmt::format("bucket {}", buckets_.size());
+    bucket.name = bucket_name(buckets_.size());
     bucket.parameters = indices;
     for (std::size_t k : indices) {
       parameters_[k].bucket = buckets_.size();
@@ -49,9 +63,10 @@ void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& bucke
 
 Status ReplicateEngine::allocate_buckets() {
   for (Bucket& bucket : buckets_) {
-    TESSERA_ASSIGN(bucket.buffer, allocate(bucket.name, bytes_of(bucket.numel, options_.dtype),
-                                           MemoryClass::reduce_buffers, compute_,
-                                           cause(bucket.name, Reason::none)));
+    TESSERA_ASSIGN(
+        bucket.buffer,
+        allocate(std::string(bucket.name), bytes_of(bucket.numel, options_.dtype),
+                 MemoryClass::reduce_buffers, compute_, cause(bucket.name, Reason::none)));
   }
   return {};
 }

@@ -214,8 +214,12 @@ Status ReplicateEngine::check_same_uses() const {
 std::vector<UnitInfo> ReplicateEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const Bucket& b : buckets_) {
-    infos.push_back(
-        {b.name, static_cast<std::int32_t>(b.parameters.size()), b.numel, b.numel, {}, b.numel});
+    infos.push_back({std::string(b.name),
+                     static_cast<std::int32_t>(b.parameters.size()),
+                     b.numel,
+                     b.numel,
+                     {},
+                     b.numel});
   }
   return infos;
 }

@@ -33,7 +33,7 @@ struct ReplicatedParameter {
 };
 
 struct Bucket {
-  std::string name;
+  std::string_view name;                // never dies: causes outlive buckets
   std::vector<std::size_t> parameters;  // places in parameters_, in order of offset
   Numel numel{};
   BufferId buffer;

@@ -139,8 +139,8 @@ TEST_CASE("communication hooks change what is reduced", "[cli]") {
                                    {"bf16", "bfloat16"},
                                    {"powersgd", "float32"}}) {
     CAPTURE(hook);
-    const ProgramRun run = run_tessera("ops " + tiny + " --ranks 2 --steps 3 --scheme replicate " +
-                                       "--comm-hook " + hook);
+    const ProgramRun run = run_tessera("ops '" + example_model("g3") + "' --ranks 2 --steps 3 " +
+                                       "--scheme replicate --comm-hook " + hook);
     CHECK(run.exit_code == 0);
     std::istringstream lines(run.output);
     bool found = false;

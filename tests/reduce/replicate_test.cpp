@@ -161,6 +161,22 @@ TEST_CASE("a graph is declared static before the first step", "[reduce][errors]"
   test::check_refused(set_static_graph(**sharded), "set_static_graph is for engines made by");
 }
 
+TEST_CASE("a recording knows its buckets when they are gone", "[reduce]") {
+  Recording recording;
+  const Model model = test::g3();
+  const auto runtime = make_recording_runtime(2, recording);
+  {
+    auto engine = replicate(*runtime, model, {.first_bucket_cap = Bytes{100}});
+    REQUIRE(engine.ok());
+    for (int step = 0; step < 2; ++step) test::require_ok(run_training_step(**engine, model, {}));
+  }
+  std::vector<std::string_view> reduced;
+  for (const Record& r : recording.records) {
+    if (std::holds_alternative<AllReduce>(r.op.what)) reduced.push_back(r.cause.unit);
+  }
+  CHECK(reduced == std::vector<std::string_view>{"bucket 0", "bucket 0", "bucket 1"});
+}
+
 TEST_CASE("ignored modules take their parameters with them, tied ones too", "[reduce]") {
   auto model = parse_model(
       R"({"tessera_model": 1, "name": "tied", "root": {"class": "Net", "modules": [
