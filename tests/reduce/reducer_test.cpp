@@ -3,10 +3,12 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "tessera/join.h"
 #include "tessera/recording.h"
 #include "tests/random.h"
 #include "tests/reduce/replicas.h"
 #include "tests/reduce/watched_hook.h"
+#include "tests/shard/faulty_runtime.h"
 
 namespace tessera {
 namespace {
@@ -121,6 +123,34 @@ void run_modules(Engine& engine, const Model& model, const std::vector<std::stri
   test::require_ok(engine.end_backward());
 }
 
+TEST_CASE("the map of used parameters counts the ranks that used them", "[reduce][numerics]") {
+  const Rank ranks = 3;
+  const Model model =
+      test::linear_model("three", {{"a", 2, 2}, {"b", 2, 2}, {"never", 2, 2}}, {"a", "b"});
+  const test::TestCosts costs;
+  auto simulator =
+      sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
+  REQUIRE(simulator.ok());
+  View map;
+  test::FaultyRuntime watched((*simulator)->seam(), [&map](const Op& op) -> std::vector<Op> {
+    const auto* reduce = std::get_if<AllReduce>(&op.what);
+    if (reduce != nullptr && reduce->output.numel == Numel{6}) map = reduce->output;
+    return {op};
+  });
+  auto engine = replicate(watched, model, {.find_unused_parameters = true});
+  REQUIRE(engine.ok());
+  auto join = Join::enter(**engine);
+  test::require_ok(join->step(RankSet::of({0, 2})));
+  run_modules(**engine, model, {"a", "b"}, /*sync=*/false);
+  run_modules(**engine, model, {"a"}, /*sync=*/true);
+  REQUIRE(map.dtype == DType::int32);
+  for (std::int64_t k = 0; k < 6; ++k) {
+    auto count = watched.read(View::part(map.buffer, DType::int32, Numel{k}, Numel{1}));
+    REQUIRE(count.ok());
+    CHECK((*count)[1] == (k < 4 ? 2.0F : 0.0F));
+  }
+}
+
 TEST_CASE("a gradient that this backward did not touch is reduced once", "[reduce][numerics]") {
   const Rank ranks = 2;
   const Model model = test::linear_model("two", {{"a", 4, 4}, {"b", 4, 3}}, {"a", "b"});
@@ -132,7 +162,7 @@ TEST_CASE("a gradient that this backward did not touch is reduced once", "[reduc
   test::require_ok(replicas.engine->initialise(test::initial_value));
   run_modules(*replicas.engine, model, {"a", "b"}, first_synced);
   run_modules(*replicas.engine, model, {"a"}, true);  // b was used before, not here
-  test::require_ok(replicas.engine->step({}));
+  test::require_ok(replicas.engine->step(test::formula_adam()));
   test::FormulaTraining reference(model);
   reference.step(RankSet::all(ranks), ranks, static_cast<float>(ranks));
   for (const char* of_a : {"a.weight", "a.bias"}) {

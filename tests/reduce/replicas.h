@@ -24,9 +24,12 @@ inline float gradient_of(float p, Rank rank, std::size_t i) {
   return p * static_cast<float>(rank + 1) + 0.125F + 0.01F * static_cast<float>(i % 5);
 }
 
+/// With a small epsilon the first steps of Adam would hide how large a gradient is.
+inline AdamOptions formula_adam() { return {.epsilon = 1}; }
+
 /// Backward passes of Linear models that add gradient_of.
 inline TrainingOptions formula_training(const Model& model) {
-  TrainingOptions training;
+  TrainingOptions training{.adam = formula_adam()};
   training.body = [&model](ModuleId module, ModuleWork::Pass pass,
                            std::int32_t) -> std::function<void(const BodyContext&)> {
     if (pass != ModuleWork::Pass::backward) return {};
@@ -77,7 +80,7 @@ struct FormulaTraining {
     float value, m = 0, v = 0;
   };
   std::map<std::int32_t, std::vector<Element>> elements;  // by ParameterId
-  AdamOptions adam;
+  AdamOptions adam = formula_adam();
   int t = 0;
 
   explicit FormulaTraining(const Model& model) {
