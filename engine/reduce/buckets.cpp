@@ -74,9 +74,10 @@ Status ReplicateEngine::allocate_buckets() {
 // Parameters of a static graph that are never used come last.
 std::vector<std::size_t> ReplicateEngine::rebuild_order() const {
   std::vector<std::size_t> order = ready_order_;
+  std::vector<bool> listed(parameters_.size(), false);
+  for (std::size_t k : ready_order_) listed[k] = true;
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    const bool missing = std::find(order.begin(), order.end(), k) == order.end();
-    if (parameters_[k].trained && missing) order.push_back(k);
+    if (parameters_[k].trained && !listed[k]) order.push_back(k);
   }
   return order;
 }

@@ -152,7 +152,7 @@ Status ReplicateEngine::begin_backward() {
   for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
   next_bucket_ = 0;
   swept_unused_ = false;
-  if (!rebuilt_) ready_order_.clear();
+  ready_order_.clear();
   TESSERA_TRY(enter(Stage::backward, Phase::backward));
   return views() ? clear_views() : Status{};
 }

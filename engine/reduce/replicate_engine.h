@@ -152,7 +152,7 @@ class ReplicateEngine final : public EngineBase {
   bool buffers_stale_ = true;  // the last forward was to be synchronised
   bool rebuilt_ = false;
   std::int32_t synced_backwards_ = 0;
-  std::vector<std::size_t> ready_order_;  // of the first backward that counts for rebuilding
+  std::vector<std::size_t> ready_order_;  // of the youngest backward
   std::vector<bool> used_;                // by ParameterId, in this forward
   std::vector<bool> used_since_sync_;     // has a gradient that was not reduced yet
   std::vector<std::int32_t> uses_;        // by ParameterId, of the first step (static_graph)
