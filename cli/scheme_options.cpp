@@ -32,6 +32,14 @@ const std::map<std::string, ShardingStrategy> strategies = {
     {"hybrid_shard", ShardingStrategy::hybrid_shard},
     {"hybrid_shard_zero2", ShardingStrategy::hybrid_shard_zero2}};
 
+using MakeHook = std::shared_ptr<CommHook> (*)();
+const std::map<std::string, MakeHook> hooks = {
+    {"none", +[]() -> std::shared_ptr<CommHook> { return nullptr; }},
+    {"fp16", fp16_compress_hook},
+    {"bf16", bf16_compress_hook},
+    // Early: a simulation has few steps.
+    {"powersgd", +[] { return power_sgd_hook({.start_iteration = 2}); }}};
+
 template <class Map>
 CLI::IsMember names_of(const Map& map) {
   std::vector<std::string> names;
@@ -66,7 +74,8 @@ const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsd
                                                   {"--first-bucket-cap", ddp},
                                                   {"--find-unused-parameters", ddp},
                                                   {"--gradient-as-bucket-view", ddp},
-                                                  {"--static-graph", ddp}};
+                                                  {"--static-graph", ddp},
+                                                  {"--comm-hook", ddp}};
 
 Status check_given(const SchemeOptions& o) {
   for (const std::string& name : o.given) {
@@ -169,6 +178,9 @@ void add_replicate_options(CLI::App& command, SchemeOptions& o) {
       ->group(group);
   command.add_flag("--static-graph", o.static_graph, "Every step uses the same parameters")
       ->group(group);
+  command.add_option("--comm-hook", o.comm_hook, "How a bucket is compressed before it is reduced")
+      ->check(names_of(hooks))
+      ->group(group);
 }
 
 }  // namespace
@@ -236,13 +248,13 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
                                     .reduce_scatter_max_input_buffers = o.max_input_buffers});
   }
   if (o.scheme == "replicate") {
-    return Scheme(
-        ReplicateOptions{.bucket_cap = Bytes{o.bucket_cap},
-                         .first_bucket_cap = Bytes{o.first_bucket_cap},
-                         .find_unused_parameters = o.find_unused,
-                         .gradient_as_bucket_view = o.bucket_views,
-                         .static_graph = o.static_graph,
-                         .dtype = was_given(o, "--param-dtype") ? param : DType::float32});
+    return Scheme(ReplicateOptions{.bucket_cap = Bytes{o.bucket_cap},
+                                   .first_bucket_cap = Bytes{o.first_bucket_cap},
+                                   .find_unused_parameters = o.find_unused,
+                                   .gradient_as_bucket_view = o.bucket_views,
+                                   .static_graph = o.static_graph,
+                                   .dtype = was_given(o, "--param-dtype") ? param : DType::float32,
+                                   .comm_hook = hooks.at(o.comm_hook)()});
   }
   return Scheme(Fsdp1Options{.units = wrapping.units,
                              .plan = wrapping.plan,

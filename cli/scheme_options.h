@@ -33,6 +33,7 @@ struct SchemeOptions {
   bool find_unused = false;
   bool bucket_views = false;
   bool static_graph = false;
+  std::string comm_hook = "none";
   /// Names of the options that were given: some are for some schemes only.
   std::vector<std::string> given;
 };

@@ -15,6 +15,12 @@ Numel Parameter::numel() const {
   return Numel{numel};
 }
 
+Bytes Buffer::bytes() const {
+  const std::int64_t numel = numel_of(shape);
+  TESSERA_ASSERT(numel >= 0, "shapes are checked when a model is read");
+  return bytes_of(Numel{numel}, dtype);
+}
+
 ModuleId Model::find_module(std::string_view full_path) const {
   const std::string path = without_aliases(*this, full_path);
   for (std::size_t m = 0; m < modules.size(); ++m) {

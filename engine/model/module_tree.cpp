@@ -63,7 +63,7 @@ class TreeReader {
 
   Status module(const Json& json, const std::string& where, ModuleId id, int depth) {
     JsonReader reader(json, at(where));
-    reader.only({"class", "name", "parameters", "modules", "flops_per_sample",
+    reader.only({"class", "name", "parameters", "buffers", "modules", "flops_per_sample",
                  "activation_bytes_per_sample"});
     reader.text("class");
     TESSERA_TRY(reader.status());
@@ -74,6 +74,7 @@ class TreeReader {
     if (json.contains("flops_per_sample")) has_flops_.insert(id);
     std::set<std::string> names;
     TESSERA_TRY(parameters(json, where, names));
+    TESSERA_TRY(buffers(json, where, names, id));
     if (!reader.has("modules")) return {};
     if (!json["modules"].is_array()) return error(where + ".modules", "must be a list");
     for (std::size_t k = 0; k < json["modules"].size(); ++k) {
@@ -127,6 +128,26 @@ class TreeReader {
       auto& parameter = model().parameters[static_cast<std::size_t>(id.value)];
       parameter.requires_grad = trained;
       parameter.dtype = dtype;
+    }
+    return {};
+  }
+
+  Status buffers(const Json& json, const std::string& where, std::set<std::string>& names,
+                 ModuleId id) {
+    if (!json.contains("buffers")) return {};
+    const std::string list = where + ".buffers";
+    if (!json["buffers"].is_array()) return error(list, "must be a list");
+    for (std::size_t k = 0; k < json["buffers"].size(); ++k) {
+      const Json& entry = json["buffers"][k];
+      const std::string here = fmt::format("{}[{}]", list, k);
+      JsonReader reader(entry, at(here));
+      reader.only({"name", "shape", "dtype"});
+      const std::string name = reader.text("name");
+      const DType dtype = reader.dtype({"dtype"}, model().dtype);
+      TESSERA_TRY(reader.status());
+      TESSERA_TRY(check_name(name, here, names));
+      TESSERA_ASSIGN(auto shape, shape_of(entry, here + ".shape"));
+      model().buffers.push_back({tree_->path_of(name), std::move(shape), dtype, id});
     }
     return {};
   }

@@ -68,15 +68,18 @@ Status check_size(const Model& model, const std::string& source) {
   // Parameter, gradient and optimizer state take up to 32 bytes an element, and padding some more.
   constexpr std::int64_t total_max = std::int64_t{1} << 56;
   std::int64_t total = 0;
-  for (const Parameter& p : model.parameters) {
-    const std::int64_t numel = numel_of(p.shape);
+  auto count = [&](const char* kind, const auto& tensor) -> Status {
+    const std::int64_t numel = numel_of(tensor.shape);
     if (numel < 0 || numel > total_max - total) {
       return Status(Code::invalid_argument,
-                    fmt::format("{}: parameter {} makes the model larger than 2^56 elements",
-                                source, p.name));
+                    fmt::format("{}: {} {} makes the model larger than 2^56 elements", source, kind,
+                                tensor.name));
     }
     total += numel;
-  }
+    return {};
+  };
+  for (const Parameter& p : model.parameters) TESSERA_TRY(count("parameter", p));
+  for (const Buffer& b : model.buffers) TESSERA_TRY(count("buffer", b));
   return {};
 }
 

@@ -29,9 +29,10 @@ class TreeBuilder {
   Model& model() { return model_; }
   Model take() { return std::move(model_); }
 
- private:
+  /// The full name of something in the open module.
   std::string path_of(const std::string& name) const;
 
+ private:
   Model model_;
   std::vector<ModuleId> open_;
 };

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling, reducing and rebuilding buckets.
+// Planning, filling and rebuilding buckets.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <mutex>
 
 #include "engine/reduce/replicate_engine.h"
 #include "engine/runtime/arithmetic.h"
 
 namespace tessera {
+namespace {
+
+// What a cause names must live as long as the runtime, but buckets are rebuilt.
+std::string_view bucket_name(std::size_t index) {
+  static std::mutex mutex;
+  static std::deque<std::string> names;
+  const std::scoped_lock lock(mutex);
+  while (names.size() <= index) names.push_back(fmt::format("bucket {}", names.size()));
+  return names[index];
+}
+
+}  // namespace
 
 // Without find_unused_parameters everything is one bucket: it is soon rebuilt anyway.
 void ReplicateEngine::plan_first_buckets() {
@@ -20,7 +33,7 @@ void ReplicateEngine::plan_first_buckets() {
     trained.push_back(k);
     tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
   }
-  const bool by_size = options_.find_unused_parameters && !options_.static_graph;
+  const bool by_size = finds_unused();
   const std::vector<Bytes> limits =
       by_size ? std::vector{options_.first_bucket_cap, options_.bucket_cap}
               : std::vector{Bytes{std::numeric_limits<std::int64_t>::max()}};
@@ -37,7 +50,7 @@ void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& bucke
   buckets_.clear();
   for (const auto& indices : buckets) {
     Bucket bucket;
-    bucket.name = fmt::format("bucket {}", buckets_.size());
+    bucket.name = bucket_name(buckets_.size());
     bucket.parameters = indices;
     for (std::size_t k : indices) {
       parameters_[k].bucket = buckets_.size();
@@ -50,11 +63,23 @@ void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& bucke
 
 Status ReplicateEngine::allocate_buckets() {
   for (Bucket& bucket : buckets_) {
-    TESSERA_ASSIGN(bucket.buffer, allocate(bucket.name, bytes_of(bucket.numel, options_.dtype),
-                                           MemoryClass::reduce_buffers, compute_,
-                                           cause(bucket.name, Reason::none)));
+    TESSERA_ASSIGN(
+        bucket.buffer,
+        allocate(std::string(bucket.name), bytes_of(bucket.numel, options_.dtype),
+                 MemoryClass::reduce_buffers, compute_, cause(bucket.name, Reason::none)));
   }
   return {};
+}
+
+// Parameters of a static graph that are never used come last.
+std::vector<std::size_t> ReplicateEngine::rebuild_order() const {
+  std::vector<std::size_t> order = ready_order_;
+  std::vector<bool> listed(parameters_.size(), false);
+  for (std::size_t k : ready_order_) listed[k] = true;
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (parameters_[k].trained && !listed[k]) order.push_back(k);
+  }
+  return order;
 }
 
 // Once, in the order in which gradients became ready; rank 0's plan counts for all.
@@ -64,37 +89,40 @@ Status ReplicateEngine::rebuild_if_due() {
   if (rebuilt_ || !possible || synced_backwards_ < after) return {};
   rebuilt_ = true;
   std::vector<BucketTensor> tensors;
-  for (std::size_t k : ready_order_) {
+  const std::vector<std::size_t> order = rebuild_order();
+  for (std::size_t k : order) {
     tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
   }
   const auto assignment =
-      assign_buckets(tensors, {options_.first_bucket_cap, options_.bucket_cap}, ready_order_);
-  TESSERA_TRY(
-      broadcast_numbers("bucket_indices", static_cast<std::int64_t>(ready_order_.size()) + 1));
+      assign_buckets(tensors, {options_.first_bucket_cap, options_.bucket_cap}, order);
+  TESSERA_TRY(broadcast_numbers("bucket_indices", static_cast<std::int64_t>(order.size()) + 1));
   TESSERA_TRY(
       broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));
   std::vector<Bucket> old = std::move(buckets_);
-  const bool views =
-      std::any_of(parameters_.begin(), parameters_.end(), [](const ReplicatedParameter& p) {
-        return p.trained && p.has_gradient && !p.gradient.valid();
-      });
-  if (views) {
-    std::vector<ReplicatedParameter> before = parameters_;
-    lay_out(assignment.buckets);
+  const std::vector<ReplicatedParameter> before = parameters_;
+  const bool moves = std::any_of(before.begin(), before.end(), [](const ReplicatedParameter& p) {
+    return p.trained && p.has_gradient && !p.gradient.valid();
+  });
+  lay_out(assignment.buckets);
+  if (moves) {
     TESSERA_TRY(allocate_buckets());
-    Copy move;
-    for (std::size_t k = 0; k < parameters_.size(); ++k) {
-      if (!parameters_[k].trained || !parameters_[k].has_gradient) continue;
-      const View from = View::part(old[before[k].bucket].buffer, options_.dtype, before[k].offset,
-                                   before[k].numel);
-      move.pieces.push_back({.from = from, .to = slice(parameters_[k])});
-    }
-    TESSERA_TRY(submit(compute_, cause("root", Reason::order), std::move(move)).status());
+    TESSERA_TRY(move_gradients(old, before));
   }
   for (Bucket& bucket : old) TESSERA_TRY(release(bucket.buffer, last_compute_));
-  if (views) return {};
-  lay_out(assignment.buckets);
-  return allocate_buckets();
+  return moves ? Status{} : allocate_buckets();
+}
+
+// Gradients that live in buckets. On every rank, so that joined ones can release them after it.
+Status ReplicateEngine::move_gradients(const std::vector<Bucket>& old,
+                                       const std::vector<ReplicatedParameter>& before) {
+  Copy move;
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    const ReplicatedParameter& p = before[k];
+    if (!p.trained || !p.has_gradient) continue;
+    const View from = View::part(old[p.bucket].buffer, options_.dtype, p.offset, p.numel);
+    move.pieces.push_back({.from = from, .to = slice(parameters_[k])});
+  }
+  return submit_on(everyone_, compute_, cause("root", Reason::order), std::move(move)).status();
 }
 
 // Gradients are added straight to the buckets, which still hold those of the last step.
@@ -129,7 +157,7 @@ Status ReplicateEngine::accumulate(ReplicatedParameter& p) {
   return release(p.fresh, added);
 }
 
-// Times 1 / world size, so that the sum over ranks is the mean.
+// Times 1 / divisor, so that the sum over ranks is the mean; a hook divides by itself.
 Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
   const Cause why = cause_of(p, Reason::copy_in);
   if (zeros) {
@@ -137,8 +165,9 @@ Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
     return submit(compute_, why, Copy{.pieces = {{.from = none, .to = slice(p)}}}).status();
   }
   const View from = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
-  const float factor = 1.0F / static_cast<float>(world_size_);
-  return submit(compute_, why, multiply(from, slice(p), factor)).status();
+  if (!hook_) return submit(compute_, why, multiply(from, slice(p), 1.0F / divisor())).status();
+  if (!p.gradient.valid()) return {};
+  return submit(compute_, why, Copy{.pieces = {{.from = from, .to = slice(p)}}}).status();
 }
 
 Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
@@ -151,48 +180,9 @@ Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
 Status ReplicateEngine::mark_unused() {
   swept_unused_ = true;
   for (ReplicatedParameter& p : parameters_) {
-    if (!p.trained || used_[static_cast<std::size_t>(p.id.value)]) continue;
+    if (!p.trained || p.ready || used_[static_cast<std::size_t>(p.id.value)]) continue;
     p.ready = true;
     TESSERA_TRY(mark_ready(p));
-  }
-  return {};
-}
-
-// Strictly in order: a later bucket that is full already waits.
-Status ReplicateEngine::launch_ready_buckets() {
-  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
-    Bucket& bucket = buckets_[next_bucket_++];
-    const Cause why = cause(bucket.name, Reason::reduce_gradients);
-    TESSERA_TRY(wait_stream(nccl_, compute_, cause(bucket.name, Reason::order)));
-    const View all = View::whole(bucket.buffer, options_.dtype, bucket.numel);
-    decltype(Op::what) what = AllReduce{world_, all, all, Reduction::sum};
-    if (world_size_ == 1) what = Mark{Mark::Kind::gradients_sharded};
-    TESSERA_ASSIGN(bucket.reduced, submit(nccl_, why, std::move(what)));
-  }
-  return {};
-}
-
-Status ReplicateEngine::finish_buckets() {
-  if (next_bucket_ < buckets_.size()) {
-    std::vector<std::string_view> missing;
-    for (const ReplicatedParameter& p : parameters_) {
-      if (p.trained && !p.ready) missing.push_back(name(p));
-    }
-    unfinished_ = fmt::format("{}", fmt::join(missing, ", "));
-    return {};
-  }
-  for (Bucket& bucket : buckets_) {
-    TESSERA_TRY(wait_event(compute_, bucket.reduced, cause(bucket.name, Reason::needed)));
-    Copy copy;
-    for (std::size_t k : bucket.parameters) {
-      ReplicatedParameter& p = parameters_[k];
-      // Unused on all ranks: the gradient stays as it was.
-      if (p.gradient.valid() && used_[k]) {
-        copy.pieces.push_back({.from = slice(p), .to = whole(p.gradient, p)});
-      }
-    }
-    if (copy.pieces.empty()) continue;
-    TESSERA_TRY(submit(compute_, cause(bucket.name, Reason::copy_out), std::move(copy)).status());
   }
   return {};
 }

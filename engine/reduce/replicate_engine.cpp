@@ -2,14 +2,34 @@
 #include "engine/reduce/replicate_engine.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/ranges.h>
 
 namespace tessera {
+namespace {
+
+Status too_late(const char* what) {
+  return Status(Code::invalid_argument,
+                fmt::format("{} after the first forward pass has begun: the buckets of a step that "
+                            "runs cannot change; do it before",
+                            what));
+}
+
+Result<ReplicateEngine*> replicated(Engine& engine, const char* call) {
+  auto* made = dynamic_cast<ReplicateEngine*>(&engine);
+  if (made != nullptr) return made;
+  return Status(Code::invalid_argument,
+                fmt::format("{} is for engines made by replicate, this one shards", call));
+}
+
+}  // namespace
 
 ReplicateEngine::ReplicateEngine(Runtime& runtime, const Model& model,
                                  const ReplicateOptions& options)
     : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
+
+ReplicateEngine::~ReplicateEngine() {
+  if (hook_) hook_->detach();
+}
 
 Status ReplicateEngine::setup() {
   if (options_.bucket_cap < Bytes{1} || options_.first_bucket_cap < Bytes{1}) {
@@ -27,55 +47,34 @@ Status ReplicateEngine::setup() {
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   TESSERA_TRY(add_parameters());
   TESSERA_TRY(initialise_held());
+  TESSERA_TRY(add_buffers());
   if (options_.init_sync && world_size_ > 1) TESSERA_TRY(sync_model());
   plan_first_buckets();
-  return allocate_buckets();
+  TESSERA_TRY(allocate_buckets());
+  return options_.comm_hook ? register_hook(options_.comm_hook) : Status{};
 }
 
-std::vector<bool> ReplicateEngine::ignored() const {
-  std::vector<bool> out(model_.modules.size(), false);
-  for (std::size_t m = 0; m < model_.modules.size(); ++m) {  // parents come first
-    const Module& module = model_.modules[m];
-    out[m] = module.parent.valid() && out[static_cast<std::size_t>(module.parent.value)];
-    for (const std::string& path : options_.ignored_modules) {
-      if (module.path == path) out[m] = true;
-    }
-  }
-  return out;
-}
-
-Status ReplicateEngine::add_parameters() {
-  for (const std::string& path : options_.ignored_modules) {
-    if (model_.find_module(path).valid()) continue;
+Status ReplicateEngine::register_hook(std::shared_ptr<CommHook> hook) {
+  if (!hook) return Status(Code::invalid_argument, "there is no communication hook to register");
+  if (hook_) {
     return Status(Code::invalid_argument,
-                  fmt::format("ignored module '{}' is no module of {}", path, model_.name));
+                  fmt::format("communication hook {}: the engine has a hook already, {}; it is "
+                              "registered once",
+                              hook->name(), hook_->name()));
   }
-  const std::vector<bool> is_ignored = ignored();
-  for (std::size_t k = 0; k < model_.parameters.size(); ++k) {
-    const Parameter& source = model_.parameters[k];
-    ReplicatedParameter p;
-    p.id = ParameterId{static_cast<std::int32_t>(k)};
-    p.numel = source.numel();
-    p.trained = source.requires_grad && !is_ignored[static_cast<std::size_t>(source.module.value)];
-    p.held.name = source.name;
-    p.held.unit = "root";
-    p.held.dtype = options_.dtype;
-    p.held.map = ShardMap({{p.id, Numel{0}, p.numel, source.requires_grad}}, p.numel);
-    TESSERA_ASSIGN(p.held.value, allocate(source.name, bytes_of(p.numel, options_.dtype),
-                                          MemoryClass::unsharded_parameters, compute_,
-                                          cause("root", Reason::none)));
-    parameters_.push_back(std::move(p));
-  }
-  if (std::none_of(parameters_.begin(), parameters_.end(),
-                   [](const ReplicatedParameter& p) { return p.trained; })) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} has no parameter that requires a gradient: there is nothing to "
-                              "replicate",
-                              model_.name));
-  }
-  used_.assign(parameters_.size(), false);
-  uses_now_.assign(parameters_.size(), 0);
+  if (started_) return too_late("a communication hook was registered");
+  TESSERA_TRY(hook->attach());
+  hook_ = std::move(hook);
   return {};
+}
+
+Status ReplicateEngine::set_static_graph() {
+  if (started_) return too_late("the graph was declared static");
+  options_.static_graph = true;
+  rebuilt_ = false;
+  for (Bucket& bucket : buckets_) TESSERA_TRY(release(bucket.buffer, EventId{}));
+  plan_first_buckets();
+  return allocate_buckets();
 }
 
 Cause ReplicateEngine::cause_of(const ReplicatedParameter& p, Reason reason) const {
@@ -94,7 +93,7 @@ Result<View> ReplicateEngine::parameter_view(ParameterId id) {
 
 Result<View> ReplicateEngine::gradient_view(ParameterId id) {
   ReplicatedParameter& p = at(id);
-  const bool into_bucket = options_.gradient_as_bucket_view && p.trained && !p.has_gradient;
+  const bool into_bucket = views() && p.trained && !p.has_gradient;
   if (into_bucket) return slice(p);
   if (!p.fresh.valid()) {
     TESSERA_ASSIGN(p.fresh,
@@ -133,9 +132,10 @@ Status ReplicateEngine::begin_forward() {
                               "set find_unused_parameters, or use every parameter in the loss",
                               unfinished_));
   }
+  started_ = true;
   used_.assign(parameters_.size(), false);
   uses_now_.assign(parameters_.size(), 0);
-  return rebuild_if_due();
+  return announce_forward();
 }
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
@@ -152,9 +152,9 @@ Status ReplicateEngine::begin_backward() {
   for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
   next_bucket_ = 0;
   swept_unused_ = false;
-  if (!rebuilt_) ready_order_.clear();
+  ready_order_.clear();
   TESSERA_TRY(enter(Stage::backward, Phase::backward));
-  return options_.gradient_as_bucket_view ? clear_views() : Status{};
+  return views() ? clear_views() : Status{};
 }
 
 Status ReplicateEngine::grad_ready(ParameterId parameter) {
@@ -171,28 +171,27 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   ready_order_.push_back(static_cast<std::size_t>(parameter.value));
   TESSERA_TRY(accumulate(p));
   p.ready = true;
+  used_since_sync_[static_cast<std::size_t>(parameter.value)] = true;
   if (!sync_) return {};
-  if (options_.find_unused_parameters && !swept_unused_) TESSERA_TRY(mark_unused());
   // The first step of a static graph only counts; its buckets go at the end.
   if (options_.static_graph && synced_backwards_ == 0) return {};
+  const bool sweeps = finds_unused() || options_.static_graph;
+  if (sweeps && !swept_unused_) TESSERA_TRY(mark_unused());
   return mark_ready(p);
 }
 
 Status ReplicateEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
   if (sync_) {
-    if (options_.static_graph) {
-      if (synced_backwards_ == 0) {
-        uses_ = uses_now_;
-        for (const std::size_t k : ready_order_) TESSERA_TRY(mark_ready(parameters_[k]));
-        TESSERA_TRY(mark_unused());
-      } else if (uses_ != uses_now_) {
-        return Status(Code::invalid_argument,
-                      "static_graph was set, but this backward uses other parameters, or uses them "
-                      "another number of times, than the first one");
-      }
+    if (options_.static_graph && synced_backwards_ == 0) {
+      uses_ = uses_now_;
+      for (const std::size_t k : ready_order_) TESSERA_TRY(mark_ready(parameters_[k]));
+      TESSERA_TRY(mark_unused());
+    } else if (options_.static_graph) {
+      TESSERA_TRY(check_same_uses());
     }
     TESSERA_TRY(finish_buckets());
+    used_since_sync_.assign(parameters_.size(), false);
     ++synced_backwards_;
   }
   stage_ = Stage::idle;
@@ -200,20 +199,53 @@ Status ReplicateEngine::end_backward() {
   return {};
 }
 
+Status ReplicateEngine::check_same_uses() const {
+  if (uses_ == uses_now_) return {};
+  std::vector<std::string_view> changed;
+  for (std::size_t k = 0; k < uses_.size(); ++k) {
+    if (uses_[k] != uses_now_[k]) changed.push_back(name(parameters_[k]));
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("static_graph was set, but {} are used another number of times than in "
+                            "the first backward",
+                            fmt::join(changed, ", ")));
+}
+
 std::vector<UnitInfo> ReplicateEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const Bucket& b : buckets_) {
-    infos.push_back(
-        {b.name, static_cast<std::int32_t>(b.parameters.size()), b.numel, b.numel, {}, b.numel});
+    infos.push_back({std::string(b.name),
+                     static_cast<std::int32_t>(b.parameters.size()),
+                     b.numel,
+                     b.numel,
+                     {},
+                     b.numel});
   }
   return infos;
 }
 
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options) {
+  if (LiveEngine::exists(runtime, model)) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
+                    "its parameters",
+                    model.name));
+  }
   auto engine = std::make_unique<ReplicateEngine>(runtime, model, options);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Engine>(std::move(engine));
+}
+
+Status register_comm_hook(Engine& engine, std::shared_ptr<CommHook> hook) {
+  TESSERA_ASSIGN(ReplicateEngine * made, replicated(engine, "register_comm_hook"));
+  return made->register_hook(std::move(hook));
+}
+
+Status set_static_graph(Engine& engine) {
+  TESSERA_ASSIGN(ReplicateEngine * made, replicated(engine, "set_static_graph"));
+  return made->set_static_graph();
 }
 
 }  // namespace tessera

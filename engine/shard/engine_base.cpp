@@ -16,6 +16,8 @@ EngineBase::EngineBase(Runtime& runtime, const Model& model)
     : runtime_(runtime),
       model_(model),
       everyone_(runtime.carried()),
+      active_(everyone_),
+      alive_(runtime, model),
       activations_(model.modules.size()) {}
 
 Cause EngineBase::cause(std::string_view unit, Reason reason) const {
@@ -25,11 +27,14 @@ Cause EngineBase::cause(std::string_view unit, Reason reason) const {
 
 Result<EventId> EngineBase::submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
                                    std::span<const EventId> after) {
-  auto event = runtime_.submit({.stream = stream,
-                                .where = everyone_,
-                                .after = after,
-                                .cause = cause,
-                                .what = std::move(what)});
+  const bool own = std::holds_alternative<Copy>(what) || std::holds_alternative<Compute>(what);
+  return submit_on(own ? active_ : everyone_, stream, cause, std::move(what), after);
+}
+
+Result<EventId> EngineBase::submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
+                                      decltype(Op::what) what, std::span<const EventId> after) {
+  auto event = runtime_.submit(
+      {.stream = stream, .where = ranks, .after = after, .cause = cause, .what = std::move(what)});
   if (event.ok() && stream == compute_) last_compute_ = *event;
   return event;
 }
@@ -49,18 +54,23 @@ Status EngineBase::wait_event(StreamId waiting, EventId event, const Cause& caus
 Result<BufferId> EngineBase::allocate(const std::string& name, Bytes bytes,
                                       MemoryClass memory_class, StreamId stream, const Cause& cause,
                                       Memory memory) {
-  return runtime_.allocate({.bytes = bytes,
-                            .memory = memory,
-                            .memory_class = memory_class,
-                            .stream = stream,
-                            .where = everyone_,
-                            .cause = cause,
-                            .name = name});
+  const bool of_passes =
+      memory_class == MemoryClass::activations || memory_class == MemoryClass::unsharded_gradients;
+  auto id = runtime_.allocate({.bytes = bytes,
+                               .memory = memory,
+                               .memory_class = memory_class,
+                               .stream = stream,
+                               .where = of_passes ? active_ : everyone_,
+                               .cause = cause,
+                               .name = name});
+  if (id.ok() && of_passes && active_ != everyone_) partial_[*id] = active_;
+  return id;
 }
 
 Status EngineBase::release(BufferId& buffer, EventId after) {
   const BufferId id = std::exchange(buffer, BufferId{});
-  return runtime_.release(id, after, everyone_);
+  const auto partial = partial_.extract(id);
+  return runtime_.release(id, after, partial.empty() ? everyone_ : partial.mapped());
 }
 
 Status EngineBase::expect(Stage stage, const char* call) const {

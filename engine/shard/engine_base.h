@@ -6,10 +6,12 @@
 // goes (`gradient_view`) and what a rank keeps of it (`held`).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/shard/live_engines.h"
 #include "engine/shard/shard_map.h"
 #include "engine/shard/unit_assignment.h"
 #include "tessera/engine.h"
@@ -69,10 +71,12 @@ class EngineBase : public virtual Engine {
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
 
-  // Issuing operations.
+  // Issuing operations. Copies and computations hold for `active_`, the rest for everyone.
   Cause cause(std::string_view unit, Reason reason) const;
   Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
                          std::span<const EventId> after = {});
+  Result<EventId> submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
+                            decltype(Op::what) what, std::span<const EventId> after = {});
   Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
   Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
   Status wait_event(StreamId waiting, EventId event, const Cause& cause);
@@ -92,6 +96,7 @@ class EngineBase : public virtual Engine {
   Runtime& runtime_;
   const Model& model_;
   const RankSet everyone_;
+  RankSet active_;  // those that have inputs
   UnitAssignment assignment_;
   StreamId compute_;
 
@@ -127,6 +132,8 @@ class EngineBase : public virtual Engine {
   ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;
+  const LiveEngine alive_;
+  std::map<BufferId, RankSet> partial_;  // buffers that only some ranks have
   std::int64_t steps_taken_ = 0;
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };

@@ -58,7 +58,9 @@ struct OptionsOf {
             {"find_unused_parameters", text(o.find_unused_parameters)},
             {"gradient_as_bucket_view", text(o.gradient_as_bucket_view)},
             {"static_graph", text(o.static_graph)},
+            {"broadcast_buffers", text(o.broadcast_buffers)},
             {"ignored_modules", text(o.ignored_modules)},
+            {"comm_hook", o.comm_hook ? std::string(o.comm_hook->name()) : "none"},
             {"param_dtype", text(o.dtype)}};
   }
 };

@@ -80,7 +80,7 @@ Status EngineBase::allocate_optimizer_state() {
     }
   }
   if (init.writes.empty()) return {};
-  return submit(compute_, why, std::move(init)).status();
+  return submit_on(everyone_, compute_, why, std::move(init)).status();
 }
 
 Compute EngineBase::adam_work(const AdamOptions& options) {

@@ -133,6 +133,25 @@ TEST_CASE("the slow rank is found", "[cli]") {
   CHECK(json["worst_ranks"]["by_wait_caused"][0]["rank"] == 5);
 }
 
+TEST_CASE("communication hooks change what is reduced", "[cli]") {
+  for (const auto& [hook, mark] : {std::pair<std::string, std::string>{"none", "float32"},
+                                   {"fp16", "float16"},
+                                   {"bf16", "bfloat16"},
+                                   {"powersgd", "float32"}}) {
+    CAPTURE(hook);
+    const ProgramRun run = run_tessera("ops '" + example_model("g3") + "' --ranks 2 --steps 3 " +
+                                       "--scheme replicate --comm-hook " + hook);
+    CHECK(run.exit_code == 0);
+    std::istringstream lines(run.output);
+    bool found = false;
+    for (std::string line; std::getline(lines, line);) {
+      found |= line.find("all_reduce") != std::string::npos &&
+               line.find(" " + mark) != std::string::npos;
+    }
+    CHECK(found);
+  }
+}
+
 TEST_CASE("ops prints one operation a line", "[cli]") {
   const ProgramRun run = run_tessera("ops " + tiny + " --ranks 2 --steps 1");
   CHECK(run.exit_code == 0);

@@ -186,6 +186,7 @@ void UnshardedTraining::run_body(Rank rank, ModuleId module, ModuleWork::Pass pa
 
 float UnshardedTraining::rounded(float value) const {
   if (options_.reduce_dtype == DType::float32) return value;
+  if (options_.reduce_dtype == DType::float16) return from_float16(to_float16(value));
   return from_bfloat16(to_bfloat16(value));
 }
 

@@ -57,6 +57,16 @@ struct Parameter {
   Numel numel() const;
 };
 
+/// What a module keeps besides parameters: running statistics, masks. No gradient.
+struct Buffer {
+  std::string name;  // fully qualified
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::float32;
+  ModuleId module;  // owner
+
+  Bytes bytes() const;
+};
+
 struct Module {
   std::string path;                     // "" for the root, "model.layers.0.mlp" otherwise
   std::string class_name;               // "LlamaMLP"
@@ -92,6 +102,7 @@ struct Model {
   DType dtype = DType::float32;       // of the checkpoint
   std::vector<Module> modules;        // pre-order; modules[0] is the root
   std::vector<Parameter> parameters;  // pre-order, every tensor once
+  std::vector<Buffer> buffers;        // pre-order
   std::vector<Tie> ties;
   std::vector<ModuleAlias> module_aliases;  // no module contains itself through them
   std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not

@@ -8,6 +8,10 @@
 //   ReplicateOptions options{.bucket_cap = Bytes{25 << 20}, .gradient_as_bucket_view = true};
 //   TESSERA_ASSIGN(auto engine, replicate(runtime, model, options));
 //
+// Where PyTorch asks for a device, a device list or a process group there is the Runtime: every
+// rank has one device. Gradients belong to the engine, so none can be replaced by something that is
+// no view of its bucket. All ranks run one program, so they cannot disagree about parameters.
+//
 // Behaviour: torch/csrc/distributed/c10d/reducer.cpp (Li et al., arXiv 2006.15704, section 3.2.3).
 #pragma once
 
@@ -15,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/comm_hook.h"
 #include "tessera/engine.h"
 
 namespace tessera {
@@ -26,9 +31,12 @@ struct ReplicateOptions {
   bool gradient_as_bucket_view = false;  // gradients live in the buckets: no second copy
   bool static_graph = false;             // the first step reduces at its end and counts uses
   bool init_sync = true;                 // checks and broadcasts the model when it is set up
-  /// Paths of modules whose parameters, and all below, are left alone: they stay local.
+  bool broadcast_buffers = true;         // rank 0's at each forward that follows a synced one
+  /// Paths of modules whose parameters and buffers, and all below, are left alone: they stay local.
+  /// A parameter that is tied to one of them is left alone, too. Name here what is sharded.
   std::vector<std::string> ignored_modules;
-  DType dtype = DType::float32;  // parameters, gradients and optimizer state
+  DType dtype = DType::float32;         // parameters, gradients and optimizer state
+  std::shared_ptr<CommHook> comm_hook;  // how buckets are reduced; none: mean over ranks
 };
 
 /// What torch's compute_bucket_assignment_by_size decides.
@@ -52,8 +60,13 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
 /// Replicates `model` on all ranks of `runtime`, both must outlive the engine. A backward pass that
 /// leaves a parameter without gradient fails at the next begin_forward, naming it, unless
 /// find_unused_parameters is set. Fails: invalid_argument (no trained parameter, an ignored module
-/// that does not exist, a cap below 1 byte), naming it; out_of_memory.
+/// that does not exist, a cap below 1 byte, an engine that drives `model` on `runtime` already,
+/// replicated or sharded, a hook that refuses), naming it; out_of_memory.
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options);
+
+/// As ReplicateOptions::static_graph, for an engine that exists.
+/// Fails: invalid_argument, if another scheme made it or it has run a forward pass already.
+Status set_static_graph(Engine& engine);
 
 }  // namespace tessera
