@@ -59,6 +59,10 @@ class ReplicateEngine final : public EngineBase {
   std::vector<Held*> held() override;
   Index shard_index(Rank) const override { return 0; }
   Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override {
+    return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
+  }
+  std::vector<StreamId> side_streams() const override { return {nccl_}; }
 
   Status add_parameters();
   std::vector<bool> ignored() const;  // by ModuleId

@@ -85,7 +85,11 @@ std::vector<Held*> FullyShardEngine::held() {
   std::vector<Held*> all;
   for (Unit& unit : units_) {
     for (UnitParameter& p : unit.parameters) {
-      p.held.gradient = {};
+      p.held.gradient = p.held.unsharded = {};
+      if (unit.unsharded) {
+        p.held.unsharded =
+            View::whole(p.unsharded, options_.param_dtype, p.layout.shard * group_size_);
+      }
       if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
         p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
                                      p.layout.shard);

@@ -71,6 +71,10 @@ class FullyShardEngine final : public EngineBase {
   std::vector<Held*> held() override;
   Index shard_index(Rank rank) const override { return rank; }
   Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override { return {group_size_, world_, {}}; }
+  std::vector<StreamId> side_streams() const override {
+    return {copy_in_, all_gather_, reduce_scatter_};
+  }
   Unit* unit_of(ModuleId module);
   Status add_unit(std::size_t index);
 
