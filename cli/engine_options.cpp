@@ -29,6 +29,9 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->group(training);
   command.add_flag("--no-sync", o.no_sync, "Reduce gradients only in the last micro-batch")
       ->group(training);
+  command.add_option("--max-grad-norm", o.max_grad_norm, "Clip the gradients' norm; 0: do not")
+      ->check(CLI::Range(0.0, 1e30))
+      ->group(training);
   command.add_option("--checkpointing", o.checkpointing, "Activation checkpointing of the blocks")
       ->check(CLI::IsMember({"none", "full"}))
       ->group(training);
@@ -48,6 +51,7 @@ Result<Training> resolve(const EngineOptions& o) {
                               model.name, model.sequence_length_max));
   }
   out.training.accumulation = o.accumulation;
+  out.training.max_grad_norm = o.max_grad_norm;
   out.training.sync_every_micro_batch = !o.no_sync;
   out.training.checkpointing =
       o.checkpointing == "full" ? ActivationCheckpointing::full : ActivationCheckpointing::none;

@@ -25,6 +25,7 @@ std::string options_json(const SimulateOptions& options) {
   json["sequence_length"] = training.sequence_length;
   json["accumulation"] = training.accumulation;
   json["sync_every_micro_batch"] = training.sync_every_micro_batch;
+  if (training.max_grad_norm > 0) json["max_grad_norm"] = training.max_grad_norm;
   json["checkpointing"] = training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
   return json.dump();
 }

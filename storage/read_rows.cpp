@@ -148,7 +148,7 @@ Result<std::vector<OpRow>> read_ops(const Database& database) {
     op.step = row.int32(4);
     op.micro_batch = row.int32(5);
     TESSERA_TRY(read_enum(row, 6, Phase::optimizer, "phase", op.phase));
-    TESSERA_TRY(read_enum(row, 7, Reason::summon, "reason", op.reason));
+    TESSERA_TRY(read_enum(row, 7, reason_last, "reason", op.reason));
     op.unit = row.text(8);
     op.module = row.text(9);
     op.label = row.text(10);

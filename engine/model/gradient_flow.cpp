@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/gradient_flow.h"
 
+#include <algorithm>
+
 #include "engine/model/used_by.h"
 
 namespace tessera {
 namespace {
 
-// By ModuleId: a parameter of the module or of one below it is trained, ties included.
+// By ModuleId: a parameter of the module or of one below it is trained, under whatever name.
 std::vector<bool> trained_modules(const Model& model) {
-  std::vector<bool> trained(model.modules.size(), false);
-  auto mark = [&](ModuleId m) {
-    for (; m.valid(); m = model.module(m).parent) trained[static_cast<std::size_t>(m.value)] = true;
-  };
-  for (const Parameter& p : model.parameters) {
-    if (p.requires_grad) mark(p.module);
-  }
-  for (const Tie& tie : model.ties) {
-    if (model.parameter(tie.parameter).requires_grad) mark(module_of_alias(model, tie));
+  std::vector<bool> trained;
+  for (const std::vector<ParameterId>& used : used_by(model)) {
+    trained.push_back(std::any_of(used.begin(), used.end(), [&](ParameterId id) {
+      return model.parameter(id).requires_grad;
+    }));
   }
   return trained;
 }

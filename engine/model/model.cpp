@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/model/module_graph.h"
 #include "engine/model/tree_builder.h"
 
 namespace tessera {
@@ -14,14 +15,16 @@ Numel Parameter::numel() const {
   return Numel{numel};
 }
 
-ModuleId Model::find_module(std::string_view path) const {
+ModuleId Model::find_module(std::string_view full_path) const {
+  const std::string path = without_aliases(*this, full_path);
   for (std::size_t m = 0; m < modules.size(); ++m) {
     if (modules[m].path == path) return ModuleId{static_cast<std::int32_t>(m)};
   }
   return {};
 }
 
-ParameterId Model::find_parameter(std::string_view wanted) const {
+ParameterId Model::find_parameter(std::string_view full_name) const {
+  const std::string wanted = without_aliases(*this, full_name);
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (parameters[p].name == wanted) return ParameterId{static_cast<std::int32_t>(p)};
   }

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "engine/model/hugging_face.h"
+#include "engine/model/module_aliases.h"
+#include "engine/model/module_graph.h"
 #include "engine/model/tree_builder.h"
 #include "engine/text/nearest_word.h"
 
@@ -24,8 +26,8 @@ class TreeReader {
       : json_(json), source_(source), top_(json, source) {}
 
   Result<Model> read() {
-    top_.only({"tessera_model", "name", "dtype", "root", "forward", "ties", "units",
-               "input_requires_grad"});
+    top_.only({"tessera_model", "name", "dtype", "root", "forward", "ties", "module_aliases",
+               "units", "input_requires_grad"});
     if (top_.integer("tessera_model", 1) != 1) {
       top_.fail("tessera_model", "must be 1, the only version there is");
     }
@@ -42,6 +44,7 @@ class TreeReader {
     TESSERA_TRY(module(json_["root"], "root", ModuleId{0}, 0));
     TESSERA_TRY(check_size(model(), source_));
     default_costs();  // before ties: a module computes with its alias as with a tensor of its own
+    TESSERA_TRY(read_module_aliases(json_, source_, model()));
     TESSERA_TRY(ties());
     for (std::size_t m = 0; m < model().modules.size(); ++m) {
       by_path_[model().modules[m].path] = ModuleId{static_cast<std::int32_t>(m)};
@@ -172,13 +175,11 @@ class TreeReader {
   Result<ModuleId> find(const std::string& path, const std::string& where) {
     const auto found = by_path_.find(path);
     if (found != by_path_.end()) return found->second;
+    if (const ModuleId alias = model().find_module(path); alias.valid()) return alias;
     std::vector<std::string_view> known;
     for (const Module& m : model().modules) known.push_back(m.path);
-    const std::string_view meant = nearest_word(path, known);
-    return error(
-        where,
-        fmt::format("names {}, which is no module{}", in_quotes(path),
-                    meant.empty() ? "" : fmt::format(", did you mean {}?", in_quotes(meant))));
+    return error(where, fmt::format("names {}, which is no module{}", in_quotes(path),
+                                    did_you_mean(path, known)));
   }
 
   Status forward() {
@@ -251,7 +252,8 @@ class TreeReader {
   }
 
   // The alias stops being a tensor of its own.
-  Status tie(const std::string& owner, const std::string& alias, const std::string& where) {
+  Status tie(const std::string& owner, const std::string& other, const std::string& where) {
+    const std::string alias = without_aliases(model(), other);
     const ParameterId kept = model().find_parameter(owner);
     const ParameterId gone = model().find_parameter(alias);
     for (const auto& [id, name] : {std::pair{kept, owner}, {gone, alias}}) {

@@ -9,7 +9,8 @@
 namespace tessera {
 
 /// By ModuleId: the parameters of the module and of those below it in pre-order, then those that it
-/// uses under another name (ties). The order in which a module's body sees them.
+/// uses under another name (ties, modules registered twice). The order in which a module's body
+/// sees them.
 std::vector<std::vector<ParameterId>> used_by(const Model& model);
 
 /// The module that the alias of a tie is registered in.

@@ -35,12 +35,14 @@ struct ShardGroups {
   CommunicatorId replica;  // ranks with the same shard; none if there is one group
 };
 
-class EngineBase : public Engine {
+class EngineBase : public virtual Engine {
  public:
   Status compute(const ModuleWork& work) override;
   Status keep_activations(ModuleId module, Bytes bytes) override;
   Status free_activations(ModuleId module) override;
   Status step(const AdamOptions& options) override;
+  Status clip_grad_norm(float max_norm, double norm_type,
+                        const std::function<void(Rank, float)>& total) override;
   void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
   Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
   Status inspect_shards(
@@ -59,13 +61,16 @@ class EngineBase : public Engine {
   virtual std::vector<Held*> held() = 0;
   /// The place of a rank among those that hold different shards.
   virtual Index shard_index(Rank rank) const = 0;
+  /// Which ranks together hold every parameter once.
+  virtual ShardGroups shard_groups() const = 0;
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
   // For summon_full_params (engine/summon/), besides what it takes from the functions here.
   friend class SummonOps;
-  virtual ShardGroups shard_groups() const = 0;
   virtual std::vector<StreamId> side_streams() const = 0;  // all but the compute stream
+  /// Ends gathers that are under way, so that `held` shows what is unsharded.
+  virtual Status finish_gathers() { return {}; }
   /// A limiter: before a unit is gathered, and after a gathered unit was freed.
   virtual Status before_gather() { return {}; }
   virtual Status after_free(std::string_view /*unit*/) { return {}; }
@@ -104,6 +109,9 @@ class EngineBase : public Engine {
 
  private:
   Status allocate_optimizer_state();
+  Compute local_norm(const View& into, double norm_type);
+  Compute scaled_gradients(const View& norm, float max_norm, double norm_type,
+                           const std::function<void(Rank, float)>& total);
   Compute adam_work(const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 

@@ -20,9 +20,12 @@ std::string text(const std::vector<std::string>& paths) {
 
 struct OptionsOf {
   Options operator()(const FullyShardOptions& o) const {
-    static constexpr std::array reshard = {"auto", "always", "never"};
+    static constexpr std::array reshard = {"auto", "always", "never", "to_group"};
     return {{"units", text(o.units)},
             {"reshard_after_forward", reshard[static_cast<std::size_t>(o.reshard_after_forward)]},
+            {"reshard_group", std::to_string(o.reshard_group)},
+            {"shard_group", std::to_string(o.shard_group)},
+            {"offload_params", text(o.offload_params)},
             {"sharded_dtype", text(o.sharded_dtype)},
             {"param_dtype", text(o.param_dtype)},
             {"reduce_dtype", text(o.reduce_dtype)}};
@@ -58,7 +61,8 @@ struct Make {
   Runtime& runtime;
   const Model& model;
   Result<std::unique_ptr<Engine>> operator()(const FullyShardOptions& o) const {
-    return fully_shard(runtime, model, o);
+    TESSERA_ASSIGN(std::unique_ptr<Engine> engine, fully_shard(runtime, model, o));
+    return engine;
   }
   Result<std::unique_ptr<Engine>> operator()(const Fsdp1Options& o) const {
     return fsdp1(runtime, model, o);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which module's parameters belong to which sharding unit.
 //
-// The idea: a unit owns the parameters below its module, except those of units nested in it. The
-// order inside a unit is FSDP2's: children first, own parameters last.
+// The idea: a unit owns the parameters below its module, except those of units nested in it and
+// those that are ignored. The order inside a unit is FSDP2's: children first, own parameters last.
 #pragma once
 
 #include <string>
@@ -13,18 +13,28 @@
 namespace tessera {
 
 struct UnitAssignment {
+  /// The unit of a parameter that is ignored.
+  static constexpr std::size_t no_unit = static_cast<std::size_t>(-1);
+
   struct Unit {
     ModuleId module;
     std::vector<ParameterId> parameters;
   };
   std::vector<Unit> units;                     // pre-order of their modules; units[0] is the root
   std::vector<std::size_t> unit_of_module;     // by ModuleId: the unit its own parameters are in
-  std::vector<std::size_t> unit_of_parameter;  // by ParameterId
+  std::vector<std::size_t> unit_of_parameter;  // by ParameterId; no_unit: ignored
   std::vector<std::vector<ParameterId>> used_by;  // by ModuleId, see engine/model/used_by.h
 };
 
 /// `paths`: modules that become units besides the root; empty: the model's blocks.
-/// Fails: invalid_argument (no such module, twice, a tie across units), naming module or parameter.
+/// Fails: invalid_argument (no such module, twice, a tie or a module under two names across units),
+/// naming module or parameter.
 Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::string>& paths);
+
+/// The same from ids. `units`: exactly the modules that become units besides the root, in any
+/// order. `ignored`: by ParameterId, parameters that belong to no unit; empty: none. Fails:
+/// invalid_argument (a tie or a module under two names across units), naming both names.
+Result<UnitAssignment> assign_units(const Model& model, const std::vector<ModuleId>& units,
+                                    const std::vector<bool>& ignored);
 
 }  // namespace tessera

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/text/json_reader.h"
+
 namespace tessera {
 namespace {
 
@@ -38,6 +40,11 @@ std::string_view nearest_word(std::string_view word, const std::vector<std::stri
     }
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& known) {
+  const std::string_view meant = nearest_word(word, known);
+  return meant.empty() ? "" : ", did you mean " + in_quotes(meant) + "?";
 }
 
 }  // namespace tessera

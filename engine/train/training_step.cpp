@@ -21,6 +21,9 @@ class StepProgram {
       TESSERA_TRY(forward());
       TESSERA_TRY(backward());
     }
+    if (options_.max_grad_norm > 0) {
+      TESSERA_TRY(engine_.clip_grad_norm(options_.max_grad_norm, options_.norm_type, {}));
+    }
     return engine_.step(options_.adam);
   }
 

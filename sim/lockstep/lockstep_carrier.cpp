@@ -225,10 +225,11 @@ void LockstepCarrier::carry_numbers(const Op& op) {
       numbers.reduce_scatter(o, where, groups(o.communicator));
     }
     void operator()(const AllReduce& o) {
-      numbers.all_reduce(o.input, o.output, o.reduction, -1, where, groups(o.communicator));
+      numbers.all_reduce(o, -1, where, groups(o.communicator));
     }
     void operator()(const Reduce& o) {
-      numbers.all_reduce(o.input, o.output, o.reduction, o.root, where, groups(o.communicator));
+      numbers.all_reduce({o.communicator, o.input, o.output, o.reduction}, o.root, where,
+                         groups(o.communicator));
     }
     void operator()(const Broadcast& o) { numbers.broadcast(o, where, groups(o.communicator)); }
     void operator()(const Copy& o) {

@@ -132,7 +132,7 @@ void NumericStore::reduce_scatter(const ReduceScatter& op, const RankSet& where,
     for (Index i = 0; i < n; ++i) {
       const auto source = bytes(op.input, groups.member(g, i), i);
       for (std::size_t e = 0; e < sums.size(); ++e) {
-        const float x = load_number(source, op.input.dtype, e);
+        const float x = op.factor * load_number(source, op.input.dtype, e);
         sums[e] = i == 0 ? x : reduce(op.reduction, sums[e], x);
       }
     }
@@ -146,15 +146,16 @@ void NumericStore::reduce_scatter(const ReduceScatter& op, const RankSet& where,
   });
 }
 
-void NumericStore::all_reduce(const View& input, const View& output, Reduction reduction,
-                              Index only_root, const RankSet& where, const RankGroups& groups) {
+void NumericStore::all_reduce(const AllReduce& op, Index only_root, const RankSet& where,
+                              const RankGroups& groups) {
+  const auto& [communicator, input, output, reduction, factor] = op;
   for_each_group(where, groups, [&](Index g) {
     const Index n = groups.group_size(g);
     std::vector<float> sums(static_cast<std::size_t>(input.numel.value));
     for (Index i = 0; i < n; ++i) {
       const auto source = bytes(input, groups.member(g, i), i);
       for (std::size_t e = 0; e < sums.size(); ++e) {
-        const float x = load_number(source, input.dtype, e);
+        const float x = factor * load_number(source, input.dtype, e);
         sums[e] = i == 0 ? x : reduce(reduction, sums[e], x);
       }
     }

@@ -23,8 +23,9 @@ class NumericStore {
   void compute(const Compute& compute, const RankSet& where);
   void all_gather(const AllGather& op, const RankSet& where, const RankGroups& groups);
   void reduce_scatter(const ReduceScatter& op, const RankSet& where, const RankGroups& groups);
-  void all_reduce(const View& input, const View& output, Reduction reduction, Index only_root,
-                  const RankSet& where, const RankGroups& groups);
+  /// only_root: the index that receives, or -1 for all.
+  void all_reduce(const AllReduce& op, Index only_root, const RankSet& where,
+                  const RankGroups& groups);
   void broadcast(const Broadcast& op, const RankSet& where, const RankGroups& groups);
 
   /// Element 0 of `view` on `rank`. REQUIRES: allocated there.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // fully_shard with real models and real data: after ten steps of AdamW every shard is what
 // unsharded training gives, to the bit.
-#include <bit>
 #include <catch2/catch.hpp>
 
 #include "tessera/fully_shard.h"
 #include "tessera/sim/lockstep_runtime.h"
+#include "tests/numerics/equal_shards.h"
 #include "tests/numerics/real_models.h"
 #include "tests/numerics/unsharded_training.h"
 #include "tests/sim/test_costs.h"
@@ -22,30 +22,6 @@ struct Scenario {
   TrainingOptions training;
   FullyShardOptions sharding;
 };
-
-void check_equal(Engine& engine, const Model& model, const UnshardedTraining& reference) {
-  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
-    const ParameterId id{static_cast<std::int32_t>(p)};
-    const auto& expected = reference.values(id);
-    std::size_t seen = 0;
-    std::size_t different = 0;
-    const Status status =
-        engine.inspect_shards(id, [&](Rank, Numel first, std::span<const float> values) {
-          seen += values.size();
-          for (std::size_t i = 0; i < values.size(); ++i) {
-            const float other = expected[static_cast<std::size_t>(first.value) + i];
-            different +=
-                std::bit_cast<std::uint32_t>(values[i]) != std::bit_cast<std::uint32_t>(other) ? 1
-                                                                                               : 0;
-          }
-        });
-    INFO(status.message());
-    REQUIRE(status.ok());
-    INFO(model.parameters[p].name);
-    CHECK(different == 0);
-    CHECK(seen == expected.size());
-  }
-}
 
 void check_scenario(Scenario s, int steps = 10) {
   INFO(s.name << ", ranks " << s.data.world_size << ", micro-batches " << s.training.accumulation
@@ -78,7 +54,7 @@ void check_scenario(Scenario s, int steps = 10) {
     reference.step();
     CHECK(real->loss() == reference.loss());
   }
-  check_equal(**engine, s.model, reference);
+  test::check_equal(**engine, s.model, reference);
   const Status status = (*runtime)->finish();
   INFO(status.message());
   CHECK(status.ok());

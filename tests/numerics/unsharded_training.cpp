@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "engine/runtime/number.h"
 #include "engine/model/used_by.h"
+#include "engine/runtime/number.h"
 
 namespace tessera::test {
 namespace {
@@ -90,25 +90,18 @@ void UnshardedTraining::set_value(ParameterId id, std::size_t element, float val
 }
 
 void UnshardedTraining::step() {
-  const auto size = static_cast<std::size_t>(size_of(options_.param_dtype).value);
-  seen_ = zeros<std::byte>(model_, size);
+  seen_ = zeros<std::byte>(model_, static_cast<std::size_t>(size_of(options_.param_dtype).value));
   for (std::size_t p = 0; p < seen_.size(); ++p) {
     for (std::size_t i = 0; i < values_[p].size(); ++i) {
       store_number(seen_[p], options_.param_dtype, i, values_[p][i]);
     }
   }
+  if (options_.carries_gradient) return step_carrying();
   std::vector<Numbers> unreduced(static_cast<std::size_t>(ranks_));
   bool first_reduction = true;
   for (std::int32_t k = 0; k < options_.accumulation; ++k) {
     for (Rank r = 0; r < ranks_; ++r) {
-      Buffers fresh = zeros<std::byte>(model_, size);
-      run_passes(r, k, fresh);
-      Numbers numbers = zeros<float>(model_, 1);
-      for (std::size_t p = 0; p < fresh.size(); ++p) {
-        for (std::size_t i = 0; i < numbers[p].size(); ++i) {
-          numbers[p][i] = rounded(load_number(fresh[p], options_.param_dtype, i));
-        }
-      }
+      Numbers numbers = fresh_gradients(r, k);
       Numbers& sum = unreduced[static_cast<std::size_t>(r)];
       if (sum.empty()) {
         sum = std::move(numbers);
@@ -125,6 +118,48 @@ void UnshardedTraining::step() {
       add(mean, gradients_, [](float x) { return x; });
     }
   }
+  adam();
+}
+
+UnshardedTraining::Numbers UnshardedTraining::fresh_gradients(Rank rank, std::int32_t micro_batch) {
+  Buffers fresh =
+      zeros<std::byte>(model_, static_cast<std::size_t>(size_of(options_.param_dtype).value));
+  run_passes(rank, micro_batch, fresh);
+  Numbers numbers = zeros<float>(model_, 1);
+  for (std::size_t p = 0; p < fresh.size(); ++p) {
+    for (std::size_t i = 0; i < numbers[p].size(); ++i) {
+      numbers[p][i] = rounded(load_number(fresh[p], options_.param_dtype, i));
+    }
+  }
+  return numbers;
+}
+
+void UnshardedTraining::step_carrying() {
+  std::vector<Numbers> kept(static_cast<std::size_t>(ranks_));
+  const float share = 1.0F / static_cast<float>(ranks_);
+  for (std::int32_t k = 0; k < options_.accumulation; ++k) {
+    for (Rank r = 0; r < ranks_; ++r) {
+      Numbers& grad = kept[static_cast<std::size_t>(r)];
+      Numbers fresh = fresh_gradients(r, k);
+      if (grad.empty()) {
+        grad = std::move(fresh);
+      } else {
+        add(fresh, grad, [](float x) { return x; });
+      }
+    }
+    if (!options_.sync_every_micro_batch && k + 1 < options_.accumulation) continue;
+    Numbers sum = zeros<float>(model_, 1);
+    for (std::size_t r = 0; r < kept.size(); ++r) {
+      for (std::size_t p = 0; p < sum.size(); ++p) {
+        for (std::size_t i = 0; i < sum[p].size(); ++i) {
+          const float x = kept[r][p][i] * share;
+          sum[p][i] = r == 0 ? x : sum[p][i] + x;
+        }
+      }
+    }
+    kept.assign(kept.size(), sum);
+  }
+  gradients_ = kept[0];
   adam();
 }
 
@@ -156,13 +191,21 @@ float UnshardedTraining::rounded(float value) const {
 
 UnshardedTraining::Numbers UnshardedTraining::reduced(const std::vector<Numbers>& by_rank) const {
   const float post = options_.post == 0 ? static_cast<float>(ranks_) : options_.post;
+  const std::size_t group =
+      options_.group == 0 ? by_rank.size() : static_cast<std::size_t>(options_.group);
   Numbers out = by_rank[0];
   for (std::size_t p = 0; p < out.size(); ++p) {
     for (std::size_t i = 0; i < out[p].size(); ++i) {
       float sum = 0;
-      for (std::size_t r = 0; r < by_rank.size(); ++r) {
-        const float x = rounded(by_rank[r][p][i] / options_.pre);
-        sum = r == 0 ? x : sum + x;
+      for (std::size_t first = 0; first < by_rank.size(); first += group) {
+        float of_group = 0;
+        for (std::size_t r = first; r < first + group; ++r) {
+          const float x = rounded(by_rank[r][p][i] / options_.pre);
+          of_group = r == first ? x : of_group + x;
+        }
+        of_group /= options_.group_post;
+        if (group < by_rank.size()) of_group = rounded(of_group);
+        sum = first == 0 ? of_group : sum + of_group;
       }
       out[p][i] = rounded(sum / post);
     }

@@ -7,9 +7,10 @@
 //   reference.values(parameter);
 //
 // A rank's gradient of a micro-batch is what the bodies add up, in param_dtype. It is cast to
-// reduce_dtype and divided by `pre`; the ranks are summed in rank order in float32, and the sum is
-// divided by `post` and rounded to reduce_dtype. Micro-batches are added up after that, or before
-// if only the last one synchronises. Then AdamW in float32, with the engine's order of operations.
+// reduce_dtype and divided by `pre`; the ranks of a group are summed in rank order in float32, and
+// the sum is divided by `group_post` and rounded to reduce_dtype; the groups' results are summed in
+// order and divided by `post`. Micro-batches are added up after that, or before if only the last
+// one synchronises. Then AdamW in float32, with the engine's order of operations.
 //
 // Parameters that no module of the forward list uses have gradient zero here.
 #pragma once
@@ -24,8 +25,12 @@ struct UnshardedOptions {
   std::int32_t accumulation = 1;
   bool sync_every_micro_batch = true;
   AdamOptions adam;
-  float pre = 1;   // what gradients are divided by before the sum over ranks
-  float post = 0;  // and after it; 0: the number of ranks, which with pre = 1 is the average
+  float pre = 1;         // what gradients are divided by before the sum over ranks
+  Index group = 0;       // consecutive ranks that are summed first; 0: all
+  float group_post = 1;  // what a group's sum is divided by
+  float post = 0;  // and the sum of all; 0: the number of ranks, which with pre = 1 is the average
+  /// As DDP: shares of 1 / ranks are summed, and .grad goes into the next micro-batch's reduction.
+  bool carries_gradient = false;
   DType param_dtype = DType::float32;
   DType reduce_dtype = DType::float32;
 };
@@ -54,6 +59,8 @@ class UnshardedTraining {
   void run_body(Rank rank, ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch,
                 Buffers& gradients);
   Numbers reduced(const std::vector<Numbers>& by_rank) const;
+  void step_carrying();
+  Numbers fresh_gradients(Rank rank, std::int32_t micro_batch);
   void adam();
   float rounded(float value) const;  // to reduce_dtype
 

@@ -137,7 +137,7 @@ TEST_CASE("the tables of names say what name_of says", "[storage][sql]") {
   Query query(folder / "run.tessera");
   check_names<OpKind>(query, "op_kind", 9);
   check_names<Phase>(query, "phase", 5);
-  check_names<Reason>(query, "reason", 16);
+  check_names<Reason>(query, "reason", static_cast<int>(reason_last) + 1);
   check_names<DType>(query, "dtype", 7);
   check_names<MemoryClass>(query, "memory_class", memory_class_count);
 }

@@ -89,7 +89,9 @@ std::vector<Expected> sharding_schemes() {
           {test::flat_scheme("mixed precision", {.param_dtype = DType::bfloat16}), 4},
           {test::flat_scheme("no_shard", {.strategy = no_shard}), 1},
           {test::flat_scheme("hybrid_shard", {.strategy = hybrid_shard}), 2},
-          {test::flat_scheme("offload", {.offload_params = true}), 4}};
+          {test::flat_scheme("offload", {.offload_params = true}), 4},
+          {test::dim0_scheme("hybrid fully_shard", {}, /*hybrid=*/true), 2},
+          {test::dim0_scheme("fully_shard, offload", {.offload_params = true}), 4}};
 }
 
 TEST_CASE("a unit is one all_gather, with gradients two", "[summon][order]") {
@@ -238,6 +240,41 @@ TEST_CASE("units that were unsharded need no all_gather and stay so", "[summon][
     }
     CHECK(in_second_forward == 0);
   }
+}
+
+TEST_CASE("fully_shard: an early unshard, and units kept after backward", "[summon][memory]") {
+  const Model model = test::g3();
+  Recording recording;
+  const auto runtime = make_recording_runtime(4, recording);
+  auto made = fully_shard(*runtime, model, {.units = {"L1", "L2", "L3"}});
+  require_ok(made.status());
+  FullyShard& engine = **made;
+  const ModuleId unit = model.find_module("L2");
+  auto all_gathers = [&] {
+    return std::count_if(recording.records.begin(), recording.records.end(), [](const Record& r) {
+      return r.kind == Record::Kind::op && kind_of(r.op) == OpKind::all_gather;
+    });
+  };
+  require_ok(engine.unshard(unit));
+  const auto before = all_gathers();
+  auto full = summon_full_params(engine, {.root = "L2"});
+  require_ok(full.status());
+  CHECK(all_gathers() == before);  // it was under way
+  CHECK(engine.unshard(unit).code() == Code::invalid_argument);
+  CHECK(engine.reshard(unit).code() == Code::invalid_argument);
+  require_ok((*full)->commit());
+  CHECK(all_gathers() == before + 1);  // what was under way is outdated
+  require_ok((*full)->close());
+
+  engine.set_reshard_after_backward(false);
+  test::Interrupted interrupted(engine);
+  interrupted.before_step = [&] {
+    const auto gathered = all_gathers();
+    require_ok(summon_full_params(engine).status());
+    CHECK(all_gathers() == gathered);
+  };
+  require_ok(run_training_step(interrupted, model, {}));
+  require_ok(run_training_step(engine, model, {}));
 }
 
 TEST_CASE("the limiter's queue is shared with training", "[summon][order]") {

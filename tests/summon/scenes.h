@@ -38,13 +38,24 @@ inline SummonScheme flat_scheme(const std::string& name, Fsdp1Options options) {
           }};
 }
 
+inline SummonScheme dim0_scheme(const std::string& name, FullyShardOptions options,
+                                bool hybrid = false) {
+  return {name,
+          [=](Runtime& runtime, const Model& model,
+              const std::vector<std::string>& units) -> Result<std::unique_ptr<Engine>> {
+            FullyShardOptions full = options;
+            full.units = units;
+            const Rank ranks = runtime.carried().count();
+            if (hybrid) full.shard_group = ranks % 2 == 0 ? 2 : ranks;
+            TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, full));
+            return std::unique_ptr<Engine>(std::move(engine));
+          }};
+}
+
 inline std::vector<SummonScheme> summon_schemes() {
   using enum ShardingStrategy;
   std::vector<SummonScheme> all;
-  all.push_back({"fully_shard",
-                 [](Runtime& runtime, const Model& model, const std::vector<std::string>& units) {
-                   return fully_shard(runtime, model, {.units = units});
-                 }});
+  all.push_back(dim0_scheme("fully_shard", {}));
   all.push_back(
       {"replicate", [](Runtime& runtime, const Model& model, const std::vector<std::string>&) {
          return replicate(runtime, model, {});
@@ -57,6 +68,8 @@ inline std::vector<SummonScheme> summon_schemes() {
   all.push_back(flat_scheme("hybrid_shard_zero2", {.strategy = hybrid_shard_zero2}));
   all.push_back(flat_scheme("offload", {.offload_params = true}));
   all.push_back(flat_scheme("hybrid offload", {.strategy = hybrid_shard, .offload_params = true}));
+  all.push_back(dim0_scheme("hybrid fully_shard", {}, /*hybrid=*/true));
+  all.push_back(dim0_scheme("hybrid fully_shard, offload", {.offload_params = true}, true));
   return all;
 }
 
@@ -138,6 +151,10 @@ class Interrupted final : public Engine {
   Status free_activations(ModuleId m) override { return inner_.free_activations(m); }
   Status step(const AdamOptions& options) override {
     return call(before_step), inner_.step(options);
+  }
+  Status clip_grad_norm(float max_norm, double norm_type,
+                        const std::function<void(Rank, float)>& total) override {
+    return inner_.clip_grad_norm(max_norm, norm_type, total);
   }
   void set_requires_gradient_sync(bool sync) override { inner_.set_requires_gradient_sync(sync); }
   Status initialise(const std::function<float(ParameterId, Numel)>& value) override {

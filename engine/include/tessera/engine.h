@@ -82,6 +82,13 @@ class Engine {
   /// The optimizer step and zero_grad(set_to_none=True). Ends the step.
   virtual Status step(const AdamOptions& options) = 0;
 
+  /// Scales all gradients by max_norm / (norm + 1e-6) if that is below 1, before `step`. The norm
+  /// is that of all trained parameters together, as if nothing were sharded; `norm_type` is 1, 2 or
+  /// infinity. Calls `total`, if given, with every rank's norm where numbers are real.
+  /// Fails: not_supported (another norm), invalid_argument (in forward or backward).
+  virtual Status clip_grad_norm(float max_norm, double norm_type,
+                                const std::function<void(Rank, float)>& total) = 0;
+
   /// Whether the following backward passes reduce gradients; false accumulates them unsharded.
   virtual void set_requires_gradient_sync(bool sync) = 0;
 

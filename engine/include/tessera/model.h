@@ -75,6 +75,13 @@ struct Tie {
   ParameterId parameter;
 };
 
+/// A further place where a module is registered: the object at `path` is `module` itself, with the
+/// same parameters. The module's own path is where it was registered first.
+struct ModuleAlias {
+  std::string path;  // "decoder.embedding"; its parent is a module of the model
+  ModuleId module;
+};
+
 enum class ActivationCheckpointing : std::uint8_t {
   none,  // keep every activation
   full,  // keep only the input of each block and run its forward again in backward
@@ -86,6 +93,7 @@ struct Model {
   std::vector<Module> modules;        // pre-order; modules[0] is the root
   std::vector<Parameter> parameters;  // pre-order, every tensor once
   std::vector<Tie> ties;
+  std::vector<ModuleAlias> module_aliases;  // no module contains itself through them
   std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not
                                   // contain each other
   bool input_requires_grad = false;
@@ -96,9 +104,9 @@ struct Model {
   const Parameter& parameter(ParameterId id) const {
     return parameters[static_cast<std::size_t>(id.value)];
   }
-  /// The module at `path`, or an invalid id.
+  /// The module at `path` (aliases and paths below them included), or an invalid id.
   ModuleId find_module(std::string_view path) const;
-  /// The parameter called `name` (ties included), or an invalid id.
+  /// The parameter called `name` (ties and paths through aliases included), or an invalid id.
   ParameterId find_parameter(std::string_view name) const;
   /// Elements of all parameters, tied ones once.
   Numel parameter_count() const;

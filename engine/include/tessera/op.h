@@ -69,16 +69,19 @@ struct AllGather {
   CommunicatorId communicator;
   View input, output;
 };
-/// output of index i = reduction over the group of input[i * output.numel ...].
+/// output of index i = reduction over the group of factor * input[i * output.numel ...]
+/// (a factor other than 1: ncclRedOpCreatePreMulSum).
 struct ReduceScatter {
   CommunicatorId communicator;
   View input, output;
   Reduction reduction = Reduction::average;
+  float factor = 1;
 };
 struct AllReduce {
   CommunicatorId communicator;
   View input, output;
   Reduction reduction = Reduction::average;
+  float factor = 1;
 };
 /// As AllReduce, but only index `root` receives.
 struct Reduce {

@@ -62,7 +62,10 @@ enum class Reason : std::uint8_t {
   offload = 13,  // between device and host
   limit = 14,    // the host waits so that it does not run too far ahead
   summon = 15,   // summon_full_params
+  clip = 16,     // clip_grad_norm
 };
+
+inline constexpr Reason reason_last = Reason::clip;
 
 std::string_view name_of(OpKind kind);
 std::string_view name_of(Phase phase);

@@ -17,6 +17,8 @@ struct TrainingOptions {
   bool sync_every_micro_batch = true;  // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   AdamOptions adam;
+  float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
+  double norm_type = 2;     // 1, 2 or infinity
   /// Real numbers: the body of a module's pass, or nothing.
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>

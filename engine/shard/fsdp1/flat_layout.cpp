@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/shard/flat_layout.h"
+#include "engine/shard/fsdp1/flat_layout.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/shard/flat/flat_engine.h"
+#include "engine/shard/fsdp1/flat_engine.h"
 
 #include <fmt/format.h>
 

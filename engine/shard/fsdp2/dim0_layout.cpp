@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/shard/dim0_layout.h"
+#include "engine/shard/fsdp2/dim0_layout.h"
 
 #include <fmt/format.h>
 

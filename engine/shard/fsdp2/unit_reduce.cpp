@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/runtime/arithmetic.h"
-#include "engine/shard/fully_shard_engine.h"
+#include "engine/shard/fsdp2/fully_shard_engine.h"
 
 namespace tessera {
 Result<View> FullyShardEngine::gradient_view(ParameterId id) {
@@ -20,7 +20,7 @@ Result<View> FullyShardEngine::gradient_view(ParameterId id) {
 
 Status FullyShardEngine::reduce_gradients(Unit& unit) {
   unit.finished_backward = true;
-  TESSERA_TRY(reshard(unit));
+  if (reshard_after_backward_) TESSERA_TRY(reshard(unit));
   bool has_gradients = false;
   for (const UnitParameter& p : unit.parameters) {
     has_gradients |= p.gradient.valid() || p.accumulated.valid();
@@ -33,11 +33,8 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
       break;
     }
   }
-  if (last_packed_) {
-    TESSERA_TRY(wait_event(compute_, last_packed_->event, cause(unit.name, Reason::free_memory)));
-    TESSERA_TRY(release(last_packed_->buffer, last_packed_->event));
-    last_packed_.reset();
-  }
+  const auto alive = static_cast<std::size_t>(options_.reduce_scatter_max_input_buffers - 1);
+  TESSERA_TRY(free_packed(alive, unit.name));
   const Numel padded = unit.layout.shard * group_size_;
   TESSERA_ASSIGN(
       const BufferId packed,
@@ -51,9 +48,40 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
                           bytes_of(unit.layout.shard, options_.reduce_dtype),
                           MemoryClass::sharded_gradients, reduce_scatter_, why));
   TESSERA_TRY(scatter(unit, packed, shard));
-  TESSERA_TRY(keep_sharded_gradient(unit, shard));
-  TESSERA_ASSIGN(last_reduced_, mark(why, Mark::Kind::gradients_sharded, reduce_scatter_));
+  if (replicas_ > 1) return all_reduce(unit, shard);
+  return keep_sharded_gradient(unit, shard);
+}
+
+// The oldest inputs of reduce_scatters go, until `left` are alive.
+Status FullyShardEngine::free_packed(std::size_t left, std::string_view unit) {
+  while (packed_.size() > left) {
+    Pending& oldest = packed_.front();
+    TESSERA_TRY(wait_event(compute_, oldest.event, cause(unit, Reason::free_memory)));
+    TESSERA_TRY(release(oldest.buffer, oldest.event));
+    packed_.pop_front();
+  }
   return {};
+}
+
+// What earlier micro-batches kept to themselves is added first.
+Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
+  const View view = View::whole(shard, options_.reduce_dtype, unit.layout.shard);
+  if (unit.partial.valid()) {
+    const View partial = View::whole(unit.partial, options_.reduce_dtype, unit.layout.shard);
+    TESSERA_ASSIGN(
+        const EventId added,
+        submit(reduce_scatter_, cause(unit.name, Reason::accumulate), add(partial, view)));
+    TESSERA_TRY(release(unit.partial, added));
+  }
+  if (!requires_all_reduce_) {
+    unit.partial = shard;
+    return {};
+  }
+  TESSERA_TRY(wait_stream(all_reduce_, reduce_scatter_, cause(unit.name, Reason::order)));
+  AllReduce what{replica_group_, view, view, Reduction::average};
+  if (options_.gradient_divide_factor) what.reduction = Reduction::sum;
+  TESSERA_TRY(submit(all_reduce_, cause(unit.name, Reason::reduce_gradients), what).status());
+  return keep_sharded_gradient(unit, shard);
 }
 
 // One buffer, rank i's part holding the i-th slice of every gradient (torch chunk_cat). Parameters
@@ -88,34 +116,48 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
   const Cause why = cause(unit.name, Reason::reduce_gradients);
   const View input = View::whole(packed, options_.reduce_dtype, unit.layout.shard * group_size_);
   const View output = View::whole(shard, options_.reduce_dtype, unit.layout.shard);
-  decltype(Op::what) what = ReduceScatter{world_, input, output, Reduction::average};
+  ReduceScatter reduce{shard_group_, input, output, Reduction::average};
+  if (options_.gradient_divide_factor) {
+    reduce.reduction = Reduction::sum;
+    reduce.factor = 1 / *options_.gradient_divide_factor;
+  }
+  decltype(Op::what) what = reduce;
   if (group_size_ == 1) what = Copy{.pieces = {{.from = input, .to = output}}};
   TESSERA_ASSIGN(const EventId reduced, submit(reduce_scatter_, why, std::move(what)));
-  last_packed_ = Pending{packed, reduced};
+  packed_.push_back({packed, reduced});
   return {};
 }
 
 // The reduce_scatter's output becomes the sharded gradient, or is added to that of earlier
 // micro-batches, in the shards' dtype.
 Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
+  const bool host = options_.offload_params;
+  const StreamId stream = replicas_ > 1 ? all_reduce_ : reduce_scatter_;
   const View fresh = View::whole(scattered, options_.reduce_dtype, unit.layout.shard);
   const bool first = !unit.sharded_gradient.valid();
-  if (first && options_.reduce_dtype == options_.sharded_dtype) {
+  if (first && options_.reduce_dtype == options_.sharded_dtype && !host) {
     unit.sharded_gradient = scattered;
-    return {};
+  } else {
+    const Cause why = cause(unit.name, host ? Reason::offload : Reason::accumulate);
+    if (first) {
+      TESSERA_ASSIGN(unit.sharded_gradient,
+                     allocate(fmt::format("{}.sharded_grad", unit.name),
+                              bytes_of(unit.layout.shard, options_.sharded_dtype),
+                              host ? MemoryClass::pinned_host : MemoryClass::sharded_gradients,
+                              stream, why, host ? Memory::pinned_host : Memory::device));
+    }
+    const View kept = View::whole(unit.sharded_gradient, options_.sharded_dtype, unit.layout.shard);
+    decltype(Op::what) what = add(fresh, kept);
+    if (first) {
+      what = Copy{.pieces = {{.from = fresh, .to = kept}},
+                  .route = host ? CopyRoute::to_host : CopyRoute::on_device};
+    }
+    TESSERA_ASSIGN(const EventId done, submit(stream, why, std::move(what)));
+    TESSERA_TRY(release(scattered, done));
   }
-  const Cause why = cause(unit.name, Reason::accumulate);
-  if (first) {
-    TESSERA_ASSIGN(unit.sharded_gradient,
-                   allocate(fmt::format("{}.sharded_grad", unit.name),
-                            bytes_of(unit.layout.shard, options_.sharded_dtype),
-                            MemoryClass::sharded_gradients, reduce_scatter_, why));
-  }
-  const View kept = View::whole(unit.sharded_gradient, options_.sharded_dtype, unit.layout.shard);
-  decltype(Op::what) what = add(fresh, kept);
-  if (first) what = Copy{.pieces = {{.from = fresh, .to = kept}}};
-  TESSERA_ASSIGN(const EventId done, submit(reduce_scatter_, why, std::move(what)));
-  return release(scattered, done);
+  TESSERA_ASSIGN(last_reduced_, mark(cause(unit.name, Reason::reduce_gradients),
+                                     Mark::Kind::gradients_sharded, stream));
+  return {};
 }
 
 Status FullyShardEngine::accumulate_gradients(Unit& unit) {
@@ -142,14 +184,14 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
   return {};
 }
 
-// The compute stream follows the last reduce_scatter, so that the optimizer sees all gradients.
+// The compute stream follows the last reduction, so that the optimizer sees all gradients.
 Status FullyShardEngine::finish_reduce() {
-  if (!last_packed_) return {};
-  TESSERA_TRY(wait_event(compute_, last_reduced_, cause("root", Reason::needed)));
-  TESSERA_TRY(wait_event(compute_, last_packed_->event, cause("root", Reason::free_memory)));
-  TESSERA_TRY(release(last_packed_->buffer, last_packed_->event));
-  last_packed_.reset();
-  return {};
+  if (packed_.empty()) return {};
+  if (last_reduced_.valid()) {
+    TESSERA_TRY(wait_event(compute_, last_reduced_, cause("root", Reason::needed)));
+    if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_reduced_));
+  }
+  return free_packed(0, "root");
 }
 
 }  // namespace tessera

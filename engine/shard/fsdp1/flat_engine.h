@@ -9,7 +9,7 @@
 
 #include "engine/model/gradient_flow.h"
 #include "engine/shard/engine_base.h"
-#include "engine/shard/flat_layout.h"
+#include "engine/shard/fsdp1/flat_layout.h"
 #include "tessera/fsdp1.h"
 
 namespace tessera {

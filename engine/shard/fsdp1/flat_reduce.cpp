@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/runtime/arithmetic.h"
-#include "engine/shard/flat/flat_engine.h"
+#include "engine/shard/fsdp1/flat_engine.h"
 
 namespace tessera {
 

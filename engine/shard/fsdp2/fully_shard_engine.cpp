@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/shard/fully_shard_engine.h"
+#include "engine/shard/fsdp2/fully_shard_engine.h"
 
 #include <fmt/format.h>
 
@@ -11,20 +11,60 @@ std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 }  // namespace
 
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
-    : EngineBase(runtime, model),
-      options_(std::move(options)),
-      group_size_(everyone_.count()),
-      flow_(model) {}
+    : EngineBase(runtime, model), options_(std::move(options)), flow_(model) {}
 
-Status FullyShardEngine::setup() {
-  TESSERA_ASSIGN(assignment_, assign_units(model_, options_.units));
+Status FullyShardEngine::check_options() {
+  const Index world = everyone_.count();
+  group_size_ = options_.shard_group == 0 ? world : options_.shard_group;
+  if (group_size_ < 1 || world % group_size_ != 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("shard_group {}: the {} ranks cannot be divided into such groups",
+                              options_.shard_group, world));
+  }
+  replicas_ = world / group_size_;
+  const Index k = options_.reshard_group;
+  const bool to_group = options_.reshard_after_forward == ReshardAfterForward::to_group;
+  if (to_group ? k < 1 || group_size_ % k != 0 : k != 0) {
+    return Status(Code::invalid_argument,
+                  to_group
+                      ? fmt::format("reshard_group {}: must divide the {} ranks that shard "
+                                    "together",
+                                    k, group_size_)
+                      : fmt::format("reshard_group {} is for reshard_after_forward to_group", k));
+  }
+  if (options_.reduce_scatter_max_input_buffers < 1) {
+    return Status(Code::invalid_argument,
+                  fmt::format("reduce_scatter_max_input_buffers must be at least 1, found {}",
+                              options_.reduce_scatter_max_input_buffers));
+  }
+  return {};
+}
+
+Status FullyShardEngine::create_streams_and_groups() {
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
   TESSERA_ASSIGN(copy_in_, runtime_.create_stream("ag_copy_in", StreamRole::copy));
   TESSERA_ASSIGN(all_gather_, runtime_.create_stream("all_gather", StreamRole::communication));
   TESSERA_ASSIGN(reduce_scatter_,
                  runtime_.create_stream("reduce_scatter", StreamRole::communication));
-  TESSERA_ASSIGN(const auto groups, RankGroups::strided(group_size_, group_size_));
-  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  const Rank world = everyone_.count();
+  TESSERA_ASSIGN(const auto shards, RankGroups::strided(world, group_size_));
+  TESSERA_ASSIGN(shard_group_,
+                 runtime_.create_communicator(shards, replicas_ == 1 ? "world" : "shard"));
+  if (replicas_ > 1) {
+    TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
+    TESSERA_ASSIGN(const auto replicas, RankGroups::strided(world, replicas_, group_size_));
+    TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(replicas, "replicate"));
+  }
+  if (options_.reshard_group == 0) return {};
+  TESSERA_ASSIGN(const auto smaller, RankGroups::strided(world, options_.reshard_group));
+  TESSERA_ASSIGN(post_forward_group_, runtime_.create_communicator(smaller, "post_forward"));
+  return {};
+}
+
+Status FullyShardEngine::setup() {
+  TESSERA_TRY(check_options());
+  TESSERA_ASSIGN(assignment_, assign_units(model_, options_.units));
+  TESSERA_TRY(create_streams_and_groups());
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
@@ -37,9 +77,13 @@ Status FullyShardEngine::add_unit(std::size_t index) {
   Unit unit;
   unit.module = assigned.module;
   unit.name = unit_name(index);
-  unit.reshard_after_forward =
-      options_.reshard_after_forward == ReshardAfterForward::always ||
-      (options_.reshard_after_forward == ReshardAfterForward::automatic && !root);
+  // A group of one rank keeps everything, a group of all keeps what it holds anyway.
+  const auto when = options_.reshard_after_forward;
+  const Index k = options_.reshard_group;
+  const bool to_group = when == ReshardAfterForward::to_group && k > 1;
+  unit.reshard_after_forward = when == ReshardAfterForward::always || to_group ||
+                               (when == ReshardAfterForward::automatic && !root);
+  unit.reshards_to_group = to_group && k < group_size_;
   TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, group_size_));
   const std::size_t prefix = root ? 0 : unit.name.size() + 1;
   for (const auto& layout : unit.layout.parameters) {
@@ -49,6 +93,7 @@ Status FullyShardEngine::add_unit(std::size_t index) {
     p.held.name = fmt::format("{}.{}", unit.name, p.name);
     p.held.unit = unit.name;
     p.held.dtype = options_.sharded_dtype;
+    if (options_.offload_params) p.held.memory = Memory::pinned_host;
     p.held.map =
         ShardMap({{layout.id, Numel{0}, layout.numel, source.requires_grad}}, layout.shard);
     unit.parameters.push_back(std::move(p));
@@ -100,6 +145,12 @@ std::vector<Held*> FullyShardEngine::held() {
   return all;
 }
 
+std::vector<StreamId> FullyShardEngine::side_streams() const {
+  std::vector<StreamId> streams = {copy_in_, all_gather_, reduce_scatter_};
+  if (replicas_ > 1) streams.push_back(all_reduce_);
+  return streams;
+}
+
 Status FullyShardEngine::free_gradients(EventId stepped) {
   for (Unit& unit : units_) {
     if (unit.sharded_gradient.valid()) TESSERA_TRY(release(unit.sharded_gradient, stepped));
@@ -121,14 +172,21 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   TESSERA_TRY(unshard(*unit, Reason::needed));
-  return wait_for_unshard(*unit);
+  TESSERA_TRY(wait_for_unshard(*unit));
+  for (std::size_t next : unit->forward_prefetch) {
+    TESSERA_TRY(unshard(units_[next], Reason::forward_prefetch));
+  }
+  return {};
 }
 
 Status FullyShardEngine::post_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
-  if (unit->reshard_after_forward) TESSERA_TRY(reshard(*unit));
+  const bool to_group = unit->reshards_to_group && flow_.out_of(module);
+  if (unit->reshard_after_forward) {
+    TESSERA_TRY(to_group ? reshard_to_group(*unit) : reshard(*unit));
+  }
   unit->post_forward_indices.push_back(forward_order_.size());
   forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
   const bool root = unit == &units_.front();
@@ -154,7 +212,11 @@ Status FullyShardEngine::pre_backward(ModuleId module) {
   if (unit->post_forward_indices.empty()) return {};
   const std::size_t index = unit->post_forward_indices.back();
   unit->post_forward_indices.pop_back();
-  return prefetch_before(index);
+  if (unit->backward_prefetch.empty()) return prefetch_before(index);
+  for (std::size_t next : unit->backward_prefetch) {
+    TESSERA_TRY(unshard(units_[next], Reason::backward_prefetch));
+  }
+  return {};
 }
 
 Status FullyShardEngine::post_backward(ModuleId module) {
@@ -176,11 +238,18 @@ Status FullyShardEngine::end_backward() {
     if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
     unit.in_backward = unit.finished_backward = false;
   }
-  TESSERA_TRY(finish_reduce());
+  if (is_last_backward_) TESSERA_TRY(finish_reduce());
   forward_order_.clear();
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};
+}
+
+Status FullyShardEngine::step(const AdamOptions& options) {
+  TESSERA_TRY(expect(Stage::idle, "step"));
+  for (Unit& unit : units_) TESSERA_TRY(reshard(unit));  // what is gathered is outdated afterwards
+  TESSERA_TRY(finish_reduce());
+  return EngineBase::step(options);
 }
 
 std::vector<UnitInfo> FullyShardEngine::units() const {
@@ -192,11 +261,11 @@ std::vector<UnitInfo> FullyShardEngine::units() const {
   return infos;
 }
 
-Result<std::unique_ptr<Engine>> fully_shard(Runtime& runtime, const Model& model,
-                                            const FullyShardOptions& options) {
+Result<std::unique_ptr<FullyShard>> fully_shard(Runtime& runtime, const Model& model,
+                                                const FullyShardOptions& options) {
   auto engine = std::make_unique<FullyShardEngine>(runtime, model, options);
   TESSERA_TRY(engine->setup());
-  return std::unique_ptr<Engine>(std::move(engine));
+  return std::unique_ptr<FullyShard>(std::move(engine));
 }
 
 }  // namespace tessera

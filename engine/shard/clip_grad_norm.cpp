@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// clip_grad_norm: the norm of sharded gradients is one all_reduce of one number away.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "engine/runtime/number.h"
+#include "engine/shard/engine_base.h"
+
+namespace tessera {
+namespace {
+
+constexpr float epsilon = 1e-6F;  // torch.nn.utils.clip_grad_norm_
+
+struct Part {
+  ShardMap map;
+  DType dtype;
+};
+
+std::vector<Part> parts_of(const std::vector<Held*>& held, std::vector<View>& views) {
+  std::vector<Part> parts;
+  for (const Held* h : held) {
+    if (!h->gradient.buffer.valid()) continue;
+    parts.push_back({h->map, h->gradient.dtype});
+    views.push_back(h->gradient);
+  }
+  return parts;
+}
+
+double bytes_of_views(const std::vector<View>& views) {
+  double sum = 0;
+  for (const View& v : views) sum += static_cast<double>(bytes_of(v.numel, v.dtype).value);
+  return sum;
+}
+
+}  // namespace
+
+// What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
+Compute EngineBase::local_norm(const View& into, double norm_type) {
+  Compute work;
+  auto parts = parts_of(held(), work.reads);
+  work.writes = {into};
+  work.cost.elementwise_bytes = bytes_of_views(work.reads);
+  work.body = [this, parts = std::move(parts), norm_type](const BodyContext& context) {
+    float norm = 0;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      for (const ShardPiece& piece : parts[k].map.pieces(shard_index(context.rank()), true)) {
+        for (std::int64_t i = 0; i < piece.numel.value; ++i) {
+          const float g = load_number(context.read(k), parts[k].dtype,
+                                      static_cast<std::size_t>(piece.offset.value + i));
+          if (std::isinf(norm_type)) {
+            norm = std::max(norm, std::fabs(g));
+          } else {
+            norm += norm_type == 1 ? std::fabs(g) : g * g;
+          }
+        }
+      }
+    }
+    store_number(context.write(0), DType::float32, 0, norm);
+  };
+  return work;
+}
+
+Compute EngineBase::scaled_gradients(const View& norm, float max_norm, double norm_type,
+                                     const std::function<void(Rank, float)>& total) {
+  Compute work;
+  const auto parts = parts_of(held(), work.writes);
+  work.reads = {norm};
+  work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
+  work.cost.elementwise_bytes = 2 * bytes_of_views(work.writes);
+  work.body = [parts, max_norm, norm_type, total](const BodyContext& context) {
+    const float sum = load_number(context.read(0), DType::float32, 0);
+    const float all = norm_type == 2 ? std::sqrt(sum) : sum;
+    if (total) total(context.rank(), all);
+    const float factor = max_norm / (all + epsilon);
+    if (!(factor < 1)) return;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const auto gradient = context.write(k);
+      const auto n = gradient.size() / static_cast<std::size_t>(size_of(parts[k].dtype).value);
+      for (std::size_t i = 0; i < n; ++i) {
+        const float g = load_number(gradient, parts[k].dtype, i);
+        store_number(gradient, parts[k].dtype, i, g * factor);
+      }
+    }
+  };
+  return work;
+}
+
+Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
+                                  const std::function<void(Rank, float)>& total) {
+  TESSERA_TRY(expect(Stage::idle, "clip_grad_norm"));
+  const bool largest = std::isinf(norm_type);
+  if (!largest && norm_type != 1 && norm_type != 2) {
+    return Status(Code::not_supported,
+                  fmt::format("clip_grad_norm: norm {} is not supported, choose 1, 2 or infinity",
+                              norm_type));
+  }
+  if (!(max_norm > 0)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("clip_grad_norm: max_norm must be above 0, found {}", max_norm));
+  }
+  const Cause why = cause("", Reason::clip);
+  TESSERA_ASSIGN(BufferId norm, allocate("grad_norm", size_of(DType::float32),
+                                         MemoryClass::temporary, compute_, why));
+  const View one = View::whole(norm, DType::float32, Numel{1});
+  TESSERA_TRY(submit(compute_, why, local_norm(one, norm_type)).status());
+  if (shard_groups().shard.valid()) {
+    const Reduction reduction = largest ? Reduction::max : Reduction::sum;
+    TESSERA_TRY(
+        submit(compute_, why, AllReduce{shard_groups().shard, one, one, reduction}).status());
+  }
+  TESSERA_ASSIGN(const EventId scaled,
+                 submit(compute_, why, scaled_gradients(one, max_norm, norm_type, total)));
+  return release(norm, scaled);
+}
+
+}  // namespace tessera

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules: `_auto_wrap` (torch/distributed/fsdp/_wrap_utils.py), and in wrap.py `_run_policy` and
+// `_run_mixed_precision_override_policy`.
+#include "engine/wrap/policy_wrap.h"
+
+#include <fmt/format.h>
+
+#include "engine/wrap/policy_decision.h"
+#include "engine/wrap/recursive_wrap.h"
+
+namespace tessera {
+namespace {
+
+std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
+
+std::vector<ModuleId> visible_modules(const ModuleGraph& graph, const IgnoredStates& ignored) {
+  std::vector<ModuleId> modules = graph.modules_below(ModuleId{0});
+  std::erase_if(modules, [&](ModuleId id) { return ignored.modules[at(id)]; });
+  return modules;
+}
+
+// The overrides of `module`'s unit, or none: it becomes no unit.
+std::optional<UnitOverrides> listed(const WrapPolicy& policy, const Module& module,
+                                    const UnitOverrides& root) {
+  if (const auto* by_class = std::get_if<ClassWrap>(&policy)) {
+    return by_class->classes.contains(module.class_name) ? std::optional(root) : std::nullopt;
+  }
+  const WrapChoice choice = std::get<CustomWrap>(policy).choose(module);
+  if (const bool* yes = std::get_if<bool>(&choice)) {
+    return *yes ? std::optional(root) : std::nullopt;
+  }
+  const auto& overrides = std::get<UnitOverrides>(choice);
+  return overrides.empty() ? std::nullopt : std::optional(overridden(root, overrides));
+}
+
+// The classes that lose mixed precision; none if there is none to lose.
+std::set<std::string> full_precision_classes(const Model& model,
+                                             const std::vector<ModuleId>& modules,
+                                             const WrapOptions& options,
+                                             std::vector<std::string>& warnings) {
+  std::set<std::string> present;
+  if (!options.root.mixed_precision.value_or(false)) return present;
+  for (ModuleId id : modules) {
+    const std::string& name = model.module(id).class_name;
+    if (options.full_precision_classes.contains(name)) present.insert(name);
+  }
+  if (!present.empty()) {
+    warnings.push_back(
+        fmt::format("modules of class {} become units of their own, with mixed precision off",
+                    fmt::join(present, ", ")));
+  }
+  return present;
+}
+
+}  // namespace
+
+Result<UnitTargets> targets_of(const Model& model, const ModuleGraph& graph,
+                               const WrapPolicy& policy, const IgnoredStates& ignored,
+                               const WrapOptions& options, std::vector<std::string>& warnings) {
+  TESSERA_TRY(check_policy(policy, model));
+  const std::vector<ModuleId> modules = visible_modules(graph, ignored);
+  const std::set<std::string> full = full_precision_classes(model, modules, options, warnings);
+  UnitTargets targets;
+  if (is_listing(policy)) {
+    for (ModuleId id : modules) {
+      const auto overrides = listed(policy, model.module(id), options.root);
+      if (overrides) targets.emplace(id, *overrides);
+      if (full.contains(model.module(id).class_name)) targets.try_emplace(id, options.root);
+    }
+  } else {
+    WrapPolicy asked = policy;
+    // Also descends where `policy` alone would not: any yes is enough, as in torch.
+    if (!full.empty()) asked = AnyOfWrap{{policy, TransformerWrap{full}}};
+    for (ModuleId id : wrap_recursively(model, graph, asked, ignored, true).modules) {
+      targets.emplace(id, options.root);
+    }
+  }
+  for (auto& [id, overrides] : targets) {  // each has a copy: no other unit changes with it
+    if (full.contains(model.module(id).class_name)) overrides.mixed_precision = false;
+  }
+  targets.erase(ModuleId{0});  // a unit with its own settings in any case
+  if (targets.empty()) {
+    warnings.push_back("the policy wraps no module below the root, which is the only unit");
+  }
+  return targets;
+}
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/wrap/wrap_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/shard/unit_assignment.h"
+#include "engine/text/json_reader.h"
+#include "engine/wrap/frozen_check.h"
+
+namespace tessera {
+
+UnitOverrides overridden(UnitOverrides base, const UnitOverrides& stronger) {
+  if (stronger.mixed_precision) base.mixed_precision = stronger.mixed_precision;
+  if (stronger.reshard_after_forward) base.reshard_after_forward = stronger.reshard_after_forward;
+  return base;
+}
+
+Status check_unwrapped(const Model& model, const WrapOptions& options) {
+  if (!options.earlier || options.earlier->units.empty()) return {};
+  const std::string& path = model.module(options.earlier->units.back().module).path;
+  return Status(Code::invalid_argument,
+                fmt::format("{} is a unit of an earlier plan: a model is wrapped once, start from "
+                            "one without units",
+                            path.empty() ? "the root" : in_quotes(path)));
+}
+
+Result<WrapPlan> complete_plan(const Model& model, const UnitTargets& targets,
+                               const IgnoredStates& ignored, const WrapOptions& options,
+                               std::vector<std::string> warnings) {
+  std::vector<ModuleId> modules;
+  for (const auto& [id, overrides] : targets) modules.push_back(id);
+  TESSERA_ASSIGN(const UnitAssignment assigned, assign_units(model, modules, ignored.parameters));
+  WrapPlan plan{.warnings = std::move(warnings)};
+  for (const UnitAssignment::Unit& unit : assigned.units) {
+    const auto target = targets.find(unit.module);
+    WrapUnit made{.module = unit.module,
+                  .overrides = target == targets.end() ? options.root : target->second,
+                  .parameters = unit.parameters};
+    std::sort(made.parameters.begin(), made.parameters.end());  // ids are in pre-order
+    for (const ModuleAlias& alias : model.module_aliases) {
+      if (alias.module == unit.module) made.aliases.push_back(alias.path);
+    }
+    plan.units.push_back(std::move(made));
+  }
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    if (ignored.parameters[p]) plan.ignored.push_back(ParameterId{static_cast<std::int32_t>(p)});
+  }
+  TESSERA_TRY(check_frozen(model, options.uniform_requires_grad, plan));
+  return plan;
+}
+
+Result<WrapPlan> plan_wrapping(const Model& model, const WrapPolicy& policy,
+                               const WrapOptions& options) {
+  TESSERA_TRY(check_unwrapped(model, options));
+  const ModuleGraph graph(model);
+  TESSERA_ASSIGN(const IgnoredStates ignored, ignored_states(model, graph, options));
+  std::vector<std::string> warnings = ignored.warnings;
+  TESSERA_ASSIGN(const UnitTargets targets,
+                 targets_of(model, graph, policy, ignored, options, warnings));
+  return complete_plan(model, targets, ignored, options, std::move(warnings));
+}
+
+}  // namespace tessera

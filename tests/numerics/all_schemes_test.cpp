@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every scheme with real forward and backward passes: after ten steps of AdamW all shards are what
+// unsharded training gives, to the bit, whatever the options.
+#include <catch2/catch.hpp>
+
+#include "tessera/scheme.h"
+#include "tessera/sim/lockstep_runtime.h"
+#include "tests/numerics/equal_shards.h"
+#include "tests/numerics/real_models.h"
+#include "tests/random.h"
+#include "tests/sim/test_costs.h"
+
+namespace tessera {
+namespace {
+
+using test::Random;
+using test::UnshardedOptions;
+
+// A chain of layers of uneven widths; some frozen, some running twice, two perhaps tied.
+struct RandomModel {
+  std::string modules, forward, ties;
+  std::vector<std::string> can_be_units;
+  bool trains = false;
+  int width = 0;
+
+  explicit RandomModel(Random& random) {
+    width = static_cast<int>(1 + random.below(7));
+    const auto layers = 2 + random.below(4);
+    for (int k = 0; k < layers; ++k) add_layer(random, "m" + std::to_string(k), k + 1 == layers);
+    if (random.chance(25)) add_tied_pair(random);
+  }
+
+  std::string json() const {
+    return R"({"tessera_model": 1, "name": "random", "root": {"class": "Net", "modules": [)" +
+           modules + R"(]}, "forward": [)" + forward + "]" +
+           (ties.empty() ? "" : R"(, "ties": [)" + ties + "]") + R"(, "units": []})";
+  }
+
+ private:
+  static void append(std::string& list, const std::string& item) {
+    list += (list.empty() ? "" : ", ") + item;
+  }
+  void linear(const std::string& name, int out, bool frozen_weight, bool frozen_bias) {
+    auto flag = [](bool frozen) { return frozen ? R"(, "requires_grad": false)" : ""; };
+    append(modules, R"({"name": ")" + name + R"(", "class": "Linear", "parameters": [)" +
+                        R"({"name": "weight", "shape": [)" + std::to_string(out) + ", " +
+                        std::to_string(width) + "]" + flag(frozen_weight) + "}, " +
+                        R"({"name": "bias", "shape": [)" + std::to_string(out) + "]" +
+                        flag(frozen_bias) + "}]}");
+    append(forward, '"' + name + '"');
+    width = out;
+  }
+  void add_layer(Random& random, const std::string& name, bool last) {
+    if (!modules.empty() && !last && random.chance(25)) {
+      append(modules, R"({"name": ")" + name + R"(", "class": "GELU"})");
+      append(forward, '"' + name + '"');
+      return;
+    }
+    const bool frozen = !(last && !trains) && random.chance(30);
+    trains |= !frozen;
+    const bool square = random.chance(30);
+    linear(name, square ? width : static_cast<int>(1 + random.below(7)), frozen,
+           frozen || random.chance(15));
+    if (square && random.chance(50)) append(forward, '"' + name + '"');
+    can_be_units.push_back(name);
+  }
+  void add_tied_pair(Random& random) {
+    linear("t1", width, false, random.chance(50));
+    linear("t2", width, false, false);
+    append(ties, R"(["t1.weight", "t2.weight"])");
+  }
+};
+
+struct Sharded {
+  Scheme scheme;
+  UnshardedOptions arithmetic;
+};
+
+Index random_group(Random& random, Rank ranks) {
+  Index group = 0;
+  do group = static_cast<Index>(1 + random.below(ranks));
+  while (ranks % group != 0);
+  return group;
+}
+
+Sharded random_fully_shard(Random& random, Rank ranks, const std::vector<std::string>& units) {
+  FullyShardOptions o{.units = units};
+  o.reshard_after_forward = static_cast<ReshardAfterForward>(random.below(4));
+  if (random.chance(50)) o.shard_group = random_group(random, ranks);
+  const Index group = o.shard_group == 0 ? ranks : o.shard_group;
+  if (o.reshard_after_forward == ReshardAfterForward::to_group) {
+    o.reshard_group = random_group(random, group);
+  }
+  o.offload_params = random.chance(25);
+  o.reduce_scatter_max_input_buffers = static_cast<std::int32_t>(1 + random.below(3));
+  UnshardedOptions arithmetic{.group = group, .group_post = static_cast<float>(group)};
+  arithmetic.post = static_cast<float>(ranks / group);
+  return {o, arithmetic};
+}
+
+Sharded random_fsdp1(Random& random, Rank ranks, const std::vector<std::string>& units) {
+  Fsdp1Options o{.units = units, .use_orig_params = true};  // units may mix frozen and trained
+  o.strategy = static_cast<ShardingStrategy>(random.below(5));
+  if (o.strategy >= ShardingStrategy::hybrid_shard) o.shard_group = random_group(random, ranks);
+  o.backward_prefetch = static_cast<BackwardPrefetch>(random.below(3));
+  o.forward_prefetch = random.chance(50);
+  o.limit_all_gathers = random.chance(50);
+  o.offload_params = random.chance(25);
+  const DivideFactors factors = divide_factors(ranks);
+  UnshardedOptions arithmetic{.pre = factors.predivide, .group = o.shard_group};
+  arithmetic.post = factors.postdivide;
+  return {o, arithmetic};
+}
+
+Sharded random_replicate(Random& random) {
+  ReplicateOptions o;
+  o.first_bucket_cap = Bytes{1 + random.below(200)};
+  o.bucket_cap = Bytes{1 + random.below(400)};
+  o.find_unused_parameters = random.chance(30);
+  o.gradient_as_bucket_view = random.chance(50);
+  o.static_graph = random.chance(30);
+  return {o, {.carries_gradient = true}};
+}
+
+Sharded random_scheme(Random& random, Rank ranks, const std::vector<std::string>& can_be_units) {
+  std::vector<std::string> units;
+  for (const std::string& name : can_be_units) {
+    if (random.chance(60)) units.push_back(name);
+  }
+  switch (random.below(3)) {
+    case 0: return random_fully_shard(random, ranks, units);
+    case 1: return random_replicate(random);
+    default: return random_fsdp1(random, ranks, units);
+  }
+}
+
+void prefetch_at_random(Engine& engine, const Model& model, const Scheme& scheme, Random& random) {
+  auto* controls = dynamic_cast<FullyShard*>(&engine);
+  if (controls == nullptr || random.chance(50)) return;
+  const auto& units = std::get<FullyShardOptions>(scheme).units;
+  // In the order of forward: what runs next is gathered early.
+  for (std::size_t k = 0; k + 1 < units.size(); ++k) {
+    REQUIRE(controls
+                ->set_modules_to_forward_prefetch(model.find_module(units[k]),
+                                                  {model.find_module(units[k + 1])})
+                .ok());
+  }
+}
+
+TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numerics][property]") {
+  const std::uint64_t seed = GENERATE(range(1, 301));
+  INFO("seed=" << seed);
+  Random random(seed);
+  const RandomModel made(random);
+  const Model model = random.chance(15) ? test::tiny_gpt2() : test::parsed(made.json());
+  const bool gpt2 = model.name != "random";
+  INFO(made.json());
+  RealModelOptions data{.seed = seed, .world_size = static_cast<Rank>(1 + random.below(8))};
+  data.batch = 1 + random.below(3);
+  if (gpt2) data.sequence_length = 5;
+  TrainingOptions training;
+  training.accumulation = static_cast<std::int32_t>(1 + random.below(3));
+  training.sync_every_micro_batch = random.chance(50);
+  training.batch = data.batch;
+  training.sequence_length = data.sequence_length;
+  if (random.chance(30)) training.checkpointing = ActivationCheckpointing::full;
+  data.checkpointing = training.checkpointing;
+  auto [scheme, arithmetic] = random_scheme(
+      random, data.world_size, gpt2 ? std::vector<std::string>{"h.0", "h.1"} : made.can_be_units);
+  arithmetic.accumulation = training.accumulation;
+  arithmetic.sync_every_micro_batch = training.sync_every_micro_batch;
+  INFO(name_of(scheme) << ", ranks " << data.world_size << ", micro-batches "
+                       << training.accumulation);
+  for (const auto& [key, value] : options_of(scheme)) UNSCOPED_INFO(key << " " << value);
+
+  const test::TestCosts costs;
+  auto runtime = sim::LockstepRuntime::create({.world_size = data.world_size,
+                                               .cost = &costs,
+                                               .seed = seed,
+                                               .jitter = 0.2,
+                                               .numerics = true});
+  REQUIRE(runtime.ok());
+  auto engine = make_engine((*runtime)->seam(), model, scheme);
+  INFO(engine.status().message());
+  REQUIRE(engine.ok());
+  prefetch_at_random(**engine, model, scheme, random);
+  auto real = RealModel::create(model, data);
+  INFO(real.status().message());
+  REQUIRE(real.ok());
+  REQUIRE((*engine)->initialise(real->initial_values()).ok());
+  training.body = real->bodies();
+  test::UnshardedTraining reference(model, data, arithmetic);
+  for (int step = 0; step < 10; ++step) {
+    const Status status = run_training_step(**engine, model, training);
+    INFO("step " << step << ": " << status.message());
+    REQUIRE(status.ok());
+    reference.step();
+    REQUIRE(real->loss() == reference.loss());
+  }
+  test::check_equal(**engine, model, reference);
+  const Status finished = (*runtime)->finish();
+  INFO(finished.message());
+  CHECK(finished.ok());
+}
+
+}  // namespace
+}  // namespace tessera
