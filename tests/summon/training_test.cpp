@@ -185,6 +185,20 @@ TEST_CASE("the optimizer uses committed gradients", "[summon][numerics]") {
   }
 }
 
+// Rounded to bfloat16 none of them would be.
+void check_initial(FullParams& full, const RealModel& real) {
+  std::size_t different = 0;
+  for (const ParameterId id : full.parameters()) {
+    require_ok(full.read(id, [&](Rank, std::span<const float> values) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const float expected = real.initial_values()(id, Numel{static_cast<std::int64_t>(i)});
+        different += values[i] == expected ? 0 : 1;
+      }
+    }));
+  }
+  CHECK(different == 0);
+}
+
 TEST_CASE("parameters that stay unsharded show what was committed", "[summon][numerics]") {
   const DType dtype = GENERATE(DType::float32, DType::bfloat16);
   const bool rank0_only = GENERATE(false, true);
@@ -198,6 +212,7 @@ TEST_CASE("parameters that stay unsharded show what was committed", "[summon][nu
   engine.before_forward = [&] {
     if (++forwards != 2) return;  // between the micro-batches
     auto full = summon(*run.engine, {.rank0_only = rank0_only});
+    check_initial(*full, *run.real);
     require_ok(full->modify(id, [](Rank, std::span<float> values) { values[0] = 0.5F; }));
     require_ok(full->commit());
   };
