@@ -13,6 +13,7 @@ namespace {
 constexpr float epsilon = 1e-6F;  // torch.nn.utils.clip_grad_norm_
 
 struct Part {
+  bool whole;
   ShardMap map;
   DType dtype;
 };
@@ -21,7 +22,7 @@ std::vector<Part> parts_of(const std::vector<Held*>& held, std::vector<View>& vi
   std::vector<Part> parts;
   for (const Held* h : held) {
     if (!h->gradient.buffer.valid()) continue;
-    parts.push_back({h->map, h->gradient.dtype});
+    parts.push_back({h->whole, h->map, h->gradient.dtype});
     views.push_back(h->gradient);
   }
   return parts;
@@ -38,13 +39,15 @@ double bytes_of_views(const std::vector<View>& views) {
 // What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
 Compute EngineBase::local_norm(const View& into, double norm_type) {
   Compute work;
-  auto parts = parts_of(held(), work.reads);
+  auto parts = parts_of(all_held(), work.reads);
   work.writes = {into};
   work.cost.elementwise_bytes = bytes_of_views(work.reads);
   work.body = [this, parts = std::move(parts), norm_type](const BodyContext& context) {
     float norm = 0;
+    const Index index = shard_index(context.rank());
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      for (const ShardPiece& piece : parts[k].map.pieces(shard_index(context.rank()), true)) {
+      if (parts[k].whole && index != 0) continue;  // counted once, by the first of the group
+      for (const ShardPiece& piece : parts[k].map.pieces(index, /*trained_only=*/true)) {
         for (std::int64_t i = 0; i < piece.numel.value; ++i) {
           const float g = load_number(context.read(k), parts[k].dtype,
                                       static_cast<std::size_t>(piece.offset.value + i));
@@ -64,7 +67,7 @@ Compute EngineBase::local_norm(const View& into, double norm_type) {
 Compute EngineBase::scaled_gradients(const View& norm, float max_norm, double norm_type,
                                      const std::function<void(Rank, float)>& total) {
   Compute work;
-  const auto parts = parts_of(held(), work.writes);
+  const auto parts = parts_of(all_held(), work.writes);
   work.reads = {norm};
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   work.cost.elementwise_bytes = 2 * bytes_of_views(work.writes);

@@ -95,13 +95,43 @@ int EngineBase::unit_at(ModuleId module) const {
 // The parameters below the module, and in backward the gradients of those that are trained.
 Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   for (ParameterId id : assignment_.used_by[at(work.module)]) {
+    const bool needs_gradient =
+        work.pass == ModuleWork::Pass::backward && model_.parameter(id).requires_grad;
+    if (Local* const own = local(id)) {
+      what.reads.push_back(View::whole(own->held.value, own->held.dtype, own->held.map.shard()));
+      if (!needs_gradient) continue;
+      TESSERA_ASSIGN(const View gradient, local_gradient(*own));
+      what.writes.push_back(gradient);
+      continue;
+    }
     TESSERA_ASSIGN(const View parameter, parameter_view(id));
     what.reads.push_back(parameter);
     what.cost.dtype = parameter.dtype;
-    if (work.pass != ModuleWork::Pass::backward || !model_.parameter(id).requires_grad) continue;
+    if (!needs_gradient) continue;
     TESSERA_ASSIGN(const View gradient, gradient_view(id));
     what.writes.push_back(gradient);
   }
+  return {};
+}
+
+Status EngineBase::recompute_begin(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "recompute_begin"));
+  if (recomputing()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("module {} is recomputed inside of module {}: end that first",
+                              model_.module(module).path, model_.module(recomputed_).path));
+  }
+  recomputed_ = module;
+  return {};
+}
+
+Status EngineBase::recompute_end(ModuleId module) {
+  if (recomputed_ != module) {
+    return Status(Code::invalid_argument,
+                  fmt::format("recompute_end of module {}, which is not being recomputed",
+                              model_.module(module).path));
+  }
+  recomputed_ = {};
   return {};
 }
 

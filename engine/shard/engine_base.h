@@ -6,17 +6,20 @@
 // goes (`gradient_view`) and what a rank keeps of it (`held`).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/shard/shard_map.h"
 #include "engine/shard/unit_assignment.h"
 #include "tessera/engine.h"
+#include "tessera/wrap.h"
 
 namespace tessera {
 
 /// What the optimizer steps: one buffer of a rank and what belongs to it.
 struct Held {
+  bool whole = false;     // the same elements on every rank, whatever its shard index
   std::string name;       // "L1.weight", "L1.flat_param"
   std::string_view unit;  // in the Model
   ShardMap map;           // which elements of which parameters it is
@@ -37,6 +40,8 @@ struct ShardGroups {
 
 class EngineBase : public virtual Engine {
  public:
+  Status recompute_begin(ModuleId module) override;
+  Status recompute_end(ModuleId module) override;
   Status compute(const ModuleWork& work) override;
   Status keep_activations(ModuleId module, Bytes bytes) override;
   Status free_activations(ModuleId module) override;
@@ -66,6 +71,13 @@ class EngineBase : public virtual Engine {
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
+  /// Units from a plan, or else from paths; ignored parameters become local ones.
+  Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
+                DType local_dtype);
+  const UnitOverrides& overrides(std::size_t unit) const { return overrides_[unit]; }
+  /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
+  Status accumulate_locals();
+
   // For summon_full_params (engine/summon/), besides what it takes from the functions here.
   friend class SummonOps;
   virtual std::vector<StreamId> side_streams() const = 0;  // all but the compute stream
@@ -87,6 +99,7 @@ class EngineBase : public virtual Engine {
   Status release(BufferId& buffer, EventId after);
 
   Status expect(Stage stage, const char* call) const;
+  bool recomputing() const { return recomputed_.valid(); }
   Status enter(Stage stage, Phase phase);  // and marks the phase
   std::string_view unit_name(std::size_t unit) const;
   std::string_view unit_name_of(ModuleId module) const;
@@ -108,6 +121,20 @@ class EngineBase : public virtual Engine {
   EventId last_compute_;  // the compute stream's youngest event
 
  private:
+  // A parameter that is in no unit: whole on every rank, never reduced.
+  struct Local {
+    ParameterId id;
+    Held held;
+    BufferId fresh;     // gradient of this backward pass
+    BufferId gradient;  // of all since the last step
+  };
+
+  std::vector<Held*> all_held();
+  Index index_in(const Held& held, Rank rank) const { return held.whole ? 0 : shard_index(rank); }
+  Local* local(ParameterId id);
+  Status add_local(ParameterId id, DType dtype);
+  Result<View> local_gradient(Local& local);
+  Status free_local_gradients(EventId stepped);
   Status allocate_optimizer_state();
   Compute local_norm(const View& into, double norm_type);
   Compute scaled_gradients(const View& norm, float max_norm, double norm_type,
@@ -115,6 +142,9 @@ class EngineBase : public virtual Engine {
   Compute adam_work(const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
+  ModuleId recomputed_;                   // between recompute_begin and recompute_end
+  std::vector<UnitOverrides> overrides_;  // by unit
+  std::vector<Local> locals_;
   std::int64_t steps_taken_ = 0;
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };

@@ -42,6 +42,7 @@ struct AdamStep {
 
 // What one op needs to know of one Held, views aside.
 struct Stepped {
+  bool whole;
   ShardMap map;
   DType dtype;
   DType gradient_dtype;
@@ -51,7 +52,7 @@ struct Stepped {
 
 // Fresh parameters, one op a unit.
 Status EngineBase::initialise_held() {
-  const std::vector<Held*> all = held();
+  const std::vector<Held*> all = all_held();
   for (std::size_t k = 0; k < all.size();) {
     const std::string_view unit = all[k]->unit;
     Compute init;
@@ -68,7 +69,7 @@ Status EngineBase::initialise_held() {
 Status EngineBase::allocate_optimizer_state() {
   const Cause why = cause("", Reason::step);
   Compute init;
-  for (Held* h : held()) {
+  for (Held* h : all_held()) {
     if (!h->map.requires_grad() || h->exp_avg.valid()) continue;
     const Bytes bytes = bytes_of(h->map.shard(), h->dtype);
     for (auto [id, name] : {std::pair{&h->exp_avg, "exp_avg"}, {&h->exp_avg_sq, "exp_avg_sq"}}) {
@@ -85,9 +86,9 @@ Status EngineBase::allocate_optimizer_state() {
 Compute EngineBase::adam_work(const AdamOptions& options) {
   Compute work;
   std::vector<Stepped> stepped;
-  for (Held* h : held()) {
+  for (Held* h : all_held()) {
     if (!h->gradient.buffer.valid() || !h->map.requires_grad()) continue;
-    stepped.push_back({h->map, h->dtype, h->gradient.dtype});
+    stepped.push_back({h->whole, h->map, h->dtype, h->gradient.dtype});
     work.reads.push_back(h->gradient);
     for (BufferId id : {h->value, h->exp_avg, h->exp_avg_sq}) {
       work.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
@@ -99,8 +100,9 @@ Compute EngineBase::adam_work(const AdamOptions& options) {
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   work.body = [this, adam = AdamStep(options, steps_taken_ + 1),
                stepped = std::move(stepped)](const BodyContext& context) {
-    const Index index = shard_index(context.rank());
+    const Index own = shard_index(context.rank());
     for (std::size_t k = 0; k < stepped.size(); ++k) {
+      const Index index = stepped[k].whole ? 0 : own;
       const auto gradient = context.read(k);
       const std::size_t first = views_per_parameter * k;
       for (const ShardPiece& piece : stepped[k].map.pieces(index, /*trained_only=*/true)) {
@@ -125,6 +127,7 @@ Status EngineBase::step(const AdamOptions& options) {
     TESSERA_ASSIGN(const EventId stepped,
                    submit(compute_, cause("", Reason::step), std::move(work)));
     TESSERA_TRY(free_gradients(stepped));
+    TESSERA_TRY(free_local_gradients(stepped));
     ++steps_taken_;
   }
   ++step_;
@@ -136,13 +139,14 @@ Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& va
   TESSERA_TRY(expect(Stage::idle, "initialise"));
   Compute work;
   std::vector<Stepped> order;
-  for (Held* h : held()) {
+  for (Held* h : all_held()) {
     work.writes.push_back(View::whole(h->value, h->dtype, h->map.shard()));
-    order.push_back({h->map, h->dtype, h->dtype});
+    order.push_back({h->whole, h->map, h->dtype, h->dtype});
   }
   work.body = [this, order, value](const BodyContext& context) {
     for (std::size_t k = 0; k < order.size(); ++k) {
-      for (const ShardPiece& piece : order[k].map.pieces(shard_index(context.rank()))) {
+      for (const ShardPiece& piece :
+           order[k].map.pieces(order[k].whole ? 0 : shard_index(context.rank()))) {
         for (std::int64_t i = 0; i < piece.numel.value; ++i) {
           store_number(context.write(k), order[k].dtype,
                        static_cast<std::size_t>(piece.offset.value + i),
@@ -157,12 +161,12 @@ Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& va
 Status EngineBase::inspect_shards(
     ParameterId id, const std::function<void(Rank, Numel, std::span<const float>)>& read) {
   TESSERA_TRY(expect(Stage::idle, "inspect_shards"));
-  for (Held* h : held()) {
+  for (Held* h : all_held()) {
     if (!h->map.holds(id)) continue;
     Compute work;
     work.reads = {View::whole(h->value, h->dtype, h->map.shard())};
-    work.body = [this, id, read, map = h->map, dtype = h->dtype](const BodyContext& context) {
-      for (const ShardPiece& piece : map.pieces(shard_index(context.rank()))) {
+    work.body = [this, id, read, held = *h, dtype = h->dtype](const BodyContext& context) {
+      for (const ShardPiece& piece : held.map.pieces(index_in(held, context.rank()))) {
         if (piece.parameter != id) continue;
         std::vector<float> values;
         for (std::int64_t i = 0; i < piece.numel.value; ++i) {

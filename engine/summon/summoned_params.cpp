@@ -74,6 +74,11 @@ Result<const FullCopy*> SummonedParams::copy_with(ParameterId id, bool gradient)
                               parameter.name, unit.values.unit));
   }
   const std::size_t unit = ops_.assignment().unit_of_parameter[static_cast<std::size_t>(id.value)];
+  if (unit == UnitAssignment::no_unit) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} is ignored: no unit has it, it is whole on every rank anyway",
+                              parameter.name));
+  }
   return Status(Code::invalid_argument, fmt::format("{} was not summoned: it belongs to unit {}",
                                                     parameter.name, ops_.unit_name(unit)));
 }

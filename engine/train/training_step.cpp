@@ -119,10 +119,11 @@ class StepProgram {
       return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
     };
     while (model_.forward[last] != block && first > 0 && inside(first - 1)) --first;
+    TESSERA_TRY(engine_.recompute_begin(block));
     for (std::size_t k = first; k <= last; ++k) {
       TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
     }
-    return {};
+    return engine_.recompute_end(block);
   }
 
   // A parameter's gradient is complete after the backward pass of its first use. Last registered

@@ -130,6 +130,20 @@ TEST_CASE("only what was summoned can be read", "[summon][refusals]") {
   check_refused(full->read_gradient(scene.weight("L1"), ignore), {"L1.weight", "with_grads"});
 }
 
+TEST_CASE("ignored parameters are nobody's to summon", "[summon][refusals]") {
+  const Model model = test::g3();
+  const auto plan = plan_wrapping(model, ClassWrap{{"Linear"}}, {.ignored_modules = {"L2"}});
+  require_ok(plan.status());
+  Recording recording;
+  const auto runtime = make_recording_runtime(4, recording);
+  const auto engine = fully_shard(*runtime, model, {.plan = *plan});
+  require_ok(engine.status());
+  const auto full = summon_full_params(**engine);
+  require_ok(full.status());
+  CHECK((*full)->parameters().size() == model.parameters.size() - 2);
+  check_refused((*full)->read(model.find_parameter("L2.weight"), ignore), {"L2.weight", "ignored"});
+}
+
 TEST_CASE("gradients that are not there cannot be read", "[summon][refusals]") {
   Scene scene;
   auto check = [&] {

@@ -146,6 +146,8 @@ class Interrupted final : public Engine {
   Status grad_ready(ParameterId p) override { return inner_.grad_ready(p); }
   Status post_backward(ModuleId m) override { return call(in_backward), inner_.post_backward(m); }
   Status end_backward() override { return inner_.end_backward(); }
+  Status recompute_begin(ModuleId m) override { return inner_.recompute_begin(m); }
+  Status recompute_end(ModuleId m) override { return inner_.recompute_end(m); }
   Status compute(const ModuleWork& work) override { return inner_.compute(work); }
   Status keep_activations(ModuleId m, Bytes b) override { return inner_.keep_activations(m, b); }
   Status free_activations(ModuleId m) override { return inner_.free_activations(m); }

@@ -73,6 +73,12 @@ class Engine {
   virtual Status post_backward(ModuleId module) = 0;
   virtual Status end_backward() = 0;
 
+  /// Activation checkpointing runs the forward of `module` again, in backward and before its own
+  /// backward. In between, pre_forward and post_forward of it and of modules below do nothing: what
+  /// pre_backward gathered is used, nothing is gathered twice, prefetched or freed.
+  virtual Status recompute_begin(ModuleId module) = 0;
+  virtual Status recompute_end(ModuleId module) = 0;
+
   virtual Status compute(const ModuleWork& work) = 0;
   /// Keeps `bytes` of activations of `module` outside its own passes (the input of a checkpointed
   /// block); `free_activations` gives the youngest back.

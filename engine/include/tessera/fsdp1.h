@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tessera/engine.h"
+#include "tessera/wrap.h"
 
 namespace tessera {
 
@@ -39,6 +40,9 @@ enum class BackwardPrefetch : std::uint8_t {
 struct Fsdp1Options {
   /// Paths of the modules that become units; the root always is one. Empty: the model's blocks.
   std::vector<std::string> units;
+  /// Instead of `units`: a wrap plan, with overrides per unit and ignored parameters, which stay
+  /// whole on every rank and are not reduced.
+  std::optional<WrapPlan> plan;
   ShardingStrategy strategy = ShardingStrategy::full_shard;
   /// Hybrid strategies: consecutive ranks that shard together; must divide the world.
   Index shard_group = 0;

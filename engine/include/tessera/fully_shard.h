@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tessera/engine.h"
+#include "tessera/wrap.h"
 
 namespace tessera {
 
@@ -29,6 +30,9 @@ enum class ReshardAfterForward : std::uint8_t {
 struct FullyShardOptions {
   /// Paths of the modules that become units; the root always is one. Empty: the model's blocks.
   std::vector<std::string> units;
+  /// Instead of `units`: a wrap plan, with overrides per unit and ignored parameters, which stay
+  /// whole on every rank and are not reduced.
+  std::optional<WrapPlan> plan;
   ReshardAfterForward reshard_after_forward = ReshardAfterForward::automatic;
   /// to_group: ranks of the smaller group, must divide the ranks that shard together.
   Index reshard_group = 0;

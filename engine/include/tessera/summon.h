@@ -17,7 +17,8 @@
 // Values have the dtype of the shards, not that of forward. Everything runs on the compute stream,
 // after all that was submitted before, with Reason::summon. A unit that a scheme left unsharded
 // needs no all_gather, and stays unsharded. Gathered memory is that of the padded shards of a whole
-// group, and nothing of it is left after `close`.
+// group, and nothing of it is left after `close`. Ignored parameters belong to no unit: they
+// are whole on every rank and are not summoned.
 //
 // Behaviour: torch.distributed.fsdp FullyShardedDataParallel.summon_full_params, without its gaps:
 // rank0_only may write back, and gradients and offloading go with everything.

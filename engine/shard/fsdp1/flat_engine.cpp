@@ -22,12 +22,7 @@ std::vector<ParameterId> pre_order(std::vector<ParameterId> parameters) {
 }  // namespace
 
 FlatEngine::FlatEngine(Runtime& runtime, const Model& model, const Fsdp1Options& options)
-    : EngineBase(runtime, model),
-      options_(options),
-      strategy_(options.strategy),
-      param_dtype_(options.param_dtype.value_or(options.original_dtype)),
-      reduce_dtype_(options.reduce_dtype.value_or(param_dtype_)),
-      flow_(model) {}
+    : EngineBase(runtime, model), options_(options), strategy_(options.strategy), flow_(model) {}
 
 Status FlatEngine::check_options() {
   const Rank world = everyone_.count();
@@ -72,8 +67,8 @@ Status FlatEngine::create_streams_and_groups() {
 
 Status FlatEngine::setup() {
   TESSERA_TRY(check_options());
-  TESSERA_ASSIGN(assignment_, assign_units(model_, options_.units));
   TESSERA_TRY(create_streams_and_groups());
+  TESSERA_TRY(assign(options_.units, options_.plan, options_.original_dtype));
   entry_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   return initialise_held();
@@ -99,7 +94,14 @@ Status FlatEngine::add_unit(std::size_t u) {
                                 unit.name, first.name, p.name));
     }
   }
-  const Numel align{options_.use_orig_params ? 16 / size_of(param_dtype_).value : 0};
+  const bool mixed = overrides(u).mixed_precision.value_or(true);
+  unit.param_dtype =
+      mixed ? options_.param_dtype.value_or(options_.original_dtype) : options_.original_dtype;
+  unit.reduce_dtype = mixed ? options_.reduce_dtype.value_or(unit.param_dtype) : unit.param_dtype;
+  unit.frees_after_forward =
+      (strategy_ == ShardingStrategy::full_shard || strategy_ == ShardingStrategy::hybrid_shard) &&
+      overrides(u).reshard_after_forward.value_or(true);
+  const Numel align{options_.use_orig_params ? 16 / size_of(unit.param_dtype).value : 0};
   unit.layout = flat_layout(model_, parameters, shard_size_, align);
   for (std::size_t e = 0; e < unit.layout.entries.size(); ++e) {
     const ParameterId id = unit.layout.entries[e].parameter;
@@ -122,10 +124,6 @@ Status FlatEngine::add_unit(std::size_t u) {
   return {};
 }
 
-bool FlatEngine::frees_after_forward() const {
-  return strategy_ == ShardingStrategy::full_shard || strategy_ == ShardingStrategy::hybrid_shard;
-}
-
 FlatUnit* FlatEngine::unit_of(ModuleId module) {
   const int u = unit_at(module);
   return u < 0 ? nullptr : &units_[static_cast<std::size_t>(u)];
@@ -139,8 +137,9 @@ const FlatLayout::Entry& FlatEngine::entry_of(ParameterId id) const {
 Result<View> FlatEngine::parameter_view(ParameterId id) {
   const FlatUnit& unit = unit_with(id);
   BufferId flat = unit.unsharded;
-  if (!sharded()) flat = staged() ? unit.staged : unit.held.value;
-  if (flat.valid()) return View::part(flat, param_dtype_, entry_of(id).begin, entry_of(id).numel);
+  if (!sharded()) flat = staged(unit) ? unit.staged : unit.held.value;
+  if (flat.valid())
+    return View::part(flat, unit.param_dtype, entry_of(id).begin, entry_of(id).numel);
   return Status(Code::invalid_argument,
                 fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
                             model_.parameter(id).name,
@@ -153,10 +152,11 @@ std::vector<Held*> FlatEngine::held() {
     if (!unit.held.value.valid()) continue;
     unit.held.gradient = unit.held.unsharded = {};
     if (sharded() && unit.unsharded.valid()) {
-      unit.held.unsharded = View::whole(unit.unsharded, param_dtype_, unit.layout.padded());
+      unit.held.unsharded = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
     }
     if (unit.sharded_gradient.valid()) {
-      unit.held.gradient = View::whole(unit.sharded_gradient, gradient_dtype(), unit.layout.shard);
+      unit.held.gradient =
+          View::whole(unit.sharded_gradient, gradient_dtype(unit), unit.layout.shard);
     }
     all.push_back(&unit.held);
   }
@@ -193,6 +193,7 @@ Status FlatEngine::begin_forward() {
 }
 
 Status FlatEngine::pre_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
@@ -204,12 +205,13 @@ Status FlatEngine::pre_forward(ModuleId module) {
 }
 
 Status FlatEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
   const bool root = unit == &units_.front();
   // Without sharding there is at most a cast copy, which is cheap to make again.
-  TESSERA_TRY(reshard(*unit, !sharded() || (frees_after_forward() && !root)));
+  TESSERA_TRY(reshard(*unit, !sharded() || (unit->frees_after_forward && !root)));
   unit->post_forward_indices.push_back(post_forward_order_.size());
   unit->needs_pre_backward = flow_.out_of(module);
   post_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
@@ -252,6 +254,7 @@ Status FlatEngine::end_backward() {
     if (!unit.finished_backward) TESSERA_TRY(finish_unit(unit));
     unit.finished_backward = unit.needs_pre_backward = false;
   }
+  TESSERA_TRY(accumulate_locals());
   TESSERA_TRY(wait_stream(compute_, post_backward_stream_, cause("root", Reason::needed)));
   if (all_reduce_ != post_backward_stream_) {
     TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));

@@ -19,6 +19,9 @@ struct FlatUnit {
   std::string_view name;
   ModuleId module;
   FlatLayout layout;
+  DType param_dtype = DType::float32;
+  DType reduce_dtype = DType::float32;
+  bool frees_after_forward = true;
   Held held;                  // the local shard; all of it without sharding
   BufferId staged;            // the shard in param_dtype on the device, input of the all_gather
   BufferId unsharded;         // padded
@@ -68,12 +71,13 @@ class FlatEngine final : public EngineBase {
   static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
   bool sharded() const { return shard_size_ > 1; }
-  bool frees_after_forward() const;
-  bool casts() const { return param_dtype_ != options_.original_dtype; }
-  DType gradient_dtype() const {
-    return options_.keep_low_precision_grads ? reduce_dtype_ : options_.original_dtype;
+  DType gradient_dtype(const FlatUnit& unit) const {
+    return options_.keep_low_precision_grads ? unit.reduce_dtype : options_.original_dtype;
   }
-  bool staged() const { return casts() || options_.offload_params; }
+  // The shard is cast or copied to the device before it is used.
+  bool staged(const FlatUnit& unit) const {
+    return unit.param_dtype != options_.original_dtype || options_.offload_params;
+  }
 
   // flat_gather.cpp
   Status unshard(FlatUnit& unit, Reason reason);
@@ -95,7 +99,6 @@ class FlatEngine final : public EngineBase {
 
   const Fsdp1Options options_;
   ShardingStrategy strategy_;
-  DType param_dtype_, reduce_dtype_;
   Index shard_size_ = 1;
   Index replicas_ = 1;
   const GradientFlow flow_;

@@ -10,21 +10,21 @@ namespace tessera {
 // Even a unit that is there already takes its turn at the limiter, as in PyTorch.
 Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
   if (!unit.held.value.valid()) return {};
-  const bool there = sharded() ? unit.unsharded.valid() : !staged() || unit.staged.valid();
+  const bool there = sharded() ? unit.unsharded.valid() : !staged(unit) || unit.staged.valid();
   if (there) return limit();
-  if (staged()) {
+  if (staged(unit)) {
     TESSERA_TRY(stage(unit, reason));
     TESSERA_TRY(wait_stream(unshard_stream_, pre_unshard_, cause(unit.name, Reason::order)));
   }
   TESSERA_TRY(limit());
   if (!sharded()) return {};
-  TESSERA_ASSIGN(
-      unit.unsharded,
-      allocate(fmt::format("{}.unsharded", unit.name), bytes_of(unit.layout.padded(), param_dtype_),
-               MemoryClass::unsharded_parameters, unshard_stream_, cause(unit.name, reason)));
-  const View own =
-      View::whole(staged() ? unit.staged : unit.held.value, param_dtype_, unit.layout.shard);
-  const View full = View::whole(unit.unsharded, param_dtype_, unit.layout.padded());
+  TESSERA_ASSIGN(unit.unsharded, allocate(fmt::format("{}.unsharded", unit.name),
+                                          bytes_of(unit.layout.padded(), unit.param_dtype),
+                                          MemoryClass::unsharded_parameters, unshard_stream_,
+                                          cause(unit.name, reason)));
+  const View own = View::whole(staged(unit) ? unit.staged : unit.held.value, unit.param_dtype,
+                               unit.layout.shard);
+  const View full = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
   TESSERA_ASSIGN(const EventId gathered, submit(unshard_stream_, cause(unit.name, reason),
                                                 AllGather{shard_group_, own, full}));
   return unit.staged.valid() ? release(unit.staged, gathered) : Status{};
@@ -33,11 +33,11 @@ Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
 Status FlatEngine::stage(FlatUnit& unit, Reason reason) {
   const Cause why = cause(unit.name, options_.offload_params ? Reason::offload : reason);
   TESSERA_ASSIGN(unit.staged, allocate(fmt::format("{}.mp_shard", unit.name),
-                                       bytes_of(unit.layout.shard, param_dtype_),
+                                       bytes_of(unit.layout.shard, unit.param_dtype),
                                        MemoryClass::unsharded_parameters, pre_unshard_, why));
   Copy copy{
       .pieces = {{.from = View::whole(unit.held.value, options_.original_dtype, unit.layout.shard),
-                  .to = View::whole(unit.staged, param_dtype_, unit.layout.shard)}}};
+                  .to = View::whole(unit.staged, unit.param_dtype, unit.layout.shard)}}};
   if (options_.offload_params) copy.route = CopyRoute::to_device;
   return submit(pre_unshard_, why, std::move(copy)).status();
 }

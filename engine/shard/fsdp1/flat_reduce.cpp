@@ -12,17 +12,17 @@ Result<View> FlatEngine::gradient_view(ParameterId id) {
   if (!unit.gradient.valid()) {
     TESSERA_ASSIGN(
         unit.gradient,
-        allocate(fmt::format("{}.grad", unit.name), bytes_of(unit.layout.total, param_dtype_),
+        allocate(fmt::format("{}.grad", unit.name), bytes_of(unit.layout.total, unit.param_dtype),
                  MemoryClass::unsharded_gradients, compute_, cause(unit.name, Reason::none)));
     unit.written.assign(unit.layout.entries.size(), false);
   }
   unit.written[entry_of_parameter_[index(id)]] = true;
-  return View::part(unit.gradient, param_dtype_, entry_of(id).begin, entry_of(id).numel);
+  return View::part(unit.gradient, unit.param_dtype, entry_of(id).begin, entry_of(id).numel);
 }
 
 Status FlatEngine::finish_unit(FlatUnit& unit) {
   unit.finished_backward = true;
-  const bool free = frees_after_forward() || sync_ || !sharded();
+  const bool free = unit.frees_after_forward || sync_ || !sharded();
   TESSERA_TRY(reshard(unit, free));
   if (options_.backward_prefetch == BackwardPrefetch::post) TESSERA_TRY(prefetch_backward(unit));
   if (unit.gradient.valid()) {
@@ -38,8 +38,8 @@ Status FlatEngine::fill_gaps(FlatUnit& unit) {
   for (std::size_t e = 0; e < unit.written.size(); ++e) {
     if (unit.written[e]) continue;
     const auto& entry = unit.layout.entries[e];
-    const View to = View::part(unit.gradient, param_dtype_, entry.begin, entry.numel);
-    zeros.pieces.push_back({.from = {.dtype = param_dtype_, .numel = entry.numel}, .to = to});
+    const View to = View::part(unit.gradient, unit.param_dtype, entry.begin, entry.numel);
+    zeros.pieces.push_back({.from = {.dtype = unit.param_dtype, .numel = entry.numel}, .to = to});
   }
   if (zeros.pieces.empty()) return {};
   return submit(compute_, cause(unit.name, Reason::copy_in), std::move(zeros)).status();
@@ -52,21 +52,22 @@ Status FlatEngine::accumulate(FlatUnit& unit) {
   }
   TESSERA_ASSIGN(const EventId added,
                  submit(compute_, cause(unit.name, Reason::accumulate),
-                        add(View::whole(unit.gradient, param_dtype_, unit.layout.total),
-                            View::whole(unit.accumulated, param_dtype_, unit.layout.total))));
+                        add(View::whole(unit.gradient, unit.param_dtype, unit.layout.total),
+                            View::whole(unit.accumulated, unit.param_dtype, unit.layout.total))));
   return release(unit.gradient, added);
 }
 
 // The unsharded gradient itself, or a padded copy in reduce_dtype.
 Result<View> FlatEngine::reducible(FlatUnit& unit) {
-  const View gradient = View::whole(unit.accumulated, param_dtype_, unit.layout.total);
-  if (unit.layout.padded() == unit.layout.total && reduce_dtype_ == param_dtype_) return gradient;
+  const View gradient = View::whole(unit.accumulated, unit.param_dtype, unit.layout.total);
+  if (unit.layout.padded() == unit.layout.total && unit.reduce_dtype == unit.param_dtype)
+    return gradient;
   const Cause why = cause(unit.name, Reason::copy_in);
   TESSERA_ASSIGN(const BufferId padded,
                  allocate(fmt::format("{}.padded_grad", unit.name),
-                          bytes_of(unit.layout.padded(), reduce_dtype_),
+                          bytes_of(unit.layout.padded(), unit.reduce_dtype),
                           MemoryClass::reduce_buffers, post_backward_stream_, why));
-  const View to = View::whole(padded, reduce_dtype_, unit.layout.padded());
+  const View to = View::whole(padded, unit.reduce_dtype, unit.layout.padded());
   View from = gradient;
   from.numel = unit.layout.padded();  // cut at its end: the rest becomes zero
   TESSERA_TRY(
@@ -89,9 +90,9 @@ Status FlatEngine::reduce(FlatUnit& unit) {
   View shard = input;
   if (sharded()) {
     TESSERA_ASSIGN(const BufferId out, allocate(fmt::format("{}.shard_grad", unit.name),
-                                                bytes_of(unit.layout.shard, reduce_dtype_),
+                                                bytes_of(unit.layout.shard, unit.reduce_dtype),
                                                 MemoryClass::sharded_gradients, stream, why));
-    shard = View::whole(out, reduce_dtype_, unit.layout.shard);
+    shard = View::whole(out, unit.reduce_dtype, unit.layout.shard);
     TESSERA_ASSIGN(const EventId scattered,
                    submit(stream, why, ReduceScatter{shard_group_, input, shard, Reduction::sum}));
     BufferId packed = input.buffer;
@@ -111,10 +112,10 @@ Status FlatEngine::reduce(FlatUnit& unit) {
 // Becomes the sharded gradient, or is added to that of earlier micro-batches.
 Status FlatEngine::keep(FlatUnit& unit, const View& reduced, StreamId stream) {
   const bool host = options_.offload_params;
-  const DType dtype = gradient_dtype();
+  const DType dtype = gradient_dtype(unit);
   const bool first = !unit.sharded_gradient.valid();
   BufferId buffer = reduced.buffer;
-  if (first && dtype == reduce_dtype_ && !host) {
+  if (first && dtype == unit.reduce_dtype && !host) {
     unit.sharded_gradient = buffer;
   } else {
     const Cause why = cause(unit.name, host ? Reason::offload : Reason::accumulate);

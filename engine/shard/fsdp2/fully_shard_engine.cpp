@@ -63,8 +63,8 @@ Status FullyShardEngine::create_streams_and_groups() {
 
 Status FullyShardEngine::setup() {
   TESSERA_TRY(check_options());
-  TESSERA_ASSIGN(assignment_, assign_units(model_, options_.units));
   TESSERA_TRY(create_streams_and_groups());
+  TESSERA_TRY(assign(options_.units, options_.plan, options_.sharded_dtype));
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
@@ -84,6 +84,11 @@ Status FullyShardEngine::add_unit(std::size_t index) {
   unit.reshard_after_forward = when == ReshardAfterForward::always || to_group ||
                                (when == ReshardAfterForward::automatic && !root);
   unit.reshards_to_group = to_group && k < group_size_;
+  unit.reshard_after_forward =
+      overrides(index).reshard_after_forward.value_or(unit.reshard_after_forward);
+  const bool mixed = overrides(index).mixed_precision.value_or(true);
+  unit.param_dtype = mixed ? options_.param_dtype : options_.sharded_dtype;
+  unit.reduce_dtype = mixed ? options_.reduce_dtype : options_.sharded_dtype;
   TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, group_size_));
   const std::size_t prefix = root ? 0 : unit.name.size() + 1;
   for (const auto& layout : unit.layout.parameters) {
@@ -117,8 +122,8 @@ UnitParameter& FullyShardEngine::parameter(ParameterId id) {
 
 Result<View> FullyShardEngine::parameter_view(ParameterId id) {
   const UnitParameter& p = parameter(id);
-  if (unit_with(id).unsharded)
-    return View::whole(p.unsharded, options_.param_dtype, p.layout.numel);
+  const Unit& unit = unit_with(id);
+  if (unit.unsharded) return View::whole(p.unsharded, unit.param_dtype, p.layout.numel);
   return Status(
       Code::invalid_argument,
       fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
@@ -132,8 +137,7 @@ std::vector<Held*> FullyShardEngine::held() {
     for (UnitParameter& p : unit.parameters) {
       p.held.gradient = p.held.unsharded = {};
       if (unit.unsharded) {
-        p.held.unsharded =
-            View::whole(p.unsharded, options_.param_dtype, p.layout.shard * group_size_);
+        p.held.unsharded = View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
       }
       if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
         p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
@@ -168,6 +172,7 @@ Status FullyShardEngine::begin_forward() {
 }
 
 Status FullyShardEngine::pre_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
@@ -180,6 +185,7 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
 }
 
 Status FullyShardEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
@@ -238,6 +244,7 @@ Status FullyShardEngine::end_backward() {
     if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
     unit.in_backward = unit.finished_backward = false;
   }
+  TESSERA_TRY(accumulate_locals());
   if (is_last_backward_) TESSERA_TRY(finish_reduce());
   forward_order_.clear();
   stage_ = Stage::idle;

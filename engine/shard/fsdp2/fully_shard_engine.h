@@ -35,6 +35,8 @@ struct Unit {
   ModuleId module;
   std::vector<UnitParameter> parameters;
   UnitLayout layout;
+  DType param_dtype = DType::float32;
+  DType reduce_dtype = DType::float32;
   bool reshard_after_forward = true;
   bool reshards_to_group = false;                                // then, to a smaller group
   std::vector<std::size_t> forward_prefetch, backward_prefetch;  // explicit lists

@@ -31,9 +31,9 @@ Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
   TESSERA_TRY(wait_stream(all_gather_, copy_in_, cause(unit.name, Reason::order)));
   const Gathering g = gathering(unit);
   const View own =
-      View::shard(unit.gather_buffer, options_.param_dtype, unit.layout.shard * g.scale, g.size);
+      View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
   const View full =
-      View::whole(unit.gather_buffer, options_.param_dtype, unit.layout.shard * group_size_);
+      View::whole(unit.gather_buffer, unit.param_dtype, unit.layout.shard * group_size_);
   TESSERA_ASSIGN(unit.gathered,
                  submit(all_gather_, cause(unit.name, reason), AllGather{g.group, own, full}));
   return {};
@@ -42,7 +42,7 @@ Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
 Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
   TESSERA_ASSIGN(unit.gather_buffer,
                  allocate(fmt::format("{}.ag_out", unit.name),
-                          bytes_of(unit.layout.shard * group_size_, options_.param_dtype),
+                          bytes_of(unit.layout.shard * group_size_, unit.param_dtype),
                           MemoryClass::all_gather_buffers, copy_in_, cause(unit.name, reason)));
   const Gathering g = gathering(unit);
   const bool again = unit.post_forward_sharded;
@@ -50,10 +50,10 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
   if (options_.offload_params && !again) copy.route = CopyRoute::to_device;
   for (const UnitParameter& p : unit.parameters) {
     View slice =
-        View::shard(unit.gather_buffer, options_.param_dtype, unit.layout.shard * g.scale, g.size);
+        View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
     slice.first = p.layout.offset * g.scale;
     slice.numel = p.layout.shard * g.scale;
-    const View from = again ? View::whole(p.post_forward, options_.param_dtype, slice.numel)
+    const View from = again ? View::whole(p.post_forward, unit.param_dtype, slice.numel)
                             : View::whole(p.held.value, options_.sharded_dtype, slice.numel);
     copy.pieces.push_back({.from = from, .to = slice});
   }
@@ -105,13 +105,12 @@ Status FullyShardEngine::copy_out(Unit& unit) {
   for (UnitParameter& p : unit.parameters) {
     const Numel padded = p.layout.shard * group_size_;
     TESSERA_ASSIGN(p.unsharded, allocate(fmt::format("{}.{}.unsharded", unit.name, p.name),
-                                         bytes_of(padded, options_.param_dtype),
+                                         bytes_of(padded, unit.param_dtype),
                                          MemoryClass::unsharded_parameters, compute_, why));
     const Numel block = p.layout.shard * g.scale;
-    View from =
-        View::part(unit.gather_buffer, options_.param_dtype, p.layout.offset * g.scale, block);
+    View from = View::part(unit.gather_buffer, unit.param_dtype, p.layout.offset * g.scale, block);
     from.end = unit.layout.shard * group_size_;
-    View to = View::part(p.unsharded, options_.param_dtype, Numel{0}, block);
+    View to = View::part(p.unsharded, unit.param_dtype, Numel{0}, block);
     to.end = padded;
     copy.pieces.push_back({.from = from,
                            .to = to,
@@ -140,10 +139,10 @@ Status FullyShardEngine::reshard_to_group(Unit& unit) {
   for (UnitParameter& p : unit.parameters) {
     const Numel slice = p.layout.shard * g.scale;
     TESSERA_ASSIGN(p.post_forward,
-                   allocate(p.held.name + ".post_forward", bytes_of(slice, options_.param_dtype),
+                   allocate(p.held.name + ".post_forward", bytes_of(slice, unit.param_dtype),
                             MemoryClass::sharded_parameters, compute_, why));
-    copy.pieces.push_back({.from = View::shard(p.unsharded, options_.param_dtype, slice, g.size),
-                           .to = View::whole(p.post_forward, options_.param_dtype, slice)});
+    copy.pieces.push_back({.from = View::shard(p.unsharded, unit.param_dtype, slice, g.size),
+                           .to = View::whole(p.post_forward, unit.param_dtype, slice)});
   }
   TESSERA_ASSIGN(unit.resharded, submit(compute_, why, std::move(copy)));
   return reshard(unit);

@@ -8,14 +8,15 @@
 
 namespace tessera {
 Result<View> FullyShardEngine::gradient_view(ParameterId id) {
+  const Unit& unit = unit_with(id);
   UnitParameter& p = parameter(id);
   if (!p.gradient.valid()) {
-    TESSERA_ASSIGN(p.gradient,
-                   allocate(p.held.name + ".grad", bytes_of(p.layout.numel, options_.param_dtype),
-                            MemoryClass::unsharded_gradients, compute_,
-                            cause(unit_with(id).name, Reason::none)));
+    TESSERA_ASSIGN(
+        p.gradient,
+        allocate(p.held.name + ".grad", bytes_of(p.layout.numel, unit.param_dtype),
+                 MemoryClass::unsharded_gradients, compute_, cause(unit.name, Reason::none)));
   }
-  return View::whole(p.gradient, options_.param_dtype, p.layout.numel);
+  return View::whole(p.gradient, unit.param_dtype, p.layout.numel);
 }
 
 Status FullyShardEngine::reduce_gradients(Unit& unit) {
@@ -38,15 +39,15 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   const Numel padded = unit.layout.shard * group_size_;
   TESSERA_ASSIGN(
       const BufferId packed,
-      allocate(fmt::format("{}.rs_in", unit.name), bytes_of(padded, options_.reduce_dtype),
+      allocate(fmt::format("{}.rs_in", unit.name), bytes_of(padded, unit.reduce_dtype),
                MemoryClass::reduce_buffers, compute_, cause(unit.name, Reason::copy_in)));
   TESSERA_TRY(pack_gradients(unit, packed));
   const Cause why = cause(unit.name, Reason::reduce_gradients);
   TESSERA_TRY(wait_stream(reduce_scatter_, compute_, cause(unit.name, Reason::order)));
-  TESSERA_ASSIGN(const BufferId shard,
-                 allocate(fmt::format("{}.rs_out", unit.name),
-                          bytes_of(unit.layout.shard, options_.reduce_dtype),
-                          MemoryClass::sharded_gradients, reduce_scatter_, why));
+  TESSERA_ASSIGN(
+      const BufferId shard,
+      allocate(fmt::format("{}.rs_out", unit.name), bytes_of(unit.layout.shard, unit.reduce_dtype),
+               MemoryClass::sharded_gradients, reduce_scatter_, why));
   TESSERA_TRY(scatter(unit, packed, shard));
   if (replicas_ > 1) return all_reduce(unit, shard);
   return keep_sharded_gradient(unit, shard);
@@ -65,9 +66,9 @@ Status FullyShardEngine::free_packed(std::size_t left, std::string_view unit) {
 
 // What earlier micro-batches kept to themselves is added first.
 Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
-  const View view = View::whole(shard, options_.reduce_dtype, unit.layout.shard);
+  const View view = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
   if (unit.partial.valid()) {
-    const View partial = View::whole(unit.partial, options_.reduce_dtype, unit.layout.shard);
+    const View partial = View::whole(unit.partial, unit.reduce_dtype, unit.layout.shard);
     TESSERA_ASSIGN(
         const EventId added,
         submit(reduce_scatter_, cause(unit.name, Reason::accumulate), add(partial, view)));
@@ -91,11 +92,10 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
   const Numel padded = unit.layout.shard * group_size_;
   for (const UnitParameter& p : unit.parameters) {
     const bool summed = p.accumulated.valid();
-    View from =
-        View::part(summed ? p.accumulated : p.gradient,
-                   summed ? options_.reduce_dtype : options_.param_dtype, Numel{0}, p.layout.shard);
+    View from = View::part(summed ? p.accumulated : p.gradient,
+                           summed ? unit.reduce_dtype : unit.param_dtype, Numel{0}, p.layout.shard);
     from.end = from.buffer.valid() ? p.layout.numel : Numel{0};
-    View to = View::part(into, options_.reduce_dtype, p.layout.offset, p.layout.shard);
+    View to = View::part(into, unit.reduce_dtype, p.layout.offset, p.layout.shard);
     to.end = padded;
     copy.pieces.push_back({.from = from,
                            .to = to,
@@ -114,8 +114,8 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
 
 Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
   const Cause why = cause(unit.name, Reason::reduce_gradients);
-  const View input = View::whole(packed, options_.reduce_dtype, unit.layout.shard * group_size_);
-  const View output = View::whole(shard, options_.reduce_dtype, unit.layout.shard);
+  const View input = View::whole(packed, unit.reduce_dtype, unit.layout.shard * group_size_);
+  const View output = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
   ReduceScatter reduce{shard_group_, input, output, Reduction::average};
   if (options_.gradient_divide_factor) {
     reduce.reduction = Reduction::sum;
@@ -133,9 +133,9 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
 Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
   const bool host = options_.offload_params;
   const StreamId stream = replicas_ > 1 ? all_reduce_ : reduce_scatter_;
-  const View fresh = View::whole(scattered, options_.reduce_dtype, unit.layout.shard);
+  const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.shard);
   const bool first = !unit.sharded_gradient.valid();
-  if (first && options_.reduce_dtype == options_.sharded_dtype && !host) {
+  if (first && unit.reduce_dtype == options_.sharded_dtype && !host) {
     unit.sharded_gradient = scattered;
   } else {
     const Cause why = cause(unit.name, host ? Reason::offload : Reason::accumulate);
@@ -164,18 +164,18 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
   const Cause why = cause(unit.name, Reason::accumulate);
   for (UnitParameter& p : unit.parameters) {
     if (!p.gradient.valid()) continue;
-    if (!p.accumulated.valid() && options_.reduce_dtype == options_.param_dtype) {
+    if (!p.accumulated.valid() && unit.reduce_dtype == unit.param_dtype) {
       p.accumulated = std::exchange(p.gradient, BufferId{});
       continue;
     }
     const bool first = !p.accumulated.valid();
     if (first) {
       TESSERA_ASSIGN(p.accumulated, allocate(p.held.name + ".accumulated_grad",
-                                             bytes_of(p.layout.numel, options_.reduce_dtype),
+                                             bytes_of(p.layout.numel, unit.reduce_dtype),
                                              MemoryClass::unsharded_gradients, compute_, why));
     }
-    const View fresh = View::whole(p.gradient, options_.param_dtype, p.layout.numel);
-    const View sum = View::whole(p.accumulated, options_.reduce_dtype, p.layout.numel);
+    const View fresh = View::whole(p.gradient, unit.param_dtype, p.layout.numel);
+    const View sum = View::whole(p.accumulated, unit.reduce_dtype, p.layout.numel);
     decltype(Op::what) what = add(fresh, sum);
     if (first) what = Copy{.pieces = {{.from = fresh, .to = sum}}};
     TESSERA_ASSIGN(const EventId done, submit(compute_, why, std::move(what)));
