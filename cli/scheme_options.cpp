@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "cli/checks.h"
 
@@ -19,7 +20,8 @@ const std::map<std::string, DType> dtypes = {{"float32", DType::float32},
 const std::map<std::string, ReshardAfterForward> reshards = {
     {"auto", ReshardAfterForward::automatic},
     {"always", ReshardAfterForward::always},
-    {"never", ReshardAfterForward::never}};
+    {"never", ReshardAfterForward::never},
+    {"to_group", ReshardAfterForward::to_group}};
 const std::map<std::string, BackwardPrefetch> prefetches = {{"none", BackwardPrefetch::none},
                                                             {"pre", BackwardPrefetch::pre},
                                                             {"post", BackwardPrefetch::post}};
@@ -53,9 +55,13 @@ const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsd
                                                   {"--forward-prefetch", fsdp1_family},
                                                   {"--no-limit-all-gathers", fsdp1_family},
                                                   {"--use-orig-params", fsdp1_family},
-                                                  {"--offload-params", fsdp1_family},
+                                                  {"--offload-params", fsdp1_family | fsdp2},
+                                                  {"--ignore-modules", fsdp1_family | fsdp2 | ddp},
+                                                  {"--ignore-parameters", fsdp1_family | fsdp2},
+                                                  {"--reshard-group", fsdp2},
+                                                  {"--max-input-buffers", fsdp2},
                                                   {"--torch-1-13", fsdp1_family},
-                                                  {"--shard-group", fsdp1_family},
+                                                  {"--shard-group", fsdp1_family | fsdp2},
                                                   {"--bucket-cap", ddp},
                                                   {"--first-bucket-cap", ddp},
                                                   {"--find-unused-parameters", ddp},
@@ -73,27 +79,64 @@ Status check_given(const SchemeOptions& o) {
   return {};
 }
 
-Result<std::vector<std::string>> units_of(const SchemeOptions& options, const Model& model) {
-  if (options.wrap_class.empty()) return options.units;
-  if (!options.units.empty()) {
+// What --units, --wrap and the ignore options say together.
+struct Wrapping {
+  std::vector<std::string> units;
+  std::optional<WrapPlan> plan;
+};
+
+Result<Wrapping> wrapping_of(const SchemeOptions& o, const Model& model) {
+  if (!o.wrap_class.empty() && !o.units.empty()) {
     return Status(Code::invalid_argument, "give --units or --wrap, not both");
   }
-  std::vector<std::string> paths;
-  for (std::size_t m = 1; m < model.modules.size(); ++m) {
-    if (model.modules[m].class_name == options.wrap_class) paths.push_back(model.modules[m].path);
+  if (!o.ignored_modules.empty() && !o.ignored_parameters.empty()) {
+    return Status(Code::invalid_argument,
+                  "give --ignore-modules or --ignore-parameters, not both: the parameters of an "
+                  "ignored module are ignored");
   }
-  if (!paths.empty()) return paths;
-  std::vector<std::string> known;
-  for (const Module& m : model.modules) known.push_back(m.class_name);
-  std::sort(known.begin(), known.end());
-  known.erase(std::unique(known.begin(), known.end()), known.end());
-  return Status(Code::invalid_argument,
-                fmt::format("--wrap {}: {} has no module of that class, it has {}",
-                            options.wrap_class, model.name, fmt::join(known, ", ")));
+  const bool ignores = !o.ignored_modules.empty() || !o.ignored_parameters.empty();
+  if (o.wrap_class.empty() && !ignores) return Wrapping{o.units, {}};
+  for (const std::string& path : o.units) {
+    if (model.find_module(path).valid()) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("--units: '{}' is no module of {}", path, model.name));
+  }
+  WrapPolicy policy = ClassWrap{{o.wrap_class}};
+  if (o.wrap_class.empty()) {
+    policy = LambdaWrap{[units = o.units](const Module& m) {
+      if (units.empty()) return m.is_block;
+      return std::find(units.begin(), units.end(), m.path) != units.end();
+    }};
+  }
+  auto plan =
+      plan_wrapping(model, policy,
+                    {.ignored_modules = o.ignored_modules, .ignored_states = o.ignored_parameters});
+  if (!plan.ok() && !o.wrap_class.empty()) {
+    return Status(plan.status().code(),
+                  fmt::format("--wrap {}: {}", o.wrap_class, plan.status().message()));
+  }
+  TESSERA_TRY(plan.status());
+  return Wrapping{{}, std::move(*plan)};
 }
 
 bool was_given(const SchemeOptions& o, const char* name) {
   return std::find(o.given.begin(), o.given.end(), name) != o.given.end();
+}
+
+void add_fully_shard_options(CLI::App& command, SchemeOptions& o) {
+  const char* group = "FSDP2: fully_shard";
+  command.add_option("--reshard-after-forward", o.reshard, "Free parameters after forward")
+      ->check(names_of(reshards))
+      ->group(group);
+  command.add_option("--reshard-group", o.reshard_group, "to_group: ranks of the smaller group")
+      ->check(within(1, 8'000'000))
+      ->default_str("")
+      ->group(group);
+  command
+      .add_option("--max-input-buffers", o.max_input_buffers,
+                  "Inputs of reduce_scatters alive before compute waits for the oldest")
+      ->check(within(1, 1000))
+      ->group(group);
 }
 
 void add_fsdp1_options(CLI::App& command, SchemeOptions& o) {
@@ -106,12 +149,6 @@ void add_fsdp1_options(CLI::App& command, SchemeOptions& o) {
   command.add_flag("--no-limit-all-gathers", o.no_limit_all_gathers, "Never hold the host back")
       ->group(group);
   command.add_flag("--use-orig-params", o.use_orig_params, "Align parameters to 16 bytes")
-      ->group(group);
-  command.add_flag("--offload-params", o.offload_params, "Keep shards in host memory")
-      ->group(group);
-  command.add_option("--shard-group", o.shard_group, "hybrid: ranks that shard together")
-      ->check(within(1, 8'000'000))
-      ->default_str("")
       ->group(group);
   command
       .add_flag("--torch-1-13", o.torch_1_13, "Prefetch forward from the root only, as 1.13 did")
@@ -149,15 +186,30 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
       ->group(sharding);
   command.add_option("--wrap", o.wrap_class, "Every module of this class becomes a unit")
       ->group(sharding);
-  command.add_option("--reshard-after-forward", o.reshard, "Free parameters after forward")
-      ->check(names_of(reshards))
-      ->group(sharding);
   command.add_option("--param-dtype", o.param_dtype, "Gathered parameters and their gradients")
       ->check(names_of(dtypes))
       ->group(sharding);
   command.add_option("--reduce-dtype", o.reduce_dtype, "Gradient reduction")
       ->check(names_of(dtypes))
       ->group(sharding);
+  command
+      .add_option("--shard-group", o.shard_group, "Hybrid: consecutive ranks that shard together")
+      ->check(within(1, 8'000'000))
+      ->default_str("")
+      ->group(sharding);
+  command.add_flag("--offload-params", o.offload_params, "Keep shards in host memory")
+      ->group(sharding);
+  command.add_option("--ignore-modules", o.ignored_modules, "Paths that are not sharded, a,b,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->group(sharding);
+  command.add_option("--ignore-parameters", o.ignored_parameters, "The same of parameters")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->group(sharding);
+  add_fully_shard_options(command, o);
   add_fsdp1_options(command, o);
   add_replicate_options(command, o);
   command.parse_complete_callback([&command, &o] {
@@ -169,14 +221,19 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
 
 Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
   TESSERA_TRY(check_given(o));
-  TESSERA_ASSIGN(const auto units, units_of(o, model));
+  TESSERA_ASSIGN(const auto wrapping, wrapping_of(o, model));
   const DType param = dtypes.at(o.param_dtype);
   const DType reduce = dtypes.at(o.reduce_dtype);
   if (o.scheme == "fully_shard") {
-    return Scheme(FullyShardOptions{.units = units,
+    return Scheme(FullyShardOptions{.units = wrapping.units,
+                                    .plan = wrapping.plan,
                                     .reshard_after_forward = reshards.at(o.reshard),
+                                    .reshard_group = o.reshard_group,
+                                    .shard_group = o.shard_group,
                                     .param_dtype = param,
-                                    .reduce_dtype = reduce});
+                                    .reduce_dtype = reduce,
+                                    .offload_params = o.offload_params,
+                                    .reduce_scatter_max_input_buffers = o.max_input_buffers});
   }
   if (o.scheme == "replicate") {
     return Scheme(
@@ -187,7 +244,8 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
                          .static_graph = o.static_graph,
                          .dtype = was_given(o, "--param-dtype") ? param : DType::float32});
   }
-  return Scheme(Fsdp1Options{.units = units,
+  return Scheme(Fsdp1Options{.units = wrapping.units,
+                             .plan = wrapping.plan,
                              .strategy = strategies.at(o.scheme),
                              .shard_group = o.shard_group,
                              .backward_prefetch = prefetches.at(o.backward_prefetch),

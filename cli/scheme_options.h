@@ -24,6 +24,10 @@ struct SchemeOptions {
   bool offload_params = false;
   bool torch_1_13 = false;
   std::int32_t shard_group = 0;
+  std::int32_t reshard_group = 0;
+  std::int32_t max_input_buffers = 1;
+  std::vector<std::string> ignored_modules;
+  std::vector<std::string> ignored_parameters;
   std::int64_t bucket_cap = 25 << 20;
   std::int64_t first_bucket_cap = 1 << 20;
   bool find_unused = false;

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "engine/model/module_graph.h"
-#include "engine/shard/fsdp2/dim0_layout.h"
 #include "engine/shard/fsdp1/flat_layout.h"
+#include "engine/shard/fsdp2/dim0_layout.h"
 
 namespace tessera::cli {
 namespace {

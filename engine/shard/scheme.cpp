@@ -18,10 +18,16 @@ std::string text(const std::vector<std::string>& paths) {
   return fmt::format("{}", fmt::join(paths, ","));
 }
 
+std::string units_text(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan) {
+  return plan ? fmt::format("{} units of a plan, {} parameters ignored", plan->units.size(),
+                            plan->ignored.size())
+              : text(units);
+}
+
 struct OptionsOf {
   Options operator()(const FullyShardOptions& o) const {
     static constexpr std::array reshard = {"auto", "always", "never", "to_group"};
-    return {{"units", text(o.units)},
+    return {{"units", units_text(o.units, o.plan)},
             {"reshard_after_forward", reshard[static_cast<std::size_t>(o.reshard_after_forward)]},
             {"reshard_group", std::to_string(o.reshard_group)},
             {"shard_group", std::to_string(o.shard_group)},
@@ -33,7 +39,7 @@ struct OptionsOf {
   Options operator()(const Fsdp1Options& o) const {
     static constexpr std::array prefetch = {"none", "pre", "post"};
     const DType param = o.param_dtype.value_or(o.original_dtype);
-    return {{"units", text(o.units)},
+    return {{"units", units_text(o.units, o.plan)},
             {"shard_group", std::to_string(o.shard_group)},
             {"backward_prefetch", prefetch[static_cast<std::size_t>(o.backward_prefetch)]},
             {"forward_prefetch", text(o.forward_prefetch)},

@@ -106,7 +106,7 @@ TEST_CASE("choices that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--param-dtype int8", "--param-dtype");
   check_refused(simulate_tiny + "--checkpointing some", "--checkpointing");
   check_refused(simulate_tiny + "--units layers.99", "layers.99");
-  check_refused(simulate_tiny + "--wrap NoSuchClass", "has no module of that class");
+  check_refused(simulate_tiny + "--wrap NoSuchClass", "--wrap NoSuchClass: tiny has no module of class");
   check_refused(simulate_tiny + "--wrap Linear --units out", "--units or --wrap");
 }
 

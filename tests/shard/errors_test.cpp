@@ -75,8 +75,8 @@ TEST_CASE("groups that do not divide the ranks are refused", "[shard][errors]") 
   check_refused(model, Fsdp1Options{.strategy = S::hybrid_shard_zero2, .shard_group = 3},
                 "3 does not divide 4 ranks");
   check_refused(model, Fsdp1Options{.shard_group = 2}, "is for hybrid strategies only");
-  check_refused(model, FullyShardOptions{.shard_group = 3}, "cannot be divided");
-  check_refused(model, FullyShardOptions{.shard_group = -2}, "cannot be divided");
+  check_refused(model, FullyShardOptions{.shard_group = 3}, "3 does not divide 4 ranks");
+  check_refused(model, FullyShardOptions{.shard_group = -2}, "-2 does not divide 4 ranks");
   using R = ReshardAfterForward;
   check_refused(model, FullyShardOptions{.reshard_after_forward = R::to_group, .reshard_group = 3},
                 "must divide the 4 ranks");

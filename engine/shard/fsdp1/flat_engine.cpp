@@ -24,23 +24,24 @@ std::vector<ParameterId> pre_order(std::vector<ParameterId> parameters) {
 FlatEngine::FlatEngine(Runtime& runtime, const Model& model, const Fsdp1Options& options)
     : EngineBase(runtime, model), options_(options), strategy_(options.strategy), flow_(model) {}
 
-Status FlatEngine::check_options() {
+Status FlatEngine::plan_mesh() {
   const Rank world = everyone_.count();
-  shard_size_ = strategy_ == ShardingStrategy::no_shard ? 1 : world;
-  if (is_hybrid(strategy_)) {
-    if (options_.shard_group < 1 || world % options_.shard_group != 0) {
-      return Status(Code::invalid_argument,
-                    fmt::format("a hybrid strategy needs shard_group, the number of ranks that "
-                                "shard together: {} does not divide {} ranks",
-                                options_.shard_group, world));
-    }
-    shard_size_ = options_.shard_group;
-  } else if (options_.shard_group != 0 && options_.shard_group != world) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("shard_group {} is for hybrid strategies only", options_.shard_group));
+  const bool hybrid = is_hybrid(strategy_);
+  const Index group = options_.shard_group;
+  if (hybrid && (group < 1 || world % group != 0)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("a hybrid strategy needs shard_group, the number of ranks that "
+                              "shard together: {} does not divide {} ranks",
+                              group, world));
   }
-  replicas_ = world / shard_size_;
+  if (!hybrid && group != 0 && group != world) {
+    return Status(Code::invalid_argument,
+                  fmt::format("shard_group {} is for hybrid strategies only", group));
+  }
+  const bool none = strategy_ == ShardingStrategy::no_shard;
+  TESSERA_ASSIGN(mesh_, DeviceMesh::sharding(world, none ? 1 : group));
+  shard_size_ = mesh_.size("shard");
+  replicas_ = mesh_.size("replicate");
   return {};
 }
 
@@ -51,22 +52,21 @@ Status FlatEngine::create_streams_and_groups() {
   TESSERA_ASSIGN(post_backward_stream_,
                  runtime_.create_stream("post_backward", StreamRole::communication));
   all_reduce_ = post_backward_stream_;
-  const Rank world = everyone_.count();
   if (sharded()) {
-    TESSERA_ASSIGN(const auto groups, RankGroups::strided(world, shard_size_));
+    TESSERA_ASSIGN(const auto groups, mesh_.groups("shard"));
     TESSERA_ASSIGN(shard_group_, runtime_.create_communicator(groups, "shard"));
   }
   if (replicas_ == 1) return {};
   if (sharded()) {
     TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
   }
-  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world, replicas_, shard_size_));
+  TESSERA_ASSIGN(const auto groups, mesh_.groups("replicate"));
   TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(groups, "replicate"));
   return {};
 }
 
 Status FlatEngine::setup() {
-  TESSERA_TRY(check_options());
+  TESSERA_TRY(plan_mesh());
   TESSERA_TRY(create_streams_and_groups());
   TESSERA_TRY(assign(options_.units, options_.plan, options_.original_dtype));
   entry_of_parameter_.resize(model_.parameters.size());

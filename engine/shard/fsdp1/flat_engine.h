@@ -10,6 +10,7 @@
 #include "engine/model/gradient_flow.h"
 #include "engine/shard/engine_base.h"
 #include "engine/shard/fsdp1/flat_layout.h"
+#include "tessera/device_mesh.h"
 #include "tessera/fsdp1.h"
 
 namespace tessera {
@@ -55,14 +56,14 @@ class FlatEngine final : public EngineBase {
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
-  Index shard_index(Rank rank) const override { return rank % shard_size_; }
+  Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override { return {shard_size_, shard_group_, replica_group_}; }
   std::vector<StreamId> side_streams() const override;
   Status before_gather() override { return sharded() ? limit() : Status{}; }
   Status after_free(std::string_view unit) override;
 
-  Status check_options();
+  Status plan_mesh();
   Status create_streams_and_groups();
   Status add_unit(std::size_t index);
   FlatUnit* unit_of(ModuleId module);
@@ -99,6 +100,7 @@ class FlatEngine final : public EngineBase {
 
   const Fsdp1Options options_;
   ShardingStrategy strategy_;
+  DeviceMesh mesh_;
   Index shard_size_ = 1;
   Index replicas_ = 1;
   const GradientFlow flow_;

@@ -14,14 +14,9 @@ FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullySh
     : EngineBase(runtime, model), options_(std::move(options)), flow_(model) {}
 
 Status FullyShardEngine::check_options() {
-  const Index world = everyone_.count();
-  group_size_ = options_.shard_group == 0 ? world : options_.shard_group;
-  if (group_size_ < 1 || world % group_size_ != 0) {
-    return Status(Code::invalid_argument,
-                  fmt::format("shard_group {}: the {} ranks cannot be divided into such groups",
-                              options_.shard_group, world));
-  }
-  replicas_ = world / group_size_;
+  TESSERA_ASSIGN(mesh_, DeviceMesh::sharding(everyone_.count(), options_.shard_group));
+  group_size_ = mesh_.size("shard");
+  replicas_ = mesh_.size("replicate");
   const Index k = options_.reshard_group;
   const bool to_group = options_.reshard_after_forward == ReshardAfterForward::to_group;
   if (to_group ? k < 1 || group_size_ % k != 0 : k != 0) {
@@ -46,17 +41,17 @@ Status FullyShardEngine::create_streams_and_groups() {
   TESSERA_ASSIGN(all_gather_, runtime_.create_stream("all_gather", StreamRole::communication));
   TESSERA_ASSIGN(reduce_scatter_,
                  runtime_.create_stream("reduce_scatter", StreamRole::communication));
-  const Rank world = everyone_.count();
-  TESSERA_ASSIGN(const auto shards, RankGroups::strided(world, group_size_));
+  TESSERA_ASSIGN(const auto shards, mesh_.groups("shard"));
   TESSERA_ASSIGN(shard_group_,
                  runtime_.create_communicator(shards, replicas_ == 1 ? "world" : "shard"));
   if (replicas_ > 1) {
     TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
-    TESSERA_ASSIGN(const auto replicas, RankGroups::strided(world, replicas_, group_size_));
+    TESSERA_ASSIGN(const auto replicas, mesh_.groups("replicate"));
     TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(replicas, "replicate"));
   }
   if (options_.reshard_group == 0) return {};
-  TESSERA_ASSIGN(const auto smaller, RankGroups::strided(world, options_.reshard_group));
+  TESSERA_ASSIGN(const auto smaller,
+                 RankGroups::strided(mesh_.world_size(), options_.reshard_group));
   TESSERA_ASSIGN(post_forward_group_, runtime_.create_communicator(smaller, "post_forward"));
   return {};
 }

@@ -15,6 +15,7 @@
 #include "engine/model/gradient_flow.h"
 #include "engine/shard/engine_base.h"
 #include "engine/shard/fsdp2/dim0_layout.h"
+#include "tessera/device_mesh.h"
 #include "tessera/fully_shard.h"
 
 namespace tessera {
@@ -98,7 +99,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
-  Index shard_index(Rank rank) const override { return rank % group_size_; }
+  Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override {
     return {group_size_, group_size_ > 1 ? shard_group_ : CommunicatorId{}, replica_group_};
@@ -142,6 +143,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   UnitParameter& parameter(ParameterId id);
 
   const FullyShardOptions options_;
+  DeviceMesh mesh_;
   Index group_size_ = 1;  // ranks that shard together
   Index replicas_ = 1;
   const GradientFlow flow_;
