@@ -83,8 +83,11 @@ class ReplicateEngine final : public EngineBase {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
   Index shard_index(Rank) const override { return 0; }
-  CommunicatorId shard_communicator() const override { return {}; }
   Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override {
+    return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
+  }
+  std::vector<StreamId> side_streams() const override { return {nccl_}; }
 
   // replicated_parameters.cpp
   Status add_parameters();

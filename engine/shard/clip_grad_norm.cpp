@@ -107,10 +107,10 @@ Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
                                          MemoryClass::temporary, compute_, why));
   const View one = View::whole(norm, DType::float32, Numel{1});
   TESSERA_TRY(submit(compute_, why, local_norm(one, norm_type)).status());
-  if (shard_communicator().valid()) {
+  if (shard_groups().shard.valid()) {
     const Reduction reduction = largest ? Reduction::max : Reduction::sum;
     TESSERA_TRY(
-        submit(compute_, why, AllReduce{shard_communicator(), one, one, reduction}).status());
+        submit(compute_, why, AllReduce{shard_groups().shard, one, one, reduction}).status());
   }
   TESSERA_ASSIGN(const EventId scaled,
                  submit(compute_, why, scaled_gradients(one, max_norm, norm_type, total)));

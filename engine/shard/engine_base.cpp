@@ -76,7 +76,7 @@ Status EngineBase::release(BufferId& buffer, EventId after) {
 Status EngineBase::expect(Stage stage, const char* call) const {
   if (stage_ == stage) return {};
   static constexpr const char* names[] = {"outside forward and backward", "in forward",
-                                          "in backward"};
+                                          "in backward", "while full parameters are summoned"};
   return Status(Code::invalid_argument,
                 fmt::format("{} was called {}, but belongs {}", call,
                             names[static_cast<int>(stage_)], names[static_cast<int>(stage)]));

@@ -26,9 +26,18 @@ struct Held {
   std::string_view unit;  // in the Model
   ShardMap map;           // which elements of which parameters it is
   DType dtype = DType::float32;
+  Memory memory = Memory::device;  // of value and gradient
   BufferId value;
+  View unsharded;                // no buffer: the unit is sharded. Padded, perhaps in another dtype
   View gradient;                 // no buffer: none in this step
   BufferId exp_avg, exp_avg_sq;  // from the first step on
+};
+
+/// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.
+struct ShardGroups {
+  Index size = 1;
+  CommunicatorId shard;    // the ranks of a group; none if size is 1
+  CommunicatorId replica;  // ranks with the same shard; none if there is one group
 };
 
 class EngineBase : public virtual Engine {
@@ -48,7 +57,7 @@ class EngineBase : public virtual Engine {
       const std::function<void(Rank, Numel, std::span<const float>)>& read) override;
 
  protected:
-  enum class Stage : std::uint8_t { idle, forward, backward };
+  enum class Stage : std::uint8_t { idle, forward, backward, summoned };
 
   EngineBase(Runtime& runtime, const Model& model);
 
@@ -59,8 +68,8 @@ class EngineBase : public virtual Engine {
   virtual std::vector<Held*> held() = 0;
   /// The place of a rank among those that hold different shards.
   virtual Index shard_index(Rank rank) const = 0;
-  /// The ranks that together hold every parameter once; none: every rank holds all.
-  virtual CommunicatorId shard_communicator() const = 0;
+  /// Which ranks together hold every parameter once.
+  virtual ShardGroups shard_groups() const = 0;
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
@@ -70,6 +79,15 @@ class EngineBase : public virtual Engine {
   const UnitOverrides& overrides(std::size_t unit) const { return overrides_[unit]; }
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
+
+  // For summon_full_params (engine/summon/), besides what it takes from the functions here.
+  friend class SummonOps;
+  virtual std::vector<StreamId> side_streams() const = 0;  // all but the compute stream
+  /// Ends gathers that are under way, so that `held` shows what is unsharded.
+  virtual Status finish_gathers() { return {}; }
+  /// A limiter: before a unit is gathered, and after a gathered unit was freed.
+  virtual Status before_gather() { return {}; }
+  virtual Status after_free(std::string_view /*unit*/) { return {}; }
 
   // Issuing operations. Copies and computations hold for `active_`, the rest for everyone.
   Cause cause(std::string_view unit, Reason reason) const;

@@ -106,7 +106,8 @@ TEST_CASE("choices that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--param-dtype int8", "--param-dtype");
   check_refused(simulate_tiny + "--checkpointing some", "--checkpointing");
   check_refused(simulate_tiny + "--units layers.99", "layers.99");
-  check_refused(simulate_tiny + "--wrap NoSuchClass", "--wrap NoSuchClass: tiny has no module of class");
+  check_refused(simulate_tiny + "--wrap NoSuchClass",
+                "--wrap NoSuchClass: tiny has no module of class");
   check_refused(simulate_tiny + "--wrap Linear --units out", "--units or --wrap");
   check_refused(simulate_tiny + "--comm-hook fp16", "--comm-hook means nothing to the scheme");
   check_refused(simulate_tiny + "--scheme replicate --comm-hook zip", "--comm-hook: ");

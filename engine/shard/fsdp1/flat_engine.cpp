@@ -111,6 +111,7 @@ Status FlatEngine::add_unit(std::size_t u) {
   unit.held.unit = unit.name;
   unit.held.map = shard_map(model_, unit.layout);
   unit.held.dtype = options_.original_dtype;
+  if (options_.offload_params) unit.held.memory = Memory::pinned_host;
   if (!parameters.empty()) {
     TESSERA_ASSIGN(unit.held.value,
                    allocate(unit.held.name, bytes_of(unit.layout.shard, options_.original_dtype),
@@ -149,7 +150,10 @@ std::vector<Held*> FlatEngine::held() {
   std::vector<Held*> all;
   for (FlatUnit& unit : units_) {
     if (!unit.held.value.valid()) continue;
-    unit.held.gradient = {};
+    unit.held.gradient = unit.held.unsharded = {};
+    if (sharded() && unit.unsharded.valid()) {
+      unit.held.unsharded = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
+    }
     if (unit.sharded_gradient.valid()) {
       unit.held.gradient =
           View::whole(unit.sharded_gradient, gradient_dtype(unit), unit.layout.shard);
@@ -157,6 +161,10 @@ std::vector<Held*> FlatEngine::held() {
     all.push_back(&unit.held);
   }
   return all;
+}
+
+std::vector<StreamId> FlatEngine::side_streams() const {
+  return {unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_};
 }
 
 Status FlatEngine::free_gradients(EventId stepped) {

@@ -57,8 +57,11 @@ class FlatEngine final : public EngineBase {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
-  CommunicatorId shard_communicator() const override { return shard_group_; }
   Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override { return {shard_size_, shard_group_, replica_group_}; }
+  std::vector<StreamId> side_streams() const override;
+  Status before_gather() override { return sharded() ? limit() : Status{}; }
+  Status after_free(std::string_view unit) override;
 
   Status plan_mesh();
   Status create_streams_and_groups();
@@ -80,7 +83,7 @@ class FlatEngine final : public EngineBase {
   // flat_gather.cpp
   Status unshard(FlatUnit& unit, Reason reason);
   Status stage(FlatUnit& unit, Reason reason);  // the shard in param_dtype on the device
-  Status limit(const FlatUnit& unit);           // holds the host back
+  Status limit();                               // holds the host back
   Status reshard(FlatUnit& unit, bool free);
   Status prefetch(FlatUnit& unit, Reason reason);
   Status prefetch_backward(const FlatUnit& unit);

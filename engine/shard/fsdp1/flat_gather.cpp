@@ -11,12 +11,12 @@ namespace tessera {
 Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
   if (!unit.held.value.valid()) return {};
   const bool there = sharded() ? unit.unsharded.valid() : !staged(unit) || unit.staged.valid();
-  if (there) return limit(unit);
+  if (there) return limit();
   if (staged(unit)) {
     TESSERA_TRY(stage(unit, reason));
     TESSERA_TRY(wait_stream(unshard_stream_, pre_unshard_, cause(unit.name, Reason::order)));
   }
-  TESSERA_TRY(limit(unit));
+  TESSERA_TRY(limit());
   if (!sharded()) return {};
   TESSERA_ASSIGN(unit.unsharded, allocate(fmt::format("{}.unsharded", unit.name),
                                           bytes_of(unit.layout.padded(), unit.param_dtype),
@@ -42,12 +42,11 @@ Status FlatEngine::stage(FlatUnit& unit, Reason reason) {
   return submit(pre_unshard_, why, std::move(copy)).status();
 }
 
-Status FlatEngine::limit(const FlatUnit& unit) {
+Status FlatEngine::limit() {
   constexpr std::size_t gathers_in_flight = 2;
   if (!options_.limit_all_gathers || frees_.size() < gathers_in_flight) return {};
   const EventId freed = frees_.front();
   frees_.pop_front();
-  (void)unit;
   return runtime_.wait(freed);
 }
 
@@ -56,9 +55,13 @@ Status FlatEngine::reshard(FlatUnit& unit, bool free) {
   BufferId& flat = sharded() ? unit.unsharded : unit.staged;
   if (!free || !flat.valid()) return {};
   TESSERA_TRY(release(flat, last_compute_));
+  return after_free(unit.name);
+}
+
+Status FlatEngine::after_free(std::string_view unit) {
   if (!options_.limit_all_gathers || !sharded()) return {};
   TESSERA_ASSIGN(const EventId freed,
-                 mark(cause(unit.name, Reason::limit), Mark::Kind::storage_freed, compute_));
+                 mark(cause(unit, Reason::limit), Mark::Kind::storage_freed, compute_));
   frees_.push_back(freed);
   return {};
 }

@@ -44,6 +44,7 @@ Status FullyShardEngine::set_modules_to_backward_prefetch(ModuleId unit,
 
 Status FullyShardEngine::unshard(ModuleId module) {
   TESSERA_ASSIGN(Unit* const unit, named_unit(module, "unshard"));
+  if (stage_ == Stage::summoned) return expect(Stage::idle, "unshard");
   if (stage_ == Stage::idle) {  // the gather must see what the optimizer wrote
     TESSERA_TRY(wait_stream(copy_in_, compute_, cause(unit->name, Reason::order)));
     TESSERA_TRY(wait_stream(all_gather_, compute_, cause(unit->name, Reason::order)));
@@ -53,6 +54,7 @@ Status FullyShardEngine::unshard(ModuleId module) {
 
 Status FullyShardEngine::reshard(ModuleId module) {
   TESSERA_ASSIGN(Unit* const unit, named_unit(module, "reshard"));
+  if (stage_ == Stage::summoned) return expect(Stage::idle, "reshard");
   TESSERA_TRY(wait_for_unshard(*unit));
   return reshard(*unit);
 }

@@ -93,6 +93,7 @@ Status FullyShardEngine::add_unit(std::size_t index) {
     p.held.name = fmt::format("{}.{}", unit.name, p.name);
     p.held.unit = unit.name;
     p.held.dtype = options_.sharded_dtype;
+    if (options_.offload_params) p.held.memory = Memory::pinned_host;
     p.held.map =
         ShardMap({{layout.id, Numel{0}, layout.numel, source.requires_grad}}, layout.shard);
     unit.parameters.push_back(std::move(p));
@@ -129,7 +130,10 @@ std::vector<Held*> FullyShardEngine::held() {
   std::vector<Held*> all;
   for (Unit& unit : units_) {
     for (UnitParameter& p : unit.parameters) {
-      p.held.gradient = {};
+      p.held.gradient = p.held.unsharded = {};
+      if (unit.unsharded) {
+        p.held.unsharded = View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
+      }
       if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
         p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
                                      p.layout.shard);
@@ -138,6 +142,12 @@ std::vector<Held*> FullyShardEngine::held() {
     }
   }
   return all;
+}
+
+std::vector<StreamId> FullyShardEngine::side_streams() const {
+  std::vector<StreamId> streams = {copy_in_, all_gather_, reduce_scatter_};
+  if (replicas_ > 1) streams.push_back(all_reduce_);
+  return streams;
 }
 
 Status FullyShardEngine::free_gradients(EventId stepped) {

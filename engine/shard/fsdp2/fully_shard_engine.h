@@ -100,10 +100,12 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
-  CommunicatorId shard_communicator() const override {
-    return group_size_ > 1 ? shard_group_ : CommunicatorId{};
-  }
   Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override {
+    return {group_size_, group_size_ > 1 ? shard_group_ : CommunicatorId{}, replica_group_};
+  }
+  std::vector<StreamId> side_streams() const override;
+  Status finish_gathers() override;
   Unit* unit_of(ModuleId module);
   Status add_unit(std::size_t index);
   Status check_options();

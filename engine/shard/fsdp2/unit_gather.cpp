@@ -93,6 +93,11 @@ Status FullyShardEngine::wait_for_unshard(Unit& unit) {
   return free_gathered(gathered, freeing);
 }
 
+Status FullyShardEngine::finish_gathers() {
+  for (Unit& unit : units_) TESSERA_TRY(wait_for_unshard(unit));
+  return {};
+}
+
 Status FullyShardEngine::copy_out(Unit& unit) {
   const Cause why = cause(unit.name, Reason::copy_out);
   const Gathering g = gathering(unit);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The full values, or the full gradients, of one unit: where every element lies.
+//
+// The idea: shards of all schemes are Helds, so one layout serves flat and dim-0 sharding: rank
+// after rank of the group, and of each rank shard after shard. It is what one all_gather leaves
+// behind; parameters are put together from it when somebody looks.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/shard/engine_base.h"
+
+namespace tessera {
+
+inline CopyRoute route(Memory from, Memory to) {
+  if (to == Memory::pinned_host) return CopyRoute::to_host;
+  return from == Memory::pinned_host ? CopyRoute::to_device : CopyRoute::on_device;
+}
+
+/// One shard that is gathered.
+struct FullCopySource {
+  View shard;      // of this rank: value or gradient
+  View unsharded;  // the scheme's own gathered copy, if there is one
+  ShardMap map;
+  Numel offset;  // in the rank's part of the copy
+};
+
+struct FullCopy {
+  std::string name;  // "L1.summoned"
+  std::string_view unit;
+  std::vector<FullCopySource> sources;
+  DType dtype = DType::float32;
+  Memory shard_memory = Memory::device;
+  MemoryClass memory_class = MemoryClass::unsharded_parameters;
+  Numel rank_part;  // elements of one rank
+  BufferId buffer;  // while it exists
+  RankSet where;
+  Memory memory = Memory::device;
+
+  void add(const Held& held, const View& shard, const View& unsharded) {
+    sources.push_back({shard, unsharded, held.map, rank_part});
+    rank_part += shard.numel;
+    dtype = shard.dtype;
+    shard_memory = held.memory;
+  }
+  /// The source with `parameter`, or nullptr.
+  const FullCopySource* find(ParameterId parameter) const {
+    for (const FullCopySource& source : sources) {
+      if (source.map.holds(parameter)) return &source;
+    }
+    return nullptr;
+  }
+};
+
+/// The unit as it was summoned.
+struct SummonedUnit {
+  FullCopy values;
+  FullCopy gradients;           // no sources: none now, or not wanted
+  bool left_unsharded = false;  // by the scheme, before: it stays so
+};
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a full copy comes to be, and where it then lies.
+#include <algorithm>
+
+#include "engine/summon/summon_ops.h"
+
+namespace tessera {
+
+View SummonOps::own_part(const FullCopy& copy, Numel offset, Numel part) const {
+  View view = View::part(copy.buffer, copy.dtype, offset, part);
+  if (group_size() == 1) return view;
+  view.step = copy.rank_part;
+  view.end = numel(copy);
+  return view;
+}
+
+CopyBlocks SummonOps::from_unsharded(const FullCopy& copy, const FullCopySource& source) const {
+  const Numel shard = source.shard.numel;
+  View from = source.unsharded;
+  from.numel = shard;
+  View to = View::part(copy.buffer, copy.dtype, source.offset, shard);
+  to.end = numel(copy);
+  return {.from = from,
+          .to = to,
+          .count = group_size(),
+          .from_pitch = shard,
+          .to_pitch = copy.rank_part};
+}
+
+Copy SummonOps::copy_of_own_parts() const {
+  return {.index_in = group_size() == 1 ? CommunicatorId{} : groups_.shard, .pieces = {}};
+}
+
+Status SummonOps::gather(FullCopy& copy) {
+  TESSERA_ASSIGN(copy.buffer, allocate(copy, "", Memory::device, everyone_));
+  copy.where = everyone_;
+  const bool there =
+      std::all_of(copy.sources.begin(), copy.sources.end(), [&](const FullCopySource& s) {
+        return s.unsharded.buffer.valid() && s.unsharded.dtype == copy.dtype;
+      });
+  if (!there) return gather_shards(copy);
+  Copy local;
+  for (const auto& source : copy.sources) local.pieces.push_back(from_unsharded(copy, source));
+  return submit(copy, std::move(local), everyone_).status();
+}
+
+// A single shard on the device is gathered from where it is, others through the copy itself.
+Status SummonOps::gather_shards(const FullCopy& copy) {
+  const bool sharded = group_size() > 1;
+  const bool in_place = !sharded || copy.sources.size() > 1 || copy.shard_memory != Memory::device;
+  if (in_place) {
+    Copy pack = copy_of_own_parts();
+    pack.route = route(copy.shard_memory, Memory::device);
+    for (const auto& source : copy.sources) {
+      pack.pieces.push_back(
+          {.from = source.shard, .to = own_part(copy, source.offset, source.shard.numel)});
+    }
+    TESSERA_TRY(submit(copy, std::move(pack), everyone_).status());
+  }
+  if (!sharded) return {};
+  const View input =
+      in_place ? own_part(copy, Numel{0}, copy.rank_part) : copy.sources.front().shard;
+  return submit(copy, AllGather{groups_.shard, input, whole(copy)}, everyone_).status();
+}
+
+// Leaves the copy with the holders, in the memory they want it in.
+Status SummonOps::hand_out(FullCopy& copy, bool offload) {
+  // The caller may look at any element: that is a use of all of them, though none takes time.
+  Compute views{.cost = {.kernels = 0}, .reads = {whole(copy)}, .writes = {}, .body = {}};
+  TESSERA_ASSIGN(const EventId ready, submit(copy, std::move(views), everyone_));
+  if (!offload) {
+    copy.where = holders_;
+    return release(copy.buffer, ready, everyone_.minus(holders_));
+  }
+  TESSERA_ASSIGN(const BufferId host, allocate(copy, ".host", Memory::pinned_host, holders_));
+  const View from = whole(copy);
+  const BufferId device = std::exchange(copy.buffer, host);
+  copy.memory = Memory::pinned_host;
+  copy.where = holders_;
+  TESSERA_ASSIGN(
+      const EventId moved,
+      submit(copy, Copy{.pieces = {{.from = from, .to = whole(copy)}}, .route = CopyRoute::to_host},
+             holders_));
+  TESSERA_TRY(release(device, ready, everyone_.minus(holders_)));
+  return release(device, moved, holders_);
+}
+
+// The scheme's own gathered copy would go on showing the old values.
+Status SummonOps::gather_again(const FullCopy& copy) {
+  FullCopy fresh = copy;
+  TESSERA_ASSIGN(fresh.buffer, allocate(copy, ".again", Memory::device, everyone_));
+  TESSERA_TRY(gather_shards(fresh));
+  Copy out;
+  for (const auto& source : fresh.sources) {
+    CopyBlocks blocks = from_unsharded(fresh, source);
+    std::swap(blocks.from, blocks.to);
+    std::swap(blocks.from_pitch, blocks.to_pitch);
+    out.pieces.push_back(blocks);
+  }
+  TESSERA_ASSIGN(const EventId done, submit(fresh, std::move(out), everyone_));
+  return release(fresh.buffer, done, everyone_);
+}
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A parameter put together from a full copy, and taken apart again.
+#include "engine/runtime/number.h"
+#include "engine/summon/summon_ops.h"
+
+namespace tessera {
+namespace {
+
+// Elements of one parameter that lie together in a full copy.
+struct Run {
+  std::size_t in_copy;
+  std::size_t in_parameter;
+  std::size_t count;
+};
+
+std::vector<Run> runs_of(const FullCopy& copy, const FullCopySource& source, Index group_size,
+                         ParameterId parameter) {
+  std::vector<Run> runs;
+  for (Index i = 0; i < group_size; ++i) {
+    for (const ShardPiece& piece : source.map.pieces(i)) {
+      if (piece.parameter != parameter) continue;
+      const Numel at = copy.rank_part * i + source.offset + piece.offset;
+      runs.push_back({static_cast<std::size_t>(at.value),
+                      static_cast<std::size_t>(piece.first.value),
+                      static_cast<std::size_t>(piece.numel.value)});
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+Status SummonOps::visit(const FullCopy& copy, const FullCopySource& source, ParameterId parameter,
+                        bool writes, const std::function<void(Rank, std::span<float>)>& body) {
+  const Numel count = model().parameter(parameter).numel();
+  Compute work{.reads = {whole(copy)}, .writes = {}, .body = {}};
+  if (writes) work.writes.push_back(whole(copy));
+  work.cost.elementwise_bytes =
+      static_cast<double>((writes ? 2 : 1) * bytes_of(count, copy.dtype).value);
+  work.body = [=, dtype = copy.dtype,
+               runs = runs_of(copy, source, group_size(), parameter)](const BodyContext& context) {
+    std::vector<float> values(static_cast<std::size_t>(count.value));
+    for (const Run& run : runs) {
+      for (std::size_t i = 0; i < run.count; ++i) {
+        values[run.in_parameter + i] = load_number(context.read(0), dtype, run.in_copy + i);
+      }
+    }
+    body(context.rank(), values);
+    if (!writes) return;
+    for (const Run& run : runs) {
+      for (std::size_t i = 0; i < run.count; ++i) {
+        store_number(context.write(0), dtype, run.in_copy + i, values[run.in_parameter + i]);
+      }
+    }
+  };
+  TESSERA_ASSIGN(const EventId done, submit(copy, std::move(work), holders_));
+  return engine_.runtime_.wait(done);
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How shards become their part of full copies.
+#include "engine/summon/summon_ops.h"
+
+namespace tessera {
+
+// Every rank's shards from its own part of a copy that every rank has.
+Status SummonOps::scatter(const FullCopy& copy) {
+  Copy back = copy_of_own_parts();
+  back.route = route(copy.memory, copy.shard_memory);
+  for (const auto& source : copy.sources) {
+    back.pieces.push_back(
+        {.from = own_part(copy, source.offset, source.shard.numel), .to = source.shard});
+  }
+  return submit(copy, std::move(back), everyone_).status();
+}
+
+// From rank 0 to the first rank of every group, then inside the groups.
+Status SummonOps::broadcast(const FullCopy& copy) {
+  FullCopy sent = copy;
+  sent.memory = Memory::device;
+  TESSERA_ASSIGN(sent.buffer, allocate(copy, ".broadcast", Memory::device, everyone_));
+  Copy fill{.pieces = {{.from = whole(copy), .to = whole(sent)}},
+            .route = route(copy.memory, Memory::device)};
+  TESSERA_TRY(submit(copy, std::move(fill), holders_).status());
+  if (groups_.replica.valid()) {
+    std::vector<Rank> first;
+    for (Rank rank = 0; rank < everyone_.count(); ++rank) {
+      if (engine_.shard_index(rank) == 0) first.push_back(rank);
+    }
+    TESSERA_TRY(
+        submit(sent, Broadcast{groups_.replica, whole(sent), 0}, RankSet::of(first)).status());
+  }
+  if (group_size() > 1) {
+    TESSERA_TRY(submit(sent, Broadcast{groups_.shard, whole(sent), 0}, everyone_).status());
+  }
+  TESSERA_TRY(scatter(sent));
+  TESSERA_ASSIGN(const EventId done, submit(sent, Wait{}, everyone_));
+  return release(sent.buffer, done, everyone_);
+}
+
+Status SummonOps::write_back(const FullCopy& copy) {
+  if (copy.sources.empty()) return {};
+  return holders_ == everyone_ ? scatter(copy) : broadcast(copy);
+}
+
+Status SummonOps::write_back(SummonedUnit& unit) {
+  TESSERA_TRY(write_back(unit.values));
+  TESSERA_TRY(write_back(unit.gradients));
+  return unit.left_unsharded ? gather_again(unit.values) : Status{};
+}
+
+}  // namespace tessera
