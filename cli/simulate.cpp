@@ -90,6 +90,9 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
 
 void print_summary(const SimulateArguments& arguments, const Training& training,
                    const sim::SimulateSummary& summary) {
+  for (const std::string& warning : summary.warnings) {
+    fmt::print(stderr, "tessera: warning: {}\n", warning);
+  }
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", training.model.name,

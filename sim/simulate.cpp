@@ -83,6 +83,7 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
   TESSERA_ASSIGN(auto engine, make_engine(runtime->seam(), model, options.scheme));
   SimulateSummary summary;
   summary.units = engine->units();
+  summary.warnings = engine->warnings();
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
     options.sink->unit(

@@ -27,6 +27,9 @@ class FsdpNotation {
         case Record::Kind::host_wait: emit("[host] synchronize"); break;
       }
     }
+    emit(fmt::format("peak transient bytes (all-gather outputs + unsharded + rs_in + rs_out; "
+                     "activations and unsharded grads excluded): {}",
+                     peak_.value));
     return std::move(lines_);
   }
 
@@ -50,7 +53,8 @@ class FsdpNotation {
     const auto& b = buffer(record.buffer);
     if (!transient(b.memory_class)) return;
     live_ += b.bytes;
-    emit(fmt::format("[{}] ALLOC {} {}B live={}", stream(b.stream), b.name, b.bytes.value,
+    peak_ = std::max(peak_, live_);
+    emit(fmt::format("[{}] ALLOC {} {}B   live={}", stream(b.stream), b.name, b.bytes.value,
                      live_.value));
   }
 
@@ -58,7 +62,7 @@ class FsdpNotation {
     const auto& b = buffer(record.buffer);
     if (b.memory_class == MemoryClass::unsharded_gradients) {
       const std::string line =
-          fmt::format("[host] FREE {} unsharded grads live={}", b.unit, live_.value);
+          fmt::format("[host] FREE {} unsharded grads   live={}", b.unit, live_.value);
       if (lines_.empty() || lines_.back() != line) emit(line);
       return;
     }
@@ -70,7 +74,7 @@ class FsdpNotation {
       return;
     }
     const bool parameter = b.memory_class == MemoryClass::unsharded_parameters;
-    emit(fmt::format("[host] FREE {}{} live={}", b.name,
+    emit(fmt::format("[host] FREE {}{}   live={}", b.name,
                      parameter ? fmt::format(" (alloc stream {})", stream(b.stream)) : "",
                      live_.value));
   }
@@ -172,6 +176,7 @@ class FsdpNotation {
   std::vector<std::string> lines_;
   std::map<EventId, std::string> events_;
   Bytes live_{};
+  Bytes peak_{};
 };
 
 }  // namespace

@@ -38,6 +38,11 @@ void check_refused(const Model& model, const Scheme& scheme, const std::string& 
   check_refused(made.engine.status(), part);
 }
 
+std::vector<std::string> warnings_of(const Model& model, const Scheme& scheme) {
+  Made made(model, scheme);
+  return (*made).warnings();
+}
+
 TEST_CASE("units that cannot be are refused by name", "[shard][errors]") {
   const Model model = test::g3();
   check_refused(model, FullyShardOptions{.units = {"L9"}}, "'L9' is no module of g3");
@@ -66,6 +71,21 @@ TEST_CASE("parameters that do not fit together are refused by name", "[shard][er
   model = test::g3();
   model.parameters[3].shape = {};
   check_refused(model, FullyShardOptions{.units = {"L1"}}, "L1.bias is a scalar");
+}
+
+TEST_CASE("what is understood otherwise than asked for is warned about", "[shard][errors]") {
+  Model model = test::g3();
+  CHECK(warnings_of(model, Fsdp1Options{.units = {"L1"}}).empty());
+  CHECK(warnings_of(model, FullyShardOptions{.units = {"L1"}}).empty());
+  using S = ShardingStrategy;
+  const auto alone =
+      warnings_of(model, Fsdp1Options{.strategy = S::hybrid_shard, .shard_group = 1});
+  REQUIRE(alone.size() == 1);
+  CHECK(alone[0].find("the strategy is no_shard") != std::string::npos);
+  model.parameters[3].requires_grad = false;
+  const auto mixed = warnings_of(model, Fsdp1Options{.units = {"L1"}, .use_orig_params = true});
+  REQUIRE(mixed.size() == 1);
+  CHECK(mixed[0].find("unit L1 trains 35 of 42 elements") != std::string::npos);
 }
 
 TEST_CASE("groups that do not divide the ranks are refused", "[shard][errors]") {

@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/model.h"
@@ -106,6 +107,8 @@ class Engine {
       const std::function<void(Rank, Numel, std::span<const float>)>& read) = 0;
 
   virtual std::vector<UnitInfo> units() const = 0;
+  /// What was understood otherwise than it was asked for, one sentence each.
+  virtual std::vector<std::string> warnings() const { return {}; }
 };
 
 }  // namespace tessera

@@ -232,6 +232,7 @@ Status FlatEngine::pre_backward(ModuleId module) {
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
   unit->needs_pre_backward = false;
+  unit->backward_place = unit->post_forward_indices.empty() ? 0 : unit->post_forward_indices.back();
   const bool pre = options_.backward_prefetch == BackwardPrefetch::pre;
   return pre ? prefetch_backward(*unit) : Status{};
 }
@@ -274,6 +275,23 @@ std::vector<UnitInfo> FlatEngine::units() const {
                      unit.layout.total, unit.layout.padding(), unit.layout.shard});
   }
   return infos;
+}
+
+std::vector<std::string> FlatEngine::warnings() const {
+  std::vector<std::string> out;
+  if (shard_size_ == 1 && strategy_ != ShardingStrategy::no_shard) {
+    out.push_back("one rank has nobody to shard with: the strategy is no_shard");
+  }
+  for (const FlatUnit& unit : units_) {
+    Numel trained{};
+    for (const auto& segment : unit.held.map.segments()) {
+      if (segment.requires_grad) trained += segment.numel;
+    }
+    if (trained == Numel{0} || trained == unit.layout.numel) continue;
+    out.push_back(fmt::format("unit {} trains {} of {} elements, but its gradient has room for all",
+                              unit.name, trained.value, unit.layout.numel.value));
+  }
+  return out;
 }
 
 DivideFactors divide_factors(Index world_size) {

@@ -34,7 +34,8 @@ struct FlatUnit {
   bool needs_pre_forward = true;
   bool needs_pre_backward = false;
   bool finished_backward = false;
-  std::vector<std::size_t> post_forward_indices;
+  std::vector<std::size_t> post_forward_indices;  // of this step's forward passes
+  std::size_t backward_place = 0;                 // of the pass that backward undoes now
 };
 
 class FlatEngine final : public EngineBase {
@@ -51,6 +52,7 @@ class FlatEngine final : public EngineBase {
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> warnings() const override;
 
  private:
   Result<View> parameter_view(ParameterId id) override;

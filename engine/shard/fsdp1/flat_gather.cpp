@@ -74,10 +74,8 @@ Status FlatEngine::prefetch(FlatUnit& unit, Reason reason) {
 
 // Backward runs in the reverse order of forward.
 Status FlatEngine::prefetch_backward(const FlatUnit& unit) {
-  if (unit.post_forward_indices.empty()) return {};
-  const std::size_t place = unit.post_forward_indices.back();
-  if (place == 0) return {};
-  FlatUnit& next = units_[post_forward_order_[place - 1]];
+  if (unit.backward_place == 0) return {};
+  FlatUnit& next = units_[post_forward_order_[unit.backward_place - 1]];
   if (!next.needs_pre_backward || next.prefetched) return {};
   return prefetch(next, Reason::backward_prefetch);
 }

@@ -37,6 +37,7 @@ struct SimulateSummary {
   Bytes peak_reserved{};
   Numel parameters{};
   std::vector<UnitInfo> units;
+  std::vector<std::string> warnings;  // of the scheme
   std::int64_t op_ranks = 0;
 };
 
