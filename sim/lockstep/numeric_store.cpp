@@ -148,22 +148,21 @@ void NumericStore::reduce_scatter(const ReduceScatter& op, const RankSet& where,
 
 void NumericStore::all_reduce(const AllReduce& op, Index only_root, const RankSet& where,
                               const RankGroups& groups) {
-  const auto& [communicator, input, output, reduction, factor] = op;
   for_each_group(where, groups, [&](Index g) {
     const Index n = groups.group_size(g);
-    std::vector<float> sums(static_cast<std::size_t>(input.numel.value));
+    std::vector<float> sums(static_cast<std::size_t>(op.input.numel.value));
     for (Index i = 0; i < n; ++i) {
-      const auto source = bytes(input, groups.member(g, i), i);
+      const auto source = bytes(op.input, groups.member(g, i), i);
       for (std::size_t e = 0; e < sums.size(); ++e) {
-        const float x = factor * load_number(source, input.dtype, e);
-        sums[e] = i == 0 ? x : reduce(reduction, sums[e], x);
+        const float x = op.factor * load_number(source, op.input.dtype, e);
+        sums[e] = i == 0 ? x : reduce(op.reduction, sums[e], x);
       }
     }
     for (Index i = 0; i < n; ++i) {
       if (only_root >= 0 && i != only_root) continue;
-      const auto target = bytes(output, groups.member(g, i), i);
+      const auto target = bytes(op.output, groups.member(g, i), i);
       for (std::size_t e = 0; e < sums.size(); ++e) {
-        store_number(target, output.dtype, e, finish(reduction, sums[e], n));
+        store_number(target, op.output.dtype, e, finish(op.reduction, sums[e], n));
       }
     }
   });
