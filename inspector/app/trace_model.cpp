@@ -16,7 +16,14 @@ OpClass class_of(const storage::OpRow& op) {
     case OpKind::copy: return OpClass::host;
     default: break;
   }
-  if (op.reason == Reason::recompute) return OpClass::recompute;
+  switch (op.reason) {
+    case Reason::recompute: return OpClass::recompute;
+    case Reason::copy_in:  // the engine's own work on buffers
+    case Reason::copy_out:
+    case Reason::divide:
+    case Reason::accumulate: return OpClass::host;
+    default: break;
+  }
   if (op.phase == Phase::forward) return OpClass::forward;
   return op.phase == Phase::backward ? OpClass::backward : OpClass::optimizer;
 }

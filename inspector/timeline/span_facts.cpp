@@ -57,6 +57,9 @@ std::string title_of(const storage::OpRow& op) {
   if (op.reason == Reason::copy_in) return "copy-in";
   if (op.reason == Reason::copy_out) return "copy-out";
   if (op.kind != OpKind::compute) return std::string(name_of(op.kind));
+  if (op.reason == Reason::divide) return "divide gradients";
+  if (op.reason == Reason::accumulate) return "add gradients";
+  if (op.reason == Reason::clip) return "clip gradients";
   if (op.reason == Reason::step) return "optimizer step";
   if (op.reason == Reason::recompute) return "recompute";
   return op.phase == Phase::none ? "compute" : std::string(name_of(op.phase));
