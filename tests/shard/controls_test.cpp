@@ -113,6 +113,44 @@ TEST_CASE("explicit prefetch gathers what it was told to", "[shard]") {
   CHECK(gathers == std::vector<std::string>{"root", "L1", "+L2", "+L3", "+L3", "+L2", "+L1"});
 }
 
+TEST_CASE("units that a step does not use, or does not train, cost no collective", "[shard]") {
+  Model model = test::linear_model(
+      "partly", {{"in", 4, 4}, {"unused", 4, 4}, {"frozen", 4, 4}, {"out", 4, 4}},
+      {"in", "frozen", "out"});
+  for (Parameter& p : model.parameters) p.requires_grad = !p.name.starts_with("frozen");
+  bool in_is_frozen = GENERATE(false, true);
+  if (in_is_frozen) model.parameters[0].requires_grad = model.parameters[1].requires_grad = false;
+  using S = ShardingStrategy;
+  const std::vector<std::string> units = {"in", "unused", "frozen", "out"};
+  const Scheme scheme = GENERATE_COPY(values<Scheme>(
+      {FullyShardOptions{.units = units},
+       FullyShardOptions{.units = units, .reshard_after_forward = ReshardAfterForward::never},
+       Fsdp1Options{.units = units}, Fsdp1Options{.units = units, .strategy = S::shard_grad_op},
+       Fsdp1Options{.units = units, .backward_prefetch = BackwardPrefetch::post}}));
+  INFO(name_of(scheme) << ", in frozen " << in_is_frozen);
+  Recording recording;
+  auto runtime = make_recording_runtime(4, recording);
+  auto engine = make_engine(*runtime, model, scheme);
+  REQUIRE(engine.ok());
+  for (int step = 0; step < 3; ++step) {
+    const Status status = run_training_step(**engine, model, {});
+    INFO(status.message());
+    REQUIRE(status.ok());
+  }
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op || r.cause.phase == Phase::init) continue;
+    const OpKind kind = kind_of(r.op);
+    const bool gather = kind == OpKind::all_gather;
+    if (!gather && kind != OpKind::reduce_scatter) continue;
+    INFO(to_line(recording, r));
+    CHECK(r.cause.unit != "unused");
+    if (r.cause.unit == "frozen") CHECK(gather);
+    // Without gradients before it, a frozen unit is not needed in backward at all.
+    const bool idle = in_is_frozen && (r.cause.unit == "in" || r.cause.unit == "frozen");
+    if (idle) CHECK(r.cause.phase == Phase::forward);
+  }
+}
+
 TEST_CASE("a unit gathered by hand is not gathered again", "[shard]") {
   const Model model = test::g3();
   Recording recording;
