@@ -202,9 +202,9 @@ void add_owner_options(CLI::App& command, SchemeOptions& o) {
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   const char* sharding = "Sharding";
   command.add_option("--scheme", o.scheme, "How parameters are sharded")
-      ->check(CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard",
-                             "hybrid_shard", "hybrid_shard_zero2", "replicate",
-                             "sharded_data_parallel"}))
+      ->check(
+          CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
+                         "hybrid_shard_zero2", "replicate", "sharded_data_parallel"}))
       ->group(sharding);
   command.add_option("--units", o.units, "Module paths that become sharding units, a,b,...")
       ->delimiter(',')

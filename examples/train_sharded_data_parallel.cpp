@@ -35,9 +35,8 @@ Status train() {
   TESSERA_ASSIGN(const RealModel real, RealModel::create(model, data));
 
   // Who owns what is decided greedily; buckets of at most 300 elements go to one owner at once.
-  TESSERA_ASSIGN(
-      const auto engine,
-      sharded_data_parallel(runtime->seam(), model, {.reduce_buffer_size = Numel{300}}));
+  TESSERA_ASSIGN(const auto engine,
+                 sharded_data_parallel(runtime->seam(), model, {.reduce_buffer_size = Numel{300}}));
   TESSERA_TRY(engine->initialise(real.initial_values()));
 
   const TrainingOptions training{.batch = data.batch,

@@ -46,9 +46,9 @@ Result<View> OwnerEngine::pack(const OwnerShard& shard) {
   const DType dtype = options_.broadcast_dtype.value_or(shard.dtype);
   if (size_of(dtype) >= size_of(shard.dtype)) return values;
   const Cause why = cause(shard.name, Reason::copy_in);
-  TESSERA_ASSIGN(const BufferId wire, allocate(std::string(shard.name) + ".broadcast",
-                                               bytes_of(shard.trained, dtype),
-                                               MemoryClass::temporary, compute_, why));
+  TESSERA_ASSIGN(const BufferId wire,
+                 allocate(std::string(shard.name) + ".broadcast", bytes_of(shard.trained, dtype),
+                          MemoryClass::temporary, compute_, why));
   const View packed = View::whole(wire, dtype, shard.trained);
   TESSERA_TRY(submit_on(owner_set(shard.owner), compute_, why,
                         Copy{.pieces = {{.from = values, .to = packed}}})
@@ -70,9 +70,9 @@ Status OwnerEngine::broadcast_shards() {
   std::size_t k = 0;
   for (const OwnerShard& shard : shards_) {
     if (shard.trained == Numel{0}) continue;
-    TESSERA_TRY(submit(comm_, cause(shard.name, Reason::step),
-                       Broadcast{world_, sent[k++], shard.owner})
-                    .status());
+    TESSERA_TRY(
+        submit(comm_, cause(shard.name, Reason::step), Broadcast{world_, sent[k++], shard.owner})
+            .status());
   }
   TESSERA_TRY(use(sent));
   Copy unpack;

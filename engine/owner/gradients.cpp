@@ -17,9 +17,9 @@ Cause OwnerEngine::cause_of(const GradientBucket& bucket, Reason reason) const {
 
 Status OwnerEngine::allocate_fresh(GradientBucket& b) {
   const auto what = b.module.empty() ? b.name : b.module;
-  TESSERA_ASSIGN(b.fresh, allocate(fmt::format("{}.grad", what), bytes_of(b.numel, b.dtype),
-                                   MemoryClass::unsharded_gradients, compute_,
-                                   cause_of(b, Reason::none)));
+  TESSERA_ASSIGN(b.fresh,
+                 allocate(fmt::format("{}.grad", what), bytes_of(b.numel, b.dtype),
+                          MemoryClass::unsharded_gradients, compute_, cause_of(b, Reason::none)));
   return {};
 }
 
@@ -77,9 +77,8 @@ bool OwnerEngine::unreduced() const {
 }
 
 bool OwnerEngine::any_gradient() const {
-  return std::any_of(buckets_.begin(), buckets_.end(), [](const GradientBucket& b) {
-    return b.fresh.valid() || b.gradient.valid();
-  });
+  return std::any_of(buckets_.begin(), buckets_.end(),
+                     [](const GradientBucket& b) { return b.fresh.valid() || b.gradient.valid(); });
 }
 
 Status OwnerEngine::expect_reduced(const char* call) const {

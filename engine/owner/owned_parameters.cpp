@@ -103,10 +103,10 @@ Status OwnerEngine::lay_out_values() {
   for (auto& [key, shard] : shards) {
     std::tie(shard.owner, shard.dtype) = key;
     shard.name = shard_name(key, one_dtype);
-    TESSERA_ASSIGN(shard.value, allocate(fmt::format("{}.parameters", shard.name),
-                                         bytes_of(shard.numel, shard.dtype),
-                                         MemoryClass::unsharded_parameters, compute_,
-                                         cause(shard.name, Reason::none)));
+    TESSERA_ASSIGN(
+        shard.value,
+        allocate(fmt::format("{}.parameters", shard.name), bytes_of(shard.numel, shard.dtype),
+                 MemoryClass::unsharded_parameters, compute_, cause(shard.name, Reason::none)));
     shards_.push_back(shard);
   }
   Copy move;

@@ -39,9 +39,9 @@ Status OwnerEngine::setup() {
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   TESSERA_TRY(add_parameters());
   TESSERA_TRY(lay_out_values());
+  plan_buckets();
   TESSERA_TRY(initialise_held());
   TESSERA_TRY(add_buffers());
-  plan_buckets();
   const bool syncs = options_.sync_models_at_startup && world_size_ > 1;
   return syncs ? sync_model() : Status{};
 }

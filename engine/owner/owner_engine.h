@@ -93,9 +93,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   ShardGroups shard_groups() const override {
     return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
   }
-  CommunicatorId norm_group() const override {
-    return world_size_ > 1 ? world_ : CommunicatorId{};
-  }
+  CommunicatorId norm_group() const override { return world_size_ > 1 ? world_ : CommunicatorId{}; }
   Status free_gradients(EventId stepped) override;
   Status share_stepped() override { return broadcast_shards(); }
   std::vector<StreamId> side_streams() const override { return {comm_}; }

@@ -28,9 +28,9 @@ Status OwnerEngine::launch(GradientBucket& b) {
   const bool casts = wire_dtype(b) != b.dtype;
   b.wire = b.fresh;
   if (casts) {
-    TESSERA_ASSIGN(
-        b.wire, allocate(std::string(b.name) + ".wire", bytes_of(b.numel, wire_dtype(b)),
-                         MemoryClass::reduce_buffers, compute_, cause_of(b, Reason::copy_in)));
+    TESSERA_ASSIGN(b.wire,
+                   allocate(std::string(b.name) + ".wire", bytes_of(b.numel, wire_dtype(b)),
+                            MemoryClass::reduce_buffers, compute_, cause_of(b, Reason::copy_in)));
   }
   const View wire = View::whole(b.wire, wire_dtype(b), b.numel);
   const float share = 1.0F / static_cast<float>(world_size_);
@@ -43,9 +43,9 @@ Status OwnerEngine::launch(GradientBucket& b) {
                      Reduce{world_, wire, wire, Reduction::sum, b.owner})
                   .status());
   // To the others the result means nothing: they give the memory back.
-  TESSERA_ASSIGN(const EventId discarded,
-                 submit_on(others(b.owner), comm_, cause_of(b, Reason::free_memory),
-                           look_at({wire})));
+  TESSERA_ASSIGN(
+      const EventId discarded,
+      submit_on(others(b.owner), comm_, cause_of(b, Reason::free_memory), look_at({wire})));
   BufferId elsewhere = b.wire;
   return release_on(others(b.owner), elsewhere, discarded);
 }
@@ -66,8 +66,7 @@ Status OwnerEngine::finish(GradientBucket& b) {
   const View wire = View::whole(b.wire, dtype, b.numel);
   if (!b.gradient.valid() && dtype == b.dtype) {
     b.gradient = std::exchange(b.wire, BufferId{});
-    return submit_on(owner, compute_, cause_of(b, Reason::needed), look_at({wire}))
-        .status();
+    return submit_on(owner, compute_, cause_of(b, Reason::needed), look_at({wire})).status();
   }
   decltype(Op::what) what;
   Reason reason = Reason::accumulate;

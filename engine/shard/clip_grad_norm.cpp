@@ -37,8 +37,7 @@ double bytes_of_views(const std::vector<View>& views) {
 }  // namespace
 
 // What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
-Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into,
-                               double norm_type) {
+Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into, double norm_type) {
   Compute work;
   auto parts = parts_of(held, work.reads);
   work.writes = {into};

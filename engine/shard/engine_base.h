@@ -29,10 +29,10 @@ struct Held {
   DType dtype = DType::float32;
   Memory memory = Memory::device;  // of value and gradient
   BufferId value;
-  Numel first{};  // in value, if several share a buffer
-  RankSet where;  // who steps it: gradient and moments are there only. Empty: everyone
-  View unsharded;                // no buffer: the unit is sharded. Padded, perhaps in another dtype
-  View gradient;                 // no buffer: none in this step
+  Numel first{};   // in value, if several share a buffer
+  RankSet where;   // who steps it: gradient and moments are there only. Empty: everyone
+  View unsharded;  // no buffer: the unit is sharded. Padded, perhaps in another dtype
+  View gradient;   // no buffer: none in this step
   BufferId exp_avg, exp_avg_sq;  // from the first step on
 
   View values() const { return View::part(value, dtype, first, map.shard()); }

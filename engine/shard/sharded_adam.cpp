@@ -135,10 +135,10 @@ Status EngineBase::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
   TESSERA_TRY(allocate_optimizer_state());
-  TESSERA_ASSIGN(
-      const EventId stepped,
-      submit_by_held(active_, cause("", Reason::step),
-                     [&](const std::vector<Held*>& held) { return adam_work(held, options); }));
+  TESSERA_ASSIGN(const EventId stepped, submit_by_held(active_, cause("", Reason::step),
+                                                       [&](const std::vector<Held*>& held) {
+                                                         return adam_work(held, options);
+                                                       }));
   if (stepped.valid()) {
     TESSERA_TRY(free_gradients(stepped));
     TESSERA_TRY(free_local_gradients(stepped));

@@ -16,8 +16,8 @@
 
 namespace tessera {
 
-using Scheme = std::variant<FullyShardOptions, Fsdp1Options, ReplicateOptions,
-                            ShardedDataParallelOptions>;
+using Scheme =
+    std::variant<FullyShardOptions, Fsdp1Options, ReplicateOptions, ShardedDataParallelOptions>;
 
 /// As `fully_shard`, `fsdp1`, `replicate` or `sharded_data_parallel`.
 Result<std::unique_ptr<Engine>> make_engine(Runtime& runtime, const Model& model,
