@@ -61,6 +61,7 @@ Status OwnerEngine::begin_backward() {
   for (OwnedParameter& p : parameters_) p.touched = p.ready = false;
   for (GradientBucket& b : buckets_) b.pending = b.parameters.size();
   next_bucket_ = 0;
+  reduces_ = sync_;
   return enter(Stage::backward, Phase::backward);
 }
 
@@ -80,7 +81,7 @@ Status OwnerEngine::grad_ready(ParameterId parameter) {
   TESSERA_TRY(accumulate(p));
   p.ready = true;
   --buckets_[p.bucket].pending;
-  return sync_ ? launch_ready() : Status{};
+  return reduces_ ? launch_ready() : Status{};
 }
 
 Status OwnerEngine::end_backward() {
@@ -88,7 +89,7 @@ Status OwnerEngine::end_backward() {
   for (OwnedParameter& p : parameters_) {
     if (p.touched && !p.ready) TESSERA_TRY(accumulate(p));
   }
-  if (sync_) TESSERA_TRY(flush());
+  if (reduces_) TESSERA_TRY(flush());
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};

@@ -154,6 +154,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   std::vector<BufferId> module_buffers_;    // by place in Model::buffers
   CommunicatorId world_;
   StreamId comm_;
+  bool reduces_ = true;  // this backward pass; what sync_ was when it began
   std::size_t next_bucket_ = 0;
 };
 

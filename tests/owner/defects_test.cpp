@@ -183,6 +183,19 @@ TEST_CASE("no_sync ends however its scope is left", "[owner][defects]") {
   CHECK(run.engine->requires_gradient_sync());
 }
 
+TEST_CASE("a backward pass reduces or not as was said when it began", "[owner][defects]") {
+  const Model model = mlp();
+  RecordedOwners run(2, model);
+  run.collectives();
+  require_ok(run.engine->begin_forward());
+  require_ok(run.engine->begin_backward());
+  {
+    const NoSync late(*run.engine);
+    require_ok(run.engine->end_backward());
+  }
+  CHECK(run.collectives() == Lines{"reduce 72 to 1", "reduce 58 to 0"});
+}
+
 TEST_CASE("sharded_data_parallel refuses what it cannot do, naming it", "[owner][errors]") {
   Model model = mlp();
   Recording recording;
