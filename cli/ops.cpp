@@ -29,6 +29,11 @@ Exit codes: 0 done, 2 bad input.)";
 Result<std::vector<std::string>> notation(const OpsArguments& arguments, const Scheme& scheme,
                                           const Recording& recording,
                                           const std::vector<UnitInfo>& units) {
+  if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--format {} cannot show the scheme {}: use --format lines",
+                              arguments.format, name_of(scheme)));
+  }
   const bool replicates = std::holds_alternative<ReplicateOptions>(scheme);
   if (replicates != (arguments.format == "ddp")) {
     return Status(Code::invalid_argument,

@@ -47,17 +47,18 @@ CLI::IsMember names_of(const Map& map) {
   return CLI::IsMember(names);
 }
 
-enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4 };
+enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4, owner = 8 };
 
 unsigned family_of(const std::string& scheme) {
   if (scheme == "fully_shard") return fsdp2;
+  if (scheme == "sharded_data_parallel") return owner;
   return scheme == "replicate" ? ddp : fsdp1_family;
 }
 
 // Options that only some schemes know.
 const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsdp2},
                                                   {"--wrap", fsdp1_family | fsdp2},
-                                                  {"--reduce-dtype", fsdp1_family | fsdp2},
+                                                  {"--reduce-dtype", fsdp1_family | fsdp2 | owner},
                                                   {"--reshard-after-forward", fsdp2},
                                                   {"--backward-prefetch", fsdp1_family},
                                                   {"--forward-prefetch", fsdp1_family},
@@ -75,7 +76,9 @@ const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsd
                                                   {"--find-unused-parameters", ddp},
                                                   {"--gradient-as-bucket-view", ddp},
                                                   {"--static-graph", ddp},
-                                                  {"--comm-hook", ddp}};
+                                                  {"--comm-hook", ddp},
+                                                  {"--reduce-buffer-size", owner},
+                                                  {"--broadcast-bf16", owner}};
 
 Status check_given(const SchemeOptions& o) {
   for (const std::string& name : o.given) {
@@ -183,13 +186,25 @@ void add_replicate_options(CLI::App& command, SchemeOptions& o) {
       ->group(group);
 }
 
+void add_owner_options(CLI::App& command, SchemeOptions& o) {
+  const char* group = "FairScale: sharded_data_parallel";
+  command
+      .add_option("--reduce-buffer-size", o.reduce_buffer_size,
+                  "Elements of an owner's bucket; 0: every gradient alone")
+      ->check(within(0, std::int64_t{1} << 50))
+      ->group(group);
+  command.add_flag("--broadcast-bf16", o.broadcast_bf16, "Broadcast stepped values as bfloat16")
+      ->group(group);
+}
+
 }  // namespace
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   const char* sharding = "Sharding";
   command.add_option("--scheme", o.scheme, "How parameters are sharded")
-      ->check(CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard",
-                             "hybrid_shard", "hybrid_shard_zero2", "replicate"}))
+      ->check(
+          CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
+                         "hybrid_shard_zero2", "replicate", "sharded_data_parallel"}))
       ->group(sharding);
   command.add_option("--units", o.units, "Module paths that become sharding units, a,b,...")
       ->delimiter(',')
@@ -224,6 +239,7 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   add_fully_shard_options(command, o);
   add_fsdp1_options(command, o);
   add_replicate_options(command, o);
+  add_owner_options(command, o);
   command.parse_complete_callback([&command, &o] {
     for (const CLI::Option* option : command.get_options()) {
       if (option->count() > 0) o.given.push_back("--" + option->get_single_name());
@@ -255,6 +271,13 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
                                    .static_graph = o.static_graph,
                                    .dtype = was_given(o, "--param-dtype") ? param : DType::float32,
                                    .comm_hook = hooks.at(o.comm_hook)()});
+  }
+  if (o.scheme == "sharded_data_parallel") {
+    ShardedDataParallelOptions owners{.reduce_buffer_size = Numel{o.reduce_buffer_size}};
+    if (was_given(o, "--param-dtype")) owners.dtype = param;
+    if (was_given(o, "--reduce-dtype")) owners.reduce_dtype = reduce;
+    if (o.broadcast_bf16) owners.broadcast_dtype = DType::bfloat16;
+    return Scheme(owners);
   }
   return Scheme(Fsdp1Options{.units = wrapping.units,
                              .plan = wrapping.plan,

@@ -34,6 +34,8 @@ struct SchemeOptions {
   bool bucket_views = false;
   bool static_graph = false;
   std::string comm_hook = "none";
+  std::int64_t reduce_buffer_size = 1 << 23;
+  bool broadcast_bf16 = false;
   /// Names of the options that were given: some are for some schemes only.
   std::vector<std::string> given;
 };

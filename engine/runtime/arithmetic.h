@@ -12,5 +12,7 @@ Compute add(const View& from, const View& into);
 Compute multiply(const View& from, const View& to, float factor);
 /// view /= divisor, elementwise.
 Compute divide(const View& view, float divisor);
+/// Takes no time: says that the host program, or nobody any more, looks at `reads`.
+Compute look_at(std::vector<View> reads);
 
 }  // namespace tessera

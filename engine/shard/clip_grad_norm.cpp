@@ -37,9 +37,9 @@ double bytes_of_views(const std::vector<View>& views) {
 }  // namespace
 
 // What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
-Compute EngineBase::local_norm(const View& into, double norm_type) {
+Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into, double norm_type) {
   Compute work;
-  auto parts = parts_of(all_held(), work.reads);
+  auto parts = parts_of(held, work.reads);
   work.writes = {into};
   work.cost.elementwise_bytes = bytes_of_views(work.reads);
   work.body = [this, parts = std::move(parts), norm_type](const BodyContext& context) {
@@ -64,10 +64,12 @@ Compute EngineBase::local_norm(const View& into, double norm_type) {
   return work;
 }
 
-Compute EngineBase::scaled_gradients(const View& norm, float max_norm, double norm_type,
-                                     const std::function<void(Rank, float)>& total) {
+namespace {
+
+Compute scaled_gradients(const std::vector<Held*>& held, const View& norm, float max_norm,
+                         double norm_type, const std::function<void(Rank, float)>& total) {
   Compute work;
-  const auto parts = parts_of(all_held(), work.writes);
+  const auto parts = parts_of(held, work.writes);
   work.reads = {norm};
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   work.cost.elementwise_bytes = 2 * bytes_of_views(work.writes);
@@ -89,6 +91,8 @@ Compute EngineBase::scaled_gradients(const View& norm, float max_norm, double no
   return work;
 }
 
+}  // namespace
+
 Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
                                   const std::function<void(Rank, float)>& total) {
   TESSERA_TRY(expect(Stage::idle, "clip_grad_norm"));
@@ -106,14 +110,16 @@ Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
   TESSERA_ASSIGN(BufferId norm, allocate("grad_norm", size_of(DType::float32),
                                          MemoryClass::temporary, compute_, why));
   const View one = View::whole(norm, DType::float32, Numel{1});
-  TESSERA_TRY(submit(compute_, why, local_norm(one, norm_type)).status());
-  if (shard_groups().shard.valid()) {
+  auto measured = [&](const std::vector<Held*>& held) { return local_norm(held, one, norm_type); };
+  TESSERA_TRY(submit_by_held(active_, why, measured).status());
+  if (norm_group().valid()) {
     const Reduction reduction = largest ? Reduction::max : Reduction::sum;
-    TESSERA_TRY(
-        submit(compute_, why, AllReduce{shard_groups().shard, one, one, reduction}).status());
+    TESSERA_TRY(submit(compute_, why, AllReduce{norm_group(), one, one, reduction}).status());
   }
-  TESSERA_ASSIGN(const EventId scaled,
-                 submit(compute_, why, scaled_gradients(one, max_norm, norm_type, total)));
+  auto scales = [&](const std::vector<Held*>& held) {
+    return scaled_gradients(held, one, max_norm, norm_type, total);
+  };
+  TESSERA_ASSIGN(const EventId scaled, submit_by_held(active_, why, scales));
   return release(norm, scaled);
 }
 

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engine/runtime/arithmetic.h"
+
 namespace tessera {
 namespace {
 
@@ -35,8 +39,38 @@ Result<EventId> EngineBase::submit_on(const RankSet& ranks, StreamId stream, con
                                       decltype(Op::what) what, std::span<const EventId> after) {
   auto event = runtime_.submit(
       {.stream = stream, .where = ranks, .after = after, .cause = cause, .what = std::move(what)});
-  if (event.ok() && stream == compute_) last_compute_ = *event;
+  if (event.ok() && stream == compute_ && ranks.covers(active_)) last_compute_ = *event;
   return event;
+}
+
+Result<EventId> EngineBase::submit_by_held(
+    const RankSet& ranks, const Cause& cause,
+    const std::function<Compute(const std::vector<Held*>&)>& work) {
+  struct Alike {
+    RankSet ranks;
+    std::vector<Held*> held;
+  };
+  std::vector<Alike> all;
+  RankSet others = ranks;
+  for (Held* h : all_held()) {
+    const RankSet& where = h->where.empty() ? ranks : h->where;
+    auto found = std::find_if(all.begin(), all.end(), [&](auto& a) { return a.ranks == where; });
+    if (found == all.end()) {
+      found = all.insert(found, {where, {}});
+      others = others.minus(where);
+    }
+    found->held.push_back(h);
+  }
+  if (!others.empty()) all.push_back({others, {}});
+  EventId done;
+  for (const Alike& alike : all) {
+    Compute own = work(alike.held);
+    if (own.reads.empty() && own.writes.empty()) continue;
+    TESSERA_ASSIGN(done, submit_on(alike.ranks, compute_, cause, std::move(own)));
+  }
+  if (all.size() == 1 || !done.valid()) return done;
+  // An event of one rank says nothing about the others.
+  return submit_on(ranks, compute_, cause, look_at({}));
 }
 
 Result<EventId> EngineBase::mark(const Cause& cause, Mark::Kind kind, StreamId stream) {
@@ -65,6 +99,20 @@ Result<BufferId> EngineBase::allocate(const std::string& name, Bytes bytes,
                                .name = name});
   if (id.ok() && of_passes && active_ != everyone_) partial_[*id] = active_;
   return id;
+}
+
+Result<BufferId> EngineBase::allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
+                                         MemoryClass memory_class, const Cause& cause) {
+  return runtime_.allocate({.bytes = bytes,
+                            .memory_class = memory_class,
+                            .stream = compute_,
+                            .where = ranks,
+                            .cause = cause,
+                            .name = name});
+}
+
+Status EngineBase::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
+  return runtime_.release(std::exchange(buffer, BufferId{}), after, ranks);
 }
 
 Status EngineBase::release(BufferId& buffer, EventId after) {
@@ -108,7 +156,7 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
     const bool needs_gradient =
         work.pass == ModuleWork::Pass::backward && model_.parameter(id).requires_grad;
     if (Local* const own = local(id)) {
-      what.reads.push_back(View::whole(own->held.value, own->held.dtype, own->held.map.shard()));
+      what.reads.push_back(own->held.values());
       if (!needs_gradient) continue;
       TESSERA_ASSIGN(const View gradient, local_gradient(*own));
       what.writes.push_back(gradient);

@@ -6,6 +6,7 @@
 // goes (`gradient_view`) and what a rank keeps of it (`held`).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,9 +29,13 @@ struct Held {
   DType dtype = DType::float32;
   Memory memory = Memory::device;  // of value and gradient
   BufferId value;
-  View unsharded;                // no buffer: the unit is sharded. Padded, perhaps in another dtype
-  View gradient;                 // no buffer: none in this step
+  Numel first{};   // in value, if several share a buffer
+  RankSet where;   // who steps it: gradient and moments are there only. Empty: everyone
+  View unsharded;  // no buffer: the unit is sharded. Padded, perhaps in another dtype
+  View gradient;   // no buffer: none in this step
   BufferId exp_avg, exp_avg_sq;  // from the first step on
+
+  View values() const { return View::part(value, dtype, first, map.shard()); }
 };
 
 /// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.
@@ -72,6 +77,10 @@ class EngineBase : public virtual Engine {
   virtual ShardGroups shard_groups() const = 0;
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
+  /// The optimizer has changed values, perhaps not on all ranks.
+  virtual Status share_stepped() { return {}; }
+  /// Which ranks together have every gradient once.
+  virtual CommunicatorId norm_group() const { return shard_groups().shard; }
 
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
@@ -95,12 +104,19 @@ class EngineBase : public virtual Engine {
                          std::span<const EventId> after = {});
   Result<EventId> submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
                             decltype(Op::what) what, std::span<const EventId> after = {});
+  /// One op for all ranks that step the same, which is one for everyone unless Held::where says
+  /// otherwise; none if it touches nothing. `ranks` are everyone here. Returns the event after all.
+  Result<EventId> submit_by_held(const RankSet& ranks, const Cause& cause,
+                                 const std::function<Compute(const std::vector<Held*>&)>& work);
   Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
   Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
   Status wait_event(StreamId waiting, EventId event, const Cause& cause);
   Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
                             StreamId stream, const Cause& cause, Memory memory = Memory::device);
+  Result<BufferId> allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
+                               MemoryClass memory_class, const Cause& cause);
   Status release(BufferId& buffer, EventId after);
+  Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
 
   Status expect(Stage stage, const char* call) const;
   bool recomputing() const { return recomputed_.valid(); }
@@ -123,7 +139,7 @@ class EngineBase : public virtual Engine {
   std::int32_t step_ = 0;
   std::int32_t micro_batch_ = 0;
   bool sync_ = true;
-  EventId last_compute_;  // the compute stream's youngest event
+  EventId last_compute_;  // the compute stream's youngest event that all active ranks have
 
  private:
   // A parameter that is in no unit: whole on every rank, never reduced.
@@ -141,10 +157,8 @@ class EngineBase : public virtual Engine {
   Result<View> local_gradient(Local& local);
   Status free_local_gradients(EventId stepped);
   Status allocate_optimizer_state();
-  Compute local_norm(const View& into, double norm_type);
-  Compute scaled_gradients(const View& norm, float max_norm, double norm_type,
-                           const std::function<void(Rank, float)>& total);
-  Compute adam_work(const AdamOptions& options);
+  Compute local_norm(const std::vector<Held*>& held, const View& into, double norm_type);
+  Compute adam_work(const std::vector<Held*>& held, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
   ModuleId recomputed_;                   // between recompute_begin and recompute_end

@@ -14,6 +14,7 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 std::string text(bool value) { return value ? "true" : "false"; }
 std::string text(DType value) { return std::string(name_of(value)); }
 std::string text(Bytes value) { return std::to_string(value.value); }
+std::string text(std::optional<DType> value) { return value ? text(*value) : "own"; }
 std::string text(const std::vector<std::string>& paths) {
   return fmt::format("{}", fmt::join(paths, ","));
 }
@@ -63,6 +64,14 @@ struct OptionsOf {
             {"comm_hook", o.comm_hook ? std::string(o.comm_hook->name()) : "none"},
             {"param_dtype", text(o.dtype)}};
   }
+  Options operator()(const ShardedDataParallelOptions& o) const {
+    return {{"reduce_buffer_size", std::to_string(o.reduce_buffer_size.value)},
+            {"reduce_dtype", text(o.reduce_dtype)},
+            {"broadcast_dtype", text(o.broadcast_dtype)},
+            {"broadcast_buffers", text(o.broadcast_buffers)},
+            {"sync_models_at_startup", text(o.sync_models_at_startup)},
+            {"param_dtype", text(o.dtype)}};
+  }
 };
 
 struct Make {
@@ -78,6 +87,10 @@ struct Make {
   Result<std::unique_ptr<Engine>> operator()(const ReplicateOptions& o) const {
     return replicate(runtime, model, o);
   }
+  Result<std::unique_ptr<Engine>> operator()(const ShardedDataParallelOptions& o) const {
+    TESSERA_ASSIGN(std::unique_ptr<Engine> engine, sharded_data_parallel(runtime, model, o));
+    return engine;
+  }
 };
 
 }  // namespace
@@ -90,6 +103,7 @@ std::string_view name_of(ShardingStrategy strategy) {
 
 std::string_view name_of(const Scheme& scheme) {
   if (const auto* fsdp1 = std::get_if<Fsdp1Options>(&scheme)) return name_of(fsdp1->strategy);
+  if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) return "sharded_data_parallel";
   return std::holds_alternative<ReplicateOptions>(scheme) ? "replicate" : "fully_shard";
 }
 
@@ -98,6 +112,9 @@ DType compute_dtype(const Scheme& scheme) {
     return o->param_dtype.value_or(o->original_dtype);
   }
   if (const auto* o = std::get_if<ReplicateOptions>(&scheme)) return o->dtype;
+  if (const auto* o = std::get_if<ShardedDataParallelOptions>(&scheme)) {
+    return o->dtype.value_or(DType::float32);
+  }
   return std::get<FullyShardOptions>(scheme).param_dtype;
 }
 

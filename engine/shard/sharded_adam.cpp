@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
@@ -58,7 +59,7 @@ Status EngineBase::initialise_held() {
     Compute init;
     for (; k < all.size() && all[k]->unit == unit; ++k) {
       const Held& h = *all[k];
-      init.writes.push_back(View::whole(h.value, h.dtype, h.map.shard()));
+      init.writes.push_back(h.values());
       init.cost.elementwise_bytes += static_cast<double>(bytes_of(h.map.shard(), h.dtype).value);
     }
     TESSERA_TRY(submit(compute_, cause(unit, Reason::none), std::move(init)).status());
@@ -68,29 +69,41 @@ Status EngineBase::initialise_held() {
 
 Status EngineBase::allocate_optimizer_state() {
   const Cause why = cause("", Reason::step);
-  Compute init;
+  std::set<const Held*> fresh;
   for (Held* h : all_held()) {
     if (!h->map.requires_grad() || h->exp_avg.valid()) continue;
+    fresh.insert(h);
     const Bytes bytes = bytes_of(h->map.shard(), h->dtype);
+    const RankSet& where = h->where.empty() ? everyone_ : h->where;
     for (auto [id, name] : {std::pair{&h->exp_avg, "exp_avg"}, {&h->exp_avg_sq, "exp_avg_sq"}}) {
-      TESSERA_ASSIGN(*id, allocate(fmt::format("{}.{}", h->name, name), bytes,
-                                   MemoryClass::optimizer_state, compute_, why));
-      init.writes.push_back(View::whole(*id, h->dtype, h->map.shard()));
-      init.cost.elementwise_bytes += static_cast<double>(bytes.value);
+      TESSERA_ASSIGN(*id, allocate_on(where, fmt::format("{}.{}", h->name, name), bytes,
+                                      MemoryClass::optimizer_state, why));
     }
   }
-  if (init.writes.empty()) return {};
-  return submit_on(everyone_, compute_, why, std::move(init)).status();
+  auto zeros = [&fresh](const std::vector<Held*>& held) {
+    Compute init;
+    for (const Held* h : held) {
+      if (!fresh.contains(h)) continue;
+      for (const BufferId id : {h->exp_avg, h->exp_avg_sq}) {
+        init.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
+        init.cost.elementwise_bytes +=
+            static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
+      }
+    }
+    return init;
+  };
+  return submit_by_held(everyone_, why, zeros).status();
 }
 
-Compute EngineBase::adam_work(const AdamOptions& options) {
+Compute EngineBase::adam_work(const std::vector<Held*>& held, const AdamOptions& options) {
   Compute work;
   std::vector<Stepped> stepped;
-  for (Held* h : all_held()) {
+  for (const Held* h : held) {
     if (!h->gradient.buffer.valid() || !h->map.requires_grad()) continue;
     stepped.push_back({h->whole, h->map, h->dtype, h->gradient.dtype});
     work.reads.push_back(h->gradient);
-    for (BufferId id : {h->value, h->exp_avg, h->exp_avg_sq}) {
+    work.writes.push_back(h->values());
+    for (BufferId id : {h->exp_avg, h->exp_avg_sq}) {
       work.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
     }
     // Reads gradient, parameter and both moments, writes the last three.
@@ -122,12 +135,14 @@ Status EngineBase::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
   TESSERA_TRY(allocate_optimizer_state());
-  Compute work = adam_work(options);
-  if (!work.writes.empty()) {
-    TESSERA_ASSIGN(const EventId stepped,
-                   submit(compute_, cause("", Reason::step), std::move(work)));
+  TESSERA_ASSIGN(const EventId stepped, submit_by_held(active_, cause("", Reason::step),
+                                                       [&](const std::vector<Held*>& held) {
+                                                         return adam_work(held, options);
+                                                       }));
+  if (stepped.valid()) {
     TESSERA_TRY(free_gradients(stepped));
     TESSERA_TRY(free_local_gradients(stepped));
+    TESSERA_TRY(share_stepped());
     ++steps_taken_;
   }
   ++step_;
@@ -140,7 +155,7 @@ Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& va
   Compute work;
   std::vector<Stepped> order;
   for (Held* h : all_held()) {
-    work.writes.push_back(View::whole(h->value, h->dtype, h->map.shard()));
+    work.writes.push_back(h->values());
     order.push_back({h->whole, h->map, h->dtype, h->dtype});
   }
   work.body = [this, order, value](const BodyContext& context) {
@@ -164,7 +179,7 @@ Status EngineBase::inspect_shards(
   for (Held* h : all_held()) {
     if (!h->map.holds(id)) continue;
     Compute work;
-    work.reads = {View::whole(h->value, h->dtype, h->map.shard())};
+    work.reads = {h->values()};
     work.body = [this, id, read, held = *h, dtype = h->dtype](const BodyContext& context) {
       for (const ShardPiece& piece : held.map.pieces(index_in(held, context.rank()))) {
         if (piece.parameter != id) continue;

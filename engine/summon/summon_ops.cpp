@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera {
 
 SummonOps::SummonOps(EngineBase& engine, bool rank0_only)
@@ -33,6 +35,11 @@ Status SummonOps::begin() {
 
 void SummonOps::end() { engine_.stage_ = EngineBase::Stage::idle; }
 
+bool SummonOps::owners_have_gradients() const {
+  const std::vector<Held*> all = engine_.held();
+  return std::any_of(all.begin(), all.end(), [](const Held* h) { return !h->where.empty(); });
+}
+
 SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
   const std::string_view name = unit_name(index);
   SummonedUnit unit;
@@ -42,7 +49,7 @@ SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
   unit.values.unit = unit.gradients.unit = name;
   for (const Held* held : engine_.held()) {
     if (held->unit != name) continue;
-    const View value = View::whole(held->value, held->dtype, held->map.shard());
+    const View value = held->values();
     unit.values.add(*held, value, held->unsharded);
     unit.left_unsharded |= held->unsharded.buffer.valid();
     if (with_grads && held->gradient.buffer.valid()) {

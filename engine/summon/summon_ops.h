@@ -26,6 +26,8 @@ class SummonOps {
   Status begin();
   void end();
 
+  /// Gradients that only their owner has are not gathered.
+  bool owners_have_gradients() const;
   /// The shards of a unit; gradients only if there are any now.
   SummonedUnit describe(std::size_t unit, bool with_grads) const;
   /// Gathers. On failure `close` frees what there is.

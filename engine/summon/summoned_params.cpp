@@ -26,6 +26,11 @@ Status SummonedParams::open() {
     return Status(Code::invalid_argument, fmt::format("unit {} cannot be summoned {}",
                                                       ops_.unit_name(wanted.front()), ops_.busy()));
   }
+  if (options_.with_grads && ops_.owners_have_gradients()) {
+    return Status(Code::not_supported,
+                  "with_grads: in this scheme only a parameter's owner has its gradient, read it "
+                  "there or summon without gradients");
+  }
   state_ = State::open;
   TESSERA_TRY(ops_.begin());
   for (const std::size_t index : wanted) {

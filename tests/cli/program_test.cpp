@@ -152,6 +152,24 @@ TEST_CASE("communication hooks change what is reduced", "[cli]") {
   }
 }
 
+TEST_CASE("owners get gradients and broadcast what they stepped", "[cli]") {
+  const std::string options = " --ranks 2 --scheme sharded_data_parallel";
+  auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const std::string ops = "ops '" + example_model("g3") + "'" + options;
+  CHECK(count(run_tessera(ops).output, "(reduce_gradients)") == 2);
+  CHECK(count(run_tessera(ops + " --reduce-buffer-size 0").output, "(reduce_gradients)") == 10);
+  CHECK(run_tessera(ops + " --broadcast-bf16").output.find("owner 0.broadcast") !=
+        std::string::npos);
+  REQUIRE(run_tessera("simulate " + tiny + " --scheme sharded_data_parallel -q -o own.tessera")
+              .exit_code == 0);
+  const auto json = nlohmann::json::parse(run_tessera("report own.tessera --json").output);
+  CHECK(json["run"]["scheme"] == "sharded_data_parallel");
+}
+
 TEST_CASE("ops prints one operation a line", "[cli]") {
   const ProgramRun run = run_tessera("ops " + tiny + " --ranks 2 --steps 1");
   CHECK(run.exit_code == 0);

@@ -122,14 +122,22 @@ Sharded random_replicate(Random& random) {
   return {o, {.carries_gradient = true}};
 }
 
+Sharded random_sharded_data_parallel(Random& random) {
+  ShardedDataParallelOptions o;
+  o.reduce_buffer_size = Numel{random.chance(30) ? 0 : random.below(200)};
+  o.sync_models_at_startup = random.chance(50);
+  return {o, {.post = 1, .sums_shares = true}};
+}
+
 Sharded random_scheme(Random& random, Rank ranks, const std::vector<std::string>& can_be_units) {
   std::vector<std::string> units;
   for (const std::string& name : can_be_units) {
     if (random.chance(60)) units.push_back(name);
   }
-  switch (random.below(3)) {
+  switch (random.below(4)) {
     case 0: return random_fully_shard(random, ranks, units);
     case 1: return random_replicate(random);
+    case 2: return random_sharded_data_parallel(random);
     default: return random_fsdp1(random, ranks, units);
   }
 }

@@ -194,6 +194,7 @@ UnshardedTraining::Numbers UnshardedTraining::reduced(const std::vector<Numbers>
   const float post = options_.post == 0 ? static_cast<float>(ranks_) : options_.post;
   const std::size_t group =
       options_.group == 0 ? by_rank.size() : static_cast<std::size_t>(options_.group);
+  const float share = 1.0F / static_cast<float>(ranks_);
   Numbers out = by_rank[0];
   for (std::size_t p = 0; p < out.size(); ++p) {
     for (std::size_t i = 0; i < out[p].size(); ++i) {
@@ -201,7 +202,8 @@ UnshardedTraining::Numbers UnshardedTraining::reduced(const std::vector<Numbers>
       for (std::size_t first = 0; first < by_rank.size(); first += group) {
         float of_group = 0;
         for (std::size_t r = first; r < first + group; ++r) {
-          const float x = rounded(by_rank[r][p][i] / options_.pre);
+          const float g = by_rank[r][p][i];
+          const float x = rounded(options_.sums_shares ? g * share : g / options_.pre);
           of_group = r == first ? x : of_group + x;
         }
         of_group /= options_.group_post;

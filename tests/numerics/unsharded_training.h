@@ -31,6 +31,9 @@ struct UnshardedOptions {
   float post = 0;  // and the sum of all; 0: the number of ranks, which with pre = 1 is the average
   /// As DDP: shares of 1 / ranks are summed, and .grad goes into the next micro-batch's reduction.
   bool carries_gradient = false;
+  /// Shares of 1 / ranks are summed instead of dividing by `pre`; a product may differ in its last
+  /// bit from the quotient.
+  bool sums_shares = false;
   DType param_dtype = DType::float32;
   DType reduce_dtype = DType::float32;
 };

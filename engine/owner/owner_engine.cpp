@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/owner/owner_engine.h"
+
+#include <fmt/format.h>
+
+#include "engine/runtime/number.h"
+
+namespace tessera {
+namespace {
+
+bool is_float(std::optional<DType> dtype) {
+  return !dtype || *dtype <= DType::float64;  // integers come after
+}
+
+}  // namespace
+
+OwnerEngine::OwnerEngine(Runtime& runtime, const Model& model,
+                         const ShardedDataParallelOptions& options)
+    : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
+
+Status OwnerEngine::setup() {
+  if (options_.reduce_buffer_size < Numel{0}) {
+    return Status(Code::invalid_argument,
+                  fmt::format("reduce_buffer_size must not be negative, found {}",
+                              options_.reduce_buffer_size.value));
+  }
+  for (const auto dtype : {options_.dtype, options_.reduce_dtype, options_.broadcast_dtype}) {
+    if (is_float(dtype)) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} is no dtype of gradients: choose a float", name_of(*dtype)));
+  }
+  assignment_.units = {{.module = ModuleId{0}, .parameters = {}}};  // one unit: the whole model
+  assignment_.unit_of_module.assign(model_.modules.size(), 0);
+  assignment_.unit_of_parameter.assign(model_.parameters.size(), 0);
+  assignment_.used_by = used_by(model_);
+  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(comm_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
+  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  TESSERA_TRY(add_parameters());
+  TESSERA_TRY(lay_out_values());
+  plan_buckets();
+  TESSERA_TRY(initialise_held());
+  TESSERA_TRY(add_buffers());
+  const bool syncs = options_.sync_models_at_startup && world_size_ > 1;
+  return syncs ? sync_model() : Status{};
+}
+
+Rank OwnerEngine::owner_of(ParameterId parameter) const { return at(parameter).owner; }
+
+Status OwnerEngine::begin_forward() {
+  TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  if (mask_changed()) TESSERA_TRY(refresh_trainable());
+  TESSERA_TRY(enter(Stage::forward, Phase::forward));
+  const bool stale = sync_ && options_.broadcast_buffers && world_size_ > 1;
+  return stale ? sync_buffers() : Status{};
+}
+
+Status OwnerEngine::begin_backward() {
+  TESSERA_TRY(expect(Stage::forward, "begin_backward"));
+  for (OwnedParameter& p : parameters_) p.touched = p.ready = false;
+  for (GradientBucket& b : buckets_) b.pending = b.parameters.size();
+  next_bucket_ = 0;
+  reduces_ = sync_;
+  return enter(Stage::backward, Phase::backward);
+}
+
+Status OwnerEngine::grad_ready(ParameterId parameter) {
+  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  OwnedParameter& p = at(parameter);
+  if (!p.trained) return {};
+  if (p.ready) {
+    return Status(Code::invalid_argument,
+                  fmt::format("the gradient of {} became ready twice in one backward: it is used "
+                              "outside of forward, or by two reentrant backward passes",
+                              p.held.name));
+  }
+  Cause why = cause_of(buckets_[p.bucket], Reason::none);
+  why.module = model_.parameter(p.id).name;
+  TESSERA_TRY(mark(why, Mark::Kind::gradient_ready, compute_).status());
+  TESSERA_TRY(accumulate(p));
+  p.ready = true;
+  --buckets_[p.bucket].pending;
+  return reduces_ ? launch_ready() : Status{};
+}
+
+Status OwnerEngine::end_backward() {
+  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  for (OwnedParameter& p : parameters_) {
+    if (p.touched && !p.ready) TESSERA_TRY(accumulate(p));
+  }
+  if (reduces_) TESSERA_TRY(flush());
+  stage_ = Stage::idle;
+  ++micro_batch_;
+  return {};
+}
+
+Status OwnerEngine::reduce() {
+  TESSERA_TRY(expect(Stage::idle, "reduce"));
+  if (!unreduced()) {
+    return Status(Code::invalid_argument,
+                  "reduce: no gradient waits to be reduced; run backward without synchronisation "
+                  "before");
+  }
+  next_bucket_ = 0;
+  return flush();
+}
+
+Status OwnerEngine::step(const AdamOptions& options) {
+  TESSERA_TRY(expect(Stage::idle, "step"));
+  TESSERA_TRY(expect_reduced("step"));
+  return EngineBase::step(options);
+}
+
+Status OwnerEngine::clip_grad_norm(float max_norm, double norm_type,
+                                   const std::function<void(Rank, float)>& total) {
+  TESSERA_TRY(expect(Stage::idle, "clip_grad_norm"));
+  TESSERA_TRY(expect_reduced("clip_grad_norm"));
+  return EngineBase::clip_grad_norm(max_norm, norm_type, total);
+}
+
+Status OwnerEngine::inspect_gradient(
+    ParameterId parameter, const std::function<void(Rank, std::span<const float>)>& read) {
+  TESSERA_TRY(expect(Stage::idle, "inspect_gradient"));
+  const OwnedParameter& p = at(parameter);
+  if (!p.trained || !buckets_[p.bucket].gradient.valid()) return {};
+  Compute look;
+  look.reads = {slice(buckets_[p.bucket].gradient, p)};
+  look.body = [read, dtype = p.dtype, numel = p.numel](const BodyContext& context) {
+    std::vector<float> values;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(numel.value); ++i) {
+      values.push_back(load_number(context.read(0), dtype, i));
+    }
+    read(context.rank(), values);
+  };
+  return submit_on(owner_set(p.owner), compute_, cause("root", Reason::none), std::move(look))
+      .status();
+}
+
+std::vector<UnitInfo> OwnerEngine::units() const {
+  std::vector<UnitInfo> infos;
+  for (const OwnerShard& s : shards_) {
+    infos.push_back({std::string(s.name), s.parameters, s.numel, s.numel, {}, s.numel});
+  }
+  return infos;
+}
+
+Result<std::unique_ptr<ShardedDataParallel>> sharded_data_parallel(
+    Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options) {
+  if (LiveEngine::exists(runtime, model)) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
+                    "its parameters",
+                    model.name));
+  }
+  auto engine = std::make_unique<OwnerEngine>(runtime, model, options);
+  TESSERA_TRY(engine->setup());
+  return std::unique_ptr<ShardedDataParallel>(std::move(engine));
+}
+
+}  // namespace tessera

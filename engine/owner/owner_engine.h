@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine behind sharded_data_parallel. Files: host calls in owner_engine.cpp, what is owned and
+// where values lie in owned_parameters.cpp, gradients until they are reduced in gradients.cpp,
+// reducing them in reduce_to_owner.cpp, broadcasts in broadcast_values.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/used_by.h"
+#include "engine/shard/engine_base.h"
+#include "tessera/sharded_data_parallel.h"
+
+namespace tessera {
+
+/// One parameter of the model.
+struct OwnedParameter {
+  ParameterId id;
+  Numel numel{};
+  DType dtype = DType::float32;
+  Index owner = 0;
+  bool trained = false;
+  Held held;               // its value is a part of the owner's shard
+  std::size_t bucket = 0;  // if trained
+  Numel offset{};          // in its bucket
+  BufferId extra;          // gradient of this backward pass, if the bucket has an earlier one
+  bool touched = false;    // by a body of this backward pass
+  bool ready = false;      // in this backward pass
+  bool filled = false;     // the bucket has a gradient that is not reduced yet
+};
+
+/// What one rank owns of one dtype: a flat buffer on every rank, trained parameters first.
+struct OwnerShard {
+  std::string_view name;  // never dies: causes outlive shards
+  Index owner = 0;
+  DType dtype = DType::float32;
+  std::int32_t parameters = 0;
+  Numel trained{};  // elements that are stepped and broadcast
+  Numel numel{};
+  BufferId value;
+};
+
+/// What one Reduce carries: a bucket, or one parameter alone. Invalid ids: does not exist now.
+struct GradientBucket {
+  std::string_view name;                // of the owner's shard
+  std::string_view module;              // of the parameter, if alone
+  std::vector<std::size_t> parameters;  // places in parameters_, in order of offset
+  Index owner = 0;
+  DType dtype = DType::float32;
+  Numel numel{};
+  std::size_t pending = 0;  // gradients that are still missing
+  BufferId fresh;           // gradients of every rank that are not reduced yet
+  BufferId wire;            // what is reduced: the above, perhaps in another dtype
+  BufferId gradient;        // the owner's: all that was reduced since the last step
+};
+
+class OwnerEngine final : public EngineBase, public ShardedDataParallel {
+ public:
+  OwnerEngine(Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options);
+  Status setup();
+
+  Rank owner_of(ParameterId parameter) const override;
+  Status reduce() override;
+  Status zero_grad(bool set_to_none) override;
+  Status refresh_trainable() override;
+  bool requires_gradient_sync() const override { return sync_; }
+  Status inspect_gradient(ParameterId parameter,
+                          const std::function<void(Rank, std::span<const float>)>& read) override;
+
+  Status begin_forward() override;
+  Status pre_forward(ModuleId) override {
+    return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
+  }
+  Status post_forward(ModuleId) override {
+    return recomputing() ? Status{} : expect(Stage::forward, "post_forward");
+  }
+  Status begin_backward() override;
+  Status pre_backward(ModuleId) override { return expect(Stage::backward, "pre_backward"); }
+  Status grad_ready(ParameterId parameter) override;
+  Status post_backward(ModuleId) override { return expect(Stage::backward, "post_backward"); }
+  Status end_backward() override;
+  Status step(const AdamOptions& options) override;
+  Status clip_grad_norm(float max_norm, double norm_type,
+                        const std::function<void(Rank, float)>& total) override;
+  std::vector<UnitInfo> units() const override;
+
+ private:
+  Result<View> parameter_view(ParameterId id) override { return at(id).held.values(); }
+  Result<View> gradient_view(ParameterId id) override;
+  std::vector<Held*> held() override;
+  Index shard_index(Rank) const override { return 0; }
+  ShardGroups shard_groups() const override {
+    return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
+  }
+  CommunicatorId norm_group() const override { return world_size_ > 1 ? world_ : CommunicatorId{}; }
+  Status free_gradients(EventId stepped) override;
+  Status share_stepped() override { return broadcast_shards(); }
+  std::vector<StreamId> side_streams() const override { return {comm_}; }
+
+  OwnedParameter& at(ParameterId id) { return parameters_[static_cast<std::size_t>(id.value)]; }
+  const OwnedParameter& at(ParameterId id) const {
+    return parameters_[static_cast<std::size_t>(id.value)];
+  }
+  RankSet owner_set(Index owner) const { return RankSet::single(owner); }
+  RankSet others(Index owner) const { return everyone_.minus(owner_set(owner)); }
+
+  // owned_parameters.cpp
+  Status add_parameters();
+  Status add_buffers();
+  std::vector<OwnedTensor> tensors() const;
+  bool mask_changed() const;
+  Status refresh();
+  Status lay_out_values();
+  void plan_buckets();
+  std::vector<std::size_t> expected_places() const;  // by ParameterId, in backward
+
+  // gradients.cpp
+  Cause cause_of(const GradientBucket& bucket, Reason reason) const;
+  View whole(BufferId buffer, const GradientBucket& b) const {
+    return View::whole(buffer, b.dtype, b.numel);
+  }
+  View slice(BufferId buffer, const OwnedParameter& p) const {
+    return View::part(buffer, p.dtype, p.offset, p.numel);
+  }
+  Status allocate_fresh(GradientBucket& bucket);
+  Status accumulate(OwnedParameter& p);
+  Status zero_missing(const GradientBucket& bucket);
+  bool unreduced() const;
+  bool any_gradient() const;
+  Status expect_reduced(const char* call) const;
+
+  // reduce_to_owner.cpp
+  Status launch_ready();
+  Status launch(GradientBucket& bucket);
+  Status flush();
+  Status finish(GradientBucket& bucket);
+  DType wire_dtype(const GradientBucket& bucket) const;
+
+  // broadcast_values.cpp
+  Status sync_model();
+  Status sync_buffers();
+  Status broadcast_in_place(const std::vector<View>& views, Index root);
+  Status use(const std::vector<View>& views);
+  Status broadcast_shards();
+  Result<View> pack(const OwnerShard& shard);
+  std::vector<View> buffer_views() const;
+
+  const ShardedDataParallelOptions options_;
+  const Index world_size_;
+  std::vector<OwnedParameter> parameters_;  // by ParameterId
+  std::vector<OwnerShard> shards_;          // by owner, then dtype
+  std::vector<GradientBucket> buckets_;     // in the order in which they are reduced
+  std::vector<BufferId> module_buffers_;    // by place in Model::buffers
+  CommunicatorId world_;
+  StreamId comm_;
+  bool reduces_ = true;  // this backward pass; what sync_ was when it began
+  std::size_t next_bucket_ = 0;
+};
+
+}  // namespace tessera
