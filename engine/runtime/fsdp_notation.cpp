@@ -153,10 +153,6 @@ class FsdpNotation {
         }
         break;
       case Mark::Kind::backward_finishing: emit("[host] ---- root final callback"); break;
-      case Mark::Kind::storage_prepared:
-      case Mark::Kind::storage_freed:
-      case Mark::Kind::pre_backward:
-      case Mark::Kind::gradient_ready: break;  // other schemes'
       case Mark::Kind::sharded:
         emit(fmt::format("[host] state {} -> SHARDED", r.cause.unit));
         break;
@@ -169,6 +165,7 @@ class FsdpNotation {
                          r.cause.unit));
         record_event(r, "post_reduce");
         break;
+      default: break;  // other schemes'
     }
   }
 

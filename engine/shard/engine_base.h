@@ -73,6 +73,12 @@ class EngineBase : public virtual Engine {
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
+  // A step of the optimizer in parts: one operation each, in this order. Local parameters come last.
+  virtual Status before_step() { return {}; }
+  virtual std::vector<std::vector<Held*>> step_groups() { return {held()}; }
+  virtual Status after_group(std::size_t /*group*/) { return {}; }
+  virtual Status after_step() { return {}; }
+
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
                 DType local_dtype);
@@ -135,6 +141,7 @@ class EngineBase : public virtual Engine {
   };
 
   std::vector<Held*> all_held();
+  std::vector<Held*> locals_held();
   Index index_in(const Held& held, Rank rank) const { return held.whole ? 0 : shard_index(rank); }
   Local* local(ParameterId id);
   Status add_local(ParameterId id, DType dtype);
@@ -144,7 +151,7 @@ class EngineBase : public virtual Engine {
   Compute local_norm(const View& into, double norm_type);
   Compute scaled_gradients(const View& norm, float max_norm, double norm_type,
                            const std::function<void(Rank, float)>& total);
-  Compute adam_work(const AdamOptions& options);
+  Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
   ModuleId recomputed_;                   // between recompute_begin and recompute_end

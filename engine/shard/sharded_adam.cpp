@@ -83,10 +83,10 @@ Status EngineBase::allocate_optimizer_state() {
   return submit_on(everyone_, compute_, why, std::move(init)).status();
 }
 
-Compute EngineBase::adam_work(const AdamOptions& options) {
+Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions& options) {
   Compute work;
   std::vector<Stepped> stepped;
-  for (Held* h : all_held()) {
+  for (const Held* h : group) {
     if (!h->gradient.buffer.valid() || !h->map.requires_grad()) continue;
     stepped.push_back({h->whole, h->map, h->dtype, h->gradient.dtype});
     work.reads.push_back(h->gradient);
@@ -121,15 +121,25 @@ Compute EngineBase::adam_work(const AdamOptions& options) {
 Status EngineBase::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
+  TESSERA_TRY(before_step());
   TESSERA_TRY(allocate_optimizer_state());
-  Compute work = adam_work(options);
-  if (!work.writes.empty()) {
-    TESSERA_ASSIGN(const EventId stepped,
-                   submit(compute_, cause("", Reason::step), std::move(work)));
+  auto groups = step_groups();
+  if (groups.empty()) groups.emplace_back();
+  for (Held* own : locals_held()) groups.back().push_back(own);
+  EventId stepped;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    Compute work = adam_work(groups[g], options);
+    if (!work.writes.empty()) {
+      TESSERA_ASSIGN(stepped, submit(compute_, cause("", Reason::step), std::move(work)));
+    }
+    TESSERA_TRY(after_group(g));
+  }
+  if (stepped.valid()) {
     TESSERA_TRY(free_gradients(stepped));
     TESSERA_TRY(free_local_gradients(stepped));
     ++steps_taken_;
   }
+  TESSERA_TRY(after_step());
   ++step_;
   micro_batch_ = 0;
   return {};
