@@ -34,6 +34,7 @@ struct SchemeOptions {
   bool bucket_views = false;
   bool static_graph = false;
   std::string comm_hook = "none";
+  Zero3Options zero3;  // its sizes; the dtypes are above
   /// Names of the options that were given: some are for some schemes only.
   std::vector<std::string> given;
 };

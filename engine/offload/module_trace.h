@@ -62,9 +62,9 @@ class ModuleTrace {
   const Needs& needs_;
   Mode mode_ = Mode::record;
   std::int32_t step_ = 0;
-  std::vector<ModuleId> modules_;  // of the trace
-  std::vector<Use> uses_;          // of the complete trace
-  std::deque<Use> queue_;          // uses not fetched yet
+  std::vector<ModuleId> modules_;                    // of the trace
+  std::vector<Use> uses_;                            // of the complete trace
+  std::deque<Use> queue_;                            // uses not fetched yet
   std::map<ParameterId, std::int32_t> fetched_for_;  // the youngest use that was fetched
   std::map<std::pair<ModuleId, std::int32_t>, std::vector<ParameterId>> releasable_;
 };

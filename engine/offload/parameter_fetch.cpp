@@ -76,9 +76,8 @@ Status Zero3Engine::gather_ahead(ModuleId module) {
 Status Zero3Engine::release_module(ModuleId module) {
   TESSERA_TRY(note(module, Mark::Kind::released));
   const auto& needed = needs_[index(module)];
-  const auto& releasable =
-      coordinator().trace.releasable(module, options_.max_reuse_distance,
-                                     [this](ParameterId id) { return at(id).persistent; });
+  const auto& releasable = coordinator().trace.releasable(
+      module, options_.max_reuse_distance, [this](ParameterId id) { return at(id).persistent; });
   for (ParameterId id : needed) at(id).active.erase(module);
   for (ParameterId id : releasable) TESSERA_TRY(release_parameter(at(id)));
   return {};
@@ -98,10 +97,11 @@ Status Zero3Engine::release_parameter(OnDemandParameter& p) {
 Status Zero3Engine::reset_trace() {
   Coordinator& c = coordinator();
   if (!c.in_flight.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("still have inflight params, {} and {} more: they were gathered ahead "
-                              "for modules that did not run; without prefetch the order may change",
-                              name(at(c.in_flight.begin()->first)), c.in_flight.size() - 1));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("still have inflight params, {} and {} more: they were gathered ahead "
+                    "for modules that did not run; without prefetch the order may change",
+                    name(at(c.in_flight.begin()->first)), c.in_flight.size() - 1));
   }
   const bool recorded = c.trace.mode() == ModuleTrace::Mode::record;
   c.trace.reset();

@@ -151,8 +151,8 @@ Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
   Copy copy;
   for (const Held* held : changed) {
     const OnDemandParameter& p = at(held->map.segments().front().parameter);
-    copy.pieces.push_back({.from = View::whole(held->value, held->dtype, p.partition),
-                           .to = partition_of(p)});
+    copy.pieces.push_back(
+        {.from = View::whole(held->value, held->dtype, p.partition), .to = partition_of(p)});
   }
   return submit(compute_, cause("root", Reason::copy_out), std::move(copy)).status();
 }

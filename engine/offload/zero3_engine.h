@@ -154,10 +154,10 @@ class Zero3Engine final : public EngineBase, public Zero3 {
 
   const Zero3Options options_;
   const Index ranks_;
-  std::vector<OnDemandParameter> parameters_;        // by ParameterId
-  ModuleTrace::Needs needs_;                         // by ModuleId
+  std::vector<OnDemandParameter> parameters_;  // by ParameterId
+  ModuleTrace::Needs needs_;                   // by ModuleId
   std::vector<std::vector<ParameterId>> sub_groups_;
-  std::array<Coordinator, 2> coordinators_;          // training, evaluation
+  std::array<Coordinator, 2> coordinators_;  // training, evaluation
   CommunicatorId world_;
   StreamId all_gather_, reduce_, nccl_;
 
@@ -165,11 +165,11 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   bool asked_for_no_sync_ = false;
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
-  EventId freed_;                         // the youngest free that gathers do not follow yet
+  EventId freed_;  // the youngest free that gathers do not follow yet
   std::deque<EventId> ongoing_fetches_;
-  bool gradient_flows_ = false;           // through what runs next in forward
-  std::vector<std::vector<bool>> inputs_; // by ModuleId, a stack: a visit's input needs a gradient
-  std::vector<int> gradients_remaining_;  // by ModuleId: post_backward hooks before it frees
+  bool gradient_flows_ = false;            // through what runs next in forward
+  std::vector<std::vector<bool>> inputs_;  // by ModuleId, a stack: a visit's input needs a gradient
+  std::vector<int> gradients_remaining_;   // by ModuleId: post_backward hooks before it frees
 
   BufferId partitions_;  // of all gradients
   BufferId bucket_buffer_;

@@ -32,9 +32,8 @@ Status Zero3Engine::check_options() const {
                   fmt::format("{} must be at least 0, found {}", name, value.value));
   }
   if (options_.sub_group_size >= Numel{1}) return {};
-  return Status(
-      Code::invalid_argument,
-      fmt::format("sub_group_size must be at least 1, found {}", options_.sub_group_size.value));
+  return Status(Code::invalid_argument, fmt::format("sub_group_size must be at least 1, found {}",
+                                                    options_.sub_group_size.value));
 }
 
 Status Zero3Engine::create_streams_and_groups() {
@@ -60,8 +59,7 @@ void Zero3Engine::assign_modules() {
         assignment_.unit_of_parameter[index(id)] = assignment_.units.size();
       }
       assignment_.unit_of_module.push_back(assignment_.units.size());
-      assignment_.units.push_back(
-          {ModuleId{static_cast<std::int32_t>(m)}, module.parameters});
+      assignment_.units.push_back({ModuleId{static_cast<std::int32_t>(m)}, module.parameters});
     } else {
       assignment_.unit_of_module.push_back(assignment_.unit_of_module[index(module.parent)]);
     }
@@ -129,9 +127,8 @@ Status Zero3Engine::allocate_gradients() {
   const Cause why = cause("root", Reason::none);
   const Numel bucket = std::min(trained, options_.reduce_bucket);
   if (partitions > Numel{0}) {
-    TESSERA_ASSIGN(partitions_,
-                   allocate("gradient_partitions", bytes_of(partitions, param_dtype()),
-                            MemoryClass::sharded_gradients, compute_, why));
+    TESSERA_ASSIGN(partitions_, allocate("gradient_partitions", bytes_of(partitions, param_dtype()),
+                                         MemoryClass::sharded_gradients, compute_, why));
   }
   if (bucket == Numel{0}) return {};
   TESSERA_ASSIGN(bucket_buffer_, allocate("reduce_bucket", bytes_of(bucket, param_dtype()),

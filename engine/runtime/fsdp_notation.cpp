@@ -27,9 +27,10 @@ class FsdpNotation {
         case Record::Kind::host_wait: emit("[host] synchronize"); break;
       }
     }
-    emit(fmt::format("peak transient bytes (all-gather outputs + unsharded + rs_in + rs_out; "
-                     "activations and unsharded grads excluded): {}",
-                     peak_.value));
+    emit(
+        fmt::format("peak transient bytes (all-gather outputs + unsharded + rs_in + rs_out; "
+                    "activations and unsharded grads excluded): {}",
+                    peak_.value));
     return std::move(lines_);
   }
 

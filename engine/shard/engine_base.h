@@ -73,7 +73,8 @@ class EngineBase : public virtual Engine {
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
 
-  // A step of the optimizer in parts: one operation each, in this order. Local parameters come last.
+  // A step of the optimizer in parts: one operation each, in this order. Local parameters come
+  // last.
   virtual Status before_step() { return {}; }
   virtual std::vector<std::vector<Held*>> step_groups() { return {held()}; }
   virtual Status after_group(std::size_t /*group*/) { return {}; }
@@ -110,6 +111,7 @@ class EngineBase : public virtual Engine {
 
   Status expect(Stage stage, const char* call) const;
   bool recomputing() const { return recomputed_.valid(); }
+  bool recomputes(ModuleId module) const { return recomputed_ == module; }
   Status enter(Stage stage, Phase phase);  // and marks the phase
   std::string_view unit_name(std::size_t unit) const;
   std::string_view unit_name_of(ModuleId module) const;

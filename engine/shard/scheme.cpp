@@ -14,6 +14,7 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 std::string text(bool value) { return value ? "true" : "false"; }
 std::string text(DType value) { return std::string(name_of(value)); }
 std::string text(Bytes value) { return std::to_string(value.value); }
+std::string text(Numel value) { return std::to_string(value.value); }
 std::string text(const std::vector<std::string>& paths) {
   return fmt::format("{}", fmt::join(paths, ","));
 }
@@ -63,6 +64,17 @@ struct OptionsOf {
             {"comm_hook", o.comm_hook ? std::string(o.comm_hook->name()) : "none"},
             {"param_dtype", text(o.dtype)}};
   }
+  Options operator()(const Zero3Options& o) const {
+    return {{"prefetch_bucket", text(o.prefetch_bucket)},
+            {"max_reuse_distance", text(o.max_reuse_distance)},
+            {"max_live_parameters", text(o.max_live_parameters)},
+            {"persistence_threshold", text(o.persistence_threshold)},
+            {"model_persistence_threshold", text(o.model_persistence_threshold)},
+            {"reduce_bucket", text(o.reduce_bucket)},
+            {"sub_group_size", text(o.sub_group_size)},
+            {"param_dtype", text(o.param_dtype)},
+            {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};
+  }
 };
 
 struct Make {
@@ -78,6 +90,10 @@ struct Make {
   Result<std::unique_ptr<Engine>> operator()(const ReplicateOptions& o) const {
     return replicate(runtime, model, o);
   }
+  Result<std::unique_ptr<Engine>> operator()(const Zero3Options& o) const {
+    TESSERA_ASSIGN(std::unique_ptr<Engine> engine, zero3(runtime, model, o));
+    return engine;
+  }
 };
 
 }  // namespace
@@ -90,6 +106,7 @@ std::string_view name_of(ShardingStrategy strategy) {
 
 std::string_view name_of(const Scheme& scheme) {
   if (const auto* fsdp1 = std::get_if<Fsdp1Options>(&scheme)) return name_of(fsdp1->strategy);
+  if (std::holds_alternative<Zero3Options>(scheme)) return "zero3";
   return std::holds_alternative<ReplicateOptions>(scheme) ? "replicate" : "fully_shard";
 }
 
@@ -98,6 +115,7 @@ DType compute_dtype(const Scheme& scheme) {
     return o->param_dtype.value_or(o->original_dtype);
   }
   if (const auto* o = std::get_if<ReplicateOptions>(&scheme)) return o->dtype;
+  if (const auto* o = std::get_if<Zero3Options>(&scheme)) return o->param_dtype;
   return std::get<FullyShardOptions>(scheme).param_dtype;
 }
 

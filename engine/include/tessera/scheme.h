@@ -12,16 +12,17 @@
 #include "tessera/fsdp1.h"
 #include "tessera/fully_shard.h"
 #include "tessera/replicate.h"
+#include "tessera/zero3.h"
 
 namespace tessera {
 
-using Scheme = std::variant<FullyShardOptions, Fsdp1Options, ReplicateOptions>;
+using Scheme = std::variant<FullyShardOptions, Fsdp1Options, ReplicateOptions, Zero3Options>;
 
-/// As `fully_shard`, `fsdp1` or `replicate`.
+/// As `fully_shard`, `fsdp1`, `replicate` or `zero3`.
 Result<std::unique_ptr<Engine>> make_engine(Runtime& runtime, const Model& model,
                                             const Scheme& scheme);
 
-/// "fully_shard", the strategy of FSDP1 ("full_shard", ...), "replicate".
+/// "fully_shard", the strategy of FSDP1 ("full_shard", ...), "replicate", "zero3".
 std::string_view name_of(const Scheme& scheme);
 std::string_view name_of(ShardingStrategy strategy);
 
