@@ -20,7 +20,8 @@ Result<EventId> Zero3Engine::note(const OnDemandParameter& p, Mark mark, Reason 
 }
 
 Status Zero3Engine::note(ModuleId module, Mark::Kind kind) {
-  return note(unit_name_of(module), model_.module(module).path, {kind, coordinator().trace.step()})
+  return note(unit_name_of(module), model_.module(module).path, {kind, coordinator().trace.step()},
+              recomputing() ? Reason::recompute : Reason::none)
       .status();
 }
 

@@ -69,8 +69,8 @@ class DeepSpeedNotation {
     return cause.module.empty() ? "root" : std::string(cause.module);
   }
   static std::string visit(const Record& r, std::int32_t step) {
-    return fmt::format("{} step={} mod={}", r.cause.phase == Phase::backward ? 'B' : 'F', step,
-                       module(r.cause));
+    const bool backward = r.cause.phase == Phase::backward && r.cause.reason != Reason::recompute;
+    return fmt::format("{} step={} mod={}", backward ? 'B' : 'F', step, module(r.cause));
   }
   Pass& pass() { return passes_[evaluating_ ? 1 : 0]; }
 
