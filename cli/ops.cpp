@@ -22,27 +22,34 @@ constexpr const char* footer = R"(Examples:
   tessera ops examples/models/g3.json --ranks 2 --scheme shard_grad_op --param-dtype fp32 \
     --steps 3 --format fsdp
   tessera ops examples/models/g3.json --ranks 2 --scheme replicate --steps 3 --format ddp
+  tessera ops examples/models/g3.json --ranks 2 --scheme zero3 --steps 2 --format deepspeed
 
 Exit codes: 0 done, 2 bad input.)";
 
+const char* format_of(const Scheme& scheme) {
+  if (std::holds_alternative<ReplicateOptions>(scheme)) return "ddp";
+  return std::holds_alternative<Zero3Options>(scheme) ? "deepspeed" : "fsdp";
+}
+
 // The notation of the runs that were recorded with the scheme's model.
 Result<std::vector<std::string>> notation(const OpsArguments& arguments, const Scheme& scheme,
-                                          const Recording& recording,
-                                          const std::vector<UnitInfo>& units) {
+                                          const Recording& recording, const Engine& engine) {
   if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) {
     return Status(Code::invalid_argument,
                   fmt::format("--format {} cannot show the scheme {}: use --format lines",
                               arguments.format, name_of(scheme)));
   }
-  const bool replicates = std::holds_alternative<ReplicateOptions>(scheme);
-  if (replicates != (arguments.format == "ddp")) {
+  if (arguments.format != format_of(scheme)) {
     return Status(Code::invalid_argument,
                   fmt::format("--format {} cannot show the scheme {}: use --format {}",
-                              arguments.format, name_of(scheme), replicates ? "ddp" : "fsdp"));
+                              arguments.format, name_of(scheme), format_of(scheme)));
   }
-  if (replicates) return to_ddp_notation(recording);
+  if (const auto* on_demand = dynamic_cast<const Zero3*>(&engine)) {
+    return to_deepspeed_notation(recording, on_demand->parameters());
+  }
+  if (arguments.format == "ddp") return to_ddp_notation(recording);
   const bool flat = std::holds_alternative<Fsdp1Options>(scheme);
-  return flat ? to_fsdp1_notation(recording, units) : to_fsdp_notation(recording);
+  return flat ? to_fsdp1_notation(recording, engine.units()) : to_fsdp_notation(recording);
 }
 
 Status print_ops(const OpsArguments& arguments) {
@@ -54,8 +61,7 @@ Status print_ops(const OpsArguments& arguments) {
     TESSERA_TRY(run_training_step(*engine, training.model, training.training));
   }
   if (arguments.format != "lines") {
-    const auto units = engine->units();
-    TESSERA_ASSIGN(const auto lines, notation(arguments, training.scheme, recording, units));
+    TESSERA_ASSIGN(const auto lines, notation(arguments, training.scheme, recording, *engine));
     for (const std::string& line : lines) fmt::print("{}\n", line);
     return {};
   }
@@ -83,8 +89,9 @@ void add_ops(CLI::App& app, int& exit_code) {
   command->add_option("--steps", arguments->steps, "Training steps")->check(within(1, 100'000));
   command
       ->add_option("--format", arguments->format,
-                   "lines; or as recorded from PyTorch: fsdp (stream operations), ddp (buckets)")
-      ->check(CLI::IsMember({"lines", "fsdp", "ddp"}));
+                   "lines; or as recorded: fsdp, ddp (PyTorch's stream operations, buckets), "
+                   "deepspeed (ZeRO-3's fetches)")
+      ->check(CLI::IsMember({"lines", "fsdp", "ddp", "deepspeed"}));
   command->callback([arguments, &exit_code] {
     const Status status = print_ops(*arguments);
     if (!status.ok()) exit_code = complain(status);

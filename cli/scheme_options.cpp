@@ -47,38 +47,46 @@ CLI::IsMember names_of(const Map& map) {
   return CLI::IsMember(names);
 }
 
-enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4, owner = 8 };
+enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4, owner = 8, on_demand = 16 };
 
 unsigned family_of(const std::string& scheme) {
   if (scheme == "fully_shard") return fsdp2;
   if (scheme == "sharded_data_parallel") return owner;
+  if (scheme == "zero3") return on_demand;
   return scheme == "replicate" ? ddp : fsdp1_family;
 }
 
 // Options that only some schemes know.
-const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsdp2},
-                                                  {"--wrap", fsdp1_family | fsdp2},
-                                                  {"--reduce-dtype", fsdp1_family | fsdp2 | owner},
-                                                  {"--reshard-after-forward", fsdp2},
-                                                  {"--backward-prefetch", fsdp1_family},
-                                                  {"--forward-prefetch", fsdp1_family},
-                                                  {"--no-limit-all-gathers", fsdp1_family},
-                                                  {"--use-orig-params", fsdp1_family},
-                                                  {"--offload-params", fsdp1_family | fsdp2},
-                                                  {"--ignore-modules", fsdp1_family | fsdp2 | ddp},
-                                                  {"--ignore-parameters", fsdp1_family | fsdp2},
-                                                  {"--reshard-group", fsdp2},
-                                                  {"--max-input-buffers", fsdp2},
-                                                  {"--torch-1-13", fsdp1_family},
-                                                  {"--shard-group", fsdp1_family | fsdp2},
-                                                  {"--bucket-cap", ddp},
-                                                  {"--first-bucket-cap", ddp},
-                                                  {"--find-unused-parameters", ddp},
-                                                  {"--gradient-as-bucket-view", ddp},
-                                                  {"--static-graph", ddp},
-                                                  {"--comm-hook", ddp},
-                                                  {"--reduce-buffer-size", owner},
-                                                  {"--broadcast-bf16", owner}};
+const std::map<std::string, unsigned> known_to = {
+    {"--units", fsdp1_family | fsdp2},
+    {"--wrap", fsdp1_family | fsdp2},
+    {"--reduce-dtype", fsdp1_family | fsdp2 | owner | on_demand},
+    {"--reshard-after-forward", fsdp2},
+    {"--backward-prefetch", fsdp1_family},
+    {"--forward-prefetch", fsdp1_family},
+    {"--no-limit-all-gathers", fsdp1_family},
+    {"--use-orig-params", fsdp1_family},
+    {"--offload-params", fsdp1_family | fsdp2},
+    {"--ignore-modules", fsdp1_family | fsdp2 | ddp},
+    {"--ignore-parameters", fsdp1_family | fsdp2},
+    {"--reshard-group", fsdp2},
+    {"--max-input-buffers", fsdp2},
+    {"--torch-1-13", fsdp1_family},
+    {"--shard-group", fsdp1_family | fsdp2},
+    {"--bucket-cap", ddp},
+    {"--first-bucket-cap", ddp},
+    {"--find-unused-parameters", ddp},
+    {"--gradient-as-bucket-view", ddp},
+    {"--static-graph", ddp},
+    {"--comm-hook", ddp},
+    {"--reduce-buffer-size", owner},
+    {"--broadcast-bf16", owner},
+    {"--prefetch-bucket", on_demand},
+    {"--max-reuse-distance", on_demand},
+    {"--max-live-parameters", on_demand},
+    {"--persistence-threshold", on_demand},
+    {"--reduce-bucket", on_demand},
+    {"--sub-group-size", on_demand}};
 
 Status check_given(const SchemeOptions& o) {
   for (const std::string& name : o.given) {
@@ -197,6 +205,23 @@ void add_owner_options(CLI::App& command, SchemeOptions& o) {
       ->group(group);
 }
 
+void add_zero3_options(CLI::App& command, Zero3Options& o) {
+  const auto elements = [&command](const char* name, Numel& value, std::int64_t least,
+                                   const char* text) {
+    command.add_option(name, value.value, text)
+        ->check(within(static_cast<double>(least), std::int64_t{1} << 50))
+        ->capture_default_str()
+        ->group("ZeRO-3: zero3 (sizes in elements)");
+  };
+  elements("--prefetch-bucket", o.prefetch_bucket, 0, "Gather ahead so much at once; 0: do not");
+  elements("--max-reuse-distance", o.max_reuse_distance, 0, "Keep what is used again that soon");
+  elements("--max-live-parameters", o.max_live_parameters, 0, "Gather nothing ahead beyond this");
+  elements("--persistence-threshold", o.persistence_threshold, 0,
+           "Parameters up to this stay gathered");
+  elements("--reduce-bucket", o.reduce_bucket, 0, "Gradients that are reduced together");
+  elements("--sub-group-size", o.sub_group_size, 1, "Shards that the optimizer steps together");
+}
+
 }  // namespace
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
@@ -204,7 +229,7 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   command.add_option("--scheme", o.scheme, "How parameters are sharded")
       ->check(
           CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
-                         "hybrid_shard_zero2", "replicate", "sharded_data_parallel"}))
+                         "hybrid_shard_zero2", "replicate", "sharded_data_parallel", "zero3"}))
       ->group(sharding);
   command.add_option("--units", o.units, "Module paths that become sharding units, a,b,...")
       ->delimiter(',')
@@ -240,6 +265,7 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   add_fsdp1_options(command, o);
   add_replicate_options(command, o);
   add_owner_options(command, o);
+  add_zero3_options(command, o.zero3);
   command.parse_complete_callback([&command, &o] {
     for (const CLI::Option* option : command.get_options()) {
       if (option->count() > 0) o.given.push_back("--" + option->get_single_name());
@@ -278,6 +304,12 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
     if (was_given(o, "--reduce-dtype")) owners.reduce_dtype = reduce;
     if (o.broadcast_bf16) owners.broadcast_dtype = DType::bfloat16;
     return Scheme(owners);
+  }
+  if (o.scheme == "zero3") {
+    Zero3Options zero3 = o.zero3;
+    zero3.param_dtype = param;
+    if (was_given(o, "--reduce-dtype")) zero3.reduce_dtype = reduce;
+    return Scheme(zero3);
   }
   return Scheme(Fsdp1Options{.units = wrapping.units,
                              .plan = wrapping.plan,

@@ -36,6 +36,7 @@ struct SchemeOptions {
   std::string comm_hook = "none";
   std::int64_t reduce_buffer_size = 1 << 23;
   bool broadcast_bf16 = false;
+  Zero3Options zero3;  // its sizes; the dtypes are above
   /// Names of the options that were given: some are for some schemes only.
   std::vector<std::string> given;
 };

@@ -150,10 +150,7 @@ class Fsdp1Notation {
       case Mark::Kind::gradients_sharded:
         emit(fmt::format("[{0}] record_stream <tensor> on {0}", stream(r.stream)));
         break;
-      case Mark::Kind::sharded:
-      case Mark::Kind::unsharded:
-      case Mark::Kind::gradient_ready:
-      case Mark::Kind::backward_finishing: break;
+      default: break;  // other schemes'
     }
   }
 

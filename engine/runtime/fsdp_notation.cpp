@@ -27,9 +27,10 @@ class FsdpNotation {
         case Record::Kind::host_wait: emit("[host] synchronize"); break;
       }
     }
-    emit(fmt::format("peak transient bytes (all-gather outputs + unsharded + rs_in + rs_out; "
-                     "activations and unsharded grads excluded): {}",
-                     peak_.value));
+    emit(
+        fmt::format("peak transient bytes (all-gather outputs + unsharded + rs_in + rs_out; "
+                    "activations and unsharded grads excluded): {}",
+                    peak_.value));
     return std::move(lines_);
   }
 
@@ -153,10 +154,6 @@ class FsdpNotation {
         }
         break;
       case Mark::Kind::backward_finishing: emit("[host] ---- root final callback"); break;
-      case Mark::Kind::storage_prepared:
-      case Mark::Kind::storage_freed:
-      case Mark::Kind::pre_backward:
-      case Mark::Kind::gradient_ready: break;  // other schemes'
       case Mark::Kind::sharded:
         emit(fmt::format("[host] state {} -> SHARDED", r.cause.unit));
         break;
@@ -169,6 +166,7 @@ class FsdpNotation {
                          r.cause.unit));
         record_event(r, "post_reduce");
         break;
+      default: break;  // other schemes'
     }
   }
 

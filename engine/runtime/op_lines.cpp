@@ -18,8 +18,8 @@ const Recording::Buffer& buffer_of(const Recording& recording, BufferId id) {
   return recording.buffers[static_cast<std::size_t>(id.value)];
 }
 
-std::string mark_text(Mark::Kind kind) {
-  switch (kind) {
+std::string mark_text(const Mark& mark) {
+  switch (mark.kind) {
     case Mark::Kind::phase: return "begins";
     case Mark::Kind::sharded: return "parameters are sharded";
     case Mark::Kind::unsharded: return "parameters are unsharded";
@@ -29,6 +29,17 @@ std::string mark_text(Mark::Kind kind) {
     case Mark::Kind::storage_freed: return "storage freed";
     case Mark::Kind::pre_backward: return "backward begins";
     case Mark::Kind::gradient_ready: return "gradient ready";
+    case Mark::Kind::fetched: return fmt::format("visit {}", mark.number);
+    case Mark::Kind::released: return fmt::format("released before visit {}", mark.number);
+    case Mark::Kind::in_flight: return fmt::format("in flight, gather {}", mark.number);
+    case Mark::Kind::kept: return "nothing to free";
+    case Mark::Kind::traced: return fmt::format("recorded for visit {}", mark.number);
+    case Mark::Kind::trace_reset: return "the order starts over";
+    case Mark::Kind::trace_mismatch: return fmt::format("not recorded at visit {}", mark.number);
+    case Mark::Kind::evaluating: return "evaluation";
+    case Mark::Kind::all_released: return "all parameters are released";
+    case Mark::Kind::sub_group_ready: return fmt::format("group {} is stepped", mark.number);
+    case Mark::Kind::step_done: return "the step is done";
   }
   return "";
 }
@@ -58,7 +69,7 @@ std::string op_details(const Recording& recording, const Op& op) {
     std::string operator()(const Wait& o) const {
       return o.stream.valid() ? fmt::format("for stream {}", stream_name(recording, o.stream)) : "";
     }
-    std::string operator()(const Mark& o) const { return mark_text(o.kind); }
+    std::string operator()(const Mark& o) const { return mark_text(o); }
     static std::string pair(const View& in, const View& out) {
       return fmt::format("{} -> {} {}", in.numel.value, out.numel.value, name_of(out.dtype));
     }

@@ -44,7 +44,7 @@ Result<EventId> EngineBase::submit_on(const RankSet& ranks, StreamId stream, con
 }
 
 Result<EventId> EngineBase::submit_by_held(
-    const RankSet& ranks, const Cause& cause,
+    const RankSet& ranks, const Cause& cause, const std::vector<Held*>& held,
     const std::function<Compute(const std::vector<Held*>&)>& work) {
   struct Alike {
     RankSet ranks;
@@ -52,7 +52,7 @@ Result<EventId> EngineBase::submit_by_held(
   };
   std::vector<Alike> all;
   RankSet others = ranks;
-  for (Held* h : all_held()) {
+  for (Held* h : held) {
     const RankSet& where = h->where.empty() ? ranks : h->where;
     auto found = std::find_if(all.begin(), all.end(), [&](auto& a) { return a.ranks == where; });
     if (found == all.end()) {

@@ -82,6 +82,13 @@ class EngineBase : public virtual Engine {
   /// Which ranks together have every gradient once.
   virtual CommunicatorId norm_group() const { return shard_groups().shard; }
 
+  // A step of the optimizer in parts: one operation each, in this order. Local parameters come
+  // last.
+  virtual Status before_step() { return {}; }
+  virtual std::vector<std::vector<Held*>> step_groups() { return {held()}; }
+  virtual Status after_group(std::size_t /*group*/) { return {}; }
+  virtual Status after_step() { return {}; }
+
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
                 DType local_dtype);
@@ -107,6 +114,7 @@ class EngineBase : public virtual Engine {
   /// One op for all ranks that step the same, which is one for everyone unless Held::where says
   /// otherwise; none if it touches nothing. `ranks` are everyone here. Returns the event after all.
   Result<EventId> submit_by_held(const RankSet& ranks, const Cause& cause,
+                                 const std::vector<Held*>& held,
                                  const std::function<Compute(const std::vector<Held*>&)>& work);
   Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
   Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
@@ -120,6 +128,7 @@ class EngineBase : public virtual Engine {
 
   Status expect(Stage stage, const char* call) const;
   bool recomputing() const { return recomputed_.valid(); }
+  bool recomputes(ModuleId module) const { return recomputed_ == module; }
   Status enter(Stage stage, Phase phase);  // and marks the phase
   std::string_view unit_name(std::size_t unit) const;
   std::string_view unit_name_of(ModuleId module) const;
@@ -151,6 +160,7 @@ class EngineBase : public virtual Engine {
   };
 
   std::vector<Held*> all_held();
+  std::vector<Held*> locals_held();
   Index index_in(const Held& held, Rank rank) const { return held.whole ? 0 : shard_index(rank); }
   Local* local(ParameterId id);
   Status add_local(ParameterId id, DType dtype);
@@ -158,7 +168,7 @@ class EngineBase : public virtual Engine {
   Status free_local_gradients(EventId stepped);
   Status allocate_optimizer_state();
   Compute local_norm(const std::vector<Held*>& held, const View& into, double norm_type);
-  Compute adam_work(const std::vector<Held*>& held, const AdamOptions& options);
+  Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
   ModuleId recomputed_;                   // between recompute_begin and recompute_end

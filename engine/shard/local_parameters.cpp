@@ -55,8 +55,8 @@ EngineBase::Local* EngineBase::local(ParameterId id) {
   return nullptr;
 }
 
-std::vector<Held*> EngineBase::all_held() {
-  std::vector<Held*> all = held();
+std::vector<Held*> EngineBase::locals_held() {
+  std::vector<Held*> all;
   for (Local& own : locals_) {
     own.held.gradient = {};
     if (own.gradient.valid()) {
@@ -64,6 +64,12 @@ std::vector<Held*> EngineBase::all_held() {
     }
     all.push_back(&own.held);
   }
+  return all;
+}
+
+std::vector<Held*> EngineBase::all_held() {
+  std::vector<Held*> all = held();
+  for (Held* own : locals_held()) all.push_back(own);
   return all;
 }
 

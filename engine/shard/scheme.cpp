@@ -15,6 +15,7 @@ std::string text(bool value) { return value ? "true" : "false"; }
 std::string text(DType value) { return std::string(name_of(value)); }
 std::string text(Bytes value) { return std::to_string(value.value); }
 std::string text(std::optional<DType> value) { return value ? text(*value) : "own"; }
+std::string text(Numel value) { return std::to_string(value.value); }
 std::string text(const std::vector<std::string>& paths) {
   return fmt::format("{}", fmt::join(paths, ","));
 }
@@ -72,6 +73,17 @@ struct OptionsOf {
             {"sync_models_at_startup", text(o.sync_models_at_startup)},
             {"param_dtype", text(o.dtype)}};
   }
+  Options operator()(const Zero3Options& o) const {
+    return {{"prefetch_bucket", text(o.prefetch_bucket)},
+            {"max_reuse_distance", text(o.max_reuse_distance)},
+            {"max_live_parameters", text(o.max_live_parameters)},
+            {"persistence_threshold", text(o.persistence_threshold)},
+            {"model_persistence_threshold", text(o.model_persistence_threshold)},
+            {"reduce_bucket", text(o.reduce_bucket)},
+            {"sub_group_size", text(o.sub_group_size)},
+            {"param_dtype", text(o.param_dtype)},
+            {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};
+  }
 };
 
 struct Make {
@@ -91,6 +103,10 @@ struct Make {
     TESSERA_ASSIGN(std::unique_ptr<Engine> engine, sharded_data_parallel(runtime, model, o));
     return engine;
   }
+  Result<std::unique_ptr<Engine>> operator()(const Zero3Options& o) const {
+    TESSERA_ASSIGN(std::unique_ptr<Engine> engine, zero3(runtime, model, o));
+    return engine;
+  }
 };
 
 }  // namespace
@@ -104,6 +120,7 @@ std::string_view name_of(ShardingStrategy strategy) {
 std::string_view name_of(const Scheme& scheme) {
   if (const auto* fsdp1 = std::get_if<Fsdp1Options>(&scheme)) return name_of(fsdp1->strategy);
   if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) return "sharded_data_parallel";
+  if (std::holds_alternative<Zero3Options>(scheme)) return "zero3";
   return std::holds_alternative<ReplicateOptions>(scheme) ? "replicate" : "fully_shard";
 }
 
@@ -115,6 +132,7 @@ DType compute_dtype(const Scheme& scheme) {
   if (const auto* o = std::get_if<ShardedDataParallelOptions>(&scheme)) {
     return o->dtype.value_or(DType::float32);
   }
+  if (const auto* o = std::get_if<Zero3Options>(&scheme)) return o->param_dtype;
   return std::get<FullyShardOptions>(scheme).param_dtype;
 }
 

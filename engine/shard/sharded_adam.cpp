@@ -92,13 +92,13 @@ Status EngineBase::allocate_optimizer_state() {
     }
     return init;
   };
-  return submit_by_held(everyone_, why, zeros).status();
+  return submit_by_held(everyone_, why, all_held(), zeros).status();
 }
 
-Compute EngineBase::adam_work(const std::vector<Held*>& held, const AdamOptions& options) {
+Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions& options) {
   Compute work;
   std::vector<Stepped> stepped;
-  for (const Held* h : held) {
+  for (const Held* h : group) {
     if (!h->gradient.buffer.valid() || !h->map.requires_grad()) continue;
     stepped.push_back({h->whole, h->map, h->dtype, h->gradient.dtype});
     work.reads.push_back(h->gradient);
@@ -134,17 +134,27 @@ Compute EngineBase::adam_work(const std::vector<Held*>& held, const AdamOptions&
 Status EngineBase::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
+  TESSERA_TRY(before_step());
   TESSERA_TRY(allocate_optimizer_state());
-  TESSERA_ASSIGN(const EventId stepped, submit_by_held(active_, cause("", Reason::step),
-                                                       [&](const std::vector<Held*>& held) {
-                                                         return adam_work(held, options);
-                                                       }));
+  auto groups = step_groups();
+  if (groups.empty()) groups.emplace_back();
+  for (Held* own : locals_held()) groups.back().push_back(own);
+  EventId stepped;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    TESSERA_ASSIGN(const EventId done, submit_by_held(active_, cause("", Reason::step), groups[g],
+                                                      [&](const std::vector<Held*>& held) {
+                                                        return adam_work(held, options);
+                                                      }));
+    if (done.valid()) stepped = done;
+    TESSERA_TRY(after_group(g));
+  }
   if (stepped.valid()) {
     TESSERA_TRY(free_gradients(stepped));
     TESSERA_TRY(free_local_gradients(stepped));
     TESSERA_TRY(share_stepped());
     ++steps_taken_;
   }
+  TESSERA_TRY(after_step());
   ++step_;
   micro_batch_ = 0;
   return {};

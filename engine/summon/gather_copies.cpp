@@ -92,6 +92,7 @@ Status SummonOps::gather_again(const FullCopy& copy) {
   TESSERA_TRY(gather_shards(fresh));
   Copy out;
   for (const auto& source : fresh.sources) {
+    if (!source.unsharded.buffer.valid()) continue;
     CopyBlocks blocks = from_unsharded(fresh, source);
     std::swap(blocks.from, blocks.to);
     std::swap(blocks.from_pitch, blocks.to_pitch);

@@ -39,21 +39,27 @@ class StepProgram {
     return out;
   }
 
-  // Leaves the modules of `open_` that are not ancestors of `next`, then enters those that are.
+  // Leaves the modules of `open` that are not ancestors of `next`, then enters those that are.
   template <class Leave, class Enter>
-  Status move_to(const std::vector<ModuleId>& next, Leave&& leave, Enter&& enter) {
+  static Status move(std::vector<ModuleId>& open, const std::vector<ModuleId>& next, Leave&& leave,
+                     Enter&& enter) {
     std::size_t common = 0;
-    while (common < open_.size() && common < next.size() && open_[common] == next[common]) ++common;
-    while (open_.size() > common) {
-      const ModuleId last = open_.back();
-      open_.pop_back();
+    while (common < open.size() && common < next.size() && open[common] == next[common]) ++common;
+    while (open.size() > common) {
+      const ModuleId last = open.back();
+      open.pop_back();
       TESSERA_TRY(leave(last));
     }
     for (std::size_t k = common; k < next.size(); ++k) {
       TESSERA_TRY(enter(next[k]));
-      open_.push_back(next[k]);
+      open.push_back(next[k]);
     }
     return {};
+  }
+
+  template <class Leave, class Enter>
+  Status move_to(const std::vector<ModuleId>& next, Leave&& leave, Enter&& enter) {
+    return move(open_, next, leave, enter);
   }
 
   bool checkpointed(ModuleId id) const {
@@ -119,10 +125,20 @@ class StepProgram {
       return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
     };
     while (model_.forward[last] != block && first > 0 && inside(first - 1)) --first;
+    auto enter = [this](ModuleId id) { return engine_.pre_forward(id); };
+    auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
+    const std::vector<ModuleId> above = chain(module(block).parent);
+    std::vector<ModuleId> open = above;
     TESSERA_TRY(engine_.recompute_begin(block));
     for (std::size_t k = first; k <= last; ++k) {
+      const ModuleId id = model_.forward[k];
+      TESSERA_TRY(move(open, chain(id), leave, enter));
       TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
+      std::vector<ModuleId> parent = chain(id);
+      parent.pop_back();
+      TESSERA_TRY(move(open, parent, leave, enter));
     }
+    TESSERA_TRY(move(open, above, leave, enter));
     return engine_.recompute_end(block);
   }
 

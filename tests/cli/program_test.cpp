@@ -125,6 +125,23 @@ TEST_CASE("options may stand before the model", "[cli]") {
   CHECK(run_tessera("ops --units b " + tiny).exit_code == 0);
 }
 
+TEST_CASE("zero3 runs with its sizes and prints its own notation", "[cli]") {
+  const std::string ops = "ops " + tiny + " --scheme zero3 --prefetch-bucket 100 --steps 2 ";
+  const ProgramRun run = run_tessera(ops + "--format deepspeed");
+  CHECK(run.exit_code == 0);
+  CHECK(run.output.starts_with("PARAMS [("));
+  CHECK(run.output.find("trace=COMPLETE") != std::string::npos);
+  const ProgramRun refused = run_tessera(ops + "--format fsdp");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.messages.find("use --format deepspeed") != std::string::npos);
+  CHECK(run_tessera("ops " + tiny + " --prefetch-bucket 100").exit_code == 2);
+  REQUIRE(run_tessera("simulate " + llama + " --scheme zero3 --steps 3 -q -o zero3.tessera")
+              .exit_code == 0);
+  const auto json = nlohmann::json::parse(run_tessera("report zero3.tessera --json").output);
+  CHECK(json["mfu"].get<double>() > 0.3);
+  CHECK(json["mfu"].get<double>() < 0.7);
+}
+
 TEST_CASE("the slow rank is found", "[cli]") {
   REQUIRE(run_tessera("simulate " + llama + " --slow-rank 5:1.2 -q -o slow.tessera").exit_code ==
           0);

@@ -129,15 +129,30 @@ Sharded random_sharded_data_parallel(Random& random) {
   return {o, {.post = 1, .sums_shares = true}};
 }
 
+Sharded random_zero3(Random& random, Rank ranks) {
+  Zero3Options o;
+  o.prefetch_bucket = Numel{random.below(80)};
+  o.max_reuse_distance = Numel{random.below(80)};
+  o.max_live_parameters = Numel{random.below(200)};
+  o.persistence_threshold = Numel{random.below(10)};
+  o.model_persistence_threshold = Numel{random.below(60)};
+  o.reduce_bucket = Numel{random.below(100)};
+  o.sub_group_size = Numel{1 + random.below(40)};
+  UnshardedOptions arithmetic{.pre = static_cast<float>(ranks)};
+  arithmetic.post = 1;
+  return {o, arithmetic};
+}
+
 Sharded random_scheme(Random& random, Rank ranks, const std::vector<std::string>& can_be_units) {
   std::vector<std::string> units;
   for (const std::string& name : can_be_units) {
     if (random.chance(60)) units.push_back(name);
   }
-  switch (random.below(4)) {
+  switch (random.below(5)) {
     case 0: return random_fully_shard(random, ranks, units);
     case 1: return random_replicate(random);
     case 2: return random_sharded_data_parallel(random);
+    case 3: return random_zero3(random, ranks);
     default: return random_fsdp1(random, ranks, units);
   }
 }
@@ -176,7 +191,8 @@ TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numeri
   auto [scheme, arithmetic] = random_scheme(
       random, data.world_size, gpt2 ? std::vector<std::string>{"h.0", "h.1"} : made.can_be_units);
   arithmetic.accumulation = training.accumulation;
-  arithmetic.sync_every_micro_batch = training.sync_every_micro_batch;
+  arithmetic.sync_every_micro_batch =
+      training.sync_every_micro_batch || std::holds_alternative<Zero3Options>(scheme);
   INFO(name_of(scheme) << ", ranks " << data.world_size << ", micro-batches "
                        << training.accumulation);
   for (const auto& [key, value] : options_of(scheme)) UNSCOPED_INFO(key << " " << value);

@@ -75,8 +75,8 @@ class Engine {
   virtual Status end_backward() = 0;
 
   /// Activation checkpointing runs the forward of `module` again, in backward and before its own
-  /// backward. In between, pre_forward and post_forward of it and of modules below do nothing: what
-  /// pre_backward gathered is used, nothing is gathered twice, prefetched or freed.
+  /// backward. In between, pre_forward and post_forward of it do nothing, and of modules below only
+  /// in zero3: what pre_backward gathered is used, nothing is gathered twice, prefetched or freed.
   virtual Status recompute_begin(ModuleId module) = 0;
   virtual Status recompute_end(ModuleId module) = 0;
 

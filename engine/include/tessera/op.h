@@ -169,9 +169,22 @@ struct Mark {
     storage_prepared,    // FSDP1: the unit's storage for gathering exists and is empty
     storage_freed,       // FSDP1: the event that the limiter waits for
     pre_backward,        // FSDP1: the unit's backward begins
-    gradient_ready,      // DDP: of the parameter that the cause names
+    gradient_ready,      // DDP, ZeRO-3: of the parameter that the cause names
+    // ZeRO-3; `sharded` and `unsharded` are of one parameter there, too.
+    fetched,          // a module needs its parameters now; number: the visit of this pass
+    released,         // it does not any more; number: the next visit
+    in_flight,        // the parameter is being gathered; number: of the gather
+    kept,             // the parameter had nothing to free at the step
+    traced,           // the parameter is part of the recorded order; number: the visit
+    trace_reset,      // a pass is over: a recorded order is complete, an invalid one is forgotten
+    trace_mismatch,   // a module runs that was not recorded here; number: the visit
+    evaluating,       // the next phase is a forward pass without backward
+    all_released,     // the optimizer step has freed all parameters
+    sub_group_ready,  // the optimizer has stepped a group; number: which
+    step_done,
   };
   Kind kind = Kind::phase;
+  std::int32_t number = 0;  // where the kind has one
 };
 
 struct Op {

@@ -16,6 +16,7 @@
 
 #include "tessera/engine.h"
 #include "tessera/runtime.h"
+#include "tessera/zero3.h"
 
 namespace tessera {
 
@@ -63,5 +64,10 @@ std::vector<std::string> to_fsdp1_notation(const Recording& recording,
 
 /// The same for replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs them.
 std::vector<std::string> to_ddp_notation(const Recording& recording);
+
+/// The same for zero3, in the notation of runs recorded with DeepSpeed 0.9.0. `parameters` of the
+/// engine.
+std::vector<std::string> to_deepspeed_notation(const Recording& recording,
+                                               std::span<const PartitionedParameter> parameters);
 
 }  // namespace tessera

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// ZeRO stage 3: every parameter is cut into equal parts, one per rank, and gathered module by
+// module right before the module runs.
+//
+// The idea: the first step records which module needs which parameters; later steps replay that
+// order to gather ahead. A step that runs otherwise throws the record away: the rest of it gathers
+// on demand, the next step records, the one after that gathers ahead again.
+//
+//   Zero3Options options{.prefetch_bucket = Numel{50'000'000}};
+//   TESSERA_ASSIGN(auto engine, zero3(runtime, model, options));
+//
+// Who holds what. Rank r holds elements [r * p, (r + 1) * p) of each parameter, p = ceil(n / W);
+// the last ranks hold padding. A module needs its own parameters, those tied to it and those
+// registered with it; one that `Model::forward` names as a whole needs all below it.
+//
+// When a parameter is there. Not available -> in flight (pre_forward, pre_backward or ahead of
+// them, one all_gather for all that are missing) -> available (the module waits) -> not available
+// (post_forward, post_backward, if no other module needs it). Kept nevertheless: what the record
+// says is used again within `max_reuse_distance` elements, and from the second step on what is
+// persistent. post_backward frees nothing if no input of the module needs a gradient, as the hook
+// that would do so never runs; `step` frees the rest.
+//
+// Gradients. In the order in which they are ready they are copied into one bucket; before it would
+// overflow, and at the end of backward, it is divided by W and reduce-scattered. Every micro-batch
+// does so: only partitions of gradients are kept, so `set_requires_gradient_sync(false)` changes
+// nothing.
+//
+// The order is that of DeepSpeed 0.9.0 (deepspeed/runtime/zero/partitioned_param_coordinator.py,
+// parameter_offload.py, partition_parameters.py, stage3.py), what one may call its faults included:
+// the limit of live parameters is only asked before gathering ahead, and a large prefetch bucket
+// keeps whole models gathered. Not as there: a buffer is used again by order and not by timing, so
+// gathers follow the frees before them; without mixed precision there is no second copy of shards.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/engine.h"
+
+namespace tessera {
+
+/// Names in brackets: the keys of DeepSpeed's `zero_optimization`, whose defaults these are.
+struct Zero3Options {
+  /// Elements to gather ahead at once; 0: none [stage3_prefetch_bucket_size].
+  Numel prefetch_bucket{50'000'000};
+  /// Keeps what is used again within so many elements [stage3_max_reuse_distance].
+  Numel max_reuse_distance{1'000'000'000};
+  /// Nothing more is gathered ahead beyond this [stage3_max_live_parameters].
+  Numel max_live_parameters{1'000'000'000};
+  /// Parameters up to this stay gathered [stage3_param_persistence_threshold] ...
+  Numel persistence_threshold{100'000};
+  /// ... as long as they are not more than this together [stage3_model_persistence_threshold].
+  Numel model_persistence_threshold{std::numeric_limits<std::int64_t>::max()};
+  /// Elements of the gradient bucket [reduce_bucket_size].
+  Numel reduce_bucket{500'000'000};
+  /// The optimizer steps shards in groups of about so many elements [sub_group_size].
+  Numel sub_group_size{1'000'000'000};
+  DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
+  std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
+};
+
+/// How one parameter is cut.
+struct PartitionedParameter {
+  std::string name;
+  Numel numel{};
+  Numel partition{};  // per rank, padding included
+  bool persistent = false;
+  std::int32_t sub_group = -1;  // of the optimizer; -1: frozen
+};
+
+/// What Zero3 can do beyond every Engine.
+class Zero3 : public virtual Engine {
+ public:
+  /// `module` needs `parameter` of another module, too: it is fetched and released with both
+  /// (register_external_parameter). Between steps. Fails: invalid_argument (no such parameter; or,
+  /// for the second, not registered), naming both.
+  virtual Status register_external_parameter(ModuleId module, ParameterId parameter) = 0;
+  virtual Status unregister_external_parameter(ModuleId module, ParameterId parameter) = 0;
+  /// False: the following forward passes need no backward (eval mode under no_grad). Each ends with
+  /// the root's post_forward; their order is recorded apart. Between steps.
+  virtual Status set_training(bool training) = 0;
+
+  /// By ParameterId.
+  virtual std::vector<PartitionedParameter> parameters() const = 0;
+};
+
+/// Partitions `model` over all ranks of `runtime`. Both must outlive the engine.
+/// Fails: invalid_argument (a size below its smallest value), naming it; out_of_memory.
+///
+/// Calls fail with invalid_argument where DeepSpeed raises: a pass ends with parameters still in
+/// flight ("still have inflight params"), what a module needs differs from the record ("tracing
+/// error"), a gradient is ready twice ("already been reduced").
+Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
+                                     const Zero3Options& options);
+
+}  // namespace tessera

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/offload/zero3_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera {
+
+Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, Mark mark,
+                                  Reason reason, StreamId stream) {
+  Cause why = cause(unit, reason);
+  why.module = what;
+  return submit(stream.valid() ? stream : compute_, why, mark);
+}
+
+Result<EventId> Zero3Engine::note(const OnDemandParameter& p, Mark mark, Reason reason,
+                                  StreamId stream) {
+  return note(p.held.unit, name(p), mark, reason, stream);
+}
+
+Status Zero3Engine::note(ModuleId module, Mark::Kind kind) {
+  return note(unit_name_of(module), model_.module(module).path, {kind, coordinator().trace.step()},
+              recomputing() ? Reason::recompute : Reason::none)
+      .status();
+}
+
+Result<View> Zero3Engine::parameter_view(ParameterId id) {
+  const OnDemandParameter& p = at(id);
+  if (p.state == State::available) return View::whole(p.full, param_dtype(), p.numel);
+  return Status(Code::invalid_argument,
+                fmt::format("parameter {} is used while it is partitioned: call {} for module {} "
+                            "first",
+                            name(p), stage_ == Stage::backward ? "pre_backward" : "pre_forward",
+                            model_.module(model_.parameter(id).module).path));
+}
+
+std::vector<Held*> Zero3Engine::held() {
+  std::vector<Held*> all;
+  for (OnDemandParameter& p : parameters_) {
+    p.held.gradient = p.held.unsharded = {};
+    if (p.has_gradient) {
+      p.held.gradient = View::part(partitions_, param_dtype(), p.place, p.partition);
+    }
+    if (p.state == State::available) {
+      p.held.unsharded = View::whole(p.full, param_dtype(), p.partition * ranks_);
+    }
+    all.push_back(&p.held);
+  }
+  return all;
+}
+
+ShardGroups Zero3Engine::shard_groups() const {
+  return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, {}};
+}
+
+// Whoever asks may write the partitions.
+Status Zero3Engine::finish_gathers() {
+  casts_are_old_ = true;
+  return {};
+}
+
+Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
+  TESSERA_TRY(EngineBase::initialise(value));
+  casts_are_old_ = true;
+  for (OnDemandParameter& p : parameters_) TESSERA_TRY(release_parameter(p));
+  return {};
+}
+
+Status Zero3Engine::begin_forward() {
+  TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  if (!training_) TESSERA_TRY(note("root", "", {Mark::Kind::evaluating}).status());
+  TESSERA_TRY(enter(Stage::forward, Phase::forward));
+  if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
+  // The gathers must see what the optimizer wrote.
+  TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
+  gradient_flows_ = model_.input_requires_grad;
+  for (auto& visits : inputs_) visits.clear();
+  return {};
+}
+
+// Recomputing is a forward pass inside of backward, and its hooks run as in any other. Only the
+// recomputed module itself has what pre_backward fetched.
+Status Zero3Engine::pre_forward(ModuleId module) {
+  if (recomputes(module)) return {};
+  auto& visits = inputs_[index(module)];
+  if (!recomputing()) {
+    TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+    visits.push_back(gradient_flows_);
+  }
+  gradients_remaining_[index(module)] = !visits.empty() && visits.back() ? 1 : 0;
+  return fetch(module);
+}
+
+Status Zero3Engine::post_forward(ModuleId module) {
+  if (recomputes(module)) return {};
+  if (!recomputing()) TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  TESSERA_TRY(release_module(module));
+  if (training_ || module != ModuleId{0}) return {};
+  TESSERA_TRY(reset_trace());
+  stage_ = Stage::idle;
+  return {};
+}
+
+Status Zero3Engine::compute(const ModuleWork& work) {
+  TESSERA_TRY(EngineBase::compute(work));
+  for (ParameterId id : assignment_.used_by[index(work.module)]) {
+    gradient_flows_ |= stage_ == Stage::forward && at(id).trained;
+  }
+  return {};
+}
+
+Status Zero3Engine::begin_backward() {
+  TESSERA_TRY(expect(Stage::forward, "begin_backward"));
+  if (!training_) {
+    return Status(Code::invalid_argument,
+                  "backward pass is invalid for a model in evaluation: call set_training(true)");
+  }
+  for (OnDemandParameter& p : parameters_) p.reduced = false;
+  return enter(Stage::backward, Phase::backward);
+}
+
+Status Zero3Engine::pre_backward(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "pre_backward"));
+  return fetch(module);
+}
+
+// The hook that frees hangs on the module's inputs: it never runs if none of them needs a gradient,
+// and runs once for a module that ran several times, because every forward pass starts the count
+// anew.
+Status Zero3Engine::post_backward(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  auto& visits = inputs_[index(module)];
+  if (visits.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("post_backward of module '{}', which did not run in this forward",
+                              model_.module(module).path));
+  }
+  const bool hooked = visits.back();
+  visits.pop_back();
+  if (!hooked || --gradients_remaining_[index(module)] != 0) return {};
+  return release_module(module);
+}
+
+Status Zero3Engine::end_backward() {
+  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(reset_trace());
+  TESSERA_TRY(finish_reductions());
+  stage_ = Stage::idle;
+  ++micro_batch_;
+  return {};
+}
+
+Status Zero3Engine::set_training(bool training) {
+  TESSERA_TRY(expect(Stage::idle, "set_training"));
+  training_ = training;
+  return {};
+}
+
+Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId parameter) {
+  TESSERA_TRY(expect(Stage::idle, "register_external_parameter"));
+  if (!parameter.valid() || parameter.value >= std::ssize(parameters_)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("what was registered with module '{}' is no parameter of {}",
+                              model_.module(module).path, model_.name));
+  }
+  auto& needs = needs_[index(module)];
+  const auto place = std::lower_bound(needs.begin(), needs.end(), parameter);
+  if (place == needs.end() || *place != parameter) needs.insert(place, parameter);
+  return {};
+}
+
+Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {
+  TESSERA_TRY(expect(Stage::idle, "unregister_external_parameter"));
+  auto& needs = needs_[index(module)];
+  const auto& own = assignment_.used_by[index(module)];
+  const bool known = std::find(needs.begin(), needs.end(), parameter) != needs.end();
+  if (known && std::find(own.begin(), own.end(), parameter) == own.end()) {
+    std::erase(needs, parameter);
+    return {};
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("{} is not registered with module '{}'",
+                            parameter.valid() && parameter.value < std::ssize(parameters_)
+                                ? name(at(parameter))
+                                : "an unknown parameter",
+                            model_.module(module).path));
+}
+
+std::vector<std::string> Zero3Engine::warnings() const {
+  if (!asked_for_no_sync_) return {};
+  return {"gradients are kept as partitions only: every micro-batch reduces them"};
+}
+
+}  // namespace tessera

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making the engine: partitions, persistent parameters, groups of the optimizer.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/model/used_by.h"
+#include "engine/offload/zero3_engine.h"
+
+namespace tessera {
+
+Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options)
+    : EngineBase(runtime, model),
+      options_(options),
+      ranks_(static_cast<Index>(everyone_.count())),
+      coordinators_{Coordinator{ModuleTrace(model, needs_), {}, {}},
+                    Coordinator{ModuleTrace(model, needs_), {}, {}}},
+      inputs_(model.modules.size()),
+      gradients_remaining_(model.modules.size(), 0) {}
+
+Status Zero3Engine::check_options() const {
+  const std::pair<const char*, Numel> sizes[] = {
+      {"prefetch_bucket", options_.prefetch_bucket},
+      {"max_reuse_distance", options_.max_reuse_distance},
+      {"max_live_parameters", options_.max_live_parameters},
+      {"persistence_threshold", options_.persistence_threshold},
+      {"model_persistence_threshold", options_.model_persistence_threshold},
+      {"reduce_bucket", options_.reduce_bucket}};
+  for (const auto& [name, value] : sizes) {
+    if (value >= Numel{0}) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} must be at least 0, found {}", name, value.value));
+  }
+  if (options_.sub_group_size >= Numel{1}) return {};
+  return Status(Code::invalid_argument, fmt::format("sub_group_size must be at least 1, found {}",
+                                                    options_.sub_group_size.value));
+}
+
+Status Zero3Engine::create_streams_and_groups() {
+  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(all_gather_, runtime_.create_stream("all_gather", StreamRole::copy));
+  TESSERA_ASSIGN(reduce_, runtime_.create_stream("reduce_and_partition", StreamRole::copy));
+  // Gathers and reductions share a process group, so they share its stream.
+  TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
+  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  return {};
+}
+
+// Every module with parameters of its own is a unit; ties need no common one.
+void Zero3Engine::assign_modules() {
+  assignment_.used_by = used_by(model_);
+  assignment_.unit_of_parameter.resize(model_.parameters.size());
+  needs_.resize(model_.modules.size());
+  for (std::size_t m = 0; m < model_.modules.size(); ++m) {
+    const Module& module = model_.modules[m];
+    if (m == 0 || !module.parameters.empty()) {
+      for (ParameterId id : module.parameters) {
+        assignment_.unit_of_parameter[index(id)] = assignment_.units.size();
+      }
+      assignment_.unit_of_module.push_back(assignment_.units.size());
+      assignment_.units.push_back({ModuleId{static_cast<std::int32_t>(m)}, module.parameters});
+    } else {
+      assignment_.unit_of_module.push_back(assignment_.unit_of_module[index(module.parent)]);
+    }
+    needs_[m] = module.parameters;
+  }
+  for (ModuleId m : model_.forward) needs_[index(m)] = assignment_.used_by[index(m)];
+  for (auto& needs : needs_) std::sort(needs.begin(), needs.end());
+}
+
+Status Zero3Engine::add_parameter(ParameterId id) {
+  const Parameter& source = model_.parameter(id);
+  OnDemandParameter p{.id = id, .held = {}, .numel = source.numel()};
+  p.partition = Numel{(p.numel.value + ranks_ - 1) / ranks_};
+  p.trained = source.requires_grad;
+  p.held.name = source.name;
+  p.held.unit = unit_name(assignment_.unit_of_parameter[index(id)]);
+  p.held.map = ShardMap({{id, Numel{0}, p.numel, p.trained}}, p.partition);
+  const Cause why = cause(p.held.unit, Reason::none);
+  TESSERA_ASSIGN(p.held.value,
+                 allocate(source.name + ".partition", bytes_of(p.partition, DType::float32),
+                          MemoryClass::sharded_parameters, compute_, why));
+  if (mixed()) {
+    TESSERA_ASSIGN(p.cast, allocate(source.name + ".cast", bytes_of(p.partition, param_dtype()),
+                                    MemoryClass::sharded_parameters, compute_, why));
+  }
+  parameters_.push_back(std::move(p));
+  return {};
+}
+
+// DeepSpeedZeRoOffload.mark_persistent_parameters.
+void Zero3Engine::mark_persistent() {
+  Numel total{};
+  for (OnDemandParameter& p : parameters_) {
+    if (p.numel > options_.model_persistence_threshold - total) continue;
+    p.persistent = p.numel <= options_.persistence_threshold;
+    if (p.persistent) total += p.numel;
+  }
+}
+
+// A group is closed by the parameter that makes it large enough.
+void Zero3Engine::form_sub_groups() {
+  Numel size = options_.sub_group_size;
+  for (const OnDemandParameter& p : parameters_) {
+    if (!p.trained) continue;
+    if (size >= options_.sub_group_size) {
+      sub_groups_.emplace_back();
+      size = Numel{0};
+    }
+    sub_groups_.back().push_back(p.id);
+    size += p.partition;
+  }
+}
+
+// As in DeepSpeed both buffers exist from the start; but the bucket has no room that could never be
+// used.
+Status Zero3Engine::allocate_gradients() {
+  Numel trained{};
+  Numel partitions{};
+  for (OnDemandParameter& p : parameters_) {
+    if (!p.trained) continue;
+    p.place = partitions;
+    trained += p.numel;
+    partitions += p.partition;
+  }
+  const Cause why = cause("root", Reason::none);
+  const Numel bucket = std::min(trained, options_.reduce_bucket);
+  if (partitions > Numel{0}) {
+    TESSERA_ASSIGN(partitions_, allocate("gradient_partitions", bytes_of(partitions, param_dtype()),
+                                         MemoryClass::sharded_gradients, compute_, why));
+  }
+  if (bucket == Numel{0}) return {};
+  TESSERA_ASSIGN(bucket_buffer_, allocate("reduce_bucket", bytes_of(bucket, param_dtype()),
+                                          MemoryClass::reduce_buffers, reduce_, why));
+  return {};
+}
+
+Status Zero3Engine::setup() {
+  TESSERA_TRY(check_options());
+  TESSERA_TRY(create_streams_and_groups());
+  assign_modules();
+  for (std::size_t p = 0; p < model_.parameters.size(); ++p) {
+    TESSERA_TRY(add_parameter(ParameterId{static_cast<std::int32_t>(p)}));
+  }
+  mark_persistent();
+  form_sub_groups();
+  TESSERA_TRY(allocate_gradients());
+  return initialise_held();
+}
+
+std::vector<PartitionedParameter> Zero3Engine::parameters() const {
+  std::vector<PartitionedParameter> out;
+  for (const OnDemandParameter& p : parameters_) {
+    out.push_back({std::string(name(p)), p.numel, p.partition, p.persistent, -1});
+  }
+  for (std::size_t g = 0; g < sub_groups_.size(); ++g) {
+    for (ParameterId id : sub_groups_[g]) out[index(id)].sub_group = static_cast<std::int32_t>(g);
+  }
+  return out;
+}
+
+std::vector<UnitInfo> Zero3Engine::units() const {
+  std::vector<UnitInfo> infos;
+  for (std::size_t u = 0; u < assignment_.units.size(); ++u) {
+    UnitInfo info;
+    info.name = unit_name(u);
+    for (ParameterId id : assignment_.units[u].parameters) {
+      const OnDemandParameter& p = at(id);
+      ++info.parameters;
+      info.numel += p.numel;
+      info.unsharded += p.numel;
+      info.padding += p.partition * ranks_ - p.numel;
+      info.shard += p.partition;
+    }
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
+                                     const Zero3Options& options) {
+  auto engine = std::make_unique<Zero3Engine>(runtime, model, options);
+  TESSERA_TRY(engine->setup());
+  return std::unique_ptr<Zero3>(std::move(engine));
+}
+
+}  // namespace tessera

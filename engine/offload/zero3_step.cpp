@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizer step: parameters are freed, partitions stepped group by group, and what is
+// persistent is gathered again (deepspeed stage3.py: step).
+#include "engine/offload/zero3_engine.h"
+
+namespace tessera {
+
+std::vector<std::vector<Held*>> Zero3Engine::step_groups() {
+  held();  // says where the gradients are
+  std::vector<std::vector<Held*>> groups;
+  for (const auto& members : sub_groups_) {
+    groups.emplace_back();
+    for (ParameterId id : members) groups.back().push_back(&at(id).held);
+  }
+  return groups;
+}
+
+Status Zero3Engine::after_group(std::size_t group) {
+  if (group >= sub_groups_.size()) return {};
+  std::vector<Held*> stepped;
+  for (ParameterId id : sub_groups_[group]) stepped.push_back(&at(id).held);
+  TESSERA_TRY(cast_partitions(stepped));
+  const auto number = static_cast<std::int32_t>(group);
+  return note("root", "", {Mark::Kind::sub_group_ready, number}, Reason::step).status();
+}
+
+Status Zero3Engine::after_step() {
+  TESSERA_TRY(note("root", "", {Mark::Kind::step_done}, Reason::step).status());
+  return gather_persistent();
+}
+
+}  // namespace tessera
