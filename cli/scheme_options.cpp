@@ -192,8 +192,7 @@ void add_replicate_options(CLI::App& command, SchemeOptions& o) {
 }
 
 void add_zero3_options(CLI::App& command, Zero3Options& o) {
-  const auto elements = [&command](const char* name, Numel& value, std::int64_t least,
-                                   const char* text) {
+  const auto elements = [&command](const char* name, Numel& value, double least, const char* text) {
     command.add_option(name, value.value, text)
         ->check(within(least, std::int64_t{1} << 50))
         ->capture_default_str()
