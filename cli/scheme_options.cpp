@@ -47,43 +47,42 @@ CLI::IsMember names_of(const Map& map) {
   return CLI::IsMember(names);
 }
 
-enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4, on_demand = 8 };
+enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4, zero = 8 };
 
 unsigned family_of(const std::string& scheme) {
   if (scheme == "fully_shard") return fsdp2;
-  if (scheme == "zero3") return on_demand;
+  if (scheme == "zero3") return zero;
   return scheme == "replicate" ? ddp : fsdp1_family;
 }
 
 // Options that only some schemes know.
-const std::map<std::string, unsigned> known_to = {
-    {"--units", fsdp1_family | fsdp2},
-    {"--wrap", fsdp1_family | fsdp2},
-    {"--reduce-dtype", fsdp1_family | fsdp2 | on_demand},
-    {"--reshard-after-forward", fsdp2},
-    {"--backward-prefetch", fsdp1_family},
-    {"--forward-prefetch", fsdp1_family},
-    {"--no-limit-all-gathers", fsdp1_family},
-    {"--use-orig-params", fsdp1_family},
-    {"--offload-params", fsdp1_family | fsdp2},
-    {"--ignore-modules", fsdp1_family | fsdp2 | ddp},
-    {"--ignore-parameters", fsdp1_family | fsdp2},
-    {"--reshard-group", fsdp2},
-    {"--max-input-buffers", fsdp2},
-    {"--torch-1-13", fsdp1_family},
-    {"--shard-group", fsdp1_family | fsdp2},
-    {"--bucket-cap", ddp},
-    {"--first-bucket-cap", ddp},
-    {"--find-unused-parameters", ddp},
-    {"--gradient-as-bucket-view", ddp},
-    {"--static-graph", ddp},
-    {"--comm-hook", ddp},
-    {"--prefetch-bucket", on_demand},
-    {"--max-reuse-distance", on_demand},
-    {"--max-live-parameters", on_demand},
-    {"--persistence-threshold", on_demand},
-    {"--reduce-bucket", on_demand},
-    {"--sub-group-size", on_demand}};
+const std::map<std::string, unsigned> known_to = {{"--units", fsdp1_family | fsdp2},
+                                                  {"--wrap", fsdp1_family | fsdp2},
+                                                  {"--reduce-dtype", fsdp1_family | fsdp2 | zero},
+                                                  {"--reshard-after-forward", fsdp2},
+                                                  {"--backward-prefetch", fsdp1_family},
+                                                  {"--forward-prefetch", fsdp1_family},
+                                                  {"--no-limit-all-gathers", fsdp1_family},
+                                                  {"--use-orig-params", fsdp1_family},
+                                                  {"--offload-params", fsdp1_family | fsdp2},
+                                                  {"--ignore-modules", fsdp1_family | fsdp2 | ddp},
+                                                  {"--ignore-parameters", fsdp1_family | fsdp2},
+                                                  {"--reshard-group", fsdp2},
+                                                  {"--max-input-buffers", fsdp2},
+                                                  {"--torch-1-13", fsdp1_family},
+                                                  {"--shard-group", fsdp1_family | fsdp2},
+                                                  {"--bucket-cap", ddp},
+                                                  {"--first-bucket-cap", ddp},
+                                                  {"--find-unused-parameters", ddp},
+                                                  {"--gradient-as-bucket-view", ddp},
+                                                  {"--static-graph", ddp},
+                                                  {"--comm-hook", ddp},
+                                                  {"--prefetch-bucket", zero},
+                                                  {"--max-reuse-distance", zero},
+                                                  {"--max-live-parameters", zero},
+                                                  {"--persistence-threshold", zero},
+                                                  {"--reduce-bucket", zero},
+                                                  {"--sub-group-size", zero}};
 
 Status check_given(const SchemeOptions& o) {
   for (const std::string& name : o.given) {
