@@ -206,10 +206,9 @@ void add_owner_options(CLI::App& command, SchemeOptions& o) {
 }
 
 void add_zero3_options(CLI::App& command, Zero3Options& o) {
-  const auto elements = [&command](const char* name, Numel& value, std::int64_t least,
-                                   const char* text) {
+  const auto elements = [&command](const char* name, Numel& value, double least, const char* text) {
     command.add_option(name, value.value, text)
-        ->check(within(static_cast<double>(least), std::int64_t{1} << 50))
+        ->check(within(least, std::int64_t{1} << 50))
         ->capture_default_str()
         ->group("ZeRO-3: zero3 (sizes in elements)");
   };

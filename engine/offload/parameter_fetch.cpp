@@ -43,9 +43,8 @@ Status Zero3Engine::wait_for(ModuleId module) {
     const std::shared_ptr<Gather> gather = flying->second;
     c.in_flight.erase(flying);
     TESSERA_TRY(finish(*gather));
-    TESSERA_ASSIGN(const EventId fetched,
-                   note(p, {Mark::Kind::unsharded, gather->number}, Reason::needed, all_gather_));
-    ongoing_fetches_.push_back(fetched);
+    TESSERA_TRY(note(p, {Mark::Kind::unsharded, gather->number}, Reason::needed).status());
+    ongoing_fetches_.push_back(gather->done);
   }
   if (needed.empty()) return {};
   const std::string_view unit = unit_name_of(module);

@@ -96,6 +96,7 @@ Status Zero3Engine::finish(Gather& gather) {
   gather.complete = true;
   const std::string_view unit = at(gather.parameters.front()).held.unit;
   TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));
+  gather.done = gather.gathered;
   if (gather.flat.valid()) TESSERA_TRY(split(gather));
   for (ParameterId id : gather.parameters) at(id).state = State::available;
   return {};
@@ -119,8 +120,8 @@ Status Zero3Engine::split(Gather& gather) {
                            .to_pitch = p.partition});
     offset += p.partition;
   }
-  TESSERA_ASSIGN(const EventId done, submit(all_gather_, why, std::move(copy)));
-  return release(gather.flat, done);
+  TESSERA_ASSIGN(gather.done, submit(all_gather_, why, std::move(copy)));
+  return release(gather.flat, gather.done);
 }
 
 // After the step, all at once; the host waits for them. Not counted as available, as in DeepSpeed.

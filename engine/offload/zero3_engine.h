@@ -45,6 +45,7 @@ struct Gather {
   Numel partition{};                    // of all
   BufferId flat;                        // none: the parameters' own buffers
   EventId gathered;
+  EventId done;  // and split, if it was coalesced
   bool complete = false;
 };
 
