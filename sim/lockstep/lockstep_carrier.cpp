@@ -68,8 +68,17 @@ void LockstepCarrier::forget_events() {
 }
 
 void LockstepCarrier::wait_for(StreamState& waiting, const EventTime& event) {
-  if (event.clock != waiting.clock) waiting.pending.push_back({event.clock, event.communication});
-  for (const Clock& clock : event.also) waiting.pending.push_back({clock, event.communication});
+  auto add = [&](const Clock& clock) {
+    // Streams that never run anything wait for the same clocks again and again.
+    for (Pending& known : waiting.pending) {
+      if (known.clock != clock) continue;
+      known.communication |= event.communication;
+      return;
+    }
+    waiting.pending.push_back({clock, event.communication});
+  };
+  if (event.clock != waiting.clock) add(event.clock);
+  for (const Clock& clock : event.also) add(clock);
   if (event.op >= 0) waiting.waited_for.push_back(event.op);
 }
 
