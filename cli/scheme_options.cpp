@@ -47,54 +47,47 @@ CLI::IsMember names_of(const Map& map) {
   return CLI::IsMember(names);
 }
 
-enum Family : unsigned { fsdp2 = 1, fsdp1_family = 2, ddp = 4, owner = 8, on_demand = 16 };
+// The options of one family of schemes have a group of their own in the help.
+constexpr const char* fsdp2 = "FSDP2: fully_shard";
+constexpr const char* fsdp1_family =
+    "FSDP1: full_shard, shard_grad_op, no_shard, hybrid_shard[_zero2]";
+constexpr const char* ddp = "DDP: replicate";
+constexpr const char* sharding = "Sharding";
 
-unsigned family_of(const std::string& scheme) {
+std::string_view family_of(const std::string& scheme) {
   if (scheme == "fully_shard") return fsdp2;
-  if (scheme == "sharded_data_parallel") return owner;
-  if (scheme == "zero3") return on_demand;
+  if (scheme == "sharded_data_parallel") return owner_group;
+  if (scheme == "zero3") return zero3_group;
   return scheme == "replicate" ? ddp : fsdp1_family;
 }
 
-// Options that only some schemes know.
-const std::map<std::string, unsigned> known_to = {
-    {"--units", fsdp1_family | fsdp2},
-    {"--wrap", fsdp1_family | fsdp2},
-    {"--reduce-dtype", fsdp1_family | fsdp2 | owner | on_demand},
-    {"--reshard-after-forward", fsdp2},
-    {"--backward-prefetch", fsdp1_family},
-    {"--forward-prefetch", fsdp1_family},
-    {"--no-limit-all-gathers", fsdp1_family},
-    {"--use-orig-params", fsdp1_family},
-    {"--offload-params", fsdp1_family | fsdp2},
-    {"--ignore-modules", fsdp1_family | fsdp2 | ddp},
-    {"--ignore-parameters", fsdp1_family | fsdp2},
-    {"--reshard-group", fsdp2},
-    {"--max-input-buffers", fsdp2},
-    {"--torch-1-13", fsdp1_family},
-    {"--shard-group", fsdp1_family | fsdp2},
-    {"--bucket-cap", ddp},
-    {"--first-bucket-cap", ddp},
-    {"--find-unused-parameters", ddp},
-    {"--gradient-as-bucket-view", ddp},
-    {"--static-graph", ddp},
-    {"--comm-hook", ddp},
-    {"--reduce-buffer-size", owner},
-    {"--broadcast-bf16", owner},
-    {"--prefetch-bucket", on_demand},
-    {"--max-reuse-distance", on_demand},
-    {"--max-live-parameters", on_demand},
-    {"--persistence-threshold", on_demand},
-    {"--reduce-bucket", on_demand},
-    {"--sub-group-size", on_demand}};
+// Options of the group `sharding` that only some families know.
+const std::map<std::string, std::vector<std::string_view>> known_to = {
+    {"--units", {fsdp1_family, fsdp2}},
+    {"--wrap", {fsdp1_family, fsdp2}},
+    {"--reduce-dtype", {fsdp1_family, fsdp2, owner_group, zero3_group}},
+    {"--offload-params", {fsdp1_family, fsdp2}},
+    {"--ignore-modules", {fsdp1_family, fsdp2, ddp}},
+    {"--ignore-parameters", {fsdp1_family, fsdp2}},
+    {"--shard-group", {fsdp1_family, fsdp2}}};
+
+bool knows(std::string_view family, const GivenOption& option) {
+  const auto found = known_to.find(option.name);
+  if (found != known_to.end()) {
+    return std::find(found->second.begin(), found->second.end(), family) != found->second.end();
+  }
+  const bool of_a_family = option.group == fsdp2 || option.group == fsdp1_family ||
+                           option.group == ddp || option.group == owner_group ||
+                           option.group == zero3_group;
+  return !of_a_family || option.group == family;
+}
 
 Status check_given(const SchemeOptions& o) {
-  for (const std::string& name : o.given) {
-    const auto found = known_to.find(name);
-    if (found == known_to.end() || (found->second & family_of(o.scheme)) != 0) continue;
+  for (const GivenOption& option : o.given) {
+    if (knows(family_of(o.scheme), option)) continue;
     return Status(Code::invalid_argument,
                   fmt::format("{} means nothing to the scheme {}: leave it out, see docs/cli.md",
-                              name, o.scheme));
+                              option.name, o.scheme));
   }
   return {};
 }
@@ -139,92 +132,62 @@ Result<Wrapping> wrapping_of(const SchemeOptions& o, const Model& model) {
   return Wrapping{{}, std::move(*plan)};
 }
 
-bool was_given(const SchemeOptions& o, const char* name) {
-  return std::find(o.given.begin(), o.given.end(), name) != o.given.end();
+bool was_given(const SchemeOptions& o, std::string_view name) {
+  return std::any_of(o.given.begin(), o.given.end(),
+                     [&](const GivenOption& option) { return option.name == name; });
 }
 
 void add_fully_shard_options(CLI::App& command, SchemeOptions& o) {
-  const char* group = "FSDP2: fully_shard";
   command.add_option("--reshard-after-forward", o.reshard, "Free parameters after forward")
       ->check(names_of(reshards))
-      ->group(group);
+      ->group(fsdp2);
   command.add_option("--reshard-group", o.reshard_group, "to_group: ranks of the smaller group")
       ->check(within(1, 8'000'000))
       ->default_str("")
-      ->group(group);
+      ->group(fsdp2);
   command
       .add_option("--max-input-buffers", o.max_input_buffers,
                   "Inputs of reduce_scatters alive before compute waits for the oldest")
       ->check(within(1, 1000))
-      ->group(group);
+      ->group(fsdp2);
 }
 
 void add_fsdp1_options(CLI::App& command, SchemeOptions& o) {
-  const char* group = "FSDP1: full_shard, shard_grad_op, no_shard, hybrid_shard[_zero2]";
   command.add_option("--backward-prefetch", o.backward_prefetch, "Gather the next unit early")
       ->check(names_of(prefetches))
-      ->group(group);
+      ->group(fsdp1_family);
   command.add_flag("--forward-prefetch", o.forward_prefetch, "Gather early in forward, too")
-      ->group(group);
+      ->group(fsdp1_family);
   command.add_flag("--no-limit-all-gathers", o.no_limit_all_gathers, "Never hold the host back")
-      ->group(group);
+      ->group(fsdp1_family);
   command.add_flag("--use-orig-params", o.use_orig_params, "Align parameters to 16 bytes")
-      ->group(group);
+      ->group(fsdp1_family);
   command
       .add_flag("--torch-1-13", o.torch_1_13, "Prefetch forward from the root only, as 1.13 did")
-      ->group(group);
+      ->group(fsdp1_family);
 }
 
 void add_replicate_options(CLI::App& command, SchemeOptions& o) {
-  const char* group = "DDP: replicate";
   command.add_option("--bucket-cap", o.bucket_cap, "Bytes at which a bucket is closed")
       ->check(within(1, std::int64_t{1} << 50))
-      ->group(group);
+      ->group(ddp);
   command.add_option("--first-bucket-cap", o.first_bucket_cap, "The same, of the first bucket")
       ->check(within(1, std::int64_t{1} << 50))
-      ->group(group);
+      ->group(ddp);
   command.add_flag("--find-unused-parameters", o.find_unused, "Unused parameters count as ready")
-      ->group(group);
+      ->group(ddp);
   command.add_flag("--gradient-as-bucket-view", o.bucket_views, "Gradients live in the buckets")
-      ->group(group);
+      ->group(ddp);
   command.add_flag("--static-graph", o.static_graph, "Every step uses the same parameters")
-      ->group(group);
+      ->group(ddp);
   command.add_option("--comm-hook", o.comm_hook, "How a bucket is compressed before it is reduced")
       ->check(names_of(hooks))
-      ->group(group);
-}
-
-void add_owner_options(CLI::App& command, SchemeOptions& o) {
-  const char* group = "FairScale: sharded_data_parallel";
-  command
-      .add_option("--reduce-buffer-size", o.reduce_buffer_size,
-                  "Elements of an owner's bucket; 0: every gradient alone")
-      ->check(within(0, std::int64_t{1} << 50))
-      ->group(group);
-  command.add_flag("--broadcast-bf16", o.broadcast_bf16, "Broadcast stepped values as bfloat16")
-      ->group(group);
-}
-
-void add_zero3_options(CLI::App& command, Zero3Options& o) {
-  const auto elements = [&command](const char* name, Numel& value, double least, const char* text) {
-    command.add_option(name, value.value, text)
-        ->check(within(least, std::int64_t{1} << 50))
-        ->capture_default_str()
-        ->group("ZeRO-3: zero3 (sizes in elements)");
-  };
-  elements("--prefetch-bucket", o.prefetch_bucket, 0, "Gather ahead so much at once; 0: do not");
-  elements("--max-reuse-distance", o.max_reuse_distance, 0, "Keep what is used again that soon");
-  elements("--max-live-parameters", o.max_live_parameters, 0, "Gather nothing ahead beyond this");
-  elements("--persistence-threshold", o.persistence_threshold, 0,
-           "Parameters up to this stay gathered");
-  elements("--reduce-bucket", o.reduce_bucket, 0, "Gradients that are reduced together");
-  elements("--sub-group-size", o.sub_group_size, 1, "Shards that the optimizer steps together");
+      ->group(ddp);
 }
 
 }  // namespace
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
-  const char* sharding = "Sharding";
   command.add_option("--scheme", o.scheme, "How parameters are sharded")
       ->check(
           CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
@@ -263,11 +226,12 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   add_fully_shard_options(command, o);
   add_fsdp1_options(command, o);
   add_replicate_options(command, o);
-  add_owner_options(command, o);
+  add_owner_options(command, o.owner);
   add_zero3_options(command, o.zero3);
   command.parse_complete_callback([&command, &o] {
     for (const CLI::Option* option : command.get_options()) {
-      if (option->count() > 0) o.given.push_back("--" + option->get_single_name());
+      if (option->count() == 0) continue;
+      o.given.push_back({"--" + option->get_single_name(), option->get_group()});
     }
   });
 }
@@ -297,19 +261,11 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
                                    .dtype = was_given(o, "--param-dtype") ? param : DType::float32,
                                    .comm_hook = hooks.at(o.comm_hook)()});
   }
-  if (o.scheme == "sharded_data_parallel") {
-    ShardedDataParallelOptions owners{.reduce_buffer_size = Numel{o.reduce_buffer_size}};
-    if (was_given(o, "--param-dtype")) owners.dtype = param;
-    if (was_given(o, "--reduce-dtype")) owners.reduce_dtype = reduce;
-    if (o.broadcast_bf16) owners.broadcast_dtype = DType::bfloat16;
-    return Scheme(owners);
-  }
-  if (o.scheme == "zero3") {
-    Zero3Options zero3 = o.zero3;
-    zero3.param_dtype = param;
-    if (was_given(o, "--reduce-dtype")) zero3.reduce_dtype = reduce;
-    return Scheme(zero3);
-  }
+  GivenDtypes given;
+  if (was_given(o, "--param-dtype")) given.param = param;
+  if (was_given(o, "--reduce-dtype")) given.reduce = reduce;
+  if (o.scheme == "sharded_data_parallel") return resolve_owner(o.owner, given);
+  if (o.scheme == "zero3") return resolve_zero3(o.zero3, given);
   return Scheme(Fsdp1Options{.units = wrapping.units,
                              .plan = wrapping.plan,
                              .strategy = strategies.at(o.scheme),

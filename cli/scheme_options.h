@@ -6,9 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "cli/owner_options.h"
+#include "cli/zero3_options.h"
 #include "tessera/scheme.h"
 
 namespace tessera::cli {
+
+/// An option that was given, and its group in the help.
+struct GivenOption {
+  std::string name, group;
+};
 
 struct SchemeOptions {
   std::string scheme = "fully_shard";
@@ -34,11 +41,9 @@ struct SchemeOptions {
   bool bucket_views = false;
   bool static_graph = false;
   std::string comm_hook = "none";
-  std::int64_t reduce_buffer_size = 1 << 23;
-  bool broadcast_bf16 = false;
-  Zero3Options zero3;  // its sizes; the dtypes are above
-  /// Names of the options that were given: some are for some schemes only.
-  std::vector<std::string> given;
+  OwnerArguments owner;
+  Zero3Arguments zero3;
+  std::vector<GivenOption> given;  // some are for some schemes only
 };
 
 void add_scheme_options(CLI::App& command, SchemeOptions& options);

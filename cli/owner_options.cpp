@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/owner_options.h"
+
+#include "cli/checks.h"
+
+namespace tessera::cli {
+
+void add_owner_options(CLI::App& command, OwnerArguments& a) {
+  command
+      .add_option("--reduce-buffer-size", a.reduce_buffer_size,
+                  "Elements of an owner's bucket; 0: every gradient alone")
+      ->check(within(0, std::int64_t{1} << 50))
+      ->group(owner_group);
+  command.add_flag("--broadcast-bf16", a.broadcast_bf16, "Broadcast stepped values as bfloat16")
+      ->group(owner_group);
+}
+
+Result<Scheme> resolve_owner(const OwnerArguments& a, const GivenDtypes& given) {
+  ShardedDataParallelOptions options{.reduce_buffer_size = Numel{a.reduce_buffer_size}};
+  if (given.param) options.dtype = given.param;
+  if (given.reduce) options.reduce_dtype = given.reduce;
+  if (a.broadcast_bf16) options.broadcast_dtype = DType::bfloat16;
+  return Scheme(options);
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/zero3_options.h"
+
+#include "cli/checks.h"
+
+namespace tessera::cli {
+
+void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
+  const auto elements = [&command](const char* name, Numel& value, double least, const char* text) {
+    command.add_option(name, value.value, text)
+        ->check(within(least, std::int64_t{1} << 50))
+        ->capture_default_str()
+        ->group(zero3_group);
+  };
+  Zero3Options& o = a.options;
+  elements("--prefetch-bucket", o.prefetch_bucket, 0, "Gather ahead so much at once; 0: do not");
+  elements("--max-reuse-distance", o.max_reuse_distance, 0, "Keep what is used again that soon");
+  elements("--max-live-parameters", o.max_live_parameters, 0, "Gather nothing ahead beyond this");
+  elements("--persistence-threshold", o.persistence_threshold, 0,
+           "Parameters up to this stay gathered");
+  elements("--reduce-bucket", o.reduce_bucket, 0, "Gradients that are reduced together");
+  elements("--sub-group-size", o.sub_group_size, 1, "Shards that the optimizer steps together");
+}
+
+Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) {
+  Zero3Options options = a.options;
+  options.param_dtype = given.param.value_or(DType::bfloat16);
+  options.reduce_dtype = given.reduce;
+  return Scheme(options);
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of zero3.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/given_dtypes.h"
+#include "tessera/scheme.h"
+
+namespace tessera::cli {
+
+inline constexpr const char* zero3_group = "ZeRO-3: zero3 (sizes in elements)";
+
+struct Zero3Arguments {
+  Zero3Options options;  // without dtypes
+};
+
+void add_zero3_options(CLI::App& command, Zero3Arguments& arguments);
+Result<Scheme> resolve_zero3(const Zero3Arguments& arguments, const GivenDtypes& given);
+
+}  // namespace tessera::cli
