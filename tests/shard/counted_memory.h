@@ -23,6 +23,7 @@ class CountedMemory final : public Runtime {
   Bytes bytes_now(Rank rank = 0) const { return now_.count(rank) == 0 ? Bytes{0} : now_.at(rank); }
   void forget_peak() { peak_ = now_; }
 
+  const RankSet& world() const override { return inner_.world(); }
   const RankSet& carried() const override { return inner_.carried(); }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
     return inner_.create_stream(name, role);
