@@ -17,9 +17,12 @@ View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Num
 }  // namespace
 
 EngineBase::EngineBase(Runtime& runtime, const Model& model)
+    : EngineBase(runtime, model, runtime.world()) {}
+
+EngineBase::EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks)
     : runtime_(runtime),
       model_(model),
-      everyone_(runtime.world()),
+      everyone_(ranks),
       active_(everyone_),
       param_groups_(model),
       alive_(runtime, model),

@@ -71,6 +71,8 @@ class EngineBase : public virtual Engine {
   enum class Stage : std::uint8_t { idle, forward, backward, summoned };
 
   EngineBase(Runtime& runtime, const Model& model);
+  /// Of those ranks alone.
+  EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks);
 
   /// What a scheme knows of its parameters. Views are unsharded; they fail while there is nothing.
   virtual Result<View> parameter_view(ParameterId parameter) = 0;
@@ -85,6 +87,8 @@ class EngineBase : public virtual Engine {
   virtual Status free_gradients(EventId stepped) = 0;
   /// The optimizer has changed values, perhaps not on all ranks.
   virtual Status share_stepped() { return {}; }
+  /// The first rank of each set of ranks that trains a model of its own.
+  virtual RankSet first_ranks() const { return everyone_.intersect(RankSet::single(0)); }
   /// Which ranks together have every gradient once.
   virtual CommunicatorId norm_group() const { return shard_groups().shard; }
 
@@ -95,12 +99,12 @@ class EngineBase : public virtual Engine {
   virtual Status after_group(std::size_t /*group*/) { return {}; }
   virtual Status after_step() { return {}; }
 
+  /// Before they do: nothing waits for a step.
+  virtual Status expect_no_gradients(const char* call);
   /// The optimizer's groups have changed.
   virtual Status on_param_groups() { return {}; }
   /// The optimizer steps it: it is trained and in a group.
-  bool steps(const ShardMap::Segment& s) const {
-    return s.requires_grad && param_groups_.contains(s.parameter);
-  }
+  bool steps(const ShardMap::Segment& segment) const;
   bool steps(const Held& held) const;
 
   /// Units from a plan, or else from paths; ignored parameters become local ones.
@@ -156,6 +160,7 @@ class EngineBase : public virtual Engine {
   RankSet active_;  // those that have inputs
   UnitAssignment assignment_;
   ParamGroups param_groups_;
+  std::optional<std::int32_t> only_optimizer_;  // that steps now; none: all
   StreamId compute_;
 
   Stage stage_ = Stage::idle;
@@ -184,7 +189,6 @@ class EngineBase : public virtual Engine {
   Status allocate_optimizer_state();
   Compute local_norm(const std::vector<Held*>& held, const View& into, double norm_type);
   Result<EventId> drop_gradients();
-  Status no_gradients(const char* call);
   void count_steps(const std::vector<Held*>& stepped);
   Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
