@@ -9,7 +9,7 @@
 //   TESSERA_ASSIGN(auto runtime, make_local_runtime({}));           // one rank
 //   TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options));
 //   ...
-//   TESSERA_TRY(runtime->finish());
+//   TESSERA_TRY(runtime->finish());         // before the engine goes: its work may still wait
 #pragma once
 
 #include <functional>
