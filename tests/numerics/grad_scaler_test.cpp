@@ -131,8 +131,8 @@ TEST_CASE("gradients in float16 overflow, are skipped and then train", "[numeric
   auto scaler = scaler_of(*run.engine, {.loss_scale = {.initial_scale = 0x1p24F}});
   TrainingOptions training{.batch = data.batch,
                            .adam = {.learning_rate = 1e-2F, .epsilon = 1e-3F},
-                           .body = real->bodies(),
-                           .scaler = scaler.get()};
+                           .scaler = scaler.get(),
+                           .body = real->bodies()};
   std::vector<float> losses;
   for (int step = 0; step < 40; ++step) {
     real->set_loss_scale(scaler->scale());
