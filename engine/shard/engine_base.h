@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -195,12 +196,15 @@ class EngineBase : public virtual Engine {
   void count_steps(const std::vector<Held*>& stepped);
   Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
+  void add_gradient(const View& gradient, Compute& what);
+  void forget_gradients(BufferId buffer);
 
   ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;
   const LiveEngine alive_;
   std::map<BufferId, RankSet> partial_;             // buffers that only some ranks have
+  std::set<std::pair<BufferId, Numel>> written_;    // where gradients begin that have been written
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
 
