@@ -150,6 +150,7 @@ struct Compute {
   ComputeCost cost;
   std::vector<View> reads, writes;
   std::function<void(const BodyContext&)> body;
+  CommunicatorId index_in = {};  // as in Copy
 };
 
 /// The op's stream waits for everything submitted to `stream` so far; with no stream only for
