@@ -14,17 +14,6 @@ Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, 
   return submit(stream.valid() ? stream : compute_, why, mark);
 }
 
-Result<EventId> Zero3Engine::note(const OnDemandParameter& p, Mark mark, Reason reason,
-                                  StreamId stream) {
-  return note(p.held.unit, name(p), mark, reason, stream);
-}
-
-Status Zero3Engine::note(ModuleId module, Mark::Kind kind) {
-  return note(unit_name_of(module), model_.module(module).path, {kind, coordinator().trace.step()},
-              recomputing() ? Reason::recompute : Reason::none)
-      .status();
-}
-
 Result<View> Zero3Engine::parameter_view(ParameterId id) {
   const OnDemandParameter& p = at(id);
   if (p.state == State::available) return View::whole(p.full, param_dtype(), p.numel);
@@ -63,8 +52,7 @@ Status Zero3Engine::finish_gathers() {
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(EngineBase::initialise(value));
   casts_are_old_ = true;
-  for (OnDemandParameter& p : parameters_) TESSERA_TRY(release_parameter(p));
-  return {};
+  return policy_->values_changed();
 }
 
 Status Zero3Engine::begin_forward() {
@@ -74,39 +62,33 @@ Status Zero3Engine::begin_forward() {
   if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
-  gradient_flows_ = model_.input_requires_grad;
-  for (auto& visits : inputs_) visits.clear();
-  return {};
+  return policy_->begin_forward(training_);
 }
 
 // Recomputing is a forward pass inside of backward, and its hooks run as in any other. Only the
 // recomputed module itself has what pre_backward fetched.
 Status Zero3Engine::pre_forward(ModuleId module) {
   if (recomputes(module)) return {};
-  auto& visits = inputs_[index(module)];
-  if (!recomputing()) {
-    TESSERA_TRY(expect(Stage::forward, "pre_forward"));
-    visits.push_back(gradient_flows_);
-  }
-  gradients_remaining_[index(module)] = !visits.empty() && visits.back() ? 1 : 0;
-  return fetch(module);
+  if (!recomputing()) TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+  return policy_->pre_forward(module, recomputing());
 }
 
 Status Zero3Engine::post_forward(ModuleId module) {
   if (recomputes(module)) return {};
   if (!recomputing()) TESSERA_TRY(expect(Stage::forward, "post_forward"));
-  TESSERA_TRY(release_module(module));
+  TESSERA_TRY(policy_->post_forward(module, recomputing()));
   if (training_ || module != ModuleId{0}) return {};
-  TESSERA_TRY(reset_trace());
+  TESSERA_TRY(policy_->end_pass());
   stage_ = Stage::idle;
   return {};
 }
 
 Status Zero3Engine::compute(const ModuleWork& work) {
   TESSERA_TRY(EngineBase::compute(work));
-  for (ParameterId id : assignment_.used_by[index(work.module)]) {
-    gradient_flows_ |= stage_ == Stage::forward && at(id).trained;
-  }
+  if (stage_ != Stage::forward) return {};
+  const auto& used = assignment_.used_by[index(work.module)];
+  policy_->ran(work.module,
+               std::any_of(used.begin(), used.end(), [this](auto id) { return at(id).trained; }));
   return {};
 }
 
@@ -117,34 +99,23 @@ Status Zero3Engine::begin_backward() {
                   "backward pass is invalid for a model in evaluation: call set_training(true)");
   }
   for (OnDemandParameter& p : parameters_) p.reduced = false;
-  return enter(Stage::backward, Phase::backward);
+  TESSERA_TRY(enter(Stage::backward, Phase::backward));
+  return policy_->begin_backward();
 }
 
 Status Zero3Engine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
-  return fetch(module);
+  return policy_->pre_backward(module);
 }
 
-// The hook that frees hangs on the module's inputs: it never runs if none of them needs a gradient,
-// and runs once for a module that ran several times, because every forward pass starts the count
-// anew.
 Status Zero3Engine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
-  auto& visits = inputs_[index(module)];
-  if (visits.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("post_backward of module '{}', which did not run in this forward",
-                              model_.module(module).path));
-  }
-  const bool hooked = visits.back();
-  visits.pop_back();
-  if (!hooked || --gradients_remaining_[index(module)] != 0) return {};
-  return release_module(module);
+  return policy_->post_backward(module);
 }
 
 Status Zero3Engine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
-  TESSERA_TRY(reset_trace());
+  TESSERA_TRY(policy_->end_pass());
   TESSERA_TRY(finish_reductions());
   stage_ = Stage::idle;
   ++micro_batch_;

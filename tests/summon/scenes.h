@@ -32,7 +32,7 @@ inline SummonScheme flat_scheme(const std::string& name, Fsdp1Options options) {
             Fsdp1Options full = options;
             full.units = units;
             const bool hybrid = options.strategy >= ShardingStrategy::hybrid_shard;
-            const Rank ranks = runtime.carried().count();
+            const Rank ranks = runtime.world().count();
             if (hybrid) full.shard_group = ranks % 2 == 0 ? 2 : ranks;
             return fsdp1(runtime, model, full);
           }};
@@ -45,7 +45,7 @@ inline SummonScheme dim0_scheme(const std::string& name, FullyShardOptions optio
               const std::vector<std::string>& units) -> Result<std::unique_ptr<Engine>> {
             FullyShardOptions full = options;
             full.units = units;
-            const Rank ranks = runtime.carried().count();
+            const Rank ranks = runtime.world().count();
             if (hybrid) full.shard_group = ranks % 2 == 0 ? 2 : ranks;
             TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, full));
             return std::unique_ptr<Engine>(std::move(engine));
