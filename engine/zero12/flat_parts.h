@@ -18,7 +18,7 @@ std::vector<ParameterId> round_robin(const std::vector<ParameterId>& parameters,
 /// A parameter's gradient in a bucket.
 struct BucketEntry {
   ParameterId parameter;
-  Numel place{};  // in the flat range
+  Numel place{};   // in the flat range
   Numel offset{};  // in the bucket
   Numel numel{};
 };

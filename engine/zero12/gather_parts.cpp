@@ -57,9 +57,8 @@ Status Zero12Engine::gather_piece(const FlatBuffer& flat, Numel first, Numel num
   own.first = first;
   own.numel = numel;
   TESSERA_TRY(wait_stream(nccl_, compute_, cause("root", Reason::order)));
-  TESSERA_TRY(
-      submit(nccl_, why, AllGather{world_, own, View::whole(gathered, param_dtype(), all)})
-          .status());
+  TESSERA_TRY(submit(nccl_, why, AllGather{world_, own, View::whole(gathered, param_dtype(), all)})
+                  .status());
   TESSERA_TRY(wait_stream(compute_, nccl_, cause("root", Reason::needed)));
   View from = View::part(gathered, param_dtype(), Numel{0}, numel);
   from.end = all;
@@ -68,8 +67,8 @@ Status Zero12Engine::gather_piece(const FlatBuffer& flat, Numel first, Numel num
   CopyBlocks out{.from = from, .to = to, .count = ranks_};
   out.from_pitch = numel;
   out.to_pitch = flat.layout.shard;
-  TESSERA_ASSIGN(const EventId copied, submit(compute_, cause("root", Reason::copy_out),
-                                              Copy{.pieces = {out}}));
+  TESSERA_ASSIGN(const EventId copied,
+                 submit(compute_, cause("root", Reason::copy_out), Copy{.pieces = {out}}));
   return release(gathered, copied);
 }
 

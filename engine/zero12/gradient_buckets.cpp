@@ -48,9 +48,9 @@ Status Zero12Engine::open_buckets() {
   filled_ = 0;
   if (size == Numel{0}) return {};
   for (PartBucket& bucket : buckets_) {
-    TESSERA_ASSIGN(bucket.buffer, allocate("reduce_bucket", bytes_of(size, param_dtype()),
-                                           MemoryClass::reduce_buffers, compute_,
-                                           cause("root", Reason::none)));
+    TESSERA_ASSIGN(bucket.buffer,
+                   allocate("reduce_bucket", bytes_of(size, param_dtype()),
+                            MemoryClass::reduce_buffers, compute_, cause("root", Reason::none)));
   }
   return {};
 }

@@ -35,9 +35,9 @@ Result<View> Zero12Engine::divided(const PartBucket& bucket) {
     TESSERA_TRY(submit(reduce_, why, Copy{.pieces = {{.from = values, .to = wire}}}).status());
   }
   if (ranks_ == 1) return wire;
-  TESSERA_TRY(submit(reduce_, cause("root", Reason::divide),
-                     divide(wire, static_cast<float>(ranks_)))
-                  .status());
+  TESSERA_TRY(
+      submit(reduce_, cause("root", Reason::divide), divide(wire, static_cast<float>(ranks_)))
+          .status());
   return wire;
 }
 

@@ -20,9 +20,8 @@ Status Zero12Engine::check_options() const {
                               options_.stage));
   }
   if (options_.reduce_bucket < Numel{0}) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("reduce_bucket must be at least 0, found {}", options_.reduce_bucket.value));
+    return Status(Code::invalid_argument, fmt::format("reduce_bucket must be at least 0, found {}",
+                                                      options_.reduce_bucket.value));
   }
   // Every piece of a part has to begin where collectives may begin.
   if (options_.allgather_bucket < Numel{2} || options_.allgather_bucket.value % 2 != 0) {
@@ -36,7 +35,9 @@ Status Zero12Engine::check_options() const {
 Status Zero12Engine::create_streams_and_groups() {
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
   reduce_ = compute_;
-  if (overlaps()) TESSERA_ASSIGN(reduce_, runtime_.create_stream("reduction", StreamRole::copy));
+  if (overlaps()) {
+    TESSERA_ASSIGN(reduce_, runtime_.create_stream("reduction", StreamRole::copy));
+  }
   TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
