@@ -15,7 +15,8 @@ std::vector<Held*> Zero12Engine::held() {
   std::vector<Held*> all;
   for (FlatBuffer* flat : {&frozen_, &flat_}) {
     if (!flat->value.valid()) continue;
-    flat->held.unsharded = View::whole(flat->value, param_dtype(), flat->layout.padded());
+    const View whole = View::whole(flat->value, param_dtype(), flat->layout.padded());
+    flat->held.unsharded = values_are_old_ ? View{} : whole;
     all.push_back(&flat->held);
   }
   flat_.held.gradient = {};
