@@ -21,6 +21,7 @@ EngineBase::EngineBase(Runtime& runtime, const Model& model)
       model_(model),
       everyone_(runtime.world()),
       active_(everyone_),
+      param_groups_(model),
       alive_(runtime, model),
       activations_(model.modules.size()) {}
 

@@ -161,6 +161,14 @@ class Interrupted final : public Engine {
   Status step(const AdamOptions& options) override {
     return call(before_step), inner_.step(options);
   }
+  Status set_param_groups(const std::vector<ParamGroup>& groups) override {
+    return inner_.set_param_groups(groups);
+  }
+  Status add_param_group(const ParamGroup& group) override { return inner_.add_param_group(group); }
+  Status set_adam(std::size_t group, const AdamOverrides& adam) override {
+    return inner_.set_adam(group, adam);
+  }
+  const std::vector<ParamGroup>& param_groups() const override { return inner_.param_groups(); }
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override {
     return inner_.clip_grad_norm(max_norm, norm_type, total);
