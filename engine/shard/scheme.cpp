@@ -71,6 +71,7 @@ struct OptionsOf {
             {"broadcast_dtype", text(o.broadcast_dtype)},
             {"broadcast_buffers", text(o.broadcast_buffers)},
             {"sync_models_at_startup", text(o.sync_models_at_startup)},
+            {"group_size", o.groups ? "groups" : std::to_string(o.group_size)},
             {"param_dtype", text(o.dtype)}};
   }
   Options operator()(const Zero12Options& o) const {

@@ -150,6 +150,8 @@ struct Compute {
   ComputeCost cost;
   std::vector<View> reads, writes;
   std::function<void(const BodyContext&)> body;
+  /// Places in `writes` that are zero when the body starts: memory comes as it was left.
+  std::vector<std::size_t> zeroed;
   CommunicatorId index_in = {};  // as in Copy
 };
 
