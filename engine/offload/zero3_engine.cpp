@@ -137,8 +137,11 @@ Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId par
   }
   auto& needs = needs_[index(module)];
   const auto place = std::lower_bound(needs.begin(), needs.end(), parameter);
-  if (place == needs.end() || *place != parameter) needs.insert(place, parameter);
-  return {};
+  if (place != needs.end() && *place == parameter) return {};
+  needs.insert(place, parameter);
+  const Status fits = policy_->check();
+  if (!fits.ok()) std::erase(needs, parameter);
+  return fits;
 }
 
 Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {

@@ -13,7 +13,8 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
     : EngineBase(runtime, model),
       options_(options),
       ranks_(static_cast<Index>(everyone_.count())),
-      policy_(make_compatible_policy(*this, options)) {}
+      policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
+                                                    : make_compatible_policy(*this, options)) {}
 
 Status Zero3Engine::check_options() const {
   const std::pair<const char*, Numel> sizes[] = {
@@ -141,6 +142,7 @@ Status Zero3Engine::setup() {
     TESSERA_TRY(add_parameter(ParameterId{static_cast<std::int32_t>(p)}));
   }
   mark_persistent();
+  TESSERA_TRY(policy_->check());
   form_sub_groups();
   TESSERA_TRY(allocate_gradients());
   return initialise_held();

@@ -84,7 +84,10 @@ struct OptionsOf {
             {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};
   }
   Options operator()(const Zero3Options& o) const {
-    return {{"prefetch_bucket", text(o.prefetch_bucket)},
+    const bool strict = o.policy == Zero3Policy::strict;
+    return {{"policy", strict ? "strict" : "compatible"},
+            {"live_budget", o.live_budget ? text(*o.live_budget) : "auto"},
+            {"prefetch_bucket", text(o.prefetch_bucket)},
             {"max_reuse_distance", text(o.max_reuse_distance)},
             {"max_live_parameters", text(o.max_live_parameters)},
             {"persistence_threshold", text(o.persistence_threshold)},

@@ -179,6 +179,8 @@ struct Mark {
     in_flight,        // the parameter is being gathered; number: of the gather
     kept,             // the parameter had nothing to free at the step
     traced,           // the parameter is part of the recorded order; number: the visit
+    gathered_for,     // it is gathered ahead; number: the visit that will need it
+    kept_for,         // it stays after its use; number: the next visit that needs it
     trace_reset,      // a pass is over: a recorded order is complete, an invalid one is forgotten
     trace_mismatch,   // a module runs that was not recorded here; number: the visit
     evaluating,       // the next phase is a forward pass without backward
