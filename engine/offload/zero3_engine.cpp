@@ -16,7 +16,11 @@ Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, 
 
 Result<View> Zero3Engine::parameter_view(ParameterId id) {
   const OnDemandParameter& p = at(id);
-  if (p.state == State::available) return View::whole(p.full, param_dtype(), p.numel);
+  // strict: what is there for another module's sake, or was kept, may be gone the next time.
+  const bool asked_for = options_.policy == Zero3Policy::compatible || !p.active.empty();
+  if (p.state == State::available && asked_for) {
+    return View::whole(p.full, param_dtype(), p.numel);
+  }
   return Status(Code::invalid_argument,
                 fmt::format("parameter {} is used while it is partitioned: call {} for module {} "
                             "first",
@@ -57,6 +61,7 @@ Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& v
 
 Status Zero3Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  TESSERA_TRY(refresh_trainable());
   if (!training_) TESSERA_TRY(note("root", "", {Mark::Kind::evaluating}).status());
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
