@@ -40,6 +40,14 @@ ParameterId Model::find_parameter(std::string_view full_name) const {
   return {};
 }
 
+const std::vector<ModuleId>* Model::find_graph(std::string_view wanted) const {
+  if (wanted.empty()) return &forward;
+  for (const Graph& graph : graphs) {
+    if (graph.name == wanted) return &graph.forward;
+  }
+  return nullptr;
+}
+
 Numel Model::parameter_count() const {
   Numel total{};
   for (const Parameter& parameter : parameters) total += parameter.numel();

@@ -27,24 +27,28 @@ Status Zero3Engine::fetch(ModuleId module) {
   return {};
 }
 
-Status Zero3Engine::wait_for(ModuleId module) {
+Status Zero3Engine::arrive(OnDemandParameter& p) {
   Coordinator& c = coordinator();
+  const auto flying = c.in_flight.find(p.id);
+  if (flying == c.in_flight.end()) return {};
+  // Those that are over need no wait, but to wait for them takes no time either.
+  if (ongoing_fetches_.size() > fetches_in_flight) {
+    TESSERA_TRY(runtime_.wait(ongoing_fetches_.front()));
+    ongoing_fetches_.pop_front();
+  }
+  const std::shared_ptr<Gather> gather = flying->second;
+  c.in_flight.erase(flying);
+  TESSERA_TRY(finish(*gather));
+  TESSERA_TRY(note(p, {Mark::Kind::unsharded, gather->number}, Reason::needed).status());
+  ongoing_fetches_.push_back(gather->done);
+  return {};
+}
+
+Status Zero3Engine::wait_for(ModuleId module) {
   const auto& needed = needs_[index(module)];
   for (ParameterId id : needed) {
-    OnDemandParameter& p = at(id);
-    p.active.insert(module);
-    const auto flying = c.in_flight.find(id);
-    if (flying == c.in_flight.end()) continue;
-    // Those that are over need no wait, but to wait for them takes no time either.
-    if (ongoing_fetches_.size() > fetches_in_flight) {
-      TESSERA_TRY(runtime_.wait(ongoing_fetches_.front()));
-      ongoing_fetches_.pop_front();
-    }
-    const std::shared_ptr<Gather> gather = flying->second;
-    c.in_flight.erase(flying);
-    TESSERA_TRY(finish(*gather));
-    TESSERA_TRY(note(p, {Mark::Kind::unsharded, gather->number}, Reason::needed).status());
-    ongoing_fetches_.push_back(gather->done);
+    at(id).active.insert(module);
+    TESSERA_TRY(arrive(at(id)));
   }
   if (needed.empty()) return {};
   const std::string_view unit = unit_name_of(module);
@@ -78,7 +82,9 @@ Status Zero3Engine::release_module(ModuleId module) {
   const auto& releasable = coordinator().trace.releasable(
       module, options_.max_reuse_distance, [this](ParameterId id) { return at(id).persistent; });
   for (ParameterId id : needed) at(id).active.erase(module);
-  for (ParameterId id : releasable) TESSERA_TRY(release_parameter(at(id)));
+  for (ParameterId id : releasable) {
+    if (!at(id).dangling) TESSERA_TRY(release_parameter(at(id)));
+  }
   return {};
 }
 

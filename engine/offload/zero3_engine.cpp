@@ -67,44 +67,65 @@ Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& v
   return {};
 }
 
+Status Zero3Engine::next_forward(const ForwardPass& pass) {
+  next_use_ = pass.use;
+  return EngineBase::next_forward({.use = ForwardPass::Use::train, .graph = pass.graph});
+}
+
 Status Zero3Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
-  if (!training_) TESSERA_TRY(note("root", "", {Mark::Kind::evaluating}).status());
+  use_ = std::exchange(next_use_, ForwardPass::Use::train);
+  if (use_ != ForwardPass::Use::train) {
+    const bool training = use_ == ForwardPass::Use::no_backward;
+    TESSERA_TRY(note("root", "", {Mark::Kind::evaluating, training ? 1 : 0}).status());
+  }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
   gradient_flows_ = model_.input_requires_grad;
   for (auto& visits : inputs_) visits.clear();
+  running_.clear();
   return {};
 }
 
 // Recomputing is a forward pass inside of backward, and its hooks run as in any other. Only the
 // recomputed module itself has what pre_backward fetched.
 Status Zero3Engine::pre_forward(ModuleId module) {
-  if (recomputes(module)) return {};
+  if (recomputes(module) || inside_leaf(module)) return {};
   auto& visits = inputs_[index(module)];
   if (!recomputing()) {
     TESSERA_TRY(expect(Stage::forward, "pre_forward"));
     visits.push_back(gradient_flows_);
+    running_.push_back(module);
   }
   gradients_remaining_[index(module)] = !visits.empty() && visits.back() ? 1 : 0;
   return fetch(module);
 }
 
 Status Zero3Engine::post_forward(ModuleId module) {
-  if (recomputes(module)) return {};
-  if (!recomputing()) TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  if (recomputes(module) || inside_leaf(module)) return {};
+  if (!recomputing()) {
+    TESSERA_TRY(expect(Stage::forward, "post_forward"));
+    TESSERA_TRY(leave(module));
+  }
   TESSERA_TRY(release_module(module));
-  if (training_ || module != ModuleId{0}) return {};
-  TESSERA_TRY(reset_trace());
+  if (use_ == ForwardPass::Use::train || module != ModuleId{0}) return {};
+  if (use_ == ForwardPass::Use::evaluate) TESSERA_TRY(reset_trace());
+  use_ = ForwardPass::Use::train;
   stage_ = Stage::idle;
   return {};
 }
 
+// What nobody announced is touched, once per pass.
 Status Zero3Engine::compute(const ModuleWork& work) {
+  for (ParameterId id : parameters_of(work)) {
+    const bool external =
+        stage_ == Stage::forward && at(id).state != State::available && !needed_by(work.module, id);
+    if (external) TESSERA_TRY(touch(id));
+  }
   TESSERA_TRY(EngineBase::compute(work));
-  for (ParameterId id : assignment_.used_by[index(work.module)]) {
+  for (ParameterId id : parameters_of(work)) {
     gradient_flows_ |= stage_ == Stage::forward && at(id).trained;
   }
   return {};
@@ -112,9 +133,10 @@ Status Zero3Engine::compute(const ModuleWork& work) {
 
 Status Zero3Engine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  if (!training_) {
+  if (use_ != ForwardPass::Use::train) {
     return Status(Code::invalid_argument,
-                  "backward pass is invalid for a model in evaluation: call set_training(true)");
+                  "backward pass is invalid for a model in evaluation: announce a forward pass for "
+                  "training");
   }
   for (OnDemandParameter& p : parameters_) p.reduced = false;
   return enter(Stage::backward, Phase::backward);
@@ -122,7 +144,7 @@ Status Zero3Engine::begin_backward() {
 
 Status Zero3Engine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
-  return fetch(module);
+  return inside_leaf(module) ? Status{} : fetch(module);
 }
 
 // The hook that frees hangs on the module's inputs: it never runs if none of them needs a gradient,
@@ -130,6 +152,7 @@ Status Zero3Engine::pre_backward(ModuleId module) {
 // anew.
 Status Zero3Engine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  if (inside_leaf(module)) return {};
   auto& visits = inputs_[index(module)];
   if (visits.empty()) {
     return Status(Code::invalid_argument,
@@ -138,6 +161,7 @@ Status Zero3Engine::post_backward(ModuleId module) {
   }
   const bool hooked = visits.back();
   visits.pop_back();
+  if (leaf_[index(module)] && visits.empty()) TESSERA_TRY(fill_missing_gradients(module));
   if (!hooked || --gradients_remaining_[index(module)] != 0) return {};
   return release_module(module);
 }
@@ -149,42 +173,6 @@ Status Zero3Engine::end_backward() {
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};
-}
-
-Status Zero3Engine::set_training(bool training) {
-  TESSERA_TRY(expect(Stage::idle, "set_training"));
-  training_ = training;
-  return {};
-}
-
-Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "register_external_parameter"));
-  if (!parameter.valid() || parameter.value >= std::ssize(parameters_)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("what was registered with module '{}' is no parameter of {}",
-                              model_.module(module).path, model_.name));
-  }
-  auto& needs = needs_[index(module)];
-  const auto place = std::lower_bound(needs.begin(), needs.end(), parameter);
-  if (place == needs.end() || *place != parameter) needs.insert(place, parameter);
-  return {};
-}
-
-Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "unregister_external_parameter"));
-  auto& needs = needs_[index(module)];
-  const auto& own = assignment_.used_by[index(module)];
-  const bool known = std::find(needs.begin(), needs.end(), parameter) != needs.end();
-  if (known && std::find(own.begin(), own.end(), parameter) == own.end()) {
-    std::erase(needs, parameter);
-    return {};
-  }
-  return Status(Code::invalid_argument,
-                fmt::format("{} is not registered with module '{}'",
-                            parameter.valid() && parameter.value < std::ssize(parameters_)
-                                ? name(at(parameter))
-                                : "an unknown parameter",
-                            model_.module(module).path));
 }
 
 std::vector<std::string> Zero3Engine::warnings() const {

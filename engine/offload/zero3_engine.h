@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schedule of ZeRO-3. Files: making it in zero3_setup.cpp, host calls in zero3_engine.cpp, what
 // modules need in parameter_fetch.cpp, gathering in parameter_gather.cpp, gradients in
-// gradient_partition.cpp, the optimizer step in zero3_step.cpp.
+// gradient_partition.cpp, what modules need of others in external_parameters.cpp, modules that are
+// fetched as a whole in leaf_modules.cpp, the optimizer step in zero3_step.cpp.
 #pragma once
 
 #include <array>
@@ -29,6 +30,7 @@ struct OnDemandParameter {
   bool persistent = false;
   State state = State::not_available;
   std::set<ModuleId> active;  // modules that need it now
+  bool dangling = false;      // a module returned it: stays until the step
   BufferId cast;              // the partition in param_dtype, if that is another
   BufferId full;              // padded; from the gather on, or from its end
   BufferId gradient;          // of this backward pass
@@ -54,6 +56,7 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options);
   Status setup();
 
+  Status next_forward(const ForwardPass& pass) override;
   Status begin_forward() override;
   Status pre_forward(ModuleId module) override;
   Status post_forward(ModuleId module) override;
@@ -70,7 +73,8 @@ class Zero3Engine final : public EngineBase, public Zero3 {
 
   Status register_external_parameter(ModuleId module, ParameterId parameter) override;
   Status unregister_external_parameter(ModuleId module, ParameterId parameter) override;
-  Status set_training(bool training) override;
+  Status touch(ParameterId parameter) override;
+  Status return_parameter(ParameterId parameter) override;
   std::vector<PartitionedParameter> parameters() const override;
 
  private:
@@ -95,7 +99,8 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   // zero3_setup.cpp
   Status check_options() const;
   Status create_streams_and_groups();
-  void assign_modules();
+  Status assign_modules();
+  Status find_leaf_modules();
   Status add_parameter(ParameterId id);
   void mark_persistent();
   void form_sub_groups();
@@ -105,7 +110,7 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   const OnDemandParameter& at(ParameterId id) const { return parameters_[index(id)]; }
   static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
   static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
-  Coordinator& coordinator() { return coordinators_[training_ ? 0 : 1]; }
+  Coordinator& coordinator() { return coordinators_[use_ == ForwardPass::Use::evaluate ? 1 : 0]; }
   DType param_dtype() const { return options_.param_dtype; }
   DType reduce_dtype() const { return options_.reduce_dtype.value_or(options_.param_dtype); }
   bool mixed() const { return param_dtype() != DType::float32; }
@@ -118,9 +123,23 @@ class Zero3Engine final : public EngineBase, public Zero3 {
                        StreamId stream = {});
   Status note(ModuleId module, Mark::Kind kind);
 
+  // external_parameters.cpp
+  bool known(ParameterId id) const { return id.valid() && index(id) < parameters_.size(); }
+  bool needed_by(ModuleId module, ParameterId id) const;
+  bool external_to(ModuleId module, ParameterId id) const;
+  void add_external(ModuleId module, ParameterId id);
+  Status leave(ModuleId module);
+  Status take_over(ModuleId from, ParameterId id);
+
+  // leaf_modules.cpp
+  /// The module that fetches for `module`: itself, or the leaf module around it.
+  bool inside_leaf(ModuleId module) const { return leaf_of_[index(module)] != module; }
+  Status fill_missing_gradients(ModuleId leaf);
+
   // parameter_fetch.cpp
   Status fetch(ModuleId module);
   Status wait_for(ModuleId module);
+  Status arrive(OnDemandParameter& p);
   Status gather_ahead(ModuleId module);
   Status release_module(ModuleId module);
   Status release_parameter(OnDemandParameter& p);
@@ -136,6 +155,7 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   Status split(Gather& gather);
   Status allocate_full(OnDemandParameter& p, StreamId stream, const Cause& why);
   Status gather_persistent();
+  Status gather_now(const std::vector<ParameterId>& missing, Reason reason);
   Status cast_partitions(const std::vector<Held*>& changed);
 
   // gradient_partition.cpp
@@ -156,13 +176,19 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   const Zero3Options options_;
   const Index ranks_;
   std::vector<OnDemandParameter> parameters_;  // by ParameterId
-  ModuleTrace::Needs needs_;                   // by ModuleId
+  ModuleTrace::Needs needs_;                   // by ModuleId, what was registered included
+  ModuleTrace::Needs own_needs_;               // by ModuleId, without it
+  std::vector<ModuleId> leaf_of_;              // by ModuleId
+  std::vector<bool> leaf_;                     // by ModuleId
   std::vector<std::vector<ParameterId>> sub_groups_;
   std::array<Coordinator, 2> coordinators_;  // training, evaluation
   CommunicatorId world_;
   StreamId all_gather_, reduce_, nccl_;
 
-  bool training_ = true;
+  ForwardPass::Use next_use_ = ForwardPass::Use::train;
+  ForwardPass::Use use_ = ForwardPass::Use::train;  // of the pass that runs, or ran last
+  std::vector<ModuleId> running_;                   // in forward: from the root down
+  std::vector<ParameterId> returned_;               // by the module that runs
   bool asked_for_no_sync_ = false;
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;

@@ -47,8 +47,9 @@ Status Zero3Engine::create_streams_and_groups() {
   return {};
 }
 
-// Every module with parameters of its own is a unit; ties need no common one.
-void Zero3Engine::assign_modules() {
+// Every module with parameters of its own is a unit; ties need no common one. What a module only
+// reads is no need of its own: it is registered when it is touched.
+Status Zero3Engine::assign_modules() {
   assignment_.used_by = used_by(model_);
   assignment_.unit_of_parameter.resize(model_.parameters.size());
   needs_.resize(model_.modules.size());
@@ -65,8 +66,24 @@ void Zero3Engine::assign_modules() {
     }
     needs_[m] = module.parameters;
   }
-  for (ModuleId m : model_.forward) needs_[index(m)] = assignment_.used_by[index(m)];
-  for (auto& needs : needs_) std::sort(needs.begin(), needs.end());
+  for (const Tie& tie : model_.ties)
+    needs_[index(module_of_alias(model_, tie))].push_back(tie.parameter);
+  TESSERA_TRY(find_leaf_modules());
+  const auto registered = registered_with(model_);
+  const auto take_all = [&](const std::vector<ModuleId>& forward) {
+    for (ModuleId m : forward) needs_[index(m)] = registered[index(m)];
+  };
+  take_all(model_.forward);
+  for (const Graph& graph : model_.graphs) take_all(graph.forward);
+  for (std::size_t m = 0; m < needs_.size(); ++m) {
+    if (leaf_[m]) needs_[m] = registered[m];
+    if (index(leaf_of_[m]) != m) needs_[m].clear();
+    auto& needs = needs_[m];
+    std::sort(needs.begin(), needs.end());
+    needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+  }
+  own_needs_ = needs_;
+  return {};
 }
 
 Status Zero3Engine::add_parameter(ParameterId id) {
@@ -139,7 +156,7 @@ Status Zero3Engine::allocate_gradients() {
 Status Zero3Engine::setup() {
   TESSERA_TRY(check_options());
   TESSERA_TRY(create_streams_and_groups());
-  assign_modules();
+  TESSERA_TRY(assign_modules());
   for (std::size_t p = 0; p < model_.parameters.size(); ++p) {
     TESSERA_TRY(add_parameter(ParameterId{static_cast<std::int32_t>(p)}));
   }

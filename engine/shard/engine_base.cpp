@@ -150,9 +150,13 @@ int EngineBase::unit_at(ModuleId module) const {
   return assignment_.units[unit].module == module ? static_cast<int>(unit) : -1;
 }
 
-// The parameters below the module, and in backward the gradients of those that are trained.
+const std::vector<ParameterId>& EngineBase::parameters_of(const ModuleWork& work) const {
+  return work.only.empty() ? assignment_.used_by[at(work.module)] : work.only;
+}
+
+// What the work concerns, and in backward the gradients of what is trained.
 Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
-  for (ParameterId id : assignment_.used_by[at(work.module)]) {
+  for (ParameterId id : parameters_of(work)) {
     const bool needs_gradient =
         work.pass == ModuleWork::Pass::backward && model_.parameter(id).requires_grad;
     if (Local* const own = local(id)) {
@@ -170,6 +174,21 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
     what.writes.push_back(gradient);
   }
   return {};
+}
+
+Status EngineBase::next_forward(const ForwardPass& pass) {
+  TESSERA_TRY(expect(Stage::idle, "next_forward"));
+  if (model_.find_graph(pass.graph) == nullptr) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no graph '{}'", model_.name, pass.graph));
+  }
+  const bool trains = pass.use == ForwardPass::Use::train;
+  if (trains && (pass.graph.empty() || runs_any_graph())) return {};
+  return Status(Code::not_supported,
+                fmt::format("{} is nothing that this scheme can do with {}: use zero3",
+                            trains ? fmt::format("training along the graph '{}'", pass.graph)
+                                   : "a forward pass without backward",
+                            model_.name));
 }
 
 Status EngineBase::recompute_begin(ModuleId module) {

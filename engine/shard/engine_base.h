@@ -47,6 +47,7 @@ struct ShardGroups {
 
 class EngineBase : public virtual Engine {
  public:
+  Status next_forward(const ForwardPass& pass) override;
   Status recompute_begin(ModuleId module) override;
   Status recompute_end(ModuleId module) override;
   Status compute(const ModuleWork& work) override;
@@ -89,6 +90,9 @@ class EngineBase : public virtual Engine {
   virtual Status after_group(std::size_t /*group*/) { return {}; }
   virtual Status after_step() { return {}; }
 
+  /// Whether training along another order than Model::forward is nothing special.
+  virtual bool runs_any_graph() const { return false; }
+
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
                 DType local_dtype);
@@ -127,6 +131,8 @@ class EngineBase : public virtual Engine {
   Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
 
   Status expect(Stage stage, const char* call) const;
+  /// The parameters that the work concerns.
+  const std::vector<ParameterId>& parameters_of(const ModuleWork& work) const;
   bool recomputing() const { return recomputed_.valid(); }
   bool recomputes(ModuleId module) const { return recomputed_ == module; }
   Status enter(Stage stage, Phase phase);  // and marks the phase

@@ -178,7 +178,7 @@ struct Mark {
     traced,           // the parameter is part of the recorded order; number: the visit
     trace_reset,      // a pass is over: a recorded order is complete, an invalid one is forgotten
     trace_mismatch,   // a module runs that was not recorded here; number: the visit
-    evaluating,       // the next phase is a forward pass without backward
+    evaluating,       // the next phase has no backward; number 1: in training mode nevertheless
     all_released,     // the optimizer step has freed all parameters
     sub_group_ready,  // the optimizer has stepped a group; number: which
     step_done,
