@@ -25,7 +25,7 @@ bool Zero3Engine::external_to(ModuleId module, ParameterId id) const {
   return needed_by(module, id) && !contains(own_needs_[index(module)], id);
 }
 
-void Zero3Engine::add_external(ModuleId module, ParameterId id) {
+void Zero3Engine::add_need(ModuleId module, ParameterId id) {
   auto& needs = needs_[index(module)];
   const auto place = std::lower_bound(needs.begin(), needs.end(), id);
   if (place == needs.end() || *place != id) needs.insert(place, id);
@@ -38,7 +38,7 @@ Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId par
                   fmt::format("what was registered with module '{}' is no parameter of {}",
                               model_.module(module).path, model_.name));
   }
-  add_external(module, parameter);
+  add_need(module, parameter);
   return {};
 }
 
@@ -64,9 +64,7 @@ Status Zero3Engine::touch(ParameterId parameter) {
                               known(parameter) ? name(at(parameter)) : "an unknown parameter"));
   }
   OnDemandParameter& p = at(parameter);
-  if (p.state == State::available) return {};
-  add_external(running_.back(), parameter);
-  return p.state == State::in_flight ? arrive(p) : gather_now({parameter}, Reason::needed);
+  return p.state == State::available ? Status{} : policy_->touch(running_.back(), p);
 }
 
 Status Zero3Engine::return_parameter(ParameterId parameter) {
@@ -86,9 +84,9 @@ Status Zero3Engine::take_over(ModuleId from, ParameterId id) {
       std::any_of(running_.begin(), running_.end(), [&](ModuleId m) { return external_to(m, id); });
   if (answered) return {};
   at(id).dangling = true;
-  add_external(running_.back(), id);
+  add_need(running_.back(), id);
   if (external_to(from, id)) std::erase(needs_[index(from)], id);
-  return at(id).state == State::not_available ? gather_now({id}, Reason::needed) : Status{};
+  return {};
 }
 
 Status Zero3Engine::leave(ModuleId module) {

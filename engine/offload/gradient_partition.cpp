@@ -36,7 +36,7 @@ Status Zero3Engine::grad_ready(ParameterId parameter) {
                               "already been reduced",
                               name(p)));
   }
-  TESSERA_TRY(note(p, {Mark::Kind::gradient_ready}).status());
+  TESSERA_TRY(note(p, {Mark::Kind::gradient_ready}));
   return p.gradient.valid() ? add_to_bucket(p) : Status{};
 }
 

@@ -33,6 +33,11 @@ Status Zero3Engine::find_leaf_modules() {
                             options_.leaf_modules[k], model_.name));
 }
 
+// After the last of its visits.
+Status Zero3Engine::leave_leaf(ModuleId leaf) {
+  return --leaf_visits_[index(leaf)] > 0 ? Status{} : fill_missing_gradients(leaf);
+}
+
 // Of what did not run this time. What other modules use as well gets its gradient from them.
 Status Zero3Engine::fill_missing_gradients(ModuleId leaf) {
   for (ParameterId id : own_needs_[index(leaf)]) {

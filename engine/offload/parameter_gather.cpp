@@ -23,8 +23,7 @@ Status Zero3Engine::gather(std::vector<ParameterId> missing, Reason reason) {
     TESSERA_TRY(note(p, {Mark::Kind::in_flight, gather->number}, reason).status());
     p.state = State::in_flight;
     gather->partition += p.partition;
-    coordinator().available += p.numel;
-    coordinator().in_flight[id] = gather;
+    p.flying = gather;
   }
   gather->parameters = std::move(missing);
   const Cause why = cause(at(gather->parameters.front()).held.unit, reason);

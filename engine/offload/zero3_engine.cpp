@@ -14,17 +14,6 @@ Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, 
   return submit(stream.valid() ? stream : compute_, why, mark);
 }
 
-Result<EventId> Zero3Engine::note(const OnDemandParameter& p, Mark mark, Reason reason,
-                                  StreamId stream) {
-  return note(p.held.unit, name(p), mark, reason, stream);
-}
-
-Status Zero3Engine::note(ModuleId module, Mark::Kind kind) {
-  return note(unit_name_of(module), model_.module(module).path, {kind, coordinator().trace.step()},
-              recomputing() ? Reason::recompute : Reason::none)
-      .status();
-}
-
 Result<View> Zero3Engine::parameter_view(ParameterId id) {
   const OnDemandParameter& p = at(id);
   if (p.state == State::available) return View::whole(p.full, param_dtype(), p.numel);
@@ -63,44 +52,41 @@ Status Zero3Engine::finish_gathers() {
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(EngineBase::initialise(value));
   casts_are_old_ = true;
-  for (OnDemandParameter& p : parameters_) TESSERA_TRY(release_parameter(p));
-  return {};
+  return policy_->values_changed();
 }
 
 Status Zero3Engine::next_forward(const ForwardPass& pass) {
-  next_use_ = pass.use;
-  return EngineBase::next_forward({.use = ForwardPass::Use::train, .graph = pass.graph});
+  TESSERA_TRY(EngineBase::next_forward({.use = ForwardPass::Use::train, .graph = pass.graph}));
+  next_ = pass;
+  return {};
 }
 
 Status Zero3Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
-  use_ = std::exchange(next_use_, ForwardPass::Use::train);
-  if (use_ != ForwardPass::Use::train) {
-    const bool training = use_ == ForwardPass::Use::no_backward;
+  pass_ = std::exchange(next_, ForwardPass{});
+  if (pass_.use != ForwardPass::Use::train) {
+    const bool training = pass_.use == ForwardPass::Use::no_backward;
     TESSERA_TRY(note("root", "", {Mark::Kind::evaluating, training ? 1 : 0}).status());
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
-  gradient_flows_ = model_.input_requires_grad;
-  for (auto& visits : inputs_) visits.clear();
   running_.clear();
-  return {};
+  leaf_visits_.assign(model_.modules.size(), 0);
+  return policy_->begin_forward(pass_);
 }
 
 // Recomputing is a forward pass inside of backward, and its hooks run as in any other. Only the
 // recomputed module itself has what pre_backward fetched.
 Status Zero3Engine::pre_forward(ModuleId module) {
   if (recomputes(module) || inside_leaf(module)) return {};
-  auto& visits = inputs_[index(module)];
   if (!recomputing()) {
     TESSERA_TRY(expect(Stage::forward, "pre_forward"));
-    visits.push_back(gradient_flows_);
     running_.push_back(module);
+    ++leaf_visits_[index(module)];
   }
-  gradients_remaining_[index(module)] = !visits.empty() && visits.back() ? 1 : 0;
-  return fetch(module);
+  return policy_->pre_forward(module, recomputing());
 }
 
 Status Zero3Engine::post_forward(ModuleId module) {
@@ -109,66 +95,55 @@ Status Zero3Engine::post_forward(ModuleId module) {
     TESSERA_TRY(expect(Stage::forward, "post_forward"));
     TESSERA_TRY(leave(module));
   }
-  TESSERA_TRY(release_module(module));
-  if (use_ == ForwardPass::Use::train || module != ModuleId{0}) return {};
-  if (use_ == ForwardPass::Use::evaluate) TESSERA_TRY(reset_trace());
-  use_ = ForwardPass::Use::train;
+  TESSERA_TRY(policy_->post_forward(module, recomputing()));
+  if (pass_.use == ForwardPass::Use::train || module != ModuleId{0}) return {};
+  const bool evaluated = pass_.use == ForwardPass::Use::evaluate;
+  TESSERA_TRY(evaluated ? policy_->end_pass() : policy_->drop_forward());
   stage_ = Stage::idle;
   return {};
 }
 
-// What nobody announced is touched, once per pass.
+// What is no need of a running module is touched.
 Status Zero3Engine::compute(const ModuleWork& work) {
+  bool trains = false;
   for (ParameterId id : parameters_of(work)) {
-    const bool external =
-        stage_ == Stage::forward && at(id).state != State::available && !needed_by(work.module, id);
-    if (external) TESSERA_TRY(touch(id));
+    trains |= at(id).trained;
+    const bool touched = stage_ == Stage::forward && !inside_leaf(work.module) &&
+                         !needed_by(work.module, id);
+    if (touched) TESSERA_TRY(touch(id));
   }
   TESSERA_TRY(EngineBase::compute(work));
-  for (ParameterId id : parameters_of(work)) {
-    gradient_flows_ |= stage_ == Stage::forward && at(id).trained;
-  }
+  if (stage_ == Stage::forward) policy_->ran(work.module, trains);
   return {};
 }
 
 Status Zero3Engine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  if (use_ != ForwardPass::Use::train) {
+  if (pass_.use != ForwardPass::Use::train) {
     return Status(Code::invalid_argument,
                   "backward pass is invalid for a model in evaluation: announce a forward pass for "
                   "training");
   }
   for (OnDemandParameter& p : parameters_) p.reduced = false;
-  return enter(Stage::backward, Phase::backward);
+  TESSERA_TRY(enter(Stage::backward, Phase::backward));
+  return policy_->begin_backward();
 }
 
 Status Zero3Engine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
-  return inside_leaf(module) ? Status{} : fetch(module);
+  return inside_leaf(module) ? Status{} : policy_->pre_backward(module);
 }
 
-// The hook that frees hangs on the module's inputs: it never runs if none of them needs a gradient,
-// and runs once for a module that ran several times, because every forward pass starts the count
-// anew.
 Status Zero3Engine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
   if (inside_leaf(module)) return {};
-  auto& visits = inputs_[index(module)];
-  if (visits.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("post_backward of module '{}', which did not run in this forward",
-                              model_.module(module).path));
-  }
-  const bool hooked = visits.back();
-  visits.pop_back();
-  if (leaf_[index(module)] && visits.empty()) TESSERA_TRY(fill_missing_gradients(module));
-  if (!hooked || --gradients_remaining_[index(module)] != 0) return {};
-  return release_module(module);
+  if (leaf_[index(module)]) TESSERA_TRY(leave_leaf(module));
+  return policy_->post_backward(module);
 }
 
 Status Zero3Engine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
-  TESSERA_TRY(reset_trace());
+  TESSERA_TRY(policy_->end_pass());
   TESSERA_TRY(finish_reductions());
   stage_ = Stage::idle;
   ++micro_batch_;

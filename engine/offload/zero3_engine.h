@@ -1,57 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schedule of ZeRO-3. Files: making it in zero3_setup.cpp, host calls in zero3_engine.cpp, what
-// modules need in parameter_fetch.cpp, gathering in parameter_gather.cpp, gradients in
+// a policy decides in parameter_moves.cpp, gathering in parameter_gather.cpp, gradients in
 // gradient_partition.cpp, what modules need of others in external_parameters.cpp, modules that are
 // fetched as a whole in leaf_modules.cpp, the optimizer step in zero3_step.cpp.
 #pragma once
 
-#include <array>
 #include <deque>
-#include <map>
 #include <memory>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "engine/offload/module_trace.h"
-#include "engine/shard/engine_base.h"
+#include "engine/offload/fetch_policy.h"
 #include "tessera/zero3.h"
 
 namespace tessera {
 
-/// One parameter. Invalid ids mean "does not exist now".
-struct OnDemandParameter {
-  enum class State : std::uint8_t { not_available, in_flight, available };
-  ParameterId id;
-  Held held;  // the float32 partition
-  Numel numel{};
-  Numel partition{};
-  bool trained = true;
-  bool persistent = false;
-  State state = State::not_available;
-  std::set<ModuleId> active;  // modules that need it now
-  bool dangling = false;      // a module returned it: stays until the step
-  BufferId cast;              // the partition in param_dtype, if that is another
-  BufferId full;              // padded; from the gather on, or from its end
-  BufferId gradient;          // of this backward pass
-  View bucketed;              // where the gradient is while it waits for its reduction
-  bool reduced = false;       // in this backward pass, or waits for it
-  Numel place{};              // in the buffer of gradient partitions
-  bool has_gradient = false;  // there
-};
-
-/// One all_gather of several parameters, until all of them were waited for.
-struct Gather {
-  std::int32_t number = 0;
-  std::vector<ParameterId> parameters;  // ascending
-  Numel partition{};                    // of all
-  BufferId flat;                        // none: the parameters' own buffers
-  EventId gathered;
-  EventId done;  // and split, if it was coalesced
-  bool complete = false;
-};
-
-class Zero3Engine final : public EngineBase, public Zero3 {
+class Zero3Engine final : public EngineBase, public Zero3, private ParameterMover {
  public:
   Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options);
   Status setup();
@@ -80,13 +45,6 @@ class Zero3Engine final : public EngineBase, public Zero3 {
  private:
   using State = OnDemandParameter::State;
 
-  // One per mode of the model, as in DeepSpeed.
-  struct Coordinator {
-    ModuleTrace trace;
-    std::map<ParameterId, std::shared_ptr<Gather>> in_flight;
-    Numel available{};  // of gathered parameters; reset with the trace, whatever is left
-  };
-
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
@@ -110,7 +68,6 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   const OnDemandParameter& at(ParameterId id) const { return parameters_[index(id)]; }
   static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
   static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
-  Coordinator& coordinator() { return coordinators_[use_ == ForwardPass::Use::evaluate ? 1 : 0]; }
   DType param_dtype() const { return options_.param_dtype; }
   DType reduce_dtype() const { return options_.reduce_dtype.value_or(options_.param_dtype); }
   bool mixed() const { return param_dtype() != DType::float32; }
@@ -119,43 +76,43 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   // Marks of a module or a parameter.
   Result<EventId> note(std::string_view unit, std::string_view what, Mark mark,
                        Reason reason = Reason::none, StreamId stream = {});
-  Result<EventId> note(const OnDemandParameter& p, Mark mark, Reason reason = Reason::none,
-                       StreamId stream = {});
-  Status note(ModuleId module, Mark::Kind kind);
+  Result<EventId> note(const OnDemandParameter& p, Mark mark, Reason reason);
 
   // external_parameters.cpp
   bool known(ParameterId id) const { return id.valid() && index(id) < parameters_.size(); }
   bool needed_by(ModuleId module, ParameterId id) const;
   bool external_to(ModuleId module, ParameterId id) const;
-  void add_external(ModuleId module, ParameterId id);
+  void add_need(ModuleId module, ParameterId id) override;
   Status leave(ModuleId module);
   Status take_over(ModuleId from, ParameterId id);
 
   // leaf_modules.cpp
-  /// The module that fetches for `module`: itself, or the leaf module around it.
   bool inside_leaf(ModuleId module) const { return leaf_of_[index(module)] != module; }
+  Status leave_leaf(ModuleId leaf);
   Status fill_missing_gradients(ModuleId leaf);
 
-  // parameter_fetch.cpp
-  Status fetch(ModuleId module);
-  Status wait_for(ModuleId module);
-  Status arrive(OnDemandParameter& p);
-  Status gather_ahead(ModuleId module);
-  Status release_module(ModuleId module);
-  Status release_parameter(OnDemandParameter& p);
-  Status reset_trace();
-  Status release_all();
+  // For the policy: parameter_moves.cpp.
+  const Model& moved_model() const override { return model_; }
+  const Needs& needs() const override { return needs_; }
+  std::span<OnDemandParameter> moved() override { return parameters_; }
+  Result<bool> arrive(OnDemandParameter& p) override;
+  Status hand_over(ModuleId module) override;
+  Status free(OnDemandParameter& p) override;
+  Status wait(EventId event) override { return runtime_.wait(event); }
+  Status note(ModuleId module, Mark mark) override;
+  Status note(const OnDemandParameter& p, Mark mark) override;
+  Status note(Mark mark) override;
 
   // parameter_gather.cpp
   View partition_of(const OnDemandParameter& p) const;
-  Status gather(std::vector<ParameterId> missing, Reason reason);
+  Status gather(std::vector<ParameterId> missing, Reason reason) override;
   Status begin(Gather& gather, const Cause& why);
   Status begin_coalesced(Gather& gather, const Cause& why);
   Status finish(Gather& gather);
   Status split(Gather& gather);
   Status allocate_full(OnDemandParameter& p, StreamId stream, const Cause& why);
-  Status gather_persistent();
-  Status gather_now(const std::vector<ParameterId>& missing, Reason reason);
+  Status gather_persistent() override;
+  Status gather_now(const std::vector<ParameterId>& missing, Reason reason) override;
   Status cast_partitions(const std::vector<Held*>& changed);
 
   // gradient_partition.cpp
@@ -168,7 +125,7 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   Status finish_reductions();
 
   // zero3_step.cpp
-  Status before_step() override { return release_all(); }
+  Status before_step() override { return policy_->before_step(); }
   std::vector<std::vector<Held*>> step_groups() override;
   Status after_group(std::size_t group) override;
   Status after_step() override;
@@ -176,27 +133,24 @@ class Zero3Engine final : public EngineBase, public Zero3 {
   const Zero3Options options_;
   const Index ranks_;
   std::vector<OnDemandParameter> parameters_;  // by ParameterId
-  ModuleTrace::Needs needs_;                   // by ModuleId, what was registered included
-  ModuleTrace::Needs own_needs_;               // by ModuleId, without it
-  std::vector<ModuleId> leaf_of_;              // by ModuleId
+  Needs needs_;                                // by ModuleId, what was registered included
+  Needs own_needs_;                            // by ModuleId, without it
+  std::vector<ModuleId> leaf_of_;              // by ModuleId: the leaf module around it, or itself
   std::vector<bool> leaf_;                     // by ModuleId
+  std::vector<std::int32_t> leaf_visits_;      // by ModuleId: that have no backward yet
   std::vector<std::vector<ParameterId>> sub_groups_;
-  std::array<Coordinator, 2> coordinators_;  // training, evaluation
+  const std::unique_ptr<FetchPolicy> policy_;
   CommunicatorId world_;
   StreamId all_gather_, reduce_, nccl_;
 
-  ForwardPass::Use next_use_ = ForwardPass::Use::train;
-  ForwardPass::Use use_ = ForwardPass::Use::train;  // of the pass that runs, or ran last
-  std::vector<ModuleId> running_;                   // in forward: from the root down
-  std::vector<ParameterId> returned_;               // by the module that runs
+  ForwardPass next_;                   // begin_forward takes it
+  ForwardPass pass_;                   // that runs, or ran last
+  std::vector<ModuleId> running_;      // in forward: from the root down
+  std::vector<ParameterId> returned_;  // by the module that runs
   bool asked_for_no_sync_ = false;
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
   EventId freed_;  // the youngest free that gathers do not follow yet
-  std::deque<EventId> ongoing_fetches_;
-  bool gradient_flows_ = false;            // through what runs next in forward
-  std::vector<std::vector<bool>> inputs_;  // by ModuleId, a stack: a visit's input needs a gradient
-  std::vector<int> gradients_remaining_;   // by ModuleId: post_backward hooks before it frees
 
   BufferId partitions_;  // of all gradients
   BufferId bucket_buffer_;

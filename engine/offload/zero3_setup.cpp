@@ -13,10 +13,7 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
     : EngineBase(runtime, model),
       options_(options),
       ranks_(static_cast<Index>(everyone_.count())),
-      coordinators_{Coordinator{ModuleTrace(model, needs_), {}, {}},
-                    Coordinator{ModuleTrace(model, needs_), {}, {}}},
-      inputs_(model.modules.size()),
-      gradients_remaining_(model.modules.size(), 0) {}
+      policy_(make_compatible_policy(*this, options)) {}
 
 Status Zero3Engine::check_options() const {
   const std::pair<const char*, Numel> sizes[] = {

@@ -26,7 +26,7 @@ Status Zero3Engine::after_group(std::size_t group) {
 
 Status Zero3Engine::after_step() {
   TESSERA_TRY(note("root", "", {Mark::Kind::step_done}, Reason::step).status());
-  return gather_persistent();
+  return policy_->after_step();
 }
 
 }  // namespace tessera

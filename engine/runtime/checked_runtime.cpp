@@ -7,9 +7,10 @@
 
 namespace tessera {
 
-CheckedRuntime::CheckedRuntime(RankSet carried)
-    : carried_(std::move(carried)), classes_(carried_, RankState{}) {
-  TESSERA_ASSERT(!carried_.empty(), "a runtime carries at least one rank");
+CheckedRuntime::CheckedRuntime(RankSet world, RankSet carried)
+    : world_(std::move(world)), carried_(std::move(carried)), classes_(world_, RankState{}) {
+  TESSERA_ASSERT(!carried_.empty() && world_.covers(carried_),
+                 "a runtime carries at least one rank of the world");
 }
 
 Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole role) {
@@ -27,10 +28,10 @@ Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole
 
 Result<CommunicatorId> CheckedRuntime::create_communicator(const RankGroups& groups,
                                                            std::string_view name) {
-  if (!carried_.covers(groups.ranks())) {
+  if (!world_.covers(groups.ranks())) {
     return Status(Code::invalid_argument,
-                  fmt::format("communicator '{}' has ranks {}, but this runtime carries {}", name,
-                              groups.ranks().minus(carried_).to_string(), carried_.to_string()));
+                  fmt::format("communicator '{}' has ranks {}, but the run has {}", name,
+                              groups.ranks().minus(world_).to_string(), world_.to_string()));
   }
   const CommunicatorId id{static_cast<std::int32_t>(communicators_.size())};
   communicators_.push_back({std::string(name), groups});
@@ -41,10 +42,9 @@ Result<CommunicatorId> CheckedRuntime::create_communicator(const RankGroups& gro
 Status CheckedRuntime::check_request(const RankSet& where, StreamId stream,
                                      const std::string& what) const {
   if (where.empty()) return Status(Code::invalid_argument, what + ": holds for no rank");
-  if (!carried_.covers(where)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: ranks {} are not carried by this runtime", what,
-                              where.minus(carried_).to_string()));
+  if (!world_.covers(where)) {
+    return Status(Code::invalid_argument, fmt::format("{}: the run has no ranks {}", what,
+                                                      where.minus(world_).to_string()));
   }
   if (!known(stream)) {
     return Status(Code::invalid_argument,

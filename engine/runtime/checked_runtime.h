@@ -4,7 +4,8 @@
 //
 // The idea: public functions are final and check; `carry_*` functions are the carrier's. What ranks
 // share (allocator, order of streams, access history) exists once per class of ranks that behave
-// alike.
+// alike. All of it is kept for the whole world, also where only one rank is carried: so every
+// process finds the same ids, the same offsets and the same faults, without asking the others.
 #pragma once
 
 #include <map>
@@ -23,6 +24,7 @@ namespace tessera {
 
 class CheckedRuntime : public Runtime {
  public:
+  const RankSet& world() const final { return world_; }
   const RankSet& carried() const final { return carried_; }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) final;
   Result<CommunicatorId> create_communicator(const RankGroups& groups, std::string_view name) final;
@@ -64,7 +66,7 @@ class CheckedRuntime : public Runtime {
     MemoryLedger ledger;  // device memory
   };
 
-  explicit CheckedRuntime(RankSet carried);
+  CheckedRuntime(RankSet world, RankSet carried);
 
   /// The carrier's side. Requests have been checked; `ranks` of a class share `state`.
   virtual void carry_stream(StreamId, const Stream&) {}
@@ -99,7 +101,8 @@ class CheckedRuntime : public Runtime {
                       const RankState& state) const;
   Index group_size_of(const Op& op) const;
 
-  RankSet carried_;
+  const RankSet world_;
+  const RankSet carried_;
   std::vector<Stream> streams_;
   std::vector<Communicator> communicators_;
   std::vector<Buffer> buffers_;

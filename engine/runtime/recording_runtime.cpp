@@ -8,7 +8,7 @@ namespace {
 class RecordingRuntime final : public CheckedRuntime {
  public:
   RecordingRuntime(Rank world_size, Recording& recording)
-      : CheckedRuntime(RankSet::all(world_size)), recording_(recording) {
+      : CheckedRuntime(RankSet::all(world_size), RankSet::all(world_size)), recording_(recording) {
     recording_ = {};
     recording_.world_size = world_size;
   }
@@ -63,7 +63,7 @@ class RecordingRuntime final : public CheckedRuntime {
     Record record;
     record.kind = Record::Kind::host_wait;
     record.event = event;
-    record.where = carried();
+    record.where = world();
     recording_.records.push_back(std::move(record));
     return {};
   }

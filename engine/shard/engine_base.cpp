@@ -19,8 +19,9 @@ View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Num
 EngineBase::EngineBase(Runtime& runtime, const Model& model)
     : runtime_(runtime),
       model_(model),
-      everyone_(runtime.carried()),
+      everyone_(runtime.world()),
       active_(everyone_),
+      param_groups_(model),
       alive_(runtime, model),
       activations_(model.modules.size()) {}
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/shard/live_engines.h"
+#include "engine/shard/param_groups.h"
 #include "engine/shard/shard_map.h"
 #include "engine/shard/unit_assignment.h"
 #include "tessera/engine.h"
@@ -54,6 +55,10 @@ class EngineBase : public virtual Engine {
   Status keep_activations(ModuleId module, Bytes bytes) override;
   Status free_activations(ModuleId module) override;
   Status step(const AdamOptions& options) override;
+  Status set_param_groups(const std::vector<ParamGroup>& groups) override;
+  Status add_param_group(const ParamGroup& group) override;
+  Status set_adam(std::size_t group, const AdamOverrides& adam) override;
+  const std::vector<ParamGroup>& param_groups() const override { return param_groups_.all(); }
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override;
   void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
@@ -92,6 +97,14 @@ class EngineBase : public virtual Engine {
 
   /// Whether training along another order than Model::forward is nothing special.
   virtual bool runs_any_graph() const { return false; }
+
+  /// The optimizer's groups have changed.
+  virtual Status on_param_groups() { return {}; }
+  /// The optimizer steps it: it is trained and in a group.
+  bool steps(const ShardMap::Segment& s) const {
+    return s.requires_grad && param_groups_.contains(s.parameter);
+  }
+  bool steps(const Held& held) const;
 
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
@@ -147,6 +160,7 @@ class EngineBase : public virtual Engine {
   const RankSet everyone_;
   RankSet active_;  // those that have inputs
   UnitAssignment assignment_;
+  ParamGroups param_groups_;
   StreamId compute_;
 
   Stage stage_ = Stage::idle;
@@ -174,6 +188,9 @@ class EngineBase : public virtual Engine {
   Status free_local_gradients(EventId stepped);
   Status allocate_optimizer_state();
   Compute local_norm(const std::vector<Held*>& held, const View& into, double norm_type);
+  Result<EventId> drop_gradients();
+  Status no_gradients(const char* call);
+  void count_steps(const std::vector<Held*>& stepped);
   Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
 
@@ -181,8 +198,7 @@ class EngineBase : public virtual Engine {
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;
   const LiveEngine alive_;
-  std::map<BufferId, RankSet> partial_;  // buffers that only some ranks have
-  std::int64_t steps_taken_ = 0;
+  std::map<BufferId, RankSet> partial_;             // buffers that only some ranks have
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
 

@@ -47,6 +47,14 @@ struct Stepped {
   ShardMap map;
   DType dtype;
   DType gradient_dtype;
+  std::vector<std::pair<ParameterId, AdamStep>> steps;  // parameters without one stay as they are
+
+  const AdamStep* of(ParameterId parameter) const {
+    for (const auto& [id, step] : steps) {
+      if (id == parameter) return &step;
+    }
+    return nullptr;
+  }
 };
 
 }  // namespace
@@ -71,7 +79,7 @@ Status EngineBase::allocate_optimizer_state() {
   const Cause why = cause("", Reason::step);
   std::set<const Held*> fresh;
   for (Held* h : all_held()) {
-    if (!h->map.requires_grad() || h->exp_avg.valid()) continue;
+    if (!steps(*h) || h->exp_avg.valid()) continue;
     fresh.insert(h);
     const Bytes bytes = bytes_of(h->map.shard(), h->dtype);
     const RankSet& where = h->where.empty() ? everyone_ : h->where;
@@ -99,8 +107,14 @@ Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions
   Compute work;
   std::vector<Stepped> stepped;
   for (const Held* h : group) {
-    if (!h->gradient.buffer.valid() || !h->map.requires_grad()) continue;
-    stepped.push_back({h->whole, h->map, h->dtype, h->gradient.dtype});
+    if (!h->gradient.buffer.valid() || !steps(*h)) continue;
+    stepped.push_back({h->whole, h->map, h->dtype, h->gradient.dtype, {}});
+    for (const auto& s : h->map.segments()) {
+      if (!steps(s)) continue;
+      const AdamOptions own = param_groups_.group_of(s.parameter)->adam.over(options);
+      stepped.back().steps.emplace_back(s.parameter,
+                                        AdamStep(own, param_groups_.steps_taken(s.parameter) + 1));
+    }
     work.reads.push_back(h->gradient);
     work.writes.push_back(h->values());
     for (BufferId id : {h->exp_avg, h->exp_avg_sq}) {
@@ -111,19 +125,20 @@ Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions
         static_cast<double>(7 * bytes_of(h->map.shard(), h->dtype).value);
   }
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
-  work.body = [this, adam = AdamStep(options, steps_taken_ + 1),
-               stepped = std::move(stepped)](const BodyContext& context) {
+  work.body = [this, stepped = std::move(stepped)](const BodyContext& context) {
     const Index own = shard_index(context.rank());
     for (std::size_t k = 0; k < stepped.size(); ++k) {
       const Index index = stepped[k].whole ? 0 : own;
       const auto gradient = context.read(k);
       const std::size_t first = views_per_parameter * k;
       for (const ShardPiece& piece : stepped[k].map.pieces(index, /*trained_only=*/true)) {
+        const AdamStep* const adam = stepped[k].of(piece.parameter);
+        if (adam == nullptr) continue;
         const auto begin = static_cast<std::size_t>(piece.offset.value);
         const auto end = begin + static_cast<std::size_t>(piece.numel.value);
         for (std::size_t i = begin; i < end; ++i) {
-          adam.element(i, load_number(gradient, stepped[k].gradient_dtype, i), stepped[k].dtype,
-                       context.write(first), context.write(first + 1), context.write(first + 2));
+          adam->element(i, load_number(gradient, stepped[k].gradient_dtype, i), stepped[k].dtype,
+                        context.write(first), context.write(first + 1), context.write(first + 2));
         }
       }
     }
@@ -148,11 +163,13 @@ Status EngineBase::step(const AdamOptions& options) {
     if (done.valid()) stepped = done;
     TESSERA_TRY(after_group(g));
   }
+  TESSERA_ASSIGN(const EventId dropped, drop_gradients());
+  if (dropped.valid()) stepped = dropped;
   if (stepped.valid()) {
+    for (const auto& group : groups) count_steps(group);
     TESSERA_TRY(free_gradients(stepped));
     TESSERA_TRY(free_local_gradients(stepped));
     TESSERA_TRY(share_stepped());
-    ++steps_taken_;
   }
   TESSERA_TRY(after_step());
   ++step_;
@@ -166,7 +183,7 @@ Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& va
   std::vector<Stepped> order;
   for (Held* h : all_held()) {
     work.writes.push_back(h->values());
-    order.push_back({h->whole, h->map, h->dtype, h->dtype});
+    order.push_back({h->whole, h->map, h->dtype, h->dtype, {}});
   }
   work.body = [this, order, value](const BodyContext& context) {
     for (std::size_t k = 0; k < order.size(); ++k) {

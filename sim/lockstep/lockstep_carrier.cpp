@@ -10,7 +10,7 @@
 namespace tessera::sim {
 
 LockstepCarrier::LockstepCarrier(const LockstepOptions& options)
-    : CheckedRuntime(RankSet::all(options.world_size)),
+    : CheckedRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
       options_(options),
       pool_(static_cast<std::size_t>(options.world_size)),
       host_(static_cast<std::size_t>(options.world_size)),
@@ -133,7 +133,7 @@ Jitter LockstepCarrier::jitter_of(EventId event, Time duration) const {
 Clock LockstepCarrier::run_for(const Op& op, EventId event, const Clock& start, Time duration) {
   if (duration == 0) return start;
   auto end = pool_.take();
-  const bool everyone = op.where == carried();
+  const bool everyone = op.where == world();
   if (!everyone) end->times = start->times;
   const Jitter jitter = jitter_of(event, duration);
   for (const RankRange& range : op.where.ranges()) {
@@ -214,7 +214,7 @@ LockstepCarrier::Timing LockstepCarrier::run_collective(const Op& op) {
     shape.bytes = bytes_of(op);
     timing.costs.push_back(options_.cost->collective(shape));
   }
-  const bool one_group = groups.group_count() == 1 && groups.ranks() == carried();
+  const bool one_group = groups.group_count() == 1 && groups.ranks() == world();
   timing.end = one_group ? meet_all(timing.begin, timing.costs[0]) : meet_in_groups(op, timing);
   comm.clock = timing.end;
   comm.last_stream = op.stream;

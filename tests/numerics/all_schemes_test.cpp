@@ -170,6 +170,51 @@ void prefetch_at_random(Engine& engine, const Model& model, const Scheme& scheme
   }
 }
 
+// Parameters in groups with numbers of their own; some join later.
+class RandomGroups {
+ public:
+  RandomGroups(Random& random, const Model& model) {
+    if (random.chance(60)) return;
+    for (int g = 0; g < 3; ++g) groups_.push_back({{}, overrides(random)});
+    for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+      groups_[random.below(3)].parameters.push_back(ParameterId{static_cast<std::int32_t>(p)});
+    }
+    joins_in_ = static_cast<int>(random.below(8));
+  }
+
+  void before_step(int step, Engine& engine, test::UnshardedTraining& reference) {
+    if (groups_.empty()) return;
+    std::vector<ParamGroup> now = groups_;
+    const ParamGroup last = now.back();
+    if (step < joins_in_) now.pop_back();
+    if (step == 0) require_ok(engine.set_param_groups(now));
+    if (step > 0 && step == joins_in_) require_ok(engine.add_param_group(last));
+    if (step == 5) {
+      now[0].adam = groups_[0].adam = {.learning_rate = 0.5F};
+      require_ok(engine.set_adam(0, now[0].adam));
+    }
+    reference.set_groups(now);
+  }
+
+ private:
+  static AdamOverrides overrides(Random& random) {
+    AdamOverrides adam;
+    if (random.chance(50)) adam.learning_rate = 0.01F;
+    if (random.chance(50)) adam.beta1 = 0.5F;
+    if (random.chance(50)) adam.beta2 = 0.75F;
+    if (random.chance(50)) adam.epsilon = 0.25F;
+    if (random.chance(50)) adam.weight_decay = 0.125F;
+    return adam;
+  }
+  static void require_ok(const Status& status) {
+    INFO(status.message());
+    REQUIRE(status.ok());
+  }
+
+  std::vector<ParamGroup> groups_;
+  int joins_in_ = 0;
+};
+
 TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numerics][property]") {
   const std::uint64_t seed = GENERATE(range(1, 301));
   INFO("seed=" << seed);
@@ -214,7 +259,9 @@ TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numeri
   REQUIRE((*engine)->initialise(real->initial_values()).ok());
   training.body = real->bodies();
   test::UnshardedTraining reference(model, data, arithmetic);
+  RandomGroups groups(random, model);
   for (int step = 0; step < 10; ++step) {
+    groups.before_step(step, **engine, reference);
     const Status status = run_training_step(**engine, model, training);
     INFO("step " << step << ": " << status.message());
     REQUIRE(status.ok());

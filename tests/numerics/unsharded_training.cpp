@@ -67,7 +67,8 @@ UnshardedTraining::UnshardedTraining(const Model& model, const RealModelOptions&
       values_(zeros<float>(model, 1)),
       gradients_(values_),
       exp_avg_(values_),
-      exp_avg_sq_(values_) {
+      exp_avg_sq_(values_),
+      steps_(values_.size(), 0) {
   const auto initial = real_.initial_values();
   for (std::size_t p = 0; p < values_.size(); ++p) {
     for (std::size_t i = 0; i < values_[p].size(); ++i) {
@@ -216,24 +217,31 @@ UnshardedTraining::Numbers UnshardedTraining::reduced(const std::vector<Numbers>
   return out;
 }
 
-// As engine/shard/sharded_adam.cpp, expression by expression.
 void UnshardedTraining::adam() {
-  const AdamOptions& o = options_.adam;
-  ++steps_;
-  const float correction1 = 1 - power(o.beta1, steps_);
-  const float correction2 = 1 - power(o.beta2, steps_);
-  for (std::size_t p = 0; p < values_.size(); ++p) {
-    if (!model_.parameters[p].requires_grad) continue;
-    for (std::size_t i = 0; i < values_[p].size(); ++i) {
-      const float g = gradients_[p][i];
-      const float m = o.beta1 * exp_avg_[p][i] + (1 - o.beta1) * g;
-      const float v = o.beta2 * exp_avg_sq_[p][i] + (1 - o.beta2) * g * g;
-      const float denominator = std::sqrt(v / correction2) + o.epsilon;
-      const float decayed = values_[p][i] * (1 - o.learning_rate * o.weight_decay);
-      exp_avg_[p][i] = m;
-      exp_avg_sq_[p][i] = v;
-      values_[p][i] = decayed - o.learning_rate * (m / correction1) / denominator;
-    }
+  if (!groups_) {
+    for (std::size_t p = 0; p < values_.size(); ++p) adam(p, options_.adam);
+    return;
+  }
+  for (const ParamGroup& group : *groups_) {
+    for (const ParameterId id : group.parameters) adam(at(id), group.adam.over(options_.adam));
+  }
+}
+
+// As engine/shard/sharded_adam.cpp, expression by expression.
+void UnshardedTraining::adam(std::size_t p, const AdamOptions& o) {
+  if (!model_.parameters[p].requires_grad) return;
+  ++steps_[p];
+  const float correction1 = 1 - power(o.beta1, steps_[p]);
+  const float correction2 = 1 - power(o.beta2, steps_[p]);
+  for (std::size_t i = 0; i < values_[p].size(); ++i) {
+    const float g = gradients_[p][i];
+    const float m = o.beta1 * exp_avg_[p][i] + (1 - o.beta1) * g;
+    const float v = o.beta2 * exp_avg_sq_[p][i] + (1 - o.beta2) * g * g;
+    const float denominator = std::sqrt(v / correction2) + o.epsilon;
+    const float decayed = values_[p][i] * (1 - o.learning_rate * o.weight_decay);
+    exp_avg_[p][i] = m;
+    exp_avg_sq_[p][i] = v;
+    values_[p][i] = decayed - o.learning_rate * (m / correction1) / denominator;
   }
 }
 

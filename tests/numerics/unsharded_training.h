@@ -15,6 +15,7 @@
 // Parameters that no module of the forward list uses have gradient zero here.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/real_model.h"
@@ -52,6 +53,8 @@ class UnshardedTraining {
   const std::vector<float>& gradient(ParameterId parameter) const;
   float loss() const { return real_.loss(); }
   std::span<const float> losses(Rank rank) const { return real_.losses(rank); }
+  /// From the next step on. At first there is one group with all parameters.
+  void set_groups(std::vector<ParamGroup> groups) { groups_ = std::move(groups); }
   void set_value(ParameterId parameter, std::size_t element, float value);
 
  private:
@@ -65,6 +68,7 @@ class UnshardedTraining {
   void step_carrying();
   Numbers fresh_gradients(Rank rank, std::int32_t micro_batch);
   void adam();
+  void adam(std::size_t parameter, const AdamOptions& options);
   float rounded(float value) const;  // to reduce_dtype
 
   const Model& model_;
@@ -73,8 +77,9 @@ class UnshardedTraining {
   RealModel real_;
   std::vector<std::vector<ParameterId>> used_;  // by ModuleId
   Numbers values_, gradients_, exp_avg_, exp_avg_sq_;
-  Buffers seen_;  // values_ as the bodies see them
-  std::int64_t steps_ = 0;
+  Buffers seen_;                     // values_ as the bodies see them
+  std::vector<std::int64_t> steps_;  // by ParameterId
+  std::optional<std::vector<ParamGroup>> groups_;
 };
 
 }  // namespace tessera::test

@@ -78,10 +78,10 @@ inline void check_refused(const Status& status, const std::string& part) {
 struct FormulaTraining {
   struct Element {
     float value, m = 0, v = 0;
+    int t = 0;  // steps of its own
   };
   std::map<std::int32_t, std::vector<Element>> elements;  // by ParameterId
   AdamOptions adam = formula_adam();
-  int t = 0;
 
   explicit FormulaTraining(const Model& model) {
     for (std::size_t p = 0; p < model.parameters.size(); ++p) {
@@ -93,15 +93,15 @@ struct FormulaTraining {
   }
 
   void step(const RankSet& active, Rank ranks, float divisor) {
-    ++t;
-    float power1 = 1, power2 = 1;
-    for (int k = 0; k < t; ++k) {
-      power1 *= adam.beta1;
-      power2 *= adam.beta2;
-    }
     for (auto& [id, list] : elements) {
       for (std::size_t i = 0; i < list.size(); ++i) {
         Element& e = list[i];
+        ++e.t;
+        float power1 = 1, power2 = 1;
+        for (int k = 0; k < e.t; ++k) {
+          power1 *= adam.beta1;
+          power2 *= adam.beta2;
+        }
         float g = 0;
         for (Rank r = 0; r < ranks; ++r) {
           const float own =

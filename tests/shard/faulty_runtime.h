@@ -18,6 +18,7 @@ class FaultyRuntime final : public Runtime {
   FaultyRuntime(Runtime& real, OpFault op_fault, ReleaseFault release_fault = {})
       : real_(real), op_fault_(std::move(op_fault)), release_fault_(std::move(release_fault)) {}
 
+  const RankSet& world() const override { return real_.world(); }
   const RankSet& carried() const override { return real_.carried(); }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
     return real_.create_stream(name, role);

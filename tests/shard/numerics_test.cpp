@@ -150,14 +150,14 @@ Sharded fully_sharded(Runtime& runtime, const Model& model, const std::vector<st
   auto engine = fully_shard(runtime, model, options);
   REQUIRE(engine.ok());
   return {std::move(*engine),
-          {1, static_cast<float>(runtime.carried().count())},
-          runtime.carried().count(),
+          {1, static_cast<float>(runtime.world().count())},
+          runtime.world().count(),
           "fully_shard"};
 }
 
 Sharded flat_sharded(Runtime& runtime, const Model& model, const std::vector<std::string>& units,
                      test::Random& random) {
-  const Rank ranks = runtime.carried().count();
+  const Rank ranks = runtime.world().count();
   Fsdp1Options options{.units = units};
   options.strategy = static_cast<ShardingStrategy>(random.below(5));
   if (options.strategy >= ShardingStrategy::hybrid_shard) {

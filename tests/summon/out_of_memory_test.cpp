@@ -20,6 +20,7 @@ class SmallRuntime final : public Runtime {
   int fails_at = -1;
   int live = 0;  // buffers times ranks
 
+  const RankSet& world() const override { return inner_.world(); }
   const RankSet& carried() const override { return inner_.carried(); }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
     return inner_.create_stream(name, role);

@@ -32,7 +32,7 @@ inline SummonScheme flat_scheme(const std::string& name, Fsdp1Options options) {
             Fsdp1Options full = options;
             full.units = units;
             const bool hybrid = options.strategy >= ShardingStrategy::hybrid_shard;
-            const Rank ranks = runtime.carried().count();
+            const Rank ranks = runtime.world().count();
             if (hybrid) full.shard_group = ranks % 2 == 0 ? 2 : ranks;
             return fsdp1(runtime, model, full);
           }};
@@ -45,7 +45,7 @@ inline SummonScheme dim0_scheme(const std::string& name, FullyShardOptions optio
               const std::vector<std::string>& units) -> Result<std::unique_ptr<Engine>> {
             FullyShardOptions full = options;
             full.units = units;
-            const Rank ranks = runtime.carried().count();
+            const Rank ranks = runtime.world().count();
             if (hybrid) full.shard_group = ranks % 2 == 0 ? 2 : ranks;
             TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, full));
             return std::unique_ptr<Engine>(std::move(engine));
@@ -155,6 +155,14 @@ class Interrupted final : public Engine {
   Status step(const AdamOptions& options) override {
     return call(before_step), inner_.step(options);
   }
+  Status set_param_groups(const std::vector<ParamGroup>& groups) override {
+    return inner_.set_param_groups(groups);
+  }
+  Status add_param_group(const ParamGroup& group) override { return inner_.add_param_group(group); }
+  Status set_adam(std::size_t group, const AdamOverrides& adam) override {
+    return inner_.set_adam(group, adam);
+  }
+  const std::vector<ParamGroup>& param_groups() const override { return inner_.param_groups(); }
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override {
     return inner_.clip_grad_norm(max_norm, norm_type, total);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "tessera/model.h"
+#include "tessera/param_group.h"
 #include "tessera/runtime.h"
 
 namespace tessera {
@@ -54,15 +55,6 @@ struct ForwardPass {
   };
   Use use = Use::train;
   std::string graph;  // of Model::graphs; empty: Model::forward
-};
-
-/// AdamW (Loshchilov and Hutter, arXiv 1711.05101) in float32 on the shards.
-struct AdamOptions {
-  float learning_rate = 1e-3F;
-  float beta1 = 0.9F;
-  float beta2 = 0.999F;
-  float epsilon = 1e-8F;
-  float weight_decay = 0.0F;
 };
 
 /// A sharding unit, for reports.
@@ -107,6 +99,16 @@ class Engine {
 
   /// The optimizer step and zero_grad(set_to_none=True). Ends the step.
   virtual Status step(const AdamOptions& options) = 0;
+
+  /// Instead of one group with every parameter, before the first step. Fails: invalid_argument
+  /// (after a step; no such parameter; one in two groups), naming it.
+  virtual Status set_param_groups(const std::vector<ParamGroup>& groups) = 0;
+  /// Parameters that were in no group so far, at any time between two steps. Nothing that others
+  /// have changes. Fails: as above, and while a gradient waits for its step.
+  virtual Status add_param_group(const ParamGroup& group) = 0;
+  /// What group `group` does otherwise than `step` says, from the next step on.
+  virtual Status set_adam(std::size_t group, const AdamOverrides& adam) = 0;
+  virtual const std::vector<ParamGroup>& param_groups() const = 0;
 
   /// Scales all gradients by max_norm / (norm + 1e-6) if that is below 1, before `step`. The norm
   /// is that of all trained parameters together, as if nothing were sharded; `norm_type` is 1, 2 or

@@ -48,7 +48,10 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  /// The ranks this runtime carries: one on a GPU, all of them in a simulator.
+  /// All ranks of the run. Operations hold for some of them, whoever carries them out.
+  virtual const RankSet& world() const = 0;
+
+  /// The ranks whose work happens here: one on a GPU, all of them in a simulator.
   virtual const RankSet& carried() const = 0;
 
   /// Fails: invalid_argument, beyond 16 streams.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parameters the optimizer steps, and with which numbers.
+//
+// The idea: `step(options)` says what holds for all parameters, a schedule of the learning rate for
+// instance. A group says what is different for its own. At first there is one group with every
+// parameter and nothing different.
+//
+//   ParamGroup decayed{.parameters = matrices, .adam = {.weight_decay = 0.1F}};
+//   ParamGroup others{.parameters = vectors};
+//   TESSERA_TRY(engine->set_param_groups({decayed, others}));   // before the first step
+//   ...
+//   TESSERA_TRY(engine->add_param_group({.parameters = head}));  // what was in no group so far
+//
+// A parameter that is in no group is not stepped and has no optimizer state. Every parameter counts
+// its own steps, so one that joins late begins as one that was there from the start.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// AdamW (Loshchilov and Hutter, arXiv 1711.05101) in float32 on the shards.
+struct AdamOptions {
+  float learning_rate = 1e-3F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0.0F;
+};
+
+/// What a group does otherwise than `step` says.
+struct AdamOverrides {
+  std::optional<float> learning_rate, beta1, beta2, epsilon, weight_decay;
+
+  AdamOptions over(const AdamOptions& step) const {
+    return {.learning_rate = learning_rate.value_or(step.learning_rate),
+            .beta1 = beta1.value_or(step.beta1),
+            .beta2 = beta2.value_or(step.beta2),
+            .epsilon = epsilon.value_or(step.epsilon),
+            .weight_decay = weight_decay.value_or(step.weight_decay)};
+  }
+};
+
+struct ParamGroup {
+  std::vector<ParameterId> parameters;  // perhaps none
+  AdamOverrides adam = {};
+  /// Groups of one optimizer belong together. `step` steps all optimizers; what it means to have
+  /// several is said where a scheme knows them (ShardedDataParallel::step_optimizer).
+  std::int32_t optimizer = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who decides which parameters are gathered when, and how long they stay.
+//
+// The idea: the engine says what the model does now; a policy answers with gathers and frees of a
+// ParameterMover, which carries them out and knows nothing of plans.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/offload/on_demand_parameter.h"
+#include "tessera/zero3.h"
+
+namespace tessera {
+
+/// What a policy may see and do.
+class ParameterMover {
+ public:
+  /// By ModuleId, each in ascending order.
+  using Needs = std::vector<std::vector<ParameterId>>;
+
+  virtual ~ParameterMover() = default;
+  virtual const Model& moved_model() const = 0;
+  /// May change between passes.
+  virtual const Needs& needs() const = 0;
+  virtual std::span<OnDemandParameter> moved() = 0;  // by ParameterId
+
+  /// Starts one all_gather of parameters that are not available.
+  virtual Status gather(std::vector<ParameterId> missing, Reason reason) = 0;
+  /// Parameters that fly are there when it returns: the stream of gathers waits for them. False:
+  /// it did not fly.
+  virtual Result<bool> arrive(OnDemandParameter& p) = 0;
+  /// The module's work waits for what arrived.
+  virtual Status hand_over(ModuleId module) = 0;
+  /// Frees what is available and needed by no module.
+  virtual Status free(OnDemandParameter& p) = 0;
+  /// Gathers what is persistent, one by one; the host waits.
+  virtual Status gather_persistent() = 0;
+  /// The same for any that are not available.
+  virtual Status gather_now(const std::vector<ParameterId>& missing, Reason reason) = 0;
+  /// From now on `module` needs `parameter`, too.
+  virtual void add_need(ModuleId module, ParameterId parameter) = 0;
+  virtual Status wait(EventId event) = 0;
+
+  virtual Status note(ModuleId module, Mark mark) = 0;
+  virtual Status note(const OnDemandParameter& p, Mark mark) = 0;
+  virtual Status note(Mark mark) = 0;  // of the root
+};
+
+class FetchPolicy {
+ public:
+  virtual ~FetchPolicy() = default;
+
+  /// Before the first pass. Fails: invalid_argument, where the options cannot work.
+  virtual Status setup() { return {}; }
+  virtual Status begin_forward(const ForwardPass& pass) = 0;
+  virtual Status pre_forward(ModuleId module, bool recomputing) = 0;
+  /// `module` did its work in forward; `trains`: with parameters that need gradients.
+  virtual void ran(ModuleId /*module*/, bool /*trains*/) {}
+  virtual Status post_forward(ModuleId module, bool recomputing) = 0;
+  /// In forward: `module`, which runs, reads `p`, which is not available and no need of it.
+  virtual Status touch(ModuleId module, OnDemandParameter& p) = 0;
+  virtual Status begin_backward() { return {}; }
+  virtual Status pre_backward(ModuleId module) = 0;
+  virtual Status post_backward(ModuleId module) = 0;
+  /// Of backward, or of a forward pass in evaluation.
+  virtual Status end_pass() = 0;
+  /// A forward pass in training mode is over that gets no backward.
+  virtual Status drop_forward() { return {}; }
+  /// Values are about to change, or have changed: frees everything.
+  virtual Status before_step() = 0;
+  virtual Status after_step() { return {}; }
+  virtual Status values_changed() = 0;
+};
+
+std::unique_ptr<FetchPolicy> make_compatible_policy(ParameterMover& mover,
+                                                    const Zero3Options& options);
+
+}  // namespace tessera

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// One parameter of zero3, and a gather of several.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "engine/shard/engine_base.h"
+
+namespace tessera {
+
+/// One all_gather of several parameters, until all of them were waited for.
+struct Gather {
+  std::int32_t number = 0;
+  std::vector<ParameterId> parameters;  // ascending
+  Numel partition{};                    // of all
+  BufferId flat;                        // none: the parameters' own buffers
+  EventId gathered;
+  EventId done;  // and split, if it was coalesced
+  bool complete = false;
+};
+
+/// Invalid ids mean "does not exist now".
+struct OnDemandParameter {
+  enum class State : std::uint8_t { not_available, in_flight, available };
+  ParameterId id;
+  Held held;  // the float32 partition
+  Numel numel{};
+  Numel partition{};
+  bool trained = true;
+  bool persistent = false;
+  State state = State::not_available;
+  std::multiset<ModuleId> active;  // modules that need it now
+  bool dangling = false;           // a module returned it to the one around it
+  std::shared_ptr<Gather> flying;  // until somebody waited for this parameter
+  BufferId cast;                   // the partition in param_dtype, if that is another
+  BufferId full;                   // padded; from the gather on, or from its end
+  BufferId gradient;               // of this backward pass
+  View bucketed;                   // where the gradient is while it waits for its reduction
+  bool reduced = false;            // in this backward pass, or waits for it
+  Numel place{};                   // in the buffer of gradient partitions
+  bool has_gradient = false;       // there
+};
+
+}  // namespace tessera
