@@ -108,8 +108,8 @@ Status Zero3Engine::compute(const ModuleWork& work) {
   bool trains = false;
   for (ParameterId id : parameters_of(work)) {
     trains |= at(id).trained;
-    const bool touched = stage_ == Stage::forward && !inside_leaf(work.module) &&
-                         !needed_by(work.module, id);
+    const bool touched =
+        stage_ == Stage::forward && !inside_leaf(work.module) && !needed_by(work.module, id);
     if (touched) TESSERA_TRY(touch(id));
   }
   TESSERA_TRY(EngineBase::compute(work));

@@ -147,6 +147,9 @@ struct Model {
 /// by): three times the forward, attention included, the convention of PaLM (arXiv 2204.02311,
 /// appendix B): 6 per matmul parameter and 12 * layers * heads * head_dim * s per token.
 double flops_per_sample(const Model& model, std::int64_t sequence_length);
+/// The same along another order.
+double flops_per_sample(const Model& model, const std::vector<ModuleId>& forward,
+                        std::int64_t sequence_length);
 
 /// Bytes of activations alive at the end of the forward pass of one sample.
 Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_length,
