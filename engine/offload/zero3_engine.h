@@ -45,6 +45,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
  private:
   using State = OnDemandParameter::State;
 
+  bool runs_any_graph() const override { return true; }
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
