@@ -22,7 +22,7 @@ constexpr const char* footer = R"(Examples:
   tessera ops examples/models/g3.json --ranks 2 --scheme shard_grad_op --param-dtype fp32 \
     --steps 3 --format fsdp
   tessera ops examples/models/g3.json --ranks 2 --scheme replicate --steps 3 --format ddp
-  tessera ops examples/models/g3.json --ranks 2 --scheme zero3 --steps 2 --format deepspeed
+  tessera ops examples/models/g3.json --scheme zero3 --policy compatible --format deepspeed
 
 Exit codes: 0 done, 2 bad input.)";
 

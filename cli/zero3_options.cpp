@@ -13,6 +13,16 @@ void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
         ->group(zero3_group);
   };
   Zero3Options& o = a.options;
+  command.add_option("--policy", a.policy, "strict: within the budget; compatible: as DeepSpeed")
+      ->check(CLI::IsMember({"strict", "compatible"}))
+      ->capture_default_str()
+      ->group(zero3_group);
+  command
+      .add_option("--live-budget", a.live_budget,
+                  "strict: bytes of gathered parameters; 0: by --max-live-parameters")
+      ->check(within(0, std::int64_t{1} << 52))
+      ->capture_default_str()
+      ->group(zero3_group);
   elements("--prefetch-bucket", o.prefetch_bucket, 0, "Gather ahead so much at once; 0: do not");
   elements("--max-reuse-distance", o.max_reuse_distance, 0, "Keep what is used again that soon");
   elements("--max-live-parameters", o.max_live_parameters, 0, "Gather nothing ahead beyond this");
@@ -33,6 +43,8 @@ Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) 
   Zero3Options options = a.options;
   options.param_dtype = given.param.value_or(DType::bfloat16);
   options.reduce_dtype = given.reduce;
+  options.policy = a.policy == "strict" ? Zero3Policy::strict : Zero3Policy::compatible;
+  if (a.live_budget > 0) options.live_budget = Bytes{a.live_budget};
   return Scheme(options);
 }
 

@@ -12,7 +12,9 @@ namespace tessera::cli {
 inline constexpr const char* zero3_group = "ZeRO-3: zero3 (sizes in elements)";
 
 struct Zero3Arguments {
-  Zero3Options options;  // without dtypes
+  Zero3Options options;  // without dtypes and policy
+  std::string policy = "strict";
+  std::int64_t live_budget = 0;
 };
 
 void add_zero3_options(CLI::App& command, Zero3Arguments& arguments);

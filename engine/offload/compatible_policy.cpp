@@ -111,7 +111,7 @@ Status CompatiblePolicy::wait_for(ModuleId module) {
 
 // Nobody says that it is in use, and the gather is not counted: the module's release frees it.
 Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
-  mover_.add_need(module, p.id);
+  TESSERA_TRY(mover_.add_need(module, p.id));
   if (p.state == State::not_available) return mover_.gather_now({p.id}, Reason::needed);
   TESSERA_TRY(arrive(p));
   return mover_.hand_over(module);
@@ -189,6 +189,27 @@ Status CompatiblePolicy::before_step() {
 }
 
 Status CompatiblePolicy::after_step() { return mover_.gather_persistent(); }
+
+// What nobody needs and is not persistent is there because it is used again soon, or because no
+// hook has freed it.
+std::vector<LiveParameter> CompatiblePolicy::live() const {
+  std::vector<LiveParameter> out;
+  const Model& model = mover_.moved_model();
+  for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
+    if (p.state == State::not_available) continue;
+    LiveParameter live{.name = model.parameter(p.id).name, .bytes = mover_.gathered_bytes(p.id)};
+    if (!p.active.empty()) {
+      const ModuleId module = *p.active.begin();
+      live.module = module == ModuleId{0} ? "root" : model.module(module).path;
+    } else if (p.persistent) {
+      live.reason = LiveParameter::Reason::persistent;
+    } else {
+      live.reason = p.flying ? LiveParameter::Reason::prefetched : LiveParameter::Reason::left_over;
+    }
+    out.push_back(std::move(live));
+  }
+  return out;
+}
 
 std::unique_ptr<FetchPolicy> make_compatible_policy(ParameterMover& mover,
                                                     const Zero3Options& options) {

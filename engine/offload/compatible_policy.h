@@ -30,6 +30,7 @@ class CompatiblePolicy final : public FetchPolicy {
   Status before_step() override;
   Status after_step() override;
   Status values_changed() override;
+  std::vector<LiveParameter> live() const override;
 
  private:
   using State = OnDemandParameter::State;

@@ -25,10 +25,13 @@ bool Zero3Engine::external_to(ModuleId module, ParameterId id) const {
   return needed_by(module, id) && !contains(own_needs_[index(module)], id);
 }
 
-void Zero3Engine::add_need(ModuleId module, ParameterId id) {
+Status Zero3Engine::add_need(ModuleId module, ParameterId id) {
+  if (needed_by(module, id)) return {};
   auto& needs = needs_[index(module)];
-  const auto place = std::lower_bound(needs.begin(), needs.end(), id);
-  if (place == needs.end() || *place != id) needs.insert(place, id);
+  needs.insert(std::lower_bound(needs.begin(), needs.end(), id), id);
+  const Status fits = policy_->check();
+  if (!fits.ok()) std::erase(needs, id);
+  return fits;
 }
 
 Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId parameter) {
@@ -38,8 +41,7 @@ Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId par
                   fmt::format("what was registered with module '{}' is no parameter of {}",
                               model_.module(module).path, model_.name));
   }
-  add_need(module, parameter);
-  return {};
+  return add_need(module, parameter);
 }
 
 Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {
@@ -84,7 +86,8 @@ Status Zero3Engine::take_over(ModuleId from, ParameterId id) {
       std::any_of(running_.begin(), running_.end(), [&](ModuleId m) { return external_to(m, id); });
   if (answered) return {};
   at(id).dangling = true;
-  add_need(running_.back(), id);
+  at(id).active.insert(running_.back());
+  TESSERA_TRY(add_need(running_.back(), id));
   if (external_to(from, id)) std::erase(needs_[index(from)], id);
   return {};
 }

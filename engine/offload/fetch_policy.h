@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,22 +26,34 @@ class ParameterMover {
   /// May change between passes.
   virtual const Needs& needs() const = 0;
   virtual std::span<OnDemandParameter> moved() = 0;  // by ParameterId
+  virtual std::span<const OnDemandParameter> moved() const = 0;
 
   /// Starts one all_gather of parameters that are not available.
   virtual Status gather(std::vector<ParameterId> missing, Reason reason) = 0;
+  /// Device bytes that gathered parameters cost now, buffers of gathers included.
+  virtual Bytes live_bytes() const = 0;
+  /// What the end of gathers that fly will need besides.
+  virtual Bytes promised() const = 0;
+  /// The most that one gather of these needs at any time, its end included.
+  virtual Bytes gather_bytes(std::span<const ParameterId> parameters) const = 0;
+  /// What stays of it.
+  virtual Bytes gathered_bytes(ParameterId parameter) const = 0;
   /// Parameters that fly are there when it returns: the stream of gathers waits for them. False:
   /// it did not fly.
   virtual Result<bool> arrive(OnDemandParameter& p) = 0;
-  /// The module's work waits for what arrived.
+  /// The module's work waits for all gathers so far, or only for `arrived`.
   virtual Status hand_over(ModuleId module) = 0;
+  virtual Status hand_over(ModuleId module, std::span<const EventId> arrived) = 0;
+  /// After the youngest work of the model.
+  virtual EventId worked() const = 0;
   /// Frees what is available and needed by no module.
   virtual Status free(OnDemandParameter& p) = 0;
   /// Gathers what is persistent, one by one; the host waits.
   virtual Status gather_persistent() = 0;
   /// The same for any that are not available.
   virtual Status gather_now(const std::vector<ParameterId>& missing, Reason reason) = 0;
-  /// From now on `module` needs `parameter`, too.
-  virtual void add_need(ModuleId module, ParameterId parameter) = 0;
+  /// From now on `module` needs `parameter`, too. Fails: what FetchPolicy::check fails with.
+  virtual Status add_need(ModuleId module, ParameterId parameter) = 0;
   virtual Status wait(EventId event) = 0;
 
   virtual Status note(ModuleId module, Mark mark) = 0;
@@ -52,8 +65,9 @@ class FetchPolicy {
  public:
   virtual ~FetchPolicy() = default;
 
-  /// Before the first pass. Fails: invalid_argument, where the options cannot work.
-  virtual Status setup() { return {}; }
+  /// Before the first pass, and when modules need more. Fails: invalid_argument, where the options
+  /// cannot work.
+  virtual Status check() { return {}; }
   virtual Status begin_forward(const ForwardPass& pass) = 0;
   virtual Status pre_forward(ModuleId module, bool recomputing) = 0;
   /// `module` did its work in forward; `trains`: with parameters that need gradients.
@@ -72,9 +86,12 @@ class FetchPolicy {
   virtual Status before_step() = 0;
   virtual Status after_step() { return {}; }
   virtual Status values_changed() = 0;
+  virtual std::vector<LiveParameter> live() const = 0;
+  virtual std::optional<Bytes> budget() const { return {}; }
 };
 
 std::unique_ptr<FetchPolicy> make_compatible_policy(ParameterMover& mover,
                                                     const Zero3Options& options);
+std::unique_ptr<FetchPolicy> make_strict_policy(ParameterMover& mover, const Zero3Options& options);
 
 }  // namespace tessera

@@ -36,6 +36,7 @@ struct OnDemandParameter {
   std::shared_ptr<Gather> flying;  // until somebody waited for this parameter
   BufferId cast;                   // the partition in param_dtype, if that is another
   BufferId full;                   // padded; from the gather on, or from its end
+  EventId last_use;                // of it; none: the youngest work on the compute stream
   BufferId gradient;               // of this backward pass
   View bucketed;                   // where the gradient is while it waits for its reduction
   bool reduced = false;            // in this backward pass, or waits for it

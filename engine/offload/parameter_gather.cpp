@@ -27,10 +27,10 @@ Status Zero3Engine::gather(std::vector<ParameterId> missing, Reason reason) {
   }
   gather->parameters = std::move(missing);
   const Cause why = cause(at(gather->parameters.front()).held.unit, reason);
-  if (freed_.valid()) {
+  if (!freed_.empty()) {
     // DeepSpeed frees with record_stream: memory is used again when the device happens to be done.
-    TESSERA_TRY(wait_event(all_gather_, freed_, cause(why.unit, Reason::order)));
-    freed_ = {};
+    TESSERA_TRY(submit(all_gather_, cause(why.unit, Reason::order), Wait{}, freed_).status());
+    freed_.clear();
   }
   return gather->parameters.size() > 1 && ranks_ > 1 ? begin_coalesced(*gather, why)
                                                      : begin(*gather, why);
@@ -41,7 +41,12 @@ Status Zero3Engine::allocate_full(OnDemandParameter& p, StreamId stream, const C
   TESSERA_ASSIGN(p.full, allocate(fmt::format("{}.full", name(p)),
                                   bytes_of(p.partition * ranks_, param_dtype()),
                                   MemoryClass::unsharded_parameters, stream, why));
+  live_ += gathered_bytes(p.id);
   return {};
+}
+
+Bytes Zero3Engine::flat_bytes(const Gather& gather) const {
+  return bytes_of(gather.partition * ranks_, param_dtype());
 }
 
 // Straight into the parameter's buffer; of a single rank there is nobody to gather from.
@@ -67,9 +72,11 @@ Status Zero3Engine::begin(Gather& gather, const Cause& why) {
 // Rank r's slot of the flat buffer is all its partitions, one behind another.
 Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
   const Numel all = gather.partition * ranks_;
-  TESSERA_ASSIGN(gather.flat, allocate(fmt::format("gather_{}.flat", gather.number),
-                                       bytes_of(all, param_dtype()),
-                                       MemoryClass::all_gather_buffers, all_gather_, why));
+  TESSERA_ASSIGN(gather.flat,
+                 allocate(fmt::format("gather_{}.flat", gather.number), flat_bytes(gather),
+                          MemoryClass::all_gather_buffers, all_gather_, why));
+  live_ += flat_bytes(gather);
+  promised_ += flat_bytes(gather);
   Copy copy{.index_in = world_, .pieces = {}};
   Numel offset{};
   for (ParameterId id : gather.parameters) {
@@ -94,7 +101,9 @@ Status Zero3Engine::finish(Gather& gather) {
   if (gather.complete) return {};
   gather.complete = true;
   const std::string_view unit = at(gather.parameters.front()).held.unit;
-  TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));
+  if (gather.flat.valid() || options_.policy == Zero3Policy::compatible) {
+    TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));
+  }
   gather.done = gather.gathered;
   if (gather.flat.valid()) TESSERA_TRY(split(gather));
   for (ParameterId id : gather.parameters) at(id).state = State::available;
@@ -120,6 +129,8 @@ Status Zero3Engine::split(Gather& gather) {
     offset += p.partition;
   }
   TESSERA_ASSIGN(gather.done, submit(all_gather_, why, std::move(copy)));
+  promised_ -= flat_bytes(gather);
+  live_ -= flat_bytes(gather);
   return release(gather.flat, gather.done);
 }
 

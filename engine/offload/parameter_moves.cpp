@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a policy decides, carried out.
+#include <algorithm>
+
 #include "engine/offload/zero3_engine.h"
 
 namespace tessera {
@@ -28,27 +30,51 @@ Result<bool> Zero3Engine::arrive(OnDemandParameter& p) {
   return true;
 }
 
+Bytes Zero3Engine::gathered_bytes(ParameterId parameter) const {
+  return bytes_of(at(parameter).partition * ranks_, param_dtype());
+}
+
+// Coalesced, the buffer of the gather and all copies out of it exist at the same time.
+Bytes Zero3Engine::gather_bytes(std::span<const ParameterId> parameters) const {
+  Bytes bytes{};
+  for (ParameterId id : parameters) bytes += gathered_bytes(id);
+  return parameters.size() > 1 && ranks_ > 1 ? 2 * bytes : bytes;
+}
+
 Status Zero3Engine::hand_over(ModuleId module) {
+  if (needs_[index(module)].empty()) return {};
+  TESSERA_TRY(wait_stream(compute_, all_gather_, cause(unit_name_of(module), Reason::needed)));
+  return look_at_own(module);
+}
+
+Status Zero3Engine::hand_over(ModuleId module, std::span<const EventId> arrived) {
+  if (!arrived.empty()) {
+    const Cause why = cause(unit_name_of(module), Reason::needed);
+    TESSERA_TRY(submit(compute_, why, Wait{}, arrived).status());
+  }
+  return look_at_own(module);
+}
+
+// What a container does with its own parameters is no entry of the forward list: it costs nothing
+// here, but is a use.
+Status Zero3Engine::look_at_own(ModuleId module) {
   const auto& needed = needs_[index(module)];
-  if (needed.empty()) return {};
-  const std::string_view unit = unit_name_of(module);
-  TESSERA_TRY(wait_stream(compute_, all_gather_, cause(unit, Reason::needed)));
-  if (model_.module(module).children.empty()) return {};
-  // What a container does with its own parameters is no entry of the forward list: it costs nothing
-  // here, but is a use.
+  if (needed.empty() || model_.module(module).children.empty()) return {};
   Compute looks{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
   for (ParameterId id : needed) {
     TESSERA_ASSIGN(const View view, parameter_view(id));
     looks.reads.push_back(view);
   }
-  return submit(compute_, cause(unit, Reason::needed), std::move(looks)).status();
+  return submit(compute_, cause(unit_name_of(module), Reason::needed), std::move(looks)).status();
 }
 
 Status Zero3Engine::free(OnDemandParameter& p) {
   if (p.state != State::available || !p.active.empty()) return {};
   TESSERA_TRY(note(p, {Mark::Kind::sharded}, Reason::free_memory).status());
-  freed_ = last_compute_;
-  TESSERA_TRY(release(p.full, freed_));
+  const EventId after = p.last_use.valid() ? p.last_use : last_compute_;
+  if (std::find(freed_.begin(), freed_.end(), after) == freed_.end()) freed_.push_back(after);
+  TESSERA_TRY(release(p.full, after));
+  live_ -= gathered_bytes(p.id);
   p.state = State::not_available;
   return {};
 }

@@ -103,13 +103,13 @@ Status Zero3Engine::post_forward(ModuleId module) {
   return {};
 }
 
-// What is no need of a running module is touched.
+// DeepSpeed sees reads of what the module does not need; a plan wants to know before.
 Status Zero3Engine::compute(const ModuleWork& work) {
   bool trains = false;
   for (ParameterId id : parameters_of(work)) {
     trains |= at(id).trained;
-    const bool touched =
-        stage_ == Stage::forward && !inside_leaf(work.module) && !needed_by(work.module, id);
+    const bool touched = stage_ == Stage::forward && options_.policy == Zero3Policy::compatible &&
+                         !needed_by(leaf_of_[index(work.module)], id);
     if (touched) TESSERA_TRY(touch(id));
   }
   TESSERA_TRY(EngineBase::compute(work));

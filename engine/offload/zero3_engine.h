@@ -41,6 +41,8 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status touch(ParameterId parameter) override;
   Status return_parameter(ParameterId parameter) override;
   std::vector<PartitionedParameter> parameters() const override;
+  std::vector<LiveParameter> live() const override { return policy_->live(); }
+  std::optional<Bytes> live_budget() const override { return policy_->budget(); }
 
  private:
   using State = OnDemandParameter::State;
@@ -59,6 +61,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status check_options() const;
   Status create_streams_and_groups();
   Status assign_modules();
+  void find_needs();
   Status find_leaf_modules();
   Status add_parameter(ParameterId id);
   void mark_persistent();
@@ -83,7 +86,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool known(ParameterId id) const { return id.valid() && index(id) < parameters_.size(); }
   bool needed_by(ModuleId module, ParameterId id) const;
   bool external_to(ModuleId module, ParameterId id) const;
-  void add_need(ModuleId module, ParameterId id) override;
+  Status add_need(ModuleId module, ParameterId id) override;
   Status leave(ModuleId module);
   Status take_over(ModuleId from, ParameterId id);
 
@@ -96,8 +99,16 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   const Model& moved_model() const override { return model_; }
   const Needs& needs() const override { return needs_; }
   std::span<OnDemandParameter> moved() override { return parameters_; }
+  std::span<const OnDemandParameter> moved() const override { return parameters_; }
+  Bytes live_bytes() const override { return live_; }
+  Bytes promised() const override { return promised_; }
+  Bytes gather_bytes(std::span<const ParameterId> parameters) const override;
+  Bytes gathered_bytes(ParameterId parameter) const override;
   Result<bool> arrive(OnDemandParameter& p) override;
   Status hand_over(ModuleId module) override;
+  Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
+  Status look_at_own(ModuleId module);
+  EventId worked() const override { return last_compute_; }
   Status free(OnDemandParameter& p) override;
   Status wait(EventId event) override { return runtime_.wait(event); }
   Status note(ModuleId module, Mark mark) override;
@@ -109,6 +120,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status gather(std::vector<ParameterId> missing, Reason reason) override;
   Status begin(Gather& gather, const Cause& why);
   Status begin_coalesced(Gather& gather, const Cause& why);
+  Bytes flat_bytes(const Gather& gather) const;
   Status finish(Gather& gather);
   Status split(Gather& gather);
   Status allocate_full(OnDemandParameter& p, StreamId stream, const Cause& why);
@@ -151,7 +163,8 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool asked_for_no_sync_ = false;
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
-  EventId freed_;  // the youngest free that gathers do not follow yet
+  std::vector<EventId> freed_;  // last uses of what was freed; gathers do not follow them yet
+  Bytes live_{}, promised_{};   // of gathered copies and buffers of gathers
 
   BufferId partitions_;  // of all gradients
   BufferId bucket_buffer_;

@@ -13,7 +13,8 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
     : EngineBase(runtime, model),
       options_(options),
       ranks_(static_cast<Index>(everyone_.count())),
-      policy_(make_compatible_policy(*this, options)) {}
+      policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
+                                                    : make_compatible_policy(*this, options)) {}
 
 Status Zero3Engine::check_options() const {
   const std::pair<const char*, Numel> sizes[] = {
@@ -44,12 +45,10 @@ Status Zero3Engine::create_streams_and_groups() {
   return {};
 }
 
-// Every module with parameters of its own is a unit; ties need no common one. What a module only
-// reads is no need of its own: it is registered when it is touched.
+// Every module with parameters of its own is a unit; ties need no common one.
 Status Zero3Engine::assign_modules() {
   assignment_.used_by = used_by(model_);
   assignment_.unit_of_parameter.resize(model_.parameters.size());
-  needs_.resize(model_.modules.size());
   for (std::size_t m = 0; m < model_.modules.size(); ++m) {
     const Module& module = model_.modules[m];
     if (m == 0 || !module.parameters.empty()) {
@@ -61,26 +60,43 @@ Status Zero3Engine::assign_modules() {
     } else {
       assignment_.unit_of_module.push_back(assignment_.unit_of_module[index(module.parent)]);
     }
-    needs_[m] = module.parameters;
+    needs_.push_back(module.parameters);
   }
-  for (const Tie& tie : model_.ties)
-    needs_[index(module_of_alias(model_, tie))].push_back(tie.parameter);
   TESSERA_TRY(find_leaf_modules());
-  const auto registered = registered_with(model_);
-  const auto take_all = [&](const std::vector<ModuleId>& forward) {
-    for (ModuleId m : forward) needs_[index(m)] = registered[index(m)];
+  find_needs();
+  return {};
+}
+
+// What a module reads or is given is a need from the start where a plan is made; DeepSpeed finds it
+// when it happens.
+void Zero3Engine::find_needs() {
+  const bool planned = options_.policy == Zero3Policy::strict;
+  const auto below = planned ? assignment_.used_by : registered_with(model_);
+  auto add = [this](ModuleId m, ParameterId p) { needs_[index(leaf_of_[index(m)])].push_back(p); };
+  for (const Tie& tie : model_.ties) add(module_of_alias(model_, tie), tie.parameter);
+  if (planned) {
+    for (const ParameterUse& read : model_.reads) add(read.module, read.parameter);
+    for (const ParameterUse& use : model_.returns) {
+      add(model_.module(use.module).parent, use.parameter);
+    }
+  }
+  auto take_all = [&](ModuleId m) {
+    auto& needs = needs_[index(m)];
+    needs.insert(needs.end(), below[index(m)].begin(), below[index(m)].end());
   };
-  take_all(model_.forward);
-  for (const Graph& graph : model_.graphs) take_all(graph.forward);
+  for (ModuleId m : model_.forward) take_all(m);
+  for (const Graph& graph : model_.graphs) {
+    for (ModuleId m : graph.forward) take_all(m);
+  }
   for (std::size_t m = 0; m < needs_.size(); ++m) {
-    if (leaf_[m]) needs_[m] = registered[m];
-    if (index(leaf_of_[m]) != m) needs_[m].clear();
+    const ModuleId id{static_cast<std::int32_t>(m)};
+    if (leaf_[m]) take_all(id);
+    if (inside_leaf(id)) needs_[m].clear();
     auto& needs = needs_[m];
     std::sort(needs.begin(), needs.end());
     needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
   }
   own_needs_ = needs_;
-  return {};
 }
 
 Status Zero3Engine::add_parameter(ParameterId id) {
@@ -158,6 +174,7 @@ Status Zero3Engine::setup() {
     TESSERA_TRY(add_parameter(ParameterId{static_cast<std::int32_t>(p)}));
   }
   mark_persistent();
+  TESSERA_TRY(policy_->check());
   form_sub_groups();
   TESSERA_TRY(allocate_gradients());
   return initialise_held();

@@ -26,7 +26,7 @@ Status OwnerEngine::broadcast_in_place(const std::vector<View>& views, Index roo
   const Cause why = cause("root", Reason::order);
   TESSERA_TRY(wait_stream(comm_, compute_, why));
   for (const View& view : views) {
-    TESSERA_TRY(submit(comm_, why, Broadcast{world_, view, root}).status());
+    TESSERA_TRY(submit(comm_, why, Broadcast{group_, view, root}).status());
   }
   return use(views);
 }
@@ -57,21 +57,22 @@ Result<View> OwnerEngine::pack(const OwnerShard& shard) {
 }
 
 Status OwnerEngine::broadcast_shards() {
-  if (world_size_ == 1) return {};
+  if (ranks_ == 1) return {};
   std::vector<View> sent;
   std::vector<View> values;
   for (const OwnerShard& shard : shards_) {
-    if (shard.trained == Numel{0}) continue;
+    if (shard.trained == Numel{0} || !steps_now(shard.optimizer)) continue;
     TESSERA_ASSIGN(const View packed, pack(shard));
     sent.push_back(packed);
     values.push_back(View::part(shard.value, shard.dtype, Numel{0}, shard.trained));
   }
+  if (sent.empty()) return {};
   TESSERA_TRY(wait_stream(comm_, compute_, cause("root", Reason::order)));
   std::size_t k = 0;
   for (const OwnerShard& shard : shards_) {
-    if (shard.trained == Numel{0}) continue;
+    if (shard.trained == Numel{0} || !steps_now(shard.optimizer)) continue;
     TESSERA_TRY(
-        submit(comm_, cause(shard.name, Reason::step), Broadcast{world_, sent[k++], shard.owner})
+        submit(comm_, cause(shard.name, Reason::step), Broadcast{group_, sent[k++], shard.owner})
             .status());
   }
   TESSERA_TRY(use(sent));

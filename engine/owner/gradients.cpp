@@ -26,7 +26,7 @@ Status OwnerEngine::allocate_fresh(GradientBucket& b) {
 // Straight into the bucket, unless an earlier backward pass has left something there.
 Result<View> OwnerEngine::gradient_view(ParameterId id) {
   OwnedParameter& p = at(id);
-  GradientBucket& bucket = buckets_[p.bucket];
+  if (!has_owner(p)) return unowned_gradient(p);
   if (!p.trained) {
     return Status(Code::invalid_argument,
                   fmt::format("requires_grad of {} changed in the middle of a step", p.held.name));
@@ -36,6 +36,7 @@ Result<View> OwnerEngine::gradient_view(ParameterId id) {
                   fmt::format("{} gets a gradient after its gradient was ready", p.held.name));
   }
   p.touched = true;
+  GradientBucket& bucket = buckets_[p.bucket];
   if (!p.filled) {
     if (!bucket.fresh.valid()) TESSERA_TRY(allocate_fresh(bucket));
     return slice(bucket.fresh, p);
@@ -46,6 +47,32 @@ Result<View> OwnerEngine::gradient_view(ParameterId id) {
                                      cause_of(bucket, Reason::none)));
   }
   return View::whole(p.extra, p.dtype, p.numel);
+}
+
+// Nobody steps it: bodies may write, and that is all.
+Result<View> OwnerEngine::unowned_gradient(OwnedParameter& p) {
+  if (!p.extra.valid()) {
+    TESSERA_ASSIGN(
+        p.extra, allocate(p.held.name + ".grad", bytes_of(p.numel, p.dtype),
+                          MemoryClass::unsharded_gradients, compute_, cause("root", Reason::none)));
+  }
+  return View::whole(p.extra, p.dtype, p.numel);
+}
+
+Status OwnerEngine::drop_unowned() {
+  std::vector<View> gradients;
+  for (const OwnedParameter& p : parameters_) {
+    if (!has_owner(p) && p.extra.valid()) {
+      gradients.push_back(View::whole(p.extra, p.dtype, p.numel));
+    }
+  }
+  if (gradients.empty()) return {};
+  TESSERA_ASSIGN(const EventId done, submit(compute_, cause("root", Reason::free_memory),
+                                            look_at(std::move(gradients))));
+  for (OwnedParameter& p : parameters_) {
+    if (!has_owner(p) && p.extra.valid()) TESSERA_TRY(release(p.extra, done));
+  }
+  return {};
 }
 
 Status OwnerEngine::accumulate(OwnedParameter& p) {
@@ -89,6 +116,11 @@ Status OwnerEngine::expect_reduced(const char* call) const {
                             call));
 }
 
+Status OwnerEngine::expect_no_gradients(const char* call) {
+  TESSERA_TRY(expect_reduced(call));
+  return EngineBase::expect_no_gradients(call);
+}
+
 std::vector<Held*> OwnerEngine::held() {
   std::vector<Held*> all;
   for (OwnedParameter& p : parameters_) {
@@ -103,7 +135,8 @@ std::vector<Held*> OwnerEngine::held() {
 
 Status OwnerEngine::free_gradients(EventId stepped) {
   for (GradientBucket& b : buckets_) {
-    if (b.gradient.valid()) TESSERA_TRY(release_on(owner_set(b.owner), b.gradient, stepped));
+    if (!b.gradient.valid() || !steps_now(b.optimizer)) continue;
+    TESSERA_TRY(release_on(owner_set(b.owner), b.gradient, stepped));
   }
   return {};
 }

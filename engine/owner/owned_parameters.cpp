@@ -12,18 +12,19 @@
 namespace tessera {
 namespace {
 
-using OwnerKey = std::pair<Index, DType>;
+using ShardKey = std::tuple<std::int32_t, Index, DType>;  // optimizer, owner
 
 // What a cause names must live as long as the runtime, but shards are laid out anew.
-std::string_view shard_name(const OwnerKey& key, bool one_dtype) {
+std::string_view shard_name(const ShardKey& key, bool one_dtype) {
   static std::mutex mutex;
-  static std::map<std::pair<OwnerKey, bool>, std::string> names;
+  static std::map<std::pair<ShardKey, bool>, std::string> names;
   const std::scoped_lock lock(mutex);
   std::string& name = names[{key, one_dtype}];
-  if (name.empty()) {
-    name = one_dtype ? fmt::format("owner {}", key.first)
-                     : fmt::format("owner {} {}", key.first, name_of(key.second));
-  }
+  if (!name.empty()) return name;
+  const auto& [optimizer, owner, dtype] = key;
+  name = owner < 0 ? "no owner" : fmt::format("owner {}", owner);
+  if (optimizer > 0) name = fmt::format("optimizer {} {}", optimizer, name);
+  if (!one_dtype) name += fmt::format(" {}", name_of(dtype));
   return name;
 }
 
@@ -32,7 +33,7 @@ std::string_view shard_name(const OwnerKey& key, bool one_dtype) {
 std::vector<OwnedTensor> OwnerEngine::tensors() const {
   std::vector<OwnedTensor> out;
   for (const OwnedParameter& p : parameters_) {
-    out.push_back({p.numel, p.trained, p.dtype, p.owner});
+    out.push_back({p.numel, p.trained, p.dtype, p.owner, p.optimizer});
   }
   return out;
 }
@@ -45,11 +46,9 @@ Status OwnerEngine::add_parameters() {
     p.id = ParameterId{static_cast<std::int32_t>(k)};
     p.numel = source.numel();
     p.dtype = options_.dtype.value_or(source.dtype);
-    p.trained = source.requires_grad;
     p.held = {.whole = true, .name = source.name, .unit = "root"};
     p.held.dtype = p.dtype;
-    p.held.map = ShardMap({{p.id, Numel{0}, p.numel, p.trained}}, p.numel);
-    any |= p.trained;
+    any |= source.requires_grad;
     parameters_.push_back(std::move(p));
   }
   if (!any) {
@@ -58,11 +57,45 @@ Status OwnerEngine::add_parameters() {
                               "reduce",
                               model_.name));
   }
-  const std::vector<Index> owners = assign_owners(tensors(), world_size_);
-  for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    parameters_[k].owner = owners[k];
-    parameters_[k].held.where = owner_set(owners[k]);
+  give_away();
+  return {};
+}
+
+void OwnerEngine::set_trained(OwnedParameter& p) {
+  const bool requires_grad = model_.parameter(p.id).requires_grad;
+  p.trained = requires_grad && has_owner(p);
+  p.held.map = ShardMap({{p.id, Numel{0}, p.numel, requires_grad}}, p.numel);
+}
+
+// In the order of groups and in them of parameters: owners of all that has none.
+void OwnerEngine::give_away() {
+  for (const ParamGroup& group : param_groups_.all()) {
+    for (const ParameterId id : group.parameters) {
+      OwnedParameter& p = at(id);
+      p.optimizer = group.optimizer;
+      if (has_owner(p)) continue;
+      const bool trained = model_.parameter(id).requires_grad;
+      p.owner = owner_map_.assign({p.numel, trained, p.dtype, 0, p.optimizer});
+      p.held.where = owner_set(p.owner);
+    }
   }
+  for (OwnedParameter& p : parameters_) set_trained(p);
+  ++owners_version_;
+}
+
+// Before the first step nobody has state yet, so owners are given away again from the start.
+Status OwnerEngine::on_param_groups() {
+  if (any_gradient()) TESSERA_TRY(zero_grad(/*set_to_none=*/true));  // they are zero
+  if (!param_groups_.any_step()) {
+    owner_map_ = OwnerMap(ranks_);
+    for (OwnedParameter& p : parameters_) {
+      p.owner = p.optimizer = -1;
+      p.held.where = {};
+    }
+  }
+  give_away();
+  TESSERA_TRY(lay_out_values());
+  plan_buckets();
   return {};
 }
 
@@ -88,11 +121,11 @@ Status OwnerEngine::lay_out_values() {
   });
   bool one_dtype = true;
   for (const OwnedParameter& p : parameters_) one_dtype &= p.dtype == parameters_[0].dtype;
-  std::map<OwnerKey, OwnerShard> shards;
+  std::map<ShardKey, OwnerShard> shards;
   std::vector<Numel> places(parameters_.size());
   for (const std::size_t k : order) {
     const OwnedParameter& p = parameters_[k];
-    OwnerShard& shard = shards[{p.owner, p.dtype}];
+    OwnerShard& shard = shards[p.shard()];
     places[k] = shard.numel;
     shard.numel += p.numel;
     if (p.trained) shard.trained += p.numel;
@@ -101,7 +134,7 @@ Status OwnerEngine::lay_out_values() {
   std::vector<OwnerShard> old = std::move(shards_);
   shards_.clear();
   for (auto& [key, shard] : shards) {
-    std::tie(shard.owner, shard.dtype) = key;
+    std::tie(shard.optimizer, shard.owner, shard.dtype) = key;
     shard.name = shard_name(key, one_dtype);
     TESSERA_ASSIGN(
         shard.value,
@@ -113,7 +146,7 @@ Status OwnerEngine::lay_out_values() {
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     Held& h = parameters_[k].held;
     const View before = h.values();
-    h.value = shards[{parameters_[k].owner, h.dtype}].value;
+    h.value = shards[parameters_[k].shard()].value;
     h.first = places[k];
     if (before.buffer.valid()) move.pieces.push_back({.from = before, .to = h.values()});
   }
@@ -145,7 +178,7 @@ std::vector<std::size_t> OwnerEngine::expected_places() const {
 }
 
 void OwnerEngine::plan_buckets() {
-  const Numel size = world_size_ == 1 ? Numel{0} : options_.reduce_buffer_size;
+  const Numel size = ranks_ == 1 ? Numel{0} : options_.reduce_buffer_size;
   ReducePlan plan = plan_reductions(tensors(), size);
   for (const std::size_t k : plan.direct) plan.buckets.push_back({k});
   const std::vector<std::size_t> places = expected_places();
@@ -160,11 +193,10 @@ void OwnerEngine::plan_buckets() {
   for (auto& indices : plan.buckets) {
     const OwnedParameter& first = parameters_[indices.front()];
     GradientBucket bucket;
-    bucket.owner = first.owner;
-    bucket.dtype = first.dtype;
+    std::tie(bucket.optimizer, bucket.owner, bucket.dtype) = first.shard();
     if (indices.size() == 1) bucket.module = model_.parameter(first.id).name;
     for (const OwnerShard& s : shards_) {
-      if (s.owner == bucket.owner && s.dtype == bucket.dtype) bucket.name = s.name;
+      if (std::tuple(s.optimizer, s.owner, s.dtype) == first.shard()) bucket.name = s.name;
     }
     for (const std::size_t k : indices) {
       parameters_[k].bucket = buckets_.size();
@@ -178,7 +210,7 @@ void OwnerEngine::plan_buckets() {
 
 bool OwnerEngine::mask_changed() const {
   return std::any_of(parameters_.begin(), parameters_.end(), [this](const OwnedParameter& p) {
-    return p.trained != model_.parameter(p.id).requires_grad;
+    return has_owner(p) && p.trained != model_.parameter(p.id).requires_grad;
   });
 }
 
@@ -195,10 +227,7 @@ Status OwnerEngine::refresh_trainable() {
 
 // Owners stay: the optimizer's state is theirs.
 Status OwnerEngine::refresh() {
-  for (OwnedParameter& p : parameters_) {
-    p.trained = model_.parameter(p.id).requires_grad;
-    p.held.map = ShardMap({{p.id, Numel{0}, p.numel, p.trained}}, p.numel);
-  }
+  for (OwnedParameter& p : parameters_) set_trained(p);
   TESSERA_TRY(lay_out_values());
   plan_buckets();
   return {};

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/runtime/number.h"
 
 namespace tessera {
@@ -12,11 +14,42 @@ bool is_float(std::optional<DType> dtype) {
   return !dtype || *dtype <= DType::float64;  // integers come after
 }
 
+Result<RankGroups> process_groups(const RankSet& world, const ShardedDataParallelOptions& options) {
+  if (!options.groups) {
+    const Index size = options.group_size == 0 ? world.count() : options.group_size;
+    return RankGroups::strided(world.count(), size);
+  }
+  const RankGroups& groups = *options.groups;
+  if (!world.covers(groups.ranks())) {
+    return Status(Code::invalid_argument,
+                  fmt::format("process groups name ranks {}, there are {} only",
+                              groups.ranks().minus(world).to_string(), world.to_string()));
+  }
+  for (Index g = 1; g < groups.group_count(); ++g) {
+    if (groups.group_size(g) == groups.group_size(0)) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("process group 0 has {} ranks and group {} has {}: owners are places "
+                              "in the group, so make the groups equally large",
+                              groups.group_size(0), g, groups.group_size(g)));
+  }
+  return groups;
+}
+
 }  // namespace
 
 OwnerEngine::OwnerEngine(Runtime& runtime, const Model& model,
-                         const ShardedDataParallelOptions& options)
-    : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
+                         const ShardedDataParallelOptions& options, const RankGroups& groups)
+    : EngineBase(runtime, model, groups.ranks()),
+      options_(options),
+      groups_(groups),
+      ranks_(groups.group_size_max()),
+      owner_map_(ranks_) {
+  for (Index index = 0; index < ranks_; ++index) {
+    std::vector<Rank> alike;
+    for (Index g = 0; g < groups_.group_count(); ++g) alike.push_back(groups_.member(g, index));
+    owners_.push_back(RankSet::of(std::move(alike)));
+  }
+}
 
 Status OwnerEngine::setup() {
   if (options_.reduce_buffer_size < Numel{0}) {
@@ -35,24 +68,22 @@ Status OwnerEngine::setup() {
   assignment_.used_by = used_by(model_);
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
   TESSERA_ASSIGN(comm_, runtime_.create_stream("nccl", StreamRole::communication));
-  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
-  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  const char* const name = groups_.group_count() == 1 ? "world" : "group";
+  TESSERA_ASSIGN(group_, runtime_.create_communicator(groups_, name));
   TESSERA_TRY(add_parameters());
   TESSERA_TRY(lay_out_values());
   plan_buckets();
   TESSERA_TRY(initialise_held());
   TESSERA_TRY(add_buffers());
-  const bool syncs = options_.sync_models_at_startup && world_size_ > 1;
+  const bool syncs = options_.sync_models_at_startup && ranks_ > 1;
   return syncs ? sync_model() : Status{};
 }
-
-Rank OwnerEngine::owner_of(ParameterId parameter) const { return at(parameter).owner; }
 
 Status OwnerEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
   if (mask_changed()) TESSERA_TRY(refresh_trainable());
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  const bool stale = sync_ && options_.broadcast_buffers && world_size_ > 1;
+  const bool stale = sync_ && options_.broadcast_buffers && ranks_ > 1;
   return stale ? sync_buffers() : Status{};
 }
 
@@ -89,6 +120,7 @@ Status OwnerEngine::end_backward() {
   for (OwnedParameter& p : parameters_) {
     if (p.touched && !p.ready) TESSERA_TRY(accumulate(p));
   }
+  TESSERA_TRY(drop_unowned());
   if (reduces_) TESSERA_TRY(flush());
   stage_ = Stage::idle;
   ++micro_batch_;
@@ -110,6 +142,29 @@ Status OwnerEngine::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(expect_reduced("step"));
   return EngineBase::step(options);
+}
+
+Status OwnerEngine::step_optimizer(std::int32_t optimizer, const AdamOptions& options) {
+  const auto& all = param_groups();
+  if (std::none_of(all.begin(), all.end(),
+                   [&](const ParamGroup& g) { return g.optimizer == optimizer; })) {
+    return Status(Code::invalid_argument,
+                  fmt::format("step_optimizer: no param group has optimizer {}", optimizer));
+  }
+  only_optimizer_ = optimizer;
+  const Status done = step(options);
+  only_optimizer_.reset();
+  return done;
+}
+
+Status OwnerEngine::set_norm_group(const RankGroups& groups) {
+  if (groups.ranks() != everyone_) {
+    return Status(Code::invalid_argument,
+                  fmt::format("set_norm_group: ranks {} train, but the groups are of ranks {}",
+                              everyone_.to_string(), groups.ranks().to_string()));
+  }
+  TESSERA_ASSIGN(norm_group_, runtime_.create_communicator(groups, "norm"));
+  return {};
 }
 
 Status OwnerEngine::clip_grad_norm(float max_norm, double norm_type,
@@ -154,7 +209,8 @@ Result<std::unique_ptr<ShardedDataParallel>> sharded_data_parallel(
                     "its parameters",
                     model.name));
   }
-  auto engine = std::make_unique<OwnerEngine>(runtime, model, options);
+  TESSERA_ASSIGN(const RankGroups groups, process_groups(runtime.world(), options));
+  auto engine = std::make_unique<OwnerEngine>(runtime, model, options, groups);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<ShardedDataParallel>(std::move(engine));
 }

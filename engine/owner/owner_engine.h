@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/model/used_by.h"
@@ -19,8 +20,9 @@ struct OwnedParameter {
   ParameterId id;
   Numel numel{};
   DType dtype = DType::float32;
-  Index owner = 0;
-  bool trained = false;
+  Index owner = -1;  // none: it is in no param group
+  std::int32_t optimizer = -1;
+  bool trained = false;    // by its owner
   Held held;               // its value is a part of the owner's shard
   std::size_t bucket = 0;  // if trained
   Numel offset{};          // in its bucket
@@ -28,11 +30,15 @@ struct OwnedParameter {
   bool touched = false;    // by a body of this backward pass
   bool ready = false;      // in this backward pass
   bool filled = false;     // the bucket has a gradient that is not reduced yet
+
+  std::tuple<std::int32_t, Index, DType> shard() const { return {optimizer, owner, dtype}; }
 };
 
-/// What one rank owns of one dtype: a flat buffer on every rank, trained parameters first.
+/// What one rank owns of one optimizer and dtype: a flat buffer on every rank, trained parameters
+/// first.
 struct OwnerShard {
   std::string_view name;  // never dies: causes outlive shards
+  std::int32_t optimizer = 0;
   Index owner = 0;
   DType dtype = DType::float32;
   std::int32_t parameters = 0;
@@ -46,6 +52,7 @@ struct GradientBucket {
   std::string_view name;                // of the owner's shard
   std::string_view module;              // of the parameter, if alone
   std::vector<std::size_t> parameters;  // places in parameters_, in order of offset
+  std::int32_t optimizer = 0;
   Index owner = 0;
   DType dtype = DType::float32;
   Numel numel{};
@@ -57,10 +64,14 @@ struct GradientBucket {
 
 class OwnerEngine final : public EngineBase, public ShardedDataParallel {
  public:
-  OwnerEngine(Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options);
+  OwnerEngine(Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options,
+              const RankGroups& groups);
   Status setup();
 
-  Rank owner_of(ParameterId parameter) const override;
+  Index owner_of(ParameterId parameter) const override { return at(parameter).owner; }
+  std::int32_t owners_version() const override { return owners_version_; }
+  Status step_optimizer(std::int32_t optimizer, const AdamOptions& options) override;
+  Status set_norm_group(const RankGroups& groups) override;
   Status reduce() override;
   Status zero_grad(bool set_to_none) override;
   Status refresh_trainable() override;
@@ -86,15 +97,23 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   std::vector<UnitInfo> units() const override;
 
  private:
+  Result<View> unowned_gradient(OwnedParameter& p);
+  Status drop_unowned();
   Result<View> parameter_view(ParameterId id) override { return at(id).held.values(); }
   Result<View> gradient_view(ParameterId id) override;
   bool runs_any_graph() const override { return true; }
   std::vector<Held*> held() override;
   Index shard_index(Rank) const override { return 0; }
   ShardGroups shard_groups() const override {
-    return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
+    return {1, {}, ranks_ > 1 ? group_ : CommunicatorId{}};
   }
-  CommunicatorId norm_group() const override { return world_size_ > 1 ? world_ : CommunicatorId{}; }
+  CommunicatorId norm_group() const override {
+    if (norm_group_.valid()) return norm_group_;
+    return ranks_ > 1 ? group_ : CommunicatorId{};
+  }
+  RankSet first_ranks() const override { return owner_set(0); }
+  Status expect_no_gradients(const char* call) override;
+  Status on_param_groups() override;
   Status free_gradients(EventId stepped) override;
   Status share_stepped() override { return broadcast_shards(); }
   std::vector<StreamId> side_streams() const override { return {comm_}; }
@@ -103,12 +122,18 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   const OwnedParameter& at(ParameterId id) const {
     return parameters_[static_cast<std::size_t>(id.value)];
   }
-  RankSet owner_set(Index owner) const { return RankSet::single(owner); }
+  const RankSet& owner_set(Index owner) const { return owners_[static_cast<std::size_t>(owner)]; }
   RankSet others(Index owner) const { return everyone_.minus(owner_set(owner)); }
+  bool steps_now(std::int32_t optimizer) const {
+    return optimizer >= 0 && only_optimizer_.value_or(optimizer) == optimizer;
+  }
 
   // owned_parameters.cpp
   Status add_parameters();
   Status add_buffers();
+  void give_away();
+  bool has_owner(const OwnedParameter& p) const { return p.owner >= 0; }
+  void set_trained(OwnedParameter& p);
   std::vector<OwnedTensor> tensors() const;
   bool mask_changed() const;
   Status refresh();
@@ -148,12 +173,16 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   std::vector<View> buffer_views() const;
 
   const ShardedDataParallelOptions options_;
-  const Index world_size_;
+  const RankGroups groups_;
+  const Index ranks_;            // of a group
+  std::vector<RankSet> owners_;  // by place in the group
+  OwnerMap owner_map_;
+  std::int32_t owners_version_ = 0;
   std::vector<OwnedParameter> parameters_;  // by ParameterId
   std::vector<OwnerShard> shards_;          // by owner, then dtype
   std::vector<GradientBucket> buckets_;     // in the order in which they are reduced
   std::vector<BufferId> module_buffers_;    // by place in Model::buffers
-  CommunicatorId world_;
+  CommunicatorId group_, norm_group_;
   StreamId comm_;
   bool reduces_ = true;  // this backward pass; what sync_ was when it began
   std::size_t next_bucket_ = 0;

@@ -11,14 +11,18 @@ namespace tessera {
 
 std::vector<Index> assign_owners(const std::vector<OwnedTensor>& tensors, Index ranks) {
   TESSERA_ASSERT(ranks >= 1, "somebody must own");
-  std::vector<Numel> loads(static_cast<std::size_t>(ranks));
+  OwnerMap map(ranks);
   std::vector<Index> owners;
-  for (const OwnedTensor& t : tensors) {
-    const auto least = std::min_element(loads.begin(), loads.end());
-    owners.push_back(static_cast<Index>(least - loads.begin()));
-    *least += t.trained ? t.numel : Numel{1};
-  }
+  for (const OwnedTensor& t : tensors) owners.push_back(map.assign(t));
   return owners;
+}
+
+Index OwnerMap::assign(const OwnedTensor& tensor) {
+  std::vector<Numel>& loads = loads_[tensor.optimizer];
+  loads.resize(static_cast<std::size_t>(ranks_));
+  const auto least = std::min_element(loads.begin(), loads.end());
+  *least += tensor.trained ? tensor.numel : Numel{1};
+  return static_cast<Index>(least - loads.begin());
 }
 
 ReducePlan plan_reductions(const std::vector<OwnedTensor>& tensors, Numel buffer_size) {
@@ -37,10 +41,10 @@ ReducePlan plan_reductions(const std::vector<OwnedTensor>& tensors, Numel buffer
     Numel fill{};
   };
   const Numel limit = std::min(buffer_size, all);
-  std::map<std::pair<Index, DType>, Open> open;
+  std::map<std::tuple<std::int32_t, Index, DType>, Open> open;
   ReducePlan plan;
   for (const std::size_t k : ascending) {
-    Open& bucket = open[{tensors[k].owner, tensors[k].dtype}];
+    Open& bucket = open[{tensors[k].optimizer, tensors[k].owner, tensors[k].dtype}];
     if (bucket.fill + tensors[k].numel < limit) {
       bucket.indices.push_back(k);
       bucket.fill += tensors[k].numel;

@@ -21,7 +21,7 @@ Status OwnerEngine::launch(GradientBucket& b) {
   if (!b.fresh.valid()) TESSERA_TRY(allocate_fresh(b));
   TESSERA_TRY(zero_missing(b));
   for (const std::size_t k : b.parameters) parameters_[k].filled = false;
-  if (world_size_ == 1) {
+  if (ranks_ == 1) {
     b.wire = std::exchange(b.fresh, BufferId{});
     return {};
   }
@@ -33,14 +33,14 @@ Status OwnerEngine::launch(GradientBucket& b) {
                             MemoryClass::reduce_buffers, compute_, cause_of(b, Reason::copy_in)));
   }
   const View wire = View::whole(b.wire, wire_dtype(b), b.numel);
-  const float share = 1.0F / static_cast<float>(world_size_);
+  const float share = 1.0F / static_cast<float>(ranks_);
   TESSERA_ASSIGN(const EventId divided, submit(compute_, cause_of(b, Reason::divide),
                                                multiply(whole(b.fresh, b), wire, share)));
   if (casts) TESSERA_TRY(release(b.fresh, divided));
   b.fresh = {};
   TESSERA_TRY(wait_stream(comm_, compute_, cause_of(b, Reason::order)));
   TESSERA_TRY(submit(comm_, cause_of(b, Reason::reduce_gradients),
-                     Reduce{world_, wire, wire, Reduction::sum, b.owner})
+                     Reduce{group_, wire, wire, Reduction::sum, b.owner})
                   .status());
   // To the others the result means nothing: they give the memory back.
   TESSERA_ASSIGN(
@@ -52,7 +52,7 @@ Status OwnerEngine::launch(GradientBucket& b) {
 
 Status OwnerEngine::flush() {
   while (next_bucket_ < buckets_.size()) TESSERA_TRY(launch(buckets_[next_bucket_++]));
-  if (world_size_ > 1) {
+  if (ranks_ > 1) {
     TESSERA_TRY(wait_stream(compute_, comm_, cause("root", Reason::needed)));
   }
   for (GradientBucket& b : buckets_) TESSERA_TRY(finish(b));
@@ -62,7 +62,7 @@ Status OwnerEngine::flush() {
 // On the owner what was reduced becomes the gradient, or is added to it.
 Status OwnerEngine::finish(GradientBucket& b) {
   const RankSet owner = owner_set(b.owner);
-  const DType dtype = world_size_ == 1 ? b.dtype : wire_dtype(b);
+  const DType dtype = ranks_ == 1 ? b.dtype : wire_dtype(b);
   const View wire = View::whole(b.wire, dtype, b.numel);
   if (!b.gradient.valid() && dtype == b.dtype) {
     b.gradient = std::exchange(b.wire, BufferId{});

@@ -34,6 +34,8 @@ std::string mark_text(const Mark& mark) {
     case Mark::Kind::in_flight: return fmt::format("in flight, gather {}", mark.number);
     case Mark::Kind::kept: return "nothing to free";
     case Mark::Kind::traced: return fmt::format("recorded for visit {}", mark.number);
+    case Mark::Kind::gathered_for: return fmt::format("gathered for visit {}", mark.number);
+    case Mark::Kind::kept_for: return fmt::format("kept for visit {}", mark.number);
     case Mark::Kind::trace_reset: return "the order starts over";
     case Mark::Kind::trace_mismatch: return fmt::format("not recorded at visit {}", mark.number);
     case Mark::Kind::evaluating: return "evaluation";

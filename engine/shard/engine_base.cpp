@@ -17,9 +17,12 @@ View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Num
 }  // namespace
 
 EngineBase::EngineBase(Runtime& runtime, const Model& model)
+    : EngineBase(runtime, model, runtime.world()) {}
+
+EngineBase::EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks)
     : runtime_(runtime),
       model_(model),
-      everyone_(runtime.world()),
+      everyone_(ranks),
       active_(everyone_),
       param_groups_(model),
       alive_(runtime, model),
@@ -113,12 +116,14 @@ Result<BufferId> EngineBase::allocate_on(const RankSet& ranks, const std::string
 }
 
 Status EngineBase::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
+  forget_gradients(buffer);
   return runtime_.release(std::exchange(buffer, BufferId{}), after, ranks);
 }
 
 Status EngineBase::release(BufferId& buffer, EventId after) {
   const BufferId id = std::exchange(buffer, BufferId{});
   const auto partial = partial_.extract(id);
+  forget_gradients(id);
   return runtime_.release(id, after, partial.empty() ? everyone_ : partial.mapped());
 }
 
@@ -155,7 +160,22 @@ const std::vector<ParameterId>& EngineBase::parameters_of(const ModuleWork& work
   return work.only.empty() ? assignment_.used_by[at(work.module)] : work.only;
 }
 
-// What the work concerns, and in backward the gradients of what is trained.
+// Bodies add to gradients, so the first one to write finds zeros.
+void EngineBase::add_gradient(const View& gradient, Compute& what) {
+  if (written_.insert({gradient.buffer, gradient.first}).second) {
+    what.zeroed.push_back(what.writes.size());
+  }
+  what.writes.push_back(gradient);
+}
+
+void EngineBase::forget_gradients(BufferId buffer) {
+  const auto begin = written_.lower_bound({buffer, Numel{}});
+  auto end = begin;
+  while (end != written_.end() && end->first == buffer) ++end;
+  written_.erase(begin, end);
+}
+
+// What the work concerns, and in backward the gradients of those that are trained.
 Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   for (ParameterId id : parameters_of(work)) {
     const bool needs_gradient =
@@ -164,7 +184,7 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
       what.reads.push_back(own->held.values());
       if (!needs_gradient) continue;
       TESSERA_ASSIGN(const View gradient, local_gradient(*own));
-      what.writes.push_back(gradient);
+      add_gradient(gradient, what);
       continue;
     }
     TESSERA_ASSIGN(const View parameter, parameter_view(id));
@@ -172,7 +192,7 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
     what.cost.dtype = parameter.dtype;
     if (!needs_gradient) continue;
     TESSERA_ASSIGN(const View gradient, gradient_view(id));
-    what.writes.push_back(gradient);
+    add_gradient(gradient, what);
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ class EngineBase : public virtual Engine {
   enum class Stage : std::uint8_t { idle, forward, backward, summoned };
 
   EngineBase(Runtime& runtime, const Model& model);
+  /// Of those ranks alone.
+  EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks);
 
   /// What a scheme knows of its parameters. Views are unsharded; they fail while there is nothing.
   virtual Result<View> parameter_view(ParameterId parameter) = 0;
@@ -85,6 +88,8 @@ class EngineBase : public virtual Engine {
   virtual Status free_gradients(EventId stepped) = 0;
   /// The optimizer has changed values, perhaps not on all ranks.
   virtual Status share_stepped() { return {}; }
+  /// The first rank of each set of ranks that trains a model of its own.
+  virtual RankSet first_ranks() const { return everyone_.intersect(RankSet::single(0)); }
   /// Which ranks together have every gradient once.
   virtual CommunicatorId norm_group() const { return shard_groups().shard; }
 
@@ -98,12 +103,12 @@ class EngineBase : public virtual Engine {
   /// Whether training along another order than Model::forward is nothing special.
   virtual bool runs_any_graph() const { return false; }
 
+  /// Before they do: nothing waits for a step.
+  virtual Status expect_no_gradients(const char* call);
   /// The optimizer's groups have changed.
   virtual Status on_param_groups() { return {}; }
   /// The optimizer steps it: it is trained and in a group.
-  bool steps(const ShardMap::Segment& s) const {
-    return s.requires_grad && param_groups_.contains(s.parameter);
-  }
+  bool steps(const ShardMap::Segment& segment) const;
   bool steps(const Held& held) const;
 
   /// Units from a plan, or else from paths; ignored parameters become local ones.
@@ -161,6 +166,7 @@ class EngineBase : public virtual Engine {
   RankSet active_;  // those that have inputs
   UnitAssignment assignment_;
   ParamGroups param_groups_;
+  std::optional<std::int32_t> only_optimizer_;  // that steps now; none: all
   StreamId compute_;
 
   Stage stage_ = Stage::idle;
@@ -189,16 +195,18 @@ class EngineBase : public virtual Engine {
   Status allocate_optimizer_state();
   Compute local_norm(const std::vector<Held*>& held, const View& into, double norm_type);
   Result<EventId> drop_gradients();
-  Status no_gradients(const char* call);
   void count_steps(const std::vector<Held*>& stepped);
   Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
+  void add_gradient(const View& gradient, Compute& what);
+  void forget_gradients(BufferId buffer);
 
   ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;
   const LiveEngine alive_;
   std::map<BufferId, RankSet> partial_;             // buffers that only some ranks have
+  std::set<std::pair<BufferId, Numel>> written_;    // where gradients begin that have been written
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
 

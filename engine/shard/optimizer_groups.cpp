@@ -9,6 +9,12 @@
 
 namespace tessera {
 
+bool EngineBase::steps(const ShardMap::Segment& segment) const {
+  const ParamGroup* const group = param_groups_.group_of(segment.parameter);
+  return segment.requires_grad && group != nullptr &&
+         group->optimizer == only_optimizer_.value_or(group->optimizer);
+}
+
 bool EngineBase::steps(const Held& held) const {
   const auto& segments = held.map.segments();
   return std::any_of(segments.begin(), segments.end(),
@@ -22,14 +28,14 @@ Status EngineBase::set_param_groups(const std::vector<ParamGroup>& groups) {
                   "set_param_groups: the optimizer has state already; add groups, or give the "
                   "groups before the first step");
   }
-  TESSERA_TRY(no_gradients("set_param_groups"));
+  TESSERA_TRY(expect_no_gradients("set_param_groups"));
   TESSERA_TRY(param_groups_.set(groups));
   return on_param_groups();
 }
 
 Status EngineBase::add_param_group(const ParamGroup& group) {
   TESSERA_TRY(expect(Stage::idle, "add_param_group"));
-  TESSERA_TRY(no_gradients("add_param_group"));
+  TESSERA_TRY(expect_no_gradients("add_param_group"));
   TESSERA_TRY(param_groups_.add(group));
   return on_param_groups();
 }
@@ -40,6 +46,7 @@ Status EngineBase::set_adam(std::size_t group, const AdamOverrides& adam) {
 
 // Gradients of what is in no group are there and nobody's.
 Result<EventId> EngineBase::drop_gradients() {
+  if (only_optimizer_) return EventId{};  // they are another's
   std::vector<Held*> unused;
   for (Held* h : all_held()) {
     if (h->gradient.buffer.valid() && !steps(*h)) unused.push_back(h);
@@ -53,7 +60,7 @@ Result<EventId> EngineBase::drop_gradients() {
                         });
 }
 
-Status EngineBase::no_gradients(const char* call) {
+Status EngineBase::expect_no_gradients(const char* call) {
   for (const Held* h : all_held()) {
     if (!h->gradient.buffer.valid()) continue;
     return Status(

@@ -71,10 +71,14 @@ struct OptionsOf {
             {"broadcast_dtype", text(o.broadcast_dtype)},
             {"broadcast_buffers", text(o.broadcast_buffers)},
             {"sync_models_at_startup", text(o.sync_models_at_startup)},
+            {"group_size", o.groups ? "groups" : std::to_string(o.group_size)},
             {"param_dtype", text(o.dtype)}};
   }
   Options operator()(const Zero3Options& o) const {
-    return {{"prefetch_bucket", text(o.prefetch_bucket)},
+    const bool strict = o.policy == Zero3Policy::strict;
+    return {{"policy", strict ? "strict" : "compatible"},
+            {"live_budget", o.live_budget ? text(*o.live_budget) : "auto"},
+            {"prefetch_bucket", text(o.prefetch_bucket)},
             {"max_reuse_distance", text(o.max_reuse_distance)},
             {"max_live_parameters", text(o.max_live_parameters)},
             {"persistence_threshold", text(o.persistence_threshold)},

@@ -93,6 +93,7 @@ Status EngineBase::allocate_optimizer_state() {
     for (const Held* h : held) {
       if (!fresh.contains(h)) continue;
       for (const BufferId id : {h->exp_avg, h->exp_avg_sq}) {
+        init.zeroed.push_back(init.writes.size());
         init.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
         init.cost.elementwise_bytes +=
             static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);

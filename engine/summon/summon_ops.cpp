@@ -11,7 +11,7 @@ SummonOps::SummonOps(EngineBase& engine, bool rank0_only)
     : engine_(engine),
       groups_(engine.shard_groups()),
       everyone_(engine.everyone_),
-      holders_(rank0_only ? everyone_.intersect(RankSet::single(0)) : everyone_) {}
+      holders_(rank0_only ? engine.first_ranks() : everyone_) {}
 
 std::string_view SummonOps::busy() const {
   switch (engine_.stage_) {

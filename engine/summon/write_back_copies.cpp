@@ -25,8 +25,10 @@ Status SummonOps::broadcast(const FullCopy& copy) {
   TESSERA_TRY(submit(copy, std::move(fill), holders_).status());
   if (groups_.replica.valid()) {
     std::vector<Rank> first;
-    for (Rank rank = 0; rank < everyone_.count(); ++rank) {
-      if (engine_.shard_index(rank) == 0) first.push_back(rank);
+    for (const RankRange& range : everyone_.ranges()) {
+      for (Rank rank = range.begin; rank < range.end; ++rank) {
+        if (engine_.shard_index(rank) == 0) first.push_back(rank);
+      }
     }
     TESSERA_TRY(
         submit(sent, Broadcast{groups_.replica, whole(sent), 0}, RankSet::of(first)).status());

@@ -50,7 +50,7 @@ class StoreContext final : public BodyContext {
 void NumericStore::allocate(BufferId buffer, Bytes bytes, const RankSet& ranks) {
   auto& per_rank = buffers_[buffer];
   for_each_rank(ranks, [&](Rank r) {
-    per_rank[r] = Data(static_cast<std::size_t>(bytes.value), std::byte{0});
+    per_rank[r] = Data(static_cast<std::size_t>(bytes.value), std::byte{0xFF});
   });
 }
 
@@ -95,12 +95,15 @@ void NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups
 }
 
 void NumericStore::compute(const Compute& compute, const RankSet& where) {
-  if (!compute.body) return;
+  if (!compute.body && compute.zeroed.empty()) return;
   for_each_rank(where, [&](Rank r) {
     std::vector<std::span<const std::byte>> reads;
     std::vector<std::span<std::byte>> writes;
     for (const View& view : compute.reads) reads.push_back(bytes(view, r, 0));
     for (const View& view : compute.writes) writes.push_back(bytes(view, r, 0));
+    for (std::size_t k : compute.zeroed)
+      std::fill(writes[k].begin(), writes[k].end(), std::byte{0});
+    if (!compute.body) return;
     compute.body(StoreContext(r, std::move(reads), std::move(writes)));
   });
 }

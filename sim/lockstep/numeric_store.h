@@ -15,7 +15,7 @@ namespace tessera::sim {
 
 class NumericStore {
  public:
-  /// Zero-filled, on each of `ranks`.
+  /// On each of `ranks`, filled with what is NaN in every dtype: whoever forgets to write notices.
   void allocate(BufferId buffer, Bytes bytes, const RankSet& ranks);
   void release(BufferId buffer, const RankSet& ranks);
 

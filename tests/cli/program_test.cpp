@@ -126,7 +126,7 @@ TEST_CASE("options may stand before the model", "[cli]") {
 }
 
 TEST_CASE("zero3 runs with its sizes and prints its own notation", "[cli]") {
-  const std::string ops = "ops " + tiny + " --scheme zero3 --prefetch-bucket 100 --steps 2 ";
+  const std::string ops = "ops " + tiny + " --scheme zero3 --policy compatible --steps 2 ";
   const ProgramRun run = run_tessera(ops + "--format deepspeed");
   CHECK(run.exit_code == 0);
   CHECK(run.output.starts_with("PARAMS [("));

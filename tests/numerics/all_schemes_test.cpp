@@ -131,6 +131,7 @@ Sharded random_sharded_data_parallel(Random& random) {
 
 Sharded random_zero3(Random& random, Rank ranks) {
   Zero3Options o;
+  o.policy = random.chance(50) ? Zero3Policy::strict : Zero3Policy::compatible;
   o.prefetch_bucket = Numel{random.below(80)};
   o.max_reuse_distance = Numel{random.below(80)};
   o.max_live_parameters = Numel{random.below(200)};

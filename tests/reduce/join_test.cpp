@@ -71,6 +71,8 @@ TEST_CASE("accumulation and hooks under join", "[reduce][join][numerics]") {
                            .first_bucket_cap = Bytes{100},
                            .gradient_as_bucket_view = views,
                            .comm_hook = make_hook()});
+  test::require_ok(replicas.engine->initialise(
+      [](ParameterId p, Numel i) { return static_cast<float>(p.value + i.value); }));
   auto join = Join::enter(*replicas.engine);
   REQUIRE(join.ok());
   TrainingOptions training = test::formula_training(model);

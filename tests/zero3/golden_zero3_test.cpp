@@ -23,7 +23,8 @@ struct Recorded {
   Rank ranks = 2;
 
   Zero3Options options() const {
-    return {.prefetch_bucket = Numel{prefetch_bucket},
+    return {.policy = Zero3Policy::compatible,
+            .prefetch_bucket = Numel{prefetch_bucket},
             .max_reuse_distance = Numel{max_reuse_distance},
             .persistence_threshold = Numel{persistence_threshold},
             .reduce_bucket = Numel{reduce_bucket},

@@ -19,7 +19,8 @@ struct Made {
   std::unique_ptr<Runtime> runtime = make_recording_runtime(2, recording);
   std::unique_ptr<Zero3> engine;
 
-  explicit Made(const Zero3Options& options = {}, const Model& made_of = test::net3())
+  explicit Made(const Zero3Options& options = {.policy = Zero3Policy::compatible},
+                const Model& made_of = test::net3())
       : model(made_of) {
     auto made = zero3(*runtime, model, options);
     INFO(made.status().message());
@@ -60,7 +61,9 @@ TEST_CASE("sizes that cannot be are refused by name", "[zero3][errors]") {
 }
 
 TEST_CASE("a pass that ends with parameters in flight is refused", "[zero3][errors]") {
-  Made made({.prefetch_bucket = Numel{100}, .persistence_threshold = Numel{0}});
+  Made made({.policy = Zero3Policy::compatible,
+             .prefetch_bucket = Numel{100},
+             .persistence_threshold = Numel{0}});
   made.train(2);
   Engine& engine = *made.engine;
   REQUIRE(engine.begin_forward().ok());
@@ -71,7 +74,9 @@ TEST_CASE("a pass that ends with parameters in flight is refused", "[zero3][erro
 }
 
 TEST_CASE("without prefetch another order is allowed and recorded anew", "[zero3]") {
-  Made made({.prefetch_bucket = Numel{0}, .persistence_threshold = Numel{0}});
+  Made made({.policy = Zero3Policy::compatible,
+             .prefetch_bucket = Numel{0},
+             .persistence_threshold = Numel{0}});
   made.train(2);
   std::swap(made.model.forward[0], made.model.forward[1]);  // b, a, c
   made.train(3);
@@ -86,7 +91,9 @@ TEST_CASE("without prefetch another order is allowed and recorded anew", "[zero3
 
 TEST_CASE("parameters that change after they were recorded are a tracing error",
           "[zero3][errors]") {
-  Made made({.prefetch_bucket = Numel{0}, .persistence_threshold = Numel{0}});
+  Made made({.policy = Zero3Policy::compatible,
+             .prefetch_bucket = Numel{0},
+             .persistence_threshold = Numel{0}});
   made.train(2);
   REQUIRE(made.engine->register_external_parameter(c, aw).ok());
   check_refused(run_training_step(*made.engine, made.model, {}),
@@ -94,7 +101,9 @@ TEST_CASE("parameters that change after they were recorded are a tracing error",
 }
 
 TEST_CASE("a parameter registered beforehand is fetched with both modules", "[zero3]") {
-  Made made({.prefetch_bucket = Numel{30}, .persistence_threshold = Numel{0}});
+  Made made({.policy = Zero3Policy::compatible,
+             .prefetch_bucket = Numel{30},
+             .persistence_threshold = Numel{0}});
   REQUIRE(made.engine->register_external_parameter(c, aw).ok());
   REQUIRE(made.engine->register_external_parameter(c, aw).ok());  // twice is once
   made.train(3);

@@ -43,7 +43,8 @@ struct Ran {
 };
 
 Zero3Options small() {
-  return {.prefetch_bucket = Numel{0},
+  return {.policy = Zero3Policy::compatible,
+          .prefetch_bucket = Numel{0},
           .max_reuse_distance = Numel{0},
           .persistence_threshold = Numel{0},
           .reduce_bucket = Numel{1000}};

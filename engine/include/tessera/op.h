@@ -150,6 +150,8 @@ struct Compute {
   ComputeCost cost;
   std::vector<View> reads, writes;
   std::function<void(const BodyContext&)> body;
+  /// Places in `writes` that are zero when the body starts: memory comes as it was left.
+  std::vector<std::size_t> zeroed;
 };
 
 /// The op's stream waits for everything submitted to `stream` so far; with no stream only for
@@ -176,6 +178,8 @@ struct Mark {
     in_flight,        // the parameter is being gathered; number: of the gather
     kept,             // the parameter had nothing to free at the step
     traced,           // the parameter is part of the recorded order; number: the visit
+    gathered_for,     // it is gathered ahead; number: the visit that will need it
+    kept_for,         // it stays after its use; number: the next visit that needs it
     trace_reset,      // a pass is over: a recorded order is complete, an invalid one is forgotten
     trace_mismatch,   // a module runs that was not recorded here; number: the visit
     evaluating,       // the next phase has no backward; number 1: in training mode nevertheless

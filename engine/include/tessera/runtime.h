@@ -61,8 +61,8 @@ class Runtime {
   virtual Result<CommunicatorId> create_communicator(const RankGroups& groups,
                                                      std::string_view name) = 0;
 
-  /// Fails: out_of_memory, naming the first rank without room, the request and what holds the
-  /// memory.
+  /// What is in it is undefined. Fails: out_of_memory, naming the first rank without room, the
+  /// request and what holds the memory.
   virtual Result<BufferId> allocate(const Allocation& request) = 0;
 
   /// Gives the buffer back once `after` has happened (none: nothing uses it any more). The block is

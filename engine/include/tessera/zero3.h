@@ -2,9 +2,17 @@
 // ZeRO stage 3: every parameter is cut into equal parts, one per rank, and gathered module by
 // module right before the module runs.
 //
-// The idea: the first step records which module needs which parameters; later steps replay that
-// order to gather ahead. A step that runs otherwise throws the record away: the rest of it gathers
-// on demand, the next step records, the one after that gathers ahead again.
+// The idea: the order in which modules run is known, because the last step had it; so it is known
+// what to gather ahead and what to keep. A `policy` decides:
+//
+// - strict, the default: gathered parameters never cost more than `live_budget` bytes. Missing ones
+//   are gathered in the order of need, as far ahead as the budget reaches; what makes room is what
+//   is used last. Before anything was recorded `Model::forward` says what to expect. Orders of
+//   earlier passes stay known: one that runs otherwise than expected goes on with the one that
+//   began alike, or takes up the expected one further behind.
+// - compatible: what DeepSpeed 0.9.0 does (below). The first step records; a step that runs
+//   otherwise throws the record away: the rest of it gathers on demand, the next step records, the
+//   one after that gathers ahead again.
 //
 //   Zero3Options options{.prefetch_bucket = Numel{50'000'000}};
 //   TESSERA_ASSIGN(auto engine, zero3(runtime, model, options));
@@ -14,11 +22,16 @@
 // registered with it; one that `Model::forward` names as a whole needs all below it.
 //
 // When a parameter is there. Not available -> in flight (pre_forward, pre_backward or ahead of
-// them, one all_gather for all that are missing) -> available (the module waits) -> not available
-// (post_forward, post_backward, if no other module needs it). Kept nevertheless: what the record
-// says is used again within `max_reuse_distance` elements, and from the second step on what is
-// persistent. post_backward frees nothing if no input of the module needs a gradient, as the hook
-// that would do so never runs; `step` frees the rest.
+// them) -> available (the module waits) -> not available. strict: freed when the last module that
+// the pass still needs it for is left, at the latest when the pass ends; small ones
+// (`persistence_threshold`, together at most a quarter of the budget) stay until `step`.
+// compatible: freed in post_forward and post_backward, if no other module needs it. Kept
+// nevertheless: what the record says is used again within `max_reuse_distance` elements, and from
+// the second step on what is persistent. post_backward frees nothing if no input of the module
+// needs a gradient, as the hook that would do so never runs; `step` frees the rest.
+//
+// Why something is there: `live` says it for each parameter, the marks gathered_for and kept_for
+// say it in the trace.
 //
 // A parameter of another module is gathered for whom touches it first, and fetched with that module
 // from then on; one that a module returns is fetched with the module around it. A leaf module is
@@ -33,11 +46,12 @@
 // does so: only partitions of gradients are kept, so `set_requires_gradient_sync(false)` changes
 // nothing.
 //
-// The order is that of DeepSpeed 0.9.0 (deepspeed/runtime/zero/partitioned_param_coordinator.py,
-// parameter_offload.py, partition_parameters.py, stage3.py), what one may call its faults included:
-// the limit of live parameters is only asked before gathering ahead, and a large prefetch bucket
-// keeps whole models gathered. Not as there: a buffer is used again by order and not by timing, so
-// gathers follow the frees before them; without mixed precision there is no second copy of shards.
+// The order of `compatible` is that of DeepSpeed 0.9.0
+// (deepspeed/runtime/zero/partitioned_param_coordinator.py, parameter_offload.py,
+// partition_parameters.py, stage3.py), what one may call its faults included: the limit of live
+// parameters is only asked before gathering ahead, and a large prefetch bucket keeps whole models
+// gathered. Not as there: a buffer is used again by order and not by timing, so gathers follow the
+// frees before them; without mixed precision there is no second copy of shards.
 #pragma once
 
 #include <limits>
@@ -50,8 +64,15 @@
 
 namespace tessera {
 
+/// What is kept when: see `zero3`.
+enum class Zero3Policy : std::uint8_t { strict, compatible };
+
 /// Names in brackets: the keys of DeepSpeed's `zero_optimization`, whose defaults these are.
 struct Zero3Options {
+  Zero3Policy policy = Zero3Policy::strict;
+  /// strict: gathered parameters never cost more device memory. None: max_live_parameters in bytes,
+  /// or twice what the largest module needs, if that is more.
+  std::optional<Bytes> live_budget;
   /// Elements to gather ahead at once; 0: none [stage3_prefetch_bucket_size].
   Numel prefetch_bucket{50'000'000};
   /// Keeps what is used again within so many elements [stage3_max_reuse_distance].
@@ -71,6 +92,24 @@ struct Zero3Options {
   std::vector<std::string> leaf_modules;
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
+};
+
+/// A parameter that has device memory for its gathered copy, and why.
+struct LiveParameter {
+  enum class Reason : std::uint8_t {
+    active,      // a module needs it now
+    prefetched,  // gathered ahead of `visit`
+    kept,        // from an earlier use to `visit`
+    persistent,  // small
+    left_over,   // nothing known needs it
+  };
+  std::string name;
+  Bytes bytes{};  // of its copy; its share of a gather's buffer is not in it
+  Reason reason = Reason::active;
+  std::string module;       // that needs it, now or at `visit`; "root"
+  std::int32_t visit = -1;  // of this pass, as the trace counts them
+
+  std::string why() const;  // "kept for visit 12, of module model.layers.3"
 };
 
 /// How one parameter is cut.
@@ -101,15 +140,24 @@ class Zero3 : public virtual Engine {
 
   /// By ParameterId.
   virtual std::vector<PartitionedParameter> parameters() const = 0;
+
+  /// Everything that is gathered now, by ParameterId.
+  virtual std::vector<LiveParameter> live() const = 0;
+  /// Device bytes that gathered parameters cost now: copies with their padding and the buffers of
+  /// gathers; what memory accounts call unsharded_parameters and all_gather_buffers.
+  virtual Bytes live_bytes() const = 0;
+  /// strict: what `live_bytes` never exceeds. compatible: none.
+  virtual std::optional<Bytes> live_budget() const = 0;
 };
 
 /// Partitions `model` over all ranks of `runtime`. Both must outlive the engine.
 /// Fails: invalid_argument (a size below its smallest value, a leaf module that is none), naming
 /// it; out_of_memory.
-///
-/// Calls fail with invalid_argument where DeepSpeed raises: a pass ends with parameters still in
-/// flight ("still have inflight params"), what a module needs differs from the record ("tracing
-/// error"), a gradient is ready twice ("already been reduced").
+/// strict: also if a module needs more than the budget at once, naming it, both sizes and the
+/// smallest budget that works; so does register_external_parameter.
+/// compatible: calls fail with invalid_argument where DeepSpeed raises: a pass ends with parameters
+/// still in flight ("still have inflight params"), what a module needs differs from the record
+/// ("tracing error"), a gradient is ready twice ("already been reduced").
 Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
                                      const Zero3Options& options);
 

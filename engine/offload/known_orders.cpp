@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/offload/known_orders.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+KnownOrders::KnownOrders(const Model& model) : parameters_(model.parameters.size()) {
+  modes_[0].orders.push_back({expected_visits(model, true, false)});
+  Visits recomputing = expected_visits(model, true, true);
+  if (recomputing != modes_[0].orders[0].visits) modes_[0].orders.push_back({recomputing, 1});
+  modes_[1].orders.push_back({expected_visits(model, false, false)});
+}
+
+void KnownOrders::expect(const Visits& visits) {
+  expected_ = visits;
+  uses_.build(expected_, *needs_, parameters_);
+}
+
+void KnownOrders::begin(bool training, const UseTable::Needs& needs) {
+  training_ = training;
+  needs_ = &needs;
+  seen_.clear();
+  place_ = 0;
+  expect(mode().orders[mode().orders[mode().last].then].visits);
+}
+
+bool KnownOrders::follow(const Visit& visit) {
+  seen_.push_back(visit);
+  const auto place = static_cast<std::size_t>(place_);
+  if (place < expected_.size() && expected_[place] == visit) {
+    ++place_;
+    return true;
+  }
+  if (!switch_order()) take_up(visit);
+  return false;
+}
+
+// To one that began as this pass did, the youngest first.
+bool KnownOrders::switch_order() {
+  const Order* best = nullptr;
+  for (const Order& order : mode().orders) {
+    if (order.visits.size() < seen_.size()) continue;
+    if (!std::equal(seen_.begin(), seen_.end(), order.visits.begin())) continue;
+    if (best == nullptr || order.followed > best->followed) best = &order;
+  }
+  if (best == nullptr) return false;
+  expect(best->visits);
+  place_ = static_cast<std::int32_t>(seen_.size());
+  return true;
+}
+
+// Behind the next place with the same visit; a visit that is not expected any more was inserted.
+bool KnownOrders::take_up(const Visit& visit) {
+  const auto found = std::find(expected_.begin() + place_, expected_.end(), visit);
+  if (found == expected_.end()) return false;
+  place_ = static_cast<std::int32_t>(found - expected_.begin()) + 1;
+  return true;
+}
+
+std::size_t KnownOrders::remember(Visits visits) {
+  auto& orders = mode().orders;
+  auto found = std::find_if(orders.begin(), orders.end(),
+                            [&](const Order& order) { return order.visits == visits; });
+  if (found == orders.end()) {
+    if (orders.size() < orders_max) {
+      found = orders.insert(found, Order{});
+    } else {
+      found = std::min_element(orders.begin(), orders.end(), [](const Order& a, const Order& b) {
+        return a.followed < b.followed;
+      });
+    }
+    const auto place = static_cast<std::size_t>(found - orders.begin());
+    *found = {std::move(visits), place};
+  }
+  found->followed = ++passes_;
+  return static_cast<std::size_t>(found - orders.begin());
+}
+
+void KnownOrders::end() {
+  if (seen_.empty()) return;
+  const std::size_t last = mode().last;
+  const std::size_t now = remember(std::move(seen_));
+  seen_.clear();
+  mode().orders[last].then = now;
+  mode().last = now;
+}
+
+}  // namespace tessera

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/offload/strict_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/offload/live_needs.h"
+
+namespace tessera {
+namespace {
+
+// Larger ones are gathered straight into their place; smaller ones share a gather, whose latency
+// would cost more than the copies out of it.
+constexpr Bytes coalesced_max{std::int64_t{1} << 20};
+// What stays because it is small may take so much of the budget.
+constexpr std::int64_t persistent_share = 4;
+
+}  // namespace
+
+StrictPolicy::StrictPolicy(ParameterMover& mover, const Zero3Options& options)
+    : mover_(mover),
+      options_(options),
+      orders_(mover.moved_model()),
+      open_visits_(mover.moved_model().modules.size(), 0),
+      prefetched_(mover.moved_model().parameters.size(), false) {}
+
+Status StrictPolicy::refuse(ModuleId module, Bytes needed) const {
+  const Model& model = mover_.moved_model();
+  const std::string& path = model.module(module).path;
+  return Status(Code::invalid_argument,
+                fmt::format("module '{}' needs {} bytes of gathered parameters at once, more than "
+                            "the live budget of {}: the smallest that works for {} is {} bytes",
+                            path.empty() ? "root" : path, needed.value, budget_.value, model.name,
+                            std::max(needed, largest_need(mover_).bytes).value));
+}
+
+Status StrictPolicy::check() {
+  const LargestNeed largest = largest_need(mover_);
+  const auto of_elements = options_.max_live_parameters > Numel{std::int64_t{1} << 50}
+                               ? Bytes{std::int64_t{1} << 52}
+                               : bytes_of(options_.max_live_parameters, options_.param_dtype);
+  budget_ = options_.live_budget.value_or(std::max(of_elements, 2 * largest.bytes));
+  if (largest.bytes > budget_) return refuse(largest.module, largest.bytes);
+  Bytes small{};
+  for (OnDemandParameter& p : mover_.moved()) {
+    if (p.persistent) small += mover_.gathered_bytes(p.id);
+    p.persistent = p.persistent && persistent_share * small <= budget_;
+  }
+  return {};
+}
+
+Status StrictPolicy::begin_forward(const ForwardPass& pass) {
+  if (open_) TESSERA_TRY(end_pass());  // a forward pass without backward
+  open_ = true;
+  backward_ = false;
+  orders_.begin(pass.use != ForwardPass::Use::evaluate, mover_.needs());
+  ahead_ = 0;
+  return {};
+}
+
+Status StrictPolicy::begin_backward() {
+  backward_ = true;
+  return {};
+}
+
+Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
+  return visit({module, recomputing ? Visit::Kind::recompute : Visit::Kind::forward});
+}
+
+// Somebody said at run time what could have been said before.
+Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
+  TESSERA_TRY(mover_.add_need(module, p.id));
+  p.active.insert(module);
+  if (p.state == State::not_available) TESSERA_TRY(gather_now(module, {p.id}));
+  TESSERA_TRY(arrive(module));
+  return mover_.hand_over(module, std::exchange(arrived_, {}));
+}
+
+Status StrictPolicy::post_forward(ModuleId module, bool /*recomputing*/) { return leave(module); }
+
+// The second output of a module that is open already brings nothing new.
+Status StrictPolicy::pre_backward(ModuleId module) {
+  if (open_visits_[index(module)] > 0) return {};
+  return visit({module, Visit::Kind::backward});
+}
+
+Status StrictPolicy::post_backward(ModuleId module) { return leave(module); }
+
+Status StrictPolicy::visit(const Visit& visit) {
+  const std::int32_t number = orders_.visited();
+  if (!orders_.follow(visit)) {
+    ahead_ = orders_.place();
+    TESSERA_TRY(mover_.note(visit.module, {Mark::Kind::trace_mismatch, number}));
+  }
+  TESSERA_TRY(mover_.note(visit.module, {Mark::Kind::fetched, number}));
+  TESSERA_TRY(gather_needed(visit.module));
+  TESSERA_TRY(arrive(visit.module));
+  TESSERA_TRY(mover_.hand_over(visit.module, std::exchange(arrived_, {})));
+  return look_ahead();
+}
+
+// They are active from now on, so that making room for one does not free another.
+Status StrictPolicy::gather_needed(ModuleId module) {
+  ++open_visits_[index(module)];
+  std::vector<ParameterId> together;
+  std::vector<ParameterId> alone;
+  for (ParameterId id : needs(module)) {
+    OnDemandParameter& p = at(id);
+    p.active.insert(module);
+    if (p.state != State::not_available) continue;
+    (small(id) ? together : alone).push_back(id);
+  }
+  if (together.size() == 1 || !can_make_room(mover_.gather_bytes(together), -1)) {
+    alone.insert(alone.begin(), together.begin(), together.end());
+    together.clear();
+  }
+  if (!together.empty()) TESSERA_TRY(gather_now(module, std::move(together)));
+  for (ParameterId id : alone) TESSERA_TRY(gather_now(module, {id}));
+  return {};
+}
+
+Status StrictPolicy::gather_now(ModuleId module, std::vector<ParameterId> ids) {
+  const Bytes bytes = mover_.gather_bytes(ids);
+  TESSERA_ASSIGN(bool room, make_room(bytes, -1));
+  if (!room) {  // what flies in one buffer takes less once it is there
+    TESSERA_TRY(arrive(module));
+    TESSERA_ASSIGN(room, make_room(bytes, -1));
+  }
+  if (!room) return refuse(module, mover_.live_bytes() + mover_.promised() + bytes);
+  return gather(std::move(ids), Reason::needed);
+}
+
+// The compute stream will wait for what the module needs and for nothing that was gathered later.
+Status StrictPolicy::arrive(ModuleId module) {
+  for (ParameterId id : needs(module)) {
+    const std::shared_ptr<Gather> gather = at(id).flying;
+    TESSERA_ASSIGN(const bool flew, mover_.arrive(at(id)));
+    if (flew) arrived_.push_back(gather->done);
+    prefetched_[static_cast<std::size_t>(id.value)] = false;
+  }
+  std::sort(arrived_.begin(), arrived_.end());
+  arrived_.erase(std::unique(arrived_.begin(), arrived_.end()), arrived_.end());
+  return {};
+}
+
+Status StrictPolicy::leave(ModuleId module) {
+  int& open = open_visits_[index(module)];
+  if (open == 0) {
+    const char* call = backward_ ? "post_backward" : "post_forward";
+    return Status(Code::invalid_argument,
+                  fmt::format("{} of module '{}', which did not run in this pass", call,
+                              mover_.moved_model().module(module).path));
+  }
+  --open;
+  TESSERA_TRY(mover_.note(module, {Mark::Kind::released, orders_.visited()}));
+  for (ParameterId id : needs(module)) {
+    OnDemandParameter& p = at(id);
+    if (const auto one = p.active.find(module); one != p.active.end()) p.active.erase(one);
+    p.last_use = mover_.worked();
+    if (!p.active.empty() || p.state == State::not_available || p.persistent) continue;
+    const std::int32_t next = orders_.next_use(id);
+    if (next == UseTable::never) {
+      TESSERA_TRY(mover_.free(p));
+    } else {
+      TESSERA_TRY(mover_.note(p, {Mark::Kind::kept_for, next}));
+    }
+  }
+  return {};
+}
+
+// Stops at the first that finds no room: what is needed later must not take the place of what is
+// needed earlier.
+Status StrictPolicy::look_ahead() {
+  if (options_.prefetch_bucket == Numel{0}) return {};
+  const Visits& expected = orders_.expected();
+  ahead_ = std::max(ahead_, orders_.place());
+  for (; ahead_ < static_cast<std::int32_t>(expected.size()); ++ahead_) {
+    for (ParameterId id : needs(expected[static_cast<std::size_t>(ahead_)].module)) {
+      if (at(id).state != State::not_available) continue;
+      TESSERA_ASSIGN(const bool gathered, gather_ahead(id, ahead_));
+      if (!gathered) return {};
+    }
+  }
+  return {};
+}
+
+Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
+  std::vector<ParameterId> ids = small_ones(id, place);
+  if (ids.size() > 1 && !fits(mover_.gather_bytes(ids))) ids = {id};
+  TESSERA_ASSIGN(const bool room, make_room(mover_.gather_bytes(ids), place));
+  if (!room) return false;
+  for (ParameterId each : ids) {
+    prefetched_[static_cast<std::size_t>(each.value)] = true;
+    TESSERA_TRY(mover_.note(at(each), {Mark::Kind::gathered_for, orders_.next_use(each)}));
+  }
+  const Visit& use = orders_.expected()[static_cast<std::size_t>(place)];
+  const bool forward = use.kind == Visit::Kind::forward;
+  TESSERA_TRY(
+      gather(std::move(ids), forward ? Reason::forward_prefetch : Reason::backward_prefetch));
+  return true;
+}
+
+// If `first` is small: with it all that are small, missing and expected.
+std::vector<ParameterId> StrictPolicy::small_ones(ParameterId first, std::int32_t place) const {
+  std::vector<ParameterId> ids = {first};
+  if (!small(first)) return ids;
+  for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
+    if (p.id == first || p.state != State::not_available || !small(p.id)) continue;
+    if (p.persistent && orders_.next_use(p.id) != UseTable::never) ids.push_back(p.id);
+  }
+  if (ids.size() > 1 || static_cast<std::size_t>(place) >= orders_.expected().size()) return ids;
+  for (ParameterId id : needs(orders_.expected()[static_cast<std::size_t>(place)].module)) {
+    const OnDemandParameter& p = at(id);
+    if (id != first && p.state == State::not_available && small(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+bool StrictPolicy::small(ParameterId id) const {
+  return mover_.gathered_bytes(id) <= coalesced_max;
+}
+
+Status StrictPolicy::gather(std::vector<ParameterId> ids, Reason reason) {
+  for (ParameterId id : ids) at(id).last_use = {};
+  return mover_.gather(std::move(ids), reason);
+}
+
+bool StrictPolicy::may_go(const OnDemandParameter& p, std::int32_t after) const {
+  if (p.state == State::not_available || !p.active.empty()) return false;
+  if (after < 0) return true;
+  return !p.persistent && orders_.next_use(p.id) > after;
+}
+
+bool StrictPolicy::can_make_room(Bytes bytes, std::int32_t after) const {
+  for (const OnDemandParameter& p : mover_.moved()) {
+    if (may_go(p, after)) bytes -= mover_.gathered_bytes(p.id);
+  }
+  return fits(bytes);
+}
+
+// Frees what is used last, of what is used after the visit `after`; -1: whatever no module needs.
+Result<bool> StrictPolicy::make_room(Bytes bytes, std::int32_t after) {
+  if (fits(bytes)) return true;
+  if (!can_make_room(bytes, after)) return false;
+  while (!fits(bytes)) {
+    OnDemandParameter* last = nullptr;
+    auto later = [this](const OnDemandParameter& a, const OnDemandParameter& b) {
+      if (a.persistent != b.persistent) return b.persistent;
+      return orders_.next_use(a.id) > orders_.next_use(b.id);
+    };
+    for (OnDemandParameter& p : mover_.moved()) {
+      if (may_go(p, after) && (last == nullptr || later(p, *last))) last = &p;
+    }
+    TESSERA_ASSERT(last != nullptr, "room was counted before it was made");
+    TESSERA_TRY(evict(*last));
+  }
+  return true;
+}
+
+Status StrictPolicy::evict(OnDemandParameter& p) {
+  const std::shared_ptr<Gather> gather = p.flying;
+  TESSERA_ASSIGN(const bool flew, mover_.arrive(p));
+  if (flew) p.last_use = gather->done;
+  ahead_ = std::min(ahead_, std::max(orders_.place(), orders_.next_use(p.id)));
+  return mover_.free(p);
+}
+
+Status StrictPolicy::end_pass() {
+  open_ = false;
+  orders_.end();
+  for (OnDemandParameter& p : mover_.moved()) {
+    p.active.clear();
+    if (p.state != State::not_available && !p.persistent) TESSERA_TRY(evict(p));
+  }
+  open_visits_.assign(open_visits_.size(), 0);
+  return mover_.note({Mark::Kind::trace_reset});
+}
+
+Status StrictPolicy::free_all() {
+  for (OnDemandParameter& p : mover_.moved()) {
+    p.active.clear();
+    if (p.state != State::not_available) TESSERA_TRY(evict(p));
+  }
+  return {};
+}
+
+Status StrictPolicy::values_changed() { return free_all(); }
+
+Status StrictPolicy::before_step() {
+  TESSERA_TRY(free_all());
+  return mover_.note({Mark::Kind::all_released});
+}
+
+std::vector<LiveParameter> StrictPolicy::live() const {
+  std::vector<LiveParameter> out;
+  const Model& model = mover_.moved_model();
+  for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
+    if (p.state == State::not_available) continue;
+    LiveParameter live{.name = model.parameter(p.id).name, .bytes = mover_.gathered_bytes(p.id)};
+    const std::int32_t next = open_ ? orders_.next_use(p.id) : UseTable::never;
+    ModuleId module;
+    if (!p.active.empty()) {
+      module = *p.active.begin();
+      live.visit = orders_.visited() - 1;
+    } else if (next != UseTable::never) {
+      const bool ahead = prefetched_[static_cast<std::size_t>(p.id.value)];
+      live.reason = ahead ? LiveParameter::Reason::prefetched : LiveParameter::Reason::kept;
+      module = orders_.expected()[static_cast<std::size_t>(next)].module;
+      live.visit = next;
+    } else {
+      live.reason =
+          p.persistent ? LiveParameter::Reason::persistent : LiveParameter::Reason::left_over;
+    }
+    if (module.valid()) live.module = module == ModuleId{0} ? "root" : model.module(module).path;
+    out.push_back(std::move(live));
+  }
+  return out;
+}
+
+std::unique_ptr<FetchPolicy> make_strict_policy(ParameterMover& mover,
+                                                const Zero3Options& options) {
+  return std::make_unique<StrictPolicy>(mover, options);
+}
+
+}  // namespace tessera
