@@ -57,6 +57,7 @@ constexpr const char* sharding = "Sharding";
 std::string_view family_of(const std::string& scheme) {
   if (scheme == "fully_shard") return fsdp2;
   if (scheme == "sharded_data_parallel") return owner_group;
+  if (scheme == "zero1" || scheme == "zero2") return zero12_group;
   if (scheme == "zero3") return zero3_group;
   return scheme == "replicate" ? ddp : fsdp1_family;
 }
@@ -65,7 +66,8 @@ std::string_view family_of(const std::string& scheme) {
 const std::map<std::string, std::vector<std::string_view>> known_to = {
     {"--units", {fsdp1_family, fsdp2}},
     {"--wrap", {fsdp1_family, fsdp2}},
-    {"--reduce-dtype", {fsdp1_family, fsdp2, owner_group, zero3_group}},
+    {"--reduce-dtype", {fsdp1_family, fsdp2, owner_group, zero12_group, zero3_group}},
+    {"--reduce-bucket", {zero12_group, zero3_group}},
     {"--offload-params", {fsdp1_family, fsdp2}},
     {"--ignore-modules", {fsdp1_family, fsdp2, ddp}},
     {"--ignore-parameters", {fsdp1_family, fsdp2}},
@@ -78,7 +80,7 @@ bool knows(std::string_view family, const GivenOption& option) {
   }
   const bool of_a_family = option.group == fsdp2 || option.group == fsdp1_family ||
                            option.group == ddp || option.group == owner_group ||
-                           option.group == zero3_group;
+                           option.group == zero12_group || option.group == zero3_group;
   return !of_a_family || option.group == family;
 }
 
@@ -189,9 +191,9 @@ void add_replicate_options(CLI::App& command, SchemeOptions& o) {
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   command.add_option("--scheme", o.scheme, "How parameters are sharded")
-      ->check(
-          CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
-                         "hybrid_shard_zero2", "replicate", "sharded_data_parallel", "zero3"}))
+      ->check(CLI::IsMember({"fully_shard", "full_shard", "shard_grad_op", "no_shard",
+                             "hybrid_shard", "hybrid_shard_zero2", "replicate",
+                             "sharded_data_parallel", "zero1", "zero2", "zero3"}))
       ->group(sharding);
   command.add_option("--units", o.units, "Module paths that become sharding units, a,b,...")
       ->delimiter(',')
@@ -227,6 +229,7 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   add_fsdp1_options(command, o);
   add_replicate_options(command, o);
   add_owner_options(command, o.owner);
+  add_zero12_options(command, o.zero12);
   add_zero3_options(command, o.zero3);
   command.parse_complete_callback([&command, &o] {
     for (const CLI::Option* option : command.get_options()) {
@@ -265,6 +268,10 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
   if (was_given(o, "--param-dtype")) given.param = param;
   if (was_given(o, "--reduce-dtype")) given.reduce = reduce;
   if (o.scheme == "sharded_data_parallel") return resolve_owner(o.owner, given);
+  if (o.scheme == "zero1" || o.scheme == "zero2") {
+    return resolve_zero12(o.zero12, o.scheme == "zero1" ? 1 : 2, o.zero3.options.reduce_bucket,
+                          given);
+  }
   if (o.scheme == "zero3") return resolve_zero3(o.zero3, given);
   return Scheme(Fsdp1Options{.units = wrapping.units,
                              .plan = wrapping.plan,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/owner_options.h"
+#include "cli/zero12_options.h"
 #include "cli/zero3_options.h"
 #include "tessera/scheme.h"
 
@@ -42,6 +43,7 @@ struct SchemeOptions {
   bool static_graph = false;
   std::string comm_hook = "none";
   OwnerArguments owner;
+  Zero12Arguments zero12;
   Zero3Arguments zero3;
   std::vector<GivenOption> given;  // some are for some schemes only
 };

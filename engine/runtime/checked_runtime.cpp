@@ -136,6 +136,7 @@ Status CheckedRuntime::check_waits(const Op& op) const {
 Index CheckedRuntime::group_size_of(const Op& op) const {
   CommunicatorId id = communicator_of(op);
   if (const auto* copy = std::get_if<Copy>(&op.what)) id = copy->index_in;
+  if (const auto* compute = std::get_if<Compute>(&op.what)) id = compute->index_in;
   return id.valid() ? communicator(id).groups.group_size_max() : 1;
 }
 

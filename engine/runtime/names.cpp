@@ -35,12 +35,24 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(Reason reason) {
-  static constexpr std::array<std::string_view, 17> names = {
-      "",          "needed",   "forward_prefetch", "backward_prefetch",
-      "copy_in",   "copy_out", "reduce_gradients", "accumulate",
-      "recompute", "step",     "free_memory",      "order",
-      "divide",    "offload",  "limit",            "summon",
-      "clip"};
+  static constexpr std::array<std::string_view, 18> names = {"",
+                                                             "needed",
+                                                             "forward_prefetch",
+                                                             "backward_prefetch",
+                                                             "copy_in",
+                                                             "copy_out",
+                                                             "reduce_gradients",
+                                                             "accumulate",
+                                                             "recompute",
+                                                             "step",
+                                                             "free_memory",
+                                                             "order",
+                                                             "divide",
+                                                             "offload",
+                                                             "limit",
+                                                             "summon",
+                                                             "clip",
+                                                             "unscale"};
   return pick(names, reason);
 }
 

@@ -48,8 +48,10 @@ class OpChecker {
     return {};
   }
   Status operator()(const Compute& o) const {
-    TESSERA_TRY(in_bounds(o.reads, 1));
-    return in_bounds(o.writes, 1);
+    const Index n = o.index_in.valid() ? group_size(o.index_in) : 1;
+    if (n < 1) return fail("uses an unknown communicator for its index");
+    TESSERA_TRY(in_bounds(o.reads, n));
+    return in_bounds(o.writes, n);
   }
   Status operator()(const Wait&) const { return {}; }
   Status operator()(const Mark&) const { return {}; }

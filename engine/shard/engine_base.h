@@ -25,6 +25,7 @@ namespace tessera {
 /// What the optimizer steps: one buffer of a rank and what belongs to it.
 struct Held {
   bool whole = false;     // the same elements on every rank, whatever its shard index
+  Index parts = 1;        // above 1: every rank has the shards of all in `value`, and steps its own
   std::string name;       // "L1.weight", "L1.flat_param"
   std::string_view unit;  // in the Model
   ShardMap map;           // which elements of which parameters it is
@@ -37,7 +38,10 @@ struct Held {
   View gradient;   // no buffer: none in this step
   BufferId exp_avg, exp_avg_sq;  // from the first step on
 
-  View values() const { return View::part(value, dtype, first, map.shard()); }
+  View values() const {
+    return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
+                     : View::part(value, dtype, first, map.shard());
+  }
 };
 
 /// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.
@@ -118,6 +122,10 @@ class EngineBase : public virtual Engine {
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
 
+  friend class ScaledGradients;
+  /// The step as it is when its gradients overflowed: they are freed, nothing else changes.
+  virtual Status skip_step();
+
   // For summon_full_params (engine/summon/), besides what it takes from the functions here.
   friend class SummonOps;
   virtual std::vector<StreamId> side_streams() const = 0;  // all but the compute stream
@@ -193,6 +201,7 @@ class EngineBase : public virtual Engine {
   Result<View> local_gradient(Local& local);
   Status free_local_gradients(EventId stepped);
   Status allocate_optimizer_state();
+  Compute work_on_held() const;  // empty; views of Helds know the rank's index
   Compute local_norm(const std::vector<Held*>& held, const View& into, double norm_type);
   Result<EventId> drop_gradients();
   void count_steps(const std::vector<Held*>& stepped);

@@ -74,6 +74,15 @@ struct OptionsOf {
             {"group_size", o.groups ? "groups" : std::to_string(o.group_size)},
             {"param_dtype", text(o.dtype)}};
   }
+  Options operator()(const Zero12Options& o) const {
+    return {{"reduce_bucket", text(o.reduce_bucket)},
+            {"allgather_bucket", text(o.allgather_bucket)},
+            {"overlap_comm", text(o.overlap_comm)},
+            {"reduce_scatter", text(o.reduce_scatter)},
+            {"round_robin_gradients", text(o.round_robin_gradients)},
+            {"param_dtype", text(o.param_dtype)},
+            {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};
+  }
   Options operator()(const Zero3Options& o) const {
     const bool strict = o.policy == Zero3Policy::strict;
     return {{"policy", strict ? "strict" : "compatible"},
@@ -108,6 +117,9 @@ struct Make {
     TESSERA_ASSIGN(std::unique_ptr<Engine> engine, sharded_data_parallel(runtime, model, o));
     return engine;
   }
+  Result<std::unique_ptr<Engine>> operator()(const Zero12Options& o) const {
+    return zero12(runtime, model, o);
+  }
   Result<std::unique_ptr<Engine>> operator()(const Zero3Options& o) const {
     TESSERA_ASSIGN(std::unique_ptr<Engine> engine, zero3(runtime, model, o));
     return engine;
@@ -125,6 +137,9 @@ std::string_view name_of(ShardingStrategy strategy) {
 std::string_view name_of(const Scheme& scheme) {
   if (const auto* fsdp1 = std::get_if<Fsdp1Options>(&scheme)) return name_of(fsdp1->strategy);
   if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) return "sharded_data_parallel";
+  if (const auto* zero = std::get_if<Zero12Options>(&scheme)) {
+    return zero->stage == 1 ? "zero1" : "zero2";
+  }
   if (std::holds_alternative<Zero3Options>(scheme)) return "zero3";
   return std::holds_alternative<ReplicateOptions>(scheme) ? "replicate" : "fully_shard";
 }
@@ -137,6 +152,7 @@ DType compute_dtype(const Scheme& scheme) {
   if (const auto* o = std::get_if<ShardedDataParallelOptions>(&scheme)) {
     return o->dtype.value_or(DType::float32);
   }
+  if (const auto* o = std::get_if<Zero12Options>(&scheme)) return o->param_dtype;
   if (const auto* o = std::get_if<Zero3Options>(&scheme)) return o->param_dtype;
   return std::get<FullyShardOptions>(scheme).param_dtype;
 }

@@ -59,12 +59,18 @@ struct Stepped {
 
 }  // namespace
 
+Compute EngineBase::work_on_held() const {
+  Compute work;
+  work.index_in = shard_groups().shard;
+  return work;
+}
+
 // Fresh parameters, one op a unit.
 Status EngineBase::initialise_held() {
   const std::vector<Held*> all = all_held();
   for (std::size_t k = 0; k < all.size();) {
     const std::string_view unit = all[k]->unit;
-    Compute init;
+    Compute init = work_on_held();
     for (; k < all.size() && all[k]->unit == unit; ++k) {
       const Held& h = *all[k];
       init.writes.push_back(h.values());
@@ -88,8 +94,8 @@ Status EngineBase::allocate_optimizer_state() {
                                       MemoryClass::optimizer_state, why));
     }
   }
-  auto zeros = [&fresh](const std::vector<Held*>& held) {
-    Compute init;
+  auto zeros = [this, &fresh](const std::vector<Held*>& held) {
+    Compute init = work_on_held();
     for (const Held* h : held) {
       if (!fresh.contains(h)) continue;
       for (const BufferId id : {h->exp_avg, h->exp_avg_sq}) {
@@ -105,7 +111,7 @@ Status EngineBase::allocate_optimizer_state() {
 }
 
 Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions& options) {
-  Compute work;
+  Compute work = work_on_held();
   std::vector<Stepped> stepped;
   for (const Held* h : group) {
     if (!h->gradient.buffer.valid() || !steps(*h)) continue;
@@ -180,7 +186,7 @@ Status EngineBase::step(const AdamOptions& options) {
 
 Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(expect(Stage::idle, "initialise"));
-  Compute work;
+  Compute work = work_on_held();
   std::vector<Stepped> order;
   for (Held* h : all_held()) {
     work.writes.push_back(h->values());
@@ -206,7 +212,7 @@ Status EngineBase::inspect_shards(
   TESSERA_TRY(expect(Stage::idle, "inspect_shards"));
   for (Held* h : all_held()) {
     if (!h->map.holds(id)) continue;
-    Compute work;
+    Compute work = work_on_held();
     work.reads = {h->values()};
     work.body = [this, id, read, held = *h, dtype = h->dtype](const BodyContext& context) {
       for (const ShardPiece& piece : held.map.pieces(index_in(held, context.rank()))) {

@@ -76,10 +76,14 @@ class StepProgram {
 
   Status step() {
     micro_batch_ = 0;
+    GradScaler* const scaler = options_.scaler;
     if (options_.max_grad_norm > 0) {
+      if (scaler != nullptr) TESSERA_TRY(scaler->unscale());
       TESSERA_TRY(engine_.clip_grad_norm(options_.max_grad_norm, options_.norm_type, {}));
     }
-    return engine_.step(options_.adam);
+    if (scaler == nullptr) return engine_.step(options_.adam);
+    TESSERA_TRY(scaler->step(options_.adam).status());
+    return scaler->update();
   }
 
   Engine& engine_;

@@ -241,10 +241,11 @@ void LockstepCarrier::carry_numbers(const Op& op) {
                          groups(o.communicator));
     }
     void operator()(const Broadcast& o) { numbers.broadcast(o, where, groups(o.communicator)); }
-    void operator()(const Copy& o) {
-      numbers.copy(o, where, o.index_in.valid() ? &groups(o.index_in) : nullptr);
+    const RankGroups* index_in(CommunicatorId id) const {
+      return id.valid() ? &groups(id) : nullptr;
     }
-    void operator()(const Compute& o) { numbers.compute(o, where); }
+    void operator()(const Copy& o) { numbers.copy(o, where, index_in(o.index_in)); }
+    void operator()(const Compute& o) { numbers.compute(o, where, index_in(o.index_in)); }
     void operator()(const Wait&) {}
     void operator()(const Mark&) {}
   };

@@ -94,13 +94,15 @@ void NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups
   });
 }
 
-void NumericStore::compute(const Compute& compute, const RankSet& where) {
+void NumericStore::compute(const Compute& compute, const RankSet& where,
+                           const RankGroups* index_in) {
   if (!compute.body && compute.zeroed.empty()) return;
   for_each_rank(where, [&](Rank r) {
     std::vector<std::span<const std::byte>> reads;
     std::vector<std::span<std::byte>> writes;
-    for (const View& view : compute.reads) reads.push_back(bytes(view, r, 0));
-    for (const View& view : compute.writes) writes.push_back(bytes(view, r, 0));
+    const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
+    for (const View& view : compute.reads) reads.push_back(bytes(view, r, index));
+    for (const View& view : compute.writes) writes.push_back(bytes(view, r, index));
     for (std::size_t k : compute.zeroed)
       std::fill(writes[k].begin(), writes[k].end(), std::byte{0});
     if (!compute.body) return;

@@ -144,16 +144,35 @@ Sharded random_zero3(Random& random, Rank ranks) {
   return {o, arithmetic};
 }
 
+Sharded random_zero12(Random& random, Rank ranks) {
+  Zero12Options o{.stage = static_cast<std::int32_t>(1 + random.below(2))};
+  o.reduce_bucket = Numel{random.below(100)};
+  o.allgather_bucket = Numel{2 + 2 * random.below(100)};
+  o.overlap_comm = random.chance(50);
+  o.reduce_scatter = random.chance(70);
+  o.round_robin_gradients = random.chance(50);
+  UnshardedOptions arithmetic{.pre = static_cast<float>(ranks)};
+  arithmetic.post = 1;
+  return {o, arithmetic};
+}
+
+// Gradients of every micro-batch are reduced, whatever is asked for.
+bool always_reduces(const Scheme& scheme) {
+  const auto* parted = std::get_if<Zero12Options>(&scheme);
+  return std::holds_alternative<Zero3Options>(scheme) || (parted != nullptr && parted->stage == 2);
+}
+
 Sharded random_scheme(Random& random, Rank ranks, const std::vector<std::string>& can_be_units) {
   std::vector<std::string> units;
   for (const std::string& name : can_be_units) {
     if (random.chance(60)) units.push_back(name);
   }
-  switch (random.below(5)) {
+  switch (random.below(6)) {
     case 0: return random_fully_shard(random, ranks, units);
     case 1: return random_replicate(random);
     case 2: return random_sharded_data_parallel(random);
     case 3: return random_zero3(random, ranks);
+    case 4: return random_zero12(random, ranks);
     default: return random_fsdp1(random, ranks, units);
   }
 }
@@ -237,8 +256,7 @@ TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numeri
   auto [scheme, arithmetic] = random_scheme(
       random, data.world_size, gpt2 ? std::vector<std::string>{"h.0", "h.1"} : made.can_be_units);
   arithmetic.accumulation = training.accumulation;
-  arithmetic.sync_every_micro_batch =
-      training.sync_every_micro_batch || std::holds_alternative<Zero3Options>(scheme);
+  arithmetic.sync_every_micro_batch = training.sync_every_micro_batch || always_reduces(scheme);
   INFO(name_of(scheme) << ", ranks " << data.world_size << ", micro-batches "
                        << training.accumulation);
   for (const auto& [key, value] : options_of(scheme)) UNSCOPED_INFO(key << " " << value);

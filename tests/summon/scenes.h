@@ -15,6 +15,7 @@
 #include "tessera/fully_shard.h"
 #include "tessera/replicate.h"
 #include "tessera/summon.h"
+#include "tessera/zero12.h"
 #include "tests/shard/models.h"
 
 namespace tessera::test {
@@ -70,6 +71,12 @@ inline std::vector<SummonScheme> summon_schemes() {
   all.push_back(flat_scheme("hybrid offload", {.strategy = hybrid_shard, .offload_params = true}));
   all.push_back(dim0_scheme("hybrid fully_shard", {}, /*hybrid=*/true));
   all.push_back(dim0_scheme("hybrid fully_shard, offload", {.offload_params = true}, true));
+  for (const std::int32_t stage : {1, 2}) {
+    all.push_back({"zero" + std::to_string(stage),
+                   [stage](Runtime& runtime, const Model& model, const std::vector<std::string>&) {
+                     return zero12(runtime, model, {.stage = stage});
+                   }});
+  }
   return all;
 }
 

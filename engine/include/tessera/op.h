@@ -152,6 +152,7 @@ struct Compute {
   std::function<void(const BodyContext&)> body;
   /// Places in `writes` that are zero when the body starts: memory comes as it was left.
   std::vector<std::size_t> zeroed;
+  CommunicatorId index_in = {};  // as in Copy
 };
 
 /// The op's stream waits for everything submitted to `stream` so far; with no stream only for

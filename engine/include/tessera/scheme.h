@@ -13,19 +13,20 @@
 #include "tessera/fully_shard.h"
 #include "tessera/replicate.h"
 #include "tessera/sharded_data_parallel.h"
+#include "tessera/zero12.h"
 #include "tessera/zero3.h"
 
 namespace tessera {
 
 using Scheme = std::variant<FullyShardOptions, Fsdp1Options, ReplicateOptions,
-                            ShardedDataParallelOptions, Zero3Options>;
+                            ShardedDataParallelOptions, Zero12Options, Zero3Options>;
 
-/// As `fully_shard`, `fsdp1`, `replicate`, `sharded_data_parallel` or `zero3`.
+/// As `fully_shard`, `fsdp1`, `replicate`, `sharded_data_parallel`, `zero12` or `zero3`.
 Result<std::unique_ptr<Engine>> make_engine(Runtime& runtime, const Model& model,
                                             const Scheme& scheme);
 
 /// "fully_shard", the strategy of FSDP1 ("full_shard", ...), "replicate", "sharded_data_parallel",
-/// "zero3".
+/// "zero1", "zero2", "zero3".
 std::string_view name_of(const Scheme& scheme);
 std::string_view name_of(ShardingStrategy strategy);
 
