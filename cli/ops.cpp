@@ -53,7 +53,8 @@ Result<std::vector<std::string>> notation(const OpsArguments& arguments, const S
 }
 
 Status print_ops(const OpsArguments& arguments) {
-  TESSERA_ASSIGN(const Training training, resolve(arguments.engine));
+  TESSERA_ASSIGN(const Training training, resolve(arguments.engine, arguments.ranks));
+  print_warnings(training.warnings);
   Recording recording;
   const auto runtime = make_recording_runtime(arguments.ranks, recording);
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, training.model, training.scheme));
