@@ -173,7 +173,8 @@ INSERT INTO reason VALUES
   (0, ''), (1, 'needed'), (2, 'forward_prefetch'), (3, 'backward_prefetch'), (4, 'copy_in'),
   (5, 'copy_out'), (6, 'reduce_gradients'), (7, 'accumulate'), (8, 'recompute'), (9, 'step'),
   (10, 'free_memory'), (11, 'order'),
-  (12, 'divide'), (13, 'offload'), (14, 'limit'), (15, 'summon'), (16, 'clip');
+  (12, 'divide'), (13, 'offload'), (14, 'limit'), (15, 'summon'), (16, 'clip'),
+  (17, 'unscale');
 INSERT INTO dtype VALUES
   (0, 'float32'), (1, 'bfloat16'), (2, 'float16'), (3, 'float64'), (4, 'int32'), (5, 'int64'),
   (6, 'uint8');

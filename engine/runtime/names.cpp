@@ -35,7 +35,7 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(Reason reason) {
-  static constexpr std::array<std::string_view, 17> names = {"",
+  static constexpr std::array<std::string_view, 18> names = {"",
                                                              "needed",
                                                              "forward_prefetch",
                                                              "backward_prefetch",
@@ -51,7 +51,8 @@ std::string_view name_of(Reason reason) {
                                                              "offload",
                                                              "limit",
                                                              "summon",
-                                                             "clip"};
+                                                             "clip",
+                                                             "unscale"};
   return pick(names, reason);
 }
 

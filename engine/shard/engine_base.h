@@ -118,6 +118,10 @@ class EngineBase : public virtual Engine {
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
 
+  friend class ScaledGradients;
+  /// The step as it is when its gradients overflowed: they are freed, nothing else changes.
+  virtual Status skip_step();
+
   // For summon_full_params (engine/summon/), besides what it takes from the functions here.
   friend class SummonOps;
   virtual std::vector<StreamId> side_streams() const = 0;  // all but the compute stream

@@ -44,6 +44,28 @@ Status EngineBase::set_adam(std::size_t group, const AdamOverrides& adam) {
   return param_groups_.set_adam(group, adam);
 }
 
+Status EngineBase::skip_step() {
+  TESSERA_TRY(expect(Stage::idle, "step"));
+  TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
+  TESSERA_TRY(before_step());
+  auto looked_at = [](const std::vector<Held*>& held) {
+    std::vector<View> gradients;
+    for (const Held* h : held) {
+      if (h->gradient.buffer.valid()) gradients.push_back(h->gradient);
+    }
+    return look_at(std::move(gradients));
+  };
+  TESSERA_ASSIGN(const EventId dropped,
+                 submit_by_held(active_, cause("", Reason::step), all_held(), looked_at));
+  if (dropped.valid()) {
+    TESSERA_TRY(free_gradients(dropped));
+    TESSERA_TRY(free_local_gradients(dropped));
+  }
+  ++step_;
+  micro_batch_ = 0;
+  return {};
+}
+
 // Gradients of what is in no group are there and nobody's.
 Result<EventId> EngineBase::drop_gradients() {
   if (only_optimizer_) return EventId{};  // they are another's

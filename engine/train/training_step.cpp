@@ -21,10 +21,15 @@ class StepProgram {
       TESSERA_TRY(forward());
       TESSERA_TRY(backward());
     }
+    if (options_.scaler != nullptr && options_.max_grad_norm > 0) {
+      TESSERA_TRY(options_.scaler->unscale());
+    }
     if (options_.max_grad_norm > 0) {
       TESSERA_TRY(engine_.clip_grad_norm(options_.max_grad_norm, options_.norm_type, {}));
     }
-    return engine_.step(options_.adam);
+    if (options_.scaler == nullptr) return engine_.step(options_.adam);
+    TESSERA_TRY(options_.scaler->step(options_.adam).status());
+    return options_.scaler->update();
   }
 
  private:

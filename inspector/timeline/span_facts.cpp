@@ -60,6 +60,7 @@ std::string title_of(const storage::OpRow& op) {
   if (op.reason == Reason::divide) return "divide gradients";
   if (op.reason == Reason::accumulate) return "add gradients";
   if (op.reason == Reason::clip) return "clip gradients";
+  if (op.reason == Reason::unscale) return "unscale gradients";
   if (op.reason == Reason::step) return "optimizer step";
   if (op.reason == Reason::recompute) return "recompute";
   return op.phase == Phase::none ? "compute" : std::string(name_of(op.phase));

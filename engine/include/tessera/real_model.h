@@ -42,7 +42,8 @@ struct RealModelOptions {
   std::int64_t input_features = 0;   // width of float inputs; 0: what the first module wants
   std::uint64_t seed = 0;            // of data and initial values
   Rank world_size = 1;
-  bool same_data_every_step = false;  // one batch again and again: a loss that must fall
+  DType half_dtype = DType::bfloat16;  // of parameters that have two bytes an element
+  bool same_data_every_step = false;   // one batch again and again: a loss that must fall
   /// That of the TrainingOptions. full: a block forgets all but its last output when forward leaves
   /// it, so that backward depends on the recomputation.
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
@@ -60,12 +61,15 @@ class RealModel {
   /// For TrainingOptions::body. Rank r's data for an element are a hash of (seed, r, step,
   /// micro-batch, element); the forward pass of micro-batch 0 begins a step.
   /// REQUIRES of the bodies: passes in the order of run_training_step, ranks below world_size,
-  /// float32 or bfloat16 parameters.
+  /// float32 parameters or such of half_dtype.
   decltype(TrainingOptions::body) bodies() const;
 
   /// For Engine::initialise: uniform, matrices within 1 / sqrt(last dimension), vectors within 0.1
   /// of one (weights) or zero (biases).
   std::function<float(ParameterId, Numel)> initial_values() const;
+
+  /// Multiplies the gradient of the loss, from the next forward pass on.
+  void set_loss_scale(float scale) const;
 
   /// The losses of `rank`'s youngest step, by micro-batch. REQUIRES: rank < world_size.
   std::span<const float> losses(Rank rank) const;

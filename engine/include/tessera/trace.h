@@ -63,9 +63,10 @@ enum class Reason : std::uint8_t {
   limit = 14,    // the host waits so that it does not run too far ahead
   summon = 15,   // summon_full_params
   clip = 16,     // clip_grad_norm
+  unscale = 17,  // GradScaler
 };
 
-inline constexpr Reason reason_last = Reason::clip;
+inline constexpr Reason reason_last = Reason::unscale;
 
 std::string_view name_of(OpKind kind);
 std::string_view name_of(Phase phase);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tessera/engine.h"
+#include "tessera/grad_scaler.h"
 
 namespace tessera {
 
@@ -19,6 +20,8 @@ struct TrainingOptions {
   AdamOptions adam;
   float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
   double norm_type = 2;     // 1, 2 or infinity
+  /// Scales the loss: it steps, or skips, and then updates. The bodies multiply by its scale.
+  GradScaler* scaler = nullptr;
   /// Real numbers: the body of a module's pass, or nothing.
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>

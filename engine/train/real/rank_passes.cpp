@@ -7,20 +7,20 @@
 namespace tessera::real {
 namespace {
 
-DType dtype_of(std::size_t bytes, std::size_t numel) {
+DType dtype_of(std::size_t bytes, std::size_t numel, DType half) {
   if (bytes == numel * sizeof(float)) return DType::float32;
   TESSERA_ASSERT(bytes == numel * sizeof(std::uint16_t),
-                 "a body sees whole parameters in float32 or bfloat16");
-  return DType::bfloat16;
+                 "a body sees whole parameters in float32 or half_dtype");
+  return half;
 }
 
-Parameters read_parameters(const ModuleLayer& layer, const BodyContext& context) {
+Parameters read_parameters(const ModuleLayer& layer, DType half, const BodyContext& context) {
   Parameters out;
   for (const ParameterSlot& slot : layer.parameters) {
     auto& values = out.emplace_back(slot.numel);
     if (slot.read < 0) continue;
     const auto bytes = context.read(static_cast<std::size_t>(slot.read));
-    const DType dtype = dtype_of(bytes.size(), slot.numel);
+    const DType dtype = dtype_of(bytes.size(), slot.numel, half);
     for (std::size_t i = 0; i < slot.numel; ++i) values[i] = load_number(bytes, dtype, i);
   }
   return out;
@@ -32,13 +32,13 @@ Parameters zeros_like(const Parameters& parameters) {
   return out;
 }
 
-void add_gradients(const ModuleLayer& layer, const Parameters& gradients,
+void add_gradients(const ModuleLayer& layer, const Parameters& gradients, DType half,
                    const BodyContext& context) {
   for (std::size_t k = 0; k < layer.parameters.size(); ++k) {
     const ParameterSlot& slot = layer.parameters[k];
     if (slot.write < 0) continue;
     const auto bytes = context.write(static_cast<std::size_t>(slot.write));
-    const DType dtype = dtype_of(bytes.size(), slot.numel);
+    const DType dtype = dtype_of(bytes.size(), slot.numel, half);
     for (std::size_t i = 0; i < slot.numel; ++i) {
       store_number(bytes, dtype, i, load_number(bytes, dtype, i) + gradients[k][i]);
     }
@@ -56,8 +56,12 @@ void add_to(Tensor& sum, const Tensor& gradient) {
 
 }  // namespace
 
-RankPasses::RankPasses(const Plan& plan, const RealModelOptions& options, Rank rank)
-    : plan_(plan), options_(options), place_{.seed = options.seed, .rank = rank, .step = -1} {}
+RankPasses::RankPasses(const Plan& plan, const RealModelOptions& options, const float& loss_scale,
+                       Rank rank)
+    : plan_(plan),
+      options_(options),
+      loss_scale_(loss_scale),
+      place_{.seed = options.seed, .rank = rank, .step = -1} {}
 
 void RankPasses::run(ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch,
                      const BodyContext& context) {
@@ -125,8 +129,8 @@ Tensor RankPasses::input_of(const Visit& visit) const {
 
 void RankPasses::run_forward(std::size_t k, const BodyContext& context) {
   const Visit& visit = plan_.visits[k];
-  Tensor result =
-      visit.layer.layer->forward(input_of(visit), read_parameters(visit.layer, context));
+  Tensor result = visit.layer.layer->forward(
+      input_of(visit), read_parameters(visit.layer, options_.half_dtype, context));
   if (visit.residual >= 0) add(output(visit.residual), result);
   outputs_[k] = std::move(result);
 }
@@ -139,6 +143,7 @@ void RankPasses::finish_forward() {
                                          plan_.vocabulary))
           : mean_square(output, floats(place_, DataKind::target, output.rows, output.width));
   losses_.push_back(loss.value);
+  for (float& g : loss.gradient.values) g *= loss_scale_;
   gradients_.back() = std::move(loss.gradient);
   left_ = plan_.visits.size();
 }
@@ -148,10 +153,10 @@ void RankPasses::backward(ModuleId module, const BodyContext& context) {
                  "backward runs in the model's order, last module first");
   const Visit& visit = plan_.visits[--left_];
   const Tensor dy = std::exchange(gradients_[left_], {});
-  const Parameters parameters = read_parameters(visit.layer, context);
+  const Parameters parameters = read_parameters(visit.layer, options_.half_dtype, context);
   Parameters gradients = zeros_like(parameters);
   const Tensor dx = visit.layer.layer->backward(input_of(visit), parameters, dy, gradients);
-  add_gradients(visit.layer, gradients, context);
+  add_gradients(visit.layer, gradients, options_.half_dtype, context);
   if (visit.residual >= 0) add_to(gradients_[static_cast<std::size_t>(visit.residual)], dy);
   if (visit.input >= 0) add_to(gradients_[static_cast<std::size_t>(visit.input)], dx);
   outputs_[left_] = {};

@@ -15,7 +15,7 @@ namespace tessera::real {
 
 class RankPasses {
  public:
-  RankPasses(const Plan& plan, const RealModelOptions& options, Rank rank);
+  RankPasses(const Plan& plan, const RealModelOptions& options, const float& loss_scale, Rank rank);
 
   void run(ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch,
            const BodyContext& context);
@@ -36,6 +36,7 @@ class RankPasses {
 
   const Plan& plan_;
   const RealModelOptions& options_;
+  const float& loss_scale_;
   DataPlace place_;
   std::size_t next_ = 0;                     // visit of the forward pass
   std::size_t left_ = 0;                     // visits whose backward pass is to come

@@ -10,8 +10,9 @@ namespace tessera {
 struct RealModel::State {
   RealModelOptions options;
   real::Plan plan;
-  std::vector<Parameter> parameters;    // names and shapes, for initial values
-  std::vector<real::RankPasses> ranks;  // refer to options and plan
+  std::vector<Parameter> parameters;  // names and shapes, for initial values
+  float loss_scale = 1;
+  std::vector<real::RankPasses> ranks;  // refer to all of the above
 };
 
 Result<RealModel> RealModel::create(const Model& model, const RealModelOptions& options) {
@@ -21,7 +22,7 @@ Result<RealModel> RealModel::create(const Model& model, const RealModelOptions& 
   state->plan = std::move(plan);
   state->parameters = model.parameters;
   for (Rank r = 0; r < options.world_size; ++r) {
-    state->ranks.emplace_back(state->plan, state->options, r);
+    state->ranks.emplace_back(state->plan, state->options, state->loss_scale, r);
   }
   return RealModel(std::move(state));
 }
@@ -46,6 +47,8 @@ std::function<float(ParameterId, Numel)> RealModel::initial_values() const {
     return (p.name.ends_with("weight") ? 1.0F : 0.0F) + 0.1F * u;
   };
 }
+
+void RealModel::set_loss_scale(float scale) const { state_->loss_scale = scale; }
 
 std::span<const float> RealModel::losses(Rank rank) const {
   TESSERA_ASSERT(rank >= 0 && rank < state_->options.world_size, "a rank of the world");
