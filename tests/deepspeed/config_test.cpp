@@ -205,7 +205,8 @@ TEST_CASE("values of the wrong type or range are refused by name", "[deepspeed]"
         std::string::npos);
   CHECK(message(zero(R"("stage": 2, "allgather_bucket_size": 1001)")) ==
         "ds.json: zero_optimization.allgather_bucket_size must be a multiple of 2, found 1001");
-  CHECK(message(zero(R"("stage": 2, "overlap_comm": 1)")).find("true or false") != std::string::npos);
+  CHECK(message(zero(R"("stage": 2, "overlap_comm": 1)")).find("true or false") !=
+        std::string::npos);
   CHECK(message(R"({"zero_optimization": [3]})").find("must be an object") != std::string::npos);
   CHECK(message("[]") == "ds.json: the file must be an object {...}, found []");
   CHECK(message("{").find("not valid JSON") != std::string::npos);
