@@ -7,6 +7,7 @@
 
 #include "cli/checks.h"
 #include "cli/deepspeed_option.h"
+#include "cli/pass_list.h"
 
 namespace tessera::cli {
 
@@ -31,6 +32,11 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->group(training);
   command.add_option("--accumulation", o.accumulation, "Micro-batches per step")
       ->check(within(1, 100'000))
+      ->group(training);
+  command
+      .add_option("--passes", o.passes,
+                  "What a step is made of instead: train, eval, forward, step; train:GRAPH")
+      ->default_str("")
       ->group(training);
   command.add_flag("--no-sync", o.no_sync, "Reduce gradients only in the last micro-batch")
       ->group(training);
@@ -58,6 +64,11 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
                               model.name, model.sequence_length_max));
   }
   out.training.accumulation = o.accumulation;
+  if (!o.passes.empty() && o.accumulation > 1) {
+    return Status(Code::invalid_argument,
+                  "--accumulation means nothing with --passes: write train as often as wanted");
+  }
+  TESSERA_ASSIGN(out.training.passes, parse_passes(o.passes, model));
   out.training.max_grad_norm = o.max_grad_norm;
   out.training.sync_every_micro_batch = !o.no_sync;
   out.training.checkpointing =

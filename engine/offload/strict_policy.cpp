@@ -50,11 +50,11 @@ Status StrictPolicy::check() {
   return {};
 }
 
-Status StrictPolicy::begin_forward(bool training) {
+Status StrictPolicy::begin_forward(const ForwardPass& pass) {
   if (open_) TESSERA_TRY(end_pass());  // a forward pass without backward
   open_ = true;
   backward_ = false;
-  orders_.begin(training, mover_.needs());
+  orders_.begin(pass.use != ForwardPass::Use::evaluate, mover_.needs());
   ahead_ = 0;
   return {};
 }
@@ -68,9 +68,20 @@ Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
   return visit({module, recomputing ? Visit::Kind::recompute : Visit::Kind::forward});
 }
 
+// Somebody said at run time what could have been said before.
+Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
+  TESSERA_TRY(mover_.add_need(module, p.id));
+  p.active.insert(module);
+  if (p.state == State::not_available) TESSERA_TRY(gather_now(module, {p.id}));
+  TESSERA_TRY(arrive(module));
+  return mover_.hand_over(module, std::exchange(arrived_, {}));
+}
+
 Status StrictPolicy::post_forward(ModuleId module, bool /*recomputing*/) { return leave(module); }
 
+// The second output of a module that is open already brings nothing new.
 Status StrictPolicy::pre_backward(ModuleId module) {
+  if (open_visits_[index(module)] > 0) return {};
   return visit({module, Visit::Kind::backward});
 }
 
