@@ -31,6 +31,7 @@ class StrictPolicy final : public FetchPolicy {
   Status drop_forward() override { return end_pass(); }
   Status before_step() override;
   Status values_changed() override;
+  void graph_changed() override { orders_.expect_from(mover_.moved_model()); }
   std::vector<LiveParameter> live() const override;
   std::optional<Bytes> budget() const override { return budget_; }
 
