@@ -74,6 +74,8 @@ inline std::vector<std::pair<std::string, Scheme>> schemes() {
       {"no_shard", Fsdp1Options{.strategy = ShardingStrategy::no_shard, .use_orig_params = true}},
       {"replicate", ReplicateOptions{.bucket_cap = Bytes{100}, .first_bucket_cap = Bytes{60}}},
       {"sharded_data_parallel", ShardedDataParallelOptions{.reduce_buffer_size = Numel{30}}},
+      {"zero1", Zero12Options{.stage = 1, .reduce_bucket = Numel{25}}},
+      {"zero2", Zero12Options{.stage = 2, .allgather_bucket = Numel{20}, .overlap_comm = true}},
       {"zero3", Zero3Options{.prefetch_bucket = Numel{20}, .reduce_bucket = Numel{25}}}};
 }
 
