@@ -174,13 +174,17 @@ Status CompatiblePolicy::end_pass() {
 }
 
 Status CompatiblePolicy::values_changed() {
-  for (OnDemandParameter& p : mover_.moved()) TESSERA_TRY(release(p));
+  TESSERA_TRY(check_none_flies());
+  for (OnDemandParameter& p : mover_.moved()) {
+    p.active.clear();
+    TESSERA_TRY(release(p));
+  }
   return {};
 }
 
 Status CompatiblePolicy::before_step() {
+  TESSERA_TRY(check_none_flies());
   for (OnDemandParameter& p : mover_.moved()) {
-    TESSERA_ASSERT(p.state != State::in_flight, "no pass ends with parameters in flight");
     p.active.clear();
     if (p.state == State::not_available) TESSERA_TRY(mover_.note(p, {Mark::Kind::kept}));
     TESSERA_TRY(release(p));

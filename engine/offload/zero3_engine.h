@@ -40,6 +40,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status unregister_external_parameter(ModuleId module, ParameterId parameter) override;
   Status touch(ParameterId parameter) override;
   Status return_parameter(ParameterId parameter) override;
+  Status partition_all_parameters() override;
   std::vector<PartitionedParameter> parameters() const override;
   std::vector<LiveParameter> live() const override { return policy_->live(); }
   std::optional<Bytes> live_budget() const override { return policy_->budget(); }
