@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/checks.h"
+#include "cli/deepspeed_option.h"
 #include "cli/pass_list.h"
 
 namespace tessera::cli {
@@ -16,6 +17,10 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
                   "Hugging Face config.json, or a module tree (docs/model-format.md)")
       ->required();
   add_scheme_options(command, o.scheme);
+  command.add_option("--deepspeed", o.deepspeed, "Scheme and sizes from DeepSpeed's configuration")
+      ->check(CLI::ExistingFile)
+      ->default_str("")
+      ->group("Sharding");
   const char* training = "Training step";
   command.add_option("--batch", o.batch, "Sequences per rank and micro-batch")
       ->check(within(1, 1'000'000))
@@ -43,10 +48,12 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->group(training);
 }
 
-Result<Training> resolve(const EngineOptions& o) {
+Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_ASSIGN(Model model, load_model(o.model_path));
   Training out;
-  TESSERA_ASSIGN(out.scheme, resolve_scheme(o.scheme, model));
+  if (o.deepspeed.empty()) {
+    TESSERA_ASSIGN(out.scheme, resolve_scheme(o.scheme, model));
+  }
   const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
   out.training.batch = o.batch;
   out.training.sequence_length =
@@ -67,6 +74,7 @@ Result<Training> resolve(const EngineOptions& o) {
   out.training.checkpointing =
       o.checkpointing == "full" ? ActivationCheckpointing::full : ActivationCheckpointing::none;
   out.model = std::move(model);
+  if (!o.deepspeed.empty()) TESSERA_TRY(apply_deepspeed(o, ranks, out));
   return out;
 }
 

@@ -73,7 +73,8 @@ Status print_lines(const OpsArguments& arguments, const Scheme& scheme, const Re
 
 // What was decided before a failure is printed, too.
 Status print_ops(const OpsArguments& arguments) {
-  TESSERA_ASSIGN(const Training training, resolve(arguments.engine));
+  TESSERA_ASSIGN(const Training training, resolve(arguments.engine, arguments.ranks));
+  print_warnings(training.warnings);
   Recording recording;
   const auto runtime = make_recording_runtime(arguments.ranks, recording);
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, training.model, training.scheme));

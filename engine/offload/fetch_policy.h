@@ -41,6 +41,8 @@ class ParameterMover {
   /// Parameters that fly are there when it returns: the stream of gathers waits for them. False:
   /// it did not fly.
   virtual Result<bool> arrive(OnDemandParameter& p) = 0;
+  /// A parameter that flies will not be used.
+  virtual Status drop(OnDemandParameter& p) = 0;
   /// The module's work waits for all gathers so far, or only for `arrived`.
   virtual Status hand_over(ModuleId module) = 0;
   virtual Status hand_over(ModuleId module, std::span<const EventId> arrived) = 0;
@@ -86,6 +88,8 @@ class FetchPolicy {
   virtual Status before_step() = 0;
   virtual Status after_step() { return {}; }
   virtual Status values_changed() = 0;
+  /// Other parameters are trained than before.
+  virtual void graph_changed() {}
   virtual std::vector<LiveParameter> live() const = 0;
   virtual std::optional<Bytes> budget() const { return {}; }
 };

@@ -16,7 +16,11 @@ Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, 
 
 Result<View> Zero3Engine::parameter_view(ParameterId id) {
   const OnDemandParameter& p = at(id);
-  if (p.state == State::available) return View::whole(p.full, param_dtype(), p.numel);
+  // strict: what is there for another module's sake, or was kept, may be gone the next time.
+  const bool asked_for = options_.policy == Zero3Policy::compatible || !p.active.empty();
+  if (p.state == State::available && asked_for) {
+    return View::whole(p.full, param_dtype(), p.numel);
+  }
   return Status(Code::invalid_argument,
                 fmt::format("parameter {} is used while it is partitioned: call {} for module {} "
                             "first",
@@ -72,6 +76,7 @@ Status Zero3Engine::next_forward(const ForwardPass& pass) {
 
 Status Zero3Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  TESSERA_TRY(refresh_trainable());
   pass_ = std::exchange(next_, ForwardPass{});
   if (pass_.use != ForwardPass::Use::train) {
     const bool training = pass_.use == ForwardPass::Use::no_backward;

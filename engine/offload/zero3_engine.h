@@ -2,7 +2,8 @@
 // The schedule of ZeRO-3. Files: making it in zero3_setup.cpp, host calls in zero3_engine.cpp, what
 // a policy decides in parameter_moves.cpp, gathering in parameter_gather.cpp, gradients in
 // gradient_partition.cpp, what modules need of others in external_parameters.cpp, modules that are
-// fetched as a whole in leaf_modules.cpp, the optimizer step in zero3_step.cpp.
+// fetched as a whole in leaf_modules.cpp, what is trained in
+// trainable.cpp, the optimizer step in zero3_step.cpp.
 #pragma once
 
 #include <deque>
@@ -66,7 +67,6 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status find_leaf_modules();
   Status add_parameter(ParameterId id);
   void mark_persistent();
-  void form_sub_groups();
   Status allocate_gradients();
 
   OnDemandParameter& at(ParameterId id) { return parameters_[index(id)]; }
@@ -106,6 +106,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Bytes gather_bytes(std::span<const ParameterId> parameters) const override;
   Bytes gathered_bytes(ParameterId parameter) const override;
   Result<bool> arrive(OnDemandParameter& p) override;
+  Status drop(OnDemandParameter& p) override;
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
@@ -115,6 +116,11 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status note(ModuleId module, Mark mark) override;
   Status note(const OnDemandParameter& p, Mark mark) override;
   Status note(Mark mark) override;
+
+  // trainable.cpp
+  void form_sub_groups();
+  Status on_param_groups() override;
+  Status refresh_trainable();
 
   // parameter_gather.cpp
   View partition_of(const OnDemandParameter& p) const;

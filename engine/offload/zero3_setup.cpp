@@ -129,20 +129,6 @@ void Zero3Engine::mark_persistent() {
   }
 }
 
-// A group is closed by the parameter that makes it large enough.
-void Zero3Engine::form_sub_groups() {
-  Numel size = options_.sub_group_size;
-  for (const OnDemandParameter& p : parameters_) {
-    if (!p.trained) continue;
-    if (size >= options_.sub_group_size) {
-      sub_groups_.emplace_back();
-      size = Numel{0};
-    }
-    sub_groups_.back().push_back(p.id);
-    size += p.partition;
-  }
-}
-
 // As in DeepSpeed both buffers exist from the start; but the bucket has no room that could never be
 // used.
 Status Zero3Engine::allocate_gradients() {
