@@ -95,6 +95,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool inside_leaf(ModuleId module) const { return leaf_of_[index(module)] != module; }
   Status leave_leaf(ModuleId leaf);
   Status fill_missing_gradients(ModuleId leaf);
+  bool used_outside(ModuleId leaf, ParameterId id) const;
 
   // For the policy: parameter_moves.cpp.
   const Model& moved_model() const override { return model_; }

@@ -96,7 +96,10 @@ TEST_CASE("any passes over any tree train as one unsharded rank does, to the bit
     INFO(program);
     const Rank ranks = Rank{1} << random.below(3);
     Numeric numeric(ranks);
-    auto engine = zero3(numeric.runtime->seam(), model, random_options(random, tree, compatible));
+    Zero3Options options = random_options(random, tree, compatible);
+    // Missing gradients are zeros in leaf modules, which is a step for the optimizer.
+    if (program.find("other") != std::string::npos) options.leaf_modules.clear();
+    auto engine = zero3(numeric.runtime->seam(), model, options);
     INFO(engine.status().message());
     REQUIRE(engine.ok());
     REQUIRE((*engine)->initialise(initial).ok());
