@@ -189,7 +189,8 @@ TEST_CASE("owners get gradients and broadcast what they stepped", "[cli]") {
 
 // The recorded runs of fairscale: 2 ranks, a network of three linear layers.
 TEST_CASE("ops prints the collectives of recorded fairscale runs", "[cli][golden]") {
-  std::ofstream("mlp.json") << R"({"tessera_model": 1, "name": "mlp", "root": {"class": "Net",
+  std::ofstream(test::run_folder() + "mlp.json")
+      << R"({"tessera_model": 1, "name": "mlp", "root": {"class": "Net",
     "modules": [
       {"name": "l0", "class": "Linear", "parameters": [{"name": "weight", "shape": [8, 4]},
                                                        {"name": "bias", "shape": [8]}]},
