@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "tessera/status.h"
 
@@ -32,6 +33,9 @@ void add_doctor(CLI::App& app, int& exit_code);
 
 /// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.
 int complain(const Status& status);
+
+/// One line each on stderr.
+void print_warnings(const std::vector<std::string>& warnings);
 
 /// "0.1.0 (1a2b3c4)".
 std::string version();

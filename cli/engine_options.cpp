@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "cli/checks.h"
+#include "cli/deepspeed_option.h"
+#include "cli/pass_list.h"
 
 namespace tessera::cli {
 
@@ -15,6 +17,10 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
                   "Hugging Face config.json, or a module tree (docs/model-format.md)")
       ->required();
   add_scheme_options(command, o.scheme);
+  command.add_option("--deepspeed", o.deepspeed, "Scheme and sizes from DeepSpeed's configuration")
+      ->check(CLI::ExistingFile)
+      ->default_str("")
+      ->group("Sharding");
   const char* training = "Training step";
   command.add_option("--batch", o.batch, "Sequences per rank and micro-batch")
       ->check(within(1, 1'000'000))
@@ -27,6 +33,11 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
   command.add_option("--accumulation", o.accumulation, "Micro-batches per step")
       ->check(within(1, 100'000))
       ->group(training);
+  command
+      .add_option("--passes", o.passes,
+                  "What a step is made of instead: train, eval, forward, step; train:GRAPH")
+      ->default_str("")
+      ->group(training);
   command.add_flag("--no-sync", o.no_sync, "Reduce gradients only in the last micro-batch")
       ->group(training);
   command.add_option("--max-grad-norm", o.max_grad_norm, "Clip the gradients' norm; 0: do not")
@@ -37,10 +48,12 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->group(training);
 }
 
-Result<Training> resolve(const EngineOptions& o) {
+Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_ASSIGN(Model model, load_model(o.model_path));
   Training out;
-  TESSERA_ASSIGN(out.scheme, resolve_scheme(o.scheme, model));
+  if (o.deepspeed.empty()) {
+    TESSERA_ASSIGN(out.scheme, resolve_scheme(o.scheme, model));
+  }
   const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
   out.training.batch = o.batch;
   out.training.sequence_length =
@@ -51,11 +64,17 @@ Result<Training> resolve(const EngineOptions& o) {
                               model.name, model.sequence_length_max));
   }
   out.training.accumulation = o.accumulation;
+  if (!o.passes.empty() && o.accumulation > 1) {
+    return Status(Code::invalid_argument,
+                  "--accumulation means nothing with --passes: write train as often as wanted");
+  }
+  TESSERA_ASSIGN(out.training.passes, parse_passes(o.passes, model));
   out.training.max_grad_norm = o.max_grad_norm;
   out.training.sync_every_micro_batch = !o.no_sync;
   out.training.checkpointing =
       o.checkpointing == "full" ? ActivationCheckpointing::full : ActivationCheckpointing::none;
   out.model = std::move(model);
+  if (!o.deepspeed.empty()) TESSERA_TRY(apply_deepspeed(o, ranks, out));
   return out;
 }
 

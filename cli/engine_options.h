@@ -14,9 +14,11 @@ namespace tessera::cli {
 struct EngineOptions {
   std::string model_path;
   SchemeOptions scheme;
+  std::string deepspeed;  // a ds_config.json; empty: none
   std::int64_t batch = 1;
   std::int64_t sequence_length = 0;  // 0: the model's longest, at most 8192
   std::int32_t accumulation = 1;
+  std::string passes;  // instead of accumulation
   bool no_sync = false;
   float max_grad_norm = 0;
   std::string checkpointing = "none";
@@ -27,11 +29,13 @@ struct Training {
   Model model;
   Scheme scheme;
   TrainingOptions training;
+  std::vector<std::string> warnings;
 };
 
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-/// Reads the model. Fails: whatever load_model does; invalid_argument, naming the option.
-Result<Training> resolve(const EngineOptions& options);
+/// Reads the model, and DeepSpeed's configuration for so many ranks. Fails: whatever load_model
+/// and load_deepspeed_config do; invalid_argument, naming the option.
+Result<Training> resolve(const EngineOptions& options, Rank ranks);
 
 }  // namespace tessera::cli

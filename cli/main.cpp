@@ -103,6 +103,12 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    fmt::print(stderr, "tessera: warning: {}\n", warning);
+  }
+}
+
 int complain(const Status& status) {
   std::string line = status.message();
   std::replace(line.begin(), line.end(), '\n', ' ');

@@ -49,16 +49,10 @@ Result<std::vector<std::string>> notation(const OpsArguments& arguments, const S
   return flat ? to_fsdp1_notation(recording, engine.units()) : to_fsdp_notation(recording);
 }
 
-Status print_ops(const OpsArguments& arguments) {
-  TESSERA_ASSIGN(const Training training, resolve(arguments.engine));
-  Recording recording;
-  const auto runtime = make_recording_runtime(arguments.ranks, recording);
-  TESSERA_ASSIGN(auto engine, make_engine(*runtime, training.model, training.scheme));
-  for (std::int32_t step = 0; step < arguments.steps; ++step) {
-    TESSERA_TRY(run_training_step(*engine, training.model, training.training));
-  }
+Status print_lines(const OpsArguments& arguments, const Scheme& scheme, const Recording& recording,
+                   const Engine& engine) {
   if (arguments.format != "lines") {
-    TESSERA_ASSIGN(const auto lines, notation(arguments, training.scheme, recording, *engine));
+    TESSERA_ASSIGN(const auto lines, notation(arguments, scheme, recording, engine));
     for (const std::string& line : lines) fmt::print("{}\n", line);
     return {};
   }
@@ -74,6 +68,21 @@ Status print_ops(const OpsArguments& arguments) {
   return {};
 }
 
+// What was decided before a failure is printed, too.
+Status print_ops(const OpsArguments& arguments) {
+  TESSERA_ASSIGN(const Training training, resolve(arguments.engine, arguments.ranks));
+  print_warnings(training.warnings);
+  Recording recording;
+  const auto runtime = make_recording_runtime(arguments.ranks, recording);
+  TESSERA_ASSIGN(auto engine, make_engine(*runtime, training.model, training.scheme));
+  Status ran;
+  for (std::int32_t step = 0; step < arguments.steps && ran.ok(); ++step) {
+    ran = run_training_step(*engine, training.model, training.training);
+  }
+  TESSERA_TRY(print_lines(arguments, training.scheme, recording, *engine));
+  return ran;
+}
+
 }  // namespace
 
 void add_ops(CLI::App& app, int& exit_code) {
@@ -83,7 +92,8 @@ void add_ops(CLI::App& app, int& exit_code) {
   command->footer(footer);
   add_engine_options(*command, arguments->engine);
   command->add_option("--ranks", arguments->ranks, "Number of ranks")->check(within(1, 1'000'000));
-  command->add_option("--steps", arguments->steps, "Training steps")->check(within(1, 100'000));
+  command->add_option("--steps", arguments->steps, "Training steps, or how often --passes")
+      ->check(within(1, 100'000));
   command
       ->add_option("--format", arguments->format,
                    "lines; or as recorded: fsdp, ddp (PyTorch's stream operations, buckets), "

@@ -133,11 +133,6 @@ Result<Wrapping> wrapping_of(const SchemeOptions& o, const Model& model) {
   return Wrapping{{}, std::move(*plan)};
 }
 
-bool was_given(const SchemeOptions& o, std::string_view name) {
-  return std::any_of(o.given.begin(), o.given.end(),
-                     [&](const GivenOption& option) { return option.name == name; });
-}
-
 void add_fully_shard_options(CLI::App& command, SchemeOptions& o) {
   command.add_option("--reshard-after-forward", o.reshard, "Free parameters after forward")
       ->check(names_of(reshards))
@@ -187,6 +182,15 @@ void add_replicate_options(CLI::App& command, SchemeOptions& o) {
 }
 
 }  // namespace
+
+bool was_given(const SchemeOptions& o, std::string_view name) {
+  return std::any_of(o.given.begin(), o.given.end(),
+                     [&](const GivenOption& option) { return option.name == name; });
+}
+
+std::optional<DType> given_param_dtype(const SchemeOptions& o) {
+  return was_given(o, "--param-dtype") ? std::optional(dtypes.at(o.param_dtype)) : std::nullopt;
+}
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   command.add_option("--scheme", o.scheme, "How parameters are sharded")
@@ -264,7 +268,7 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
                                    .comm_hook = hooks.at(o.comm_hook)()});
   }
   GivenDtypes given;
-  if (was_given(o, "--param-dtype")) given.param = param;
+  given.param = given_param_dtype(o);
   if (was_given(o, "--reduce-dtype")) given.reduce = reduce;
   if (o.scheme == "sharded_data_parallel") return resolve_owner(o.owner, given);
   if (o.scheme == "zero1" || o.scheme == "zero2") {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ struct SchemeOptions {
   Zero3Arguments zero3;
   std::vector<GivenOption> given;  // some are for some schemes only
 };
+
+/// Whether the option, "--units", was given.
+bool was_given(const SchemeOptions& options, std::string_view name);
+
+/// --param-dtype, if it was given.
+std::optional<DType> given_param_dtype(const SchemeOptions& options);
 
 void add_scheme_options(CLI::App& command, SchemeOptions& options);
 

@@ -73,9 +73,10 @@ Result<std::vector<sim::SlowRank>> slow_ranks(const std::vector<std::string>& te
 }
 
 Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments,
+                                              const sim::Cluster& cluster,
                                               const Training& training) {
   sim::SimulateOptions options;
-  TESSERA_ASSIGN(options.cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
+  options.cluster = cluster;
   TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
   TESSERA_ASSIGN(options.recorded_ranks, parse_rank_list("--record-ranks", arguments.record_ranks,
                                                          options.cluster.ranks()));
@@ -90,9 +91,8 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
 
 void print_summary(const SimulateArguments& arguments, const Training& training,
                    const sim::SimulateSummary& summary) {
-  for (const std::string& warning : summary.warnings) {
-    fmt::print(stderr, "tessera: warning: {}\n", warning);
-  }
+  print_warnings(training.warnings);
+  print_warnings(summary.warnings);
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", training.model.name,
@@ -121,8 +121,9 @@ Status check_output(const std::string& path) {
 }
 
 Result<int> simulate(const SimulateArguments& arguments) {
-  TESSERA_ASSIGN(const Training training, resolve(arguments.engine));
-  TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, training));
+  TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
+  TESSERA_ASSIGN(const Training training, resolve(arguments.engine, cluster.ranks()));
+  TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, cluster, training));
   TESSERA_TRY(check_output(arguments.output));
   TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(arguments.output));
   options.sink = writer.get();

@@ -30,6 +30,13 @@ void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
            "Parameters up to this stay gathered");
   elements("--reduce-bucket", o.reduce_bucket, 0, "Gradients that are reduced together");
   elements("--sub-group-size", o.sub_group_size, 1, "Shards that the optimizer steps together");
+  command
+      .add_option("--leaf-modules", o.leaf_modules,
+                  "Modules, by class or path, that are gathered with all below them")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows a value is MODEL
+      ->default_str("")
+      ->group(zero3_group);
 }
 
 Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) {

@@ -8,6 +8,12 @@
 namespace tessera::sim {
 namespace {
 
+std::string text_of(const TrainingPass& pass) {
+  static constexpr const char* names[] = {"train", "eval", "forward", "step"};
+  const char* const name = names[static_cast<int>(pass.kind)];
+  return pass.graph.empty() ? name : fmt::format("{}:{}", name, pass.graph);
+}
+
 // Everything a run depends on, so that a trace says how to make it again.
 std::string options_json(const SimulateOptions& options) {
   nlohmann::ordered_json json;
@@ -24,6 +30,7 @@ std::string options_json(const SimulateOptions& options) {
   json["batch"] = training.batch;
   json["sequence_length"] = training.sequence_length;
   json["accumulation"] = training.accumulation;
+  for (const TrainingPass& pass : training.passes) json["passes"].push_back(text_of(pass));
   json["sync_every_micro_batch"] = training.sync_every_micro_batch;
   if (training.max_grad_norm > 0) json["max_grad_norm"] = training.max_grad_norm;
   json["checkpointing"] = training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
@@ -33,8 +40,14 @@ std::string options_json(const SimulateOptions& options) {
 TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   const Cluster& cluster = options.cluster;
   const auto& training = options.training;
-  const std::int64_t samples =
-      training.batch * training.accumulation * static_cast<std::int64_t>(cluster.ranks());
+  const std::int64_t samples = training.batch * static_cast<std::int64_t>(cluster.ranks());
+  std::int64_t passes = training.passes.empty() ? training.accumulation : 0;
+  double flops = static_cast<double>(passes) * flops_per_sample(model, training.sequence_length);
+  for (const TrainingPass& pass : training.passes) {
+    if (pass.kind != TrainingPass::Kind::train) continue;
+    ++passes;
+    flops += flops_per_sample(model, *model.find_graph(pass.graph), training.sequence_length);
+  }
   const bool half = compute_dtype(options.scheme) != DType::float32;
   TraceRun run;
   run.name = options.run_name.empty()
@@ -50,15 +63,28 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.ranks = cluster.ranks();
   run.ranks_per_node = cluster.gpus_per_node;
   run.parameters = model.parameter_count().value;
-  run.tokens_per_step = samples * training.sequence_length;
-  run.model_flops_per_step =
-      static_cast<double>(samples) * flops_per_sample(model, training.sequence_length);
+  run.tokens_per_step = samples * passes * training.sequence_length;
+  run.model_flops_per_step = static_cast<double>(samples) * flops;
   run.peak_flops_per_rank = half ? cluster.gpu.bf16_flops_per_s : cluster.gpu.fp32_flops_per_s;
   run.peak_name = fmt::format("{} {} dense, {:.0f} TFLOP/s", cluster.gpu.name,
                               half ? "bf16" : "fp32", run.peak_flops_per_rank / 1e12);
   run.memory_per_rank = cluster.gpu.memory;
   run.recorded_ranks = options.recorded_ranks;
   return run;
+}
+
+// A trace counts its time by steps, so nothing may come after the last one.
+Status check_passes(const Model& model, const std::vector<TrainingPass>& passes) {
+  std::int64_t steps = 0;
+  for (const TrainingPass& pass : passes) {
+    steps += pass.kind == TrainingPass::Kind::step ? 1 : 0;
+    if (model.find_graph(pass.graph) != nullptr) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no graph '{}'", model.name, pass.graph));
+  }
+  if (passes.empty() || (steps == 1 && passes.back().kind == TrainingPass::Kind::step)) return {};
+  return Status(Code::invalid_argument,
+                "the passes of a simulated step must end with their only optimizer step");
 }
 
 }  // namespace
@@ -68,6 +94,7 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
     return Status(Code::invalid_argument,
                   fmt::format("{} steps: simulate at least 1", options.steps));
   }
+  TESSERA_TRY(check_passes(model, options.training.passes));
   const auto cost = make_cost_model(options.cluster);
   TESSERA_ASSIGN(auto runtime,
                  LockstepRuntime::create({.world_size = options.cluster.ranks(),

@@ -8,10 +8,11 @@
 namespace tessera {
 namespace {
 
-// By ModuleId: a parameter of the module or of one below it is trained, under whatever name.
-std::vector<bool> trained_modules(const Model& model) {
+// By ModuleId: one of the parameters is trained.
+std::vector<bool> any_trained(const Model& model,
+                              const std::vector<std::vector<ParameterId>>& by_module) {
   std::vector<bool> trained;
-  for (const std::vector<ParameterId>& used : used_by(model)) {
+  for (const std::vector<ParameterId>& used : by_module) {
     trained.push_back(std::any_of(used.begin(), used.end(), [&](ParameterId id) {
       return model.parameter(id).requires_grad;
     }));
@@ -21,13 +22,16 @@ std::vector<bool> trained_modules(const Model& model) {
 
 }  // namespace
 
-GradientFlow::GradientFlow(const Model& model)
+GradientFlow::GradientFlow(const Model& model, const std::vector<ModuleId>& forward)
     : calls_(model.modules.size()), input_requires_grad_(model.input_requires_grad) {
-  const std::vector<bool> trained = trained_modules(model);
-  first_trained_ = model.forward.size();
-  for (std::size_t k = model.forward.size(); k-- > 0;) {
-    if (trained[static_cast<std::size_t>(model.forward[k].value)]) first_trained_ = k;
-    for (ModuleId m = model.forward[k]; m.valid(); m = model.module(m).parent) {
+  const std::vector<bool> trained = any_trained(model, used_by(model));
+  // What a container reads comes before its first entry.
+  const std::vector<bool> reads_trained = any_trained(model, reads_of_containers(model));
+  first_trained_ = forward.size();
+  for (std::size_t k = forward.size(); k-- > 0;) {
+    if (trained[static_cast<std::size_t>(forward[k].value)]) first_trained_ = k;
+    for (ModuleId m = forward[k]; m.valid(); m = model.module(m).parent) {
+      if (reads_trained[static_cast<std::size_t>(m.value)]) first_trained_ = k;
       Calls& calls = calls_[static_cast<std::size_t>(m.value)];
       calls.first = k;
       if (!calls.any) calls.last = k;

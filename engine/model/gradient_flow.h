@@ -14,9 +14,11 @@ namespace tessera {
 
 class GradientFlow {
  public:
-  explicit GradientFlow(const Model& model);
+  explicit GradientFlow(const Model& model) : GradientFlow(model, model.forward) {}
+  /// Of another order, one of Model::graphs.
+  GradientFlow(const Model& model, const std::vector<ModuleId>& forward);
 
-  /// The k-th entry of model.forward has a backward pass.
+  /// The k-th entry of the order has a backward pass.
   bool runs_backward(std::size_t k) const { return k >= first_trained_; }
   /// Some output of `module` needs a gradient: its unit is needed in backward.
   bool out_of(ModuleId module) const;
@@ -30,7 +32,7 @@ class GradientFlow {
     std::size_t last = 0;
     bool any = false;
   };
-  std::vector<Calls> calls_;  // by ModuleId: places in model.forward
+  std::vector<Calls> calls_;  // by ModuleId: places in the order
   std::size_t first_trained_ = 0;
   bool input_requires_grad_ = false;
 };

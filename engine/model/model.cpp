@@ -40,6 +40,14 @@ ParameterId Model::find_parameter(std::string_view full_name) const {
   return {};
 }
 
+const std::vector<ModuleId>* Model::find_graph(std::string_view wanted) const {
+  if (wanted.empty()) return &forward;
+  for (const Graph& graph : graphs) {
+    if (graph.name == wanted) return &graph.forward;
+  }
+  return nullptr;
+}
+
 Numel Model::parameter_count() const {
   Numel total{};
   for (const Parameter& parameter : parameters) total += parameter.numel();
@@ -49,13 +57,18 @@ Numel Model::parameter_count() const {
 // The convention of PaLM (arXiv 2204.02311, appendix B): 6 FLOPs per matmul parameter and token
 // plus 12 * layers * heads * head_dim * sequence per token, attention counted in full although it
 // is causal. Forward is a third of it.
-double flops_per_sample(const Model& model, std::int64_t sequence_length) {
-  double forward = 0;
-  for (ModuleId id : model.forward) {
+double flops_per_sample(const Model& model, const std::vector<ModuleId>& forward,
+                        std::int64_t sequence_length) {
+  double flops = 0;
+  for (ModuleId id : forward) {
     const ModuleCost& cost = model.module(id).cost;
-    forward += cost.matmul_flops.at(sequence_length) + cost.attention_flops.at(sequence_length);
+    flops += cost.matmul_flops.at(sequence_length) + cost.attention_flops.at(sequence_length);
   }
-  return 3 * forward;
+  return 3 * flops;
+}
+
+double flops_per_sample(const Model& model, std::int64_t sequence_length) {
+  return flops_per_sample(model, model.forward, sequence_length);
 }
 
 Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_length,

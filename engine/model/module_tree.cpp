@@ -4,20 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "engine/model/execution.h"
 #include "engine/model/hugging_face.h"
 #include "engine/model/module_aliases.h"
 #include "engine/model/module_graph.h"
 #include "engine/model/tree_builder.h"
-#include "engine/text/nearest_word.h"
 
 namespace tessera {
 namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::int64_t outputs_max = 1000;
 constexpr int depth_max = 200;  // deeper trees are mistakes, and would exhaust the stack
 
 class TreeReader {
@@ -26,8 +26,8 @@ class TreeReader {
       : json_(json), source_(source), top_(json, source) {}
 
   Result<Model> read() {
-    top_.only({"tessera_model", "name", "dtype", "root", "forward", "ties", "module_aliases",
-               "units", "input_requires_grad"});
+    top_.only({"tessera_model", "name", "dtype", "root", "forward", "graphs", "reads", "returns",
+               "ties", "module_aliases", "units", "input_requires_grad"});
     if (top_.integer("tessera_model", 1) != 1) {
       top_.fail("tessera_model", "must be 1, the only version there is");
     }
@@ -46,11 +46,9 @@ class TreeReader {
     default_costs();  // before ties: a module computes with its alias as with a tensor of its own
     TESSERA_TRY(read_module_aliases(json_, source_, model()));
     TESSERA_TRY(ties());
-    for (std::size_t m = 0; m < model().modules.size(); ++m) {
-      by_path_[model().modules[m].path] = ModuleId{static_cast<std::int32_t>(m)};
-    }
-    TESSERA_TRY(forward());
-    TESSERA_TRY(units());
+    const ModulePaths paths(model());
+    TESSERA_TRY(read_execution(json_, source_, paths, model()));
+    TESSERA_TRY(units(paths));
     return tree.take();
   }
 
@@ -63,10 +61,15 @@ class TreeReader {
 
   Status module(const Json& json, const std::string& where, ModuleId id, int depth) {
     JsonReader reader(json, at(where));
-    reader.only({"class", "name", "parameters", "buffers", "modules", "flops_per_sample",
+    reader.only({"class", "name", "parameters", "buffers", "modules", "outputs", "flops_per_sample",
                  "activation_bytes_per_sample"});
     reader.text("class");
+    const std::int64_t outputs = reader.integer("outputs", 1, 1);
+    if (outputs > outputs_max) {
+      reader.fail("outputs", fmt::format("must be at most {}, found {}", outputs_max, outputs));
+    }
     TESSERA_TRY(reader.status());
+    tree_->module(id).outputs = static_cast<std::int32_t>(outputs);
     if (depth > depth_max) return error(where, fmt::format("is nested deeper than {}", depth_max));
     TESSERA_ASSIGN(const Polynomial flops, polynomial(json, where, "flops_per_sample"));
     TESSERA_ASSIGN(const Polynomial saved, polynomial(json, where, "activation_bytes_per_sample"));
@@ -193,54 +196,14 @@ class TreeReader {
     return out;
   }
 
-  Result<ModuleId> find(const std::string& path, const std::string& where) {
-    const auto found = by_path_.find(path);
-    if (found != by_path_.end()) return found->second;
-    if (const ModuleId alias = model().find_module(path); alias.valid()) return alias;
-    std::vector<std::string_view> known;
-    for (const Module& m : model().modules) known.push_back(m.path);
-    return error(where, fmt::format("names {}, which is no module{}", in_quotes(path),
-                                    did_you_mean(path, known)));
-  }
-
-  Status forward() {
-    TESSERA_ASSIGN(const auto paths, strings("forward"));
-    for (std::size_t k = 0; k < paths.size(); ++k) {
-      TESSERA_ASSIGN(const ModuleId id, find(paths[k], fmt::format("forward[{}]", k)));
-      model().forward.push_back(id);
-    }
-    if (json_.contains("forward")) return check_forward();
-    for (std::size_t m = 0; m < model().modules.size(); ++m) {
-      if (model().modules[m].children.empty()) {
-        model().forward.push_back(ModuleId{static_cast<std::int32_t>(m)});
-      }
-    }
-    return {};
-  }
-
-  // An entry that contains another would charge its work twice.
-  Status check_forward() {
-    const std::set<ModuleId> entries(model().forward.begin(), model().forward.end());
-    for (ModuleId id : entries) {
-      for (ModuleId m = model().module(id).parent; m.valid(); m = model().module(m).parent) {
-        // The root may compute with parameters of its own beside its children.
-        if (m.value == 0 || !entries.contains(m)) continue;
-        return error("forward", fmt::format("lists {} and also {}, which contains it",
-                                            in_quotes(model().module(id).path),
-                                            in_quotes(model().module(m).path)));
-      }
-    }
-    return {};
-  }
-
-  Status units() {
-    TESSERA_ASSIGN(const auto paths, strings("units"));
-    for (std::size_t k = 0; k < paths.size(); ++k) {
+  Status units(const ModulePaths& paths) {
+    TESSERA_ASSIGN(const auto names, strings("units"));
+    for (std::size_t k = 0; k < names.size(); ++k) {
       const std::string where = fmt::format("units[{}]", k);
-      TESSERA_ASSIGN(const ModuleId id, find(paths[k], where));
+      TESSERA_ASSIGN(const ModuleId id, paths.find(names[k], at(where)));
       if (id.value == 0) return error(where, "is the root, which always is a unit: leave it out");
       if (tree_->module(id).is_block)
-        return error(where, fmt::format("repeats {}", in_quotes(paths[k])));
+        return error(where, fmt::format("repeats {}", in_quotes(names[k])));
       tree_->module(id).is_block = true;
     }
     if (json_.contains("units")) return {};
@@ -336,7 +299,6 @@ class TreeReader {
   JsonReader top_;
   TreeBuilder* tree_ = nullptr;
   std::set<ModuleId> has_flops_;
-  std::map<std::string, ModuleId, std::less<>> by_path_;
 };
 
 }  // namespace

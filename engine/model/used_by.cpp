@@ -15,6 +15,15 @@ ModuleId module_of_alias(const Model& model, const Tie& tie) {
 
 namespace {
 
+// To the module and to all around it.
+void add(const Model& model, const ParameterUse& use, std::vector<std::vector<ParameterId>>& out) {
+  for (ModuleId m = use.module; m.valid(); m = model.module(m).parent) {
+    auto& used = out[static_cast<std::size_t>(m.value)];
+    const bool known = std::find(used.rbegin(), used.rend(), use.parameter) != used.rend();
+    if (!known) used.push_back(use.parameter);
+  }
+}
+
 // What modules reach through the further names of others.
 void add_aliased(const Model& model, std::vector<std::vector<ParameterId>>& out) {
   const ModuleGraph graph(model);
@@ -29,21 +38,36 @@ void add_aliased(const Model& model, std::vector<std::vector<ParameterId>>& out)
 
 }  // namespace
 
-std::vector<std::vector<ParameterId>> used_by(const Model& model) {
+std::vector<std::vector<ParameterId>> registered_with(const Model& model) {
   std::vector<std::vector<ParameterId>> out(model.modules.size());
-  auto add = [&](ModuleId m, ParameterId p) {
-    for (; m.valid(); m = model.module(m).parent) {
-      auto& used = out[static_cast<std::size_t>(m.value)];
-      if (std::find(used.rbegin(), used.rend(), p) == used.rend()) used.push_back(p);
-    }
-  };
   for (std::size_t p = 0; p < model.parameters.size(); ++p) {
     for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
       out[static_cast<std::size_t>(m.value)].push_back(ParameterId{static_cast<std::int32_t>(p)});
     }
   }
-  for (const Tie& tie : model.ties) add(module_of_alias(model, tie), tie.parameter);
+  for (const Tie& tie : model.ties) add(model, {module_of_alias(model, tie), tie.parameter}, out);
   if (!model.module_aliases.empty()) add_aliased(model, out);
+  return out;
+}
+
+std::vector<std::vector<ParameterId>> used_by(const Model& model) {
+  auto out = registered_with(model);
+  for (const ParameterUse& read : model.reads) add(model, read, out);
+  return out;
+}
+
+std::vector<std::vector<ParameterId>> reads_of_containers(const Model& model) {
+  std::vector<std::vector<ParameterId>> out(model.modules.size());
+  std::vector<bool> listed(model.modules.size(), false);
+  auto list = [&](const std::vector<ModuleId>& forward) {
+    for (ModuleId m : forward) listed[static_cast<std::size_t>(m.value)] = true;
+  };
+  list(model.forward);
+  for (const Graph& graph : model.graphs) list(graph.forward);
+  for (const ParameterUse& read : model.reads) {
+    const auto m = static_cast<std::size_t>(read.module.value);
+    if (!listed[m]) out[m].push_back(read.parameter);
+  }
   return out;
 }
 

@@ -22,8 +22,8 @@ CompatiblePolicy::CompatiblePolicy(ParameterMover& mover, const Zero3Options& op
       inputs_(mover.moved_model().modules.size()),
       gradients_remaining_(mover.moved_model().modules.size(), 0) {}
 
-Status CompatiblePolicy::begin_forward(bool training) {
-  training_ = training;
+Status CompatiblePolicy::begin_forward(const ForwardPass& pass) {
+  training_ = pass.use != ForwardPass::Use::evaluate;
   backward_ = false;
   gradient_flows_ = mover_.moved_model().input_requires_grad;
   for (auto& visits : inputs_) visits.clear();
@@ -88,19 +88,32 @@ Status CompatiblePolicy::gather(std::vector<ParameterId> missing, Reason reason)
   return mover_.gather(std::move(missing), reason);
 }
 
+Status CompatiblePolicy::arrive(OnDemandParameter& p) {
+  // Those that are over need no wait, but to wait for them takes no time either.
+  if (p.flying && ongoing_fetches_.size() > fetches_in_flight) {
+    TESSERA_TRY(mover_.wait(ongoing_fetches_.front()));
+    ongoing_fetches_.pop_front();
+  }
+  const std::shared_ptr<Gather> gather = p.flying;
+  TESSERA_ASSIGN(const bool arrived, mover_.arrive(p));
+  if (arrived) ongoing_fetches_.push_back(gather->done);
+  return {};
+}
+
 Status CompatiblePolicy::wait_for(ModuleId module) {
   for (ParameterId id : needs(module)) {
     OnDemandParameter& p = at(id);
     if (p.active.count(module) == 0) p.active.insert(module);
-    // Those that are over need no wait, but to wait for them takes no time either.
-    if (p.flying && ongoing_fetches_.size() > fetches_in_flight) {
-      TESSERA_TRY(mover_.wait(ongoing_fetches_.front()));
-      ongoing_fetches_.pop_front();
-    }
-    const std::shared_ptr<Gather> gather = p.flying;
-    TESSERA_ASSIGN(const bool arrived, mover_.arrive(p));
-    if (arrived) ongoing_fetches_.push_back(gather->done);
+    TESSERA_TRY(arrive(p));
   }
+  return mover_.hand_over(module);
+}
+
+// Nobody says that it is in use, and the gather is not counted: the module's release frees it.
+Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
+  TESSERA_TRY(mover_.add_need(module, p.id));
+  if (p.state == State::not_available) return mover_.gather_now({p.id}, Reason::needed);
+  TESSERA_TRY(arrive(p));
   return mover_.hand_over(module);
 }
 
@@ -121,7 +134,9 @@ Status CompatiblePolicy::release(ModuleId module) {
   const auto& releasable = trace.releasable(module, options_.max_reuse_distance,
                                             [this](ParameterId id) { return at(id).persistent; });
   for (ParameterId id : needs(module)) at(id).active.erase(module);
-  for (ParameterId id : releasable) TESSERA_TRY(release(at(id)));
+  for (ParameterId id : releasable) {
+    if (!at(id).dangling) TESSERA_TRY(release(at(id)));
+  }
   return {};
 }
 

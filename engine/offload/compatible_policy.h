@@ -18,10 +18,11 @@ class CompatiblePolicy final : public FetchPolicy {
  public:
   CompatiblePolicy(ParameterMover& mover, const Zero3Options& options);
 
-  Status begin_forward(bool training) override;
+  Status begin_forward(const ForwardPass& pass) override;
   Status pre_forward(ModuleId module, bool recomputing) override;
   void ran(ModuleId module, bool trains) override;
   Status post_forward(ModuleId module, bool recomputing) override;
+  Status touch(ModuleId module, OnDemandParameter& p) override;
   Status begin_backward() override;
   Status pre_backward(ModuleId module) override;
   Status post_backward(ModuleId module) override;
@@ -50,6 +51,7 @@ class CompatiblePolicy final : public FetchPolicy {
   Status fetch(ModuleId module);
   Status gather(std::vector<ParameterId> missing, Reason reason);
   Status wait_for(ModuleId module);
+  Status arrive(OnDemandParameter& p);
   Status gather_ahead(ModuleId module);
   Status release(ModuleId module);
   Status release(OnDemandParameter& p);

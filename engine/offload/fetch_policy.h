@@ -41,6 +41,8 @@ class ParameterMover {
   /// Parameters that fly are there when it returns: the stream of gathers waits for them. False:
   /// it did not fly.
   virtual Result<bool> arrive(OnDemandParameter& p) = 0;
+  /// A parameter that flies will not be used.
+  virtual Status drop(OnDemandParameter& p) = 0;
   /// The module's work waits for all gathers so far, or only for `arrived`.
   virtual Status hand_over(ModuleId module) = 0;
   virtual Status hand_over(ModuleId module, std::span<const EventId> arrived) = 0;
@@ -50,6 +52,10 @@ class ParameterMover {
   virtual Status free(OnDemandParameter& p) = 0;
   /// Gathers what is persistent, one by one; the host waits.
   virtual Status gather_persistent() = 0;
+  /// The same for any that are not available.
+  virtual Status gather_now(const std::vector<ParameterId>& missing, Reason reason) = 0;
+  /// From now on `module` needs `parameter`, too. Fails: what FetchPolicy::check fails with.
+  virtual Status add_need(ModuleId module, ParameterId parameter) = 0;
   virtual Status wait(EventId event) = 0;
 
   virtual Status note(ModuleId module, Mark mark) = 0;
@@ -64,20 +70,26 @@ class FetchPolicy {
   /// Before the first pass, and when modules need more. Fails: invalid_argument, where the options
   /// cannot work.
   virtual Status check() { return {}; }
-  virtual Status begin_forward(bool training) = 0;
+  virtual Status begin_forward(const ForwardPass& pass) = 0;
   virtual Status pre_forward(ModuleId module, bool recomputing) = 0;
   /// `module` did its work in forward; `trains`: with parameters that need gradients.
   virtual void ran(ModuleId /*module*/, bool /*trains*/) {}
   virtual Status post_forward(ModuleId module, bool recomputing) = 0;
+  /// In forward: `module`, which runs, reads `p`, which is not available and no need of it.
+  virtual Status touch(ModuleId module, OnDemandParameter& p) = 0;
   virtual Status begin_backward() { return {}; }
   virtual Status pre_backward(ModuleId module) = 0;
   virtual Status post_backward(ModuleId module) = 0;
   /// Of backward, or of a forward pass in evaluation.
   virtual Status end_pass() = 0;
+  /// A forward pass in training mode is over that gets no backward.
+  virtual Status drop_forward() { return {}; }
   /// Values are about to change, or have changed: frees everything.
   virtual Status before_step() = 0;
   virtual Status after_step() { return {}; }
   virtual Status values_changed() = 0;
+  /// Other parameters are trained than before.
+  virtual void graph_changed() {}
   virtual std::vector<LiveParameter> live() const = 0;
   virtual std::optional<Bytes> budget() const { return {}; }
 };

@@ -12,6 +12,13 @@ KnownOrders::KnownOrders(const Model& model) : parameters_(model.parameters.size
   modes_[1].orders.push_back({expected_visits(model, false, false)});
 }
 
+void KnownOrders::expect_from(const Model& model) {
+  training_ = true;
+  const std::size_t last = mode().last;
+  const std::size_t expected = remember(expected_visits(model, true, false));
+  mode().orders[last].then = expected;
+}
+
 void KnownOrders::expect(const Visits& visits) {
   expected_ = visits;
   uses_.build(expected_, *needs_, parameters_);

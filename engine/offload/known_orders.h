@@ -20,6 +20,8 @@ class KnownOrders {
 
   explicit KnownOrders(const Model& model);
 
+  /// The next training pass is expected to be what the model says.
+  void expect_from(const Model& model);
   void begin(bool training, const UseTable::Needs& needs);
   /// False: another visit was expected; the following ones are guessed anew.
   bool follow(const Visit& visit);
@@ -30,6 +32,8 @@ class KnownOrders {
   std::int32_t place() const { return place_; }
   /// Visits of this pass so far.
   std::int32_t visited() const { return static_cast<std::int32_t>(seen_.size()); }
+  /// The number in this pass of what is expected at `place`.
+  std::int32_t visit_at(std::int32_t place) const { return visited() + place - place_; }
   const Visits& expected() const { return expected_; }
   std::int32_t next_use(ParameterId parameter) const { return uses_.next(parameter, place_); }
   /// Orders of the mode, for tests.

@@ -32,6 +32,7 @@ struct OnDemandParameter {
   bool persistent = false;
   State state = State::not_available;
   std::multiset<ModuleId> active;  // modules that need it now
+  bool dangling = false;           // a module returned it to the one around it
   std::shared_ptr<Gather> flying;  // until somebody waited for this parameter
   BufferId cast;                   // the partition in param_dtype, if that is another
   BufferId full;                   // padded; from the gather on, or from its end

@@ -134,12 +134,21 @@ Status Zero3Engine::split(Gather& gather) {
   return release(gather.flat, gather.done);
 }
 
-// After the step, all at once; the host waits for them. Not counted as available, as in DeepSpeed.
 Status Zero3Engine::gather_persistent() {
+  std::vector<ParameterId> persistent;
+  for (const OnDemandParameter& p : parameters_) {
+    if (p.persistent) persistent.push_back(p.id);
+  }
+  return gather_now(persistent, Reason::forward_prefetch);
+}
+
+// One by one, and the host waits for all. Not counted as available, as in DeepSpeed.
+Status Zero3Engine::gather_now(const std::vector<ParameterId>& missing, Reason reason) {
+  if (missing.empty()) return {};
   Compute looks{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
-  const Cause why = cause("root", Reason::forward_prefetch);
-  for (OnDemandParameter& p : parameters_) {
-    if (!p.persistent) continue;
+  const Cause why = cause("root", reason);
+  for (ParameterId id : missing) {
+    OnDemandParameter& p = at(id);
     TESSERA_TRY(allocate_full(p, compute_, why));
     const View full = View::whole(p.full, param_dtype(), p.partition * ranks_);
     if (looks.reads.empty()) {
@@ -147,11 +156,10 @@ Status Zero3Engine::gather_persistent() {
     }
     decltype(Op::what) what = AllGather{world_, partition_of(p), full};
     if (ranks_ == 1) what = Copy{.pieces = {{.from = partition_of(p), .to = full}}};
-    TESSERA_TRY(submit(nccl_, cause(p.held.unit, why.reason), std::move(what)).status());
+    TESSERA_TRY(submit(nccl_, cause(p.held.unit, reason), std::move(what)).status());
     looks.reads.push_back(full);
     p.state = State::available;
   }
-  if (looks.reads.empty()) return {};
   TESSERA_TRY(wait_stream(compute_, nccl_, why));
   TESSERA_ASSIGN(const EventId seen, submit(compute_, why, std::move(looks)));
   return runtime_.wait(seen);

@@ -30,6 +30,19 @@ Result<bool> Zero3Engine::arrive(OnDemandParameter& p) {
   return true;
 }
 
+// Its result is looked at where gathers run, so that the model's work does not wait for it.
+Status Zero3Engine::drop(OnDemandParameter& p) {
+  if (!p.flying) return {};
+  const std::shared_ptr<Gather> gather = p.flying;
+  TESSERA_TRY(arrive(p).status());
+  const Cause why = cause(p.held.unit, Reason::free_memory);
+  TESSERA_TRY(wait_event(all_gather_, gather->done, why));
+  Compute looks{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
+  looks.reads = {View::whole(p.full, param_dtype(), p.partition * ranks_)};
+  TESSERA_ASSIGN(p.last_use, submit(all_gather_, why, std::move(looks)));
+  return {};
+}
+
 Bytes Zero3Engine::gathered_bytes(ParameterId parameter) const {
   return bytes_of(at(parameter).partition * ranks_, param_dtype());
 }

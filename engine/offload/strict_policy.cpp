@@ -50,11 +50,11 @@ Status StrictPolicy::check() {
   return {};
 }
 
-Status StrictPolicy::begin_forward(bool training) {
+Status StrictPolicy::begin_forward(const ForwardPass& pass) {
   if (open_) TESSERA_TRY(end_pass());  // a forward pass without backward
   open_ = true;
   backward_ = false;
-  orders_.begin(training, mover_.needs());
+  orders_.begin(pass.use != ForwardPass::Use::evaluate, mover_.needs());
   ahead_ = 0;
   return {};
 }
@@ -68,9 +68,20 @@ Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
   return visit({module, recomputing ? Visit::Kind::recompute : Visit::Kind::forward});
 }
 
+// Somebody said at run time what could have been said before.
+Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
+  TESSERA_TRY(mover_.add_need(module, p.id));
+  p.active.insert(module);
+  if (p.state == State::not_available) TESSERA_TRY(gather_now(module, {p.id}));
+  TESSERA_TRY(arrive(module));
+  return mover_.hand_over(module, std::exchange(arrived_, {}));
+}
+
 Status StrictPolicy::post_forward(ModuleId module, bool /*recomputing*/) { return leave(module); }
 
+// The second output of a module that is open already brings nothing new.
 Status StrictPolicy::pre_backward(ModuleId module) {
+  if (open_visits_[index(module)] > 0) return {};
   return visit({module, Visit::Kind::backward});
 }
 
@@ -142,17 +153,18 @@ Status StrictPolicy::leave(ModuleId module) {
                               mover_.moved_model().module(module).path));
   }
   --open;
+  const EventId worked = mover_.worked();
   TESSERA_TRY(mover_.note(module, {Mark::Kind::released, orders_.visited()}));
   for (ParameterId id : needs(module)) {
     OnDemandParameter& p = at(id);
     if (const auto one = p.active.find(module); one != p.active.end()) p.active.erase(one);
-    p.last_use = mover_.worked();
+    p.last_use = worked;
     if (!p.active.empty() || p.state == State::not_available || p.persistent) continue;
     const std::int32_t next = orders_.next_use(id);
     if (next == UseTable::never) {
       TESSERA_TRY(mover_.free(p));
     } else {
-      TESSERA_TRY(mover_.note(p, {Mark::Kind::kept_for, next}));
+      TESSERA_TRY(mover_.note(p, {Mark::Kind::kept_for, orders_.visit_at(next)}));
     }
   }
   return {};
@@ -181,7 +193,8 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   if (!room) return false;
   for (ParameterId each : ids) {
     prefetched_[static_cast<std::size_t>(each.value)] = true;
-    TESSERA_TRY(mover_.note(at(each), {Mark::Kind::gathered_for, orders_.next_use(each)}));
+    TESSERA_TRY(mover_.note(at(each),
+                            {Mark::Kind::gathered_for, orders_.visit_at(orders_.next_use(each))}));
   }
   const Visit& use = orders_.expected()[static_cast<std::size_t>(place)];
   const bool forward = use.kind == Visit::Kind::forward;
@@ -248,9 +261,7 @@ Result<bool> StrictPolicy::make_room(Bytes bytes, std::int32_t after) {
 }
 
 Status StrictPolicy::evict(OnDemandParameter& p) {
-  const std::shared_ptr<Gather> gather = p.flying;
-  TESSERA_ASSIGN(const bool flew, mover_.arrive(p));
-  if (flew) p.last_use = gather->done;
+  TESSERA_TRY(mover_.drop(p));
   ahead_ = std::min(ahead_, std::max(orders_.place(), orders_.next_use(p.id)));
   return mover_.free(p);
 }
@@ -296,7 +307,7 @@ std::vector<LiveParameter> StrictPolicy::live() const {
       const bool ahead = prefetched_[static_cast<std::size_t>(p.id.value)];
       live.reason = ahead ? LiveParameter::Reason::prefetched : LiveParameter::Reason::kept;
       module = orders_.expected()[static_cast<std::size_t>(next)].module;
-      live.visit = next;
+      live.visit = orders_.visit_at(next);
     } else {
       live.reason =
           p.persistent ? LiveParameter::Reason::persistent : LiveParameter::Reason::left_over;

@@ -20,15 +20,18 @@ class StrictPolicy final : public FetchPolicy {
   StrictPolicy(ParameterMover& mover, const Zero3Options& options);
 
   Status check() override;
-  Status begin_forward(bool training) override;
+  Status begin_forward(const ForwardPass& pass) override;
   Status pre_forward(ModuleId module, bool recomputing) override;
+  Status touch(ModuleId module, OnDemandParameter& p) override;
   Status post_forward(ModuleId module, bool recomputing) override;
   Status begin_backward() override;
   Status pre_backward(ModuleId module) override;
   Status post_backward(ModuleId module) override;
   Status end_pass() override;
+  Status drop_forward() override { return end_pass(); }
   Status before_step() override;
   Status values_changed() override;
+  void graph_changed() override { orders_.expect_from(mover_.moved_model()); }
   std::vector<LiveParameter> live() const override;
   std::optional<Bytes> budget() const override { return budget_; }
 

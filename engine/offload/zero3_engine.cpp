@@ -16,7 +16,11 @@ Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, 
 
 Result<View> Zero3Engine::parameter_view(ParameterId id) {
   const OnDemandParameter& p = at(id);
-  if (p.state == State::available) return View::whole(p.full, param_dtype(), p.numel);
+  // strict: what is there for another module's sake, or was kept, may be gone the next time.
+  const bool asked_for = options_.policy == Zero3Policy::compatible || !p.active.empty();
+  if (p.state == State::available && asked_for) {
+    return View::whole(p.full, param_dtype(), p.numel);
+  }
   return Status(Code::invalid_argument,
                 fmt::format("parameter {} is used while it is partitioned: call {} for module {} "
                             "first",
@@ -55,48 +59,75 @@ Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& v
   return policy_->values_changed();
 }
 
+Status Zero3Engine::next_forward(const ForwardPass& pass) {
+  TESSERA_TRY(EngineBase::next_forward({.use = ForwardPass::Use::train, .graph = pass.graph}));
+  next_ = pass;
+  return {};
+}
+
 Status Zero3Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
-  if (!training_) TESSERA_TRY(note("root", "", {Mark::Kind::evaluating}).status());
+  TESSERA_TRY(refresh_trainable());
+  pass_ = std::exchange(next_, ForwardPass{});
+  if (pass_.use != ForwardPass::Use::train) {
+    const bool training = pass_.use == ForwardPass::Use::no_backward;
+    TESSERA_TRY(note("root", "", {Mark::Kind::evaluating, training ? 1 : 0}).status());
+  }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
-  return policy_->begin_forward(training_);
+  running_.clear();
+  leaf_visits_.assign(model_.modules.size(), 0);
+  return policy_->begin_forward(pass_);
 }
 
 // Recomputing is a forward pass inside of backward, and its hooks run as in any other. Only the
 // recomputed module itself has what pre_backward fetched.
 Status Zero3Engine::pre_forward(ModuleId module) {
-  if (recomputes(module)) return {};
-  if (!recomputing()) TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+  if (recomputes(module) || inside_leaf(module)) return {};
+  if (!recomputing()) {
+    TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+    running_.push_back(module);
+    ++leaf_visits_[index(module)];
+  }
   return policy_->pre_forward(module, recomputing());
 }
 
 Status Zero3Engine::post_forward(ModuleId module) {
-  if (recomputes(module)) return {};
-  if (!recomputing()) TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  if (recomputes(module) || inside_leaf(module)) return {};
+  if (!recomputing()) {
+    TESSERA_TRY(expect(Stage::forward, "post_forward"));
+    TESSERA_TRY(leave(module));
+  }
   TESSERA_TRY(policy_->post_forward(module, recomputing()));
-  if (training_ || module != ModuleId{0}) return {};
-  TESSERA_TRY(policy_->end_pass());
+  if (pass_.use == ForwardPass::Use::train || module != ModuleId{0}) return {};
+  const bool evaluated = pass_.use == ForwardPass::Use::evaluate;
+  TESSERA_TRY(evaluated ? policy_->end_pass() : policy_->drop_forward());
   stage_ = Stage::idle;
   return {};
 }
 
+// DeepSpeed sees reads of what the module does not need; a plan wants to know before.
 Status Zero3Engine::compute(const ModuleWork& work) {
+  bool trains = false;
+  for (ParameterId id : parameters_of(work)) {
+    trains |= at(id).trained;
+    const bool touched = stage_ == Stage::forward && options_.policy == Zero3Policy::compatible &&
+                         !needed_by(leaf_of_[index(work.module)], id);
+    if (touched) TESSERA_TRY(touch(id));
+  }
   TESSERA_TRY(EngineBase::compute(work));
-  if (stage_ != Stage::forward) return {};
-  const auto& used = assignment_.used_by[index(work.module)];
-  policy_->ran(work.module,
-               std::any_of(used.begin(), used.end(), [this](auto id) { return at(id).trained; }));
+  if (stage_ == Stage::forward) policy_->ran(work.module, trains);
   return {};
 }
 
 Status Zero3Engine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  if (!training_) {
+  if (pass_.use != ForwardPass::Use::train) {
     return Status(Code::invalid_argument,
-                  "backward pass is invalid for a model in evaluation: call set_training(true)");
+                  "backward pass is invalid for a model in evaluation: announce a forward pass for "
+                  "training");
   }
   for (OnDemandParameter& p : parameters_) p.reduced = false;
   TESSERA_TRY(enter(Stage::backward, Phase::backward));
@@ -105,11 +136,13 @@ Status Zero3Engine::begin_backward() {
 
 Status Zero3Engine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
-  return policy_->pre_backward(module);
+  return inside_leaf(module) ? Status{} : policy_->pre_backward(module);
 }
 
 Status Zero3Engine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  if (inside_leaf(module)) return {};
+  if (leaf_[index(module)]) TESSERA_TRY(leave_leaf(module));
   return policy_->post_backward(module);
 }
 
@@ -120,45 +153,6 @@ Status Zero3Engine::end_backward() {
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};
-}
-
-Status Zero3Engine::set_training(bool training) {
-  TESSERA_TRY(expect(Stage::idle, "set_training"));
-  training_ = training;
-  return {};
-}
-
-Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "register_external_parameter"));
-  if (!parameter.valid() || parameter.value >= std::ssize(parameters_)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("what was registered with module '{}' is no parameter of {}",
-                              model_.module(module).path, model_.name));
-  }
-  auto& needs = needs_[index(module)];
-  const auto place = std::lower_bound(needs.begin(), needs.end(), parameter);
-  if (place != needs.end() && *place == parameter) return {};
-  needs.insert(place, parameter);
-  const Status fits = policy_->check();
-  if (!fits.ok()) std::erase(needs, parameter);
-  return fits;
-}
-
-Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "unregister_external_parameter"));
-  auto& needs = needs_[index(module)];
-  const auto& own = assignment_.used_by[index(module)];
-  const bool known = std::find(needs.begin(), needs.end(), parameter) != needs.end();
-  if (known && std::find(own.begin(), own.end(), parameter) == own.end()) {
-    std::erase(needs, parameter);
-    return {};
-  }
-  return Status(Code::invalid_argument,
-                fmt::format("{} is not registered with module '{}'",
-                            parameter.valid() && parameter.value < std::ssize(parameters_)
-                                ? name(at(parameter))
-                                : "an unknown parameter",
-                            model_.module(module).path));
 }
 
 std::vector<std::string> Zero3Engine::warnings() const {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schedule of ZeRO-3. Files: making it in zero3_setup.cpp, host calls in zero3_engine.cpp, what
 // a policy decides in parameter_moves.cpp, gathering in parameter_gather.cpp, gradients in
-// gradient_partition.cpp, the optimizer step in zero3_step.cpp.
+// gradient_partition.cpp, what modules need of others in external_parameters.cpp, modules that are
+// fetched as a whole in leaf_modules.cpp, what is trained in
+// trainable.cpp, the optimizer step in zero3_step.cpp.
 #pragma once
 
 #include <deque>
@@ -20,6 +22,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options);
   Status setup();
 
+  Status next_forward(const ForwardPass& pass) override;
   Status begin_forward() override;
   Status pre_forward(ModuleId module) override;
   Status post_forward(ModuleId module) override;
@@ -36,7 +39,8 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
 
   Status register_external_parameter(ModuleId module, ParameterId parameter) override;
   Status unregister_external_parameter(ModuleId module, ParameterId parameter) override;
-  Status set_training(bool training) override;
+  Status touch(ParameterId parameter) override;
+  Status return_parameter(ParameterId parameter) override;
   std::vector<PartitionedParameter> parameters() const override;
   std::vector<LiveParameter> live() const override { return policy_->live(); }
   std::optional<Bytes> live_budget() const override { return policy_->budget(); }
@@ -44,6 +48,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
  private:
   using State = OnDemandParameter::State;
 
+  bool runs_any_graph() const override { return true; }
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
@@ -56,10 +61,11 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   // zero3_setup.cpp
   Status check_options() const;
   Status create_streams_and_groups();
-  void assign_modules();
+  Status assign_modules();
+  void find_needs();
+  Status find_leaf_modules();
   Status add_parameter(ParameterId id);
   void mark_persistent();
-  void form_sub_groups();
   Status allocate_gradients();
 
   OnDemandParameter& at(ParameterId id) { return parameters_[index(id)]; }
@@ -76,6 +82,19 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
                        Reason reason = Reason::none, StreamId stream = {});
   Result<EventId> note(const OnDemandParameter& p, Mark mark, Reason reason);
 
+  // external_parameters.cpp
+  bool known(ParameterId id) const { return id.valid() && index(id) < parameters_.size(); }
+  bool needed_by(ModuleId module, ParameterId id) const;
+  bool external_to(ModuleId module, ParameterId id) const;
+  Status add_need(ModuleId module, ParameterId id) override;
+  Status leave(ModuleId module);
+  Status take_over(ModuleId from, ParameterId id);
+
+  // leaf_modules.cpp
+  bool inside_leaf(ModuleId module) const { return leaf_of_[index(module)] != module; }
+  Status leave_leaf(ModuleId leaf);
+  Status fill_missing_gradients(ModuleId leaf);
+
   // For the policy: parameter_moves.cpp.
   const Model& moved_model() const override { return model_; }
   const Needs& needs() const override { return needs_; }
@@ -86,6 +105,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Bytes gather_bytes(std::span<const ParameterId> parameters) const override;
   Bytes gathered_bytes(ParameterId parameter) const override;
   Result<bool> arrive(OnDemandParameter& p) override;
+  Status drop(OnDemandParameter& p) override;
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
@@ -95,6 +115,11 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status note(ModuleId module, Mark mark) override;
   Status note(const OnDemandParameter& p, Mark mark) override;
   Status note(Mark mark) override;
+
+  // trainable.cpp
+  void form_sub_groups();
+  Status on_param_groups() override;
+  Status refresh_trainable();
 
   // parameter_gather.cpp
   View partition_of(const OnDemandParameter& p) const;
@@ -106,6 +131,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status split(Gather& gather);
   Status allocate_full(OnDemandParameter& p, StreamId stream, const Cause& why);
   Status gather_persistent() override;
+  Status gather_now(const std::vector<ParameterId>& missing, Reason reason) override;
   Status cast_partitions(const std::vector<Held*>& changed);
 
   // gradient_partition.cpp
@@ -126,13 +152,20 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   const Zero3Options options_;
   const Index ranks_;
   std::vector<OnDemandParameter> parameters_;  // by ParameterId
-  Needs needs_;                                // by ModuleId
+  Needs needs_;                                // by ModuleId, what was registered included
+  Needs own_needs_;                            // by ModuleId, without it
+  std::vector<ModuleId> leaf_of_;              // by ModuleId: the leaf module around it, or itself
+  std::vector<bool> leaf_;                     // by ModuleId
+  std::vector<std::int32_t> leaf_visits_;      // by ModuleId: that have no backward yet
   std::vector<std::vector<ParameterId>> sub_groups_;
   const std::unique_ptr<FetchPolicy> policy_;
   CommunicatorId world_;
   StreamId all_gather_, reduce_, nccl_;
 
-  bool training_ = true;
+  ForwardPass next_;                   // begin_forward takes it
+  ForwardPass pass_;                   // that runs, or ran last
+  std::vector<ModuleId> running_;      // in forward: from the root down
+  std::vector<ParameterId> returned_;  // by the module that runs
   bool asked_for_no_sync_ = false;
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;

@@ -46,10 +46,9 @@ Status Zero3Engine::create_streams_and_groups() {
 }
 
 // Every module with parameters of its own is a unit; ties need no common one.
-void Zero3Engine::assign_modules() {
+Status Zero3Engine::assign_modules() {
   assignment_.used_by = used_by(model_);
   assignment_.unit_of_parameter.resize(model_.parameters.size());
-  needs_.resize(model_.modules.size());
   for (std::size_t m = 0; m < model_.modules.size(); ++m) {
     const Module& module = model_.modules[m];
     if (m == 0 || !module.parameters.empty()) {
@@ -61,10 +60,43 @@ void Zero3Engine::assign_modules() {
     } else {
       assignment_.unit_of_module.push_back(assignment_.unit_of_module[index(module.parent)]);
     }
-    needs_[m] = module.parameters;
+    needs_.push_back(module.parameters);
   }
-  for (ModuleId m : model_.forward) needs_[index(m)] = assignment_.used_by[index(m)];
-  for (auto& needs : needs_) std::sort(needs.begin(), needs.end());
+  TESSERA_TRY(find_leaf_modules());
+  find_needs();
+  return {};
+}
+
+// What a module reads or is given is a need from the start where a plan is made; DeepSpeed finds it
+// when it happens.
+void Zero3Engine::find_needs() {
+  const bool planned = options_.policy == Zero3Policy::strict;
+  const auto below = planned ? assignment_.used_by : registered_with(model_);
+  auto add = [this](ModuleId m, ParameterId p) { needs_[index(leaf_of_[index(m)])].push_back(p); };
+  for (const Tie& tie : model_.ties) add(module_of_alias(model_, tie), tie.parameter);
+  if (planned) {
+    for (const ParameterUse& read : model_.reads) add(read.module, read.parameter);
+    for (const ParameterUse& use : model_.returns) {
+      add(model_.module(use.module).parent, use.parameter);
+    }
+  }
+  auto take_all = [&](ModuleId m) {
+    auto& needs = needs_[index(m)];
+    needs.insert(needs.end(), below[index(m)].begin(), below[index(m)].end());
+  };
+  for (ModuleId m : model_.forward) take_all(m);
+  for (const Graph& graph : model_.graphs) {
+    for (ModuleId m : graph.forward) take_all(m);
+  }
+  for (std::size_t m = 0; m < needs_.size(); ++m) {
+    const ModuleId id{static_cast<std::int32_t>(m)};
+    if (leaf_[m]) take_all(id);
+    if (inside_leaf(id)) needs_[m].clear();
+    auto& needs = needs_[m];
+    std::sort(needs.begin(), needs.end());
+    needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+  }
+  own_needs_ = needs_;
 }
 
 Status Zero3Engine::add_parameter(ParameterId id) {
@@ -97,20 +129,6 @@ void Zero3Engine::mark_persistent() {
   }
 }
 
-// A group is closed by the parameter that makes it large enough.
-void Zero3Engine::form_sub_groups() {
-  Numel size = options_.sub_group_size;
-  for (const OnDemandParameter& p : parameters_) {
-    if (!p.trained) continue;
-    if (size >= options_.sub_group_size) {
-      sub_groups_.emplace_back();
-      size = Numel{0};
-    }
-    sub_groups_.back().push_back(p.id);
-    size += p.partition;
-  }
-}
-
 // As in DeepSpeed both buffers exist from the start; but the bucket has no room that could never be
 // used.
 Status Zero3Engine::allocate_gradients() {
@@ -137,7 +155,7 @@ Status Zero3Engine::allocate_gradients() {
 Status Zero3Engine::setup() {
   TESSERA_TRY(check_options());
   TESSERA_TRY(create_streams_and_groups());
-  assign_modules();
+  TESSERA_TRY(assign_modules());
   for (std::size_t p = 0; p < model_.parameters.size(); ++p) {
     TESSERA_TRY(add_parameter(ParameterId{static_cast<std::int32_t>(p)}));
   }

@@ -101,6 +101,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Status drop_unowned();
   Result<View> parameter_view(ParameterId id) override { return at(id).held.values(); }
   Result<View> gradient_view(ParameterId id) override;
+  bool runs_any_graph() const override { return true; }
   std::vector<Held*> held() override;
   Index shard_index(Rank) const override { return 0; }
   ShardGroups shard_groups() const override {

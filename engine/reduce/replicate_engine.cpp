@@ -139,7 +139,7 @@ Status ReplicateEngine::begin_forward() {
 }
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
-  for (ParameterId id : assignment_.used_by[static_cast<std::size_t>(work.module.value)]) {
+  for (ParameterId id : parameters_of(work)) {
     if (work.pass == ModuleWork::Pass::forward) used_[static_cast<std::size_t>(id.value)] = true;
     if (work.pass == ModuleWork::Pass::backward) ++uses_now_[static_cast<std::size_t>(id.value)];
   }

@@ -81,6 +81,7 @@ class ReplicateEngine final : public EngineBase {
  private:
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
+  bool runs_any_graph() const override { return true; }
   std::vector<Held*> held() override;
   Index shard_index(Rank) const override { return 0; }
   Status free_gradients(EventId stepped) override;

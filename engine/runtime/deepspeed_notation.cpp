@@ -41,6 +41,8 @@ class DeepSpeedNotation {
   }
 
  private:
+  enum class Forward : std::uint8_t { training, evaluation, extra };
+
   struct Pass {  // training or evaluation
     std::string mode = "RECORD";
     std::vector<std::string> modules, uses;
@@ -72,16 +74,18 @@ class DeepSpeedNotation {
     const bool backward = r.cause.phase == Phase::backward && r.cause.reason != Reason::recompute;
     return fmt::format("{} step={} mod={}", backward ? 'B' : 'F', step, module(r.cause));
   }
-  Pass& pass() { return passes_[evaluating_ ? 1 : 0]; }
+  Pass& pass() { return passes_[forward_ == Forward::evaluation ? 1 : 0]; }
 
   void note(const Record& r, const Mark& mark) {
     const std::string name(r.cause.module);
     switch (mark.kind) {
       case Mark::Kind::phase: return phase(r.cause);
-      case Mark::Kind::evaluating: next_evaluates_ = true; return;
+      case Mark::Kind::evaluating:
+        next_ = mark.number == 0 ? Forward::evaluation : Forward::extra;
+        return;
       case Mark::Kind::trace_mismatch:
         pass() = {.mode = "INVALID", .modules = {}, .uses = {}};
-        return emit(fmt::format("INVALIDATE at step {}", mark.number));
+        return emit(fmt::format("INVALIDATE step={} mod={}", mark.number, module(r.cause)));
       case Mark::Kind::fetched:
         if (pass().mode == "RECORD") pass().modules.push_back(module(r.cause));
         return emit(fmt::format("FETCH {} trace={}", visit(r, mark.number), pass().mode));
@@ -103,22 +107,21 @@ class DeepSpeedNotation {
   }
 
   void phase(const Cause& cause) {
-    if (cause.phase == Phase::backward) return emit("--- BACKWARD");
+    if (cause.phase == Phase::backward) {
+      between_ = true;
+      return emit("--- BACKWARD");
+    }
     if (cause.phase == Phase::optimizer) {
       emit("--- STEP");
       return emit("RELEASE_AND_RESET_ALL");
     }
-    const bool again = evaluating_;
-    evaluating_ = std::exchange(next_evaluates_, false);
-    if (cause.step + 1 > iteration_) {
-      iteration_ = cause.step + 1;
-      emit(fmt::format("===== ITERATION {}", iteration_));
-    }
-    if (evaluating_) {
-      emit("--- EVAL FORWARD (no_grad)");
-    } else if (again) {
-      emit("--- TRAIN FORWARD");
-    }
+    // One heading per training pass; passes without backward belong to the one that follows.
+    const bool first = std::exchange(between_, false);
+    forward_ = std::exchange(next_, Forward::training);
+    if (first) emit(fmt::format("===== ITERATION {}", ++iteration_));
+    if (forward_ == Forward::evaluation) return emit("--- EVAL FORWARD (no_grad)");
+    if (forward_ == Forward::extra) return emit("--- EXTRA FORWARD");
+    if (!first) emit("--- TRAIN FORWARD");
   }
 
   void in_flight(const std::string& parameter, std::int32_t gather, Reason reason) {
@@ -166,8 +169,9 @@ class DeepSpeedNotation {
   std::map<std::string, Numel> numel_;  // by parameter
   std::vector<std::string> lines_;
   Pass passes_[2];
-  bool evaluating_ = false;
-  bool next_evaluates_ = false;
+  Forward forward_ = Forward::training;
+  Forward next_ = Forward::training;
+  bool between_ = true;  // no forward since the last backward began
   std::int32_t iteration_ = 0;
   std::map<std::int32_t, std::vector<std::string>> gathered_;
   std::set<std::int32_t> complete_;

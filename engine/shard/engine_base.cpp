@@ -156,6 +156,10 @@ int EngineBase::unit_at(ModuleId module) const {
   return assignment_.units[unit].module == module ? static_cast<int>(unit) : -1;
 }
 
+const std::vector<ParameterId>& EngineBase::parameters_of(const ModuleWork& work) const {
+  return work.only.empty() ? assignment_.used_by[at(work.module)] : work.only;
+}
+
 // Bodies add to gradients, so the first one to write finds zeros.
 void EngineBase::add_gradient(const View& gradient, Compute& what) {
   if (written_.insert({gradient.buffer, gradient.first}).second) {
@@ -171,9 +175,9 @@ void EngineBase::forget_gradients(BufferId buffer) {
   written_.erase(begin, end);
 }
 
-// The parameters below the module, and in backward the gradients of those that are trained.
+// What the work concerns, and in backward the gradients of those that are trained.
 Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
-  for (ParameterId id : assignment_.used_by[at(work.module)]) {
+  for (ParameterId id : parameters_of(work)) {
     const bool needs_gradient =
         work.pass == ModuleWork::Pass::backward && model_.parameter(id).requires_grad;
     if (Local* const own = local(id)) {
@@ -191,6 +195,21 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
     add_gradient(gradient, what);
   }
   return {};
+}
+
+Status EngineBase::next_forward(const ForwardPass& pass) {
+  TESSERA_TRY(expect(Stage::idle, "next_forward"));
+  if (model_.find_graph(pass.graph) == nullptr) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no graph '{}'", model_.name, pass.graph));
+  }
+  const bool trains = pass.use == ForwardPass::Use::train;
+  if (trains && (pass.graph.empty() || runs_any_graph())) return {};
+  return Status(Code::not_supported,
+                fmt::format("{} is nothing that this scheme can do with {}: use zero3",
+                            trains ? fmt::format("training along the graph '{}'", pass.graph)
+                                   : "a forward pass without backward",
+                            model_.name));
 }
 
 Status EngineBase::recompute_begin(ModuleId module) {

@@ -53,6 +53,7 @@ struct ShardGroups {
 
 class EngineBase : public virtual Engine {
  public:
+  Status next_forward(const ForwardPass& pass) override;
   Status recompute_begin(ModuleId module) override;
   Status recompute_end(ModuleId module) override;
   Status compute(const ModuleWork& work) override;
@@ -102,6 +103,9 @@ class EngineBase : public virtual Engine {
   virtual std::vector<std::vector<Held*>> step_groups() { return {held()}; }
   virtual Status after_group(std::size_t /*group*/) { return {}; }
   virtual Status after_step() { return {}; }
+
+  /// Whether training along another order than Model::forward is nothing special.
+  virtual bool runs_any_graph() const { return false; }
 
   /// Before they do: nothing waits for a step.
   virtual Status expect_no_gradients(const char* call);
@@ -156,6 +160,8 @@ class EngineBase : public virtual Engine {
   Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
 
   Status expect(Stage stage, const char* call) const;
+  /// The parameters that the work concerns.
+  const std::vector<ParameterId>& parameters_of(const ModuleWork& work) const;
   bool recomputing() const { return recomputed_.valid(); }
   bool recomputes(ModuleId module) const { return recomputed_ == module; }
   Status enter(Stage stage, Phase phase);  // and marks the phase

@@ -94,6 +94,7 @@ struct OptionsOf {
             {"model_persistence_threshold", text(o.model_persistence_threshold)},
             {"reduce_bucket", text(o.reduce_bucket)},
             {"sub_group_size", text(o.sub_group_size)},
+            {"leaf_modules", fmt::format("{}", fmt::join(o.leaf_modules, ","))},
             {"param_dtype", text(o.param_dtype)},
             {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};
   }

@@ -225,7 +225,8 @@ Status EngineBase::inspect_shards(
         read(context.rank(), piece.first, values);
       }
     };
-    TESSERA_TRY(submit(compute_, cause("", Reason::none), std::move(work)).status());
+    TESSERA_ASSIGN(const EventId seen, submit(compute_, cause("", Reason::none), std::move(work)));
+    TESSERA_TRY(runtime_.wait(seen));
   }
   return {};
 }

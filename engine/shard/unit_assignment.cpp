@@ -93,6 +93,25 @@ Status check_ties(const Model& model, const UnitAssignment& assigned) {
   return {};
 }
 
+// The same for what a module only reads: its unit gathers it, or nobody.
+Status check_reads(const Model& model, const UnitAssignment& assigned) {
+  for (const ParameterUse& read : model.reads) {
+    const std::size_t unit = assigned.unit_of_parameter[at(read.parameter)];
+    const std::size_t reader = assigned.unit_of_module[at(read.module)];
+    if (unit == UnitAssignment::no_unit || unit == reader) continue;
+    const Parameter& parameter = model.parameter(read.parameter);
+    return Status(
+        Code::invalid_argument,
+        fmt::format("module {} reads {}, but they lie in different units, {} and {}: leave both "
+                    "to {}, or use zero3",
+                    model.module(read.module).path, parameter.name,
+                    unit_name(model, assigned.units[reader].module),
+                    unit_name(model, assigned.units[unit].module),
+                    unit_name(model, common_unit(model, assigned, parameter.module, read.module))));
+  }
+  return {};
+}
+
 // The same for a module under two names: it is a unit itself, or both names are in one unit.
 Status check_aliases(const Model& model, const UnitAssignment& assigned) {
   for (const ModuleAlias& alias : model.module_aliases) {
@@ -137,6 +156,7 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<Module
 
   out.used_by = used_by(model);
   TESSERA_TRY(check_ties(model, out));
+  TESSERA_TRY(check_reads(model, out));
   TESSERA_TRY(check_aliases(model, out));
   return out;
 }

@@ -5,41 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/runtime/trace_row.h"
 #include "sim/lockstep/lockstep_carrier.h"
 
 namespace tessera::sim {
 namespace {
-
-std::string label_of(const Op& op) {
-  const Cause& cause = op.cause;
-  if (kind_of(op) != OpKind::compute) {
-    const std::string what(cause.reason == Reason::copy_in    ? "copy-in"
-                           : cause.reason == Reason::copy_out ? "copy-out"
-                                                              : name_of(kind_of(op)));
-    return cause.unit.empty() ? what : fmt::format("{} {}", what, cause.unit);
-  }
-  if (cause.reason == Reason::step) return "optimizer";
-  if (cause.reason == Reason::accumulate) return fmt::format("accumulate {}", cause.unit);
-  const char* pass = cause.reason == Reason::recompute ? "recompute"
-                     : cause.phase == Phase::backward  ? "backward"
-                     : cause.phase == Phase::forward   ? "forward"
-                                                       : "init";
-  return fmt::format("{} {}", pass, cause.module.empty() ? cause.unit : cause.module);
-}
-
-struct DTypeOf {
-  DType operator()(const Copy& o) const {
-    return o.pieces.empty() ? DType::uint8 : o.pieces.front().to.dtype;
-  }
-  DType operator()(const Compute& o) const { return o.cost.dtype; }
-  DType operator()(const Wait&) const { return DType::uint8; }
-  DType operator()(const Mark&) const { return DType::uint8; }
-  DType operator()(const Broadcast& o) const { return o.data.dtype; }
-  template <class Collective>
-  DType operator()(const Collective& o) const {
-    return o.output.dtype;
-  }
-};
 
 std::string gibibytes(Bytes bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes.value) / (1 << 30));
@@ -80,30 +50,17 @@ void LockstepCarrier::trace_op(const Op& op, EventId event) {
   after.erase(std::unique(after.begin(), after.end()), after.end());
   std::erase(after, stream.last_op);
   const CommunicatorId id = communicator_of(op);
-  const auto* compute = std::get_if<Compute>(&op.what);
-  CollectiveShape shape;
+  std::string_view algorithm;
   if (id.valid()) {
-    shape = state(id).shapes.front();
+    CollectiveShape shape = state(id).shapes.front();
     shape.kind = kind_of(op);
     shape.bytes = bytes_of(op);
+    algorithm = options_.cost->algorithm(shape);
   }
-  options_.sink->op(
-      {.id = event.value,
-       .kind = kind_of(op),
-       .stream = op.stream.value,
-       .communicator = id.value,
-       .step = op.cause.step,
-       .micro_batch = op.cause.micro_batch,
-       .phase = op.cause.phase,
-       .reason = op.cause.reason,
-       .unit = op.cause.unit,
-       .module = op.cause.module,
-       .label = label_of(op),
-       .bytes = bytes_of(op),
-       .dtype = std::visit(DTypeOf{}, op.what),
-       .flops = compute == nullptr ? 0 : compute->cost.matmul_flops + compute->cost.attention_flops,
-       .algorithm = id.valid() ? options_.cost->algorithm(shape) : std::string_view(),
-       .after = after});
+  TraceRow row(op, event);
+  row.op.algorithm = algorithm;
+  row.op.after = after;
+  options_.sink->op(row.op);
 }
 
 void LockstepCarrier::trace_spans(const Op& op, EventId event, const Timing& timing) {

@@ -60,6 +60,7 @@ float power(float base, std::int64_t exponent) {
 UnshardedTraining::UnshardedTraining(const Model& model, const RealModelOptions& data,
                                      const UnshardedOptions& options)
     : model_(model),
+      data_(data),
       ranks_(data.world_size),
       options_(options),
       real_(real_model(model, data)),
@@ -89,6 +90,8 @@ const std::vector<float>& UnshardedTraining::gradient(ParameterId id) const {
 void UnshardedTraining::set_value(ParameterId id, std::size_t element, float value) {
   values_[at(id)][element] = value;
 }
+
+void UnshardedTraining::refresh() { real_ = real_model(model_, data_); }
 
 void UnshardedTraining::step() {
   seen_ = zeros<std::byte>(model_, static_cast<std::size_t>(size_of(options_.param_dtype).value));

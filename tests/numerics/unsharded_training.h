@@ -47,6 +47,8 @@ class UnshardedTraining {
 
   /// Forward and backward of every micro-batch on every rank, then the optimizer.
   void step();
+  /// requires_grad has changed; the data begin anew.
+  void refresh();
 
   const std::vector<float>& values(ParameterId parameter) const;
   /// Of the youngest step: the gradient that the optimizer used.
@@ -72,6 +74,7 @@ class UnshardedTraining {
   float rounded(float value) const;  // to reduce_dtype
 
   const Model& model_;
+  const RealModelOptions data_;
   const Rank ranks_;
   const UnshardedOptions options_;
   RealModel real_;

@@ -145,6 +145,7 @@ class Interrupted final : public Engine {
   explicit Interrupted(Engine& inner) : inner_(inner) {}
   Call before_forward, in_forward, in_backward, before_step;
 
+  Status next_forward(const ForwardPass& pass) override { return inner_.next_forward(pass); }
   Status begin_forward() override { return call(before_forward), inner_.begin_forward(); }
   Status pre_forward(ModuleId m) override { return inner_.pre_forward(m); }
   Status post_forward(ModuleId m) override { return call(in_forward), inner_.post_forward(m); }

@@ -34,7 +34,12 @@ const std::vector<Part>& parts() {
   static const std::vector<Part> table = {
       {"engine/", {"tessera/*.h", "engine/"}, text},
       {"engine/cuda/", {"tessera/*.h", "engine/runtime/", "engine/cuda/"}, text + cuda},
-      {"engine/mpi/", {"tessera/*.h", "engine/runtime/", "engine/mpi/"}, text + Prefixes{"mpi.h"}},
+      {"engine/host/",
+       {"tessera/*.h", "engine/runtime/", "engine/host/"},
+       text + Prefixes{"sys/mman.h"}},
+      {"engine/mpi/",
+       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/mpi/"},
+       text + Prefixes{"mpi.h"}},
       {"sim/", {"tessera/*.h", "tessera/sim/", "engine/runtime/", "engine/text/", "sim/"}, text},
       {"storage/", trace_headers + Prefixes{"tessera/storage/", "storage/"},
        text + Prefixes{"sqlite3.h", "unistd.h", "fcntl.h", "sys/stat.h"}},

@@ -147,12 +147,12 @@ TEST_CASE("what is out of order is refused by name", "[zero3][errors]") {
                 "a.w is used while it is partitioned: call pre_forw");
   REQUIRE(engine.begin_backward().ok());
   check_refused(engine.post_backward(b), "module 'b', which did not run");
-  check_refused(made.engine->set_training(false), "set_training");
+  check_refused(made.engine->next_forward({}), "next_forward");
 }
 
 TEST_CASE("evaluation has no backward", "[zero3][errors]") {
   Made made;
-  REQUIRE(made.engine->set_training(false).ok());
+  REQUIRE(made.engine->next_forward({.use = ForwardPass::Use::evaluate}).ok());
   REQUIRE(made.engine->begin_forward().ok());
   check_refused(made.engine->begin_backward(),
                 "backward pass is invalid for a model in evaluation");

@@ -41,6 +41,20 @@ struct ModuleWork {
   /// (pre-order). Backward: read(k) likewise and write(k) its gradient, zero before the first of
   /// this backward pass; bodies add to it. Frozen parameters have no entry in write.
   std::function<void(const BodyContext&)> body;
+  /// Not empty: the work concerns these parameters instead, in this order. So a module computes
+  /// beside those below it, or with a parameter that it only reads (Model::reads).
+  std::vector<ParameterId> only;
+};
+
+/// What a forward pass is for, and which way it goes.
+struct ForwardPass {
+  enum class Use : std::uint8_t {
+    train,        // a backward pass follows
+    no_backward,  // training mode, but its outputs are thrown away
+    evaluate,     // eval mode under no_grad
+  };
+  Use use = Use::train;
+  std::string graph;  // of Model::graphs; empty: Model::forward
 };
 
 /// A sharding unit, for reports.
@@ -57,10 +71,15 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  /// Says what the next forward pass is; without this call it trains along Model::forward. A pass
+  /// that is not for training ends with the root's post_forward. Fails: invalid_argument (no such
+  /// graph; in forward or backward), not_supported (the scheme has no such passes).
+  virtual Status next_forward(const ForwardPass& pass) = 0;
   virtual Status begin_forward() = 0;
   virtual Status pre_forward(ModuleId module) = 0;
   virtual Status post_forward(ModuleId module) = 0;
   virtual Status begin_backward() = 0;
+  /// Once per output of the module; for most schemes the first is enough.
   virtual Status pre_backward(ModuleId module) = 0;
   virtual Status grad_ready(ParameterId parameter) = 0;
   virtual Status post_backward(ModuleId module) = 0;

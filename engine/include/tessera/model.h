@@ -73,6 +73,7 @@ struct Module {
   ModuleId parent;                      // none for the root
   std::vector<ModuleId> children;       // registration order
   std::vector<ParameterId> parameters;  // own parameters, registration order
+  std::int32_t outputs = 1;             // tensors that forward returns, parameters not counted
   ModuleCost cost;
   bool is_block = false;        // a transformer block: the default sharding unit and the unit of
                                 // activation checkpointing
@@ -92,6 +93,19 @@ struct ModuleAlias {
   ModuleId module;
 };
 
+/// A parameter in the hands of `module` beyond what registration says.
+struct ParameterUse {
+  ModuleId module;
+  ParameterId parameter;
+  friend bool operator==(const ParameterUse&, const ParameterUse&) = default;
+};
+
+/// Another order in which a model may run: shorter, routed otherwise.
+struct Graph {
+  std::string name;
+  std::vector<ModuleId> forward;  // as Model::forward
+};
+
 enum class ActivationCheckpointing : std::uint8_t {
   none,  // keep every activation
   full,  // keep only the input of each block and run its forward again in backward
@@ -107,6 +121,10 @@ struct Model {
   std::vector<ModuleAlias> module_aliases;  // no module contains itself through them
   std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not
                                   // contain each other
+  std::vector<Graph> graphs;      // beside it; entries of none contain those of another
+  // Of other modules. Read where the module's own forward begins, before its children run.
+  std::vector<ParameterUse> reads;
+  std::vector<ParameterUse> returns;  // parameters that are outputs of the module
   bool input_requires_grad = false;
   std::int64_t sequence_length_max = 0;  // 0: unknown
   std::int64_t attention_heads = 0;      // per attention module; 0: unknown
@@ -119,6 +137,8 @@ struct Model {
   ModuleId find_module(std::string_view path) const;
   /// The parameter called `name` (ties and paths through aliases included), or an invalid id.
   ParameterId find_parameter(std::string_view name) const;
+  /// The order called `name`, `forward` for "", or null.
+  const std::vector<ModuleId>* find_graph(std::string_view name) const;
   /// Elements of all parameters, tied ones once.
   Numel parameter_count() const;
 };
@@ -127,6 +147,9 @@ struct Model {
 /// by): three times the forward, attention included, the convention of PaLM (arXiv 2204.02311,
 /// appendix B): 6 per matmul parameter and 12 * layers * heads * head_dim * s per token.
 double flops_per_sample(const Model& model, std::int64_t sequence_length);
+/// The same along another order.
+double flops_per_sample(const Model& model, const std::vector<ModuleId>& forward,
+                        std::int64_t sequence_length);
 
 /// Bytes of activations alive at the end of the forward pass of one sample.
 Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_length,

@@ -183,7 +183,7 @@ struct Mark {
     kept_for,         // it stays after its use; number: the next visit that needs it
     trace_reset,      // a pass is over: a recorded order is complete, an invalid one is forgotten
     trace_mismatch,   // a module runs that was not recorded here; number: the visit
-    evaluating,       // the next phase is a forward pass without backward
+    evaluating,       // the next phase has no backward; number 1: in training mode nevertheless
     all_released,     // the optimizer step has freed all parameters
     sub_group_ready,  // the optimizer has stepped a group; number: which
     step_done,

@@ -4,17 +4,40 @@
 //
 //   TrainingOptions options{.batch = 1, .sequence_length = 8192};
 //   TESSERA_TRY(run_training_step(*engine, model, options));
+//
+// What a step is made of can be said pass by pass: extra forward passes, evaluation, other graphs
+// of the model, gradients of several passes added up.
+//
+//   options.passes = {{.kind = TrainingPass::Kind::evaluate},
+//                     {.kind = TrainingPass::Kind::train, .graph = "short"},
+//                     {.kind = TrainingPass::Kind::step}};
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "tessera/engine.h"
 #include "tessera/grad_scaler.h"
 
 namespace tessera {
 
+/// One part of a step.
+struct TrainingPass {
+  enum class Kind : std::uint8_t {
+    train,     // forward and backward
+    evaluate,  // forward in eval mode under no_grad
+    forward,   // forward in training mode, whose outputs are thrown away
+    step,      // the optimizer
+  };
+  Kind kind = Kind::train;
+  std::string graph;  // of Model::graphs; empty: Model::forward
+};
+
 struct TrainingOptions {
   std::int64_t batch = 1;              // sequences per rank and micro-batch
   std::int64_t sequence_length = 1;    // tokens per sequence
   std::int32_t accumulation = 1;       // micro-batches per step
+  std::vector<TrainingPass> passes;    // instead of `accumulation` times train, then step
   bool sync_every_micro_batch = true;  // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   AdamOptions adam;
@@ -22,13 +45,16 @@ struct TrainingOptions {
   double norm_type = 2;     // 1, 2 or infinity
   /// Scales the loss: it steps, or skips, and then updates. The bodies multiply by its scale.
   GradScaler* scaler = nullptr;
-  /// Real numbers: the body of a module's pass, or nothing.
+  /// Real numbers: the body of a module's pass, or nothing. Asked in training passes only; the
+  /// micro-batches of a step are counted over all graphs.
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>
       body;
 };
 
-/// Forward and backward for every micro-batch, then the optimizer.
+/// Forward and backward for every micro-batch, then the optimizer; or `passes`.
+/// Fails: invalid_argument (no such graph), not_supported (a pass that the scheme has not:
+/// Engine::next_forward), and what the engine's calls fail with.
 Status run_training_step(Engine& engine, const Model& model, const TrainingOptions& options);
 
 }  // namespace tessera

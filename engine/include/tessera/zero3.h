@@ -33,6 +33,14 @@
 // Why something is there: `live` says it for each parameter, the marks gathered_for and kept_for
 // say it in the trace.
 //
+// A parameter of another module is gathered for whom touches it first, and fetched with that module
+// from then on; one that a module returns is fetched with the module around it. A leaf module is
+// fetched and freed with all below it, whatever of that runs: gradients of what did not run in it
+// are zeros, so ranks whose experts differ reduce the same.
+//
+// Forward passes without backward go on with the recorded order of training, which they thereby
+// break; those in evaluation have an order of their own (Engine::next_forward).
+//
 // Gradients. In the order in which they are ready they are copied into one bucket; before it would
 // overflow, and at the end of backward, it is divided by W and reduce-scattered. Every micro-batch
 // does so: only partitions of gradients are kept, so `set_requires_gradient_sync(false)` changes
@@ -79,6 +87,9 @@ struct Zero3Options {
   Numel reduce_bucket{500'000'000};
   /// The optimizer steps shards in groups of about so many elements [sub_group_size].
   Numel sub_group_size{1'000'000'000};
+  /// Paths and classes of leaf modules [leaf_module]; no parameter is gathered for a module in
+  /// them.
+  std::vector<std::string> leaf_modules;
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
 };
@@ -118,9 +129,14 @@ class Zero3 : public virtual Engine {
   /// for the second, not registered), naming both.
   virtual Status register_external_parameter(ModuleId module, ParameterId parameter) = 0;
   virtual Status unregister_external_parameter(ModuleId module, ParameterId parameter) = 0;
-  /// False: the following forward passes need no backward (eval mode under no_grad). Each ends with
-  /// the root's post_forward; their order is recorded apart. Between steps.
-  virtual Status set_training(bool training) = 0;
+  /// In forward, before it reads `parameter`: the module that runs now touches it. Found
+  /// partitioned, it is registered with that module and gathered while the host waits. `compute`
+  /// does so for what its work concerns. Fails: invalid_argument (no module runs).
+  virtual Status touch(ParameterId parameter) = 0;
+  /// In forward, before its post_forward: the module that runs now returns `parameter` (a dangling
+  /// parameter; Model::returns says so beforehand). It is registered with the module around it and
+  /// stays gathered until the step. Fails: invalid_argument (no module runs, or only the root).
+  virtual Status return_parameter(ParameterId parameter) = 0;
 
   /// By ParameterId.
   virtual std::vector<PartitionedParameter> parameters() const = 0;
@@ -135,7 +151,8 @@ class Zero3 : public virtual Engine {
 };
 
 /// Partitions `model` over all ranks of `runtime`. Both must outlive the engine.
-/// Fails: invalid_argument (a size below its smallest value), naming it; out_of_memory.
+/// Fails: invalid_argument (a size below its smallest value, a leaf module that is none), naming
+/// it; out_of_memory.
 /// strict: also if a module needs more than the budget at once, naming it, both sizes and the
 /// smallest budget that works; so does register_external_parameter.
 /// compatible: calls fail with invalid_argument where DeepSpeed raises: a pass ends with parameters

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/deepspeed/config_object.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/text/json_reader.h"
+#include "engine/text/nearest_word.h"
+
+namespace tessera {
+namespace {
+
+std::string shown(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return text.size() > 40 ? text.substr(0, 37) + "..." : text;
+}
+
+// 5e8 is how DeepSpeed's own examples write whole numbers.
+std::optional<std::int64_t> whole(const nlohmann::json& value) {
+  constexpr double most = 9.2e18;
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return {};
+    return static_cast<std::int64_t>(number);
+  }
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (!value.is_number_float()) return {};
+  const double number = value.get<double>();
+  if (!(std::fabs(number) < most) || std::floor(number) != number) return {};
+  return static_cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+void ConfigFindings::fail(const std::string& where, const std::string& what) {
+  if (!status.ok()) return;
+  status = Status(Code::invalid_argument, fmt::format("{}: {} {}", source, where, what));
+}
+
+ConfigObject::ConfigObject(const nlohmann::json* json, std::string path, ConfigFindings& findings)
+    : json_(json), path_(std::move(path)), findings_(findings) {
+  if (json_ == nullptr || json_->is_object()) return;
+  findings_.fail(path_.empty() ? "the file" : path_,
+                 fmt::format("must be an object {{...}}, found {}", shown(*json_)));
+  json_ = nullptr;
+}
+
+std::string ConfigObject::full(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+ConfigObject::Found ConfigObject::find(Keys keys) {
+  Found found;
+  for (const std::string_view key : keys) {
+    known_.push_back(key);
+    if (json_ == nullptr) continue;
+    const auto it = json_->find(std::string(key));
+    if (it == json_->end() || it->is_null() || *it == "auto") continue;
+    if (found.value == nullptr) {
+      found = {key, &*it};
+    } else if (*found.value != *it) {
+      fail(key, fmt::format("is {} but {} is {}: they mean the same, leave one out", shown(*it),
+                            full(found.key), shown(*found.value)));
+    }
+  }
+  return found;
+}
+
+std::optional<std::int64_t> ConfigObject::integer(Keys keys, std::int64_t least,
+                                                  std::int64_t most) {
+  const Found found = find(keys);
+  if (found.value == nullptr) return {};
+  const auto number = whole(*found.value);
+  if (number && *number >= least && *number <= most) return number;
+  const bool open = most == std::numeric_limits<std::int64_t>::max();
+  const std::string range =
+      open ? fmt::format("of at least {}", least) : fmt::format("of {} to {}", least, most);
+  fail(found.key, fmt::format("must be a whole number {}, found {}", range, shown(*found.value)));
+  return {};
+}
+
+std::optional<double> ConfigObject::number(Keys keys, double least, double most) {
+  const Found found = find(keys);
+  if (found.value == nullptr) return {};
+  if (found.value->is_number()) {
+    const double number = found.value->get<double>();
+    if (number >= least && number <= most) return number;
+  }
+  fail(found.key,
+       fmt::format("must be a number of {} to {}, found {}", least, most, shown(*found.value)));
+  return {};
+}
+
+std::optional<bool> ConfigObject::boolean(Keys keys) {
+  const Found found = find(keys);
+  if (found.value == nullptr) return {};
+  if (found.value->is_boolean()) return found.value->get<bool>();
+  fail(found.key, fmt::format("must be true or false, found {}", shown(*found.value)));
+  return {};
+}
+
+std::optional<std::string> ConfigObject::text(Keys keys) {
+  const Found found = find(keys);
+  if (found.value == nullptr) return {};
+  if (found.value->is_string()) return found.value->get<std::string>();
+  fail(found.key, fmt::format("must be a string, found {}", shown(*found.value)));
+  return {};
+}
+
+std::optional<std::size_t> ConfigObject::choice(Keys keys,
+                                                std::initializer_list<std::string_view> choices) {
+  const Found found = find(keys);
+  if (found.value == nullptr) return {};
+  if (found.value->is_string()) {
+    const auto place =
+        std::find(choices.begin(), choices.end(), found.value->get_ref<const std::string&>());
+    if (place != choices.end()) return static_cast<std::size_t>(place - choices.begin());
+  }
+  fail(found.key,
+       fmt::format("must be one of {}, found {}", fmt::join(choices, ", "), shown(*found.value)));
+  return {};
+}
+
+const nlohmann::json* ConfigObject::value(Keys keys) { return find(keys).value; }
+
+void ConfigObject::without_meaning(Keys keys) {
+  for (const std::string_view key : keys) {
+    if (find({key}).value != nullptr) findings_.without_meaning.push_back(full(key));
+  }
+}
+
+void ConfigObject::finish() {
+  if (json_ == nullptr) return;
+  for (const auto& [key, value] : json_->items()) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    findings_.fail(full(key), fmt::format("is no key of DeepSpeed{}", did_you_mean(key, known_)));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// One object of a DeepSpeed configuration, read key by key.
+//
+// The idea: what was asked for is what is known, so nothing has to be listed twice: at the end
+// `finish` complains about every other key. "auto" and null count as not given.
+//
+//   ConfigObject zero = root.object("zero_optimization");
+//   auto stage = zero.integer({"stage"}, 0, 3);
+//   zero.without_meaning({"legacy_stage1"});
+//   zero.finish();
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/status.h"
+
+namespace tessera {
+
+/// What reading a file has found so far. The first error counts.
+struct ConfigFindings {
+  std::string source;
+  Status status;
+  std::vector<std::string> without_meaning;
+
+  void fail(const std::string& where, const std::string& what);
+};
+
+class ConfigObject {
+ public:
+  using Keys = std::initializer_list<std::string_view>;  // a key and its aliases
+
+  /// `json` may be null: an object without keys. Both must outlive it.
+  ConfigObject(const nlohmann::json* json, std::string path, ConfigFindings& findings);
+
+  std::optional<std::int64_t> integer(Keys keys, std::int64_t least = 0,
+                                      std::int64_t most = std::numeric_limits<std::int64_t>::max());
+  std::optional<double> number(Keys keys, double least, double most);
+  std::optional<bool> boolean(Keys keys);
+  std::optional<std::string> text(Keys keys);
+  /// One of `choices`, as its place.
+  std::optional<std::size_t> choice(Keys keys, std::initializer_list<std::string_view> choices);
+  ConfigObject object(std::string_view key) { return object(key, value({key})); }
+  ConfigObject object(std::string_view key, const nlohmann::json* json) const {
+    return {json, full(key), findings_};
+  }
+  /// The value itself, whatever it is; nullptr: not given.
+  const nlohmann::json* value(Keys keys);
+
+  /// Known to DeepSpeed, no meaning here. Said so if it is given.
+  void without_meaning(Keys keys);
+  /// Complains about keys that nobody asked for.
+  void finish();
+
+  bool given() const { return json_ != nullptr; }
+  void fail(std::string_view key, const std::string& what) { findings_.fail(full(key), what); }
+  std::string full(std::string_view key) const;
+
+ private:
+  // The given one of `keys`; the first if several agree, an error if they do not.
+  struct Found {
+    std::string_view key;
+    const nlohmann::json* value = nullptr;
+  };
+  Found find(Keys keys);
+
+  const nlohmann::json* json_;
+  std::string path_;
+  ConfigFindings& findings_;
+  std::vector<std::string_view> known_;
+};
+
+}  // namespace tessera

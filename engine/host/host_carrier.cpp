@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// When operations are carried out; what they do is in host_ops.cpp.
+#include "engine/host/host_carrier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/host/thread_transport.h"
+#include "engine/runtime/number.h"
+#include "engine/runtime/op_checks.h"
+
+namespace tessera {
+namespace {
+
+constexpr Bytes addresses{std::int64_t{1} << 40};  // more than any machine has memory
+constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};  // of all ranks
+
+}  // namespace
+
+HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions& options)
+    : CheckedRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
+      transport_(std::move(transport)),
+      options_(options),
+      rank_(transport_->rank()) {}
+
+Status HostCarrier::setup() {
+  for (HostMemory& memory : memory_) {
+    TESSERA_ASSIGN(memory, HostMemory::reserve(addresses));
+  }
+  TESSERA_ASSIGN(const auto all, RankGroups::strided(transport_->ranks(), transport_->ranks()));
+  return transport_->add_communicator(control, all);
+}
+
+void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
+  queues_.emplace_back();
+  last_.emplace_back();
+  const auto place = static_cast<std::size_t>(id.value);
+  const bool first = stream.role == StreamRole::communication;
+  turns_.insert(first ? turns_.begin() : turns_.end(), place);
+}
+
+void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
+  Status added = transport_->add_communicator(id, communicator.groups);
+  if (failure_.ok()) failure_ = std::move(added);
+}
+
+Status HostCarrier::carry_allocate(BufferId, const Allocation& request) {
+  places_.emplace_back();
+  if (request.memory != Memory::nvme) return {};
+  return Status(
+      Code::not_supported,
+      fmt::format("buffer {}: CPU processes cannot keep buffers on NVMe yet", request.name));
+}
+
+void HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
+                                  const RankState& state) {
+  if (!ranks.contains(rank_)) return;
+  places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
+  peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
+}
+
+Status HostCarrier::carry_out(const Op& op, EventId event) {
+  TESSERA_TRY(failure_);
+  done_.push_back(!op.where.contains(rank_));
+  if (is_done(event)) return {};
+  Queued next{event, op, {op.after.begin(), op.after.end()}, nullptr};
+  next.op.after = {};
+  const auto* wait = std::get_if<Wait>(&op.what);
+  if (wait != nullptr && wait->stream.valid()) {
+    next.after.push_back(last_[static_cast<std::size_t>(wait->stream.value)]);
+  }
+  std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
+  if (communicator_of(op).valid()) unstarted_[communicator_of(op)].push_back(event);
+  const auto stream = static_cast<std::size_t>(op.stream.value);
+  last_[stream] = event;
+  queues_[stream].push_back(std::move(next));
+  return progress().status();
+}
+
+Status HostCarrier::carry_wait(EventId event) {
+  return wait_until([this, event] { return is_done(event); });
+}
+
+Status HostCarrier::poll() { return progress().status(); }
+
+// One operation of a stream at a time, so that a collective that became possible starts before the
+// next module runs. Returns whether anything happened.
+Result<bool> HostCarrier::progress() {
+  bool happened = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t stream : turns_) {
+      TESSERA_ASSIGN(const bool moved, advance(queues_[stream]));
+      again = again || moved;
+    }
+    happened = happened || again;
+  }
+  return happened;
+}
+
+bool HostCarrier::may_start(const Queued& next) const {
+  for (EventId waited : next.after) {
+    if (!is_done(waited)) return false;
+  }
+  const CommunicatorId id = communicator_of(next.op);
+  return !id.valid() || unstarted_.at(id).front() == next.event;
+}
+
+Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
+  if (queue.empty()) return false;
+  Queued& next = queue.front();
+  bool done = false;
+  if (next.running) {
+    TESSERA_ASSIGN(done, next.running->advance());
+    if (!done) return false;
+  } else {
+    if (!may_start(next)) return false;
+    TESSERA_ASSIGN(done, start(next));
+  }
+  if (!done) return true;  // started
+  done_[static_cast<std::size_t>(next.event.value)] = true;
+  queue.pop_front();
+  return true;
+}
+
+Result<bool> HostCarrier::start(Queued& next) {
+  if (const auto* work = std::get_if<Copy>(&next.op.what)) copy(*work);
+  if (const auto* work = std::get_if<Compute>(&next.op.what)) compute(*work);
+  const CommunicatorId id = communicator_of(next.op);
+  if (!id.valid()) return true;
+  unstarted_.at(id).pop_front();
+  TESSERA_ASSIGN(next.running, start_collective(next.op));
+  return next.running->advance();
+}
+
+Status HostCarrier::wait_until(const std::function<bool()>& done) {
+  Time since = time();
+  while (!done()) {
+    TESSERA_ASSIGN(const bool happened, progress());
+    if (happened) {
+      since = time();
+      continue;
+    }
+    if (time() - since > options_.deadline) return overdue();
+    transport_->idle();
+  }
+  return {};
+}
+
+const HostCarrier::Queued* HostCarrier::oldest_waiting() const {
+  const Queued* oldest = nullptr;
+  for (const auto& queue : queues_) {
+    if (queue.empty()) continue;
+    const Queued& head = queue.front();
+    if (!head.running && !may_start(head)) continue;
+    if (oldest == nullptr || head.event < oldest->event) oldest = &head;
+  }
+  return oldest;
+}
+
+Status HostCarrier::overdue() {
+  const Queued* stuck = oldest_waiting();
+  const std::string what = stuck == nullptr ? "a collective" : describe(stuck->op);
+  const std::string why = fmt::format(
+      "rank {} waited {:.1f} s for the {}: another rank is dead, hangs, or does something else",
+      rank_, static_cast<double>(options_.deadline) * 1e-9, what);
+  transport_->abort(why);
+  return Status(Code::timed_out, why);
+}
+
+Status HostCarrier::finish() {
+  TESSERA_TRY(wait_until([this] {
+    return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
+  }));
+  return check_consumed();
+}
+
+Result<PerRank<float>> HostCarrier::read(const View& scalar) {
+  TESSERA_TRY(wait_until([this] {
+    return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
+  }));
+  const float own = load_number(bytes(scalar, 0), scalar.dtype, 0);
+  std::vector<float> all(static_cast<std::size_t>(transport_->ranks()));
+  TESSERA_ASSIGN(const Transport::Request request,
+                 transport_->all_gather(control, std::as_bytes(std::span(&own, 1)),
+                                        std::as_writable_bytes(std::span(all))));
+  bool done = false;
+  Status failed;
+  TESSERA_TRY(wait_until([&] {
+    auto tested = done ? Result<bool>(true) : transport_->test(request);
+    if (!tested.ok()) failed = tested.status();
+    done = !tested.ok() || *tested;
+    return done;
+  }));
+  TESSERA_TRY(failed);
+  return PerRank<float>(std::move(all));
+}
+
+Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
+                                                       const HostOptions& options) {
+  auto carrier = std::make_unique<HostCarrier>(std::move(transport), options);
+  TESSERA_TRY(carrier->setup());
+  return std::unique_ptr<HostRuntime>(std::move(carrier));
+}
+
+Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& options) {
+  // The world of one thread must outlive its transport.
+  struct Alone final : HostRuntime {
+    ThreadWorld world{1};
+    std::unique_ptr<HostRuntime> runtime;
+
+    Runtime& seam() override { return runtime->seam(); }
+    Status poll() override { return runtime->poll(); }
+    Status finish() override { return runtime->finish(); }
+    Bytes peak_reserved() const override { return runtime->peak_reserved(); }
+  };
+  auto alone = std::make_unique<Alone>();
+  TESSERA_ASSIGN(alone->runtime, make_host_runtime(alone->world.join(0), options));
+  return std::unique_ptr<HostRuntime>(std::move(alone));
+}
+
+}  // namespace tessera

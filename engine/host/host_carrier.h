@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The carrier behind HostRuntime: queues of operations that wait for their turn.
+//
+// The idea: a stream runs its operations in order, an operation starts when those it waits for are
+// done, and collectives of one communicator start in the order in which they were submitted, which
+// is the same on all ranks. Everything else is free, so communication goes on while modules run.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/host/collective_task.h"
+#include "engine/host/host_memory.h"
+#include "engine/runtime/checked_runtime.h"
+#include "tessera/host_runtime.h"
+
+namespace tessera {
+
+class HostCarrier final : public HostRuntime, public CheckedRuntime {
+ public:
+  HostCarrier(std::unique_ptr<Transport> transport, const HostOptions& options);
+  Status setup();
+
+  Runtime& seam() override { return *this; }
+  Status poll() override;
+  Status finish() override;
+  Bytes peak_reserved() const override { return peak_reserved_; }
+
+  Result<PerRank<float>> read(const View& scalar) override;
+  PerRank<Time> now() const override { return PerRank<Time>(time()); }
+
+ private:
+  struct Queued {
+    EventId event;
+    Op op;  // its `after` is empty, see below
+    std::vector<EventId> after;
+    std::unique_ptr<CollectiveTask> running;
+  };
+  struct Place {
+    Memory memory = Memory::device;
+    Bytes offset{};
+  };
+
+  void carry_stream(StreamId, const Stream&) override;
+  void carry_communicator(CommunicatorId, const Communicator&) override;
+  Status carry_allocate(BufferId, const Allocation&) override;
+  void carry_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  Status carry_out(const Op& op, EventId event) override;
+  Status carry_wait(EventId event) override;
+
+  Time time() const { return options_.clock ? options_.clock() : 0; }
+  bool is_done(EventId event) const { return done_[static_cast<std::size_t>(event.value)]; }
+
+  // The queues.
+  Result<bool> progress();
+  Result<bool> advance(std::deque<Queued>& queue);
+  bool may_start(const Queued& next) const;
+  Status wait_until(const std::function<bool()>& done);
+  Status overdue();
+  const Queued* oldest_waiting() const;
+
+  // Carrying out one operation.
+  Result<bool> start(Queued& next);
+  std::span<std::byte> bytes(const View& view, Index index) const;
+  void copy(const Copy& copy) const;
+  void compute(const Compute& compute) const;
+  CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
+  Result<std::unique_ptr<CollectiveTask>> start_collective(const Op& op);
+
+  const std::unique_ptr<Transport> transport_;
+  const HostOptions options_;
+  const Rank rank_;
+  std::array<HostMemory, 2> memory_;        // device, pinned_host
+  std::vector<Place> places_;               // by BufferId
+  std::vector<std::deque<Queued>> queues_;  // by StreamId
+  std::vector<std::size_t> turns_;          // streams, those that communicate first
+  std::vector<EventId> last_;               // by StreamId: its youngest operation
+  std::map<CommunicatorId, std::deque<EventId>> unstarted_;
+  std::vector<bool> done_;  // by EventId
+  Status failure_;          // of setting up a communicator
+  Bytes peak_reserved_{};
+};
+
+/// One rank of the transport's world.
+Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
+                                                       const HostOptions& options);
+
+}  // namespace tessera

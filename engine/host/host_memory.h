@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real bytes behind the offsets of an EventOrderedAllocator.
+//
+// The idea: a range of addresses that is larger than any use is reserved once; the system gives
+// pages when they are first touched. So what the allocator says is what is used, and no buffer
+// ever moves.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+class HostMemory {
+ public:
+  /// Fails: out_of_memory, if the system refuses to reserve addresses.
+  static Result<HostMemory> reserve(Bytes bytes);
+  HostMemory() = default;
+  HostMemory(HostMemory&& other) noexcept;
+  HostMemory& operator=(HostMemory&& other) noexcept;
+  ~HostMemory();
+
+  Bytes reserved() const { return bytes_; }
+  /// REQUIRES: inside of what is reserved.
+  std::span<std::byte> at(Bytes offset, Bytes bytes) const;
+
+ private:
+  std::byte* base_ = nullptr;
+  Bytes bytes_{};
+};
+
+}  // namespace tessera

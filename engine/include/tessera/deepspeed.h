@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepSpeed's own configuration: a ds_config.json becomes a scheme and the settings of a step.
+//
+//   TESSERA_ASSIGN(const DeepSpeedConfig config, load_deepspeed_config("ds_config.json", 64));
+//   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, config.scheme));
+//
+// The idea: defaults, aliases and deprecated forms are those of DeepSpeed, so a file means here
+// what it means there. "auto", which Hugging Face's Trainer fills in, counts as not given. A key
+// that DeepSpeed does not know is an error that names the nearest one it knows. A key that it knows
+// but that changes nothing here is listed in `without_meaning`. What each key does is in
+// docs/from-deepspeed.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/scheme.h"
+
+namespace tessera {
+
+/// `offload_param` and `offload_optimizer`.
+struct DeepSpeedOffload {
+  enum class Device : std::uint8_t { none, cpu, nvme };
+  Device device = Device::none;
+  std::string nvme_path;
+  std::int64_t buffer_count = 5;  // 4 for the optimizer
+  Numel buffer_size{100'000'000};
+  Numel max_in_cpu{1'000'000'000};
+  bool pin_memory = false;
+  bool pipeline_read = false;  // offload_optimizer only, like what follows
+  bool pipeline_write = false;
+  bool fast_init = false;
+  double ratio = 1;
+};
+
+/// `aio`.
+struct DeepSpeedAio {
+  Bytes block_size{1 << 20};
+  std::int64_t queue_depth = 8;
+  std::int64_t thread_count = 1;
+  bool single_submit = false;
+  bool overlap_events = true;
+};
+
+struct DeepSpeedConfig {
+  std::int32_t stage = 0;
+  /// Stage 0: replicate, 1: zero1, 2: zero2, 3: zero3.
+  Scheme scheme;
+  std::optional<DType> dtype;               // fp16 or bf16, if one is enabled
+  std::optional<std::int64_t> micro_batch;  // sequences per rank and micro-batch
+  std::optional<std::int32_t> accumulation;
+  std::optional<float> gradient_clipping;
+  AdamOptions adam;
+  DeepSpeedOffload offload_param;
+  DeepSpeedOffload offload_optimizer{.buffer_count = 4};
+  DeepSpeedAio aio;
+  /// Keys that change nothing here: "zero_optimization.memory_efficient_linear".
+  std::vector<std::string> without_meaning;
+};
+
+/// `ranks`: of data parallelism, which is all of them here; batch sizes must agree with it.
+/// Fails: io_error (unreadable file), invalid_argument (not JSON, an unknown key, a value of the
+/// wrong type or range, batch sizes that contradict each other), naming file and key.
+Result<DeepSpeedConfig> load_deepspeed_config(const std::string& path, Rank ranks);
+
+/// The same from text; `source` names it in messages.
+Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std::string& source,
+                                               Rank ranks);
+
+/// The scheme of `config` with another dtype of forward.
+Scheme with_dtype(const Scheme& scheme, DType dtype);
+
+}  // namespace tessera

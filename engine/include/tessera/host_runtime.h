@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries one rank in this process, with real numbers in real memory: training on CPUs.
+//
+// The idea: operations wait in a queue per stream until what they depend on is done, as on a GPU;
+// the host thread carries them out whenever it calls the runtime. Collectives run while it
+// computes. Reductions add in rank order, so results are those of the numeric simulator, bit by
+// bit.
+//
+//   TESSERA_ASSIGN(auto runtime, make_local_runtime({}));           // one rank
+//   TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options));
+//   ...
+//   TESSERA_TRY(runtime->finish());         // before the engine goes: its work may still wait
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tessera/runtime.h"
+
+namespace tessera {
+
+struct HostOptions {
+  /// ns since some start that never changes. Without it nothing has a time and nothing times out.
+  std::function<Time()> clock;
+  /// A rank that waits for others so long, without anything happening, ends the run.
+  Time deadline = 300'000'000'000;
+};
+
+class HostRuntime {
+ public:
+  virtual ~HostRuntime() = default;
+
+  virtual Runtime& seam() = 0;
+  /// Lets collectives make progress; for bodies that compute for milliseconds.
+  virtual Status poll() = 0;
+  /// Carries out everything that was submitted. Call it once, at the end.
+  /// Fails: communication_error, timed_out (naming operation, unit and rank); hazard, if the result
+  /// of a collective was never used.
+  virtual Status finish() = 0;
+  /// Most bytes of device memory that were taken from the system so far.
+  virtual Bytes peak_reserved() const = 0;
+};
+
+/// A world of one rank. Fails: out_of_memory.
+Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules that are fetched and freed with all below them (deepspeed.utils.set_z3_leaf_modules).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/offload/zero3_engine.h"
+
+namespace tessera {
+
+// The outermost one counts if they are nested.
+Status Zero3Engine::find_leaf_modules() {
+  const std::size_t modules = model_.modules.size();
+  std::vector<bool> named(options_.leaf_modules.size(), false);
+  leaf_.assign(modules, false);
+  for (std::size_t m = 0; m < modules; ++m) {
+    const Module& module = model_.modules[m];
+    const bool covered = module.parent.valid() && leaf_[index(leaf_of_[index(module.parent)])];
+    for (std::size_t k = 0; k < named.size(); ++k) {
+      const std::string& wanted = options_.leaf_modules[k];
+      if (wanted != module.path && wanted != module.class_name) continue;
+      named[k] = true;
+      leaf_[m] = !covered;
+    }
+    const ModuleId self{static_cast<std::int32_t>(m)};
+    leaf_of_.push_back(covered ? leaf_of_[index(module.parent)] : self);
+  }
+  const auto missing = std::find(named.begin(), named.end(), false);
+  if (missing == named.end()) return {};
+  const auto k = static_cast<std::size_t>(missing - named.begin());
+  return Status(Code::invalid_argument,
+                fmt::format("leaf module '{}' is neither path nor class of a module of {}",
+                            options_.leaf_modules[k], model_.name));
+}
+
+// After the last of its visits.
+Status Zero3Engine::leave_leaf(ModuleId leaf) {
+  return --leaf_visits_[index(leaf)] > 0 ? Status{} : fill_missing_gradients(leaf);
+}
+
+// Of what did not run this time. What other modules use as well gets its gradient from them.
+Status Zero3Engine::fill_missing_gradients(ModuleId leaf) {
+  for (ParameterId id : own_needs_[index(leaf)]) {
+    OnDemandParameter& p = at(id);
+    if (!p.trained || p.reduced || p.gradient.valid()) continue;
+    std::ptrdiff_t users = 0;
+    for (const auto& needs : own_needs_) users += std::count(needs.begin(), needs.end(), id);
+    if (users > 1) continue;
+    TESSERA_ASSIGN(const View gradient, gradient_view(id));
+    TESSERA_TRY(submit(compute_, cause(p.held.unit, Reason::none),
+                       Copy{.pieces = {{.from = {}, .to = gradient}}})
+                    .status());
+    TESSERA_TRY(grad_ready(id));
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks one execution order of a model and calls the engine where a framework's hooks would fire.
+#pragma once
+
+#include <vector>
+
+#include "engine/model/gradient_flow.h"
+#include "tessera/training.h"
+
+namespace tessera {
+
+class PassProgram {
+ public:
+  /// Along `graph` of the model, which has it. All must outlive the program.
+  PassProgram(Engine& engine, const Model& model, const TrainingOptions& options,
+              const std::string& graph);
+
+  /// `micro_batch` counts the training passes of the step.
+  Status forward(ForwardPass::Use use, std::int32_t micro_batch);
+  Status backward();
+
+ private:
+  using Pass = ModuleWork::Pass;
+
+  const Module& module(ModuleId id) const { return model_.module(id); }
+  std::vector<ModuleId> chain(ModuleId id) const;  // root ... id
+  bool checkpointed(ModuleId id) const;
+  bool keeps() const { return use_ == ForwardPass::Use::train; }
+  Bytes per_batch(const Polynomial& bytes) const;
+  ModuleWork work(std::size_t entry, Pass pass) const;
+
+  Status enter_forward(ModuleId id);
+  Status compute_forward(std::size_t entry);
+  Status read(ModuleId container, Pass pass);
+  Status recompute(ModuleId block, std::size_t last);
+  Status enter_backward(ModuleId id, std::size_t entry);
+  Status leave_backward(ModuleId id);
+  Status gradients_ready(const std::vector<ParameterId>& used);
+
+  Engine& engine_;
+  const Model& model_;
+  const TrainingOptions& options_;
+  const std::string graph_;
+  const std::vector<ModuleId>& forward_;
+  const GradientFlow flow_;
+  const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
+  const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
+  std::vector<std::int32_t> outputs_;                  // by ModuleId, that need a gradient
+  ForwardPass::Use use_ = ForwardPass::Use::train;
+  std::int32_t micro_batch_ = 0;
+  std::vector<std::int32_t> uses_left_;  // by ParameterId: backward passes until it is complete
+  std::vector<ModuleId> open_;
+};
+
+}  // namespace tessera

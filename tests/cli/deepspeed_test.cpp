@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// --deepspeed on the command line.
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace tessera::test {
+namespace {
+
+const std::string tiny = "'" + example_model("tiny") + "'";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string ops_with(const std::string& json) {
+  const std::string file = run_folder() + "ds_config.json";
+  std::ofstream(file) << json;
+  return "ops " + tiny + " --ranks 2 --deepspeed '" + file + "' ";
+}
+
+TEST_CASE("DeepSpeed's configuration chooses scheme, sizes and step", "[cli]") {
+  const std::string ops = ops_with(
+      R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3, "steps_per_print": 5,
+          "gradient_clipping": "auto", "bf16": {"enabled": true},
+          "zero_optimization": {"stage": 2}})");
+  const ProgramRun run = run_tessera(ops);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.output, "reduce "));
+  CHECK(contains(run.output, "bfloat16"));
+  CHECK(contains(run.messages, "no meaning here: steps_per_print"));
+  CHECK(run_tessera(ops + "--batch 3 --max-grad-norm 1").exit_code == 0);
+  const ProgramRun contradicted = run_tessera(ops + "--batch 4");
+  CHECK(contradicted.exit_code == 2);
+  CHECK(contains(contradicted.messages, "train_micro_batch_size_per_gpu 3: leave one out"));
+  const ProgramRun decided = run_tessera(ops + "--reduce-bucket 5");
+  CHECK(decided.exit_code == 2);
+  CHECK(contains(decided.messages, "--reduce-bucket: the file of --deepspeed decides"));
+  CHECK(run_tessera(ops + "--param-dtype fp32").exit_code == 2);
+}
+
+TEST_CASE("mistakes in DeepSpeed's configuration are named", "[cli]") {
+  const ProgramRun run = run_tessera(ops_with(R"({"train_batch_sise": 12})"));
+  CHECK(run.exit_code == 2);
+  CHECK(contains(run.messages, "did you mean \"train_batch_size\"?"));
+  // Four ranks would do.
+  CHECK(run_tessera(ops_with(R"({"train_batch_size": 3})")).exit_code == 2);
+}
+
+TEST_CASE("the example configurations can be simulated", "[cli]") {
+  const std::string llama = "'" + example_model("llama-3-8b") + "'";
+  for (const std::string name : {"zero2", "zero3"}) {
+    const std::string file = TESSERA_SOURCE_DIR "/examples/deepspeed/" + name + ".json";
+    REQUIRE(run_tessera("simulate " + llama + " --nodes 2 --deepspeed '" + file +
+                        "' --steps 2 -q -o ds.tessera")
+                .exit_code == 0);
+    const auto json = nlohmann::json::parse(run_tessera("report ds.tessera --json").output);
+    CHECK(json["run"]["scheme"] == name);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::test

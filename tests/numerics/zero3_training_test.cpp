@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// zero3 with true numbers: whatever its policy, budget and sizes are, and if parameters are frozen
+// and unfrozen meanwhile, shards are what unsharded training gives, to the bit; and the strict
+// policy stays within its budget.
+#include <catch2/catch.hpp>
+
+#include "tessera/recording.h"
+#include "tests/numerics/equal_shards.h"
+#include "tests/numerics/random_model.h"
+#include "tests/numerics/real_models.h"
+#include "tests/sim/test_costs.h"
+#include "tests/zero3/policy_run.h"
+
+namespace tessera {
+namespace {
+
+using test::Random;
+
+// The smallest budget that works: without a limit of parameters the default is twice that.
+Bytes smallest_budget(const Model& model, Rank ranks) {
+  Recording recording;
+  const auto runtime = make_recording_runtime(ranks, recording);
+  auto engine = zero3(*runtime, model, {.max_live_parameters = Numel{0}});
+  REQUIRE(engine.ok());
+  return Bytes{(*engine)->live_budget()->value / 2};
+}
+
+Zero3Options random_options(Random& random, const Model& model, Rank ranks) {
+  Zero3Options o;
+  o.policy = random.chance(75) ? Zero3Policy::strict : Zero3Policy::compatible;
+  if (random.chance(80)) {
+    const Bytes smallest = smallest_budget(model, ranks);
+    o.live_budget = smallest + Bytes{random.chance(30) ? 0 : random.below(3 * smallest.value + 1)};
+  }
+  o.prefetch_bucket = Numel{random.below(80)};
+  o.max_reuse_distance = Numel{random.below(80)};
+  o.max_live_parameters = Numel{random.below(200)};
+  o.persistence_threshold = Numel{random.below(20)};
+  o.reduce_bucket = Numel{random.below(100)};
+  o.sub_group_size = Numel{1 + random.below(40)};
+  return o;
+}
+
+// The last parameter stays trained, so that there is a backward pass.
+void freeze_and_unfreeze(Random& random, Model& model) {
+  for (std::size_t p = 0; p + 1 < model.parameters.size(); ++p) {
+    if (random.chance(30)) model.parameters[p].requires_grad ^= true;
+  }
+  model.parameters.back().requires_grad = true;
+}
+
+RealModel real_model(const Model& model, const RealModelOptions& data) {
+  auto real = RealModel::create(model, data);
+  INFO(real.status().message());
+  REQUIRE(real.ok());
+  return *real;
+}
+
+TEST_CASE("zero3 trains as unsharded training does, to the bit and within its budget",
+          "[numerics][zero3][property]") {
+  const std::uint64_t seed = GENERATE(range(1, 201));
+  INFO("seed=" << seed);
+  Random random(seed ^ 0x5EED);
+  const test::RandomModel made(random);
+  Model model = random.chance(15) ? test::tiny_gpt2() : test::parsed(made.json());
+  INFO(made.json());
+  RealModelOptions data{.seed = seed, .world_size = static_cast<Rank>(1 + random.below(8))};
+  if (model.name != "random") data.sequence_length = 5;
+  TrainingOptions training{.sequence_length = data.sequence_length};
+  training.accumulation = static_cast<std::int32_t>(1 + random.below(3));
+  if (random.chance(30)) training.checkpointing = ActivationCheckpointing::full;
+  data.checkpointing = training.checkpointing;
+  const Zero3Options options = random_options(random, model, data.world_size);
+  const bool strict = options.policy == Zero3Policy::strict;
+
+  const test::TestCosts costs;
+  test::PolicySink sink;
+  auto runtime = sim::LockstepRuntime::create({.world_size = data.world_size,
+                                               .cost = &costs,
+                                               .seed = seed,
+                                               .jitter = 0.2,
+                                               .numerics = true,
+                                               .sink = &sink,
+                                               .recorded_ranks = {0}});
+  REQUIRE(runtime.ok());
+  auto engine = zero3((*runtime)->seam(), model, options);
+  INFO(engine.status().message());
+  REQUIRE(engine.ok());
+  RealModel real = real_model(model, data);
+  REQUIRE((*engine)->initialise(real.initial_values()).ok());
+  test::UnshardedTraining reference(model, data,
+                                    {.accumulation = training.accumulation,
+                                     .pre = static_cast<float>(data.world_size),
+                                     .post = 1});
+  const bool freezes = strict && random.chance(50);
+  for (int step = 0; step < 6; ++step) {
+    if (freezes && random.chance(50)) {
+      freeze_and_unfreeze(random, model);
+      real = real_model(model, data);
+      reference.refresh();
+    }
+    training.body = real.bodies();
+    const Status status = run_training_step(**engine, model, training);
+    INFO("step " << step << ": " << status.message());
+    REQUIRE(status.ok());
+    reference.step();
+    REQUIRE(real.loss() == reference.loss());
+  }
+  test::check_equal(**engine, model, reference);
+  const Status finished = (*runtime)->finish();
+  INFO(finished.message());
+  CHECK(finished.ok());
+  CHECK(sink.peak > Bytes{0});
+  if (strict) CHECK(sink.peak <= *(*engine)->live_budget());
+}
+
+}  // namespace
+}  // namespace tessera
