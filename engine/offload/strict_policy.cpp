@@ -47,7 +47,9 @@ Status StrictPolicy::check() {
   budget_ = options_.live_budget.value_or(std::max(of_elements, 2 * largest.bytes));
   if (largest.bytes > budget_) return refuse(largest.module, largest.bytes);
   const Bytes spare = budget_ - 2 * largest.bytes;
-  together_ = std::clamp(Bytes{spare.value / together_share}, together_least, together_most);
+  together_ =
+      std::clamp(Bytes{spare.value / together_share},
+                 std::min(together_least, Bytes{budget_.value / together_share}), together_most);
   Bytes small{};
   for (OnDemandParameter& p : mover_.moved()) {
     if (p.persistent) small += mover_.gathered_bytes(p.id);
