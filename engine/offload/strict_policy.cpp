@@ -311,7 +311,8 @@ Status StrictPolicy::end_pass() {
   orders_.end();
   for (OnDemandParameter& p : mover_.moved()) {
     p.active.clear();
-    if (p.state != State::not_available && !p.persistent) TESSERA_TRY(evict(p));
+    const bool needed = p.persistent || orders_.next_use(p.id) != UseTable::never;
+    if (p.state != State::not_available && !needed) TESSERA_TRY(evict(p));
   }
   open_visits_.assign(open_visits_.size(), 0);
   return mover_.note({Mark::Kind::trace_reset});
@@ -328,6 +329,7 @@ Status StrictPolicy::free_all() {
 Status StrictPolicy::values_changed() { return free_all(); }
 
 Status StrictPolicy::before_step() {
+  orders_.step();
   TESSERA_TRY(free_all());
   return mover_.note({Mark::Kind::all_released});
 }
@@ -338,7 +340,7 @@ std::vector<LiveParameter> StrictPolicy::live() const {
   for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
     if (p.state == State::not_available) continue;
     LiveParameter live{.name = model.parameter(p.id).name, .bytes = mover_.gathered_bytes(p.id)};
-    const std::int32_t next = open_ ? orders_.next_use(p.id) : UseTable::never;
+    const std::int32_t next = orders_.next_use(p.id);
     ModuleId module;
     if (!p.active.empty()) {
       module = *p.active.begin();
