@@ -78,6 +78,7 @@ Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
 
 // Somebody said at run time what could have been said before.
 Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
+  if (p.active.contains(module)) return {};
   TESSERA_TRY(mover_.add_need(module, p.id));
   p.active.insert(module);
   if (p.state == State::not_available) TESSERA_TRY(gather_now(module, {p.id}));
