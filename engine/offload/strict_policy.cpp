@@ -149,7 +149,8 @@ Status StrictPolicy::arrive(ModuleId module) {
     TESSERA_ASSIGN(const bool flew, mover_.arrive(at(id)));
     if (flew) arrived_.push_back(gather->done);
     // Split before, and nobody has waited for it.
-    if (!flew && prefetched_[static_cast<std::size_t>(id.value)]) {
+    const bool ahead = prefetched_[static_cast<std::size_t>(id.value)];
+    if (!flew && ahead && at(id).last_use.valid()) {
       arrived_.push_back(at(id).last_use);
     }
     prefetched_[static_cast<std::size_t>(id.value)] = false;
@@ -324,7 +325,7 @@ Status StrictPolicy::free_all() {
     p.active.clear();
     if (p.state != State::not_available) TESSERA_TRY(evict(p));
   }
-  return {};
+  return mover_.settle();
 }
 
 Status StrictPolicy::values_changed() { return free_all(); }

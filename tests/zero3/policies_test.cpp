@@ -34,8 +34,10 @@ TEST_CASE("on every budget strict stays within and stalls no longer than compati
   REQUIRE(strict.status.ok());
   CHECK(strict.peak <= Bytes{budget});
   CHECK(strict.peak > Bytes{0});
-  // The first step of strict is almost as good as the later ones.
-  CHECK(strict.steps[0].stalled <= strict.steps[2].stalled + strict.steps[2].time / 20);
+  // The first step of strict is as good as later ones, if it has nothing to expect behind it.
+  if (accumulation == 1) {
+    CHECK(strict.steps[0].stalled <= strict.steps[2].stalled + strict.steps[2].time / 100);
+  }
   for (std::int64_t bucket : {0L, 50'000'000L, 200'000'000L, 1'000'000'000L}) {
     const test::PolicyRun other = run(*model,
                                       {.policy = Zero3Policy::compatible,
