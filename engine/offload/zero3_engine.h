@@ -108,6 +108,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Bytes gathered_bytes(ParameterId parameter) const override;
   Result<bool> arrive(OnDemandParameter& p) override;
   Status drop(OnDemandParameter& p) override;
+  Status settle() override;
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
@@ -172,6 +173,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
   std::vector<EventId> freed_;  // last uses of what was freed; gathers do not follow them yet
+  bool dropped_ = false;        // a gather that the model's work has not waited for
   Bytes live_{}, promised_{};   // of gathered copies and buffers of gathers
 
   BufferId partitions_;  // of all gradients
