@@ -26,6 +26,7 @@ inline constexpr int exit_does_not_fit = 3;  // the simulated run needs more mem
 
 void add_simulate(CLI::App& app, int& exit_code);
 void add_ops(CLI::App& app, int& exit_code);
+void add_estimate(CLI::App& app, int& exit_code);
 void add_wrap(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);

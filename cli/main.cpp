@@ -83,6 +83,7 @@ int run(int argc, char** argv) {
   int exit_code = exit_ok;
   add_simulate(app, exit_code);
   add_ops(app, exit_code);
+  add_estimate(app, exit_code);
   add_wrap(app, exit_code);
   add_report(app, exit_code);
   add_inspect(app, exit_code);

@@ -68,6 +68,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   std::span<std::byte> bytes(const View& view, Index index) const;
   void copy(const Copy& copy) const;
   void compute(const Compute& compute) const;
+  Index index_in(CommunicatorId id) const;  // none: 0
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
   Result<std::unique_ptr<CollectiveTask>> start_collective(const Op& op);
 

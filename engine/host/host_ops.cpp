@@ -32,9 +32,12 @@ std::span<std::byte> HostCarrier::bytes(const View& view, Index index) const {
   return memory_[static_cast<std::size_t>(place.memory)].at(place.offset + begin, end - begin);
 }
 
+Index HostCarrier::index_in(CommunicatorId id) const {
+  return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
+}
+
 void HostCarrier::copy(const Copy& copy) const {
-  const Index index =
-      copy.index_in.valid() ? communicator(copy.index_in).groups.index_of(rank_) : 0;
+  const Index index = index_in(copy.index_in);
   for (const CopyBlocks& piece : copy.pieces) {
     for (std::int64_t k = 0; k < piece.count; ++k) {
       View from = piece.from;
@@ -50,8 +53,9 @@ void HostCarrier::copy(const Copy& copy) const {
 void HostCarrier::compute(const Compute& compute) const {
   std::vector<std::span<const std::byte>> reads;
   std::vector<std::span<std::byte>> writes;
-  for (const View& view : compute.reads) reads.push_back(bytes(view, 0));
-  for (const View& view : compute.writes) writes.push_back(bytes(view, 0));
+  const Index index = index_in(compute.index_in);
+  for (const View& view : compute.reads) reads.push_back(bytes(view, index));
+  for (const View& view : compute.writes) writes.push_back(bytes(view, index));
   for (std::size_t k : compute.zeroed) std::fill(writes[k].begin(), writes[k].end(), std::byte{0});
   if (compute.body) compute.body(HostContext(rank_, std::move(reads), std::move(writes)));
 }

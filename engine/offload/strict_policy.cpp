@@ -10,9 +10,13 @@
 namespace tessera {
 namespace {
 
-// Larger ones are gathered straight into their place; smaller ones share a gather, whose latency
-// would cost more than the copies out of it.
-constexpr Bytes coalesced_max{std::int64_t{1} << 20};
+// Parameters of so much together share a gather, to save its latency. It takes twice its bytes
+// until it is split, so it is a part of what the budget has beyond two of the largest module.
+constexpr Bytes together_least{std::int64_t{1} << 20};
+constexpr Bytes together_most{std::int64_t{512} << 20};
+constexpr std::int64_t together_share = 6;
+// Those before are split, so that memory for two is enough and the communicator is never idle.
+constexpr std::size_t unsplit_most = 2;
 // What stays because it is small may take so much of the budget.
 constexpr std::int64_t persistent_share = 4;
 
@@ -42,6 +46,10 @@ Status StrictPolicy::check() {
                                : bytes_of(options_.max_live_parameters, options_.param_dtype);
   budget_ = options_.live_budget.value_or(std::max(of_elements, 2 * largest.bytes));
   if (largest.bytes > budget_) return refuse(largest.module, largest.bytes);
+  const Bytes spare = budget_ - 2 * largest.bytes;
+  together_ =
+      std::clamp(Bytes{spare.value / together_share},
+                 std::min(together_least, Bytes{budget_.value / together_share}), together_most);
   Bytes small{};
   for (OnDemandParameter& p : mover_.moved()) {
     if (p.persistent) small += mover_.gathered_bytes(p.id);
@@ -70,6 +78,7 @@ Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
 
 // Somebody said at run time what could have been said before.
 Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
+  if (p.active.contains(module)) return {};
   TESSERA_TRY(mover_.add_need(module, p.id));
   p.active.insert(module);
   if (p.state == State::not_available) TESSERA_TRY(gather_now(module, {p.id}));
@@ -103,20 +112,22 @@ Status StrictPolicy::visit(const Visit& visit) {
 // They are active from now on, so that making room for one does not free another.
 Status StrictPolicy::gather_needed(ModuleId module) {
   ++open_visits_[index(module)];
-  std::vector<ParameterId> together;
-  std::vector<ParameterId> alone;
+  std::vector<ParameterId> missing;
   for (ParameterId id : needs(module)) {
-    OnDemandParameter& p = at(id);
-    p.active.insert(module);
-    if (p.state != State::not_available) continue;
-    (small(id) ? together : alone).push_back(id);
+    at(id).active.insert(module);
+    if (at(id).state == State::not_available) missing.push_back(id);
   }
-  if (together.size() == 1 || !can_make_room(mover_.gather_bytes(together), -1)) {
-    alone.insert(alone.begin(), together.begin(), together.end());
-    together.clear();
+  for (std::size_t k = 0; k < missing.size();) {
+    std::vector<ParameterId> ids = {missing[k]};
+    Bytes bytes = mover_.gathered_bytes(missing[k]);
+    for (std::size_t next = k + 1; next < missing.size(); ++next) {
+      bytes += mover_.gathered_bytes(missing[next]);
+      if (bytes > together_ || !can_make_room(2 * bytes, -1)) break;
+      ids.push_back(missing[next]);
+    }
+    k += ids.size();
+    TESSERA_TRY(gather_now(module, std::move(ids)));
   }
-  if (!together.empty()) TESSERA_TRY(gather_now(module, std::move(together)));
-  for (ParameterId id : alone) TESSERA_TRY(gather_now(module, {id}));
   return {};
 }
 
@@ -137,6 +148,10 @@ Status StrictPolicy::arrive(ModuleId module) {
     const std::shared_ptr<Gather> gather = at(id).flying;
     TESSERA_ASSIGN(const bool flew, mover_.arrive(at(id)));
     if (flew) arrived_.push_back(gather->done);
+    // Split before, and nobody has waited for it.
+    if (!flew && prefetched_[static_cast<std::size_t>(id.value)]) {
+      arrived_.push_back(at(id).last_use);
+    }
     prefetched_[static_cast<std::size_t>(id.value)] = false;
   }
   std::sort(arrived_.begin(), arrived_.end());
@@ -187,9 +202,12 @@ Status StrictPolicy::look_ahead() {
 }
 
 Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
-  std::vector<ParameterId> ids = small_ones(id, place);
-  if (ids.size() > 1 && !fits(mover_.gather_bytes(ids))) ids = {id};
-  TESSERA_ASSIGN(const bool room, make_room(mover_.gather_bytes(ids), place));
+  auto [ids, last] = together(id, place);
+  TESSERA_ASSIGN(bool room, make_room(mover_.gather_bytes(ids), last));
+  if (!room && ids.size() > 1) {
+    ids = {id};
+    TESSERA_ASSIGN(room, make_room(mover_.gather_bytes(ids), place));
+  }
   if (!room) return false;
   for (ParameterId each : ids) {
     prefetched_[static_cast<std::size_t>(each.value)] = true;
@@ -203,29 +221,52 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   return true;
 }
 
-// If `first` is small: with it all that are small, missing and expected.
-std::vector<ParameterId> StrictPolicy::small_ones(ParameterId first, std::int32_t place) const {
-  std::vector<ParameterId> ids = {first};
-  if (!small(first)) return ids;
+// What is missing next, `first` before; of what stays because it is small, all at once.
+StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t place) const {
+  Together out{{first}, place};
+  Bytes bytes = mover_.gathered_bytes(first);
+  auto add = [&](const OnDemandParameter& p) {
+    const Bytes more = bytes + mover_.gathered_bytes(p.id);
+    if (more > together_) return false;
+    out.parameters.push_back(p.id);
+    bytes = more;
+    return true;
+  };
+  auto missing = [&](ParameterId id) {
+    return at(id).state == State::not_available &&
+           std::find(out.parameters.begin(), out.parameters.end(), id) == out.parameters.end();
+  };
   for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
-    if (p.id == first || p.state != State::not_available || !small(p.id)) continue;
-    if (p.persistent && orders_.next_use(p.id) != UseTable::never) ids.push_back(p.id);
+    if (!at(first).persistent) break;
+    const bool used = p.persistent && orders_.next_use(p.id) != UseTable::never;
+    if (used && missing(p.id) && !add(p)) return out;
   }
-  if (ids.size() > 1 || static_cast<std::size_t>(place) >= orders_.expected().size()) return ids;
-  for (ParameterId id : needs(orders_.expected()[static_cast<std::size_t>(place)].module)) {
-    const OnDemandParameter& p = at(id);
-    if (id != first && p.state == State::not_available && small(id)) ids.push_back(id);
+  const Visits& expected = orders_.expected();
+  for (; place < static_cast<std::int32_t>(expected.size()); ++place) {
+    for (ParameterId id : needs(expected[static_cast<std::size_t>(place)].module)) {
+      if (!missing(id)) continue;
+      if (!add(at(id))) return out;
+      out.last = place;
+    }
   }
-  return ids;
-}
-
-bool StrictPolicy::small(ParameterId id) const {
-  return mover_.gathered_bytes(id) <= coalesced_max;
+  return out;
 }
 
 Status StrictPolicy::gather(std::vector<ParameterId> ids, Reason reason) {
   for (ParameterId id : ids) at(id).last_use = {};
-  return mover_.gather(std::move(ids), reason);
+  const ParameterId first = ids.front();
+  const bool shared = ids.size() > 1;
+  TESSERA_TRY(mover_.gather(std::move(ids), reason));
+  if (!shared) return {};
+  unsplit_.push_back(at(first).flying);
+  if (unsplit_.size() <= unsplit_most) return {};
+  const std::shared_ptr<Gather> oldest = std::move(unsplit_.front());
+  unsplit_.pop_front();
+  if (oldest->complete) return {};
+  OnDemandParameter& p = at(oldest->parameters.front());
+  TESSERA_TRY(mover_.arrive(p).status());
+  p.last_use = oldest->done;
+  return {};
 }
 
 bool StrictPolicy::may_go(const OnDemandParameter& p, std::int32_t after) const {

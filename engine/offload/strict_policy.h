@@ -7,6 +7,7 @@
 // nothing is gathered ahead at the cost of what is used earlier.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -54,10 +55,13 @@ class StrictPolicy final : public FetchPolicy {
   Status arrive(ModuleId module);
   Status look_ahead();
   Result<bool> gather_ahead(ParameterId id, std::int32_t place);
-  std::vector<ParameterId> small_ones(ParameterId first, std::int32_t place) const;
+  struct Together {
+    std::vector<ParameterId> parameters;
+    std::int32_t last = 0;  // the place of the last one's use
+  };
+  Together together(ParameterId first, std::int32_t place) const;
   Status gather(std::vector<ParameterId> ids, Reason reason);
 
-  bool small(ParameterId id) const;
   bool fits(Bytes bytes) const {
     return mover_.live_bytes() + mover_.promised() + bytes <= budget_;
   }
@@ -71,10 +75,12 @@ class StrictPolicy final : public FetchPolicy {
   ParameterMover& mover_;
   const Zero3Options options_;
   Bytes budget_{};
+  Bytes together_{};  // that may share a gather
   KnownOrders orders_;
   bool open_ = false;  // a pass is under way
   bool backward_ = false;
   std::vector<EventId> arrived_;  // that the visit waits for
+  std::deque<std::shared_ptr<Gather>> unsplit_;
   std::int32_t ahead_ = 0;        // everything expected before it was looked at
   std::vector<int> open_visits_;  // by ModuleId
   std::vector<bool> prefetched_;  // by ParameterId: not used since it was gathered

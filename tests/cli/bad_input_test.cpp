@@ -34,7 +34,7 @@ void check_refused(const std::string& arguments, const std::string& hint) {
 }  // namespace
 
 TEST_CASE("words that the program does not know are refused by name", "[cli]") {
-  check_refused("", "name a sub-command: simulate, ops, wrap, report, inspect, doctor");
+  check_refused("", "name a sub-command: simulate, ops, estimate, wrap, report, inspect, doctor");
   check_refused("simulat", "unknown sub-command simulat, did you mean simulate?");
   check_refused("xyzzy", "unknown sub-command xyzzy: choose simulate");
   check_refused("--bogus", "unknown option --bogus");
@@ -114,8 +114,10 @@ TEST_CASE("choices that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--broadcast-bf16", "--broadcast-bf16 means nothing to the scheme");
   check_refused(simulate_tiny + "--scheme sharded_data_parallel --units out",
                 "--units means nothing to the scheme");
-  check_refused("ops " + tiny + " --scheme sharded_data_parallel --format fsdp",
-                "--format fsdp cannot show the scheme sharded_data_parallel");
+  check_refused(
+      "ops " + tiny + " --scheme sharded_data_parallel --format fsdp",
+      "--format fsdp cannot show the scheme sharded_data_parallel: use --format fairscale");
+  check_refused("ops " + tiny + " --scheme sharded_data_parallel --ranks 4 --process-group 3", "3");
 }
 
 TEST_CASE("a trace that cannot be written is refused before the run", "[cli]") {

@@ -61,5 +61,23 @@ TEST_CASE("the example configurations can be simulated", "[cli]") {
   }
 }
 
+TEST_CASE("estimate shows formulas beside what is simulated", "[cli]") {
+  const std::string llama = "'" + example_model("llama-3-8b") + "'";
+  const auto json =
+      nlohmann::json::parse(run_tessera("estimate " + llama + " --nodes 2 --json").output);
+  REQUIRE(json["stages"].size() == 3);
+  for (const auto& stage : json["stages"]) {
+    const auto& seen = stage["simulated"];
+    std::int64_t sum = 0;
+    for (const auto& [key, bytes] : seen.items()) {
+      if (key != "total_bytes") sum += bytes.get<std::int64_t>();
+    }
+    CHECK(sum == seen["total_bytes"]);
+    CHECK(seen["total_bytes"] > stage["paper_bytes"]);  // as users of the estimators report
+  }
+  CHECK(json["stages"][0]["deepspeed_bytes"].is_null());
+  CHECK(contains(run_tessera("estimate " + tiny).output, "DeepSpeed says"));
+}
+
 }  // namespace
 }  // namespace tessera::test

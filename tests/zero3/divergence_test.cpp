@@ -42,13 +42,13 @@ TEST_CASE("strict waits for exactly what a module needs: without one wait it is 
           "[zero3][strict][faults]") {
   CHECK(run([](const Op& op) { return std::vector<Op>{op}; }).ok());
   const Status status = run([](const Op& op) -> std::vector<Op> {
-    const bool drop = kind_of(op) == OpKind::wait && op.cause.unit == "b" && op.cause.step == 1 &&
-                      op.cause.reason == Reason::needed && op.cause.phase == Phase::forward;
+    const bool drop = kind_of(op) == OpKind::wait && op.cause.unit == "a" && op.cause.step == 1 &&
+                      op.cause.reason == Reason::needed && op.stream == StreamId{0};
     return drop ? std::vector<Op>{} : std::vector<Op>{op};
   });
   INFO(status.message());
   CHECK(status.code() == Code::hazard);
-  CHECK(status.message().find("b.w.full") != std::string::npos);
+  CHECK(status.message().find("a.w.full") != std::string::npos);
 }
 
 }  // namespace
