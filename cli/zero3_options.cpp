@@ -37,6 +37,7 @@ void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
       ->allow_extra_args(false)  // what follows a value is MODEL
       ->default_str("")
       ->group(zero3_group);
+  add_offload_options(command, zero3_group, a.offload);
 }
 
 Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) {
@@ -44,6 +45,7 @@ Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) 
   options.param_dtype = given.param.value_or(DType::bfloat16);
   options.reduce_dtype = given.reduce;
   options.policy = a.policy == "strict" ? Zero3Policy::strict : Zero3Policy::compatible;
+  apply_offload(a.offload, options);
   if (a.live_budget > 0) options.live_budget = Bytes{a.live_budget};
   return Scheme(options);
 }

@@ -9,7 +9,38 @@
 namespace tessera {
 
 View Zero3Engine::partition_of(const OnDemandParameter& p) const {
-  return View::whole(mixed() ? p.cast : p.held.value, param_dtype(), p.partition);
+  return View::whole(p.cast.valid() ? p.cast : p.held.value, param_dtype(), p.partition);
+}
+
+// Rank r's part of a gathered buffer, from `offset` in a slot of `slot` elements.
+View Zero3Engine::own_slot(const View& full, Numel offset, Numel partition, Numel slot) const {
+  View own = View::shard(full.buffer, full.dtype, slot, ranks_);
+  own.first = offset;
+  own.numel = partition;
+  return own;
+}
+
+Result<EventId> Zero3Engine::submit_by_route(StreamId stream, const Cause& why,
+                                             CommunicatorId index_in,
+                                             const std::vector<RoutedBlocks>& pieces) {
+  EventId done;
+  for (Copy& copy : copies_by_route(index_in, pieces)) {
+    Cause cause = why;
+    if (copy.route != CopyRoute::on_device) cause.reason = Reason::offload;
+    TESSERA_ASSIGN(done, submit(stream, cause, std::move(copy)));
+  }
+  return done;
+}
+
+// What is offloaded comes straight to its place in the gathered copy.
+Result<View> Zero3Engine::gather_input(const OnDemandParameter& p, const View& full,
+                                       StreamId stream, const Cause& why) {
+  if (p.home == Memory::device) return partition_of(p);
+  const View own = own_slot(full, Numel{0}, p.partition, p.partition);
+  TESSERA_TRY(submit_by_route(stream, why, world_,
+                              {{CopyRoute::to_device, {.from = partition_of(p), .to = own}}})
+                  .status());
+  return own;
 }
 
 // One collective for all of them, in the order of ids.
@@ -51,21 +82,23 @@ Bytes Zero3Engine::flat_bytes(const Gather& gather) const {
 
 // Straight into the parameter's buffer; of a single rank there is nobody to gather from.
 Status Zero3Engine::begin(Gather& gather, const Cause& why) {
-  Copy alone;
+  std::vector<RoutedBlocks> alone;
   for (ParameterId id : gather.parameters) {
     OnDemandParameter& p = at(id);
     TESSERA_TRY(allocate_full(p, all_gather_, why));
-    alone.pieces.push_back(
-        {.from = partition_of(p), .to = View::whole(p.full, param_dtype(), p.partition)});
+    alone.push_back(
+        {*route_between(p.home, Memory::device),
+         {.from = partition_of(p), .to = View::whole(p.full, param_dtype(), p.partition)}});
   }
   if (ranks_ == 1) {
-    TESSERA_ASSIGN(gather.gathered, submit(all_gather_, why, std::move(alone)));
+    TESSERA_ASSIGN(gather.gathered, submit_by_route(all_gather_, why, {}, alone));
     return {};
   }
   const OnDemandParameter& p = at(gather.parameters.front());
-  TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
   const View full = View::whole(p.full, param_dtype(), p.partition * ranks_);
-  TESSERA_ASSIGN(gather.gathered, submit(nccl_, why, AllGather{world_, partition_of(p), full}));
+  TESSERA_ASSIGN(const View input, gather_input(p, full, all_gather_, why));
+  TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
+  TESSERA_ASSIGN(gather.gathered, submit(nccl_, why, AllGather{world_, input, full}));
   return {};
 }
 
@@ -77,17 +110,18 @@ Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
                           MemoryClass::all_gather_buffers, all_gather_, why));
   live_ += flat_bytes(gather);
   promised_ += flat_bytes(gather);
-  Copy copy{.index_in = world_, .pieces = {}};
+  const View flat = View::whole(gather.flat, param_dtype(), all);
+  std::vector<RoutedBlocks> pieces;
   Numel offset{};
   for (ParameterId id : gather.parameters) {
     const OnDemandParameter& p = at(id);
-    View slot = View::shard(gather.flat, param_dtype(), gather.partition, ranks_);
-    slot.first = offset;
-    slot.numel = p.partition;
-    copy.pieces.push_back({.from = partition_of(p), .to = slot});
+    const View slot = own_slot(flat, offset, p.partition, gather.partition);
+    pieces.push_back(
+        {*route_between(p.home, Memory::device), {.from = partition_of(p), .to = slot}});
     offset += p.partition;
   }
-  TESSERA_TRY(submit(all_gather_, cause(why.unit, Reason::copy_in), std::move(copy)).status());
+  TESSERA_TRY(
+      submit_by_route(all_gather_, cause(why.unit, Reason::copy_in), world_, pieces).status());
   TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
   const View own = View::shard(gather.flat, param_dtype(), gather.partition, ranks_);
   TESSERA_ASSIGN(
@@ -154,26 +188,22 @@ Status Zero3Engine::gather_now(const std::vector<ParameterId>& missing, Reason r
     if (looks.reads.empty()) {
       TESSERA_TRY(wait_stream(nccl_, compute_, cause("root", Reason::order)));
     }
-    decltype(Op::what) what = AllGather{world_, partition_of(p), full};
-    if (ranks_ == 1) what = Copy{.pieces = {{.from = partition_of(p), .to = full}}};
-    TESSERA_TRY(submit(nccl_, cause(p.held.unit, reason), std::move(what)).status());
+    const Cause own = cause(p.held.unit, reason);
+    if (ranks_ == 1) {
+      TESSERA_TRY(submit_by_route(nccl_, own, {},
+                                  {{*route_between(p.home, Memory::device),
+                                    {.from = partition_of(p), .to = full}}})
+                      .status());
+    } else {
+      TESSERA_ASSIGN(const View input, gather_input(p, full, nccl_, own));
+      TESSERA_TRY(submit(nccl_, own, AllGather{world_, input, full}).status());
+    }
     looks.reads.push_back(full);
     p.state = State::available;
   }
   TESSERA_TRY(wait_stream(compute_, nccl_, why));
   TESSERA_ASSIGN(const EventId seen, submit(compute_, why, std::move(looks)));
   return runtime_.wait(seen);
-}
-
-Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
-  if (!mixed() || changed.empty()) return {};
-  Copy copy;
-  for (const Held* held : changed) {
-    const OnDemandParameter& p = at(held->map.segments().front().parameter);
-    copy.pieces.push_back(
-        {.from = View::whole(held->value, held->dtype, p.partition), .to = partition_of(p)});
-  }
-  return submit(compute_, cause("root", Reason::copy_out), std::move(copy)).status();
 }
 
 }  // namespace tessera

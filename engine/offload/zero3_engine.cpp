@@ -33,7 +33,7 @@ std::vector<Held*> Zero3Engine::held() {
   for (OnDemandParameter& p : parameters_) {
     p.held.gradient = p.held.unsharded = {};
     if (p.has_gradient) {
-      p.held.gradient = View::part(partitions_, param_dtype(), p.place, p.partition);
+      p.held.gradient = gradient_partition(p);
     }
     if (p.state == State::available) {
       p.held.unsharded = View::whole(p.full, param_dtype(), p.partition * ranks_);
@@ -41,6 +41,12 @@ std::vector<Held*> Zero3Engine::held() {
     all.push_back(&p.held);
   }
   return all;
+}
+
+std::vector<StreamId> Zero3Engine::side_streams() const {
+  std::vector<StreamId> streams = {all_gather_, reduce_, nccl_};
+  if (host_.valid()) streams.push_back(host_);
+  return streams;
 }
 
 ShardGroups Zero3Engine::shard_groups() const {
@@ -87,7 +93,11 @@ Status Zero3Engine::begin_forward() {
     TESSERA_TRY(note("root", "", {Mark::Kind::evaluating, training ? 1 : 0}).status());
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
+  if (std::exchange(casts_are_old_, false)) {
+    TESSERA_TRY(enter_update());
+    TESSERA_TRY(cast_partitions(held()));
+    TESSERA_TRY(leave_host(cause("root", Reason::order)));
+  }
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
   running_.clear();

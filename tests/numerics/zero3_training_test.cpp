@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tessera/recording.h"
+#include "tessera/scheme.h"
 #include "tests/numerics/equal_shards.h"
 #include "tests/numerics/random_model.h"
 #include "tests/numerics/real_models.h"
@@ -38,6 +39,9 @@ Zero3Options random_options(Random& random, const Model& model, Rank ranks) {
   o.persistence_threshold = Numel{random.below(20)};
   o.reduce_bucket = Numel{random.below(100)};
   o.sub_group_size = Numel{1 + random.below(40)};
+  o.offload_param.device = static_cast<Offload::Device>(random.below(2));
+  o.offload_optimizer.device = static_cast<Offload::Device>(random.below(2));
+  if (random.chance(50)) o.offload_optimizer.ratio = 0.25 * static_cast<double>(random.below(5));
   return o;
 }
 
@@ -99,6 +103,7 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
   auto engine = zero3((*runtime)->seam(), model, options);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
+  for (const auto& [key, value] : options_of(options)) UNSCOPED_INFO(key << " " << value);
   RealModel real = real_model(model, data);
   REQUIRE((*engine)->initialise(real.initial_values()).ok());
   test::UnshardedTraining reference(model, data,

@@ -62,6 +62,7 @@
 #include <vector>
 
 #include "tessera/engine.h"
+#include "tessera/offload.h"
 
 namespace tessera {
 
@@ -91,6 +92,9 @@ struct Zero3Options {
   /// Paths and classes of leaf modules [leaf_module]; no parameter is gathered for a module in
   /// them.
   std::vector<std::string> leaf_modules;
+  Offload offload_param;
+  Offload offload_optimizer{.buffer_count = 4};
+  Aio aio;
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
 };
