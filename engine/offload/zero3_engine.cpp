@@ -50,12 +50,14 @@ ShardGroups Zero3Engine::shard_groups() const {
 // Whoever asks may write the partitions.
 Status Zero3Engine::finish_gathers() {
   casts_are_old_ = true;
+  forget_secondary();
   return {};
 }
 
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(EngineBase::initialise(value));
   casts_are_old_ = true;
+  forget_secondary();
   return policy_->values_changed();
 }
 

@@ -25,6 +25,7 @@ Status Zero3Engine::after_group(std::size_t group) {
 }
 
 Status Zero3Engine::after_step() {
+  forget_secondary();
   TESSERA_TRY(note("root", "", {Mark::Kind::step_done}, Reason::step).status());
   return policy_->after_step();
 }

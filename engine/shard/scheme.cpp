@@ -94,6 +94,10 @@ struct OptionsOf {
             {"model_persistence_threshold", text(o.model_persistence_threshold)},
             {"reduce_bucket", text(o.reduce_bucket)},
             {"sub_group_size", text(o.sub_group_size)},
+            {"secondary_group", std::to_string(o.plus_plus.secondary_group)},
+            {"quantized_weights", text(o.plus_plus.quantized_weights)},
+            {"quantized_gradients", text(o.plus_plus.quantized_gradients)},
+            {"ranks_per_node", std::to_string(o.plus_plus.ranks_per_node)},
             {"leaf_modules", fmt::format("{}", fmt::join(o.leaf_modules, ","))},
             {"param_dtype", text(o.param_dtype)},
             {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};

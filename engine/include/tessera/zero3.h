@@ -61,6 +61,7 @@
 #include <vector>
 
 #include "tessera/engine.h"
+#include "tessera/zero_plus_plus.h"
 
 namespace tessera {
 
@@ -92,6 +93,7 @@ struct Zero3Options {
   std::vector<std::string> leaf_modules;
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
+  ZeroPlusPlus plus_plus;
 };
 
 /// A parameter that has device memory for its gathered copy, and why.
