@@ -28,17 +28,13 @@ Exit codes: 0 done, 2 bad input.)";
 
 const char* format_of(const Scheme& scheme) {
   if (std::holds_alternative<ReplicateOptions>(scheme)) return "ddp";
+  if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) return "fairscale";
   return std::holds_alternative<Zero3Options>(scheme) ? "deepspeed" : "fsdp";
 }
 
 // The notation of the runs that were recorded with the scheme's model.
 Result<std::vector<std::string>> notation(const OpsArguments& arguments, const Scheme& scheme,
                                           const Recording& recording, const Engine& engine) {
-  if (std::holds_alternative<ShardedDataParallelOptions>(scheme)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--format {} cannot show the scheme {}: use --format lines",
-                              arguments.format, name_of(scheme)));
-  }
   if (arguments.format != format_of(scheme)) {
     return Status(Code::invalid_argument,
                   fmt::format("--format {} cannot show the scheme {}: use --format {}",
@@ -48,6 +44,7 @@ Result<std::vector<std::string>> notation(const OpsArguments& arguments, const S
     return to_deepspeed_notation(recording, on_demand->parameters());
   }
   if (arguments.format == "ddp") return to_ddp_notation(recording);
+  if (arguments.format == "fairscale") return to_fairscale_notation(recording);
   const bool flat = std::holds_alternative<Fsdp1Options>(scheme);
   return flat ? to_fsdp1_notation(recording, engine.units()) : to_fsdp_notation(recording);
 }
@@ -100,8 +97,8 @@ void add_ops(CLI::App& app, int& exit_code) {
   command
       ->add_option("--format", arguments->format,
                    "lines; or as recorded: fsdp, ddp (PyTorch's stream operations, buckets), "
-                   "deepspeed (ZeRO-3's fetches)")
-      ->check(CLI::IsMember({"lines", "fsdp", "ddp", "deepspeed"}));
+                   "deepspeed (ZeRO-3's fetches), fairscale (reductions and broadcasts of owners)")
+      ->check(CLI::IsMember({"lines", "fsdp", "ddp", "deepspeed", "fairscale"}));
   command->callback([arguments, &exit_code] {
     const Status status = print_ops(*arguments);
     if (!status.ok()) exit_code = complain(status);

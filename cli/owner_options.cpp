@@ -13,6 +13,14 @@ void add_owner_options(CLI::App& command, OwnerArguments& a) {
       ->group(owner_group);
   command.add_flag("--broadcast-bf16", a.broadcast_bf16, "Broadcast stepped values as bfloat16")
       ->group(owner_group);
+  command.add_flag("--broadcast-fp16", a.broadcast_fp16, "Broadcast stepped values as float16")
+      ->excludes("--broadcast-bf16")
+      ->group(owner_group);
+  command
+      .add_option("--process-group", a.process_group,
+                  "Consecutive ranks that own parameters together; 0: all")
+      ->check(within(0, 1 << 20))
+      ->group(owner_group);
 }
 
 Result<Scheme> resolve_owner(const OwnerArguments& a, const GivenDtypes& given) {
@@ -20,6 +28,8 @@ Result<Scheme> resolve_owner(const OwnerArguments& a, const GivenDtypes& given) 
   if (given.param) options.dtype = given.param;
   if (given.reduce) options.reduce_dtype = given.reduce;
   if (a.broadcast_bf16) options.broadcast_dtype = DType::bfloat16;
+  if (a.broadcast_fp16) options.broadcast_dtype = DType::float16;
+  options.group_size = a.process_group;
   return Scheme(options);
 }
 

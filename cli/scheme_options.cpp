@@ -13,10 +13,9 @@
 namespace tessera::cli {
 namespace {
 
-const std::map<std::string, DType> dtypes = {{"float32", DType::float32},
-                                             {"fp32", DType::float32},
-                                             {"bfloat16", DType::bfloat16},
-                                             {"bf16", DType::bfloat16}};
+const std::map<std::string, DType> dtypes = {
+    {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
+    {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16}};
 const std::map<std::string, ReshardAfterForward> reshards = {
     {"auto", ReshardAfterForward::automatic},
     {"always", ReshardAfterForward::always},

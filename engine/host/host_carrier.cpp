@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engine/host/thread_transport.h"
+#include "engine/host/transport_module.h"
 #include "engine/runtime/number.h"
 #include "engine/runtime/op_checks.h"
 
@@ -202,6 +203,12 @@ Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport
   auto carrier = std::make_unique<HostCarrier>(std::move(transport), options);
   TESSERA_TRY(carrier->setup());
   return std::unique_ptr<HostRuntime>(std::move(carrier));
+}
+
+Result<std::unique_ptr<HostRuntime>> make_mpi_runtime(const HostOptions& options,
+                                                      const std::string& modules) {
+  TESSERA_ASSIGN(auto transport, open_transport("tessera_mpi", modules));
+  return make_host_runtime(std::move(transport), options);
 }
 
 Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& options) {

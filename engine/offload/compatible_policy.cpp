@@ -109,8 +109,11 @@ Status CompatiblePolicy::wait_for(ModuleId module) {
   return mover_.hand_over(module);
 }
 
-// Nobody says that it is in use, and the gather is not counted: the module's release frees it.
+// What is there already, for whatever reason, is not registered: the original looks no further.
+// Otherwise nobody says that it is in use, and the gather is not counted: the module's release
+// frees it.
 Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
+  if (p.state == State::available) return {};
   TESSERA_TRY(mover_.add_need(module, p.id));
   if (p.state == State::not_available) return mover_.gather_now({p.id}, Reason::needed);
   TESSERA_TRY(arrive(p));
@@ -174,13 +177,17 @@ Status CompatiblePolicy::end_pass() {
 }
 
 Status CompatiblePolicy::values_changed() {
-  for (OnDemandParameter& p : mover_.moved()) TESSERA_TRY(release(p));
+  TESSERA_TRY(check_none_flies());
+  for (OnDemandParameter& p : mover_.moved()) {
+    p.active.clear();
+    TESSERA_TRY(release(p));
+  }
   return {};
 }
 
 Status CompatiblePolicy::before_step() {
+  TESSERA_TRY(check_none_flies());
   for (OnDemandParameter& p : mover_.moved()) {
-    TESSERA_ASSERT(p.state != State::in_flight, "no pass ends with parameters in flight");
     p.active.clear();
     if (p.state == State::not_available) TESSERA_TRY(mover_.note(p, {Mark::Kind::kept}));
     TESSERA_TRY(release(p));

@@ -56,7 +56,6 @@ Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId p
                             model_.module(module).path));
 }
 
-// What is there already, for whatever reason, is not registered: the original looks no further.
 Status Zero3Engine::touch(ParameterId parameter) {
   TESSERA_TRY(expect(Stage::forward, "touch"));
   if (!known(parameter) || running_.empty()) {
@@ -65,8 +64,7 @@ Status Zero3Engine::touch(ParameterId parameter) {
                               "that reads it first",
                               known(parameter) ? name(at(parameter)) : "an unknown parameter"));
   }
-  OnDemandParameter& p = at(parameter);
-  return p.state == State::available ? Status{} : policy_->touch(running_.back(), p);
+  return policy_->touch(running_.back(), at(parameter));
 }
 
 Status Zero3Engine::return_parameter(ParameterId parameter) {

@@ -75,7 +75,7 @@ class FetchPolicy {
   /// `module` did its work in forward; `trains`: with parameters that need gradients.
   virtual void ran(ModuleId /*module*/, bool /*trains*/) {}
   virtual Status post_forward(ModuleId module, bool recomputing) = 0;
-  /// In forward: `module`, which runs, reads `p`, which is not available and no need of it.
+  /// In forward: `module`, which runs, reads `p`, perhaps no need of it.
   virtual Status touch(ModuleId module, OnDemandParameter& p) = 0;
   virtual Status begin_backward() { return {}; }
   virtual Status pre_backward(ModuleId module) = 0;

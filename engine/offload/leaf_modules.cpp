@@ -38,17 +38,28 @@ Status Zero3Engine::leave_leaf(ModuleId leaf) {
   return --leaf_visits_[index(leaf)] > 0 ? Status{} : fill_missing_gradients(leaf);
 }
 
+bool Zero3Engine::used_outside(ModuleId leaf, ParameterId id) const {
+  for (std::size_t m = 0; m < needs_.size(); ++m) {
+    if (ModuleId{static_cast<std::int32_t>(m)} != leaf &&
+        std::count(needs_[m].begin(), needs_[m].end(), id) > 0)
+      return true;
+  }
+  return std::any_of(model_.reads.begin(), model_.reads.end(), [&](const ParameterUse& read) {
+    return read.parameter == id && leaf_of_[index(read.module)] != leaf;
+  });
+}
+
 // Of what did not run this time. What other modules use as well gets its gradient from them.
 Status Zero3Engine::fill_missing_gradients(ModuleId leaf) {
   for (ParameterId id : own_needs_[index(leaf)]) {
     OnDemandParameter& p = at(id);
     if (!p.trained || p.reduced || p.gradient.valid()) continue;
-    std::ptrdiff_t users = 0;
-    for (const auto& needs : own_needs_) users += std::count(needs.begin(), needs.end(), id);
-    if (users > 1) continue;
+    if (used_outside(leaf, id)) continue;
     TESSERA_ASSIGN(const View gradient, gradient_view(id));
+    View zeros = gradient;
+    zeros.buffer = {};
     TESSERA_TRY(submit(compute_, cause(p.held.unit, Reason::none),
-                       Copy{.pieces = {{.from = {}, .to = gradient}}})
+                       Copy{.pieces = {{.from = zeros, .to = gradient}}})
                     .status());
     TESSERA_TRY(grad_ready(id));
   }

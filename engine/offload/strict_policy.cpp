@@ -47,7 +47,9 @@ Status StrictPolicy::check() {
   budget_ = options_.live_budget.value_or(std::max(of_elements, 2 * largest.bytes));
   if (largest.bytes > budget_) return refuse(largest.module, largest.bytes);
   const Bytes spare = budget_ - 2 * largest.bytes;
-  together_ = std::clamp(Bytes{spare.value / together_share}, together_least, together_most);
+  together_ =
+      std::clamp(Bytes{spare.value / together_share},
+                 std::min(together_least, Bytes{budget_.value / together_share}), together_most);
   Bytes small{};
   for (OnDemandParameter& p : mover_.moved()) {
     if (p.persistent) small += mover_.gathered_bytes(p.id);
@@ -76,6 +78,7 @@ Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
 
 // Somebody said at run time what could have been said before.
 Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
+  if (p.active.contains(module)) return {};
   TESSERA_TRY(mover_.add_need(module, p.id));
   p.active.insert(module);
   if (p.state == State::not_available) TESSERA_TRY(gather_now(module, {p.id}));

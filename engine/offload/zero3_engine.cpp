@@ -47,11 +47,20 @@ ShardGroups Zero3Engine::shard_groups() const {
   return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, {}};
 }
 
-// Whoever asks may write the partitions.
+// Whoever asks may write the partitions, and gathers what flew from the old ones otherwise.
 Status Zero3Engine::finish_gathers() {
   casts_are_old_ = true;
   forget_secondary();
-  return {};
+  for (OnDemandParameter& p : parameters_) {
+    TESSERA_TRY(arrive(p).status());
+    p.last_use = {};  // whoever asked may read it, too
+  }
+  return wait_stream(compute_, all_gather_, cause("root", Reason::order));
+}
+
+Status Zero3Engine::partition_all_parameters() {
+  TESSERA_TRY(expect(Stage::idle, "partition_all_parameters"));
+  return policy_->values_changed();
 }
 
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {

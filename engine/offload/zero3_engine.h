@@ -42,6 +42,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status unregister_external_parameter(ModuleId module, ParameterId parameter) override;
   Status touch(ParameterId parameter) override;
   Status return_parameter(ParameterId parameter) override;
+  Status partition_all_parameters() override;
   std::vector<PartitionedParameter> parameters() const override;
   std::vector<LiveParameter> live() const override { return policy_->live(); }
   std::optional<Bytes> live_budget() const override { return policy_->budget(); }
@@ -96,6 +97,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool inside_leaf(ModuleId module) const { return leaf_of_[index(module)] != module; }
   Status leave_leaf(ModuleId leaf);
   Status fill_missing_gradients(ModuleId leaf);
+  bool used_outside(ModuleId leaf, ParameterId id) const;
 
   // For the policy: parameter_moves.cpp.
   const Model& moved_model() const override { return model_; }

@@ -111,6 +111,9 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
     if (norm_group_.valid()) return norm_group_;
     return ranks_ > 1 ? group_ : CommunicatorId{};
   }
+  Index owner_place(const Held& held) const override {
+    return at(held.map.segments().front().parameter).owner;
+  }
   RankSet first_ranks() const override { return owner_set(0); }
   Status expect_no_gradients(const char* call) override;
   Status on_param_groups() override;

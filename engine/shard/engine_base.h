@@ -123,6 +123,9 @@ class EngineBase : public virtual Engine {
   Status accumulate_locals();
 
   friend class ScaledGradients;
+  friend class OptimizerStateOps;
+  /// The place, in its group of replicas, of the rank that alone steps `held`.
+  virtual Index owner_place(const Held& /*held*/) const { return 0; }
   /// The step as it is when its gradients overflowed: they are freed, nothing else changes.
   virtual Status skip_step();
 

@@ -33,17 +33,11 @@ class ScaledGradients {
 
 namespace {
 
-struct Gradient {
-  DType dtype;
-  std::size_t numel;
-};
-
-Compute unscaled(const std::vector<Held*>& held, const View& found, float factor) {
-  Compute work;
-  std::vector<Gradient> gradients;
+Compute unscaled(Compute work, const std::vector<Held*>& held, const View& found, float factor) {
+  std::vector<DType> gradients;
   for (const Held* h : held) {
     if (!h->gradient.buffer.valid()) continue;
-    gradients.push_back({h->gradient.dtype, static_cast<std::size_t>(h->gradient.numel.value)});
+    gradients.push_back(h->gradient.dtype);
     work.writes.push_back(h->gradient);
     work.cost.elementwise_bytes +=
         2 * static_cast<double>(bytes_of(h->gradient.numel, h->gradient.dtype).value);
@@ -53,11 +47,13 @@ Compute unscaled(const std::vector<Held*>& held, const View& found, float factor
   work.body = [gradients = std::move(gradients), factor](const BodyContext& context) {
     bool finite = true;
     for (std::size_t k = 0; k < gradients.size(); ++k) {
-      const auto [dtype, numel] = gradients[k];
+      const auto values = context.write(k);
+      const DType dtype = gradients[k];
+      const auto numel = values.size() / static_cast<std::size_t>(size_of(dtype).value);
       for (std::size_t i = 0; i < numel; ++i) {
-        const float g = load_number(context.write(k), dtype, i);
+        const float g = load_number(values, dtype, i);
         finite &= std::isfinite(g);
-        store_number(context.write(k), dtype, i, g * factor);
+        store_number(values, dtype, i, g * factor);
       }
     }
     store_number(context.write(gradients.size()), DType::float32, 0, finite ? 0.0F : 1.0F);
@@ -89,9 +85,10 @@ Status ScaledGradients::unscale(float scale) {
   // The reciprocal in double, as the original's.
   const auto factor = static_cast<float>(1.0 / static_cast<double>(scale));
   TESSERA_TRY(engine_
-                  .submit_by_held(
-                      engine_.active_, why, engine_.all_held(),
-                      [&](const std::vector<Held*>& held) { return unscaled(held, one, factor); })
+                  .submit_by_held(engine_.active_, why, engine_.all_held(),
+                                  [&](const std::vector<Held*>& held) {
+                                    return unscaled(engine_.work_on_held(), held, one, factor);
+                                  })
                   .status());
   if (everyone_.valid()) {
     TESSERA_TRY(

@@ -114,8 +114,10 @@ TEST_CASE("choices that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--broadcast-bf16", "--broadcast-bf16 means nothing to the scheme");
   check_refused(simulate_tiny + "--scheme sharded_data_parallel --units out",
                 "--units means nothing to the scheme");
-  check_refused("ops " + tiny + " --scheme sharded_data_parallel --format fsdp",
-                "--format fsdp cannot show the scheme sharded_data_parallel");
+  check_refused(
+      "ops " + tiny + " --scheme sharded_data_parallel --format fsdp",
+      "--format fsdp cannot show the scheme sharded_data_parallel: use --format fairscale");
+  check_refused("ops " + tiny + " --scheme sharded_data_parallel --ranks 4 --process-group 3", "3");
 }
 
 TEST_CASE("a trace that cannot be written is refused before the run", "[cli]") {

@@ -188,6 +188,36 @@ TEST_CASE("owners get gradients and broadcast what they stepped", "[cli]") {
   CHECK(json["run"]["scheme"] == "sharded_data_parallel");
 }
 
+// The recorded runs of fairscale: 2 ranks, a network of three linear layers.
+TEST_CASE("ops prints the collectives of recorded fairscale runs", "[cli][golden]") {
+  std::ofstream(test::run_folder() + "mlp.json")
+      << R"({"tessera_model": 1, "name": "mlp", "root": {"class": "Net",
+    "modules": [
+      {"name": "l0", "class": "Linear", "parameters": [{"name": "weight", "shape": [8, 4]},
+                                                       {"name": "bias", "shape": [8]}]},
+      {"name": "l1", "class": "Linear", "parameters": [{"name": "weight", "shape": [8, 8]},
+                                                       {"name": "bias", "shape": [8]}]},
+      {"name": "l2", "class": "Linear", "parameters": [{"name": "weight", "shape": [2, 8]},
+                                                       {"name": "bias", "shape": [2]}]}]}})";
+  const std::string ops =
+      "ops mlp.json --ranks 2 --scheme sharded_data_parallel --format fairscale "
+      "--reduce-buffer-size ";
+  const std::string startup =
+      "startup\n  broadcast 32 from 0\n  broadcast 8 from 0\n  broadcast 64 from 0\n"
+      "  broadcast 8 from 0\n  broadcast 16 from 0\n  broadcast 2 from 0\nstep 0\n";
+  const std::string step = "  broadcast 58 from 0\n  broadcast 72 from 1\n";
+  CHECK(run_tessera(ops + "0").output ==
+        startup +
+            "  reduce 2->0\n  reduce 16->0\n  reduce 8->0\n  reduce 64->1\n"
+            "  reduce 8->1\n  reduce 32->0\n" +
+            step);
+  CHECK(run_tessera(ops + "80").output == startup + "  reduce 72->1\n  reduce 58->0\n" + step);
+  const ProgramRun groups = run_tessera(
+      "ops mlp.json --ranks 4 --scheme sharded_data_parallel --format fairscale "
+      "--process-group 2 --param-dtype fp16 --broadcast-fp16");
+  CHECK(groups.output == startup + "  reduce 72->1\n  reduce 58->0\n" + step);
+}
+
 TEST_CASE("ops prints one operation a line", "[cli]") {
   const ProgramRun run = run_tessera("ops " + tiny + " --ranks 2 --steps 1");
   CHECK(run.exit_code == 0);

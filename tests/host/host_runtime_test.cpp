@@ -1,121 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same engine and model on processes-like ranks and in the simulator: the same numbers, the
+// The same engine and model on ranks that are threads and in the simulator: the same numbers, the
 // same memory.
-#include <map>
-
-#include "tessera/real_model.h"
-#include "tessera/scheme.h"
-#include "tessera/sim/lockstep_runtime.h"
 #include "tests/host/thread_ranks.h"
-#include "tests/numerics/real_models.h"
-#include "tests/sim/test_costs.h"
+#include "tests/host/training_run.h"
 
 namespace tessera {
 namespace {
 
-// Rank r's shards by parameter, and what training said.
-struct Trained {
-  std::map<ParameterId, std::map<Numel, std::vector<float>>> shards;
-  std::vector<float> losses;
-};
-
-struct Run {
-  Model model;
-  Scheme scheme;
-  Rank ranks = 1;
-  TrainingOptions training;
-  RealModelOptions data;
-};
-
-constexpr int steps = 3;
-
-using Finish = std::function<Status()>;
-
-// `of_rank` says where to put what rank r has in the end. Bodies belong to the engine and may run
-// until `finish`.
-Status train(Runtime& runtime, const Run& run, const std::function<Trained&(Rank)>& of_rank,
-             const Finish& finish) {
-  TESSERA_ASSIGN(const auto engine, make_engine(runtime, run.model, run.scheme));
-  TESSERA_ASSIGN(const RealModel real, RealModel::create(run.model, run.data));
-  TESSERA_TRY(engine->initialise(real.initial_values()));
-  TrainingOptions training = run.training;
-  training.body = real.bodies();
-  for (int step = 0; step < steps; ++step) {
-    TESSERA_TRY(run_training_step(*engine, run.model, training));
-  }
-  for (std::size_t p = 0; p < run.model.parameters.size(); ++p) {
-    const ParameterId id{static_cast<std::int32_t>(p)};
-    TESSERA_TRY(
-        engine->inspect_shards(id, [&](Rank rank, Numel first, std::span<const float> values) {
-          of_rank(rank).shards[id][first].assign(values.begin(), values.end());
-        }));
-  }
-  TESSERA_TRY(finish());
-  for (const RankRange& range : runtime.carried().ranges()) {
-    for (Rank r = range.begin; r < range.end; ++r) {
-      const auto losses = real.losses(r);
-      of_rank(r).losses.assign(losses.begin(), losses.end());
-    }
-  }
-  return {};
-}
-
-std::vector<std::pair<std::string, Scheme>> schemes() {
-  return {
-      {"fully_shard", FullyShardOptions{.units = {"pair", "shared"}}},
-      {"fully_shard, groups of 2", FullyShardOptions{.units = {"pair"}, .shard_group = 2}},
-      {"full_shard", Fsdp1Options{.units = {"pair"}, .use_orig_params = true}},
-      {"shard_grad_op", Fsdp1Options{.units = {"shared"},
-                                     .strategy = ShardingStrategy::shard_grad_op,
-                                     .use_orig_params = true}},
-      {"no_shard", Fsdp1Options{.strategy = ShardingStrategy::no_shard, .use_orig_params = true}},
-      {"replicate", ReplicateOptions{.bucket_cap = Bytes{100}, .first_bucket_cap = Bytes{60}}},
-      {"sharded_data_parallel", ShardedDataParallelOptions{.reduce_buffer_size = Numel{30}}},
-      {"zero1", Zero12Options{.stage = 1, .reduce_bucket = Numel{25}}},
-      {"zero2", Zero12Options{.stage = 2, .allgather_bucket = Numel{20}, .overlap_comm = true}},
-      {"zero3", Zero3Options{.prefetch_bucket = Numel{20}, .reduce_bucket = Numel{25}}}};
-}
+using test::Trained;
 
 TEST_CASE("ranks in threads train as the simulator does, to the bit and to the byte", "[host]") {
   const Rank ranks = GENERATE(1, 2, 4);
-  for (const auto& [name, scheme] : schemes()) {
+  for (const auto& [name, scheme] : test::schemes()) {
     if (ranks == 1 && name == "fully_shard, groups of 2") continue;
     INFO(name << " on " << ranks << " ranks");
-    Run run{
-        .model = test::repeated(), .scheme = scheme, .ranks = ranks, .training = {}, .data = {}};
-    run.training.accumulation = 2;
-    run.training.batch = run.data.batch = 2;
-    run.training.max_grad_norm = 0.5F;
-    run.data.world_size = ranks;
-    run.data.seed = 11;
-
-    const test::TestCosts costs;
-    auto simulator =
-        sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
-    REQUIRE(simulator.ok());
-    std::vector<Trained> simulated(static_cast<std::size_t>(ranks));
-    const Status trained =
-        train((*simulator)->seam(), run,
-              [&](Rank r) -> Trained& { return simulated[static_cast<std::size_t>(r)]; },
-              [&] { return (*simulator)->finish(); });
-    INFO(trained.message());
-    REQUIRE(trained.ok());
-
+    const test::Run run = test::training_run(scheme, ranks);
+    Bytes peak{};
+    const std::vector<Trained> simulated = test::simulated(run, peak);
     std::vector<Trained> real(static_cast<std::size_t>(ranks));
     std::vector<Bytes> peaks(static_cast<std::size_t>(ranks));
     test::require_all_ok(test::on_threads(ranks, {}, [&](HostRuntime& runtime, Rank rank) {
-      TESSERA_TRY(train(
-          runtime.seam(), run,
-          [&](Rank) -> Trained& { return real[static_cast<std::size_t>(rank)]; },
+      const auto own = static_cast<std::size_t>(rank);
+      TESSERA_TRY(test::train(
+          runtime.seam(), run, [&](Rank) -> Trained& { return real[own]; },
           [&] { return runtime.finish(); }));
-      peaks[static_cast<std::size_t>(rank)] = runtime.peak_reserved();
+      peaks[own] = runtime.peak_reserved();
       return Status{};
     }));
     for (std::size_t r = 0; r < real.size(); ++r) {
       INFO("rank " << r);
       CHECK(real[r].shards == simulated[r].shards);
       CHECK(real[r].losses == simulated[r].losses);
-      CHECK(peaks[r] == (*simulator)->peak_reserved());
+      CHECK(peaks[r] == peak);
     }
   }
 }

@@ -30,7 +30,7 @@ test::UnshardedOptions arithmetic_of(int scheme, Rank ranks) {
   if (scheme == 1 || scheme == 2) {
     return {.pre = divide_factors(ranks).predivide, .post = divide_factors(ranks).postdivide};
   }
-  if (scheme == 5) return {.pre = static_cast<float>(ranks), .post = 1};
+  if (scheme >= 5) return {.pre = static_cast<float>(ranks), .post = 1};
   return {};
 }
 
@@ -98,10 +98,11 @@ TEST_CASE("one rank's overflow makes all ranks skip (fairscale F11)", "[numerics
     training.scaler = &with;
     require_ok(run_training_step(*world.engine, model, training));
   };
+  const Bytes state = run.held(MemoryClass::optimizer_state);
   // Only the second step of `run` differs, and it must leave no trace but a smaller scale.
   step(run, *scaler, broken_on(broken, value, model));
   CHECK(scaler->scale() == 32768);
-  CHECK(run.held(MemoryClass::optimizer_state) == Bytes{0});
+  CHECK(run.held(MemoryClass::optimizer_state).value == state.value);
   for (int k = 0; k < 2; ++k) {
     step(run, *scaler, test::formula_training(model));
     step(clean, *other, test::formula_training(model));
@@ -192,7 +193,8 @@ TEST_CASE("a runtime without numbers skips the steps that it is told to", "[scal
   const Model model = test::g3();
   Recording recording;
   const auto runtime = make_recording_runtime(2, recording);
-  auto engine = make_engine(*runtime, model, test::scheme_at(GENERATE(range(0, 6))));
+  auto engine =
+      make_engine(*runtime, model, test::scheme_at(GENERATE(range(0, EveryScheme::count))));
   auto scaler = scaler_of(**engine, {.overflows_without_numbers = [](auto n) { return n == 1; }});
   std::vector<float> scales;
   TrainingOptions training{.scaler = scaler.get()};

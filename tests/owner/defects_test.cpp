@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defects of the original, none of which this has; and what is refused.
 //
-// Not here: sub-groups (a runtime has one group of all ranks), consolidating state and the gradient
-// scaler (neither exists), and a partition that add_param_group changes (a model has one list).
+// Elsewhere: process groups (F2) in process_groups_test.cpp, param groups that join (F5) in
+// optimizers_test.cpp, optimizer state (F9) in tests/shard/optimizer_state_test.cpp, the gradient
+// scaler (F11) in tests/numerics/grad_scaler_test.cpp.
 #include <catch2/catch.hpp>
 
 #include "tests/owner/owners.h"
@@ -28,7 +29,8 @@ std::vector<float> values_of(Engine& engine, const Model& model, const char* nam
   return out;
 }
 
-TEST_CASE("zero_grad does not keep gradients from being reduced", "[owner][defects]") {
+TEST_CASE("zero_grad does not keep gradients from being reduced (fairscale F1)",
+          "[owner][defects]") {
   const Model model = mlp();
   const bool to_none = GENERATE(false, true);
   const bool reduced = GENERATE(false, true);
@@ -44,7 +46,8 @@ TEST_CASE("zero_grad does not keep gradients from being reduced", "[owner][defec
   require_ok(world.runtime->finish());
 }
 
-TEST_CASE("what is trained changes once, and is laid out anew once", "[owner][defects]") {
+TEST_CASE("what is trained changes once, and is laid out anew once (fairscale F3)",
+          "[owner][defects]") {
   Model model = mlp();
   RecordedOwners run(2, model);
   auto layouts = [&] {
@@ -63,7 +66,8 @@ TEST_CASE("what is trained changes once, and is laid out anew once", "[owner][de
   }
 }
 
-TEST_CASE("a norm that was taken before there were gradients does not stay", "[owner][defects]") {
+TEST_CASE("a norm taken before there were gradients does not stay (fairscale F4)",
+          "[owner][defects]") {
   const Model model = mlp();
   NumericOwners world(2, model);
   std::vector<float> norms;
@@ -119,7 +123,8 @@ TEST_CASE("what is trained does not change while there are gradients", "[owner][
   require_ok(world.engine->refresh_trainable());
 }
 
-TEST_CASE("the order of collectives does not depend on a rank's graph", "[owner][defects]") {
+TEST_CASE("the order of collectives is not that of a rank's graph (fairscale F6, F10)",
+          "[owner][defects]") {
   const Model model = mlp();
   const ShardedDataParallelOptions options{.reduce_buffer_size = Numel{GENERATE(0, 1000)},
                                            .sync_models_at_startup = false};
@@ -147,7 +152,7 @@ TEST_CASE("a parameter that nobody used has gradient zero", "[owner][defects]") 
   CHECK(values_of(*world.engine, model, "l1.weight") != used);
 }
 
-TEST_CASE("no collective is empty or about what is frozen", "[owner][defects]") {
+TEST_CASE("no collective is empty or about what is frozen (fairscale F7)", "[owner][defects]") {
   Model model = mlp();
   for (const char* name : {"l0.bias", "l1.weight"}) parameter(model, name).requires_grad = false;
   RecordedOwners run(2, model, {.sync_models_at_startup = false});
@@ -169,7 +174,7 @@ TEST_CASE("no collective is empty or about what is frozen", "[owner][defects]") 
   for (const std::string& line : run.collectives()) CHECK(line.find(" 1") == std::string::npos);
 }
 
-TEST_CASE("no_sync ends however its scope is left", "[owner][defects]") {
+TEST_CASE("no_sync ends however its scope is left (fairscale F8)", "[owner][defects]") {
   const Model model = mlp();
   RecordedOwners run(2, model);
   auto fails_inside = [&]() -> Status {

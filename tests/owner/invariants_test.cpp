@@ -102,7 +102,8 @@ TEST_CASE("only the owner has a gradient, and it is the mean", "[owner]") {
   }
 }
 
-TEST_CASE("memory of gradients and optimizer state is the owner's alone", "[owner][memory]") {
+TEST_CASE("memory of gradients and optimizer state is the owner's (fairscale F7)",
+          "[owner][memory]") {
   const Model model = mlp();
   constexpr Rank ranks = 3;
   RecordedOwners run(ranks, model, {.reduce_buffer_size = Numel{GENERATE(0, 1000)}});

@@ -24,12 +24,14 @@ inline Scheme scheme_at(int index, DType dtype = DType::float32) {
           .strategy = ShardingStrategy::no_shard, .use_orig_params = true, .param_dtype = dtype};
     case 3: return ReplicateOptions{.dtype = dtype};
     case 4: return ShardedDataParallelOptions{.dtype = dtype};
-    default: return Zero3Options{.param_dtype = dtype};
+    case 5: return Zero3Options{.param_dtype = dtype};
+    case 6: return Zero12Options{.stage = 1, .param_dtype = dtype};
+    default: return Zero12Options{.stage = 2, .param_dtype = dtype};
   }
 }
 
 struct EveryScheme {
-  static constexpr int count = 6;
+  static constexpr int count = 8;
 
   TestCosts costs;
   std::unique_ptr<sim::LockstepRuntime> runtime;
@@ -45,7 +47,8 @@ struct EveryScheme {
     runtime = std::move(*made);
     memory = std::make_unique<CountedMemory>(runtime->seam());
     name = name_of(scheme);
-    flat = std::holds_alternative<Fsdp1Options>(scheme);
+    flat = std::holds_alternative<Fsdp1Options>(scheme) ||
+           std::holds_alternative<Zero12Options>(scheme);
     auto chosen = make_engine(*memory, model, scheme);
     INFO(name << ": " << chosen.status().message());
     REQUIRE(chosen.ok());

@@ -74,7 +74,7 @@ bool doubles(Engine& engine, SmallRuntime& runtime, const SummonOptions& options
 
 TEST_CASE("no failing allocation leaves anything behind", "[summon][memory]") {
   const auto schemes = test::summon_schemes();
-  const std::size_t place = GENERATE(range(std::size_t{0}, std::size_t{12}));
+  const std::size_t place = GENERATE(range(std::size_t{0}, std::size_t{16}));
   INFO(schemes[place].name);
   const Model model = test::g3();
   const test::TestCosts costs;

@@ -16,6 +16,7 @@
 #include "tessera/replicate.h"
 #include "tessera/summon.h"
 #include "tessera/zero12.h"
+#include "tessera/zero3.h"
 #include "tests/shard/models.h"
 
 namespace tessera::test {
@@ -61,6 +62,16 @@ inline std::vector<SummonScheme> summon_schemes() {
       {"replicate", [](Runtime& runtime, const Model& model, const std::vector<std::string>&) {
          return replicate(runtime, model, {});
        }});
+  for (const bool strict : {true, false}) {
+    all.push_back({strict ? "zero3" : "zero3 as DeepSpeed",
+                   [strict](Runtime& runtime, const Model& model,
+                            const std::vector<std::string>&) -> Result<std::unique_ptr<Engine>> {
+                     Zero3Options o;
+                     o.policy = strict ? Zero3Policy::strict : Zero3Policy::compatible;
+                     TESSERA_ASSIGN(auto engine, zero3(runtime, model, o));
+                     return std::unique_ptr<Engine>(std::move(engine));
+                   }});
+  }
   all.push_back(flat_scheme("full_shard", {}));
   all.push_back(flat_scheme("original parameters", {.use_orig_params = true}));
   all.push_back(flat_scheme("shard_grad_op", {.strategy = shard_grad_op}));

@@ -159,7 +159,7 @@ TEST_CASE("a visit that fails commits nothing and closes its unit", "[summon]") 
 
 TEST_CASE("rank 0's values reach every shard and every replica", "[summon]") {
   const auto schemes = test::summon_schemes();
-  const std::size_t place = GENERATE(range(std::size_t{0}, std::size_t{12}));
+  const std::size_t place = GENERATE(range(std::size_t{0}, std::size_t{16}));
   INFO(schemes[place].name);
   Scene scene(schemes[place], 6);
   auto full = summon(*scene.engine, {.rank0_only = true, .offload_to_cpu = GENERATE(false, true)});

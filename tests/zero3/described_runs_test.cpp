@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of DeepSpeed 0.9.0 that are described by their numbers, without a recorded file.
+#include "tessera/grad_scaler.h"
 #include "tests/zero3/scene.h"
 
 namespace tessera::test {
@@ -245,6 +246,53 @@ TEST_CASE("persistent parameters are gathered ahead of nothing and stay through 
   const Lines freed = Scene::only(before, {"PARTITION"});
   CHECK(std::none_of(freed.begin(), freed.end(),
                      [](const std::string& line) { return line.ends_with(".b"); }));
+}
+
+TEST_CASE("a gradient larger than the bucket goes alone, and buckets are sorted", "[zero3]") {
+  Zero3Options options = recorded_options();
+  options.reduce_bucket = Numel{20};  // c has 15 elements, b 30, a 24
+  Scene scene(net3(), options);
+  scene.run("train,step");
+  CHECK(Scene::only(scene.lines(), {"GRAD", "REDUCE", "--- EPI"}) ==
+        Lines{"GRAD_READY c.w", "GRAD_READY b.w", "REDUCE_SCATTER numel 16", "GRAD_READY a.w",
+              "REDUCE_SCATTER numel 30", "--- EPILOGUE", "REDUCE_SCATTER numel 24"});
+  // Biases become ready before weights and lie behind them.
+  Scene sorted(net3({.biases = true}));
+  sorted.run("train,step");
+  int buckets = 0;
+  for (const Record& record : sorted.recording.records) {
+    if (record.kind != Record::Kind::op || record.cause.reason != Reason::copy_in) continue;
+    const auto* copy = std::get_if<Copy>(&record.op.what);
+    if (copy == nullptr || copy->pieces.size() < 6) continue;
+    Lines numels;
+    for (const CopyBlocks& piece : copy->pieces) {
+      numels.push_back(std::to_string(piece.from.numel.value));
+    }
+    ++buckets;
+    CHECK(numels == Lines{"12", "3", "15", "3", "8", "2"});  // a.w, a.b, b.w, ...
+  }
+  CHECK(buckets == 1);
+}
+
+TEST_CASE("after a skipped step persistent parameters wait for the next fetch", "[zero3]") {
+  Zero3Options options = recorded_options();
+  options.persistence_threshold = Numel{6};
+  Scene scene(net3({.biases = true}), options);
+  GradScalerOptions scaling;
+  scaling.overflows_without_numbers = [](std::int64_t step) { return step == 2; };
+  auto scaler = grad_scaler(*scene.engine, scaling);
+  REQUIRE(scaler.ok());
+  const auto step = [&] {
+    const Status ran = run_training_step(*scene.engine, scene.model, {.scaler = scaler->get()});
+    INFO(ran.message());
+    REQUIRE(ran.ok());
+  };
+  for (int k = 0; k < 2; ++k) step();
+  CHECK(scene.engine->live().size() == 3);  // the biases
+  step();
+  CHECK(scene.engine->live().empty());
+  step();
+  CHECK(Scene::only(scene.iteration(4), {"ALLGATHER"})[0] == "ALLGATHER ['a.w', 'a.b'] numel=30");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "tessera/runtime.h"
 
@@ -43,5 +44,12 @@ class HostRuntime {
 
 /// A world of one rank. Fails: out_of_memory.
 Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& options);
+
+/// This process's rank of the MPI world that it was started in (mpirun, srun): starts MPI if nobody
+/// has. `modules`: the folder of libtessera_mpi.so; "": beside the program, or ../lib/tessera.
+/// Fails: not_supported (built without MPI, or its library is missing), naming the file;
+/// communication_error; out_of_memory.
+Result<std::unique_ptr<HostRuntime>> make_mpi_runtime(const HostOptions& options,
+                                                      const std::string& modules = "");
 
 }  // namespace tessera

@@ -65,6 +65,10 @@ std::vector<std::string> to_fsdp1_notation(const Recording& recording,
 /// The same for replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs them.
 std::vector<std::string> to_ddp_notation(const Recording& recording);
 
+/// The same for sharded_data_parallel: its collectives with elements and root, under "startup" and
+/// "step N".
+std::vector<std::string> to_fairscale_notation(const Recording& recording);
+
 /// The same for zero3, in the notation of runs recorded with DeepSpeed 0.9.0. `parameters` of the
 /// engine.
 std::vector<std::string> to_deepspeed_notation(const Recording& recording,

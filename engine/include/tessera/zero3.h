@@ -139,6 +139,10 @@ class Zero3 : public virtual Engine {
   /// parameter; Model::returns says so beforehand). It is registered with the module around it and
   /// stays gathered until the step. Fails: invalid_argument (no module runs, or only the root).
   virtual Status return_parameter(ParameterId parameter) = 0;
+  /// Frees all that is gathered, persistent or not, between passes (empty_partition_cache): what is
+  /// needed next is gathered anew. Fails: invalid_argument (in forward or backward; compatible: if
+  /// parameters still fly after a forward pass without backward).
+  virtual Status partition_all_parameters() = 0;
 
   /// By ParameterId.
   virtual std::vector<PartitionedParameter> parameters() const = 0;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizer's state out of and into an engine, whatever the scheme and the number of ranks.
+//
+// The idea: state is named by what it belongs to and not by who holds it: a range of elements of
+// one tensor (exp_avg, exp_avg_sq) of one parameter. Ranges stream through one small buffer, so no
+// device ever holds more than `staging` bytes of other ranks' state, and a checkpoint may write
+// them as they come.
+//
+//   TESSERA_ASSIGN(const OptimizerState saved, consolidate_optimizer_state(*engine, {}));
+//   ...                                            // another scheme, another number of ranks
+//   TESSERA_TRY(load_optimizer_state(*other, saved));
+//
+//   read_optimizer_state(*engine, {.recipient = all_ranks}, [&](Rank rank, const StateRange& r) {
+//     file.write_at(offset_of(r.parameter, r.tensor) + r.first, r.values);   // streamed
+//   });
+//
+// Parameters that were never stepped have no state. Everything runs on the compute stream, after
+// all that was submitted before, between two steps. Behaviour: fairscale's
+// OSS.consolidate_state_dict and load_state_dict, without objects on devices, stale copies, or a
+// loaded value that is changed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/engine.h"
+
+namespace tessera {
+
+enum class StateTensor : std::uint8_t { exp_avg, exp_avg_sq };
+
+/// Elements [first, first + values.size()) of one tensor.
+struct StateRange {
+  ParameterId parameter;
+  StateTensor tensor = StateTensor::exp_avg;
+  Numel first{};
+  std::span<const float> values;  // until the call returns
+};
+
+inline constexpr Rank all_ranks = -1;
+
+struct ReadStateOptions {
+  Rank recipient = 0;         // or all_ranks
+  Bytes staging{16LL << 20};  // of the device, at most
+};
+
+/// Calls `range` on the recipients with every element of all state once, parameter by parameter
+/// within what a rank holds. Has run when this returns; not at all where a runtime keeps no
+/// numbers. With several independent process groups a recipient gets the state of its own.
+/// Fails: invalid_argument (in forward or backward, a recipient that does not exist, too little
+/// staging for one element of every rank), naming it; out_of_memory.
+Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
+                            const std::function<void(Rank, const StateRange&)>& range);
+
+struct ParameterState {
+  std::string name;
+  std::int64_t step = 0;
+  std::vector<float> exp_avg, exp_avg_sq;
+};
+
+/// One entry per parameter that was stepped, in the order of the model.
+struct OptimizerState {
+  std::vector<ParameterState> parameters;
+};
+
+/// What `recipient` got (all_ranks: rank 0's copy, all are alike), in host memory.
+Result<OptimizerState> consolidate_optimizer_state(Engine& engine, const ReadStateOptions& options);
+
+/// Every rank takes its own part of `state`, without communication. Parameters that it does not
+/// name have no state afterwards, as if they were never stepped.
+/// Fails: invalid_argument (in forward or backward; a parameter that the model has not, that is in
+/// no param group or has another size), naming it. Nothing has changed then.
+Status load_optimizer_state(Engine& engine, const OptimizerState& state);
+
+}  // namespace tessera
