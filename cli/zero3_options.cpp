@@ -53,6 +53,7 @@ void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
       ->check(within(1, 1'000'000))
       ->capture_default_str()
       ->group(zero3_group);
+  add_offload_options(command, zero3_group, a.offload);
 }
 
 Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) {
@@ -61,6 +62,7 @@ Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) 
   options.reduce_dtype = given.reduce;
   options.policy = a.policy == "strict" ? Zero3Policy::strict : Zero3Policy::compatible;
   if (options.plus_plus.quantized_gradients) options.plus_plus.ranks_per_node = a.ranks_per_node;
+  apply_offload(a.offload, options);
   if (a.live_budget > 0) options.live_budget = Bytes{a.live_budget};
   return Scheme(options);
 }

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/given_dtypes.h"
+#include "cli/offload_options.h"
 #include "tessera/scheme.h"
 
 namespace tessera::cli {
@@ -16,6 +17,7 @@ struct Zero3Arguments {
   Zero3Options options;  // without dtypes and policy
   std::string policy = "strict";
   std::int64_t live_budget = 0;
+  OffloadArguments offload;
 };
 
 void add_zero3_options(CLI::App& command, Zero3Arguments& arguments);

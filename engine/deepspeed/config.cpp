@@ -178,6 +178,12 @@ Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std:
   TESSERA_TRY(findings.status);
   config.scheme =
       std::visit(WithDTypes{config.dtype.value_or(DType::float32), reduce}, config.scheme);
+  if (auto* zero3 = std::get_if<Zero3Options>(&config.scheme)) {
+    zero3->offload_param = config.offload_param;
+    zero3->offload_optimizer = config.offload_optimizer;
+    zero3->aio = config.aio;
+    zero3->aio.smallest = std::max(zero3->aio.smallest, config.aio.block_size);
+  }
   config.without_meaning = std::move(findings.without_meaning);
   return config;
 }

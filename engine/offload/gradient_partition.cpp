@@ -145,23 +145,49 @@ Status Zero3Engine::scatter(const std::vector<OnDemandParameter*>& bucket, const
   return release(out, kept);
 }
 
+View Zero3Engine::gradient_partition(const OnDemandParameter& p) const {
+  return View::part(partitions_[static_cast<std::size_t>(p.held.memory)], param_dtype(), p.place,
+                    p.partition);
+}
+
+// The device adds: what was there comes back, and leaves again.
+Status Zero3Engine::add_on_host(const OnDemandParameter& p, const View& fresh) {
+  const Cause why = cause(p.held.unit, Reason::accumulate);
+  TESSERA_ASSIGN(BufferId sum,
+                 allocate(p.held.name + ".grad_sum", bytes_of(p.partition, param_dtype()),
+                          MemoryClass::reduce_buffers, reduce_, why));
+  const View there = gradient_partition(p);
+  const View here = View::whole(sum, param_dtype(), p.partition);
+  TESSERA_TRY(submit(reduce_, why,
+                     Copy{.pieces = {{.from = there, .to = here}}, .route = CopyRoute::to_device})
+                  .status());
+  TESSERA_TRY(submit(reduce_, why, add(fresh, here)).status());
+  TESSERA_ASSIGN(const EventId back, submit(reduce_, why,
+                                            Copy{.pieces = {{.from = here, .to = there}},
+                                                 .route = CopyRoute::to_host}));
+  return release(sum, back);
+}
+
 // Copied in the first micro-batch that has one, added in later ones.
 Status Zero3Engine::keep(const std::vector<OnDemandParameter*>& bucket, const View& scattered) {
   const std::string_view unit = bucket.front()->held.unit;
-  Copy copy;
+  std::vector<RoutedBlocks> pieces;
   Numel offset{};
   for (OnDemandParameter* p : bucket) {
     const View from = View::part(scattered.buffer, reduce_dtype(), offset, p->partition);
-    const View to = View::part(partitions_, param_dtype(), p->place, p->partition);
+    const View to = gradient_partition(*p);
+    const bool host = p->held.memory != Memory::device;
     offset += p->partition;
-    if (std::exchange(p->has_gradient, true)) {
-      TESSERA_TRY(submit(reduce_, cause(unit, Reason::accumulate), add(from, to)).status());
+    if (!std::exchange(p->has_gradient, true)) {
+      pieces.push_back(
+          {host ? CopyRoute::to_host : CopyRoute::on_device, {.from = from, .to = to}});
+    } else if (host) {
+      TESSERA_TRY(add_on_host(*p, from));
     } else {
-      copy.pieces.push_back({.from = from, .to = to});
+      TESSERA_TRY(submit(reduce_, cause(unit, Reason::accumulate), add(from, to)).status());
     }
   }
-  if (copy.pieces.empty()) return {};
-  return submit(reduce_, cause(unit, Reason::copy_out), std::move(copy)).status();
+  return submit_by_route(reduce_, cause(unit, Reason::copy_out), {}, pieces).status();
 }
 
 // Also what is ready though nobody said so. The host waits, as in DeepSpeed.

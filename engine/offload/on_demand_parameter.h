@@ -37,7 +37,8 @@ struct OnDemandParameter {
   std::multiset<ModuleId> active;  // modules that need it now
   bool dangling = false;           // a module returned it to the one around it
   std::shared_ptr<Gather> flying;  // until somebody waited for this parameter
-  BufferId cast;                   // the partition in param_dtype, if that is another
+  Memory home = Memory::device;    // of the partition that is gathered
+  BufferId cast;                   // that partition, if it is not the float32 one itself
   BufferId secondary;              // ZeRO++: the part of its group
   bool has_secondary = false;      // of values that are still current
   BufferId full;                   // padded; from the gather on, or from its end
@@ -45,7 +46,7 @@ struct OnDemandParameter {
   BufferId gradient;               // of this backward pass
   View bucketed;                   // where the gradient is while it waits for its reduction
   bool reduced = false;            // in this backward pass, or waits for it
-  Numel place{};                   // in the buffer of gradient partitions
+  Numel place{};                   // in the buffer of gradient partitions in held.memory
   bool has_gradient = false;       // there
 };
 

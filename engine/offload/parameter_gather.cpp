@@ -9,7 +9,38 @@
 namespace tessera {
 
 View Zero3Engine::partition_of(const OnDemandParameter& p) const {
-  return View::whole(mixed() ? p.cast : p.held.value, param_dtype(), p.partition);
+  return View::whole(p.cast.valid() ? p.cast : p.held.value, param_dtype(), p.partition);
+}
+
+// Rank r's part of a gathered buffer, from `offset` in a slot of `slot` elements.
+View Zero3Engine::own_slot(const View& full, Numel offset, Numel partition, Numel slot) const {
+  View own = View::shard(full.buffer, full.dtype, slot, ranks_);
+  own.first = offset;
+  own.numel = partition;
+  return own;
+}
+
+Result<EventId> Zero3Engine::submit_by_route(StreamId stream, const Cause& why,
+                                             CommunicatorId index_in,
+                                             const std::vector<RoutedBlocks>& pieces) {
+  EventId done;
+  for (Copy& copy : copies_by_route(index_in, pieces)) {
+    Cause cause = why;
+    if (copy.route != CopyRoute::on_device) cause.reason = Reason::offload;
+    TESSERA_ASSIGN(done, submit(stream, cause, std::move(copy)));
+  }
+  return done;
+}
+
+// What is offloaded comes straight to its place in the gathered copy.
+Result<View> Zero3Engine::gather_input(const OnDemandParameter& p, const View& full,
+                                       StreamId stream, const Cause& why) {
+  if (p.home == Memory::device) return partition_of(p);
+  const View own = own_slot(full, Numel{0}, p.partition, p.partition);
+  TESSERA_TRY(submit_by_route(stream, why, world_,
+                              {{CopyRoute::to_device, {.from = partition_of(p), .to = own}}})
+                  .status());
+  return own;
 }
 
 // One collective for all of them, in the order of ids.
@@ -52,20 +83,25 @@ Bytes Zero3Engine::flat_bytes(const Gather& gather) const {
 
 // Straight into the parameter's buffer; of a single rank there is nobody to gather from.
 Status Zero3Engine::begin(Gather& gather, const Cause& why) {
-  Copy alone;
+  std::vector<RoutedBlocks> alone;
   for (ParameterId id : gather.parameters) {
     OnDemandParameter& p = at(id);
     TESSERA_TRY(allocate_full(p, all_gather_, why));
-    alone.pieces.push_back(
-        {.from = partition_of(p), .to = View::whole(p.full, param_dtype(), p.partition)});
+    alone.push_back(
+        {*route_between(p.home, Memory::device),
+         {.from = partition_of(p), .to = View::whole(p.full, param_dtype(), p.partition)}});
   }
   if (ranks_ == 1) {
-    TESSERA_ASSIGN(gather.gathered, submit(all_gather_, why, std::move(alone)));
+    TESSERA_ASSIGN(gather.gathered, submit_by_route(all_gather_, why, {}, alone));
     return {};
   }
   const OnDemandParameter& p = at(gather.parameters.front());
   const View full = View::whole(p.full, param_dtype(), p.partition * ranks_);
-  TESSERA_ASSIGN(gather.gathered, gather_into(gather, source_of(p, gather), full, why));
+  View input = source_of(p, gather);
+  if (!gather.secondary) {
+    TESSERA_ASSIGN(input, gather_input(p, full, all_gather_, why));
+  }
+  TESSERA_ASSIGN(gather.gathered, gather_into(gather, input, full, why));
   return {};
 }
 
@@ -77,19 +113,22 @@ Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
                           MemoryClass::all_gather_buffers, all_gather_, why));
   live_ += flat_bytes(gather);
   promised_ += flat_bytes(gather);
-  Copy copy{.index_in = gather.group, .pieces = {}};
+  const View flat = View::whole(gather.flat, param_dtype(), all);
+  const View own = View::shard(gather.flat, param_dtype(), gather.partition, gather.parts);
+  std::vector<RoutedBlocks> pieces;
   Numel offset{};
   for (ParameterId id : gather.parameters) {
     const OnDemandParameter& p = at(id);
-    View slot = View::shard(gather.flat, param_dtype(), gather.partition, gather.parts);
+    View slot = own;
     slot.first = offset;
     slot.numel = part_of(p, gather);
-    copy.pieces.push_back({.from = source_of(p, gather), .to = slot});
+    const Memory home = gather.secondary ? Memory::device : p.home;
+    pieces.push_back(
+        {*route_between(home, Memory::device), {.from = source_of(p, gather), .to = slot}});
     offset += slot.numel;
   }
-  TESSERA_TRY(submit(all_gather_, cause(why.unit, Reason::copy_in), std::move(copy)).status());
-  const View own = View::shard(gather.flat, param_dtype(), gather.partition, gather.parts);
-  const View flat = View::whole(gather.flat, param_dtype(), all);
+  TESSERA_TRY(submit_by_route(all_gather_, cause(why.unit, Reason::copy_in), gather.group, pieces)
+                  .status());
   TESSERA_ASSIGN(gather.gathered, gather_into(gather, own, flat, why));
   return {};
 }
@@ -153,26 +192,22 @@ Status Zero3Engine::gather_now(const std::vector<ParameterId>& missing, Reason r
     if (looks.reads.empty()) {
       TESSERA_TRY(wait_stream(nccl_, compute_, cause("root", Reason::order)));
     }
-    decltype(Op::what) what = AllGather{world_, partition_of(p), full};
-    if (ranks_ == 1) what = Copy{.pieces = {{.from = partition_of(p), .to = full}}};
-    TESSERA_TRY(submit(nccl_, cause(p.held.unit, reason), std::move(what)).status());
+    const Cause own = cause(p.held.unit, reason);
+    if (ranks_ == 1) {
+      TESSERA_TRY(submit_by_route(nccl_, own, {},
+                                  {{*route_between(p.home, Memory::device),
+                                    {.from = partition_of(p), .to = full}}})
+                      .status());
+    } else {
+      TESSERA_ASSIGN(const View input, gather_input(p, full, nccl_, own));
+      TESSERA_TRY(submit(nccl_, own, AllGather{world_, input, full}).status());
+    }
     looks.reads.push_back(full);
     p.state = State::available;
   }
   TESSERA_TRY(wait_stream(compute_, nccl_, why));
   TESSERA_ASSIGN(const EventId seen, submit(compute_, why, std::move(looks)));
   return runtime_.wait(seen);
-}
-
-Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
-  if (!mixed() || changed.empty()) return {};
-  Copy copy;
-  for (const Held* held : changed) {
-    const OnDemandParameter& p = at(held->map.segments().front().parameter);
-    copy.pieces.push_back(
-        {.from = View::whole(held->value, held->dtype, p.partition), .to = partition_of(p)});
-  }
-  return submit(compute_, cause("root", Reason::copy_out), std::move(copy)).status();
 }
 
 }  // namespace tessera

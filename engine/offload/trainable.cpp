@@ -10,6 +10,7 @@
 namespace tessera {
 
 // Per group of the optimizer; a sub-group is closed by the parameter that makes it large enough.
+// One lives in one place: it is stepped in one operation.
 void Zero3Engine::form_sub_groups() {
   sub_groups_.clear();
   for (const ParamGroup& group : param_groups_.all()) {
@@ -17,7 +18,9 @@ void Zero3Engine::form_sub_groups() {
     for (ParameterId id : group.parameters) {
       const OnDemandParameter& p = at(id);
       if (!p.trained) continue;
-      if (size >= options_.sub_group_size) {
+      const bool elsewhere = !sub_groups_.empty() && !sub_groups_.back().empty() &&
+                             at(sub_groups_.back().back()).held.memory != p.held.memory;
+      if (size >= options_.sub_group_size || elsewhere) {
         sub_groups_.emplace_back();
         size = Numel{0};
       }
@@ -58,7 +61,9 @@ Status Zero3Engine::refresh_trainable() {
   form_sub_groups();
   // What reduces next has to follow the last reader of the old buffers.
   TESSERA_TRY(wait_stream(reduce_, compute_, cause("root", Reason::order)));
-  if (partitions_.valid()) TESSERA_TRY(release(partitions_, last_compute_));
+  for (BufferId& partitions : partitions_) {
+    if (partitions.valid()) TESSERA_TRY(release(partitions, last_compute_));
+  }
   if (bucket_buffer_.valid()) TESSERA_TRY(release(bucket_buffer_, last_compute_));
   TESSERA_TRY(allocate_gradients());
   policy_->graph_changed();

@@ -33,7 +33,7 @@ std::vector<Held*> Zero3Engine::held() {
   for (OnDemandParameter& p : parameters_) {
     p.held.gradient = p.held.unsharded = {};
     if (p.has_gradient) {
-      p.held.gradient = View::part(partitions_, param_dtype(), p.place, p.partition);
+      p.held.gradient = gradient_partition(p);
     }
     if (p.state == State::available) {
       p.held.unsharded = View::whole(p.full, param_dtype(), p.partition * ranks_);
@@ -43,18 +43,28 @@ std::vector<Held*> Zero3Engine::held() {
   return all;
 }
 
+std::vector<StreamId> Zero3Engine::side_streams() const {
+  std::vector<StreamId> streams = {all_gather_, reduce_, nccl_};
+  if (host_.valid()) streams.push_back(host_);
+  return streams;
+}
+
 ShardGroups Zero3Engine::shard_groups() const {
   return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, {}};
 }
 
-// Whoever asks may write the partitions, and gathers what flew from the old ones otherwise.
+// Whoever asks may write the partitions: what flies was gathered from the old ones.
 Status Zero3Engine::finish_gathers() {
   casts_are_old_ = true;
   forget_secondary();
   for (OnDemandParameter& p : parameters_) {
-    TESSERA_TRY(arrive(p).status());
+    if (p.flying) {
+      TESSERA_TRY(drop(p));
+      TESSERA_TRY(free(p));
+    }
     p.last_use = {};  // whoever asked may read it, too
   }
+  dropped_ = false;
   return wait_stream(compute_, all_gather_, cause("root", Reason::order));
 }
 
@@ -64,10 +74,10 @@ Status Zero3Engine::partition_all_parameters() {
 }
 
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
-  TESSERA_TRY(EngineBase::initialise(value));
+  TESSERA_TRY(policy_->values_changed());
   casts_are_old_ = true;
   forget_secondary();
-  return policy_->values_changed();
+  return EngineBase::initialise(value);
 }
 
 Status Zero3Engine::next_forward(const ForwardPass& pass) {
@@ -85,7 +95,11 @@ Status Zero3Engine::begin_forward() {
     TESSERA_TRY(note("root", "", {Mark::Kind::evaluating, training ? 1 : 0}).status());
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  if (std::exchange(casts_are_old_, false)) TESSERA_TRY(cast_partitions(held()));
+  if (std::exchange(casts_are_old_, false)) {
+    TESSERA_TRY(enter_update());
+    TESSERA_TRY(cast_partitions(held()));
+    TESSERA_TRY(leave_host(cause("root", Reason::order)));
+  }
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
   running_.clear();

@@ -6,6 +6,7 @@
 // trainable.cpp, the optimizer step in zero3_step.cpp.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <span>
@@ -14,6 +15,8 @@
 
 #include "engine/offload/block_quantizer.h"
 #include "engine/offload/fetch_policy.h"
+#include "engine/offload/partition_home.h"
+#include "engine/runtime/copies_by_route.h"
 #include "tessera/zero3.h"
 
 namespace tessera {
@@ -57,7 +60,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Index shard_index(Rank rank) const override { return static_cast<Index>(rank); }
   ShardGroups shard_groups() const override;
   Status free_gradients(EventId stepped) override;
-  std::vector<StreamId> side_streams() const override { return {all_gather_, reduce_, nccl_}; }
+  std::vector<StreamId> side_streams() const override;
   Status finish_gathers() override;
 
   // zero3_setup.cpp
@@ -67,9 +70,13 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status assign_modules();
   void find_needs();
   Status find_leaf_modules();
-  Status add_parameter(ParameterId id);
+  void add_parameter(ParameterId id);
   void mark_persistent();
+  void find_homes();
+  Status allocate_partition(OnDemandParameter& p);
   Status allocate_gradients();
+  Result<BufferId> allocate_in(Memory memory, const std::string& name, Bytes bytes,
+                               MemoryClass on_device, const Cause& why);
 
   OnDemandParameter& at(ParameterId id) { return parameters_[index(id)]; }
   const OnDemandParameter& at(ParameterId id) const { return parameters_[index(id)]; }
@@ -110,6 +117,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Bytes gathered_bytes(ParameterId parameter) const override;
   Result<bool> arrive(OnDemandParameter& p) override;
   Status drop(OnDemandParameter& p) override;
+  Status settle() override;
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
@@ -127,6 +135,11 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
 
   // parameter_gather.cpp
   View partition_of(const OnDemandParameter& p) const;
+  View own_slot(const View& full, Numel offset, Numel partition, Numel slot) const;
+  Result<EventId> submit_by_route(StreamId stream, const Cause& why, CommunicatorId index_in,
+                                  const std::vector<RoutedBlocks>& pieces);
+  Result<View> gather_input(const OnDemandParameter& p, const View& full, StreamId stream,
+                            const Cause& why);
   Status gather(std::vector<ParameterId> missing, Reason reason) override;
   Status begin(Gather& gather, const Cause& why);
   Status begin_coalesced(Gather& gather, const Cause& why);
@@ -136,7 +149,12 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status allocate_full(OnDemandParameter& p, StreamId stream, const Cause& why);
   Status gather_persistent() override;
   Status gather_now(const std::vector<ParameterId>& missing, Reason reason) override;
+
+  // partition_update.cpp
+  Status enter_update();
   Status cast_partitions(const std::vector<Held*>& changed);
+  Status cast_from_device(const OnDemandParameter& p, const Cause& why);
+  Status cast_from_host(const OnDemandParameter& p, const Cause& why);
 
   // secondary_parts.cpp
   bool keeps_secondary() const { return options_.plus_plus.secondary_group > 1; }
@@ -176,16 +194,19 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status scatter(const std::vector<OnDemandParameter*>& bucket, const View& packed,
                  Numel partition);
   Status keep(const std::vector<OnDemandParameter*>& bucket, const View& scattered);
+  View gradient_partition(const OnDemandParameter& p) const;
+  Status add_on_host(const OnDemandParameter& p, const View& fresh);
   Status finish_reductions();
 
   // zero3_step.cpp
-  Status before_step() override { return policy_->before_step(); }
+  Status before_step() override;
   std::vector<std::vector<Held*>> step_groups() override;
   Status after_group(std::size_t group) override;
   Status after_step() override;
 
   const Zero3Options options_;
   const Index ranks_;
+  const PartitionHome home_;
   std::vector<OnDemandParameter> parameters_;  // by ParameterId
   Needs needs_;                                // by ModuleId, what was registered included
   Needs own_needs_;                            // by ModuleId, without it
@@ -206,9 +227,10 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
   std::vector<EventId> freed_;  // last uses of what was freed; gathers do not follow them yet
+  bool dropped_ = false;        // a gather that the model's work has not waited for
   Bytes live_{}, promised_{};   // of gathered copies and buffers of gathers
 
-  BufferId partitions_;  // of all gradients
+  std::array<BufferId, memory_count> partitions_;  // of all gradients, by where they live
   BufferId bucket_buffer_;
   std::vector<ParameterId> bucket_;
   Numel bucket_numel_{};

@@ -13,6 +13,7 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
     : EngineBase(runtime, model),
       options_(options),
       ranks_(static_cast<Index>(everyone_.count())),
+      home_(options_),
       policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
                                                     : make_compatible_policy(*this, options)) {}
 
@@ -29,7 +30,7 @@ Status Zero3Engine::check_options() const {
     return Status(Code::invalid_argument,
                   fmt::format("{} must be at least 0, found {}", name, value.value));
   }
-  if (options_.sub_group_size >= Numel{1}) return {};
+  if (options_.sub_group_size >= Numel{1}) return home_.check();
   return Status(Code::invalid_argument, fmt::format("sub_group_size must be at least 1, found {}",
                                                     options_.sub_group_size.value));
 }
@@ -63,6 +64,9 @@ Status Zero3Engine::create_streams_and_groups() {
   TESSERA_ASSIGN(reduce_, runtime_.create_stream("reduce_and_partition", StreamRole::copy));
   // Gathers and reductions share a process group, so they share its stream.
   TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
+  if (home_.steps_on_host()) {
+    TESSERA_ASSIGN(host_, runtime_.create_stream("cpu", StreamRole::host));
+  }
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   return create_node_groups();
@@ -122,7 +126,7 @@ void Zero3Engine::find_needs() {
   own_needs_ = needs_;
 }
 
-Status Zero3Engine::add_parameter(ParameterId id) {
+void Zero3Engine::add_parameter(ParameterId id) {
   const Parameter& source = model_.parameter(id);
   OnDemandParameter p{.id = id, .held = {}, .numel = source.numel()};
   p.partition = Numel{(p.numel.value + ranks_ - 1) / ranks_};
@@ -130,15 +134,37 @@ Status Zero3Engine::add_parameter(ParameterId id) {
   p.held.name = source.name;
   p.held.unit = unit_name(assignment_.unit_of_parameter[index(id)]);
   p.held.map = ShardMap({{id, Numel{0}, p.numel, p.trained}}, p.partition);
-  const Cause why = cause(p.held.unit, Reason::none);
-  TESSERA_ASSIGN(p.held.value,
-                 allocate(source.name + ".partition", bytes_of(p.partition, DType::float32),
-                          MemoryClass::sharded_parameters, compute_, why));
-  if (mixed()) {
-    TESSERA_ASSIGN(p.cast, allocate(source.name + ".cast", bytes_of(p.partition, param_dtype()),
-                                    MemoryClass::sharded_parameters, compute_, why));
-  }
   parameters_.push_back(std::move(p));
+}
+
+// What a parameter is at first decides for good: states do not move when other parameters are
+// trained. Frozen ones are with the last group, which is offloaded if any is.
+void Zero3Engine::find_homes() {
+  const std::size_t groups = std::max<std::size_t>(sub_groups_.size(), 1);
+  for (OnDemandParameter& p : parameters_) {
+    p.home = home_.of_parameter(bytes_of(p.partition, param_dtype()), p.persistent);
+    p.held.memory = home_.of_group(groups - 1, groups);
+  }
+  for (std::size_t g = 0; g < sub_groups_.size(); ++g) {
+    for (ParameterId id : sub_groups_[g]) at(id).held.memory = home_.of_group(g, groups);
+  }
+}
+
+Result<BufferId> Zero3Engine::allocate_in(Memory memory, const std::string& name, Bytes bytes,
+                                          MemoryClass on_device, const Cause& why) {
+  const auto memory_class = memory == Memory::device ? on_device : MemoryClass::pinned_host;
+  return allocate(name, bytes, memory_class, compute_, why, memory);
+}
+
+Status Zero3Engine::allocate_partition(OnDemandParameter& p) {
+  const Cause why = cause(p.held.unit, Reason::none);
+  constexpr auto memory_class = MemoryClass::sharded_parameters;
+  TESSERA_ASSIGN(p.held.value,
+                 allocate_in(p.held.memory, p.held.name + ".partition",
+                             bytes_of(p.partition, DType::float32), memory_class, why));
+  if (!mixed() && p.home == p.held.memory) return {};
+  TESSERA_ASSIGN(p.cast, allocate_in(p.home, p.held.name + ".cast",
+                                     bytes_of(p.partition, param_dtype()), memory_class, why));
   return {};
 }
 
@@ -156,18 +182,21 @@ void Zero3Engine::mark_persistent() {
 // used.
 Status Zero3Engine::allocate_gradients() {
   Numel trained{};
-  Numel partitions{};
+  std::array<Numel, memory_count> partitions{};
   for (OnDemandParameter& p : parameters_) {
     if (!p.trained) continue;
-    p.place = partitions;
+    Numel& used = partitions[static_cast<std::size_t>(p.held.memory)];
+    p.place = used;
     trained += p.numel;
-    partitions += p.partition;
+    used += p.partition;
   }
   const Cause why = cause("root", Reason::none);
   const Numel bucket = std::min(trained, options_.reduce_bucket);
-  if (partitions > Numel{0}) {
-    TESSERA_ASSIGN(partitions_, allocate("gradient_partitions", bytes_of(partitions, param_dtype()),
-                                         MemoryClass::sharded_gradients, compute_, why));
+  for (std::size_t m = 0; m < partitions.size(); ++m) {
+    if (partitions[m] == Numel{0}) continue;
+    TESSERA_ASSIGN(partitions_[m], allocate_in(static_cast<Memory>(m), "gradient_partitions",
+                                               bytes_of(partitions[m], param_dtype()),
+                                               MemoryClass::sharded_gradients, why));
   }
   if (bucket == Numel{0}) return {};
   TESSERA_ASSIGN(bucket_buffer_, allocate("reduce_bucket", bytes_of(bucket, param_dtype()),
@@ -180,11 +209,13 @@ Status Zero3Engine::setup() {
   TESSERA_TRY(create_streams_and_groups());
   TESSERA_TRY(assign_modules());
   for (std::size_t p = 0; p < model_.parameters.size(); ++p) {
-    TESSERA_TRY(add_parameter(ParameterId{static_cast<std::int32_t>(p)}));
+    add_parameter(ParameterId{static_cast<std::int32_t>(p)});
   }
   mark_persistent();
   TESSERA_TRY(policy_->check());
   form_sub_groups();
+  find_homes();
+  for (OnDemandParameter& p : parameters_) TESSERA_TRY(allocate_partition(p));
   TESSERA_TRY(allocate_gradients());
   return initialise_held();
 }

@@ -5,6 +5,11 @@
 
 namespace tessera {
 
+Status Zero3Engine::before_step() {
+  TESSERA_TRY(policy_->before_step());
+  return enter_update();
+}
+
 std::vector<std::vector<Held*>> Zero3Engine::step_groups() {
   held();  // says where the gradients are
   std::vector<std::vector<Held*>> groups;
@@ -27,6 +32,7 @@ Status Zero3Engine::after_group(std::size_t group) {
 Status Zero3Engine::after_step() {
   forget_secondary();
   TESSERA_TRY(note("root", "", {Mark::Kind::step_done}, Reason::step).status());
+  if (host_.valid()) TESSERA_TRY(wait_stream(compute_, all_gather_, cause("root", Reason::order)));
   return policy_->after_step();
 }
 

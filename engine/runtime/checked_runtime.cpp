@@ -188,7 +188,8 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
       [this](BufferId id) {
         const bool exists = id.valid() && id.value < static_cast<int>(buffers_.size());
         return exists ? buffer(id).bytes : Bytes{-1};
-      }};
+      },
+      [this](BufferId id) { return buffer(id).memory; }};
   TESSERA_TRY(check_op(op, environment));
 
   const EventId event{next_event_};

@@ -21,6 +21,15 @@ Bytes bytes_of(const Copy& copy) {
 
 }  // namespace
 
+std::optional<CopyRoute> route_between(Memory from, Memory to) {
+  constexpr std::optional<CopyRoute> none;
+  constexpr std::optional<CopyRoute> routes[memory_count][memory_count] = {
+      {CopyRoute::on_device, CopyRoute::to_host, none},
+      {CopyRoute::to_device, CopyRoute::on_host, CopyRoute::to_nvme},
+      {none, CopyRoute::from_nvme, none}};
+  return routes[static_cast<int>(from)][static_cast<int>(to)];
+}
+
 OpKind kind_of(const Op& op) {
   return std::visit(Overloaded{[](const AllGather&) { return OpKind::all_gather; },
                                [](const ReduceScatter&) { return OpKind::reduce_scatter; },

@@ -51,7 +51,9 @@ class OpChecker {
                                 piece.to.numel.value));
       }
       TESSERA_TRY(in_bounds({piece.to}, n));
-      if (piece.from.buffer.valid()) TESSERA_TRY(in_bounds({piece.from}, n));
+      if (!piece.from.buffer.valid()) continue;
+      TESSERA_TRY(in_bounds({piece.from}, n));
+      TESSERA_TRY(on_route(o.route, piece));
     }
     return {};
   }
@@ -59,7 +61,9 @@ class OpChecker {
     const Index n = o.index_in.valid() ? group_size(o.index_in) : 1;
     if (n < 1) return fail("uses an unknown communicator for its index");
     TESSERA_TRY(in_bounds(o.reads, n));
-    return in_bounds(o.writes, n);
+    TESSERA_TRY(in_bounds(o.writes, n));
+    TESSERA_TRY(addressable(o.reads));
+    return addressable(o.writes);
   }
   Status operator()(const Wait&) const { return {}; }
   Status operator()(const Mark&) const { return {}; }
@@ -133,6 +137,23 @@ class OpChecker {
   Status root_in_group(CommunicatorId id, Index root) const {
     const Index n = group_size(id);
     if (root < 0 || root >= n) return fail(fmt::format("root {} of a group of {}", root, n));
+    return {};
+  }
+
+  Status on_route(CopyRoute route, const CopyBlocks& piece) const {
+    const Memory from = environment_.memory(piece.from.buffer);
+    const Memory to = environment_.memory(piece.to.buffer);
+    if (route_between(from, to) == route) return {};
+    static constexpr const char* names[] = {"the device", "host memory", "NVMe"};
+    return fail(fmt::format("copies from {} to {} by another route", names[static_cast<int>(from)],
+                            names[static_cast<int>(to)]));
+  }
+
+  Status addressable(const std::vector<View>& views) const {
+    for (const View& view : views) {
+      if (environment_.memory(view.buffer) != Memory::nvme) continue;
+      return fail("uses what is on NVMe: copy it to host memory first");
+    }
     return {};
   }
 

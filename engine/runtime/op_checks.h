@@ -14,6 +14,7 @@ namespace tessera {
 struct OpEnvironment {
   std::function<const RankGroups*(CommunicatorId)> groups;  // nullptr: no such communicator
   std::function<Bytes(BufferId)> buffer_bytes;              // negative: no such buffer
+  std::function<Memory(BufferId)> memory;                   // of one that exists
 };
 
 /// Fails: invalid_argument (sizes, dtypes, bounds), divergent (part of a group), in a sentence that

@@ -12,6 +12,8 @@ namespace {
 
 std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 
+bool lives_on_host(const Held* held) { return held->memory != Memory::device; }
+
 View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Numel{bytes.value}); }
 
 }  // namespace
@@ -47,7 +49,25 @@ Result<EventId> EngineBase::submit_on(const RankSet& ranks, StreamId stream, con
   return event;
 }
 
+Status EngineBase::enter_host(const Cause& cause) {
+  return host_.valid() ? wait_stream(host_, compute_, cause) : Status{};
+}
+
+Status EngineBase::leave_host(const Cause& cause) {
+  return host_.valid() ? wait_stream(compute_, host_, cause) : Status{};
+}
+
 Result<EventId> EngineBase::submit_by_held(
+    const RankSet& ranks, const Cause& cause, const std::vector<Held*>& held,
+    const std::function<Compute(const std::vector<Held*>&)>& work) {
+  TESSERA_TRY(enter_host(cause));
+  TESSERA_ASSIGN(const EventId done, issue_by_held(ranks, cause, held, work));
+  TESSERA_TRY(leave_host(cause));
+  if (!host_.valid() || !done.valid()) return done;
+  return submit_on(ranks, compute_, cause, look_at({}));
+}
+
+Result<EventId> EngineBase::issue_by_held(
     const RankSet& ranks, const Cause& cause, const std::vector<Held*>& held,
     const std::function<Compute(const std::vector<Held*>&)>& work) {
   struct Alike {
@@ -70,7 +90,10 @@ Result<EventId> EngineBase::submit_by_held(
   for (const Alike& alike : all) {
     Compute own = work(alike.held);
     if (own.reads.empty() && own.writes.empty()) continue;
-    TESSERA_ASSIGN(done, submit_on(alike.ranks, compute_, cause, std::move(own)));
+    own.cost.on_host = std::any_of(alike.held.begin(), alike.held.end(), lives_on_host);
+    const bool alone = std::all_of(alike.held.begin(), alike.held.end(), lives_on_host);
+    const StreamId stream = own.cost.on_host && alone && host_.valid() ? host_ : compute_;
+    TESSERA_ASSIGN(done, submit_on(alike.ranks, stream, cause, std::move(own)));
   }
   if (all.size() == 1 || !done.valid()) return done;
   // An event of one rank says nothing about the others.
@@ -106,8 +129,10 @@ Result<BufferId> EngineBase::allocate(const std::string& name, Bytes bytes,
 }
 
 Result<BufferId> EngineBase::allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
-                                         MemoryClass memory_class, const Cause& cause) {
+                                         MemoryClass memory_class, const Cause& cause,
+                                         Memory memory) {
   return runtime_.allocate({.bytes = bytes,
+                            .memory = memory,
                             .memory_class = memory_class,
                             .stream = compute_,
                             .where = ranks,

@@ -101,6 +101,7 @@ class EngineBase : public virtual Engine {
   // last.
   virtual Status before_step() { return {}; }
   virtual std::vector<std::vector<Held*>> step_groups() { return {held()}; }
+  virtual Status before_group(std::size_t /*group*/) { return {}; }
   virtual Status after_group(std::size_t /*group*/) { return {}; }
   virtual Status after_step() { return {}; }
 
@@ -145,17 +146,27 @@ class EngineBase : public virtual Engine {
   Result<EventId> submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
                             decltype(Op::what) what, std::span<const EventId> after = {});
   /// One op for all ranks that step the same, which is one for everyone unless Held::where says
-  /// otherwise; none if it touches nothing. `ranks` are everyone here. Returns the event after all.
+  /// otherwise; none if it touches nothing. The CPU does it if all of it lives in host memory.
+  /// `ranks` are everyone here. Returns the event after all.
   Result<EventId> submit_by_held(const RankSet& ranks, const Cause& cause,
                                  const std::vector<Held*>& held,
                                  const std::function<Compute(const std::vector<Held*>&)>& work);
+  /// The same without the waits: between enter_host and leave_host, so that what the CPU does and
+  /// what the device does may overlap.
+  Result<EventId> issue_by_held(const RankSet& ranks, const Cause& cause,
+                                const std::vector<Held*>& held,
+                                const std::function<Compute(const std::vector<Held*>&)>& work);
+  /// The CPU's stream follows the compute stream, and the other way round. Nothing without one.
+  Status enter_host(const Cause& cause);
+  Status leave_host(const Cause& cause);
   Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
   Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
   Status wait_event(StreamId waiting, EventId event, const Cause& cause);
   Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
                             StreamId stream, const Cause& cause, Memory memory = Memory::device);
   Result<BufferId> allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
-                               MemoryClass memory_class, const Cause& cause);
+                               MemoryClass memory_class, const Cause& cause,
+                               Memory memory = Memory::device);
   Status release(BufferId& buffer, EventId after);
   Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
 
@@ -179,6 +190,7 @@ class EngineBase : public virtual Engine {
   ParamGroups param_groups_;
   std::optional<std::int32_t> only_optimizer_;  // that steps now; none: all
   StreamId compute_;
+  StreamId host_;  // where the CPU steps what lives in host memory; none: in the order of compute_
 
   Stage stage_ = Stage::idle;
   Phase phase_ = Phase::init;

@@ -16,6 +16,10 @@ std::string text(DType value) { return std::string(name_of(value)); }
 std::string text(Bytes value) { return std::to_string(value.value); }
 std::string text(std::optional<DType> value) { return value ? text(*value) : "own"; }
 std::string text(Numel value) { return std::to_string(value.value); }
+std::string text(Offload::Device value) {
+  static constexpr std::array names = {"none", "cpu", "nvme"};
+  return names[static_cast<std::size_t>(value)];
+}
 std::string text(const std::vector<std::string>& paths) {
   return fmt::format("{}", fmt::join(paths, ","));
 }
@@ -98,6 +102,9 @@ struct OptionsOf {
             {"quantized_weights", text(o.plus_plus.quantized_weights)},
             {"quantized_gradients", text(o.plus_plus.quantized_gradients)},
             {"ranks_per_node", std::to_string(o.plus_plus.ranks_per_node)},
+            {"offload_param", text(o.offload_param.device)},
+            {"offload_optimizer", text(o.offload_optimizer.device)},
+            {"offload_ratio", fmt::format("{:g}", o.offload_optimizer.ratio)},
             {"leaf_modules", fmt::format("{}", fmt::join(o.leaf_modules, ","))},
             {"param_dtype", text(o.param_dtype)},
             {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/runtime/arithmetic.h"
 #include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
 
@@ -89,9 +90,12 @@ Status EngineBase::allocate_optimizer_state() {
     fresh.insert(h);
     const Bytes bytes = bytes_of(h->map.shard(), h->dtype);
     const RankSet& where = h->where.empty() ? everyone_ : h->where;
+    const bool host = h->memory != Memory::device;
     for (auto [id, name] : {std::pair{&h->exp_avg, "exp_avg"}, {&h->exp_avg_sq, "exp_avg_sq"}}) {
-      TESSERA_ASSIGN(*id, allocate_on(where, fmt::format("{}.{}", h->name, name), bytes,
-                                      MemoryClass::optimizer_state, why));
+      TESSERA_ASSIGN(
+          *id, allocate_on(where, fmt::format("{}.{}", h->name, name), bytes,
+                           host ? MemoryClass::pinned_host : MemoryClass::optimizer_state, why,
+                           h->memory));
     }
   }
   auto zeros = [this, &fresh](const std::vector<Held*>& held) {
@@ -161,14 +165,21 @@ Status EngineBase::step(const AdamOptions& options) {
   auto groups = step_groups();
   if (groups.empty()) groups.emplace_back();
   for (Held* own : locals_held()) groups.back().push_back(own);
+  const Cause why = cause("", Reason::step);
+  TESSERA_TRY(enter_host(why));
   EventId stepped;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    TESSERA_ASSIGN(const EventId done, submit_by_held(active_, cause("", Reason::step), groups[g],
-                                                      [&](const std::vector<Held*>& held) {
-                                                        return adam_work(held, options);
-                                                      }));
+    TESSERA_TRY(before_group(g));
+    TESSERA_ASSIGN(const EventId done,
+                   issue_by_held(active_, why, groups[g], [&](const std::vector<Held*>& held) {
+                     return adam_work(held, options);
+                   }));
     if (done.valid()) stepped = done;
     TESSERA_TRY(after_group(g));
+  }
+  TESSERA_TRY(leave_host(why));
+  if (host_.valid() && stepped.valid()) {
+    TESSERA_ASSIGN(stepped, submit_on(active_, compute_, why, look_at({})));
   }
   TESSERA_ASSIGN(const EventId dropped, drop_gradients());
   if (dropped.valid()) stepped = dropped;

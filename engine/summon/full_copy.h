@@ -14,17 +14,13 @@
 
 namespace tessera {
 
-inline CopyRoute route(Memory from, Memory to) {
-  if (to == Memory::pinned_host) return CopyRoute::to_host;
-  return from == Memory::pinned_host ? CopyRoute::to_device : CopyRoute::on_device;
-}
-
 /// One shard that is gathered.
 struct FullCopySource {
   View shard;      // of this rank: value or gradient
   View unsharded;  // the scheme's own gathered copy, if there is one
   ShardMap map;
-  Numel offset;  // in the rank's part of the copy
+  Numel offset;                    // in the rank's part of the copy
+  Memory memory = Memory::device;  // of the shard
 };
 
 struct FullCopy {
@@ -32,7 +28,6 @@ struct FullCopy {
   std::string_view unit;
   std::vector<FullCopySource> sources;
   DType dtype = DType::float32;
-  Memory shard_memory = Memory::device;
   MemoryClass memory_class = MemoryClass::unsharded_parameters;
   Numel rank_part;  // elements of one rank
   BufferId buffer;  // while it exists
@@ -40,10 +35,9 @@ struct FullCopy {
   Memory memory = Memory::device;
 
   void add(const Held& held, const View& shard, const View& unsharded) {
-    sources.push_back({shard, unsharded, held.map, rank_part});
+    sources.push_back({shard, unsharded, held.map, rank_part, held.memory});
     rank_part += shard.numel;
     dtype = shard.dtype;
-    shard_memory = held.memory;
   }
   /// The source with `parameter`, or nullptr.
   const FullCopySource* find(ParameterId parameter) const {

@@ -27,8 +27,12 @@ CopyBlocks SummonOps::from_unsharded(const FullCopy& copy, const FullCopySource&
           .to_pitch = copy.rank_part};
 }
 
-Copy SummonOps::copy_of_own_parts() const {
-  return {.index_in = group_size() == 1 ? CommunicatorId{} : groups_.shard, .pieces = {}};
+Status SummonOps::copy_own_parts(const FullCopy& copy, const std::vector<RoutedBlocks>& pieces) {
+  const CommunicatorId index_in = group_size() == 1 ? CommunicatorId{} : groups_.shard;
+  for (Copy& routed : copies_by_route(index_in, pieces)) {
+    TESSERA_TRY(submit(copy, std::move(routed), everyone_).status());
+  }
+  return {};
 }
 
 Status SummonOps::gather(FullCopy& copy) {
@@ -47,15 +51,16 @@ Status SummonOps::gather(FullCopy& copy) {
 // A single shard on the device is gathered from where it is, others through the copy itself.
 Status SummonOps::gather_shards(const FullCopy& copy) {
   const bool sharded = group_size() > 1;
-  const bool in_place = !sharded || copy.sources.size() > 1 || copy.shard_memory != Memory::device;
+  const bool in_place =
+      !sharded || copy.sources.size() > 1 || copy.sources.front().memory != Memory::device;
   if (in_place) {
-    Copy pack = copy_of_own_parts();
-    pack.route = route(copy.shard_memory, Memory::device);
+    std::vector<RoutedBlocks> pack;
     for (const auto& source : copy.sources) {
-      pack.pieces.push_back(
-          {.from = source.shard, .to = own_part(copy, source.offset, source.shard.numel)});
+      pack.push_back(
+          {*route_between(source.memory, Memory::device),
+           {.from = source.shard, .to = own_part(copy, source.offset, source.shard.numel)}});
     }
-    TESSERA_TRY(submit(copy, std::move(pack), everyone_).status());
+    TESSERA_TRY(copy_own_parts(copy, pack));
   }
   if (!sharded) return {};
   const View input =

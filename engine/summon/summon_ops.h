@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/runtime/copies_by_route.h"
 #include "engine/summon/full_copy.h"
 
 namespace tessera {
@@ -49,7 +50,8 @@ class SummonOps {
   }
   View own_part(const FullCopy& copy, Numel offset, Numel numel) const;
   CopyBlocks from_unsharded(const FullCopy& copy, const FullCopySource& source) const;
-  Copy copy_of_own_parts() const;
+  /// Every rank's own parts, by what their shards' memory needs.
+  Status copy_own_parts(const FullCopy& copy, const std::vector<RoutedBlocks>& pieces);
 
   Result<BufferId> allocate(const FullCopy& copy, const char* suffix, Memory memory,
                             const RankSet& where);

@@ -6,13 +6,13 @@ namespace tessera {
 
 // Every rank's shards from its own part of a copy that every rank has.
 Status SummonOps::scatter(const FullCopy& copy) {
-  Copy back = copy_of_own_parts();
-  back.route = route(copy.memory, copy.shard_memory);
+  std::vector<RoutedBlocks> back;
   for (const auto& source : copy.sources) {
-    back.pieces.push_back(
-        {.from = own_part(copy, source.offset, source.shard.numel), .to = source.shard});
+    back.push_back(
+        {*route_between(copy.memory, source.memory),
+         {.from = own_part(copy, source.offset, source.shard.numel), .to = source.shard}});
   }
-  return submit(copy, std::move(back), everyone_).status();
+  return copy_own_parts(copy, back);
 }
 
 // From rank 0 to the first rank of every group, then inside the groups.
@@ -21,7 +21,7 @@ Status SummonOps::broadcast(const FullCopy& copy) {
   sent.memory = Memory::device;
   TESSERA_ASSIGN(sent.buffer, allocate(copy, ".broadcast", Memory::device, everyone_));
   Copy fill{.pieces = {{.from = whole(copy), .to = whole(sent)}},
-            .route = route(copy.memory, Memory::device)};
+            .route = *route_between(copy.memory, Memory::device)};
   TESSERA_TRY(submit(copy, std::move(fill), holders_).status());
   if (groups_.replica.valid()) {
     std::vector<Rank> first;

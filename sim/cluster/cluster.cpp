@@ -52,13 +52,32 @@ Link read_link(const Json& json, const std::string& where, Status& status) {
   return link;
 }
 
+HostMemory read_host_memory(const Json& json, const std::string& where, Status& status) {
+  ObjectReader reader(json, where, {"bytes_per_s", "links_bytes_per_s"}, status);
+  HostMemory memory;
+  memory.bytes_per_s = rate(reader, "bytes_per_s");
+  if (reader.has("links_bytes_per_s")) {
+    memory.links_bytes_per_s = rate(reader, "links_bytes_per_s");
+  }
+  return memory;
+}
+
+Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
+  ObjectReader reader(json, where, {"read_bytes_per_s", "write_bytes_per_s", "latency_ns"}, status);
+  Nvme nvme;
+  nvme.read_bytes_per_s = rate(reader, "read_bytes_per_s");
+  nvme.write_bytes_per_s = rate(reader, "write_bytes_per_s");
+  nvme.latency_ns = nanoseconds(reader, "latency_ns");
+  return nvme;
+}
+
 Result<Cluster> parse_cluster(std::string_view text, const std::string& source) {
   TESSERA_ASSIGN(const Json json, parse_json(text, source));
   Status status;
   Cluster cluster;
   ObjectReader reader(json, source + ": ",
                       {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
-                       "inter_node", "host", "collective_launch_ns"},
+                       "inter_node", "host", "host_memory", "nvme", "collective_launch_ns"},
                       status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {
@@ -72,6 +91,13 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   cluster.intra_node = read_link(reader.object("intra_node"), source + ": intra_node.", status);
   cluster.inter_node = read_link(reader.object("inter_node"), source + ": inter_node.", status);
   cluster.host = read_link(reader.object("host"), source + ": host.", status);
+  if (reader.has("host_memory")) {
+    cluster.host_memory =
+        read_host_memory(reader.object("host_memory"), source + ": host_memory.", status);
+  }
+  if (reader.has("nvme")) {
+    cluster.nvme = read_nvme(reader.object("nvme"), source + ": nvme.", status);
+  }
   cluster.collective_launch_ns = nanoseconds(reader, "collective_launch_ns");
   if (!status.ok()) return status;
   return cluster;

@@ -21,6 +21,7 @@ class ObjectReader {
   ObjectReader(const nlohmann::json& json, std::string where,
                std::initializer_list<const char*> known, Status& status);
 
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   /// The value of a key, or `least` or "" after a complaint.
   double number(const char* key, double least, double most);
   std::int64_t integer(const char* key, double least, double most);

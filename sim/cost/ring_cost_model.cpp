@@ -22,6 +22,7 @@ class RingCostModel final : public CostModel {
 
   Time compute(const ComputeCost& cost) const override {
     const Gpu& gpu = cluster_.gpu;
+    if (cost.on_host) return to_time(cost.elementwise_bytes / host_memory() * ns_per_s);
     const double peak = cost.dtype == DType::float32 ? gpu.fp32_flops_per_s : gpu.bf16_flops_per_s;
     const double seconds = cost.matmul_flops / (peak * gpu.matmul_efficiency) +
                            cost.attention_flops / (peak * gpu.attention_efficiency) +
@@ -31,8 +32,16 @@ class RingCostModel final : public CostModel {
 
   Time copy(Bytes bytes, CopyRoute route) const override {
     const auto size = static_cast<double>(bytes.value);
-    if (route != CopyRoute::on_device) return over(cluster_.host, size);
-    return to_time(2 * size / hbm() * ns_per_s) + cluster_.gpu.kernel_launch_ns;
+    switch (route) {
+      case CopyRoute::on_device:
+        return to_time(2 * size / hbm() * ns_per_s) + cluster_.gpu.kernel_launch_ns;
+      case CopyRoute::to_host:
+      case CopyRoute::to_device: return over_host_link(size);
+      case CopyRoute::on_host: return to_time(2 * size / host_memory() * ns_per_s);
+      case CopyRoute::to_nvme: return over_nvme(size, cluster_.nvme.write_bytes_per_s);
+      case CopyRoute::from_nvme: return over_nvme(size, cluster_.nvme.read_bytes_per_s);
+    }
+    return 0;
   }
 
   Time collective(const CollectiveShape& shape) const override {
@@ -64,8 +73,21 @@ class RingCostModel final : public CostModel {
 
   static double effective(const Link& link) { return link.bytes_per_s * link.efficiency; }
 
-  static Time over(const Link& link, double bytes) {
-    return link.latency_ns + to_time(bytes / effective(link) * ns_per_s);
+  // What a node has once its GPUs share evenly: all ranks do the same at the same time.
+  double share(double per_node) const { return per_node / cluster_.gpus_per_node; }
+
+  double host_memory() const { return share(cluster_.host_memory.bytes_per_s); }
+
+  Time over_host_link(double bytes) const {
+    const double own = effective(cluster_.host);
+    const double all = cluster_.host_memory.links_bytes_per_s;
+    const double rate = all > 0 ? std::min(own, share(all)) : own;
+    return cluster_.host.latency_ns + to_time(bytes / rate * ns_per_s);
+  }
+
+  Time over_nvme(double bytes, double bytes_per_s) const {
+    if (!(bytes_per_s > 0)) return to_time(duration_ns_max);
+    return cluster_.nvme.latency_ns + to_time(bytes / share(bytes_per_s) * ns_per_s);
   }
 
   // Every member sends a part to every other one; the way out of the node is each GPU's own NIC.

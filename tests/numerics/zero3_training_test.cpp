@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // zero3 with true numbers: whatever its policy, budget and sizes are, and if parameters are frozen
-// and unfrozen meanwhile, shards are what unsharded training gives, to the bit; and the strict
-// policy stays within its budget.
+// or unfrozen and modules repeated meanwhile, shards are what unsharded training gives, to the bit;
+// and the strict policy stays within its budget.
 #include <catch2/catch.hpp>
 
 #include "tessera/recording.h"
+#include "tessera/scheme.h"
 #include "tests/numerics/equal_shards.h"
 #include "tests/numerics/random_model.h"
 #include "tests/numerics/real_models.h"
@@ -38,6 +39,9 @@ Zero3Options random_options(Random& random, const Model& model, Rank ranks) {
   o.persistence_threshold = Numel{random.below(20)};
   o.reduce_bucket = Numel{random.below(100)};
   o.sub_group_size = Numel{1 + random.below(40)};
+  o.offload_param.device = static_cast<Offload::Device>(random.below(2));
+  o.offload_optimizer.device = static_cast<Offload::Device>(random.below(2));
+  if (random.chance(50)) o.offload_optimizer.ratio = 0.25 * static_cast<double>(random.below(5));
   return o;
 }
 
@@ -47,6 +51,19 @@ void freeze_and_unfreeze(Random& random, Model& model) {
     if (random.chance(30)) model.parameters[p].requires_grad ^= true;
   }
   model.parameters.back().requires_grad = true;
+}
+
+// Layers that are as wide as their input run once or several times.
+void change_graph(Random& random, Model& model) {
+  std::vector<ModuleId> forward;
+  for (ModuleId id : model.forward) {
+    if (!forward.empty() && forward.back() == id) continue;
+    const auto& parameters = model.module(id).parameters;
+    const auto* shape = parameters.empty() ? nullptr : &model.parameter(parameters[0]).shape;
+    const bool square = shape == nullptr || (shape->size() == 2 && (*shape)[0] == (*shape)[1]);
+    forward.insert(forward.end(), square ? 1 + random.below(3) : 1, id);
+  }
+  model.forward = std::move(forward);
 }
 
 RealModel real_model(const Model& model, const RealModelOptions& data) {
@@ -86,6 +103,7 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
   auto engine = zero3((*runtime)->seam(), model, options);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
+  for (const auto& [key, value] : options_of(options)) UNSCOPED_INFO(key << " " << value);
   RealModel real = real_model(model, data);
   REQUIRE((*engine)->initialise(real.initial_values()).ok());
   test::UnshardedTraining reference(model, data,
@@ -93,9 +111,11 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
                                      .pre = static_cast<float>(data.world_size),
                                      .post = 1});
   const bool freezes = strict && random.chance(50);
+  const bool dynamic = strict && model.name == "random" && random.chance(50);
   for (int step = 0; step < 6; ++step) {
-    if (freezes && random.chance(50)) {
-      freeze_and_unfreeze(random, model);
+    if (step > 0 && (freezes || dynamic) && random.chance(50)) {
+      if (freezes) freeze_and_unfreeze(random, model);
+      if (dynamic) change_graph(random, model);
       real = real_model(model, data);
       reference.refresh();
     }

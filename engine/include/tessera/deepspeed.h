@@ -16,33 +16,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/offload.h"
 #include "tessera/scheme.h"
 
 namespace tessera {
 
-/// `offload_param` and `offload_optimizer`.
-struct DeepSpeedOffload {
-  enum class Device : std::uint8_t { none, cpu, nvme };
-  Device device = Device::none;
-  std::string nvme_path;
-  std::int64_t buffer_count = 5;  // 4 for the optimizer
-  Numel buffer_size{100'000'000};
-  Numel max_in_cpu{1'000'000'000};
-  bool pin_memory = false;
-  bool pipeline_read = false;  // offload_optimizer only, like what follows
-  bool pipeline_write = false;
-  bool fast_init = false;
-  double ratio = 1;
-};
-
-/// `aio`.
-struct DeepSpeedAio {
-  Bytes block_size{1 << 20};
-  std::int64_t queue_depth = 8;
-  std::int64_t thread_count = 1;
-  bool single_submit = false;
-  bool overlap_events = true;
-};
+using DeepSpeedOffload = Offload;
+using DeepSpeedAio = Aio;
 
 struct DeepSpeedConfig {
   std::int32_t stage = 0;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -23,6 +24,10 @@
 #include "tessera/types.h"
 
 namespace tessera {
+
+/// Where bytes live.
+enum class Memory : std::uint8_t { device = 0, pinned_host = 1, nvme = 2 };
+inline constexpr int memory_count = 3;
 
 /// Elements [first + step * i, first + step * i + numel) of a buffer, cut at `end`, where i is the
 /// rank's index in the op's communicator. With step 0 every rank sees the same range.
@@ -114,7 +119,11 @@ struct CopyBlocks {
   Numel to_pitch{};
 };
 
-enum class CopyRoute : std::uint8_t { on_device, to_host, to_device };
+/// Between which kinds of memory, which the buffers must agree with.
+enum class CopyRoute : std::uint8_t { on_device, to_host, to_device, on_host, to_nvme, from_nvme };
+
+/// The route; none where it takes two: between device and NVMe, or on NVMe.
+std::optional<CopyRoute> route_between(Memory from, Memory to);
 
 /// One fused copy of many pieces (torch's foreach_copy_, split_with_sizes_copy, chunk_cat).
 struct Copy {
@@ -130,6 +139,7 @@ struct ComputeCost {
   double elementwise_bytes = 0;
   std::int32_t kernels = 1;
   DType dtype = DType::bfloat16;  // of the matmuls
+  bool on_host = false;           // the CPU does it, in host memory
 };
 
 /// What a body may touch: the op's views on one rank, in the order of `reads` and `writes`.

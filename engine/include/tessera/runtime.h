@@ -28,10 +28,6 @@
 
 namespace tessera {
 
-/// Where bytes live.
-enum class Memory : std::uint8_t { device = 0, pinned_host = 1, nvme = 2 };
-inline constexpr int memory_count = 3;
-
 /// A request for memory. `stream` is the one that uses the buffer first: the block may have been
 /// used before by others as long as that stream is known to run after them.
 struct Allocation {
@@ -41,7 +37,8 @@ struct Allocation {
   StreamId stream;
   RankSet where;
   Cause cause;
-  std::string_view name;  // "model.layers.3.ag_out"; copied
+  std::string_view name;       // "model.layers.3.ag_out"; copied
+  std::string_view directory;  // Memory::nvme: the folder of its file, where numbers are real
 };
 
 class Runtime {

@@ -35,14 +35,29 @@ struct Link {
   Time latency_ns = 0;     // per ring step over this link
 };
 
+/// Memory of a node's CPUs, shared by its GPUs.
+struct HostMemory {
+  double bytes_per_s = 200e9;    // that the CPU's optimizer reaches, reads and writes together
+  double links_bytes_per_s = 0;  // all GPUs together to or from it; 0: their links alone limit
+};
+
+/// Drives of a node, shared by its GPUs; rates of 0: it has none.
+struct Nvme {
+  double read_bytes_per_s = 0;
+  double write_bytes_per_s = 0;
+  Time latency_ns = 0;  // per copy
+};
+
 struct Cluster {
   std::string name;  // "dgx-h100"
   Index nodes = 1;
   Index gpus_per_node = 8;
   Gpu gpu;
-  Link intra_node;                // NVLink
-  Link inter_node;                // NIC share of one GPU
-  Link host;                      // PCIe between GPU and host memory
+  Link intra_node;  // NVLink
+  Link inter_node;  // NIC share of one GPU
+  Link host;        // PCIe between GPU and host memory
+  HostMemory host_memory;
+  Nvme nvme;
   Time collective_launch_ns = 0;  // fixed cost of a collective
 
   Rank ranks() const { return nodes * gpus_per_node; }

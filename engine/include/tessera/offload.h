@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where partitions live when they are not on the device: in host memory, or in files on NVMe.
+//
+// The idea: what is offloaded is a partition, so every rank moves its own share over its own link;
+// all_gathers run between devices as ever. Parameters come to the device when they are gathered.
+// Optimizer states never do: gradients are sent to the host, and the CPU steps there.
+//
+//   Zero3Options options;
+//   options.offload_param = {.device = Offload::Device::cpu};
+//   options.offload_optimizer.device = Offload::Device::cpu;
+//
+// Where a partition lives (decision 11): a parameter on NVMe if its partition is large enough to be
+// a file's worth (`Aio::smallest`), in host memory if it is smaller, on the device if it is
+// persistent. Parameters, masters, moments and gradients of a group of the optimizer live together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/types.h"
+
+namespace tessera {
+
+/// DeepSpeed's `offload_param` and `offload_optimizer`, with its defaults.
+struct Offload {
+  enum class Device : std::uint8_t { none, cpu, nvme };
+  Device device = Device::none;
+  /// A folder on the drive. Numeric runs keep one file per rank there, which is gone afterwards.
+  std::string nvme_path;
+  /// Buffers in host memory between NVMe and device; 4 for the optimizer.
+  std::int64_t buffer_count = 5;
+  Numel buffer_size{100'000'000};   // of one buffer for parameters
+  Numel max_in_cpu{1'000'000'000};  // elements of parameters that may wait in host memory
+  bool pin_memory = false;          // host memory always is pinned here
+  // offload_optimizer only:
+  bool pipeline_read = false;   // reads a group while the one before is stepped
+  bool pipeline_write = false;  // writes a group while the one after is stepped
+  bool fast_init = false;
+  double ratio = 1;  // of the groups that are offloaded; the first ones stay on the device
+};
+
+/// How files are read and written: DeepSpeed's `aio`.
+struct Aio {
+  Bytes block_size{1 << 20};  // of one request
+  std::int64_t queue_depth = 8;
+  std::int64_t thread_count = 1;
+  bool single_submit = false;
+  bool overlap_events = true;
+  /// What is smaller stays in host memory; never less than a block if it is not set smaller.
+  Bytes smallest{1 << 20};
+  Bytes alignment{1024};  // of what is read and written at once
+};
+
+}  // namespace tessera
