@@ -78,11 +78,13 @@ class RingCostModel final : public CostModel {
 
   double host_memory() const { return share(cluster_.host_memory.bytes_per_s); }
 
+  // Behind its link a copy takes turns with those of the other GPUs. The sum of both times agrees
+  // with what 1, 2 and 4 GPUs were measured to reach; the larger of both does not.
   Time over_host_link(double bytes) const {
-    const double own = effective(cluster_.host);
-    const double all = cluster_.host_memory.links_bytes_per_s;
-    const double rate = all > 0 ? std::min(own, share(all)) : own;
-    return cluster_.host.latency_ns + to_time(bytes / rate * ns_per_s);
+    const double shared = cluster_.host_memory.links_bytes_per_s;
+    const double seconds =
+        bytes / effective(cluster_.host) + (shared > 0 ? bytes / share(shared) : 0);
+    return cluster_.host.latency_ns + to_time(seconds * ns_per_s);
   }
 
   Time over_nvme(double bytes, double bytes_per_s) const {
