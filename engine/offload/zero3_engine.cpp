@@ -56,6 +56,7 @@ ShardGroups Zero3Engine::shard_groups() const {
 // Whoever asks may write the partitions: what flies was gathered from the old ones.
 Status Zero3Engine::finish_gathers() {
   casts_are_old_ = true;
+  forget_secondary();
   for (OnDemandParameter& p : parameters_) {
     if (p.flying) {
       TESSERA_TRY(drop(p));
@@ -75,6 +76,7 @@ Status Zero3Engine::partition_all_parameters() {
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(policy_->values_changed());
   casts_are_old_ = true;
+  forget_secondary();
   return EngineBase::initialise(value);
 }
 

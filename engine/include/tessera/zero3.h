@@ -63,6 +63,7 @@
 
 #include "tessera/engine.h"
 #include "tessera/offload.h"
+#include "tessera/zero_plus_plus.h"
 
 namespace tessera {
 
@@ -97,6 +98,7 @@ struct Zero3Options {
   Aio aio;
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
+  ZeroPlusPlus plus_plus;
 };
 
 /// A parameter that has device memory for its gathered copy, and why.
