@@ -135,10 +135,22 @@ class OpChecker {
   Status on_route(CopyRoute route, const CopyBlocks& piece) const {
     const Memory from = environment_.memory(piece.from.buffer);
     const Memory to = environment_.memory(piece.to.buffer);
-    if (route_between(from, to) == route) return {};
+    if (route_between(from, to) == route) {
+      const bool drive = from == Memory::nvme || to == Memory::nvme;
+      return drive ? whole_slot(piece, from == Memory::nvme ? piece.from : piece.to) : Status{};
+    }
     static constexpr const char* names[] = {"the device", "host memory", "NVMe"};
     return fail(fmt::format("copies from {} to {} by another route", names[static_cast<int>(from)],
                             names[static_cast<int>(to)]));
+  }
+
+  // A file's slot has one checksum per block, so it moves as a whole.
+  Status whole_slot(const CopyBlocks& piece, const View& slot) const {
+    const bool whole = bytes_of(slot.numel, slot.dtype) == environment_.buffer_bytes(slot.buffer);
+    const bool plain = piece.from.dtype == piece.to.dtype && piece.count == 1 &&
+                       piece.from.step == Numel{0} && piece.to.step == Numel{0};
+    if (whole && plain) return {};
+    return fail("moves a part of what is on NVMe, or casts it: buffers there move as a whole");
   }
 
   Status addressable(const std::vector<View>& views) const {

@@ -5,6 +5,15 @@
 
 namespace tessera {
 
+SwapFileOptions SwapStore::options() const {
+  SwapFileOptions options{.block_size = aio_.block_size,
+                          .queue_depth = static_cast<int>(aio_.queue_depth),
+                          .threads = static_cast<int>(aio_.thread_count),
+                          .clock = clock_};
+  if (io_) options.io = io_();
+  return options;
+}
+
 Status SwapStore::allocate(BufferId buffer, const Allocation& request, Rank rank) {
   if (request.directory.empty()) {
     return Status(
@@ -13,9 +22,8 @@ Status SwapStore::allocate(BufferId buffer, const Allocation& request, Rank rank
   }
   std::unique_ptr<SwapFile>& file = files_[{std::string(request.directory), rank}];
   if (!file) {
-    TESSERA_ASSIGN(file,
-                   SwapFile::open(std::string(request.directory), fmt::format("rank {}", rank),
-                                  options_ ? options_() : SwapFileOptions{}));
+    TESSERA_ASSIGN(file, SwapFile::open(std::string(request.directory),
+                                        fmt::format("rank {}", rank), options()));
   }
   slots_[buffer][rank] = {file.get(), file->add(std::string(request.name), request.bytes)};
   return {};
@@ -30,14 +38,11 @@ void SwapStore::release(BufferId buffer, Rank rank) {
   if (found->second.empty()) slots_.erase(found);
 }
 
-Status SwapStore::write(BufferId buffer, Rank rank, std::span<const std::byte> data) {
-  const Place place = slots_.at(buffer).at(rank);
-  return place.file->write(place.slot, data);
-}
-
-Status SwapStore::read(BufferId buffer, Rank rank, std::span<std::byte> data) {
-  const Place place = slots_.at(buffer).at(rank);
-  return place.file->read(place.slot, data);
+Status SwapStore::move(const CopyBlocks& blocks, CopyRoute route, Rank rank,
+                       std::span<std::byte> host) {
+  const bool writes = route == CopyRoute::to_nvme;
+  const Place place = slots_.at(writes ? blocks.to.buffer : blocks.from.buffer).at(rank);
+  return writes ? place.file->write(place.slot, host) : place.file->read(place.slot, host);
 }
 
 }  // namespace tessera
