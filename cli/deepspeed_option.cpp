@@ -13,7 +13,8 @@ namespace tessera::cli {
 namespace {
 
 // What a file never says.
-constexpr std::array<std::string_view, 3> beside = {"--param-dtype", "--policy", "--live-budget"};
+constexpr std::array<std::string_view, 4> beside = {"--param-dtype", "--policy", "--live-budget",
+                                                    "--ranks-per-node"};
 
 Status decided_by_file(const EngineOptions& o) {
   for (const GivenOption& option : o.scheme.given) {
@@ -52,6 +53,9 @@ void set_policy(const EngineOptions& o, Zero3Options& zero3) {
   const auto& asked = std::get<Zero3Options>(*resolved);
   zero3.policy = asked.policy;
   zero3.live_budget = asked.live_budget;
+  if (zero3.plus_plus.quantized_gradients) {
+    zero3.plus_plus.ranks_per_node = o.scheme.zero3.ranks_per_node;
+  }
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ double bus_factor(OpKind kind, std::int32_t ranks) {
   const double n = ranks;
   switch (kind) {
     case OpKind::all_gather:
+    case OpKind::all_to_all:
     case OpKind::reduce_scatter: return (n - 1) / n;
     case OpKind::all_reduce: return 2 * (n - 1) / n;
     default: return 1;
@@ -198,7 +199,7 @@ Status add_communication(const storage::TraceReader& reader, ReportData& report)
   TESSERA_ASSIGN(const auto ops, reader.ops());
   Collectives kinds;
   for (const storage::OpRow& op : ops) {
-    if (op.kind > OpKind::broadcast) continue;
+    if (!is_collective(op.kind)) continue;
     CommunicationKind& row = kinds[op.kind];
     row.kind = op.kind;
     ++row.count;

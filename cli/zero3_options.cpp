@@ -37,6 +37,22 @@ void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
       ->allow_extra_args(false)  // what follows a value is MODEL
       ->default_str("")
       ->group(zero3_group);
+  command
+      .add_option("--secondary-group", o.plus_plus.secondary_group,
+                  "ZeRO++: ranks that backward gathers from; 1: all")
+      ->check(within(1, 1'000'000))
+      ->capture_default_str()
+      ->group(zero3_group);
+  command.add_flag("--quantized-weights", o.plus_plus.quantized_weights, "ZeRO++: gather in 8 bit")
+      ->group(zero3_group);
+  command
+      .add_flag("--quantized-gradients", o.plus_plus.quantized_gradients,
+                "ZeRO++: reduce in 4 bit, inside of nodes and then between them")
+      ->group(zero3_group);
+  command.add_option("--ranks-per-node", a.ranks_per_node, "Of --quantized-gradients")
+      ->check(within(1, 1'000'000))
+      ->capture_default_str()
+      ->group(zero3_group);
   add_offload_options(command, zero3_group, a.offload);
 }
 
@@ -45,6 +61,7 @@ Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) 
   options.param_dtype = given.param.value_or(DType::bfloat16);
   options.reduce_dtype = given.reduce;
   options.policy = a.policy == "strict" ? Zero3Policy::strict : Zero3Policy::compatible;
+  if (options.plus_plus.quantized_gradients) options.plus_plus.ranks_per_node = a.ranks_per_node;
   apply_offload(a.offload, options);
   if (a.live_budget > 0) options.live_budget = Bytes{a.live_budget};
   return Scheme(options);

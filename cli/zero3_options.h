@@ -13,6 +13,7 @@ namespace tessera::cli {
 inline constexpr const char* zero3_group = "ZeRO-3: zero3 (sizes in elements)";
 
 struct Zero3Arguments {
+  Index ranks_per_node = 8;
   Zero3Options options;  // without dtypes and policy
   std::string policy = "strict";
   std::int64_t live_budget = 0;

@@ -7,6 +7,11 @@ log=build/$name.log
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 mkdir -p build
 
+# Some tests build the library again, with the same flags in another folder.
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}" CCACHE_NOHASHDIR=1
+fi
+
 say() { echo "$name: [$(($(date +%s) - started)) s] $*"; }
 
 # Runs a command; its output goes to the log and is shown only if it fails.

@@ -142,7 +142,7 @@ Result<std::vector<OpRow>> read_ops(const Database& database) {
   const auto read_op = [&](const Statement& row) -> Status {
     OpRow op;
     op.id = row.int32(0);
-    TESSERA_TRY(read_enum(row, 1, OpKind::mark, "op kind", op.kind));
+    TESSERA_TRY(read_enum(row, 1, op_kind_last, "op kind", op.kind));
     op.stream = row.int32(2);
     op.communicator = row.int32(3);
     op.step = row.int32(4);

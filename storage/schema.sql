@@ -167,7 +167,8 @@ CREATE TABLE severity (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 
 INSERT INTO op_kind VALUES
   (0, 'all_gather'), (1, 'reduce_scatter'), (2, 'all_reduce'), (3, 'reduce'), (4, 'broadcast'),
-  (5, 'copy'), (6, 'compute'), (7, 'wait'), (8, 'mark');
+  (5, 'copy'), (6, 'compute'), (7, 'wait'), (8, 'mark'),
+  (9, 'all_to_all');
 INSERT INTO phase VALUES (0, ''), (1, 'init'), (2, 'forward'), (3, 'backward'), (4, 'optimizer');
 INSERT INTO reason VALUES
   (0, ''), (1, 'needed'), (2, 'forward_prefetch'), (3, 'backward_prefetch'), (4, 'copy_in'),

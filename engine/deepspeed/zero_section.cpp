@@ -85,6 +85,10 @@ Zero3Options read_stage3(ConfigObject& zero) {
   read(o.model_persistence_threshold, "stage3_model_persistence_threshold",
        "model_persistence_threshold");
   set(o.sub_group_size, zero.integer({"sub_group_size"}, 1));
+  o.plus_plus.secondary_group =
+      static_cast<Index>(zero.integer({"zero_hpz_partition_size"}, 1, 1'000'000).value_or(1));
+  o.plus_plus.quantized_weights = zero.boolean({"zero_quantized_weights"}).value_or(false);
+  o.plus_plus.quantized_gradients = zero.boolean({"zero_quantized_gradients"}).value_or(false);
   return o;
 }
 
@@ -108,7 +112,8 @@ void list_other_stages(ConfigObject& zero, std::int32_t stage) {
         {"stage3_prefetch_bucket_size", "prefetch_bucket_size", "stage3_max_reuse_distance",
          "max_reuse_distance", "stage3_max_live_parameters", "max_live_parameters",
          "stage3_param_persistence_threshold", "param_persistence_threshold",
-         "stage3_model_persistence_threshold", "model_persistence_threshold", "sub_group_size"});
+         "stage3_model_persistence_threshold", "model_persistence_threshold", "sub_group_size",
+         "zero_hpz_partition_size", "zero_quantized_weights", "zero_quantized_gradients"});
   }
   if (stage != 1 && stage != 2) {
     zero.without_meaning(
@@ -171,9 +176,8 @@ void read_zero(ConfigObject& root, DeepSpeedConfig& config) {
                         "use_all_reduce_for_fetch_params",
                         "stage3_allgather_sequential",
                         "allgather_sequential"});
-  zero.without_meaning({"zero_hpz_partition_size", "zero_quantized_weights",
-                        "zero_quantized_nontrainable_weights", "zero_quantized_gradients",
-                        "mics_shard_size", "mics_hierarchical_params_gather"});
+  zero.without_meaning({"zero_quantized_nontrainable_weights", "mics_shard_size",
+                        "mics_hierarchical_params_gather"});
   zero.finish();
 }
 

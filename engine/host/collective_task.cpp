@@ -77,6 +77,12 @@ Result<Task> start_all_gather(Transport& transport, const CollectiveCall& call) 
              }});
 }
 
+Result<Task> start_all_to_all(Transport& transport, const CollectiveCall& call) {
+  return run(transport, {[&transport, call] {
+               return transport.all_to_all(call.communicator, call.input, call.output);
+             }});
+}
+
 Result<Task> start_broadcast(Transport& transport, const CollectiveCall& call, Index root) {
   return run(transport, {[&transport, call, root] {
                return transport.broadcast(call.communicator, root, call.output);

@@ -39,6 +39,7 @@ Result<std::unique_ptr<CollectiveTask>> start_all_reduce(Transport&, const Colle
                                                          const ReductionRule&);
 Result<std::unique_ptr<CollectiveTask>> start_reduce(Transport&, const CollectiveCall&,
                                                      const ReductionRule&, Index root);
+Result<std::unique_ptr<CollectiveTask>> start_all_to_all(Transport&, const CollectiveCall&);
 /// Input and output are the same.
 Result<std::unique_ptr<CollectiveTask>> start_broadcast(Transport&, const CollectiveCall&,
                                                         Index root);

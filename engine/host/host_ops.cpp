@@ -94,6 +94,9 @@ Result<std::unique_ptr<CollectiveTask>> HostCarrier::start_collective(const Op& 
       return start_reduce(*self.transport_, self.call(o.communicator, o.input, o.output),
                           {o.reduction, 1}, o.root);
     }
+    Started operator()(const AllToAll& o) {
+      return start_all_to_all(*self.transport_, self.call(o.communicator, o.input, o.output));
+    }
     Started operator()(const Broadcast& o) {
       return start_broadcast(*self.transport_, self.call(o.communicator, o.data, o.data), o.root);
     }

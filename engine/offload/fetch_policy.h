@@ -43,6 +43,8 @@ class ParameterMover {
   virtual Result<bool> arrive(OnDemandParameter& p) = 0;
   /// A parameter that flies will not be used.
   virtual Status drop(OnDemandParameter& p) = 0;
+  /// Partitions may be written: what was dropped has read them.
+  virtual Status settle() = 0;
   /// The module's work waits for all gathers so far, or only for `arrived`.
   virtual Status hand_over(ModuleId module) = 0;
   virtual Status hand_over(ModuleId module, std::span<const EventId> arrived) = 0;

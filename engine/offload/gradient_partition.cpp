@@ -68,14 +68,19 @@ Status Zero3Engine::reduce_bucket() {
     ongoing_reductions_.pop_front();
   }
   std::sort(bucket_.begin(), bucket_.end());
-  std::vector<OnDemandParameter*> bucket;
-  Numel partition{};
-  for (ParameterId id : bucket_) {
-    bucket.push_back(&at(id));
-    partition += at(id).partition;
-  }
+  std::vector<OnDemandParameter*> quantized;
+  std::vector<OnDemandParameter*> others;
+  for (ParameterId id : bucket_) (quantizes(at(id)) ? quantized : others).push_back(&at(id));
   bucket_.clear();
   bucket_numel_ = {};
+  TESSERA_TRY(reduce_together(std::move(quantized)));
+  return reduce_together(std::move(others));
+}
+
+Status Zero3Engine::reduce_together(std::vector<OnDemandParameter*> bucket) {
+  if (bucket.empty()) return {};
+  Numel partition{};
+  for (const OnDemandParameter* p : bucket) partition += p->partition;
   TESSERA_ASSIGN(const View packed, pack(bucket, partition));
   if (ranks_ > 1) {
     TESSERA_TRY(submit(reduce_, cause(bucket.front()->held.unit, Reason::divide),
@@ -127,10 +132,7 @@ Status Zero3Engine::scatter(const std::vector<OnDemandParameter*>& bucket, const
                  allocate("reduce_bucket.partition", bytes_of(partition, reduce_dtype()),
                           MemoryClass::reduce_buffers, reduce_, why));
   const View scattered = View::whole(out, reduce_dtype(), partition);
-  TESSERA_TRY(wait_stream(nccl_, reduce_, cause(why.unit, Reason::order)));
-  TESSERA_ASSIGN(const EventId reduced,
-                 submit(nccl_, why, ReduceScatter{world_, packed, scattered, Reduction::sum}));
-  TESSERA_TRY(wait_event(reduce_, reduced, cause(why.unit, Reason::order)));
+  TESSERA_ASSIGN(const EventId reduced, reduce_scatter(bucket, packed, scattered, why));
   BufferId flat = packed.buffer;
   const bool own = flat == bucket_buffer_ || flat == bucket.front()->gradient;
   if (!own) TESSERA_TRY(release(flat, reduced));

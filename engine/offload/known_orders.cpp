@@ -2,6 +2,7 @@
 #include "engine/offload/known_orders.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera {
 
@@ -19,8 +20,14 @@ void KnownOrders::expect_from(const Model& model) {
   mode().orders[last].then = expected;
 }
 
-void KnownOrders::expect(const Visits& visits) {
-  expected_ = visits;
+void KnownOrders::expect(std::size_t order) {
+  const auto& orders = mode().orders;
+  expected_ = orders[order].visits;
+  end_ = static_cast<std::int32_t>(expected_.size());
+  if (another_pass()) {
+    const Visits& next = orders[orders[order].then].visits;
+    expected_.insert(expected_.end(), next.begin(), next.end());
+  }
   uses_.build(expected_, *needs_, parameters_);
 }
 
@@ -29,13 +36,12 @@ void KnownOrders::begin(bool training, const UseTable::Needs& needs) {
   needs_ = &needs;
   seen_.clear();
   place_ = 0;
-  expect(mode().orders[mode().orders[mode().last].then].visits);
+  expect(mode().orders[mode().last].then);
 }
 
 bool KnownOrders::follow(const Visit& visit) {
   seen_.push_back(visit);
-  const auto place = static_cast<std::size_t>(place_);
-  if (place < expected_.size() && expected_[place] == visit) {
+  if (place_ < end_ && expected_[static_cast<std::size_t>(place_)] == visit) {
     ++place_;
     return true;
   }
@@ -52,15 +58,16 @@ bool KnownOrders::switch_order() {
     if (best == nullptr || order.followed > best->followed) best = &order;
   }
   if (best == nullptr) return false;
-  expect(best->visits);
+  expect(static_cast<std::size_t>(best - mode().orders.data()));
   place_ = static_cast<std::int32_t>(seen_.size());
   return true;
 }
 
 // Behind the next place with the same visit; a visit that is not expected any more was inserted.
 bool KnownOrders::take_up(const Visit& visit) {
-  const auto found = std::find(expected_.begin() + place_, expected_.end(), visit);
-  if (found == expected_.end()) return false;
+  const auto end = expected_.begin() + end_;
+  const auto found = std::find(expected_.begin() + place_, end, visit);
+  if (found == end) return false;
   place_ = static_cast<std::int32_t>(found - expected_.begin()) + 1;
   return true;
 }
@@ -85,6 +92,8 @@ std::size_t KnownOrders::remember(Visits visits) {
 }
 
 void KnownOrders::end() {
+  place_ = end_;
+  if (training_) ++passes_in_step_;
   if (seen_.empty()) return;
   const std::size_t last = mode().last;
   const std::size_t now = remember(std::move(seen_));
@@ -92,5 +101,7 @@ void KnownOrders::end() {
   mode().orders[last].then = now;
   mode().last = now;
 }
+
+void KnownOrders::step() { passes_per_step_ = std::exchange(passes_in_step_, 0); }
 
 }  // namespace tessera

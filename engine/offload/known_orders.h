@@ -3,7 +3,8 @@
 //
 // The idea: a pass that runs otherwise than expected loses nothing: either an order that began
 // alike is known, or the expected one is taken up again further behind, or what came in between was
-// only inserted. What was expected only matters for what is gathered ahead.
+// only inserted. What was expected only matters for what is gathered ahead. If the last step had
+// further micro-batches, the next pass is expected right behind this one.
 #pragma once
 
 #include <array>
@@ -27,6 +28,8 @@ class KnownOrders {
   bool follow(const Visit& visit);
   /// The pass is over: what it visited is known from now on.
   void end();
+  /// The optimizer steps: gathered values are old.
+  void step();
 
   /// Of the next visit in what is expected.
   std::int32_t place() const { return place_; }
@@ -34,6 +37,7 @@ class KnownOrders {
   std::int32_t visited() const { return static_cast<std::int32_t>(seen_.size()); }
   /// The number in this pass of what is expected at `place`.
   std::int32_t visit_at(std::int32_t place) const { return visited() + place - place_; }
+  /// Of this pass and perhaps the next.
   const Visits& expected() const { return expected_; }
   std::int32_t next_use(ParameterId parameter) const { return uses_.next(parameter, place_); }
   /// Orders of the mode, for tests.
@@ -51,7 +55,8 @@ class KnownOrders {
   };
 
   Mode& mode() { return modes_[training_ ? 0 : 1]; }
-  void expect(const Visits& visits);
+  void expect(std::size_t order);
+  bool another_pass() const { return training_ && passes_in_step_ + 1 < passes_per_step_; }
   bool switch_order();
   bool take_up(const Visit& visit);
   std::size_t remember(Visits visits);
@@ -61,8 +66,11 @@ class KnownOrders {
   const UseTable::Needs* needs_ = nullptr;
   bool training_ = true;
   std::int64_t passes_ = 0;
+  std::int32_t passes_in_step_ = 0;
+  std::int32_t passes_per_step_ = 1;  // the last time
   Visits seen_;
   Visits expected_;
+  std::int32_t end_ = 0;  // of this pass in what is expected
   UseTable uses_;
   std::int32_t place_ = 0;
 };

@@ -14,8 +14,11 @@ namespace tessera {
 struct Gather {
   std::int32_t number = 0;
   std::vector<ParameterId> parameters;  // ascending
-  Numel partition{};                    // of all
-  BufferId flat;                        // none: the parameters' own buffers
+  CommunicatorId group;                 // whose members hold the parts
+  Index parts = 1;
+  bool secondary = false;  // from the copies that are kept inside of nodes
+  Numel partition{};       // of all, per part
+  BufferId flat;           // none: the parameters' own buffers
   EventId gathered;
   EventId done;  // and split, if it was coalesced
   bool complete = false;
@@ -36,6 +39,8 @@ struct OnDemandParameter {
   std::shared_ptr<Gather> flying;  // until somebody waited for this parameter
   Memory home = Memory::device;    // of the partition that is gathered
   BufferId cast;                   // that partition, if it is not the float32 one itself
+  BufferId secondary;              // ZeRO++: the part of its group
+  bool has_secondary = false;      // of values that are still current
   BufferId full;                   // padded; from the gather on, or from its end
   EventId last_use;                // of it; none: the youngest work on the compute stream
   BufferId gradient;               // of this backward pass

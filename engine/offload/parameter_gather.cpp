@@ -49,14 +49,15 @@ Status Zero3Engine::gather(std::vector<ParameterId> missing, Reason reason) {
   std::sort(missing.begin(), missing.end());
   auto gather = std::make_shared<Gather>();
   gather->number = ++gathers_;
-  for (ParameterId id : missing) {
+  gather->parameters = std::move(missing);
+  choose_source(*gather);
+  for (ParameterId id : gather->parameters) {
     OnDemandParameter& p = at(id);
     TESSERA_TRY(note(p, {Mark::Kind::in_flight, gather->number}, reason).status());
     p.state = State::in_flight;
-    gather->partition += p.partition;
+    gather->partition += part_of(p, *gather);
     p.flying = gather;
   }
-  gather->parameters = std::move(missing);
   const Cause why = cause(at(gather->parameters.front()).held.unit, reason);
   if (!freed_.empty()) {
     // DeepSpeed frees with record_stream: memory is used again when the device happens to be done.
@@ -77,7 +78,7 @@ Status Zero3Engine::allocate_full(OnDemandParameter& p, StreamId stream, const C
 }
 
 Bytes Zero3Engine::flat_bytes(const Gather& gather) const {
-  return bytes_of(gather.partition * ranks_, param_dtype());
+  return bytes_of(gather.partition * gather.parts, param_dtype());
 }
 
 // Straight into the parameter's buffer; of a single rank there is nobody to gather from.
@@ -96,37 +97,39 @@ Status Zero3Engine::begin(Gather& gather, const Cause& why) {
   }
   const OnDemandParameter& p = at(gather.parameters.front());
   const View full = View::whole(p.full, param_dtype(), p.partition * ranks_);
-  TESSERA_ASSIGN(const View input, gather_input(p, full, all_gather_, why));
-  TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
-  TESSERA_ASSIGN(gather.gathered, submit(nccl_, why, AllGather{world_, input, full}));
+  View input = source_of(p, gather);
+  if (!gather.secondary) {
+    TESSERA_ASSIGN(input, gather_input(p, full, all_gather_, why));
+  }
+  TESSERA_ASSIGN(gather.gathered, gather_into(gather, input, full, why));
   return {};
 }
 
 // Rank r's slot of the flat buffer is all its partitions, one behind another.
 Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
-  const Numel all = gather.partition * ranks_;
+  const Numel all = gather.partition * gather.parts;
   TESSERA_ASSIGN(gather.flat,
                  allocate(fmt::format("gather_{}.flat", gather.number), flat_bytes(gather),
                           MemoryClass::all_gather_buffers, all_gather_, why));
   live_ += flat_bytes(gather);
   promised_ += flat_bytes(gather);
   const View flat = View::whole(gather.flat, param_dtype(), all);
+  const View own = View::shard(gather.flat, param_dtype(), gather.partition, gather.parts);
   std::vector<RoutedBlocks> pieces;
   Numel offset{};
   for (ParameterId id : gather.parameters) {
     const OnDemandParameter& p = at(id);
-    const View slot = own_slot(flat, offset, p.partition, gather.partition);
+    View slot = own;
+    slot.first = offset;
+    slot.numel = part_of(p, gather);
+    const Memory home = gather.secondary ? Memory::device : p.home;
     pieces.push_back(
-        {*route_between(p.home, Memory::device), {.from = partition_of(p), .to = slot}});
-    offset += p.partition;
+        {*route_between(home, Memory::device), {.from = source_of(p, gather), .to = slot}});
+    offset += slot.numel;
   }
-  TESSERA_TRY(
-      submit_by_route(all_gather_, cause(why.unit, Reason::copy_in), world_, pieces).status());
-  TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
-  const View own = View::shard(gather.flat, param_dtype(), gather.partition, ranks_);
-  TESSERA_ASSIGN(
-      gather.gathered,
-      submit(nccl_, why, AllGather{world_, own, View::whole(gather.flat, param_dtype(), all)}));
+  TESSERA_TRY(submit_by_route(all_gather_, cause(why.unit, Reason::copy_in), gather.group, pieces)
+                  .status());
+  TESSERA_ASSIGN(gather.gathered, gather_into(gather, own, flat, why));
   return {};
 }
 
@@ -141,7 +144,7 @@ Status Zero3Engine::finish(Gather& gather) {
   gather.done = gather.gathered;
   if (gather.flat.valid()) TESSERA_TRY(split(gather));
   for (ParameterId id : gather.parameters) at(id).state = State::available;
-  return {};
+  return keep_secondary(gather);
 }
 
 Status Zero3Engine::split(Gather& gather) {
@@ -151,16 +154,17 @@ Status Zero3Engine::split(Gather& gather) {
   for (ParameterId id : gather.parameters) {
     OnDemandParameter& p = at(id);
     TESSERA_TRY(allocate_full(p, all_gather_, why));
-    View from = View::part(gather.flat, param_dtype(), offset, p.partition);
-    from.end = gather.partition * ranks_;
-    View to = View::part(p.full, param_dtype(), Numel{0}, p.partition);
+    const Numel part = part_of(p, gather);
+    View from = View::part(gather.flat, param_dtype(), offset, part);
+    from.end = gather.partition * gather.parts;
+    View to = View::part(p.full, param_dtype(), Numel{0}, part);
     to.end = p.partition * ranks_;
     copy.pieces.push_back({.from = from,
                            .to = to,
-                           .count = ranks_,
+                           .count = gather.parts,
                            .from_pitch = gather.partition,
-                           .to_pitch = p.partition});
-    offset += p.partition;
+                           .to_pitch = part});
+    offset += part;
   }
   TESSERA_ASSIGN(gather.done, submit(all_gather_, why, std::move(copy)));
   promised_ -= flat_bytes(gather);

@@ -40,7 +40,13 @@ Status Zero3Engine::drop(OnDemandParameter& p) {
   Compute looks{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
   looks.reads = {View::whole(p.full, param_dtype(), p.partition * ranks_)};
   TESSERA_ASSIGN(p.last_use, submit(all_gather_, why, std::move(looks)));
+  dropped_ = true;
   return {};
+}
+
+Status Zero3Engine::settle() {
+  if (!std::exchange(dropped_, false)) return {};
+  return wait_stream(compute_, all_gather_, cause("root", Reason::order));
 }
 
 Bytes Zero3Engine::gathered_bytes(ParameterId parameter) const {

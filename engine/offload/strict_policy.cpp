@@ -149,7 +149,8 @@ Status StrictPolicy::arrive(ModuleId module) {
     TESSERA_ASSIGN(const bool flew, mover_.arrive(at(id)));
     if (flew) arrived_.push_back(gather->done);
     // Split before, and nobody has waited for it.
-    if (!flew && prefetched_[static_cast<std::size_t>(id.value)]) {
+    const bool ahead = prefetched_[static_cast<std::size_t>(id.value)];
+    if (!flew && ahead && at(id).last_use.valid()) {
       arrived_.push_back(at(id).last_use);
     }
     prefetched_[static_cast<std::size_t>(id.value)] = false;
@@ -312,7 +313,8 @@ Status StrictPolicy::end_pass() {
   orders_.end();
   for (OnDemandParameter& p : mover_.moved()) {
     p.active.clear();
-    if (p.state != State::not_available && !p.persistent) TESSERA_TRY(evict(p));
+    const bool needed = p.persistent || orders_.next_use(p.id) != UseTable::never;
+    if (p.state != State::not_available && !needed) TESSERA_TRY(evict(p));
   }
   open_visits_.assign(open_visits_.size(), 0);
   return mover_.note({Mark::Kind::trace_reset});
@@ -323,12 +325,13 @@ Status StrictPolicy::free_all() {
     p.active.clear();
     if (p.state != State::not_available) TESSERA_TRY(evict(p));
   }
-  return {};
+  return mover_.settle();
 }
 
 Status StrictPolicy::values_changed() { return free_all(); }
 
 Status StrictPolicy::before_step() {
+  orders_.step();
   TESSERA_TRY(free_all());
   return mover_.note({Mark::Kind::all_released});
 }
@@ -339,7 +342,7 @@ std::vector<LiveParameter> StrictPolicy::live() const {
   for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
     if (p.state == State::not_available) continue;
     LiveParameter live{.name = model.parameter(p.id).name, .bytes = mover_.gathered_bytes(p.id)};
-    const std::int32_t next = open_ ? orders_.next_use(p.id) : UseTable::never;
+    const std::int32_t next = orders_.next_use(p.id);
     ModuleId module;
     if (!p.active.empty()) {
       module = *p.active.begin();

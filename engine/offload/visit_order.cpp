@@ -95,6 +95,7 @@ void UseTable::build(const Visits& visits, const Needs& needs, std::size_t param
 }
 
 std::int32_t UseTable::next(ParameterId parameter, std::int32_t place) const {
+  if (places_.empty()) return never;
   const auto& places = places_[static_cast<std::size_t>(parameter.value)];
   const auto found = std::lower_bound(places.begin(), places.end(), place);
   return found == places.end() ? never : *found;

@@ -53,13 +53,18 @@ ShardGroups Zero3Engine::shard_groups() const {
   return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, {}};
 }
 
-// Whoever asks may write the partitions, and gathers what flew from the old ones otherwise.
+// Whoever asks may write the partitions: what flies was gathered from the old ones.
 Status Zero3Engine::finish_gathers() {
   casts_are_old_ = true;
+  forget_secondary();
   for (OnDemandParameter& p : parameters_) {
-    TESSERA_TRY(arrive(p).status());
+    if (p.flying) {
+      TESSERA_TRY(drop(p));
+      TESSERA_TRY(free(p));
+    }
     p.last_use = {};  // whoever asked may read it, too
   }
+  dropped_ = false;
   return wait_stream(compute_, all_gather_, cause("root", Reason::order));
 }
 
@@ -69,9 +74,10 @@ Status Zero3Engine::partition_all_parameters() {
 }
 
 Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
-  TESSERA_TRY(EngineBase::initialise(value));
+  TESSERA_TRY(policy_->values_changed());
   casts_are_old_ = true;
-  return policy_->values_changed();
+  forget_secondary();
+  return EngineBase::initialise(value);
 }
 
 Status Zero3Engine::next_forward(const ForwardPass& pass) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/offload/block_quantizer.h"
 #include "engine/offload/fetch_policy.h"
 #include "engine/offload/partition_home.h"
 #include "engine/runtime/copies_by_route.h"
@@ -65,6 +66,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   // zero3_setup.cpp
   Status check_options() const;
   Status create_streams_and_groups();
+  Status create_node_groups();
   Status assign_modules();
   void find_needs();
   Status find_leaf_modules();
@@ -115,6 +117,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Bytes gathered_bytes(ParameterId parameter) const override;
   Result<bool> arrive(OnDemandParameter& p) override;
   Status drop(OnDemandParameter& p) override;
+  Status settle() override;
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
@@ -153,7 +156,38 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status cast_from_device(const OnDemandParameter& p, const Cause& why);
   Status cast_from_host(const OnDemandParameter& p, const Cause& why);
 
+  // secondary_parts.cpp
+  bool keeps_secondary() const { return options_.plus_plus.secondary_group > 1; }
+  void choose_source(Gather& gather) const;
+  Numel part_of(const OnDemandParameter& p, const Gather& gather) const {
+    return Numel{p.partition.value * ranks_ / gather.parts};
+  }
+  View source_of(const OnDemandParameter& p, const Gather& gather) const;
+  Status keep_secondary(Gather& gather);
+  void forget_secondary();
+
+  // quantized_gather.cpp
+  Result<EventId> gather_into(const Gather& gather, const View& own, const View& full,
+                              const Cause& why);
+  Result<EventId> gather_codes(const Gather& gather, const View& own, const View& full,
+                               const Cause& why);
+
+  // quantized_reduce.cpp
+  struct Codes {
+    View codes, scales;
+  };
+  bool quantizes(const OnDemandParameter& p) const;
+  Result<EventId> reduce_scatter(const std::vector<OnDemandParameter*>& bucket, const View& packed,
+                                 const View& scattered, const Cause& why);
+  Result<EventId> reduce_in_two_hops(const View& packed, const View& scattered, const Cause& why);
+  Result<Codes> allocate_codes(const BlockQuantizer& format, std::int64_t rows, StreamId stream,
+                               const Cause& why);
+  Result<Codes> exchange(const Codes& sent, CommunicatorId group, const BlockQuantizer& format,
+                         std::int64_t rows, const Cause& why);
+  Status release_codes(const Codes& codes, EventId after);
+
   // gradient_partition.cpp
+  Status reduce_together(std::vector<OnDemandParameter*> bucket);
   Status add_to_bucket(OnDemandParameter& p);
   Status reduce_bucket();
   Result<View> pack(const std::vector<OnDemandParameter*>& bucket, Numel partition);
@@ -182,6 +216,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   std::vector<std::vector<ParameterId>> sub_groups_;
   const std::unique_ptr<FetchPolicy> policy_;
   CommunicatorId world_;
+  CommunicatorId node_, secondary_, across_;  // ZeRO++: inside of nodes, between them
   StreamId all_gather_, reduce_, nccl_;
 
   ForwardPass next_;                   // begin_forward takes it
@@ -192,6 +227,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
   std::vector<EventId> freed_;  // last uses of what was freed; gathers do not follow them yet
+  bool dropped_ = false;        // a gather that the model's work has not waited for
   Bytes live_{}, promised_{};   // of gathered copies and buffers of gathers
 
   std::array<BufferId, memory_count> partitions_;  // of all gradients, by where they live

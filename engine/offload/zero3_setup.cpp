@@ -35,6 +35,29 @@ Status Zero3Engine::check_options() const {
                                                     options_.sub_group_size.value));
 }
 
+// Those of ZeRO++, as far as it is used.
+Status Zero3Engine::create_node_groups() {
+  const ZeroPlusPlus& o = options_.plus_plus;
+  const std::pair<const char*, Index> sizes[] = {{"secondary_group", o.secondary_group},
+                                                 {"ranks_per_node", o.ranks_per_node}};
+  for (const auto& [name, size] : sizes) {
+    if (size >= 1 && ranks_ % size == 0) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} {} must divide the number of ranks, {}", name, size, ranks_));
+  }
+  if (keeps_secondary()) {
+    TESSERA_ASSIGN(const auto near, RankGroups::strided(ranks_, o.secondary_group));
+    TESSERA_ASSIGN(secondary_, runtime_.create_communicator(near, "secondary"));
+  }
+  if (!o.quantized_gradients || o.ranks_per_node == ranks_) return {};
+  TESSERA_ASSIGN(const auto inside, RankGroups::strided(ranks_, o.ranks_per_node));
+  TESSERA_ASSIGN(node_, runtime_.create_communicator(inside, "node"));
+  const Index nodes = ranks_ / o.ranks_per_node;
+  TESSERA_ASSIGN(const auto between, RankGroups::strided(ranks_, nodes, o.ranks_per_node));
+  TESSERA_ASSIGN(across_, runtime_.create_communicator(between, "across nodes"));
+  return {};
+}
+
 Status Zero3Engine::create_streams_and_groups() {
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
   TESSERA_ASSIGN(all_gather_, runtime_.create_stream("all_gather", StreamRole::copy));
@@ -46,7 +69,7 @@ Status Zero3Engine::create_streams_and_groups() {
   }
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
-  return {};
+  return create_node_groups();
 }
 
 // Every module with parameters of its own is a unit; ties need no common one.

@@ -30,6 +30,7 @@ Status Zero3Engine::after_group(std::size_t group) {
 }
 
 Status Zero3Engine::after_step() {
+  forget_secondary();
   TESSERA_TRY(note("root", "", {Mark::Kind::step_done}, Reason::step).status());
   if (host_.valid()) TESSERA_TRY(wait_stream(compute_, all_gather_, cause("root", Reason::order)));
   return policy_->after_step();

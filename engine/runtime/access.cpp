@@ -63,6 +63,7 @@ struct Collector {
   void operator()(const ReduceScatter& o) { pair(o.input, o.output); }
   void operator()(const AllReduce& o) { pair(o.input, o.output); }
   void operator()(const Reduce& o) { pair(o.input, o.output); }
+  void operator()(const AllToAll& o) { pair(o.input, o.output); }
   void operator()(const Broadcast& o) { out.push_back(access(o.data, true)); }
   void operator()(const Copy& o) {
     append_joined(blocks_of(o, false), out);

@@ -79,7 +79,7 @@ const Accessor* AccessHistory::not_before(EventId event, const StreamOrder& orde
 
 const Accessor* AccessHistory::unread_collective() const {
   for (const Record& r : records_) {
-    if (r.access.write && !r.read_since && r.accessor.kind <= OpKind::broadcast) return &r.accessor;
+    if (r.access.write && !r.read_since && is_collective(r.accessor.kind)) return &r.accessor;
   }
   return nullptr;
 }

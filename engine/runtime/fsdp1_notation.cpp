@@ -106,6 +106,9 @@ class Fsdp1Notation {
                      name_of(o.output.dtype)));
   }
   void what(const Record& r, const Reduce&) { emit(fmt::format("[{}] REDUCE", stream(r.stream))); }
+  void what(const Record& r, const AllToAll&) {
+    emit(fmt::format("[{}] ALL_TO_ALL", stream(r.stream)));
+  }
   void what(const Record& r, const Broadcast& o) {
     emit(fmt::format("[{}] BROADCAST {}", stream(r.stream), buffer(o.data.buffer).name));
   }

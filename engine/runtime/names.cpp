@@ -22,9 +22,9 @@ std::string_view name_of(DType dtype) {
 }
 
 std::string_view name_of(OpKind kind) {
-  static constexpr std::array<std::string_view, 9> names = {
+  static constexpr std::array<std::string_view, 10> names = {
       "all_gather", "reduce_scatter", "all_reduce", "reduce", "broadcast",
-      "copy",       "compute",        "wait",       "mark"};
+      "copy",       "compute",        "wait",       "mark",   "all_to_all"};
   return pick(names, kind);
 }
 

@@ -36,6 +36,7 @@ OpKind kind_of(const Op& op) {
                                [](const AllReduce&) { return OpKind::all_reduce; },
                                [](const Reduce&) { return OpKind::reduce; },
                                [](const Broadcast&) { return OpKind::broadcast; },
+                               [](const AllToAll&) { return OpKind::all_to_all; },
                                [](const Copy&) { return OpKind::copy; },
                                [](const Compute&) { return OpKind::compute; },
                                [](const Wait&) { return OpKind::wait; },
@@ -59,6 +60,7 @@ Bytes bytes_of(const Op& op) {
                  [](const AllReduce& o) { return bytes_of(o.input); },
                  [](const Reduce& o) { return bytes_of(o.input); },
                  [](const Broadcast& o) { return bytes_of(o.data); },
+                 [](const AllToAll& o) { return bytes_of(o.input); },
                  [](const Copy& o) { return bytes_of(o); },
                  [](const Compute& o) {
                    return Bytes{static_cast<std::int64_t>(o.cost.elementwise_bytes)};

@@ -34,6 +34,14 @@ class OpChecker {
     return same_size(o.communicator, o.data, o.data);
   }
 
+  Status operator()(const AllToAll& o) const {
+    TESSERA_TRY(same_size(o.communicator, o.input, o.output));
+    if (o.input.buffer == o.output.buffer) return fail("an all_to_all cannot be in place");
+    if (o.input.numel.value % group_size(o.communicator) == 0) return {};
+    return fail(fmt::format("{} elements are not {} equal parts", o.input.numel.value,
+                            group_size(o.communicator)));
+  }
+
   Status operator()(const Copy& o) const {
     const Index n = o.index_in.valid() ? group_size(o.index_in) : 1;
     if (n < 1) return fail("uses an unknown communicator for its index");

@@ -55,6 +55,7 @@ std::string op_details(const Recording& recording, const Op& op) {
     std::string operator()(const Reduce& o) const {
       return pair(o.input, o.output) + fmt::format(" root {}", o.root);
     }
+    std::string operator()(const AllToAll& o) const { return pair(o.input, o.output); }
     std::string operator()(const Broadcast& o) const {
       return fmt::format("{} {} root {}", o.data.numel.value, name_of(o.data.dtype), o.root);
     }

@@ -10,6 +10,7 @@ OpClass class_of(const storage::OpRow& op) {
   switch (op.kind) {
     case OpKind::all_gather: return OpClass::all_gather;
     case OpKind::reduce_scatter:
+    case OpKind::all_to_all:
     case OpKind::reduce: return OpClass::reduce_scatter;
     case OpKind::all_reduce:
     case OpKind::broadcast: return OpClass::all_reduce;

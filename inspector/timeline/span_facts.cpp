@@ -8,7 +8,9 @@ namespace tessera::inspector {
 
 double bus_factor(OpKind kind, std::int32_t group_size) {
   const double n = std::max(group_size, 1);
-  if (kind == OpKind::all_gather || kind == OpKind::reduce_scatter) return (n - 1) / n;
+  if (kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::all_to_all) {
+    return (n - 1) / n;
+  }
   return kind == OpKind::all_reduce ? 2 * (n - 1) / n : 1;
 }
 
@@ -38,7 +40,7 @@ SpanFacts facts_of(TraceModel& model, const SpanRef& span) {
   SpanFacts facts;
   facts.begin = spans.begin[span.index];
   facts.duration = spans.end[span.index] - facts.begin;
-  facts.collective = op.kind <= OpKind::broadcast;
+  facts.collective = is_collective(op.kind);
   const double seconds = static_cast<double>(facts.duration) / 1e9;
   if (op.flops > 0 && seconds > 0) facts.flops_per_s = op.flops / seconds;
   if (!facts.collective) return facts;

@@ -244,6 +244,7 @@ Status LockstepCarrier::carry_numbers(const Op& op) {
       numbers.all_reduce({o.communicator, o.input, o.output, o.reduction}, o.root, where,
                          groups(o.communicator));
     }
+    void operator()(const AllToAll& o) { numbers.all_to_all(o, where, groups(o.communicator)); }
     void operator()(const Broadcast& o) { numbers.broadcast(o, where, groups(o.communicator)); }
     const RankGroups* index_in(CommunicatorId id) const {
       return id.valid() ? &groups(id) : nullptr;

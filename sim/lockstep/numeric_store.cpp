@@ -193,6 +193,21 @@ void NumericStore::all_reduce(const AllReduce& op, Index only_root, const RankSe
   });
 }
 
+void NumericStore::all_to_all(const AllToAll& op, const RankSet& where, const RankGroups& groups) {
+  for_each_group(where, groups, [&](Index g) {
+    const Index n = groups.group_size(g);
+    for (Index i = 0; i < n; ++i) {
+      const auto target = bytes(op.output, groups.member(g, i), i);
+      const std::size_t part = target.size() / static_cast<std::size_t>(n);
+      for (Index k = 0; k < n; ++k) {
+        const auto source = bytes(op.input, groups.member(g, k), k);
+        std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(part) * i, part,
+                    target.begin() + static_cast<std::ptrdiff_t>(part) * k);
+      }
+    }
+  });
+}
+
 void NumericStore::broadcast(const Broadcast& op, const RankSet& where, const RankGroups& groups) {
   for_each_group(where, groups, [&](Index g) {
     const auto source = bytes(op.data, groups.member(g, op.root), op.root);

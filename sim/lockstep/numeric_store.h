@@ -31,6 +31,7 @@ class NumericStore {
   /// only_root: the index that receives, or -1 for all.
   void all_reduce(const AllReduce& op, Index only_root, const RankSet& where,
                   const RankGroups& groups);
+  void all_to_all(const AllToAll& op, const RankSet& where, const RankGroups& groups);
   void broadcast(const Broadcast& op, const RankSet& where, const RankGroups& groups);
 
   /// Element 0 of `view` on `rank`. REQUIRES: allocated there.

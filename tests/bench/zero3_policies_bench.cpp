@@ -2,7 +2,7 @@
 // zero3's strict policy beside the compatible one on the same budget: how long the compute stream
 // stands still in a step, and what gathered parameters take at most.
 //
-//   bench_zero3_policies [MODEL.json] [CLUSTER] [SEQUENCE_LENGTH]
+//   bench_zero3_policies [MODEL.json] [CLUSTER] [SEQUENCE_LENGTH] [ACCUMULATION]
 //
 // `compatible` gets the budget as max_live_parameters and the best of several prefetch buckets and
 // reuse distances. Its limit is none: `within` is its best choice that stayed within the budget.
@@ -86,10 +86,13 @@ int main(int argc, char** argv) {
   const auto cluster = sim::load_cluster(argc > 2 ? argv[2] : "dgx-h100", 1);
   if (!model.ok() || !cluster.ok()) return 1;
   const auto costs = sim::make_cost_model(*cluster);
-  const Bench bench{
-      *model, *cluster, *costs, {.sequence_length = argc > 3 ? std::atoll(argv[3]) : 8192}};
-  fmt::print("{} on {}, {} ranks, {} tokens\n", model->name, cluster->name, cluster->ranks(),
-             bench.training.sequence_length);
+  const Bench bench{*model,
+                    *cluster,
+                    *costs,
+                    {.sequence_length = argc > 3 ? std::atoll(argv[3]) : 8192,
+                     .accumulation = argc > 4 ? std::atoi(argv[4]) : 1}};
+  fmt::print("{} on {}, {} ranks, {} tokens, {} micro-batches\n", model->name, cluster->name,
+             cluster->ranks(), bench.training.sequence_length, bench.training.accumulation);
   fmt::print(
       "budget | strict: peak GiB, stalled ms in step 1 and {0}, step {0} ms "
       "| compatible, fastest | compatible, within\n",

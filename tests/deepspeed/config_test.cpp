@@ -154,6 +154,18 @@ TEST_CASE("the optimizer's parameters are AdamW's", "[deepspeed]") {
         std::string::npos);
 }
 
+TEST_CASE("ZeRO++ is part of stage 3", "[deepspeed]") {
+  const std::string keys = R"("zero_hpz_partition_size": 8, "zero_quantized_weights": true,)"
+                           R"("zero_quantized_gradients": true)";
+  const auto c = read(zero(R"("stage": 3, )" + keys));
+  const ZeroPlusPlus& o = std::get<Zero3Options>(c.scheme).plus_plus;
+  CHECK(o.secondary_group == 8);
+  CHECK(o.quantized_weights);
+  CHECK(o.quantized_gradients);
+  CHECK(c.without_meaning.empty());
+  CHECK(read(zero(R"("stage": 2, )" + keys)).without_meaning.size() == 3);
+}
+
 TEST_CASE("offload sections and aio are read", "[deepspeed]") {
   const auto c = read(R"({"aio": {"block_size": 262144, "queue_depth": 32, "thread_count": 2},
     "zero_optimization": {"stage": 3,

@@ -86,6 +86,7 @@ Sharded random_zero3(Random& random, Rank ranks) {
   o.model_persistence_threshold = Numel{random.below(60)};
   o.reduce_bucket = Numel{random.below(100)};
   o.sub_group_size = Numel{1 + random.below(40)};
+  if (random.chance(40)) o.plus_plus.secondary_group = random_group(random, ranks);
   if (random.chance(30)) o.offload_param.device = Offload::Device::cpu;
   if (random.chance(30)) o.offload_optimizer.device = Offload::Device::cpu;
   UnshardedOptions arithmetic{.pre = static_cast<float>(ranks)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // zero3 with true numbers: whatever its policy, budget and sizes are, and if parameters are frozen
-// and unfrozen meanwhile, shards are what unsharded training gives, to the bit; and the strict
-// policy stays within its budget.
+// or unfrozen and modules repeated meanwhile, shards are what unsharded training gives, to the bit;
+// and the strict policy stays within its budget.
 #include <catch2/catch.hpp>
 
 #include "tessera/recording.h"
@@ -53,6 +53,19 @@ void freeze_and_unfreeze(Random& random, Model& model) {
   model.parameters.back().requires_grad = true;
 }
 
+// Layers that are as wide as their input run once or several times.
+void change_graph(Random& random, Model& model) {
+  std::vector<ModuleId> forward;
+  for (ModuleId id : model.forward) {
+    if (!forward.empty() && forward.back() == id) continue;
+    const auto& parameters = model.module(id).parameters;
+    const auto* shape = parameters.empty() ? nullptr : &model.parameter(parameters[0]).shape;
+    const bool square = shape == nullptr || (shape->size() == 2 && (*shape)[0] == (*shape)[1]);
+    forward.insert(forward.end(), square ? 1 + random.below(3) : 1, id);
+  }
+  model.forward = std::move(forward);
+}
+
 RealModel real_model(const Model& model, const RealModelOptions& data) {
   auto real = RealModel::create(model, data);
   INFO(real.status().message());
@@ -98,9 +111,11 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
                                      .pre = static_cast<float>(data.world_size),
                                      .post = 1});
   const bool freezes = strict && random.chance(50);
+  const bool dynamic = strict && model.name == "random" && random.chance(50);
   for (int step = 0; step < 6; ++step) {
-    if (freezes && random.chance(50)) {
-      freeze_and_unfreeze(random, model);
+    if (step > 0 && (freezes || dynamic) && random.chance(50)) {
+      if (freezes) freeze_and_unfreeze(random, model);
+      if (dynamic) change_graph(random, model);
       real = real_model(model, data);
       reference.refresh();
     }

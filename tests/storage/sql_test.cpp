@@ -135,7 +135,7 @@ TEST_CASE("the tables of names say what name_of says", "[storage][sql]") {
   const test::Folder folder("names");
   test::write(small_recording(), folder / "run.tessera");
   Query query(folder / "run.tessera");
-  check_names<OpKind>(query, "op_kind", 9);
+  check_names<OpKind>(query, "op_kind", 10);
   check_names<Phase>(query, "phase", 5);
   check_names<Reason>(query, "reason", static_cast<int>(reason_last) + 1);
   check_names<DType>(query, "dtype", 7);

@@ -11,12 +11,13 @@ namespace tessera {
 namespace {
 
 // Gathers and computation take about the same time, so what is not gathered ahead shows.
-test::PolicyRun run(const Model& model, Zero3Options options) {
+test::PolicyRun run(const Model& model, Zero3Options options, std::int32_t accumulation) {
   static const auto cluster = sim::load_cluster("dgx-h100", 1);
   REQUIRE(cluster.ok());
   static const auto costs = sim::make_cost_model(*cluster);
   options.param_dtype = DType::bfloat16;
-  return test::run_policy(model, *costs, cluster->ranks(), options, {.sequence_length = 512}, 3);
+  return test::run_policy(model, *costs, cluster->ranks(), options,
+                          {.sequence_length = 512, .accumulation = accumulation}, 3);
 }
 
 TEST_CASE("on every budget strict stays within and stalls no longer than compatible",
@@ -25,18 +26,24 @@ TEST_CASE("on every budget strict stays within and stalls no longer than compati
   REQUIRE(model.ok());
   const std::int64_t mib = std::int64_t{1} << 20;
   const std::int64_t budget = GENERATE(1100, 1500, 2048, 4096, 8192) * (std::int64_t{1} << 20);
+  const std::int32_t accumulation = GENERATE(1, 3);
+  INFO(accumulation << " micro-batches");
   INFO("budget " << budget / mib << " MiB");
-  const test::PolicyRun strict = run(*model, {.live_budget = Bytes{budget}});
+  const test::PolicyRun strict = run(*model, {.live_budget = Bytes{budget}}, accumulation);
   INFO(strict.status.message());
   REQUIRE(strict.status.ok());
   CHECK(strict.peak <= Bytes{budget});
   CHECK(strict.peak > Bytes{0});
-  // The first step of strict is as good as the later ones.
-  CHECK(strict.steps[0].stalled <= strict.steps[2].stalled + strict.steps[2].time / 100);
+  // The first step of strict is as good as later ones, if it has nothing to expect behind it.
+  if (accumulation == 1) {
+    CHECK(strict.steps[0].stalled <= strict.steps[2].stalled + strict.steps[2].time / 100);
+  }
   for (std::int64_t bucket : {0L, 50'000'000L, 200'000'000L, 1'000'000'000L}) {
-    const test::PolicyRun other = run(*model, {.policy = Zero3Policy::compatible,
-                                               .prefetch_bucket = Numel{bucket},
-                                               .max_live_parameters = Numel{budget / 2}});
+    const test::PolicyRun other = run(*model,
+                                      {.policy = Zero3Policy::compatible,
+                                       .prefetch_bucket = Numel{bucket},
+                                       .max_live_parameters = Numel{budget / 2}},
+                                      accumulation);
     REQUIRE(other.status.ok());
     INFO("prefetch bucket " << bucket << ", peak " << other.peak.value / mib << " MiB");
     CHECK(strict.stalled() <= other.stalled());

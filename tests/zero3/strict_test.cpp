@@ -103,6 +103,28 @@ TEST_CASE("a known order is gathered ahead again in the pass in which it comes b
   CHECK(run.count(Mark::Kind::trace_mismatch, "b", from) == 0);
 }
 
+TEST_CASE("what the next micro-batch needs first is there before it begins", "[zero3][strict]") {
+  StrictRun run(within(1000));
+  auto steps = [&run](int passes) {
+    for (int pass = 0; pass < passes; ++pass) run.pass(abc);
+    run.ok(run.engine->step({}));
+  };
+  steps(3);
+  const std::size_t from = run.recording.records.size();
+  run.pass(abc);
+  CHECK(run.why("a.w") == "kept for visit 1, of module a");
+  run.pass(abc);
+  run.pass(abc);
+  CHECK(run.engine->live().empty());  // the optimizer comes
+  run.ok(run.engine->step({}));
+  CHECK(run.count(Mark::Kind::in_flight, "a.w", from) == 1);
+  run.pass(abc);
+  run.ok(run.engine->step({}));  // earlier than expected
+  CHECK(run.engine->live().empty());
+  run.pass(abc);
+  CHECK(run.engine->live().empty());
+}
+
 TEST_CASE("the visits of evaluation do not disturb those of training", "[zero3][strict]") {
   StrictRun run(within(1000));
   run.train(1);

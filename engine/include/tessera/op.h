@@ -102,6 +102,13 @@ struct Broadcast {
   Index root = 0;
 };
 
+/// Part k of index i's output = part i of index k's input; both have as many equal parts as the
+/// group has members, and are different buffers.
+struct AllToAll {
+  CommunicatorId communicator;
+  View input, output;
+};
+
 /// `count` blocks: block k copies from.numel elements from `from + k * from_pitch` to
 /// `to + k * to_pitch`, casting when dtypes differ. Where `from` is cut short by its end, the rest
 /// of the target block becomes zero: that is how padding is made. No source buffer: all zeros.
@@ -207,7 +214,8 @@ struct Op {
   RankSet where;
   std::span<const EventId> after;  // events of other streams to wait for
   Cause cause;
-  std::variant<AllGather, ReduceScatter, AllReduce, Reduce, Broadcast, Copy, Compute, Wait, Mark>
+  std::variant<AllGather, ReduceScatter, AllReduce, Reduce, Broadcast, AllToAll, Copy, Compute,
+               Wait, Mark>
       what;
 };
 

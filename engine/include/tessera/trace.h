@@ -40,7 +40,14 @@ enum class OpKind : std::uint8_t {
   compute = 6,
   wait = 7,  // a stream waits for another; takes no time of its own, never has spans
   mark = 8,  // a note of the engine (state change, phase); takes no time, never has spans
+  all_to_all = 9,
 };
+
+inline constexpr OpKind op_kind_last = OpKind::all_to_all;
+
+constexpr bool is_collective(OpKind kind) {
+  return kind <= OpKind::broadcast || kind == OpKind::all_to_all;
+}
 
 enum class Phase : std::uint8_t { none = 0, init = 1, forward = 2, backward = 3, optimizer = 4 };
 

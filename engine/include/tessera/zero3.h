@@ -23,7 +23,8 @@
 //
 // When a parameter is there. Not available -> in flight (pre_forward, pre_backward or ahead of
 // them) -> available (the module waits) -> not available. strict: freed when the last module that
-// the pass still needs it for is left, at the latest when the pass ends; small ones
+// the pass still needs it for is left, at the latest when the pass ends (or kept for the
+// next one, if the last step had another micro-batch there); small ones
 // (`persistence_threshold`, together at most a quarter of the budget) stay until `step`.
 // compatible: freed in post_forward and post_backward, if no other module needs it. Kept
 // nevertheless: what the record says is used again within `max_reuse_distance` elements, and from
@@ -62,6 +63,7 @@
 
 #include "tessera/engine.h"
 #include "tessera/offload.h"
+#include "tessera/zero_plus_plus.h"
 
 namespace tessera {
 
@@ -96,6 +98,7 @@ struct Zero3Options {
   Aio aio;
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
+  ZeroPlusPlus plus_plus;
 };
 
 /// A parameter that has device memory for its gathered copy, and why.
@@ -111,7 +114,7 @@ struct LiveParameter {
   Bytes bytes{};  // of its copy; its share of a gather's buffer is not in it
   Reason reason = Reason::active;
   std::string module;       // that needs it, now or at `visit`; "root"
-  std::int32_t visit = -1;  // of this pass, as the trace counts them
+  std::int32_t visit = -1;  // of this pass, counted on into the next, as in the trace
 
   std::string why() const;  // "kept for visit 12, of module model.layers.3"
 };

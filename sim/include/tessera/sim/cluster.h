@@ -37,8 +37,9 @@ struct Link {
 
 /// Memory of a node's CPUs, shared by its GPUs.
 struct HostMemory {
-  double bytes_per_s = 200e9;    // that the CPU's optimizer reaches, reads and writes together
-  double links_bytes_per_s = 0;  // all GPUs together to or from it; 0: their links alone limit
+  double bytes_per_s = 200e9;  // that the CPU's optimizer reaches, reads and writes together
+  double links_bytes_per_s =
+      0;  // of the path that all GPUs' copies cross; 0: their links alone limit
 };
 
 /// Drives of a node, shared by its GPUs; rates of 0: it has none.
@@ -63,7 +64,7 @@ struct Cluster {
   Rank ranks() const { return nodes * gpus_per_node; }
 };
 
-/// A preset ("dgx-a100", "dgx-h100") or a JSON file, taken `nodes` times.
+/// A preset ("dgx-2", "dgx-a100", "dgx-h100") or a JSON file, taken `nodes` times.
 /// Fails: invalid_argument (unknown preset: lists the known ones; bad key or value: names file and
 /// key; nodes < 1), io_error (unreadable file).
 Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes);
