@@ -46,6 +46,7 @@ std::vector<Held*> Zero3Engine::held() {
 std::vector<StreamId> Zero3Engine::side_streams() const {
   std::vector<StreamId> streams = {all_gather_, reduce_, nccl_};
   if (host_.valid()) streams.push_back(host_);
+  if (swapper_.exists()) streams.push_back(swapper_.stream());
   return streams;
 }
 

@@ -14,6 +14,7 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
       options_(options),
       ranks_(static_cast<Index>(everyone_.count())),
       home_(options_),
+      swapper_(*this, options_),
       policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
                                                     : make_compatible_policy(*this, options)) {}
 
@@ -152,8 +153,17 @@ void Zero3Engine::find_homes() {
 
 Result<BufferId> Zero3Engine::allocate_in(Memory memory, const std::string& name, Bytes bytes,
                                           MemoryClass on_device, const Cause& why) {
-  const auto memory_class = memory == Memory::device ? on_device : MemoryClass::pinned_host;
-  return allocate(name, bytes, memory_class, compute_, why, memory);
+  static constexpr MemoryClass classes[] = {
+      {}, MemoryClass::pinned_host, MemoryClass::nvme_staging};
+  const auto place = static_cast<std::size_t>(memory);
+  return runtime_.allocate({.bytes = bytes,
+                            .memory = memory,
+                            .memory_class = memory == Memory::device ? on_device : classes[place],
+                            .stream = compute_,
+                            .where = everyone_,
+                            .cause = why,
+                            .name = name,
+                            .directory = options_.offload_param.nvme_path});
 }
 
 Status Zero3Engine::allocate_partition(OnDemandParameter& p) {
@@ -216,6 +226,7 @@ Status Zero3Engine::setup() {
   form_sub_groups();
   find_homes();
   for (OnDemandParameter& p : parameters_) TESSERA_TRY(allocate_partition(p));
+  TESSERA_TRY(swapper_.setup(parameters_));
   TESSERA_TRY(allocate_gradients());
   return initialise_held();
 }
@@ -223,7 +234,7 @@ Status Zero3Engine::setup() {
 std::vector<PartitionedParameter> Zero3Engine::parameters() const {
   std::vector<PartitionedParameter> out;
   for (const OnDemandParameter& p : parameters_) {
-    out.push_back({std::string(name(p)), p.numel, p.partition, p.persistent, -1});
+    out.push_back({std::string(name(p)), p.numel, p.partition, p.persistent, -1, p.home});
   }
   for (std::size_t g = 0; g < sub_groups_.size(); ++g) {
     for (ParameterId id : sub_groups_[g]) out[index(id)].sub_group = static_cast<std::int32_t>(g);

@@ -123,6 +123,7 @@ class EngineBase : public virtual Engine {
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
 
+  friend class ParameterSwapper;
   friend class ScaledGradients;
   friend class OptimizerStateOps;
   /// The place, in its group of replicas, of the rank that alone steps `held`.
