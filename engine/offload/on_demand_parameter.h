@@ -16,9 +16,10 @@ struct Gather {
   std::vector<ParameterId> parameters;  // ascending
   CommunicatorId group;                 // whose members hold the parts
   Index parts = 1;
-  bool secondary = false;  // from the copies that are kept inside of nodes
-  Numel partition{};       // of all, per part
-  BufferId flat;           // none: the parameters' own buffers
+  bool secondary = false;       // from the copies that are kept inside of nodes
+  Numel partition{};            // of all, per part
+  BufferId flat;                // none: the parameters' own buffers
+  View codes, scales, decoded;  // what arrives is quantised, and goes to `decoded`
   EventId gathered;
   EventId done;  // and split, if it was coalesced
   bool complete = false;

@@ -163,6 +163,7 @@ Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
 Status Zero3Engine::finish(Gather& gather) {
   if (gather.complete) return {};
   gather.complete = true;
+  TESSERA_TRY(decode(gather));
   const std::string_view unit = at(gather.parameters.front()).held.unit;
   if (gather.flat.valid() || options_.policy == Zero3Policy::compatible) {
     TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));

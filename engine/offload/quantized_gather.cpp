@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-Result<EventId> Zero3Engine::gather_into(const Gather& gather, const View& own, const View& full,
+Result<EventId> Zero3Engine::gather_into(Gather& gather, const View& own, const View& full,
                                          const Cause& why) {
   if (options_.plus_plus.quantized_weights) return gather_codes(gather, own, full, why);
   TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
@@ -13,7 +13,7 @@ Result<EventId> Zero3Engine::gather_into(const Gather& gather, const View& own, 
 }
 
 // All ranks see the rounded values, the one that holds the exact ones, too.
-Result<EventId> Zero3Engine::gather_codes(const Gather& gather, const View& own, const View& full,
+Result<EventId> Zero3Engine::gather_codes(Gather& gather, const View& own, const View& full,
                                           const Cause& why) {
   const BlockQuantizer format{.bits = 8, .row = own.numel};
   const Cause pack = cause(why.unit, Reason::copy_in);
@@ -27,11 +27,22 @@ Result<EventId> Zero3Engine::gather_codes(const Gather& gather, const View& own,
   TESSERA_TRY(submit(nccl_, why, AllGather{gather.group, codes, all.codes}).status());
   TESSERA_ASSIGN(const EventId arrived,
                  submit(nccl_, why, AllGather{gather.group, scales, all.scales}));
-  TESSERA_TRY(wait_event(all_gather_, arrived, cause(why.unit, Reason::needed)));
-  TESSERA_ASSIGN(const EventId done, submit(all_gather_, cause(why.unit, Reason::copy_out),
-                                            format.dequantize(all.codes, all.scales, full)));
-  TESSERA_TRY(release_codes(all, done));
-  return done;
+  gather.codes = all.codes;
+  gather.scales = all.scales;
+  gather.decoded = full;
+  return arrived;
+}
+
+// When somebody waits, so that the codes of later gathers need not wait for it.
+Status Zero3Engine::decode(Gather& gather) {
+  if (!gather.codes.buffer.valid()) return {};
+  const std::string_view unit = at(gather.parameters.front()).held.unit;
+  const BlockQuantizer format{.bits = 8, .row = Numel{gather.decoded.numel.value / gather.parts}};
+  TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));
+  TESSERA_ASSIGN(gather.gathered,
+                 submit(all_gather_, cause(unit, Reason::copy_out),
+                        format.dequantize(gather.codes, gather.scales, gather.decoded)));
+  return release_codes({gather.codes, gather.scales}, gather.gathered);
 }
 
 }  // namespace tessera

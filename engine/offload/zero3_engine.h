@@ -190,10 +190,9 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   void forget_secondary();
 
   // quantized_gather.cpp
-  Result<EventId> gather_into(const Gather& gather, const View& own, const View& full,
-                              const Cause& why);
-  Result<EventId> gather_codes(const Gather& gather, const View& own, const View& full,
-                               const Cause& why);
+  Result<EventId> gather_into(Gather& gather, const View& own, const View& full, const Cause& why);
+  Result<EventId> gather_codes(Gather& gather, const View& own, const View& full, const Cause& why);
+  Status decode(Gather& gather);
 
   // quantized_reduce.cpp
   struct Codes {

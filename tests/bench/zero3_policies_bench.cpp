@@ -2,7 +2,7 @@
 // zero3's strict policy beside the compatible one on the same budget: how long the compute stream
 // stands still in a step, and what gathered parameters take at most.
 //
-//   bench_zero3_policies [MODEL.json] [CLUSTER] [SEQUENCE_LENGTH] [ACCUMULATION]
+//   bench_zero3_policies [MODEL.json] [CLUSTER] [SEQUENCE_LENGTH] [ACCUMULATION] [cpu]
 //
 // `compatible` gets the budget as max_live_parameters and the best of several prefetch buckets and
 // reuse distances. Its limit is none: `within` is its best choice that stayed within the budget.
@@ -25,9 +25,11 @@ struct Bench {
   const sim::Cluster& cluster;
   const sim::CostModel& costs;
   TrainingOptions training;
+  bool offload = false;  // parameters are in host memory
 
   test::PolicyRun run(Zero3Options options) const {
     options.param_dtype = DType::bfloat16;
+    if (offload) options.offload_param.device = Offload::Device::cpu;
     return test::run_policy(model, costs, cluster.ranks(), options, training, steps);
   }
 
@@ -90,9 +92,11 @@ int main(int argc, char** argv) {
                     *cluster,
                     *costs,
                     {.sequence_length = argc > 3 ? std::atoll(argv[3]) : 8192,
-                     .accumulation = argc > 4 ? std::atoi(argv[4]) : 1}};
-  fmt::print("{} on {}, {} ranks, {} tokens, {} micro-batches\n", model->name, cluster->name,
-             cluster->ranks(), bench.training.sequence_length, bench.training.accumulation);
+                     .accumulation = argc > 4 ? std::atoi(argv[4]) : 1},
+                    argc > 5 && std::string(argv[5]) == "cpu"};
+  fmt::print("{} on {}, {} ranks, {} tokens, {} micro-batches{}\n", model->name, cluster->name,
+             cluster->ranks(), bench.training.sequence_length, bench.training.accumulation,
+             bench.offload ? ", parameters in host memory" : "");
   fmt::print(
       "budget | strict: peak GiB, stalled ms in step 1 and {0}, step {0} ms "
       "| compatible, fastest | compatible, within\n",

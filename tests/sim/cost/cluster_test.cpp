@@ -71,7 +71,8 @@ TEST_CASE("a cluster that is neither preset nor file lists the presets", "[clust
   const auto cluster = load_cluster("dgx-h1000", 1);
   REQUIRE_FALSE(cluster.ok());
   CHECK(cluster.status().message() ==
-        "cluster 'dgx-h1000' is neither a preset (dgx-2, dgx-a100, dgx-h100) nor a file that can be read");
+        "cluster 'dgx-h1000' is neither a preset (dgx-2, dgx-a100, dgx-h100) nor a file that can "
+        "be read");
 }
 
 TEST_CASE("a directory is no cluster", "[cluster]") {
