@@ -86,6 +86,7 @@ Status Zero3Engine::send(const OnDemandParameter& p, const Cause& why) {
   if (p.home == Memory::nvme) {
     TESSERA_ASSIGN(last, swapper_.write(p, now, stream, why));
   }
+  if (!mixed()) states_swapper_.follow(last);  // what moved was the master itself
   for (BufferId buffer : staging) TESSERA_TRY(release(buffer, last));
   return {};
 }

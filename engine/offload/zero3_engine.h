@@ -15,6 +15,7 @@
 
 #include "engine/offload/block_quantizer.h"
 #include "engine/offload/fetch_policy.h"
+#include "engine/offload/optimizer_swapper.h"
 #include "engine/offload/parameter_swapper.h"
 #include "engine/offload/partition_home.h"
 #include "engine/runtime/copies_by_route.h"
@@ -74,6 +75,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   void add_parameter(ParameterId id);
   void mark_persistent();
   void find_homes();
+  Status move_states();
   Status allocate_partition(OnDemandParameter& p);
   Status allocate_gradients();
   Result<BufferId> allocate_in(Memory memory, const std::string& name, Bytes bytes,
@@ -223,6 +225,9 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   // zero3_step.cpp
   Status before_step() override;
   std::vector<std::vector<Held*>> step_groups() override;
+  Status hold_all(bool moments) override { return states_swapper_.hold_all(moments); }
+  std::vector<OnDemandParameter*> members(std::size_t group);
+  Status before_group(std::size_t group) override;
   Status after_group(std::size_t group) override;
   Status after_step() override;
 
@@ -230,6 +235,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   const Index ranks_;
   const PartitionHome home_;
   ParameterSwapper swapper_;
+  OptimizerSwapper states_swapper_;
   std::vector<OnDemandParameter> parameters_;  // by ParameterId
   Needs needs_;                                // by ModuleId, what was registered included
   Needs own_needs_;                            // by ModuleId, without it

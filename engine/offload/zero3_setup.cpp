@@ -15,6 +15,7 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
       ranks_(static_cast<Index>(everyone_.count())),
       home_(options_),
       swapper_(*this, options_),
+      states_swapper_(*this, options_),
       policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
                                                     : make_compatible_policy(*this, options)) {}
 
@@ -147,7 +148,14 @@ void Zero3Engine::find_homes() {
     p.held.memory = home_.of_group(groups - 1, groups);
   }
   for (std::size_t g = 0; g < sub_groups_.size(); ++g) {
-    for (ParameterId id : sub_groups_[g]) at(id).held.memory = home_.of_group(g, groups);
+    Bytes bytes{};
+    for (const OnDemandParameter* p : members(g)) {
+      bytes += bytes_of(p->partition, p->held.dtype);
+    }
+    for (OnDemandParameter* p : members(g)) {
+      p->held.memory = home_.of_group(g, groups);
+      p->held.swapped = p->held.memory != Memory::device && home_.swaps_states(bytes);
+    }
   }
 }
 
@@ -172,7 +180,8 @@ Status Zero3Engine::allocate_partition(OnDemandParameter& p) {
   TESSERA_ASSIGN(p.held.value,
                  allocate_in(p.held.memory, p.held.name + ".partition",
                              bytes_of(p.partition, DType::float32), memory_class, why));
-  if (!mixed() && p.home == p.held.memory) return {};
+  // What comes and goes with the optimizer's step cannot be gathered meanwhile.
+  if (!mixed() && p.home == p.held.memory && !p.held.swapped) return {};
   TESSERA_ASSIGN(p.cast, allocate_in(p.home, p.held.name + ".cast",
                                      bytes_of(p.partition, param_dtype()), memory_class, why));
   return {};
@@ -228,7 +237,17 @@ Status Zero3Engine::setup() {
   for (OnDemandParameter& p : parameters_) TESSERA_TRY(allocate_partition(p));
   TESSERA_TRY(swapper_.setup(parameters_));
   TESSERA_TRY(allocate_gradients());
+  TESSERA_TRY(move_states());
   return initialise_held();
+}
+
+Status Zero3Engine::move_states() {
+  TESSERA_TRY(states_swapper_.check());
+  std::vector<OnDemandParameter*> moved;
+  for (OnDemandParameter& p : parameters_) {
+    if (p.held.swapped) moved.push_back(&p);
+  }
+  return states_swapper_.setup(moved);
 }
 
 std::vector<PartitionedParameter> Zero3Engine::parameters() const {

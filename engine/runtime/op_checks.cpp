@@ -15,12 +15,12 @@ class OpChecker {
   Status operator()(const AllGather& o) const {
     TESSERA_TRY(whole_groups(o.communicator));
     TESSERA_TRY(gathered(o.communicator, o.input, o.output));
-    return in_bounds({o.input, o.output}, group_size(o.communicator));
+    return transferable({o.input, o.output}, group_size(o.communicator));
   }
   Status operator()(const ReduceScatter& o) const {
     TESSERA_TRY(whole_groups(o.communicator));
     TESSERA_TRY(gathered(o.communicator, o.output, o.input));
-    return in_bounds({o.input, o.output}, group_size(o.communicator));
+    return transferable({o.input, o.output}, group_size(o.communicator));
   }
   Status operator()(const AllReduce& o) const {
     return same_size(o.communicator, o.input, o.output);
@@ -131,7 +131,7 @@ class OpChecker {
       return fail(fmt::format("{} {} in, {} {} out", input.numel.value, name_of(input.dtype),
                               output.numel.value, name_of(output.dtype)));
     }
-    return in_bounds({input, output}, group_size(id));
+    return transferable({input, output}, group_size(id));
   }
 
   Status root_in_group(CommunicatorId id, Index root) const {
@@ -165,6 +165,15 @@ class OpChecker {
     for (const View& view : views) {
       if (environment_.memory(view.buffer) != Memory::nvme) continue;
       return fail("uses what is on NVMe: copy it to host memory first");
+    }
+    return {};
+  }
+
+  Status transferable(const std::vector<View>& views, Index n) const {
+    TESSERA_TRY(in_bounds(views, n));
+    for (const View& view : views) {
+      if (environment_.memory(view.buffer) == Memory::device) continue;
+      return fail("uses memory that is not on the device: copy it there first");
     }
     return {};
   }

@@ -41,11 +41,18 @@ Zero3Options random_options(Random& random, const Model& model, Rank ranks,
   o.persistence_threshold = Numel{random.below(20)};
   o.reduce_bucket = Numel{random.below(100)};
   o.sub_group_size = Numel{1 + random.below(40)};
-  o.offload_param.device = static_cast<Offload::Device>(random.below(3));
+  const auto device = [&random] {  // files take time
+    return static_cast<Offload::Device>(random.chance(20) ? 2 : random.below(2));
+  };
+  o.offload_param.device = device();
   o.offload_param.buffer_count = o.policy == Zero3Policy::strict ? 1 + random.below(4) : 100;
   o.offload_param.nvme_path = nvme_path;
   o.aio.smallest = Bytes{random.chance(70) ? 0 : random.below(100)};
-  o.offload_optimizer.device = static_cast<Offload::Device>(random.below(2));
+  o.offload_optimizer.device = device();
+  o.offload_optimizer.buffer_count = 12;
+  o.offload_optimizer.pipeline_read = random.chance(50);
+  o.offload_optimizer.pipeline_write = random.chance(50);
+  o.offload_optimizer.nvme_path = nvme_path;
   if (random.chance(50)) o.offload_optimizer.ratio = 0.25 * static_cast<double>(random.below(5));
   return o;
 }
