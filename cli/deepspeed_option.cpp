@@ -48,7 +48,7 @@ Status settle(const EngineOptions& o, const char* option, const char* key,
 
 // What DeepSpeed's file cannot know: Tessera's own policy.
 void set_policy(const EngineOptions& o, Zero3Options& zero3) {
-  const auto resolved = resolve_zero3(o.scheme.zero3, {});
+  const auto resolved = resolve_zero3(o.scheme.zero3, {}, 0);
   if (!resolved.ok()) return;
   const auto& asked = std::get<Zero3Options>(*resolved);
   zero3.policy = asked.policy;

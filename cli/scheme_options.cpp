@@ -70,7 +70,7 @@ const std::map<std::string, std::vector<std::string_view>> known_to = {
     {"--offload-params", {fsdp1_family, fsdp2}},
     {"--ignore-modules", {fsdp1_family, fsdp2, ddp}},
     {"--ignore-parameters", {fsdp1_family, fsdp2}},
-    {"--shard-group", {fsdp1_family, fsdp2}}};
+    {"--shard-group", {fsdp1_family, fsdp2, zero3_group}}};
 
 bool knows(std::string_view family, const GivenOption& option) {
   const auto found = known_to.find(option.name);
@@ -212,7 +212,8 @@ void add_scheme_options(CLI::App& command, SchemeOptions& o) {
       ->check(names_of(dtypes))
       ->group(sharding);
   command
-      .add_option("--shard-group", o.shard_group, "Hybrid: consecutive ranks that shard together")
+      .add_option("--shard-group", o.shard_group,
+                  "Hybrid, MiCS: consecutive ranks that shard together")
       ->check(within(1, 8'000'000))
       ->default_str("")
       ->group(sharding);
@@ -275,7 +276,7 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
     return resolve_zero12(o.zero12, o.scheme == "zero1" ? 1 : 2, o.zero3.options.reduce_bucket,
                           given);
   }
-  if (o.scheme == "zero3") return resolve_zero3(o.zero3, given);
+  if (o.scheme == "zero3") return resolve_zero3(o.zero3, given, o.shard_group);
   return Scheme(Fsdp1Options{.units = wrapping.units,
                              .plan = wrapping.plan,
                              .strategy = strategies.at(o.scheme),

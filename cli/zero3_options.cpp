@@ -56,10 +56,11 @@ void add_zero3_options(CLI::App& command, Zero3Arguments& a) {
   add_offload_options(command, zero3_group, a.offload);
 }
 
-Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given) {
+Result<Scheme> resolve_zero3(const Zero3Arguments& a, const GivenDtypes& given, Index shard_group) {
   Zero3Options options = a.options;
   options.param_dtype = given.param.value_or(DType::bfloat16);
   options.reduce_dtype = given.reduce;
+  options.shard_group = shard_group;
   options.policy = a.policy == "strict" ? Zero3Policy::strict : Zero3Policy::compatible;
   if (options.plus_plus.quantized_gradients) options.plus_plus.ranks_per_node = a.ranks_per_node;
   apply_offload(a.offload, options);

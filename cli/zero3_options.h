@@ -21,6 +21,8 @@ struct Zero3Arguments {
 };
 
 void add_zero3_options(CLI::App& command, Zero3Arguments& arguments);
-Result<Scheme> resolve_zero3(const Zero3Arguments& arguments, const GivenDtypes& given);
+/// `shard_group`: of --shard-group; 0: all ranks.
+Result<Scheme> resolve_zero3(const Zero3Arguments& arguments, const GivenDtypes& given,
+                             Index shard_group);
 
 }  // namespace tessera::cli

@@ -2,6 +2,8 @@
 // `zero_optimization` (deepspeed/runtime/zero/config.py, offload_config.py).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/deepspeed/sections.h"
 
 namespace tessera {
@@ -87,6 +89,9 @@ Zero3Options read_stage3(ConfigObject& zero) {
   set(o.sub_group_size, zero.integer({"sub_group_size"}, 1));
   o.plus_plus.secondary_group =
       static_cast<Index>(zero.integer({"zero_hpz_partition_size"}, 1, 1'000'000).value_or(1));
+  // -1: MiCS is off.
+  const std::int64_t mics = zero.integer({"mics_shard_size"}, -1, 1'000'000).value_or(-1);
+  o.shard_group = static_cast<Index>(std::max<std::int64_t>(mics, 0));
   o.plus_plus.quantized_weights = zero.boolean({"zero_quantized_weights"}).value_or(false);
   o.plus_plus.quantized_gradients = zero.boolean({"zero_quantized_gradients"}).value_or(false);
   return o;
@@ -176,8 +181,7 @@ void read_zero(ConfigObject& root, DeepSpeedConfig& config) {
                         "use_all_reduce_for_fetch_params",
                         "stage3_allgather_sequential",
                         "allgather_sequential"});
-  zero.without_meaning({"zero_quantized_nontrainable_weights", "mics_shard_size",
-                        "mics_hierarchical_params_gather"});
+  zero.without_meaning({"zero_quantized_nontrainable_weights", "mics_hierarchical_params_gather"});
   zero.finish();
 }
 

@@ -14,7 +14,6 @@
 namespace tessera {
 namespace {
 
-constexpr Bytes addresses{std::int64_t{1} << 40};  // more than any machine has memory
 constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};  // of all ranks
 
 }  // namespace
@@ -28,7 +27,7 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
 
 Status HostCarrier::setup() {
   for (HostMemory& memory : memory_) {
-    TESSERA_ASSIGN(memory, HostMemory::reserve(addresses));
+    TESSERA_ASSIGN(memory, HostMemory::reserve());
   }
   TESSERA_ASSIGN(const auto all, RankGroups::strided(transport_->ranks(), transport_->ranks()));
   return transport_->add_communicator(control, all);
@@ -57,11 +56,18 @@ void HostCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, cons
   if (ranks.contains(rank_)) swapped_.release(id, rank_);
 }
 
-void HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                  const RankState& state) {
-  if (!ranks.contains(rank_)) return;
+Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
+                                    const RankState& state) {
+  if (!ranks.contains(rank_)) return {};
   places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
+  const Bytes end = state.live.at(id).offset + request.bytes;
+  const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
+  if (end <= room) return {};
+  return Status(Code::out_of_memory,
+                fmt::format("rank {} has no room for the {} bytes of {}: {} bytes would be in "
+                            "use, the machine has {}",
+                            rank_, request.bytes.value, request.name, end.value, room.value));
 }
 
 Status HostCarrier::carry_out(const Op& op, EventId event) {

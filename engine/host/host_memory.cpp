@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,7 +11,8 @@
 
 namespace tessera {
 
-Result<HostMemory> HostMemory::reserve(Bytes bytes) {
+Result<HostMemory> HostMemory::reserve() {
+  const Bytes bytes{static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE)};
   void* const base = mmap(nullptr, static_cast<std::size_t>(bytes.value), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real bytes behind the offsets of an EventOrderedAllocator.
 //
-// The idea: a range of addresses that is larger than any use is reserved once; the system gives
+// The idea: a range of addresses as large as all memory is reserved once; the system gives
 // pages when they are first touched. So what the allocator says is what is used, and no buffer
 // ever moves.
 #pragma once
@@ -16,8 +16,9 @@ namespace tessera {
 
 class HostMemory {
  public:
-  /// Fails: out_of_memory, if the system refuses to reserve addresses.
-  static Result<HostMemory> reserve(Bytes bytes);
+  /// As many addresses as the machine has memory.
+  /// Fails: out_of_memory, if the system refuses to reserve them.
+  static Result<HostMemory> reserve();
   HostMemory() = default;
   HostMemory(HostMemory&& other) noexcept;
   HostMemory& operator=(HostMemory&& other) noexcept;

@@ -82,9 +82,9 @@ Status Zero3Engine::reduce_together(std::vector<OnDemandParameter*> bucket) {
   Numel partition{};
   for (const OnDemandParameter* p : bucket) partition += p->partition;
   TESSERA_ASSIGN(const View packed, pack(bucket, partition));
-  if (ranks_ > 1) {
+  if (everyone_.count() > 1) {
     TESSERA_TRY(submit(reduce_, cause(bucket.front()->held.unit, Reason::divide),
-                       divide(packed, static_cast<float>(ranks_)))
+                       divide(packed, static_cast<float>(everyone_.count())))
                     .status());
   }
   TESSERA_TRY(scatter(bucket, packed, partition));
@@ -204,6 +204,7 @@ Status Zero3Engine::finish_reductions() {
 
 Status Zero3Engine::free_gradients(EventId /*stepped*/) {
   for (OnDemandParameter& p : parameters_) p.has_gradient = false;
+  settled_ = false;
   return {};
 }
 

@@ -52,7 +52,7 @@ std::vector<StreamId> Zero3Engine::side_streams() const {
 }
 
 ShardGroups Zero3Engine::shard_groups() const {
-  return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, {}};
+  return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, replicas_};
 }
 
 // Whoever asks may write the partitions: what flies was gathered from the old ones.
@@ -158,6 +158,7 @@ Status Zero3Engine::begin_backward() {
                   "backward pass is invalid for a model in evaluation: announce a forward pass for "
                   "training");
   }
+  TESSERA_TRY(expect_unsettled());
   for (OnDemandParameter& p : parameters_) p.reduced = false;
   TESSERA_TRY(enter(Stage::backward, Phase::backward));
   return policy_->begin_backward();

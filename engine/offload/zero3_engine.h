@@ -59,7 +59,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<Held*> held() override;
-  Index shard_index(Rank rank) const override { return static_cast<Index>(rank); }
+  Index shard_index(Rank rank) const override { return static_cast<Index>(rank) % ranks_; }
   ShardGroups shard_groups() const override;
   Status free_gradients(EventId stepped) override;
   std::vector<StreamId> side_streams() const override;
@@ -67,6 +67,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
 
   // zero3_setup.cpp
   Status check_options() const;
+  Status check_shard_group() const;
   Status create_streams_and_groups();
   Status create_node_groups();
   Status assign_modules();
@@ -222,6 +223,10 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status add_on_host(const OnDemandParameter& p, const View& fresh);
   Status finish_reductions();
 
+  // replica_reduce.cpp
+  Status settle_gradients() override;
+  Status expect_unsettled() const;
+
   // zero3_step.cpp
   Status before_step() override;
   std::vector<std::vector<Held*>> step_groups() override;
@@ -232,7 +237,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status after_step() override;
 
   const Zero3Options options_;
-  const Index ranks_;
+  const Index ranks_;  // that hold all partitions together
   const PartitionHome home_;
   ParameterSwapper swapper_;
   OptimizerSwapper states_swapper_;
@@ -244,7 +249,9 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   std::vector<std::int32_t> leaf_visits_;      // by ModuleId: that have no backward yet
   std::vector<std::vector<ParameterId>> sub_groups_;
   const std::unique_ptr<FetchPolicy> policy_;
-  CommunicatorId world_;
+  CommunicatorId world_;     // those that hold all partitions together
+  CommunicatorId replicas_;  // those that hold the same; none: all hold others
+  bool settled_ = false;     // the replicas' gradients are added up, until the step
   CommunicatorId node_, secondary_, across_;  // ZeRO++: inside of nodes, between them
   StreamId all_gather_, reduce_, nccl_;
 

@@ -12,7 +12,7 @@ namespace tessera {
 Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options)
     : EngineBase(runtime, model),
       options_(options),
-      ranks_(static_cast<Index>(everyone_.count())),
+      ranks_(options.shard_group > 0 ? options.shard_group : static_cast<Index>(everyone_.count())),
       home_(options_),
       swapper_(*this, options_),
       states_swapper_(*this, options_),
@@ -32,9 +32,32 @@ Status Zero3Engine::check_options() const {
     return Status(Code::invalid_argument,
                   fmt::format("{} must be at least 0, found {}", name, value.value));
   }
+  TESSERA_TRY(check_shard_group());
   if (options_.sub_group_size >= Numel{1}) return home_.check();
   return Status(Code::invalid_argument, fmt::format("sub_group_size must be at least 1, found {}",
                                                     options_.sub_group_size.value));
+}
+
+Status Zero3Engine::check_shard_group() const {
+  const auto refuse = [&](const char* why) {
+    return Status(Code::invalid_argument,
+                  fmt::format("shard_group {} {}", options_.shard_group, why));
+  };
+  if (options_.shard_group == 0) return {};
+  const auto world = static_cast<Index>(everyone_.count());
+  if (options_.shard_group < 0 || world % options_.shard_group != 0) {
+    return refuse(fmt::format("must divide the number of ranks, {}", world).c_str());
+  }
+  if (home_.moves_parameters() || home_.steps_on_host()) {
+    return refuse("cannot be combined with offloading: MiCS keeps partitions on the device");
+  }
+  const ZeroPlusPlus& plus = options_.plus_plus;
+  if (plus.secondary_group > 1 || plus.quantized_gradients) {
+    return refuse(
+        "cannot be combined with ZeRO++'s secondary groups or quantised gradients: both say how "
+        "nodes share");
+  }
+  return {};
 }
 
 // Those of ZeRO++, as far as it is used.
@@ -69,8 +92,13 @@ Status Zero3Engine::create_streams_and_groups() {
   if (home_.steps_on_host()) {
     TESSERA_ASSIGN(host_, runtime_.create_stream("cpu", StreamRole::host));
   }
-  TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
-  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  const Rank world = everyone_.count();
+  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world, ranks_));
+  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, ranks_ == world ? "world" : "shard"));
+  if (ranks_ < world) {
+    TESSERA_ASSIGN(const auto replicas, RankGroups::strided(world, world / ranks_, ranks_));
+    TESSERA_ASSIGN(replicas_, runtime_.create_communicator(replicas, "replicas"));
+  }
   return create_node_groups();
 }
 

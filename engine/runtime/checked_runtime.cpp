@@ -71,8 +71,7 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
       state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
                           allocator.reserved());
     }
-    carry_placement(id, request, ranks, state);
-    return Status{};
+    return carry_placement(id, request, ranks, state);
   }));
   return id;
 }

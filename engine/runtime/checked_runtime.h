@@ -72,8 +72,10 @@ class CheckedRuntime : public Runtime {
   virtual void carry_stream(StreamId, const Stream&) {}
   virtual void carry_communicator(CommunicatorId, const Communicator&) {}
   virtual Status carry_allocate(BufferId, const Allocation&) { return {}; }
-  virtual void carry_placement(BufferId, const Allocation&, const RankSet& /*ranks*/,
-                               const RankState&) {}
+  virtual Status carry_placement(BufferId, const Allocation&, const RankSet& /*ranks*/,
+                                 const RankState&) {
+    return {};
+  }
   virtual void carry_release(BufferId, EventId /*after*/, const RankSet& /*ranks*/,
                              const RankState&) {}
   virtual Status carry_out(const Op& op, EventId event) = 0;

@@ -106,6 +106,7 @@ Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
     return Status(Code::invalid_argument,
                   fmt::format("clip_grad_norm: max_norm must be above 0, found {}", max_norm));
   }
+  TESSERA_TRY(settle_gradients());
   const Cause why = cause("", Reason::clip);
   TESSERA_ASSIGN(BufferId norm, allocate("grad_norm", size_of(DType::float32),
                                          MemoryClass::temporary, compute_, why));

@@ -91,6 +91,8 @@ class EngineBase : public virtual Engine {
   virtual ShardGroups shard_groups() const = 0;
   /// The optimizer has read the gradients (zero_grad(set_to_none=True)).
   virtual Status free_gradients(EventId stepped) = 0;
+  /// Gradients of the step will be read now: for a norm, a scale, or by the optimizer.
+  virtual Status settle_gradients() { return {}; }
   /// The optimizer has changed values, perhaps not on all ranks.
   virtual Status share_stepped() { return {}; }
   /// The first rank of each set of ranks that trains a model of its own.

@@ -78,6 +78,7 @@ Status ScaledGradients::setup() {
 }
 
 Status ScaledGradients::unscale(float scale) {
+  TESSERA_TRY(engine_.settle_gradients());
   const Cause why = engine_.cause("", Reason::unscale);
   TESSERA_ASSIGN(found_, engine_.allocate("found_inf", size_of(DType::float32),
                                           MemoryClass::temporary, engine_.compute_, why));

@@ -98,6 +98,7 @@ struct OptionsOf {
             {"model_persistence_threshold", text(o.model_persistence_threshold)},
             {"reduce_bucket", text(o.reduce_bucket)},
             {"sub_group_size", text(o.sub_group_size)},
+            {"shard_group", std::to_string(o.shard_group)},
             {"secondary_group", std::to_string(o.plus_plus.secondary_group)},
             {"quantized_weights", text(o.plus_plus.quantized_weights)},
             {"quantized_gradients", text(o.plus_plus.quantized_gradients)},

@@ -160,6 +160,7 @@ Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions
 Status EngineBase::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(enter(Stage::idle, Phase::optimizer));
+  TESSERA_TRY(settle_gradients());
   TESSERA_TRY(before_step());
   TESSERA_TRY(allocate_optimizer_state());
   auto groups = step_groups();

@@ -63,7 +63,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   void carry_stream(StreamId, const Stream&) override;
   void carry_communicator(CommunicatorId, const Communicator&) override;
   Status carry_allocate(BufferId, const Allocation&) override;
-  void carry_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  Status carry_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
   void carry_release(BufferId, EventId after, const RankSet&, const RankState&) override;
   Status carry_out(const Op& op, EventId event) override;
   Status carry_wait(EventId event) override;

@@ -114,11 +114,11 @@ void LockstepCarrier::check_capacity(const Buffer& request, const RankSet& ranks
 }
 
 // The moment a stream reaches its next op: where buffers for that op begin to exist.
-void LockstepCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                      const RankState& rank_state) {
-  if (request.memory != Memory::device) return;
+Status LockstepCarrier::carry_placement(BufferId id, const Allocation& request,
+                                        const RankSet& ranks, const RankState& rank_state) {
+  if (request.memory != Memory::device) return {};
   check_capacity(buffer(id), ranks, rank_state);
-  if (options_.sink == nullptr) return;
+  if (options_.sink == nullptr) return {};
   const Bytes end = rank_state.live.at(id).offset + request.bytes;
   const StreamState& stream = state(request.stream);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
@@ -130,6 +130,7 @@ void LockstepCarrier::carry_placement(BufferId id, const Allocation& request, co
     }
     memory_.change(slot, time, id, request.memory_class, request.bytes, end);
   }
+  return {};
 }
 
 Time LockstepCarrier::horizon(Rank rank) const {

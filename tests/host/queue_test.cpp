@@ -112,5 +112,16 @@ TEST_CASE("a rank that never comes ends the run at the deadline, by name", "[hos
         "something else");
 }
 
+TEST_CASE("more memory than the machine has is refused by name", "[host]") {
+  auto runtime = make_local_runtime({});
+  REQUIRE(runtime.ok());
+  const auto s = make_streams((*runtime)->seam());
+  REQUIRE(s.ok());
+  const auto view = numbers((*runtime)->seam(), *s, std::int64_t{1} << 50);
+  CHECK(view.status().code() == Code::out_of_memory);
+  CHECK(view.status().message().find(
+            "rank 0 has no room for the 4503599627370496 bytes of numbers") == 0);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -93,6 +93,10 @@ struct Zero3Options {
   /// Paths and classes of leaf modules [leaf_module]; no parameter is gathered for a module in
   /// them.
   std::vector<std::string> leaf_modules;
+  /// MiCS (arXiv 2205.00119): so many neighbouring ranks hold all partitions together, and gather
+  /// and reduce among themselves; 0: all ranks [mics_shard_size]. Groups add their partitions of
+  /// gradients up once a step, before they are clipped or stepped.
+  Index shard_group = 0;
   Offload offload_param;
   Offload offload_optimizer{.buffer_count = 4};
   Aio aio;
