@@ -73,6 +73,19 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   return run;
 }
 
+Status check_drives(const Scheme& scheme, const Cluster& cluster) {
+  const auto* zero3 = std::get_if<Zero3Options>(&scheme);
+  if (zero3 == nullptr || cluster.nvme.read_bytes_per_s > 0) return {};
+  for (const Offload* offload : {&zero3->offload_param, &zero3->offload_optimizer}) {
+    if (offload->device != Offload::Device::nvme) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("cluster {} has no NVMe to offload to: add \"nvme\" to its file or "
+                              "offload to the CPU",
+                              cluster.name));
+  }
+  return {};
+}
+
 // A trace counts its time by steps, so nothing may come after the last one.
 Status check_passes(const Model& model, const std::vector<TrainingPass>& passes) {
   std::int64_t steps = 0;
@@ -94,6 +107,7 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
     return Status(Code::invalid_argument,
                   fmt::format("{} steps: simulate at least 1", options.steps));
   }
+  TESSERA_TRY(check_drives(options.scheme, options.cluster));
   TESSERA_TRY(check_passes(model, options.training.passes));
   const auto cost = make_cost_model(options.cluster);
   TESSERA_ASSIGN(auto runtime,

@@ -22,7 +22,8 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
     : CheckedRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
       transport_(std::move(transport)),
       options_(options),
-      rank_(transport_->rank()) {}
+      rank_(transport_->rank()),
+      swapped_(options.aio, {}, options.clock) {}
 
 Status HostCarrier::setup() {
   for (HostMemory& memory : memory_) {
@@ -45,12 +46,14 @@ void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
   if (failure_.ok()) failure_ = std::move(added);
 }
 
-Status HostCarrier::carry_allocate(BufferId, const Allocation& request) {
+Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   places_.emplace_back();
-  if (request.memory != Memory::nvme) return {};
-  return Status(
-      Code::not_supported,
-      fmt::format("buffer {}: CPU processes cannot keep buffers on NVMe yet", request.name));
+  const bool here = request.where.contains(rank_);
+  return here && request.memory == Memory::nvme ? swapped_.allocate(id, request, rank_) : Status{};
+}
+
+void HostCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
+  if (ranks.contains(rank_)) swapped_.release(id, rank_);
 }
 
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
@@ -132,7 +135,7 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
 }
 
 Result<bool> HostCarrier::start(Queued& next) {
-  if (const auto* work = std::get_if<Copy>(&next.op.what)) copy(*work);
+  if (const auto* work = std::get_if<Copy>(&next.op.what)) TESSERA_TRY(copy(*work));
   if (const auto* work = std::get_if<Compute>(&next.op.what)) compute(*work);
   const CommunicatorId id = communicator_of(next.op);
   if (!id.valid()) return true;

@@ -16,6 +16,7 @@
 #include "engine/host/collective_task.h"
 #include "engine/host/host_memory.h"
 #include "engine/runtime/checked_runtime.h"
+#include "engine/swap/swap_store.h"
 #include "tessera/host_runtime.h"
 
 namespace tessera {
@@ -49,6 +50,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   void carry_communicator(CommunicatorId, const Communicator&) override;
   Status carry_allocate(BufferId, const Allocation&) override;
   Status carry_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  void carry_release(BufferId, EventId, const RankSet&, const RankState&) override;
   Status carry_out(const Op& op, EventId event) override;
   Status carry_wait(EventId event) override;
 
@@ -66,7 +68,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   // Carrying out one operation.
   Result<bool> start(Queued& next);
   std::span<std::byte> bytes(const View& view, Index index) const;
-  void copy(const Copy& copy) const;
+  Status copy(const Copy& copy);
   void compute(const Compute& compute) const;
   Index index_in(CommunicatorId id) const;  // none: 0
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
@@ -75,7 +77,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   const std::unique_ptr<Transport> transport_;
   const HostOptions options_;
   const Rank rank_;
-  std::array<HostMemory, 2> memory_;        // device, pinned_host
+  std::array<HostMemory, 2> memory_;  // device, pinned_host
+  SwapStore swapped_;
   std::vector<Place> places_;               // by BufferId
   std::vector<std::deque<Queued>> queues_;  // by StreamId
   std::vector<std::size_t> turns_;          // streams, those that communicate first

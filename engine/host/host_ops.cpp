@@ -36,9 +36,15 @@ Index HostCarrier::index_in(CommunicatorId id) const {
   return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
 }
 
-void HostCarrier::copy(const Copy& copy) const {
+Status HostCarrier::copy(const Copy& copy) {
   const Index index = index_in(copy.index_in);
+  const bool writes = copy.route == CopyRoute::to_nvme;
   for (const CopyBlocks& piece : copy.pieces) {
+    if (writes || copy.route == CopyRoute::from_nvme) {
+      TESSERA_TRY(
+          swapped_.move(piece, copy.route, rank_, bytes(writes ? piece.from : piece.to, index)));
+      continue;
+    }
     for (std::int64_t k = 0; k < piece.count; ++k) {
       View from = piece.from;
       View to = piece.to;
@@ -48,6 +54,7 @@ void HostCarrier::copy(const Copy& copy) const {
       copy_numbers(source, from.dtype, bytes(to, index), to.dtype);
     }
   }
+  return {};
 }
 
 void HostCarrier::compute(const Compute& compute) const {

@@ -105,6 +105,7 @@ Status CompatiblePolicy::wait_for(ModuleId module) {
     OnDemandParameter& p = at(id);
     if (p.active.count(module) == 0) p.active.insert(module);
     TESSERA_TRY(arrive(p));
+    if (p.persistent && !mover_.reads_drive(p)) TESSERA_TRY(mover_.release_swap_buffer(p));
   }
   return mover_.hand_over(module);
 }
@@ -127,8 +128,29 @@ Status CompatiblePolicy::gather_ahead(ModuleId module) {
   const Numel budget =
       std::min(options_.max_live_parameters - c.available, options_.prefetch_bucket);
   auto ahead = c.trace.ahead(
-      budget, [this](ParameterId id) { return at(id).state == State::not_available; });
-  return gather(std::move(ahead), backward_ ? Reason::backward_prefetch : Reason::forward_prefetch);
+      budget, [this](ParameterId id) { return at(id).state == State::not_available; },
+      [this](ParameterId id) { return mover_.reads_drive(at(id)); });
+  TESSERA_TRY(
+      gather(std::move(ahead), backward_ ? Reason::backward_prefetch : Reason::forward_prefetch));
+  return read_ahead();
+}
+
+// Whether it does so depends on where the optimizer's states live: DeepSpeed 0.9.0 passes one
+// configuration for the other (stage3.py). At least one, and no more than twice what flies.
+Status CompatiblePolicy::read_ahead() {
+  if (options_.offload_optimizer.device != Offload::Device::nvme) return {};
+  Numel flying{};
+  for (const OnDemandParameter& p : mover_.moved()) flying += p.flying ? p.numel : Numel{};
+  Numel considered{};
+  std::vector<ParameterId> chosen;
+  for (const ModuleTrace::Use& use : coordinator().trace.queue()) {
+    const OnDemandParameter& p = at(use.parameter);
+    if (considered > 2 * flying || std::ssize(chosen) >= mover_.free_swap_buffers()) break;
+    const bool twice = std::find(chosen.begin(), chosen.end(), p.id) != chosen.end();
+    if (mover_.reads_drive(p) && !twice) chosen.push_back(p.id);
+    considered += p.numel;
+  }
+  return mover_.read_ahead(chosen);
 }
 
 Status CompatiblePolicy::release(ModuleId module) {

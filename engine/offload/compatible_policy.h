@@ -53,6 +53,7 @@ class CompatiblePolicy final : public FetchPolicy {
   Status wait_for(ModuleId module);
   Status arrive(OnDemandParameter& p);
   Status gather_ahead(ModuleId module);
+  Status read_ahead();
   Status release(ModuleId module);
   Status release(OnDemandParameter& p);
   Status check_none_flies();

@@ -45,6 +45,13 @@ class ParameterMover {
   virtual Status drop(OnDemandParameter& p) = 0;
   /// Partitions may be written: what was dropped has read them.
   virtual Status settle() = 0;
+  /// Its partition is on NVMe, and no read of it is under way or done.
+  virtual bool reads_drive(const OnDemandParameter& p) const = 0;
+  virtual std::int32_t free_swap_buffers() const = 0;
+  /// Reads into buffers what will be gathered next, in this order.
+  virtual Status read_ahead(const std::vector<ParameterId>& next) = 0;
+  /// compatible: it is not kept for `p` any more.
+  virtual Status release_swap_buffer(const OnDemandParameter& p) = 0;
   /// The module's work waits for all gathers so far, or only for `arrived`.
   virtual Status hand_over(ModuleId module) = 0;
   virtual Status hand_over(ModuleId module, std::span<const EventId> arrived) = 0;

@@ -64,11 +64,13 @@ Status ModuleTrace::take(ModuleId module) {
 }
 
 std::vector<ParameterId> ModuleTrace::ahead(Numel budget,
-                                            const std::function<bool(ParameterId)>& missing) {
+                                            const std::function<bool(ParameterId)>& missing,
+                                            const std::function<bool(ParameterId)>& unread) {
   std::vector<ParameterId> chosen;
   Numel numel{};
   while (!queue_.empty() && numel < budget) {
     const Use use = queue_.front();
+    if (unread && unread(use.parameter)) break;
     queue_.pop_front();
     std::int32_t& fetched_for = fetched_for_[use.parameter];
     fetched_for = std::max(fetched_for, use.step);

@@ -44,7 +44,11 @@ class ModuleTrace {
   Status take(ModuleId module);
   /// complete: what to gather ahead, of those that are `missing`, until there are `budget` elements
   /// or more. What is not missing counts as fetched for its later use.
-  std::vector<ParameterId> ahead(Numel budget, const std::function<bool(ParameterId)>& missing);
+  /// Stops before what is `unread`: on NVMe, and not on its way.
+  std::vector<ParameterId> ahead(Numel budget, const std::function<bool(ParameterId)>& missing,
+                                 const std::function<bool(ParameterId)>& unread = {});
+  /// Uses not fetched yet.
+  const std::deque<Use>& queue() const { return queue_; }
   /// What may be freed after `module`. As in the original the first answer for a step is kept, even
   /// when the trace was recorded again since.
   const std::vector<ParameterId>& releasable(ModuleId module, Numel reuse_distance,

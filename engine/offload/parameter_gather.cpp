@@ -32,14 +32,43 @@ Result<EventId> Zero3Engine::submit_by_route(StreamId stream, const Cause& why,
   return done;
 }
 
+// What is on NVMe comes one by one, each as soon as it was read.
+Result<EventId> Zero3Engine::bring(StreamId stream, const Cause& why, CommunicatorId index_in,
+                                   const std::vector<Part>& parts) {
+  std::vector<RoutedBlocks> pieces;
+  for (const Part& part : parts) {
+    if (part.home == Memory::nvme) continue;
+    pieces.push_back(
+        {*route_between(part.home, Memory::device), {.from = part.from, .to = part.to}});
+  }
+  TESSERA_ASSIGN(EventId done, submit_by_route(stream, why, index_in, pieces));
+  for (const Part& part : parts) {
+    if (part.home != Memory::nvme) continue;
+    TESSERA_ASSIGN(done, swapper_.bring(at(part.parameter), part.to, index_in, stream, why));
+  }
+  return done;
+}
+
+Status Zero3Engine::ensure_on_host(const std::vector<ParameterId>& parameters) {
+  if (!swapper_.exists() || options_.policy == Zero3Policy::strict) return {};
+  std::vector<OnDemandParameter*> all;
+  for (ParameterId id : parameters) all.push_back(&at(id));
+  return swapper_.ensure_availability(all);
+}
+
+Status Zero3Engine::read_ahead(const std::vector<ParameterId>& next) {
+  std::vector<OnDemandParameter*> all;
+  for (ParameterId id : next) all.push_back(&at(id));
+  if (options_.policy == Zero3Policy::strict) return swapper_.read_ahead(all);
+  return all.empty() ? Status{} : swapper_.swap_in(all, true);
+}
+
 // What is offloaded comes straight to its place in the gathered copy.
 Result<View> Zero3Engine::gather_input(const OnDemandParameter& p, const View& full,
                                        StreamId stream, const Cause& why) {
   if (p.home == Memory::device) return partition_of(p);
   const View own = own_slot(full, Numel{0}, p.partition, p.partition);
-  TESSERA_TRY(submit_by_route(stream, why, world_,
-                              {{CopyRoute::to_device, {.from = partition_of(p), .to = own}}})
-                  .status());
+  TESSERA_TRY(bring(stream, why, world_, {{p.id, partition_of(p), own, p.home}}).status());
   return own;
 }
 
@@ -59,6 +88,7 @@ Status Zero3Engine::gather(std::vector<ParameterId> missing, Reason reason) {
     p.flying = gather;
   }
   const Cause why = cause(at(gather->parameters.front()).held.unit, reason);
+  if (!gather->secondary) TESSERA_TRY(ensure_on_host(gather->parameters));
   if (!freed_.empty()) {
     // DeepSpeed frees with record_stream: memory is used again when the device happens to be done.
     TESSERA_TRY(submit(all_gather_, cause(why.unit, Reason::order), Wait{}, freed_).status());
@@ -83,16 +113,14 @@ Bytes Zero3Engine::flat_bytes(const Gather& gather) const {
 
 // Straight into the parameter's buffer; of a single rank there is nobody to gather from.
 Status Zero3Engine::begin(Gather& gather, const Cause& why) {
-  std::vector<RoutedBlocks> alone;
+  std::vector<Part> alone;
   for (ParameterId id : gather.parameters) {
     OnDemandParameter& p = at(id);
     TESSERA_TRY(allocate_full(p, all_gather_, why));
-    alone.push_back(
-        {*route_between(p.home, Memory::device),
-         {.from = partition_of(p), .to = View::whole(p.full, param_dtype(), p.partition)}});
+    alone.push_back({id, partition_of(p), View::whole(p.full, param_dtype(), p.partition), p.home});
   }
   if (ranks_ == 1) {
-    TESSERA_ASSIGN(gather.gathered, submit_by_route(all_gather_, why, {}, alone));
+    TESSERA_ASSIGN(gather.gathered, bring(all_gather_, why, {}, alone));
     return {};
   }
   const OnDemandParameter& p = at(gather.parameters.front());
@@ -115,7 +143,7 @@ Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
   promised_ += flat_bytes(gather);
   const View flat = View::whole(gather.flat, param_dtype(), all);
   const View own = View::shard(gather.flat, param_dtype(), gather.partition, gather.parts);
-  std::vector<RoutedBlocks> pieces;
+  std::vector<Part> parts;
   Numel offset{};
   for (ParameterId id : gather.parameters) {
     const OnDemandParameter& p = at(id);
@@ -123,12 +151,10 @@ Status Zero3Engine::begin_coalesced(Gather& gather, const Cause& why) {
     slot.first = offset;
     slot.numel = part_of(p, gather);
     const Memory home = gather.secondary ? Memory::device : p.home;
-    pieces.push_back(
-        {*route_between(home, Memory::device), {.from = source_of(p, gather), .to = slot}});
+    parts.push_back({id, source_of(p, gather), slot, home});
     offset += slot.numel;
   }
-  TESSERA_TRY(submit_by_route(all_gather_, cause(why.unit, Reason::copy_in), gather.group, pieces)
-                  .status());
+  TESSERA_TRY(bring(all_gather_, cause(why.unit, Reason::copy_in), gather.group, parts).status());
   TESSERA_ASSIGN(gather.gathered, gather_into(gather, own, flat, why));
   return {};
 }
@@ -186,6 +212,7 @@ Status Zero3Engine::gather_now(const std::vector<ParameterId>& missing, Reason r
   if (missing.empty()) return {};
   Compute looks{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
   const Cause why = cause("root", reason);
+  TESSERA_TRY(ensure_on_host(missing));
   for (ParameterId id : missing) {
     OnDemandParameter& p = at(id);
     TESSERA_TRY(allocate_full(p, compute_, why));
@@ -195,10 +222,7 @@ Status Zero3Engine::gather_now(const std::vector<ParameterId>& missing, Reason r
     }
     const Cause own = cause(p.held.unit, reason);
     if (ranks_ == 1) {
-      TESSERA_TRY(submit_by_route(nccl_, own, {},
-                                  {{*route_between(p.home, Memory::device),
-                                    {.from = partition_of(p), .to = full}}})
-                      .status());
+      TESSERA_TRY(bring(nccl_, own, {}, {{p.id, partition_of(p), full, p.home}}).status());
     } else {
       TESSERA_ASSIGN(const View input, gather_input(p, full, nccl_, own));
       TESSERA_TRY(submit(nccl_, own, AllGather{world_, input, full}).status());

@@ -95,7 +95,8 @@ Status Zero3Engine::free(OnDemandParameter& p) {
   TESSERA_TRY(release(p.full, after));
   live_ -= gathered_bytes(p.id);
   p.state = State::not_available;
-  return {};
+  const bool kept = options_.policy == Zero3Policy::compatible;
+  return kept ? release_swap_buffer(p) : Status{};
 }
 
 }  // namespace tessera

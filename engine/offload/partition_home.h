@@ -21,6 +21,11 @@ class PartitionHome {
   Memory of_parameter(Bytes partition, bool persistent) const;
   /// Of masters, moments and gradients of a group of the optimizer.
   Memory of_group(std::size_t group, std::size_t groups) const;
+  /// Whether states of a group on the host live on NVMe: small ones stay in host memory.
+  bool swaps_states(Bytes masters) const {
+    return options_.offload_optimizer.device == Offload::Device::nvme &&
+           masters >= options_.aio.smallest;
+  }
   /// Whether the CPU steps some groups.
   bool steps_on_host() const { return options_.offload_optimizer.device != Offload::Device::none; }
   bool moves_parameters() const { return options_.offload_param.device != Offload::Device::none; }

@@ -12,7 +12,7 @@ Status Zero3Engine::enter_update() {
   return enter_host(why);
 }
 
-// Where both live in one kind of memory one copy casts all of them. What crosses the link is cast
+// Where both live in one kind of memory one copy casts all of them. What crosses a link is cast
 // before, so that it crosses in its smaller dtype.
 Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
   const Cause why = cause("root", Reason::copy_out);
@@ -25,7 +25,7 @@ Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
     if (p.home == p.held.memory) {
       within[host ? 1 : 0].pieces.push_back({.from = p.held.values(), .to = partition_of(p)});
     } else {
-      TESSERA_TRY(host ? cast_from_host(p, why) : cast_from_device(p, why));
+      TESSERA_TRY(send(p, why));
     }
   }
   for (Copy& copy : within) {
@@ -36,49 +36,59 @@ Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
   return {};
 }
 
-Status Zero3Engine::cast_from_device(const OnDemandParameter& p, const Cause& why) {
-  View from = p.held.values();
-  BufferId staging;
-  if (mixed()) {
-    TESSERA_ASSIGN(staging, allocate(p.held.name + ".staged", bytes_of(p.partition, param_dtype()),
-                                     MemoryClass::temporary, compute_, why));
-    const View staged = View::whole(staging, param_dtype(), p.partition);
-    TESSERA_TRY(submit(compute_, why, Copy{.pieces = {{.from = from, .to = staged}}}).status());
-    from = staged;
-  }
-  Cause move = why;
-  move.reason = Reason::offload;
-  TESSERA_ASSIGN(const EventId moved, submit(compute_, move,
-                                             Copy{.pieces = {{.from = from, .to = partition_of(p)}},
-                                                  .route = CopyRoute::to_host}));
-  return staging.valid() ? release(staging, moved) : Status{};
+Result<Zero3Engine::Staged> Zero3Engine::stage(const OnDemandParameter& p, Memory memory,
+                                               StreamId stream, const Cause& why) {
+  const bool host = memory != Memory::device;
+  Staged staged;
+  TESSERA_ASSIGN(
+      staged.buffer,
+      allocate(p.held.name + ".staged", bytes_of(p.partition, param_dtype()),
+               host ? MemoryClass::pinned_host : MemoryClass::temporary, stream, why, memory));
+  staged.view = View::whole(staged.buffer, param_dtype(), p.partition);
+  return staged;
 }
 
-// The link works while the CPU steps the next group.
-Status Zero3Engine::cast_from_host(const OnDemandParameter& p, const Cause& why) {
-  View from = p.held.values();
-  BufferId staging;
-  if (mixed()) {
-    TESSERA_ASSIGN(staging, runtime_.allocate({.bytes = bytes_of(p.partition, param_dtype()),
-                                               .memory = Memory::pinned_host,
-                                               .memory_class = MemoryClass::pinned_host,
-                                               .stream = host_,
-                                               .where = everyone_,
-                                               .cause = why,
-                                               .name = p.held.name + ".staged"}));
-    const View staged = View::whole(staging, param_dtype(), p.partition);
-    TESSERA_TRY(submit(host_, why,
-                       Copy{.pieces = {{.from = from, .to = staged}}, .route = CopyRoute::on_host})
-                    .status());
-    from = staged;
-  }
+// Step by step: cast where the masters live, over the link, onto the drive. The link and the drive
+// work while the next group is stepped.
+Status Zero3Engine::send(const OnDemandParameter& p, const Cause& why) {
   Cause move = why;
   move.reason = Reason::offload;
-  TESSERA_TRY(wait_stream(all_gather_, host_, cause("root", Reason::order)));
-  TESSERA_ASSIGN(const EventId moved, submit(all_gather_, move,
-                                             Copy{.pieces = {{.from = from, .to = partition_of(p)}},
-                                                  .route = CopyRoute::to_device}));
-  return staging.valid() ? release(staging, moved) : Status{};
+  const bool from_host = p.held.memory != Memory::device;
+  StreamId stream = from_host ? host_ : compute_;
+  View now = p.held.values();
+  std::vector<BufferId> staging;
+  EventId last;
+  if (mixed()) {
+    TESSERA_ASSIGN(const Staged cast, stage(p, p.held.memory, stream, why));
+    TESSERA_ASSIGN(last, submit(stream, why,
+                                Copy{.pieces = {{.from = now, .to = cast.view}},
+                                     .route = *route_between(p.held.memory, p.held.memory)}));
+    staging.push_back(cast.buffer);
+    now = cast.view;
+  }
+  if (p.home == Memory::device) {
+    TESSERA_TRY(wait_stream(all_gather_, host_, cause("root", Reason::order)));
+    stream = all_gather_;
+  }
+  if (!from_host || p.home == Memory::device) {
+    View to = partition_of(p);
+    if (p.home == Memory::nvme) {
+      TESSERA_ASSIGN(const Staged on_host, stage(p, Memory::pinned_host, stream, why));
+      staging.push_back(on_host.buffer);
+      to = on_host.view;
+    }
+    TESSERA_ASSIGN(last,
+                   submit(stream, move,
+                          Copy{.pieces = {{.from = now, .to = to}},
+                               .route = from_host ? CopyRoute::to_device : CopyRoute::to_host}));
+    now = to;
+  }
+  if (p.home == Memory::nvme) {
+    TESSERA_ASSIGN(last, swapper_.write(p, now, stream, why));
+  }
+  if (!mixed()) states_swapper_.follow(last);  // what moved was the master itself
+  for (BufferId buffer : staging) TESSERA_TRY(release(buffer, last));
+  return {};
 }
 
 }  // namespace tessera

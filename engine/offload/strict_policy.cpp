@@ -106,7 +106,8 @@ Status StrictPolicy::visit(const Visit& visit) {
   TESSERA_TRY(gather_needed(visit.module));
   TESSERA_TRY(arrive(visit.module));
   TESSERA_TRY(mover_.hand_over(visit.module, std::exchange(arrived_, {})));
-  return look_ahead();
+  TESSERA_TRY(look_ahead());
+  return read_ahead();
 }
 
 // They are active from now on, so that making room for one does not free another.
@@ -184,6 +185,22 @@ Status StrictPolicy::leave(ModuleId module) {
     }
   }
   return {};
+}
+
+// What finds no room on the device yet may at least be read from its drive.
+Status StrictPolicy::read_ahead() {
+  const auto wanted = static_cast<std::size_t>(mover_.free_swap_buffers());
+  if (wanted < 2 || options_.prefetch_bucket == Numel{0}) return {};
+  const Visits& expected = orders_.expected();
+  std::vector<ParameterId> next;
+  for (auto k = static_cast<std::size_t>(ahead_); k < expected.size() && next.size() < wanted;
+       ++k) {
+    for (ParameterId id : needs(expected[k].module)) {
+      const OnDemandParameter& p = at(id);
+      if (p.state == State::not_available && mover_.reads_drive(p)) next.push_back(id);
+    }
+  }
+  return mover_.read_ahead(next);
 }
 
 // Stops at the first that finds no room: what is needed later must not take the place of what is

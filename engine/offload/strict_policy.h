@@ -54,6 +54,7 @@ class StrictPolicy final : public FetchPolicy {
   Status gather_now(ModuleId module, std::vector<ParameterId> ids);
   Status arrive(ModuleId module);
   Status look_ahead();
+  Status read_ahead();
   Result<bool> gather_ahead(ParameterId id, std::int32_t place);
   struct Together {
     std::vector<ParameterId> parameters;

@@ -46,6 +46,8 @@ std::vector<Held*> Zero3Engine::held() {
 std::vector<StreamId> Zero3Engine::side_streams() const {
   std::vector<StreamId> streams = {all_gather_, reduce_, nccl_};
   if (host_.valid()) streams.push_back(host_);
+  if (swapper_.exists()) streams.push_back(swapper_.stream());
+  for (StreamId stream : states_swapper_.streams()) streams.push_back(stream);
   return streams;
 }
 
@@ -96,10 +98,12 @@ Status Zero3Engine::begin_forward() {
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (std::exchange(casts_are_old_, false)) {
+    TESSERA_TRY(hold_all(false));
     TESSERA_TRY(enter_update());
     TESSERA_TRY(cast_partitions(held()));
     TESSERA_TRY(leave_host(cause("root", Reason::order)));
   }
+  TESSERA_TRY(states_swapper_.put_back());
   // The gathers must see what the optimizer wrote.
   TESSERA_TRY(wait_stream(all_gather_, compute_, cause("root", Reason::order)));
   running_.clear();
@@ -182,8 +186,11 @@ Status Zero3Engine::end_backward() {
 }
 
 std::vector<std::string> Zero3Engine::warnings() const {
-  if (!asked_for_no_sync_) return {};
-  return {"gradients are kept as partitions only: every micro-batch reduces them"};
+  std::vector<std::string> all = states_swapper_.warnings();
+  if (asked_for_no_sync_) {
+    all.emplace_back("gradients are kept as partitions only: every micro-batch reduces them");
+  }
+  return all;
 }
 
 }  // namespace tessera

@@ -15,6 +15,8 @@
 
 #include "engine/offload/block_quantizer.h"
 #include "engine/offload/fetch_policy.h"
+#include "engine/offload/optimizer_swapper.h"
+#include "engine/offload/parameter_swapper.h"
 #include "engine/offload/partition_home.h"
 #include "engine/runtime/copies_by_route.h"
 #include "tessera/zero3.h"
@@ -74,6 +76,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   void add_parameter(ParameterId id);
   void mark_persistent();
   void find_homes();
+  Status move_states();
   Status allocate_partition(OnDemandParameter& p);
   Status allocate_gradients();
   Result<BufferId> allocate_in(Memory memory, const std::string& name, Bytes bytes,
@@ -119,6 +122,14 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Result<bool> arrive(OnDemandParameter& p) override;
   Status drop(OnDemandParameter& p) override;
   Status settle() override;
+  bool reads_drive(const OnDemandParameter& p) const override {
+    return p.home == Memory::nvme && !swapper_.has(p);
+  }
+  std::int32_t free_swap_buffers() const override { return swapper_.free_buffers(); }
+  Status read_ahead(const std::vector<ParameterId>& next) override;
+  Status release_swap_buffer(const OnDemandParameter& p) override {
+    return p.home == Memory::nvme ? swapper_.release_buffer(p) : Status{};
+  }
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
@@ -137,8 +148,17 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   // parameter_gather.cpp
   View partition_of(const OnDemandParameter& p) const;
   View own_slot(const View& full, Numel offset, Numel partition, Numel slot) const;
+  struct Part {  // of a gather: a partition and its place there
+    ParameterId parameter;
+    View from;
+    View to;
+    Memory home = Memory::device;
+  };
   Result<EventId> submit_by_route(StreamId stream, const Cause& why, CommunicatorId index_in,
                                   const std::vector<RoutedBlocks>& pieces);
+  Result<EventId> bring(StreamId stream, const Cause& why, CommunicatorId index_in,
+                        const std::vector<Part>& parts);
+  Status ensure_on_host(const std::vector<ParameterId>& parameters);
   Result<View> gather_input(const OnDemandParameter& p, const View& full, StreamId stream,
                             const Cause& why);
   Status gather(std::vector<ParameterId> missing, Reason reason) override;
@@ -154,8 +174,13 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   // partition_update.cpp
   Status enter_update();
   Status cast_partitions(const std::vector<Held*>& changed);
-  Status cast_from_device(const OnDemandParameter& p, const Cause& why);
-  Status cast_from_host(const OnDemandParameter& p, const Cause& why);
+  struct Staged {
+    BufferId buffer;
+    View view;
+  };
+  Result<Staged> stage(const OnDemandParameter& p, Memory memory, StreamId stream,
+                       const Cause& why);
+  Status send(const OnDemandParameter& p, const Cause& why);
 
   // secondary_parts.cpp
   bool keeps_secondary() const { return options_.plus_plus.secondary_group > 1; }
@@ -205,12 +230,17 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   // zero3_step.cpp
   Status before_step() override;
   std::vector<std::vector<Held*>> step_groups() override;
+  Status hold_all(bool moments) override { return states_swapper_.hold_all(moments); }
+  std::vector<OnDemandParameter*> members(std::size_t group);
+  Status before_group(std::size_t group) override;
   Status after_group(std::size_t group) override;
   Status after_step() override;
 
   const Zero3Options options_;
   const Index ranks_;  // that hold all partitions together
   const PartitionHome home_;
+  ParameterSwapper swapper_;
+  OptimizerSwapper states_swapper_;
   std::vector<OnDemandParameter> parameters_;  // by ParameterId
   Needs needs_;                                // by ModuleId, what was registered included
   Needs own_needs_;                            // by ModuleId, without it

@@ -14,6 +14,8 @@ Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Option
       options_(options),
       ranks_(options.shard_group > 0 ? options.shard_group : static_cast<Index>(everyone_.count())),
       home_(options_),
+      swapper_(*this, options_),
+      states_swapper_(*this, options_),
       policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
                                                     : make_compatible_policy(*this, options)) {}
 
@@ -174,14 +176,30 @@ void Zero3Engine::find_homes() {
     p.held.memory = home_.of_group(groups - 1, groups);
   }
   for (std::size_t g = 0; g < sub_groups_.size(); ++g) {
-    for (ParameterId id : sub_groups_[g]) at(id).held.memory = home_.of_group(g, groups);
+    Bytes bytes{};
+    for (const OnDemandParameter* p : members(g)) {
+      bytes += bytes_of(p->partition, p->held.dtype);
+    }
+    for (OnDemandParameter* p : members(g)) {
+      p->held.memory = home_.of_group(g, groups);
+      p->held.swapped = p->held.memory != Memory::device && home_.swaps_states(bytes);
+    }
   }
 }
 
 Result<BufferId> Zero3Engine::allocate_in(Memory memory, const std::string& name, Bytes bytes,
                                           MemoryClass on_device, const Cause& why) {
-  const auto memory_class = memory == Memory::device ? on_device : MemoryClass::pinned_host;
-  return allocate(name, bytes, memory_class, compute_, why, memory);
+  static constexpr MemoryClass classes[] = {
+      {}, MemoryClass::pinned_host, MemoryClass::nvme_staging};
+  const auto place = static_cast<std::size_t>(memory);
+  return runtime_.allocate({.bytes = bytes,
+                            .memory = memory,
+                            .memory_class = memory == Memory::device ? on_device : classes[place],
+                            .stream = compute_,
+                            .where = everyone_,
+                            .cause = why,
+                            .name = name,
+                            .directory = options_.offload_param.nvme_path});
 }
 
 Status Zero3Engine::allocate_partition(OnDemandParameter& p) {
@@ -190,7 +208,8 @@ Status Zero3Engine::allocate_partition(OnDemandParameter& p) {
   TESSERA_ASSIGN(p.held.value,
                  allocate_in(p.held.memory, p.held.name + ".partition",
                              bytes_of(p.partition, DType::float32), memory_class, why));
-  if (!mixed() && p.home == p.held.memory) return {};
+  // What comes and goes with the optimizer's step cannot be gathered meanwhile.
+  if (!mixed() && p.home == p.held.memory && !p.held.swapped) return {};
   TESSERA_ASSIGN(p.cast, allocate_in(p.home, p.held.name + ".cast",
                                      bytes_of(p.partition, param_dtype()), memory_class, why));
   return {};
@@ -244,14 +263,25 @@ Status Zero3Engine::setup() {
   form_sub_groups();
   find_homes();
   for (OnDemandParameter& p : parameters_) TESSERA_TRY(allocate_partition(p));
+  TESSERA_TRY(swapper_.setup(parameters_));
   TESSERA_TRY(allocate_gradients());
+  TESSERA_TRY(move_states());
   return initialise_held();
+}
+
+Status Zero3Engine::move_states() {
+  TESSERA_TRY(states_swapper_.check());
+  std::vector<OnDemandParameter*> moved;
+  for (OnDemandParameter& p : parameters_) {
+    if (p.held.swapped) moved.push_back(&p);
+  }
+  return states_swapper_.setup(moved);
 }
 
 std::vector<PartitionedParameter> Zero3Engine::parameters() const {
   std::vector<PartitionedParameter> out;
   for (const OnDemandParameter& p : parameters_) {
-    out.push_back({std::string(name(p)), p.numel, p.partition, p.persistent, -1});
+    out.push_back({std::string(name(p)), p.numel, p.partition, p.persistent, -1, p.home});
   }
   for (std::size_t g = 0; g < sub_groups_.size(); ++g) {
     for (ParameterId id : sub_groups_[g]) out[index(id)].sub_group = static_cast<std::int32_t>(g);

@@ -5,8 +5,20 @@
 
 namespace tessera {
 
+std::vector<OnDemandParameter*> Zero3Engine::members(std::size_t group) {
+  std::vector<OnDemandParameter*> all;
+  if (group >= sub_groups_.size()) return all;
+  for (ParameterId id : sub_groups_[group]) all.push_back(&at(id));
+  return all;
+}
+
+Status Zero3Engine::before_group(std::size_t group) {
+  return states_swapper_.before_group(members(group), members(group + 1));
+}
+
 Status Zero3Engine::before_step() {
   TESSERA_TRY(policy_->before_step());
+  TESSERA_TRY(states_swapper_.begin_step());
   return enter_update();
 }
 
@@ -25,6 +37,7 @@ Status Zero3Engine::after_group(std::size_t group) {
   std::vector<Held*> stepped;
   for (ParameterId id : sub_groups_[group]) stepped.push_back(&at(id).held);
   TESSERA_TRY(cast_partitions(stepped));
+  TESSERA_TRY(states_swapper_.after_group(members(group), group + 1 == sub_groups_.size()));
   const auto number = static_cast<std::int32_t>(group);
   return note("root", "", {Mark::Kind::sub_group_ready, number}, Reason::step).status();
 }

@@ -4,25 +4,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
+#include "engine/runtime/deepspeed_swap_lines.h"
 #include "tessera/recording.h"
 #include "tessera/zero3.h"
 
 namespace tessera {
 namespace {
 
-std::string quoted_list(const std::vector<std::string>& names) {  // as Python prints a list
-  std::vector<std::string> quoted;
-  for (const std::string& name : names) quoted.push_back(fmt::format("'{}'", name));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
-}
-
 class DeepSpeedNotation {
  public:
   DeepSpeedNotation(const Recording& recording, std::span<const PartitionedParameter> parameters)
-      : recording_(recording) {
+      : recording_(recording),
+        swaps_(std::any_of(parameters.begin(), parameters.end(), on_nvme)),
+        swap_lines_(ids_of(parameters)) {
     for (const PartitionedParameter& p : parameters) numel_[p.name] = p.numel;
     layout(parameters);
   }
@@ -33,7 +31,7 @@ class DeepSpeedNotation {
       if (const auto* mark = std::get_if<Mark>(&record.op.what)) {
         note(record, *mark);
       } else if (const auto* reduce = std::get_if<ReduceScatter>(&record.op.what)) {
-        emit(fmt::format("  REDUCE_SCATTER numel {}", reduce->input.numel.value));
+        emit_training(fmt::format("  REDUCE_SCATTER numel {}", reduce->input.numel.value));
       }
     }
     end_gather();
@@ -48,12 +46,39 @@ class DeepSpeedNotation {
     std::vector<std::string> modules, uses;
   };
 
+  static bool on_nvme(const PartitionedParameter& p) { return p.home == Memory::nvme; }
+  static std::map<std::string, std::size_t> ids_of(
+      std::span<const PartitionedParameter> parameters) {
+    std::map<std::string, std::size_t> ids;
+    for (std::size_t k = 0; k < parameters.size(); ++k) ids[parameters[k].name] = k;
+    return ids;
+  }
+
   void emit(std::string line) {
     end_gather();
+    swap_lines_.end_call(lines_);
     lines_.push_back(std::move(line));
   }
 
+  // Runs with NVMe were recorded with the parameters' side alone.
+  void emit_training(std::string line) {
+    if (!swaps_) emit(std::move(line));
+  }
+
+  void layout_on_nvme(std::span<const PartitionedParameter> parameters) {
+    static constexpr const char* homes[] = {"None", "<OffloadDeviceEnum.cpu: 'cpu'>",
+                                            "<OffloadDeviceEnum.nvme: 'nvme'>"};
+    std::vector<std::string> cuts;
+    for (const PartitionedParameter& p : parameters) {
+      cuts.push_back(fmt::format("('{}', {}, {}, {}, '{}')", p.name, p.numel.value,
+                                 p.partition.value, homes[static_cast<std::size_t>(p.home)],
+                                 on_nvme(p) ? "NOT_AVAILABLE" : "AVAILABLE"));
+    }
+    lines_.push_back(fmt::format("PARAMS [{}]", fmt::join(cuts, ", ")));
+  }
+
   void layout(std::span<const PartitionedParameter> parameters) {
+    if (swaps_) return layout_on_nvme(parameters);
     std::vector<std::string> cuts;
     std::map<std::int32_t, std::vector<std::string>> members;
     for (const PartitionedParameter& p : parameters) {
@@ -78,6 +103,11 @@ class DeepSpeedNotation {
 
   void note(const Record& r, const Mark& mark) {
     const std::string name(r.cause.module);
+    if (is_of_nvme(mark.kind)) {
+      end_gather();
+      swap_lines_.note(mark, name, lines_);
+      return;
+    }
     switch (mark.kind) {
       case Mark::Kind::phase: return phase(r.cause);
       case Mark::Kind::evaluating:
@@ -95,13 +125,14 @@ class DeepSpeedNotation {
       case Mark::Kind::sharded: return emit("  PARTITION " + name);
       case Mark::Kind::kept:
         return emit(fmt::format("  KEEP {} status=NOT_AVAILABLE active=[]", name));
-      case Mark::Kind::gradient_ready: return emit("  GRAD_READY " + name);
+      case Mark::Kind::gradient_ready: return emit_training("  GRAD_READY " + name);
       case Mark::Kind::traced:
         return pass().uses.push_back(fmt::format("('{}', {})", name, mark.number));
       case Mark::Kind::trace_reset: return reset(r.cause);
-      case Mark::Kind::all_released: return emit("OPT _overflow_check_and_loss_scale_update ");
+      case Mark::Kind::all_released:
+        return emit_training("OPT _overflow_check_and_loss_scale_update ");
       case Mark::Kind::sub_group_ready: return sub_group(mark.number);
-      case Mark::Kind::step_done: return emit("OPT _post_step ");
+      case Mark::Kind::step_done: return emit_training("OPT _post_step ");
       default: return;  // other schemes'
     }
   }
@@ -112,7 +143,7 @@ class DeepSpeedNotation {
       return emit("--- BACKWARD");
     }
     if (cause.phase == Phase::optimizer) {
-      emit("--- STEP");
+      emit(swaps_ ? "--- partition_all" : "--- STEP");
       return emit("RELEASE_AND_RESET_ALL");
     }
     // One heading per training pass; passes without backward belong to the one that follows.
@@ -129,6 +160,11 @@ class DeepSpeedNotation {
     open_gather_ = gather;
     open_reason_ = reason;
     gathered_[gather].push_back(parameter);
+  }
+
+  static bool is_of_nvme(Mark::Kind kind) {
+    return kind == Mark::Kind::swapping_in || kind == Mark::Kind::reading ||
+           kind == Mark::Kind::reads_awaited || kind == Mark::Kind::buffer_released;
   }
 
   void end_gather() {
@@ -153,19 +189,21 @@ class DeepSpeedNotation {
     emit(fmt::format("RESET_STEP {}->{} modules={} params=[{}]", before, pass().mode,
                      quoted_list(pass().modules), fmt::join(pass().uses, ", ")));
     if (cause.phase != Phase::backward) return;
-    emit("--- EPILOGUE");
-    emit("OPT independent_gradient_partition_epilogue ");
+    emit_training("--- EPILOGUE");
+    emit_training("OPT independent_gradient_partition_epilogue ");
   }
 
   void sub_group(std::int32_t group) {
     for (const char* call :
          {"_prepare_sub_group", "_optimizer_step", "_reassign_or_swap_out_partitioned_parameters",
           "_release_sub_group"}) {
-      emit(fmt::format("OPT {} {}", call, group));
+      emit_training(fmt::format("OPT {} {}", call, group));
     }
   }
 
   const Recording& recording_;
+  const bool swaps_;
+  DeepSpeedSwapLines swap_lines_;
   std::map<std::string, Numel> numel_;  // by parameter
   std::vector<std::string> lines_;
   Pass passes_[2];

@@ -15,12 +15,12 @@ class OpChecker {
   Status operator()(const AllGather& o) const {
     TESSERA_TRY(whole_groups(o.communicator));
     TESSERA_TRY(gathered(o.communicator, o.input, o.output));
-    return in_bounds({o.input, o.output}, group_size(o.communicator));
+    return transferable({o.input, o.output}, group_size(o.communicator));
   }
   Status operator()(const ReduceScatter& o) const {
     TESSERA_TRY(whole_groups(o.communicator));
     TESSERA_TRY(gathered(o.communicator, o.output, o.input));
-    return in_bounds({o.input, o.output}, group_size(o.communicator));
+    return transferable({o.input, o.output}, group_size(o.communicator));
   }
   Status operator()(const AllReduce& o) const {
     return same_size(o.communicator, o.input, o.output);
@@ -131,7 +131,7 @@ class OpChecker {
       return fail(fmt::format("{} {} in, {} {} out", input.numel.value, name_of(input.dtype),
                               output.numel.value, name_of(output.dtype)));
     }
-    return in_bounds({input, output}, group_size(id));
+    return transferable({input, output}, group_size(id));
   }
 
   Status root_in_group(CommunicatorId id, Index root) const {
@@ -143,16 +143,37 @@ class OpChecker {
   Status on_route(CopyRoute route, const CopyBlocks& piece) const {
     const Memory from = environment_.memory(piece.from.buffer);
     const Memory to = environment_.memory(piece.to.buffer);
-    if (route_between(from, to) == route) return {};
+    if (route_between(from, to) == route) {
+      const bool drive = from == Memory::nvme || to == Memory::nvme;
+      return drive ? whole_slot(piece, from == Memory::nvme ? piece.from : piece.to) : Status{};
+    }
     static constexpr const char* names[] = {"the device", "host memory", "NVMe"};
     return fail(fmt::format("copies from {} to {} by another route", names[static_cast<int>(from)],
                             names[static_cast<int>(to)]));
+  }
+
+  // A file's slot has one checksum per block, so it moves as a whole.
+  Status whole_slot(const CopyBlocks& piece, const View& slot) const {
+    const bool whole = bytes_of(slot.numel, slot.dtype) == environment_.buffer_bytes(slot.buffer);
+    const bool plain = piece.from.dtype == piece.to.dtype && piece.count == 1 &&
+                       piece.from.step == Numel{0} && piece.to.step == Numel{0};
+    if (whole && plain) return {};
+    return fail("moves a part of what is on NVMe, or casts it: buffers there move as a whole");
   }
 
   Status addressable(const std::vector<View>& views) const {
     for (const View& view : views) {
       if (environment_.memory(view.buffer) != Memory::nvme) continue;
       return fail("uses what is on NVMe: copy it to host memory first");
+    }
+    return {};
+  }
+
+  Status transferable(const std::vector<View>& views, Index n) const {
+    TESSERA_TRY(in_bounds(views, n));
+    for (const View& view : views) {
+      if (environment_.memory(view.buffer) == Memory::device) continue;
+      return fail("uses memory that is not on the device: copy it there first");
     }
     return {};
   }

@@ -40,6 +40,13 @@ std::string mark_text(const Mark& mark) {
     case Mark::Kind::trace_mismatch: return fmt::format("not recorded at visit {}", mark.number);
     case Mark::Kind::evaluating: return "evaluation";
     case Mark::Kind::all_released: return "all parameters are released";
+    case Mark::Kind::swapping_in:
+      return fmt::format("reads begin, {} buffers are free{}", mark.number / 2,
+                         mark.number % 2 == 1 ? ", nobody waits" : "");
+    case Mark::Kind::reading: return fmt::format("reading {} elements", mark.number);
+    case Mark::Kind::reads_awaited: return fmt::format("{} reads are over", mark.number);
+    case Mark::Kind::buffer_released:
+      return fmt::format("buffer released, {} were free", mark.number);
     case Mark::Kind::sub_group_ready: return fmt::format("group {} is stepped", mark.number);
     case Mark::Kind::step_done: return "the step is done";
   }

@@ -37,6 +37,7 @@ struct Held {
   View unsharded;  // no buffer: the unit is sharded. Padded, perhaps in another dtype
   View gradient;   // no buffer: none in this step
   BufferId exp_avg, exp_avg_sq;  // from the first step on
+  bool swapped = false;  // its buffers exist only after EngineBase::hold_all, or in its step
 
   View values() const {
     return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
@@ -125,6 +126,8 @@ class EngineBase : public virtual Engine {
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
 
+  friend class OptimizerSwapper;
+  friend class ParameterSwapper;
   friend class ScaledGradients;
   friend class OptimizerStateOps;
   /// The place, in its group of replicas, of the rank that alone steps `held`.
@@ -135,6 +138,9 @@ class EngineBase : public virtual Engine {
   // For summon_full_params (engine/summon/), besides what it takes from the functions here.
   friend class SummonOps;
   virtual std::vector<StreamId> side_streams() const = 0;  // all but the compute stream
+  /// Whoever looks at buffers of Helds, or writes them, outside of a step calls this before.
+  /// `moments`: also of what was never stepped.
+  virtual Status hold_all(bool /*moments*/) { return {}; }
   /// Ends gathers that are under way, so that `held` shows what is unsharded.
   virtual Status finish_gathers() { return {}; }
   /// A limiter: before a unit is gathered, and after a gathered unit was freed.

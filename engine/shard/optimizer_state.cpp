@@ -63,6 +63,7 @@ class OptimizerStateOps {
 Status OptimizerStateOps::read(const RankSet& recipients, Bytes staging, const Range& range) {
   recipients_ = recipients;
   range_ = &range;
+  TESSERA_TRY(engine_.hold_all(false));
   Bytes least{};
   Bytes most{};
   const std::vector<Held*> all = engine_.all_held();
@@ -107,14 +108,25 @@ Status OptimizerStateOps::read(const Held& held, StateTensor tensor) {
 
 // Into the staging buffer of every rank.
 Status OptimizerStateOps::fetch(const Slice& s) {
+  const CopyRoute route = *route_between(s.held->memory, Memory::device);
   if (sharded(*s.held)) {
-    return engine_.submit(engine_.compute_, why(), AllGather{groups_.shard, moment(s), staged(s)})
+    View own = moment(s);
+    if (route != CopyRoute::on_device) {  // a collective reads device memory
+      own = View::shard(staging_, s.held->dtype, s.numel, s.parts);
+      TESSERA_TRY(engine_
+                      .submit(engine_.compute_, why(),
+                              Copy{.index_in = groups_.shard,
+                                   .pieces = {{.from = moment(s), .to = own}},
+                                   .route = route})
+                      .status());
+    }
+    return engine_.submit(engine_.compute_, why(), AllGather{groups_.shard, own, staged(s)})
         .status();
   }
   const RankSet& where = s.held->where.empty() ? engine_.everyone_ : s.held->where;
   TESSERA_TRY(engine_
                   .submit_on(where, engine_.compute_, why(),
-                             Copy{.pieces = {{.from = moment(s), .to = staged(s)}}})
+                             Copy{.pieces = {{.from = moment(s), .to = staged(s)}}, .route = route})
                   .status());
   if (s.held->where.empty() || !groups_.replica.valid()) return {};
   return engine_
@@ -171,6 +183,7 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
     const ParameterId id{static_cast<std::int32_t>(p)};
     engine_.param_groups_.set_steps_taken(id, states[p] == nullptr ? 0 : states[p]->step);
   }
+  TESSERA_TRY(engine_.hold_all(true));
   TESSERA_TRY(engine_.allocate_optimizer_state());
   EventId written;
   for (Held* h : engine_.all_held()) {

@@ -106,6 +106,12 @@ struct OptionsOf {
             {"offload_param", text(o.offload_param.device)},
             {"offload_optimizer", text(o.offload_optimizer.device)},
             {"offload_ratio", fmt::format("{:g}", o.offload_optimizer.ratio)},
+            {"buffer_count",
+             fmt::format("{},{}", o.offload_param.buffer_count, o.offload_optimizer.buffer_count)},
+            {"buffer_size", text(o.offload_param.buffer_size)},
+            {"pipeline_read", text(o.offload_optimizer.pipeline_read)},
+            {"pipeline_write", text(o.offload_optimizer.pipeline_write)},
+            {"nvme_smallest", text(o.aio.smallest)},
             {"leaf_modules", fmt::format("{}", fmt::join(o.leaf_modules, ","))},
             {"param_dtype", text(o.param_dtype)},
             {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};

@@ -86,7 +86,7 @@ Status EngineBase::allocate_optimizer_state() {
   const Cause why = cause("", Reason::step);
   std::set<const Held*> fresh;
   for (Held* h : all_held()) {
-    if (!steps(*h) || h->exp_avg.valid()) continue;
+    if (!steps(*h) || h->exp_avg.valid() || h->swapped) continue;
     fresh.insert(h);
     const Bytes bytes = bytes_of(h->map.shard(), h->dtype);
     const RankSet& where = h->where.empty() ? everyone_ : h->where;
@@ -198,6 +198,7 @@ Status EngineBase::step(const AdamOptions& options) {
 
 Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(expect(Stage::idle, "initialise"));
+  TESSERA_TRY(hold_all(false));
   Compute work = work_on_held();
   std::vector<Stepped> order;
   for (Held* h : all_held()) {
@@ -222,6 +223,7 @@ Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& va
 Status EngineBase::inspect_shards(
     ParameterId id, const std::function<void(Rank, Numel, std::span<const float>)>& read) {
   TESSERA_TRY(expect(Stage::idle, "inspect_shards"));
+  TESSERA_TRY(hold_all(false));
   for (Held* h : all_held()) {
     if (!h->map.holds(id)) continue;
     Compute work = work_on_held();

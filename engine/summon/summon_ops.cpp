@@ -26,6 +26,7 @@ std::string_view SummonOps::busy() const {
 Status SummonOps::begin() {
   engine_.stage_ = EngineBase::Stage::summoned;
   TESSERA_TRY(engine_.finish_gathers());
+  TESSERA_TRY(engine_.hold_all(false));
   const Cause why = engine_.cause("", Reason::summon);
   for (StreamId stream : engine_.side_streams()) {
     TESSERA_TRY(engine_.wait_stream(engine_.compute_, stream, why));

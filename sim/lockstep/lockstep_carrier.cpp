@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/runtime/op_checks.h"
+
 namespace tessera::sim {
 
 LockstepCarrier::LockstepCarrier(const LockstepOptions& options)
@@ -15,7 +17,8 @@ LockstepCarrier::LockstepCarrier(const LockstepOptions& options)
       pool_(static_cast<std::size_t>(options.world_size)),
       host_(static_cast<std::size_t>(options.world_size)),
       accounts_(static_cast<std::size_t>(options.world_size)),
-      memory_(options.recorded_ranks) {
+      memory_(options.recorded_ranks),
+      numbers_(SwapStore(options.aio, options.swap_io)) {
   const auto low = static_cast<std::uint32_t>(options.seed);
   const auto high = static_cast<std::uint32_t>(options.seed >> 32);
   seed_key_ = hash32(low ^ hash32(high ^ 0x9E3779B9U));
@@ -222,11 +225,12 @@ LockstepCarrier::Timing LockstepCarrier::run_collective(const Op& op) {
   return timing;
 }
 
-void LockstepCarrier::carry_numbers(const Op& op) {
+Status LockstepCarrier::carry_numbers(const Op& op) {
   struct Visitor {
     NumericStore& numbers;
     const LockstepCarrier& carrier;
     const RankSet& where;
+    Status& status;
 
     const RankGroups& groups(CommunicatorId id) const { return carrier.communicator(id).groups; }
     void operator()(const AllGather& o) { numbers.all_gather(o, where, groups(o.communicator)); }
@@ -245,12 +249,15 @@ void LockstepCarrier::carry_numbers(const Op& op) {
     const RankGroups* index_in(CommunicatorId id) const {
       return id.valid() ? &groups(id) : nullptr;
     }
-    void operator()(const Copy& o) { numbers.copy(o, where, index_in(o.index_in)); }
+    void operator()(const Copy& o) { status = numbers.copy(o, where, index_in(o.index_in)); }
     void operator()(const Compute& o) { numbers.compute(o, where, index_in(o.index_in)); }
     void operator()(const Wait&) {}
     void operator()(const Mark&) {}
   };
-  std::visit(Visitor{numbers_, *this, op.where}, op.what);
+  Status status;
+  std::visit(Visitor{numbers_, *this, op.where, status}, op.what);
+  if (status.ok()) return {};
+  return Status(status.code(), fmt::format("{}: {}", describe(op), status.message()));
 }
 
 Status LockstepCarrier::carry_out(const Op& op, EventId event) {
@@ -279,7 +286,7 @@ Status LockstepCarrier::carry_out(const Op& op, EventId event) {
   stream.last_op = event.value;
   events_.push_back({timing.end, {}, communication, event.value});
   op_ranks_ += op.where.count();
-  if (options_.numerics) carry_numbers(op);
+  if (options_.numerics) TESSERA_TRY(carry_numbers(op));
   forget_events();
   return {};
 }

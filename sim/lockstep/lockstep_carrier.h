@@ -87,7 +87,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   Timing run_collective(const Op& op);
   Clock meet_all(const Clock& arrival, Time cost);
   Clock meet_in_groups(const Op& op, const Timing& timing);
-  void carry_numbers(const Op& op);
+  Status carry_numbers(const Op& op);
 
   // Steps and trace.
   void enter_step(std::int32_t step);

@@ -86,7 +86,7 @@ void LockstepCarrier::trace_spans(const Op& op, EventId event, const Timing& tim
 
 Status LockstepCarrier::carry_allocate(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
-  if (options_.numerics) numbers_.allocate(id, request.bytes, request.where);
+  if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
   if (options_.sink != nullptr) {
     options_.sink->buffer(
         {id.value, request.name, request.cause.unit, request.memory_class, request.bytes});

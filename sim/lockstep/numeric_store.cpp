@@ -47,14 +47,23 @@ class StoreContext final : public BodyContext {
 
 }  // namespace
 
-void NumericStore::allocate(BufferId buffer, Bytes bytes, const RankSet& ranks) {
-  auto& per_rank = buffers_[buffer];
-  for_each_rank(ranks, [&](Rank r) {
-    per_rank[r] = Data(static_cast<std::size_t>(bytes.value), std::byte{0xFF});
+Status NumericStore::allocate(BufferId buffer, const Allocation& request) {
+  Status status;
+  for_each_rank(request.where, [&](Rank r) {
+    if (request.memory != Memory::nvme) {
+      buffers_[buffer][r] = Data(static_cast<std::size_t>(request.bytes.value), std::byte{0xFF});
+    } else if (status.ok()) {
+      status = swapped_.allocate(buffer, request, r);
+    }
   });
+  return status;
 }
 
 void NumericStore::release(BufferId buffer, const RankSet& ranks) {
+  if (swapped_.holds(buffer)) {
+    for_each_rank(ranks, [&](Rank r) { swapped_.release(buffer, r); });
+    return;
+  }
   auto& per_rank = buffers_[buffer];
   for_each_rank(ranks, [&](Rank r) { per_rank.erase(r); });
   if (per_rank.empty()) buffers_.erase(buffer);
@@ -72,26 +81,37 @@ std::span<const std::byte> NumericStore::bytes(const View& view, Rank rank, Inde
   return const_cast<NumericStore*>(this)->bytes(view, rank, index);
 }
 
-void NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups* index_in) {
+Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups* index_in) {
+  const bool writes = copy.route == CopyRoute::to_nvme;
+  Status status;
   for_each_rank(where, [&](Rank r) {
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
+    if (!writes && copy.route != CopyRoute::from_nvme) return copy_in_memory(copy, r, index);
     for (const CopyBlocks& piece : copy.pieces) {
-      for (std::int64_t k = 0; k < piece.count; ++k) {
-        View from = piece.from;
-        View to = piece.to;
-        from.first += piece.from_pitch * k;
-        to.first += piece.to_pitch * k;
-        const auto target = bytes(to, r, index);
-        const auto source = from.buffer.valid() ? bytes(from, r, index) : std::span<std::byte>{};
-        const std::size_t available =
-            source.size() / static_cast<std::size_t>(size_of(from.dtype).value);
-        for (std::size_t i = 0; i < static_cast<std::size_t>(to.numel.value); ++i) {
-          store_number(target, to.dtype, i,
-                       i < available ? load_number(source, from.dtype, i) : 0.0F);
-        }
-      }
+      if (!status.ok()) return;
+      status = swapped_.move(piece, copy.route, r, bytes(writes ? piece.from : piece.to, r, index));
     }
   });
+  return status;
+}
+
+void NumericStore::copy_in_memory(const Copy& copy, Rank r, Index index) {
+  for (const CopyBlocks& piece : copy.pieces) {
+    for (std::int64_t k = 0; k < piece.count; ++k) {
+      View from = piece.from;
+      View to = piece.to;
+      from.first += piece.from_pitch * k;
+      to.first += piece.to_pitch * k;
+      const auto target = bytes(to, r, index);
+      const auto source = from.buffer.valid() ? bytes(from, r, index) : std::span<std::byte>{};
+      const std::size_t available =
+          source.size() / static_cast<std::size_t>(size_of(from.dtype).value);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(to.numel.value); ++i) {
+        store_number(target, to.dtype, i,
+                     i < available ? load_number(source, from.dtype, i) : 0.0F);
+      }
+    }
+  }
 }
 
 void NumericStore::compute(const Compute& compute, const RankSet& where,

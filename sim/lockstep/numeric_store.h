@@ -9,17 +9,22 @@
 #include <map>
 #include <vector>
 
+#include "engine/swap/swap_store.h"
 #include "tessera/op.h"
 
 namespace tessera::sim {
 
 class NumericStore {
  public:
+  explicit NumericStore(SwapStore swapped) : swapped_(std::move(swapped)) {}
+
   /// On each of `ranks`, filled with what is NaN in every dtype: whoever forgets to write notices.
-  void allocate(BufferId buffer, Bytes bytes, const RankSet& ranks);
+  /// Fails: io_error, invalid_argument (on NVMe, see SwapStore).
+  Status allocate(BufferId buffer, const Allocation& request);
   void release(BufferId buffer, const RankSet& ranks);
 
-  void copy(const Copy& copy, const RankSet& where, const RankGroups* index_in);
+  /// Fails: io_error.
+  Status copy(const Copy& copy, const RankSet& where, const RankGroups* index_in);
   void compute(const Compute& compute, const RankSet& where, const RankGroups* index_in);
   void all_gather(const AllGather& op, const RankSet& where, const RankGroups& groups);
   void reduce_scatter(const ReduceScatter& op, const RankSet& where, const RankGroups& groups);
@@ -37,7 +42,10 @@ class NumericStore {
   std::span<std::byte> bytes(const View& view, Rank rank, Index index);
   std::span<const std::byte> bytes(const View& view, Rank rank, Index index) const;
 
+  void copy_in_memory(const Copy& copy, Rank rank, Index index);
+
   std::map<BufferId, std::map<Rank, Data>> buffers_;
+  SwapStore swapped_;
 };
 
 }  // namespace tessera::sim

@@ -10,6 +10,7 @@
 #include "tests/numerics/random_model.h"
 #include "tests/numerics/real_models.h"
 #include "tests/sim/test_costs.h"
+#include "tests/swap/scratch_folder.h"
 #include "tests/zero3/policy_run.h"
 
 namespace tessera {
@@ -26,7 +27,8 @@ Bytes smallest_budget(const Model& model, Rank ranks) {
   return Bytes{(*engine)->live_budget()->value / 2};
 }
 
-Zero3Options random_options(Random& random, const Model& model, Rank ranks) {
+Zero3Options random_options(Random& random, const Model& model, Rank ranks,
+                            const std::string& nvme_path) {
   Zero3Options o;
   o.policy = random.chance(75) ? Zero3Policy::strict : Zero3Policy::compatible;
   if (random.chance(80)) {
@@ -39,8 +41,18 @@ Zero3Options random_options(Random& random, const Model& model, Rank ranks) {
   o.persistence_threshold = Numel{random.below(20)};
   o.reduce_bucket = Numel{random.below(100)};
   o.sub_group_size = Numel{1 + random.below(40)};
-  o.offload_param.device = static_cast<Offload::Device>(random.below(2));
-  o.offload_optimizer.device = static_cast<Offload::Device>(random.below(2));
+  const auto device = [&random] {  // files take time
+    return static_cast<Offload::Device>(random.chance(20) ? 2 : random.below(2));
+  };
+  o.offload_param.device = device();
+  o.offload_param.buffer_count = o.policy == Zero3Policy::strict ? 1 + random.below(4) : 100;
+  o.offload_param.nvme_path = nvme_path;
+  o.aio.smallest = Bytes{random.chance(70) ? 0 : random.below(100)};
+  o.offload_optimizer.device = device();
+  o.offload_optimizer.buffer_count = 12;
+  o.offload_optimizer.pipeline_read = random.chance(50);
+  o.offload_optimizer.pipeline_write = random.chance(50);
+  o.offload_optimizer.nvme_path = nvme_path;
   if (random.chance(50)) o.offload_optimizer.ratio = 0.25 * static_cast<double>(random.below(5));
   return o;
 }
@@ -87,7 +99,8 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
   training.accumulation = static_cast<std::int32_t>(1 + random.below(3));
   if (random.chance(30)) training.checkpointing = ActivationCheckpointing::full;
   data.checkpointing = training.checkpointing;
-  const Zero3Options options = random_options(random, model, data.world_size);
+  const test::ScratchFolder folder;
+  const Zero3Options options = random_options(random, model, data.world_size, folder.path());
   const bool strict = options.policy == Zero3Policy::strict;
 
   const test::TestCosts costs;

@@ -21,14 +21,20 @@ struct Recorded {
   std::int64_t persistence_threshold = 0;
   std::int64_t reduce_bucket = 1000;
   Rank ranks = 2;
+  bool on_nvme = false;
 
   Zero3Options options() const {
-    return {.policy = Zero3Policy::compatible,
-            .prefetch_bucket = Numel{prefetch_bucket},
-            .max_reuse_distance = Numel{max_reuse_distance},
-            .persistence_threshold = Numel{persistence_threshold},
-            .reduce_bucket = Numel{reduce_bucket},
-            .sub_group_size = Numel{1'000'000'000'000}};
+    Zero3Options o{.policy = Zero3Policy::compatible,
+                   .prefetch_bucket = Numel{prefetch_bucket},
+                   .max_reuse_distance = Numel{max_reuse_distance},
+                   .persistence_threshold = Numel{persistence_threshold},
+                   .reduce_bucket = Numel{reduce_bucket},
+                   .sub_group_size = Numel{1'000'000'000'000}};
+    if (!on_nvme) return o;
+    o.offload_param = {.device = Offload::Device::nvme, .buffer_size = Numel{64}};
+    o.aio.smallest = Bytes{0};    // every parameter of this small model
+    o.aio.alignment = Bytes{16};  // the recorded run's fake I/O
+    return o;
   }
 };
 
@@ -85,7 +91,8 @@ TEST_CASE("zero3 does what recorded DeepSpeed runs did in the same order, line b
        {.file = "frozen.txt", .model = {.widths = {4, 4, 4, 3}, .first_frozen = true}},
        {.file = "persist.txt", .model = {.biases = true}, .persistence_threshold = 6},
        {.file = "ws1.txt", .prefetch_bucket = 30, .ranks = 1},
-       {.file = "xgrad.txt", .model = {.input_requires_grad = true}}}));
+       {.file = "xgrad.txt", .model = {.input_requires_grad = true}},
+       {.file = "nvme.txt", .on_nvme = true}}));
   INFO(recorded.file);
   Run run(recorded);
   for (int step = 0; step < 3; ++step) run.train();

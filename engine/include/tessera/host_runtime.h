@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "tessera/offload.h"
 #include "tessera/runtime.h"
 
 namespace tessera {
@@ -23,6 +24,7 @@ namespace tessera {
 struct HostOptions {
   /// ns since some start that never changes. Without it nothing has a time and nothing times out.
   std::function<Time()> clock;
+  Aio aio;  // how files on NVMe are read and written
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
 };

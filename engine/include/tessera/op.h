@@ -202,6 +202,10 @@ struct Mark {
     trace_mismatch,   // a module runs that was not recorded here; number: the visit
     evaluating,       // the next phase has no backward; number 1: in training mode nevertheless
     all_released,     // the optimizer step has freed all parameters
+    swapping_in,      // reads from NVMe begin; number: twice the free buffers, + 1: nobody waits
+    reading,          // one of them, of the parameter; number: elements, with the file's padding
+    reads_awaited,    // the host has waited for all; number: how many
+    buffer_released,  // of the parameter, in host memory; number: those that were free before
     sub_group_ready,  // the optimizer has stepped a group; number: which
     step_done,
   };

@@ -129,7 +129,8 @@ struct PartitionedParameter {
   Numel numel{};
   Numel partition{};  // per rank, padding included
   bool persistent = false;
-  std::int32_t sub_group = -1;  // of the optimizer; -1: frozen
+  std::int32_t sub_group = -1;   // of the optimizer; -1: frozen
+  Memory home = Memory::device;  // where the partition lives
 };
 
 /// What Zero3 can do beyond every Engine.

@@ -12,11 +12,17 @@
 //   Status status = runtime->finish();
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "tessera/offload.h"
 #include "tessera/runtime.h"
 #include "tessera/sim/cost_model.h"
+
+namespace tessera {
+class BlockIo;  // engine/swap/block_io.h: a test may give one that fails
+}
 
 namespace tessera::sim {
 
@@ -33,7 +39,9 @@ struct LockstepOptions {
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks;
-  bool numerics = false;             // keep real bytes per rank, run bodies, reduce for real
+  bool numerics = false;  // keep real bytes per rank, run bodies, reduce for real
+  Aio aio;                // numerics: how files on NVMe are read and written
+  std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
   Bytes memory_per_rank{};           // 0: unlimited. More is recorded as out_of_memory, once
   TraceSink* sink = nullptr;         // gets everything but `begin` and `unit`
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which places of a file are free.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace tessera {
+
+/// Slots come in few sizes and are written again and again, so a place is given back by its size.
+class Extents {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    auto& free = free_[bytes];
+    if (free.empty()) {
+      const std::int64_t place = end_;
+      end_ += bytes;
+      return place;
+    }
+    const std::int64_t place = free.back();
+    free.pop_back();
+    return place;
+  }
+  void give_back(std::int64_t place, std::int64_t bytes) { free_[bytes].push_back(place); }
+  std::int64_t end() const { return end_; }
+
+ private:
+  std::map<std::int64_t, std::vector<std::int64_t>> free_;
+  std::int64_t end_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's file on NVMe: partitions that are not in memory.
+//
+// The idea: what is written goes to a new place, and only when all of it arrived does that place
+// become the slot's. So a write that fails, or a disk that is full, leaves what was there before.
+// Every block has a checksum, which reading verifies; a block that moved in parts is continued. A
+// file has no name: it is gone when the process is, however that ends.
+//
+//   TESSERA_ASSIGN(auto file, SwapFile::open("/nvme", "rank 3", {}));
+//   const SlotId slot = file->add("layers.7.weight", bytes);
+//   TESSERA_TRY(file->write(slot, values));
+//   TESSERA_TRY(file->read(slot, values));
+//
+// `start_…` returns at once and `finish` waits for that transfer alone, while others go on; memory
+// must stay until then. Memory that is aligned to 4096 bytes is read and written where it is, other
+// memory through buffers.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/swap/block_io.h"
+#include "engine/swap/extents.h"
+#include "tessera/status.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+using SlotId = Id<struct SlotTag>;
+using TransferId = Id<struct TransferTag>;
+
+/// One read or write of a slot, when it is over.
+struct SwapTransfer {
+  std::string_view slot;
+  bool writes = false;
+  Bytes bytes{};
+  Time begin = 0;  // by SwapFileOptions::clock
+  Time end = 0;
+};
+
+struct SwapFileOptions {
+  Bytes block_size{1 << 20};  // of one request; rounded up to 4096
+  int queue_depth = 8;        // requests at a time
+  int threads = 1;            // where there is no io_uring
+  bool uring = true;
+  bool direct = true;  // past the page cache, where the file system allows it
+  std::function<Time()> clock;
+  std::function<void(const SwapTransfer&)> on_done;
+  std::unique_ptr<BlockIo> io;  // instead of io_uring or threads: for tests
+};
+
+class SwapFile {
+ public:
+  /// Fails: io_error (the folder is missing or cannot be written), naming it.
+  static Result<std::unique_ptr<SwapFile>> open(const std::string& directory,
+                                                const std::string& owner, SwapFileOptions options);
+  SwapFile(const SwapFile&) = delete;
+  SwapFile& operator=(const SwapFile&) = delete;
+  ~SwapFile();
+
+  /// A slot of so many bytes; there is nothing in it until it was written.
+  SlotId add(std::string name, Bytes bytes);
+  /// REQUIRES: no transfer of it is under way.
+  void remove(SlotId slot);
+
+  /// `data` is the whole slot. Fails: io_error (a failed or short read or write, a full disk, what
+  /// was read is not what was written), naming folder, slot, bytes and offset. A slot whose write
+  /// failed is as it was.
+  Status write(SlotId slot, std::span<const std::byte> data);
+  Status read(SlotId slot, std::span<std::byte> data);
+
+  TransferId start_write(SlotId slot, std::span<const std::byte> data);
+  TransferId start_read(SlotId slot, std::span<std::byte> data);
+  Status finish(TransferId transfer);
+
+  bool direct() const { return direct_; }
+  const char* io_name() const { return io_->name(); }
+  /// Of the file, holes included.
+  Bytes size() const { return Bytes{extents_.end()}; }
+
+ private:
+  struct Slot {
+    std::string name;
+    Bytes bytes{};
+    std::int64_t place = -1;  // in the file; -1: never written
+    std::vector<std::uint64_t> sums;
+  };
+  struct Block {
+    TransferId transfer;
+    std::size_t number = 0;  // of its slot
+    std::size_t done = 0;    // bytes
+    std::byte* data = nullptr;
+    int buffer = -1;  // which it is, if it is not the caller's memory
+  };
+  struct Transfer {
+    SlotId slot;
+    bool writes = false;
+    std::byte* data = nullptr;
+    std::int64_t place = 0;
+    std::size_t blocks = 0, started = 0, ended = 0;
+    std::vector<std::uint64_t> sums;
+    Status status;
+    Time begin = 0;
+  };
+
+  SwapFile(std::string directory, std::string owner, SwapFileOptions options);
+  Status open_file();
+
+  Slot& at(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
+  std::size_t block_bytes(const Slot& slot, std::size_t number) const;
+  TransferId start(SlotId slot, bool writes, std::byte* data);
+  void fill_queue();
+  void start_block(TransferId id);
+  int request(std::uint64_t tag);
+  void complete_one();
+  void end_block(std::uint64_t tag, const Status& status);
+  Status judge(const Block& block, std::int64_t result) const;
+  Status check_sum(Block& block);
+  Status failed(const Transfer& transfer, std::size_t number, const std::string& what) const;
+  Status end(Transfer& transfer);
+
+  const std::string directory_, owner_;
+  const SwapFileOptions options_;
+  const std::size_t block_;
+  std::unique_ptr<BlockIo> io_;
+  int file_ = -1;
+  bool direct_ = false;
+  std::byte* buffers_ = nullptr;  // queue_depth of them
+  std::vector<int> free_buffers_;
+  Extents extents_;
+  std::vector<Slot> slots_;
+  std::map<TransferId, Transfer> transfers_;  // that nobody has finished
+  std::deque<TransferId> waiting_;            // that have blocks to start
+  std::map<std::uint64_t, Block> flying_;     // by tag
+  std::uint64_t next_tag_ = 0;
+  std::int32_t next_transfer_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers in Memory::nvme where numbers are real: slots of one file per rank and folder.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "engine/swap/swap_file.h"
+#include "tessera/offload.h"
+#include "tessera/runtime.h"
+
+namespace tessera {
+
+class SwapStore {
+ public:
+  /// `io`: of every file that is opened; none: the system's.
+  SwapStore(const Aio& aio, std::function<std::unique_ptr<BlockIo>()> io,
+            std::function<Time()> clock = {})
+      : aio_(aio), io_(std::move(io)), clock_(std::move(clock)) {}
+
+  /// Fails: invalid_argument (no folder was named), io_error (it cannot be written).
+  Status allocate(BufferId buffer, const Allocation& request, Rank rank);
+  void release(BufferId buffer, Rank rank);
+  bool holds(BufferId buffer) const { return slots_.contains(buffer); }
+
+  /// Carries out a copy from or to NVMe; `host` is the view of it that is in host memory.
+  /// Fails: io_error.
+  Status move(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
+
+ private:
+  struct Place {
+    SwapFile* file = nullptr;
+    SlotId slot;
+  };
+  SwapFileOptions options() const;
+
+  const Aio aio_;
+  const std::function<std::unique_ptr<BlockIo>()> io_;
+  const std::function<Time()> clock_;
+  std::map<std::pair<std::string, Rank>, std::unique_ptr<SwapFile>> files_;
+  std::map<BufferId, std::map<Rank, Place>> slots_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A drive that goes wrong when a test says so.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "engine/swap/block_io.h"
+
+namespace tessera::test {
+
+/// What a request becomes: it may be changed before, and its result after it was carried out.
+struct Fault {
+  std::function<void(BlockRequest&)> before;
+  std::function<std::int64_t(const BlockRequest&, std::int64_t)> after;
+};
+
+class FaultyIo final : public BlockIo {
+ public:
+  explicit FaultyIo(const Fault& fault) : fault_(fault), io_(make_thread_io(2)) {}
+
+  int start(const BlockRequest& asked) override {
+    BlockRequest request = asked;
+    if (fault_.before) fault_.before(request);
+    requests_[request.tag] = request;
+    return io_->start(request);
+  }
+  BlockCompletion wait() override {
+    BlockCompletion completion = io_->wait();
+    const BlockRequest request = requests_.extract(completion.tag).mapped();
+    if (fault_.after) completion.result = fault_.after(request, completion.result);
+    return completion;
+  }
+  const char* name() const override { return "faulty"; }
+
+ private:
+  const Fault& fault_;
+  std::unique_ptr<BlockIo> io_;
+  std::map<std::uint64_t, BlockRequest> requests_;
+};
+
+}  // namespace tessera::test
