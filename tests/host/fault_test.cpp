@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
+using namespace tessera::test;
 using Statuses = std::vector<Status>;
 using Catch::Matchers::Contains;
 

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
+using namespace tessera::test;
 
 TEST_CASE("a collective does not stop the host until somebody needs its result", "[host]") {
   // Rank 1 submits its part only after rank 0 has gone on to compute.

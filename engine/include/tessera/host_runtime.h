@@ -49,9 +49,10 @@ class HostRuntime {
   virtual Status poll() = 0;
   /// Carries out everything that was submitted and waits for all ranks. Call it once, at the end; a
   /// runtime that goes without it ends the run of all ranks.
-  /// Fails: communication_error (a rank is dead or gave up, naming it), timed_out (naming operation,
-  /// unit and rank), divergent (naming rank, number and both operations); hazard, if the result of a
-  /// collective was never used. Other calls fail like this, too, and then all that follow.
+  /// Fails: communication_error (a rank is dead or gave up, naming it), timed_out (naming
+  /// operation, unit and rank), divergent (naming rank, number and both operations); hazard, if the
+  /// result of a collective was never used. Other calls fail like this, too, and then all later
+  /// ones.
   virtual Status finish() = 0;
   /// Ends the run of all ranks because of something that went wrong outside of the runtime: the
   /// others' calls fail with "rank 2 gave up: " and `why`.
