@@ -181,9 +181,9 @@ class HostKernels final : public Kernels {
         case Norm::l1: return sum.add(x.data(), count, [](float e) { return std::fabs(e); });
         case Norm::l2: return sum.add(x.data(), count, [](float e) { return e * e; });
         case Norm::largest:
-          // The comparison keeps NaN, which std::max drops.
           for (std::size_t i = 0; i < count; ++i) {
-            if (!(std::fabs(x[i]) <= largest)) largest = std::fabs(x[i]);
+            const float magnitude = std::fabs(x[i]);  // NaN stays, unlike with std::max
+            if (magnitude > largest || std::isnan(magnitude)) largest = magnitude;
           }
       }
     });
