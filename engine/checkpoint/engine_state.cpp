@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "engine/runtime/arithmetic.h"
-#include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
 
 namespace tessera {
@@ -59,7 +58,8 @@ Result<std::vector<float>> EngineState::exchange(const std::function<float(Rank)
   const View one = View::whole(own, DType::float32, Numel{1});
   Compute tell{.cost = {.kernels = 0}, .reads = {}, .writes = {one}, .body = {}};
   tell.body = [value](const BodyContext& context) {
-    context.write_as<float>(0)[0] = value(context.rank());
+    const float told = value(context.rank());
+    context.kernels().write({&told, 1}, {context.write(0), DType::float32});
   };
   TESSERA_ASSIGN(const EventId told, e.submit_on(e.everyone_, e.compute_, why, std::move(tell)));
   const auto read = e.runtime_.read(one);
@@ -106,18 +106,17 @@ struct EngineState::Writing {
   std::vector<float> values;
 
   // One tensor of what a rank holds.
-  void fill(Rank rank, const ShardMap& map, Index index, StateTensor tensor, DType dtype,
-            std::span<std::byte> into) {
+  void fill(const BodyContext& context, const ShardMap& map, Index index, StateTensor tensor,
+            const Elements& into) {
     for (const ShardPiece& piece : map.pieces(index)) {
       const auto numel = static_cast<std::size_t>(piece.numel.value);
       values.assign(numel, 0.0F);
       const auto p = static_cast<std::size_t>(piece.parameter.value);
       const bool stored = tensor == StateTensor::value || (*steps)[p] > 0;
       if (stored && failed.ok()) {
-        failed = source(rank, piece.parameter, tensor, piece.first, values);
+        failed = source(context.rank(), piece.parameter, tensor, piece.first, values);
       }
-      const auto offset = static_cast<std::size_t>(piece.offset.value);
-      for (std::size_t i = 0; i < numel; ++i) store_number(into, dtype, offset + i, values[i]);
+      context.kernels().write(values, part_of(into, piece));
     }
   }
 };
@@ -129,8 +128,8 @@ Status EngineState::write_values(const std::shared_ptr<Writing>& writing) const 
     work.writes = {h->values()};
     work.cost.elementwise_bytes = static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
     work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
-      writing->fill(context.rank(), held.map, engine->index_in(held, context.rank()),
-                    StateTensor::value, held.dtype, context.write(0));
+      writing->fill(context, held.map, engine->index_in(held, context.rank()), StateTensor::value,
+                    {context.write(0), held.dtype});
     };
     TESSERA_TRY(
         e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), std::move(work))
@@ -150,10 +149,10 @@ Status EngineState::write_moments(const std::shared_ptr<Writing>& writing) const
     work.cost.elementwise_bytes = 2 * static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
     work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
       const Index index = engine->index_in(held, context.rank());
-      writing->fill(context.rank(), held.map, index, StateTensor::exp_avg, held.dtype,
-                    context.write(0));
-      writing->fill(context.rank(), held.map, index, StateTensor::exp_avg_sq, held.dtype,
-                    context.write(1));
+      writing->fill(context, held.map, index, StateTensor::exp_avg,
+                    {context.write(0), held.dtype});
+      writing->fill(context, held.map, index, StateTensor::exp_avg_sq,
+                    {context.write(1), held.dtype});
     };
     const RankSet& where = h->where.empty() ? e.everyone_ : h->where;
     TESSERA_TRY(
