@@ -48,9 +48,9 @@ Status check_model(const CheckpointReader& reader, const EngineState& state) {
                                      reader.manifest().model, own.name, model.name));
     }
     if (saved->shape != own.shape) {
-      return other_model(reader.path(), fmt::format("parameter {} is {}, in {} it is {}", own.name,
-                                                    shown(saved->shape), model.name,
-                                                    shown(own.shape)));
+      return other_model(reader.path(),
+                         fmt::format("parameter {} is {}, in {} it is {}", own.name,
+                                     shown(saved->shape), model.name, shown(own.shape)));
     }
     if (saved->steps > 0 && !state.in_a_group(ParameterId{static_cast<std::int32_t>(p)})) {
       return Status(Code::invalid_argument,
@@ -134,11 +134,10 @@ Result<CheckpointInfo> load_checkpoint_from(Engine& engine, const std::string& p
   TESSERA_TRY(check_same(state, reader.manifest()));
   std::vector<std::int64_t> steps;
   for (const Parameter& p : state.model().parameters) steps.push_back(reader.find(p.name)->steps);
-  const Status written = state.write(
-      &steps, [&](Rank rank, ParameterId id, StateTensor tensor, Numel first,
-                  std::span<float> values) {
-        return reader.read(state.model().parameter(id).name, tensor, rank, first, values);
-      });
+  const Status written = state.write(&steps, [&](Rank rank, ParameterId id, StateTensor tensor,
+                                                 Numel first, std::span<float> values) {
+    return reader.read(state.model().parameter(id).name, tensor, rank, first, values);
+  });
   TESSERA_TRY(state.agree(written, what));
   return info_of(reader.path(), reader.manifest());
 }

@@ -35,8 +35,8 @@ Status CheckpointReader::add(std::size_t k, FileSystem& files) {
   if (!files.exists(path)) return bad("is missing");
   TESSERA_ASSIGN(PieceFile file, PieceFile::open(files, path, named.header_sum));
   if (file.size() != named.bytes) {
-    return bad(fmt::format("has {} bytes, the manifest says {}", file.size().value,
-                           named.bytes.value));
+    return bad(
+        fmt::format("has {} bytes, the manifest says {}", file.size().value, named.bytes.value));
   }
   for (const StoredPiece& stored : file.pieces()) {
     const Piece& piece = stored.piece;

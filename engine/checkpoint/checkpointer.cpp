@@ -76,8 +76,8 @@ Result<std::int32_t> EngineCheckpointer::prepare(std::int64_t step) {
     status = prepared.status();
     if (prepared.ok()) generation = *prepared;
   }
-  TESSERA_TRY(state_.agree(status, fmt::format("making room for a checkpoint of step {} in {}",
-                                               step, folder_.path())));
+  TESSERA_TRY(state_.agree(
+      status, fmt::format("making room for a checkpoint of step {} in {}", step, folder_.path())));
   const auto own = static_cast<float>(generation);
   TESSERA_ASSIGN(const auto all, state_.exchange([=](Rank) { return own; }));
   return static_cast<std::int32_t>(all[0]);
@@ -98,8 +98,7 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
   phase_ = Phase::writing;
   background_.start([files = &files_, folder = folder_.of_step(step), saved = saved_]() -> Status {
     for (const auto& [rank, pieces] : saved->pieces) {
-      const std::string path =
-          folder + "/" + CheckpointFolder::rank_file(rank, saved->generation);
+      const std::string path = folder + "/" + CheckpointFolder::rank_file(rank, saved->generation);
       TESSERA_ASSIGN(const std::uint64_t sum, write_piece_file(*files, path, pieces));
       saved->sums.push_back(sum);
     }
@@ -133,15 +132,14 @@ Status EngineCheckpointer::end_of_writing(const Status& written) {
   TESSERA_TRY(snapshot_->give_back());
   TESSERA_TRY(state_.agree(written, "writing the " + what()));
   TESSERA_ASSIGN(const auto sums, state_.exchange_wide([&](Rank rank) {
-                   for (std::size_t k = 0; k < saved_->pieces.size(); ++k) {
-                     if (saved_->pieces[k].first == rank) return saved_->sums[k];
-                   }
-                   return std::uint64_t{0};
-                 }));
+    for (std::size_t k = 0; k < saved_->pieces.size(); ++k) {
+      if (saved_->pieces[k].first == rank) return saved_->sums[k];
+    }
+    return std::uint64_t{0};
+  }));
   for (Rank rank = 0; rank < state_.world_size(); ++rank) {
-    saved_->manifest.files.push_back(
-        {.name = CheckpointFolder::rank_file(rank, saved_->generation),
-         .header_sum = sums[static_cast<std::size_t>(rank)]});
+    saved_->manifest.files.push_back({.name = CheckpointFolder::rank_file(rank, saved_->generation),
+                                      .header_sum = sums[static_cast<std::size_t>(rank)]});
   }
   phase_ = Phase::completing;
   if (!state_.carries(0)) return {};

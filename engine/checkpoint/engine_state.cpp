@@ -18,8 +18,9 @@ Result<EngineState> EngineState::of(Engine& engine) {
     return bad("the engine has a part of the ranks only: checkpoints need an engine of all");
   }
   if (base->first_ranks().count() > 1) {
-    return bad("the engine trains a model of its own in every process group: checkpoints need one "
-               "engine per group");
+    return bad(
+        "the engine trains a model of its own in every process group: checkpoints need one "
+        "engine per group");
   }
   return EngineState(*base);
 }
@@ -131,9 +132,8 @@ Status EngineState::write_values(const std::shared_ptr<Writing>& writing) const 
       writing->fill(context, held.map, engine->index_in(held, context.rank()), StateTensor::value,
                     {context.write(0), held.dtype});
     };
-    TESSERA_TRY(
-        e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), std::move(work))
-            .status());
+    TESSERA_TRY(e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), std::move(work))
+                    .status());
   }
   return {};
 }
@@ -149,8 +149,7 @@ Status EngineState::write_moments(const std::shared_ptr<Writing>& writing) const
     work.cost.elementwise_bytes = 2 * static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
     work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
       const Index index = engine->index_in(held, context.rank());
-      writing->fill(context, held.map, index, StateTensor::exp_avg,
-                    {context.write(0), held.dtype});
+      writing->fill(context, held.map, index, StateTensor::exp_avg, {context.write(0), held.dtype});
       writing->fill(context, held.map, index, StateTensor::exp_avg_sq,
                     {context.write(1), held.dtype});
     };
@@ -165,8 +164,8 @@ Status EngineState::write(const std::vector<std::int64_t>* steps, const Source& 
   EngineBase& e = *engine_;
   TESSERA_TRY(e.values_change());
   const auto writing = std::make_shared<Writing>(Writing{steps, source, {}, {}});
-  const bool any = steps != nullptr && std::any_of(steps->begin(), steps->end(),
-                                                   [](std::int64_t n) { return n > 0; });
+  const bool any = steps != nullptr &&
+                   std::any_of(steps->begin(), steps->end(), [](std::int64_t n) { return n > 0; });
   TESSERA_TRY(e.hold_all(any));
   if (steps != nullptr) {
     for (std::size_t p = 0; p < steps->size(); ++p) {

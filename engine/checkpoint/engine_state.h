@@ -17,8 +17,8 @@ class EngineBase;
 class EngineState {
  public:
   /// Fills `values` with elements of one tensor from `first` on, for that rank.
-  using Source = std::function<Status(Rank, ParameterId, StateTensor, Numel first,
-                                      std::span<float> values)>;
+  using Source =
+      std::function<Status(Rank, ParameterId, StateTensor, Numel first, std::span<float> values)>;
 
   /// Fails: not_supported (an Engine from elsewhere; of a part of the world; of several groups that
   /// train models of their own).

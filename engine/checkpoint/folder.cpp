@@ -27,7 +27,8 @@ std::optional<std::int64_t> step_of(std::string_view name) {
 std::int32_t generation_of(std::string_view name) {
   const std::size_t dot = name.find('.');
   std::int32_t generation = -1;
-  if (dot != name.npos) std::from_chars(name.data() + dot + 1, name.data() + name.size(), generation);
+  if (dot != name.npos)
+    std::from_chars(name.data() + dot + 1, name.data() + name.size(), generation);
   return generation;
 }
 

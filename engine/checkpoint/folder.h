@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/file_system.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/files/file_system.h"
 
 namespace tessera {
 

@@ -2,7 +2,7 @@
 // load_checkpoint from a file system that a test may have made.
 #pragma once
 
-#include "engine/checkpoint/file_system.h"
+#include "engine/files/file_system.h"
 #include "tessera/checkpoint.h"
 
 namespace tessera {

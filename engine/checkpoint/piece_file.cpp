@@ -75,9 +75,8 @@ Result<PieceFile> PieceFile::open(FileSystem& files, const std::string& path, st
     auto piece = parse_piece(tensor.name, tensor.numel());
     const auto stored = header.metadata.find(tensor.name);
     std::uint64_t piece_sum = 0;
-    const bool known = piece && tensor.dtype == DType::float32 &&
-                       piece->numel <= piece_numel_max && stored != header.metadata.end() &&
-                       parse_sum(stored->second, piece_sum);
+    const bool known = piece && tensor.dtype == DType::float32 && piece->numel <= piece_numel_max &&
+                       stored != header.metadata.end() && parse_sum(stored->second, piece_sum);
     if (!known) return corrupt(path, fmt::format("tensor {} is no piece", tensor.name));
     opened.pieces_.push_back({std::move(*piece), data + tensor.begin.value, piece_sum});
   }

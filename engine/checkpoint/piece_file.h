@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/file_system.h"
 #include "engine/checkpoint/piece.h"
+#include "engine/files/file_system.h"
 
 namespace tessera {
 

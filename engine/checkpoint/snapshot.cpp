@@ -59,9 +59,9 @@ Status Snapshot::add(const Held& held, StateTensor tensor, bool local) {
 
 Status Snapshot::copy(Group& group) {
   const Cause why = engine_.cause("", Reason::offload);
-  TESSERA_ASSIGN(group.buffer,
-                 engine_.allocate_on(group.where, "checkpoint", bytes_of(group.numel, DType::float32),
-                                     MemoryClass::pinned_host, why, Memory::pinned_host));
+  TESSERA_ASSIGN(group.buffer, engine_.allocate_on(
+                                   group.where, "checkpoint", bytes_of(group.numel, DType::float32),
+                                   MemoryClass::pinned_host, why, Memory::pinned_host));
   std::vector<RoutedBlocks> pieces;
   for (const Part& part : group.parts) {
     const View to = View::part(group.buffer, DType::float32, part.offset, part.slice);
@@ -88,7 +88,8 @@ Status Snapshot::take() {
   TESSERA_TRY(engine_.hold_all(false));
   for (const bool local : {false, true}) {
     for (const Held* held : local ? engine_.locals_held() : engine_.held()) {
-      for (const auto tensor : {StateTensor::value, StateTensor::exp_avg, StateTensor::exp_avg_sq}) {
+      for (const auto tensor :
+           {StateTensor::value, StateTensor::exp_avg, StateTensor::exp_avg_sq}) {
         TESSERA_TRY(add(*held, tensor, local));
       }
     }
@@ -96,8 +97,7 @@ Status Snapshot::take() {
   std::erase_if(groups_, [](const Group& group) { return group.numel == Numel{0}; });
   for (Group& group : groups_) TESSERA_TRY(copy(group));
   const Cause why = engine_.cause("", Reason::offload);
-  TESSERA_ASSIGN(copied_,
-                 engine_.submit_on(engine_.everyone_, engine_.compute_, why, look_at({})));
+  TESSERA_ASSIGN(copied_, engine_.submit_on(engine_.everyone_, engine_.compute_, why, look_at({})));
   return engine_.runtime_.wait(copied_);
 }
 

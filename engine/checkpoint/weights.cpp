@@ -34,8 +34,7 @@ bool is_mask(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-Result<Sources> match(const SafetensorsFile& weights, const Model& model,
-                      const std::string& file) {
+Result<Sources> match(const SafetensorsFile& weights, const Model& model, const std::string& file) {
   Sources sources(model.parameters.size(), nullptr);
   for (const StoredTensor& tensor : weights.tensors()) {
     const ParameterId id = find_published(model, tensor.name);
@@ -57,8 +56,8 @@ Result<Sources> match(const SafetensorsFile& weights, const Model& model,
   }
   for (std::size_t p = 0; p < sources.size(); ++p) {
     if (sources[p] != nullptr) continue;
-    return bad(file, fmt::format("lacks the tensor {} of {}", model.parameters[p].name,
-                                 model.name));
+    return bad(file,
+               fmt::format("lacks the tensor {} of {}", model.parameters[p].name, model.name));
   }
   return sources;
 }
@@ -87,9 +86,8 @@ Status import_weights(Engine& engine, const std::string& file) {
     if (matched.ok()) sources = std::move(*matched);
   }
   TESSERA_TRY(state.agree(status, what));
-  const Status written =
-      state.write(nullptr, [&](Rank, ParameterId id, StateTensor, Numel first,
-                               std::span<float> values) {
+  const Status written = state.write(
+      nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
         return read_floats(*weights, *sources[static_cast<std::size_t>(id.value)], first, values);
       });
   return state.agree(written, what);

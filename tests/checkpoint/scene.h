@@ -2,10 +2,9 @@
 // Engines that train with real numbers, and all that they know.
 #pragma once
 
-#include <stdlib.h>
-
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>

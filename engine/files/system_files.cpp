@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "engine/checkpoint/file_system.h"
+#include "engine/files/file_system.h"
 
 namespace tessera {
 namespace {

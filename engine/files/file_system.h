@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checkpoints ask of a file system.
+// What writers of files that must not be lost ask of a file system.
 //
 // The idea: few calls, each of which may fail, so that a test can put one in between that fails,
 // stops or loses power at any of them. Functions may be called from several threads.
