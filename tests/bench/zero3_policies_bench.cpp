@@ -74,9 +74,9 @@ struct Bench {
   }
   static std::string text(const test::PolicyRun& run) {
     auto ms = [](Time t) { return static_cast<double>(t) / 1e6; };
-    return fmt::format("| {:6.2f} {:9.2f} {:9.2f} {:9.1f}", in_gib(run.peak),
+    return fmt::format("| {:6.2f} {:9.2f} {:9.2f} {:9.2f} {:9.1f}", in_gib(run.peak),
                        ms(run.steps.front().stalled), ms(run.steps.back().stalled),
-                       ms(run.steps.back().time));
+                       ms(run.steps.back().exposed), ms(run.steps.back().time));
   }
 };
 
