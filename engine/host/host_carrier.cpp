@@ -30,7 +30,11 @@ Status HostCarrier::setup() {
     TESSERA_ASSIGN(memory, HostMemory::reserve());
   }
   TESSERA_ASSIGN(const auto all, RankGroups::strided(transport_->ranks(), transport_->ranks()));
-  return transport_->add_communicator(control, all);
+  TESSERA_TRY(transport_->add_communicator(control, all));
+  TESSERA_ASSIGN(
+      trace_, HostTrace::start(*transport_, rank_ == 0 ? options_.sink : nullptr, options_.clock,
+                               [this](Transport::Request request) { return complete(request); }));
+  return {};
 }
 
 void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
@@ -39,29 +43,41 @@ void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
   const auto place = static_cast<std::size_t>(id.value);
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
+  if (trace_ && trace_->replay()) trace_->replay()->add_stream(id, stream.name, stream.role);
 }
 
 void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
   Status added = transport_->add_communicator(id, communicator.groups);
   if (failure_.ok()) failure_ = std::move(added);
+  if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
 }
 
 Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   places_.emplace_back();
+  enter_step(request.cause.step);
+  if (trace_ && trace_->replay()) trace_->replay()->allocate(id, request);
   const bool here = request.where.contains(rank_);
   return here && request.memory == Memory::nvme ? swapped_.allocate(id, request, rank_) : Status{};
 }
 
-void HostCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
+void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
+                                const RankState&) {
+  const Buffer& released = buffer(id);
+  if (trace_ && trace_->replay() && released.memory == Memory::device) {
+    trace_->replay()->release(id, released.memory_class, released.bytes, after, ranks);
+  }
   if (ranks.contains(rank_)) swapped_.release(id, rank_);
 }
 
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
                                     const RankState& state) {
+  const Bytes end = state.live.at(id).offset + request.bytes;
+  if (trace_ && trace_->replay() && request.memory == Memory::device) {
+    trace_->replay()->place(id, request, ranks, end);
+  }
   if (!ranks.contains(rank_)) return {};
   places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
-  const Bytes end = state.live.at(id).offset + request.bytes;
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
   return Status(Code::out_of_memory,
@@ -72,9 +88,16 @@ Status HostCarrier::carry_placement(BufferId id, const Allocation& request, cons
 
 Status HostCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
-  done_.push_back(!op.where.contains(rank_));
-  if (is_done(event)) return {};
-  Queued next{event, op, {op.after.begin(), op.after.end()}, nullptr};
+  enter_step(op.cause.step);
+  const bool here = op.where.contains(rank_);
+  done_.push_back(!here);
+  const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
+  if (!here) return {};
+  Queued next{.event = event,
+              .op = op,
+              .after = {op.after.begin(), op.after.end()},
+              .running = nullptr,
+              .trace_place = place};
   next.op.after = {};
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
@@ -89,6 +112,7 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
 }
 
 Status HostCarrier::carry_wait(EventId event) {
+  if (trace_ && trace_->replay()) trace_->replay()->host_wait(event);
   return wait_until([this, event] { return is_done(event); });
 }
 
@@ -101,15 +125,20 @@ Result<bool> HostCarrier::progress() {
   for (bool again = true; again;) {
     again = false;
     for (std::size_t stream : turns_) {
-      TESSERA_ASSIGN(const bool moved, advance(queues_[stream]));
-      again = again || moved;
+      const auto moved = advance(queues_[stream]);
+      if (!moved.ok() && trace_) trace_->fail(moved.status());
+      TESSERA_TRY(moved.status());
+      again = again || *moved;
     }
     happened = happened || again;
   }
+  if (trace_ && !in_body_) TESSERA_TRY(trace_->advance());
   return happened;
 }
 
 bool HostCarrier::may_start(const Queued& next) const {
+  // A body that polls may let others communicate, but not compute on top of it.
+  if (in_body_ && std::holds_alternative<Compute>(next.op.what)) return false;
   for (EventId waited : next.after) {
     if (!is_done(waited)) return false;
   }
@@ -120,6 +149,7 @@ bool HostCarrier::may_start(const Queued& next) const {
 Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   if (queue.empty()) return false;
   Queued& next = queue.front();
+  if (next.in_body) return false;
   bool done = false;
   if (next.running) {
     TESSERA_ASSIGN(done, next.running->advance());
@@ -130,13 +160,19 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   }
   if (!done) return true;  // started
   done_[static_cast<std::size_t>(next.event.value)] = true;
+  if (trace_) trace_->end(next.trace_place);
   queue.pop_front();
   return true;
 }
 
 Result<bool> HostCarrier::start(Queued& next) {
+  if (trace_) trace_->begin(next.trace_place);
   if (const auto* work = std::get_if<Copy>(&next.op.what)) TESSERA_TRY(copy(*work));
-  if (const auto* work = std::get_if<Compute>(&next.op.what)) compute(*work);
+  if (const auto* work = std::get_if<Compute>(&next.op.what)) {
+    in_body_ = next.in_body = true;
+    compute(*work);
+    in_body_ = next.in_body = false;
+  }
   const CommunicatorId id = communicator_of(next.op);
   if (!id.valid()) return true;
   unstarted_.at(id).pop_front();
@@ -176,25 +212,26 @@ Status HostCarrier::overdue() {
       "rank {} waited {:.1f} s for the {}: another rank is dead, hangs, or does something else",
       rank_, static_cast<double>(options_.deadline) * 1e-9, what);
   transport_->abort(why);
-  return Status(Code::timed_out, why);
+  const Status status(Code::timed_out, why);
+  if (trace_) trace_->fail(status);
+  return status;
 }
 
 Status HostCarrier::finish() {
-  TESSERA_TRY(wait_until([this] {
-    return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
-  }));
+  TESSERA_TRY(wait_until([this] { return all_done(); }));
+  if (trace_) {
+    close_step();
+    TESSERA_TRY(wait_until([this] { return trace_->idle(); }));
+    trace_->finish();
+  }
   return check_consumed();
 }
 
-Result<PerRank<float>> HostCarrier::read(const View& scalar) {
-  TESSERA_TRY(wait_until([this] {
-    return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
-  }));
-  const float own = load_number(bytes(scalar, 0), scalar.dtype, 0);
-  std::vector<float> all(static_cast<std::size_t>(transport_->ranks()));
-  TESSERA_ASSIGN(const Transport::Request request,
-                 transport_->all_gather(control, std::as_bytes(std::span(&own, 1)),
-                                        std::as_writable_bytes(std::span(all))));
+bool HostCarrier::all_done() const {
+  return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
+}
+
+Status HostCarrier::complete(Transport::Request request) {
   bool done = false;
   Status failed;
   TESSERA_TRY(wait_until([&] {
@@ -203,7 +240,37 @@ Result<PerRank<float>> HostCarrier::read(const View& scalar) {
     done = !tested.ok() || *tested;
     return done;
   }));
-  TESSERA_TRY(failed);
+  return failed;
+}
+
+// Of memory, before anything of the next step changes it.
+void HostCarrier::enter_step(std::int32_t step) {
+  if (!trace_) return;
+  while (step_ < step) close_step();
+}
+
+void HostCarrier::close_step() {
+  std::vector<PeakMemory> peaks;
+  for (auto& c : classes().all()) {
+    const auto& peak = c.state.ledger.peak();
+    for (const RankRange& range : c.ranks.ranges()) {
+      peaks.push_back(
+          {step_, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+    }
+    c.state.ledger.restart_peak();
+  }
+  trace_->close_step(step_, std::move(peaks));
+  ++step_;
+}
+
+Result<PerRank<float>> HostCarrier::read(const View& scalar) {
+  TESSERA_TRY(wait_until([this] { return all_done(); }));
+  const float own = load_number(bytes(scalar, 0), scalar.dtype, 0);
+  std::vector<float> all(static_cast<std::size_t>(transport_->ranks()));
+  TESSERA_ASSIGN(const Transport::Request request,
+                 transport_->all_gather(control, std::as_bytes(std::span(&own, 1)),
+                                        std::as_writable_bytes(std::span(all))));
+  TESSERA_TRY(complete(request));
   return PerRank<float>(std::move(all));
 }
 

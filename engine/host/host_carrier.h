@@ -15,6 +15,7 @@
 
 #include "engine/host/collective_task.h"
 #include "engine/host/host_memory.h"
+#include "engine/host/host_trace.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
 #include "tessera/host_runtime.h"
@@ -40,6 +41,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
     std::unique_ptr<CollectiveTask> running;
+    bool in_body = false;  // on the host's stack
+    std::int64_t trace_place = -1;
   };
   struct Place {
     Memory memory = Memory::device;
@@ -62,8 +65,14 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Result<bool> advance(std::deque<Queued>& queue);
   bool may_start(const Queued& next) const;
   Status wait_until(const std::function<bool()>& done);
+  Status complete(Transport::Request request);
+  bool all_done() const;
   Status overdue();
   const Queued* oldest_waiting() const;
+
+  // The trace.
+  void enter_step(std::int32_t step);
+  void close_step();
 
   // Carrying out one operation.
   Result<bool> start(Queued& next);
@@ -87,6 +96,9 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   std::vector<bool> done_;  // by EventId
   Status failure_;          // of setting up a communicator
   Bytes peak_reserved_{};
+  bool in_body_ = false;
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::int32_t step_ = 0;
 };
 
 /// One rank of the transport's world.
