@@ -157,7 +157,7 @@ void HostTrace::tighten(const Sending& sent) {
   struct Bounds {
     Time lowest = std::numeric_limits<Time>::min();
     Time highest = std::numeric_limits<Time>::max();
-    Time until = 0;
+    bool met = false;
   };
   std::vector<Bounds> bounds(ranks_);
   for (std::size_t k = 0; k < count; ++k) {
@@ -170,12 +170,15 @@ void HostTrace::tighten(const Sending& sent) {
       const Time* theirs = &sent.all[2 * (r * count + k)];
       bounds[r].lowest = std::max(bounds[r].lowest, theirs[0] - end);
       bounds[r].highest = std::min(bounds[r].highest, theirs[1] - begin);
-      bounds[r].until = std::max(bounds[r].until, theirs[1]);
+      bounds[r].met = true;
     }
   }
   for (std::size_t r = 1; r < ranks_; ++r) {
-    if (bounds[r].until == 0) continue;
-    clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, bounds[r].until);
+    if (!bounds[r].met) continue;
+    // No time beyond it is asked for before the next step is there.
+    const auto begin = sent.all.begin() + static_cast<std::ptrdiff_t>(2 * r * count);
+    const Time until = *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(2 * count));
+    clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, until);
   }
 }
 
