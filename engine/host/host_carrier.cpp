@@ -12,16 +12,11 @@
 #include "engine/runtime/op_checks.h"
 
 namespace tessera {
-namespace {
-
-constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};  // of all ranks
-
-}  // namespace
-
 HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions& options)
     : CheckedRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
       transport_(std::move(transport)),
       options_(options),
+      watch_(*transport_, options),
       rank_(transport_->rank()),
       swapped_(options.aio, {}, options.clock) {}
 
@@ -31,10 +26,21 @@ Status HostCarrier::setup() {
   }
   TESSERA_ASSIGN(const auto all, RankGroups::strided(transport_->ranks(), transport_->ranks()));
   TESSERA_TRY(transport_->add_communicator(control, all));
-  TESSERA_ASSIGN(
-      trace_, HostTrace::start(*transport_, rank_ == 0 ? options_.sink : nullptr, options_.clock,
-                               [this](Transport::Request request) { return complete(request); }));
+  const ProcessName own = ProcessName::own();
+  std::vector<ProcessName> names(static_cast<std::size_t>(transport_->ranks()));
+  TESSERA_TRY(gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(names)),
+                     "the start of all ranks"));
+  watch_.watch(PeerProcesses(names));
+  TESSERA_ASSIGN(trace_, HostTrace::start(*transport_, rank_ == 0 ? options_.sink : nullptr,
+                                          options_.clock, [this](Transport::Request request) {
+                                            return complete(request, "the start of the trace");
+                                          }));
   return {};
+}
+
+HostCarrier::~HostCarrier() {
+  if (finished_ || transport_->ranks() == 1 || !transport_->ended().ok()) return;
+  give_up(Status(Code::cancelled, "it ended its run before it was finished"));
 }
 
 void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
@@ -47,8 +53,11 @@ void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
 }
 
 void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
+  // Transports may have to wait for all: nobody comes alone.
+  const auto met = meet("communicator", communicator.name);
+  if (!met.ok()) return;
   Status added = transport_->add_communicator(id, communicator.groups);
-  if (failure_.ok()) failure_ = std::move(added);
+  if (!added.ok()) static_cast<void>(fail(added));
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
 }
 
@@ -57,7 +66,9 @@ Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
   if (trace_ && trace_->replay()) trace_->replay()->allocate(id, request);
   const bool here = request.where.contains(rank_);
-  return here && request.memory == Memory::nvme ? swapped_.allocate(id, request, rank_) : Status{};
+  if (!here || request.memory != Memory::nvme) return {};
+  Status allocated = swapped_.allocate(id, request, rank_);
+  return allocated.ok() ? Status{} : fail(allocated);
 }
 
 void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
@@ -80,15 +91,20 @@ Status HostCarrier::carry_placement(BufferId id, const Allocation& request, cons
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
-  return Status(Code::out_of_memory,
-                fmt::format("rank {} has no room for the {} bytes of {}: {} bytes would be in "
-                            "use, the machine has {}",
-                            rank_, request.bytes.value, request.name, end.value, room.value));
+  return fail(Status(
+      Code::out_of_memory,
+      fmt::format("rank {} has no room for the {} bytes of {}: {} bytes would be in use, the "
+                  "machine has {}",
+                  rank_, request.bytes.value, request.name, end.value, room.value)));
 }
 
 Status HostCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
   enter_step(op.cause.step);
+  if (communicator_of(op).valid()) {
+    watch_.log().add(op);
+    if (Status heard = watch_.logged(); !heard.ok()) return fail(heard);
+  }
   const bool here = op.where.contains(rank_);
   done_.push_back(!here);
   const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
@@ -96,6 +112,7 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
   Queued next{.event = event,
               .op = op,
               .after = {op.after.begin(), op.after.end()},
+              .number = watch_.log().count(),
               .running = nullptr,
               .trace_place = place};
   next.op.after = {};
@@ -113,26 +130,31 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
 
 Status HostCarrier::carry_wait(EventId event) {
   if (trace_ && trace_->replay()) trace_->replay()->host_wait(event);
-  return wait_until([this, event] { return is_done(event); });
+  return wait_until([this, event] { return is_done(event); }, "an operation");
 }
 
-Status HostCarrier::poll() { return progress().status(); }
+Status HostCarrier::poll() {
+  TESSERA_TRY(progress().status());
+  Status heard = watch_.turn();
+  return heard.ok() ? Status{} : fail(heard);
+}
 
 // One operation of a stream at a time, so that a collective that became possible starts before the
 // next module runs. Returns whether anything happened.
 Result<bool> HostCarrier::progress() {
+  TESSERA_TRY(failure_);
   bool happened = false;
   for (bool again = true; again;) {
     again = false;
     for (std::size_t stream : turns_) {
-      const auto moved = advance(queues_[stream]);
-      if (!moved.ok() && trace_) trace_->fail(moved.status());
-      TESSERA_TRY(moved.status());
+      auto moved = advance(queues_[stream]);
+      if (!moved.ok()) return fail(moved.status());
       again = again || *moved;
     }
     happened = happened || again;
   }
-  if (trace_ && !in_body_) TESSERA_TRY(trace_->advance());
+  if (!trace_ || in_body_) return happened;
+  if (Status sent = trace_->advance(); !sent.ok()) return fail(sent);
   return happened;
 }
 
@@ -180,7 +202,7 @@ Result<bool> HostCarrier::start(Queued& next) {
   return next.running->advance();
 }
 
-Status HostCarrier::wait_until(const std::function<bool()>& done) {
+Status HostCarrier::wait_until(const std::function<bool()>& done, const std::string& what) {
   Time since = time();
   while (!done()) {
     TESSERA_ASSIGN(const bool happened, progress());
@@ -188,7 +210,8 @@ Status HostCarrier::wait_until(const std::function<bool()>& done) {
       since = time();
       continue;
     }
-    if (time() - since > options_.deadline) return overdue();
+    if (Status heard = watch_.turn(); !heard.ok()) return fail(heard);
+    if (time() - since > options_.deadline) return fail(overdue(what));
     transport_->idle();
   }
   return {};
@@ -205,42 +228,32 @@ const HostCarrier::Queued* HostCarrier::oldest_waiting() const {
   return oldest;
 }
 
-Status HostCarrier::overdue() {
+Status HostCarrier::overdue(const std::string& what) {
   const Queued* stuck = oldest_waiting();
-  const std::string what = stuck == nullptr ? "a collective" : describe(stuck->op);
-  const std::string why = fmt::format(
-      "rank {} waited {:.1f} s for the {}: another rank is dead, hangs, or does something else",
-      rank_, static_cast<double>(options_.deadline) * 1e-9, what);
-  transport_->abort(why);
-  const Status status(Code::timed_out, why);
-  if (trace_) trace_->fail(status);
-  return status;
+  const std::string collective =
+      stuck == nullptr || !communicator_of(stuck->op).valid()
+          ? what
+          : fmt::format("collective {}, {}", stuck->number, describe(logged_call(stuck->op)));
+  return Status(Code::timed_out,
+                fmt::format("rank {} waited {:.1f} s for {}", rank_,
+                            static_cast<double>(options_.deadline) * 1e-9, collective));
+}
+
+Status HostCarrier::drain() {
+  return wait_until(
+      [this] {
+        return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
+      },
+      "the operations before");
 }
 
 Status HostCarrier::finish() {
-  TESSERA_TRY(wait_until([this] { return all_done(); }));
-  if (trace_) {
-    close_step();
-    TESSERA_TRY(wait_until([this] { return trace_->idle(); }));
-    trace_->finish();
-  }
-  return check_consumed();
-}
-
-bool HostCarrier::all_done() const {
-  return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
-}
-
-Status HostCarrier::complete(Transport::Request request) {
-  bool done = false;
-  Status failed;
-  TESSERA_TRY(wait_until([&] {
-    auto tested = done ? Result<bool>(true) : transport_->test(request);
-    if (!tested.ok()) failed = tested.status();
-    done = !tested.ok() || *tested;
-    return done;
-  }));
-  return failed;
+  TESSERA_TRY(drain());
+  if (Status consumed = check_consumed(); !consumed.ok()) return fail(consumed);
+  if (trace_) TESSERA_TRY(end_trace());
+  TESSERA_TRY(meet("end of the run", "").status());
+  finished_ = true;
+  return {};
 }
 
 // Of memory, before anything of the next step changes it.
@@ -263,15 +276,19 @@ void HostCarrier::close_step() {
   ++step_;
 }
 
+Status HostCarrier::end_trace() {
+  close_step();
+  TESSERA_TRY(wait_until([this] { return trace_->idle(); }, "the end of the trace"));
+  trace_->finish();
+  return {};
+}
+
 Result<PerRank<float>> HostCarrier::read(const View& scalar) {
-  TESSERA_TRY(wait_until([this] { return all_done(); }));
-  const float own = load_number(bytes(scalar, 0), scalar.dtype, 0);
-  std::vector<float> all(static_cast<std::size_t>(transport_->ranks()));
-  TESSERA_ASSIGN(const Transport::Request request,
-                 transport_->all_gather(control, std::as_bytes(std::span(&own, 1)),
-                                        std::as_writable_bytes(std::span(all))));
-  TESSERA_TRY(complete(request));
-  return PerRank<float>(std::move(all));
+  TESSERA_TRY(drain());
+  TESSERA_ASSIGN(const auto all, meet("read", "", load_number(bytes(scalar, 0), scalar.dtype, 0)));
+  std::vector<float> values;
+  for (const Meeting& of_rank : all) values.push_back(of_rank.value);
+  return PerRank<float>(std::move(values));
 }
 
 Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
@@ -296,6 +313,7 @@ Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& optio
     Runtime& seam() override { return runtime->seam(); }
     Status poll() override { return runtime->poll(); }
     Status finish() override { return runtime->finish(); }
+    void give_up(const Status& why) override { runtime->give_up(why); }
     Bytes peak_reserved() const override { return runtime->peak_reserved(); }
   };
   auto alone = std::make_unique<Alone>();

@@ -28,7 +28,7 @@ Status no_clock(Transport& transport) {
                       fmt::format("rank {} has no clock, but a trace needs times of all ranks: set "
                                   "HostOptions::clock",
                                   transport.rank()));
-  transport.abort(status.message());
+  transport.abort(status);
   return status;
 }
 

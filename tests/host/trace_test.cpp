@@ -196,9 +196,18 @@ TEST_CASE("without a clock on every rank there is no trace, and nobody waits for
 TEST_CASE("a run that fails ends its trace with the reason and what was under way", "[host]") {
   RecordedTrace sink;
   const SkewedClocks clocks{1'000'000};
+  std::atomic<bool> over{false};
+  struct Says {
+    std::atomic<bool>& over;
+    bool mine;
+    ~Says() {
+      if (mine) over = true;
+    }
+  };
   const auto statuses = test::on_threads(
       2, {.clock = clocks(0), .aio = {}, .deadline = 500'000'000, .sink = &sink},
-      [](HostRuntime& host, Rank rank) -> Status {
+      [&over](HostRuntime& host, Rank rank) -> Status {
+        const Says at_the_end{over, rank == 0};
         Runtime& runtime = host.seam();
         TESSERA_ASSIGN(const auto stream, runtime.create_stream("comm", StreamRole::communication));
         TESSERA_ASSIGN(const auto all, RankGroups::strided(2, 2));
@@ -215,7 +224,8 @@ TEST_CASE("a run that fails ends its trace with the reason and what was under wa
               .cause = {.unit = "here"},
               .what = Compute{.cost = {}, .reads = {}, .writes = {x}, .body = {}}};
         TESSERA_TRY(runtime.submit(op).status());
-        if (rank == 1) return {};  // goes home
+        while (rank == 1 && !over) std::this_thread::yield();
+        if (rank == 1) return {};
         op.what = AllReduce{world, x, x, Reduction::sum};
         TESSERA_ASSIGN(const auto done, runtime.submit(op));
         return runtime.wait(done);
