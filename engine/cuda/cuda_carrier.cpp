@@ -27,7 +27,7 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       peers_(std::move(peers)),
       options_(options),
       rank_(peers_->rank()),
-      patience_(*peers_, options_.clock, options_.deadline),
+      patience_(*peers_, options_),
       device_(module_.cuda),
       scratch_(module_.cuda),
       pinned_(module_.cuda),
@@ -230,6 +230,12 @@ Status CudaCarrier::poll() {
 Status CudaCarrier::finish() {
   TESSERA_TRY(failure_);
   return noted(finish_all());
+}
+
+void CudaCarrier::give_up(const Status& why) {
+  const Status told =
+      noted(Status(why.code(), fmt::format("rank {} gave up: {}", rank_, why.message())));
+  static_cast<void>(told);  // the caller knows
 }
 
 Status CudaCarrier::finish_all() {

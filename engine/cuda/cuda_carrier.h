@@ -29,6 +29,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Runtime& seam() override { return *this; }
   Status poll() override;
   Status finish() override;
+  void give_up(const Status& why) override;
   Bytes peak_reserved() const override { return peak_reserved_; }
 
   Result<PerRank<float>> read(const View& scalar) override;

@@ -12,6 +12,10 @@ Status Patience::until(const std::function<Result<Seen>()>& look,
     TESSERA_ASSIGN(const Seen seen, look());
     if (seen == Seen::done) return {};
     if (listens_) TESSERA_TRY(peers_.ended());
+    if (listens_ && interrupted_ && interrupted_()) {
+      return Status(Code::cancelled, fmt::format("rank {} was asked to stop while it waited for {}",
+                                                 peers_.rank(), what()));
+    }
     const Time now = time();
     if (seen == Seen::progress) since = now;
     if (now - since > deadline_) {

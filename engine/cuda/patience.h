@@ -7,17 +7,22 @@
 #include <string>
 
 #include "engine/cuda/peers.h"
+#include "tessera/cuda_runtime.h"
 
 namespace tessera {
 
 class Patience {
  public:
-  Patience(CudaPeers& peers, std::function<Time()> clock, Time deadline)
-      : peers_(peers), clock_(std::move(clock)), deadline_(deadline) {}
+  Patience(CudaPeers& peers, const CudaOptions& options)
+      : peers_(peers),
+        clock_(options.clock),
+        interrupted_(options.interrupted),
+        deadline_(options.deadline) {}
 
   enum class Seen { nothing, progress, done };
   /// Until `look` says done. `what`: for whom it waits, asked at the deadline.
-  /// Fails: what `look` says; timed_out, after `deadline` without progress; why another rank ended.
+  /// Fails: what `look` says; timed_out, after the deadline without progress; cancelled; why
+  /// another rank ended.
   Status until(const std::function<Result<Seen>()>& look, const std::function<std::string()>& what);
   /// From now on it does not matter what others do: this rank clears up.
   void stop_listening() { listens_ = false; }
@@ -27,6 +32,7 @@ class Patience {
 
   CudaPeers& peers_;
   const std::function<Time()> clock_;
+  const std::function<bool()> interrupted_;
   const Time deadline_;
   bool listens_ = true;
 };

@@ -22,9 +22,13 @@ Result<bool> TransportPeers::share(std::span<std::byte> data) {
   return done;
 }
 
-void TransportPeers::abort(const Status& why) { transport_->abort(why.message()); }
+void TransportPeers::abort(const Status& why) { transport_->abort(why); }
 
-Status TransportPeers::ended() { return {}; }
+// Taking letters is how a transport hears that the run is over; nobody sends others here.
+Status TransportPeers::ended() {
+  TESSERA_TRY(transport_->take().status());
+  return transport_->ended();
+}
 
 Result<bool> NamedPeers::share(std::span<std::byte>) {
   if (ranks_ == 1) return true;

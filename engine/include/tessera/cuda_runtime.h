@@ -29,6 +29,8 @@ struct CudaOptions {
   std::function<Time()> clock;
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
+  /// Asked while this rank waits: true ends the run (cancelled).
+  std::function<bool()> interrupted;
   /// The GPU among those that this process sees; -1: the rank, modulo their number.
   int device = -1;
   /// All of the pinned host memory that Memory::pinned_host may use; taken when it is first used.
