@@ -74,6 +74,7 @@ Status HostCarrier::carry_placement(BufferId id, const Allocation& request, cons
   if (!ranks.contains(rank_)) return {};
   places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
+  if (request.memory == Memory::nvme) return {};  // it is in a file
   const Bytes end = state.live.at(id).offset + request.bytes;
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
