@@ -18,6 +18,7 @@
 #include "engine/host/collective_task.h"
 #include "engine/host/hang_guard.h"
 #include "engine/host/host_memory.h"
+#include "engine/host/host_trace.h"
 #include "engine/host/rank_watch.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
@@ -48,6 +49,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     std::int64_t number = 0;  // of the collective
     bool started = false;
     std::unique_ptr<CollectiveTask> running;
+    std::int64_t trace_place = -1;
   };
   // What ranks tell each other where they meet.
   struct Meeting {
@@ -83,9 +85,15 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
 
   // All ranks at once.
   Status fail(const Status& why);
+  Status complete(Transport::Request request, const std::string& what);
   Status gather(std::span<const std::byte> own, std::span<std::byte> all, const std::string& what);
   Result<std::vector<Meeting>> meet(std::string_view what, std::string_view name, float value = 0);
   const Queued* oldest_waiting() const;
+
+  // The trace.
+  void enter_step(std::int32_t step);
+  void close_step();
+  Status end_trace();
 
   // Carrying out one operation.
   Result<bool> start(Queued& next);
@@ -112,6 +120,9 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Status failure_;                                            // the first; it is final
   bool finished_ = false;
   Bytes peak_reserved_{};
+  bool in_body_ = false;
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::int32_t step_ = 0;
 };
 
 /// One rank of the transport's world.
