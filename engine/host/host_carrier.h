@@ -40,6 +40,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
     std::unique_ptr<CollectiveTask> running;
+    bool in_body = false;  // its body polls
   };
   struct Place {
     Memory memory = Memory::device;
