@@ -36,7 +36,8 @@ const std::vector<Part>& parts() {
       {"engine/cuda/", {"tessera/*.h", "engine/runtime/", "engine/cuda/"}, text + cuda},
       {"engine/host/",
        {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},
-       text + Prefixes{"dlfcn.h", "sys/mman.h", "unistd.h"}},
+       text +
+           Prefixes{"dlfcn.h", "poll.h", "sys/mman.h", "sys/stat.h", "sys/syscall.h", "unistd.h"}},
       {"engine/swap/",
        {"tessera/*.h", "engine/swap/"},
        text + Prefixes{"liburing.h", "fcntl.h", "unistd.h", "sys/uio.h"}},
