@@ -34,6 +34,7 @@ const std::vector<Part>& parts() {
   static const std::vector<Part> table = {
       {"engine/", {"tessera/*.h", "engine/"}, text},
       {"engine/cuda/", {"tessera/*.h", "engine/runtime/", "engine/cuda/"}, text + cuda},
+      {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/host/",
        {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},
        text +
