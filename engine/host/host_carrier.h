@@ -16,6 +16,7 @@
 
 #include "engine/host/collective_task.h"
 #include "engine/host/host_memory.h"
+#include "engine/host/host_trace.h"
 #include "engine/host/rank_watch.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
@@ -46,6 +47,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     std::int64_t number = 0;  // of the collective
     std::unique_ptr<CollectiveTask> running;
     bool in_body = false;  // its body polls
+    bool in_body = false;  // on the host's stack
+    std::int64_t trace_place = -1;
   };
   // What ranks tell each other where they meet.
   struct Meeting {
@@ -81,9 +84,15 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
 
   // All ranks at once.
   Status fail(const Status& why);
+  Status complete(Transport::Request request, const std::string& what);
   Status gather(std::span<const std::byte> own, std::span<std::byte> all, const std::string& what);
   Result<std::vector<Meeting>> meet(std::string_view what, std::string_view name, float value = 0);
   const Queued* oldest_waiting() const;
+
+  // The trace.
+  void enter_step(std::int32_t step);
+  void close_step();
+  Status end_trace();
 
   // Carrying out one operation.
   Result<bool> start(Queued& next);
@@ -109,6 +118,9 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Status failure_;          // the first; it is final
   bool finished_ = false;
   Bytes peak_reserved_{};
+  bool in_body_ = false;
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::int32_t step_ = 0;
 };
 
 /// One rank of the transport's world.
