@@ -46,7 +46,6 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     std::vector<EventId> after;
     std::int64_t number = 0;  // of the collective
     std::unique_ptr<CollectiveTask> running;
-    bool in_body = false;  // its body polls
     bool in_body = false;  // on the host's stack
     std::int64_t trace_place = -1;
   };
