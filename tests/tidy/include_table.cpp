@@ -33,12 +33,11 @@ const std::vector<Part>& parts() {
   static const Prefixes every_public = {"tessera/"};
   static const std::vector<Part> table = {
       {"engine/", {"tessera/*.h", "engine/"}, text},
-      {"engine/cuda/", {"tessera/*.h", "engine/runtime/", "engine/cuda/"}, text + cuda},
-      {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/cuda/",
        {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/cuda/"},
        text + Prefixes{"dlfcn.h"}},
       {"engine/cuda/module/", {"tessera/*.h", "engine/cuda/"}, text + cuda},
+      {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/host/",
        {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},
        text +
@@ -61,6 +60,9 @@ const std::vector<Part>& parts() {
        trace_headers +
            Prefixes{"tessera/storage/trace_reader.h", "tessera/inspector/", "inspector/"},
        text + window},
+      {"c/",
+       {"tessera/*.h", "tessera/c/", "tessera/sim/", "engine/text/", "c/"},
+       text},
       {"cli/", every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/"},
        text + Prefixes{"CLI/", "sys/", "unistd.h"}},
       {"tests/",
