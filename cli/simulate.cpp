@@ -148,6 +148,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("simulate", "Simulate sharded training on a cluster");
   command->footer(footer);
   add_engine_options(*command, arguments->engine);
+  add_passes_option(*command, arguments->engine);
   const char* cluster = "Cluster";
   command->add_option("--cluster", arguments->cluster, "A preset or a JSON file")->group(cluster);
   command->add_option("--nodes", arguments->nodes, "Number of nodes")
