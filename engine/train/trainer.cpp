@@ -36,9 +36,9 @@ struct Trainer::State {
   TrainingOptions step;  // with bodies
   std::unique_ptr<Engine> engine;
   LanguageModel language;
-  TrainerPlace place;
-  BufferId loss;  // of each rank: the sum over its micro-batches
-  EventId loss_written;
+  TrainerPlace place = {};
+  BufferId loss = {};  // of each rank: the sum over its micro-batches
+  EventId loss_written = {};
   float grad_norm = 0;  // the same on every rank
 
   Status prepare();
@@ -68,17 +68,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                         .checkpointing = options.step.checkpointing,
                                         .threads = options.threads,
                                         .progress = options.progress}));
-  auto state = std::unique_ptr<State>(new State{runtime,
-                                                model,
-                                                corpus,
-                                                options,
-                                                sampler,
-                                                options.step,
-                                                std::move(engine),
-                                                std::move(language),
-                                                {},
-                                                {},
-                                                0});
+  auto state =
+      std::unique_ptr<State>(new State{runtime, model, corpus, options, sampler, options.step,
+                                       std::move(engine), std::move(language)});
   TESSERA_TRY(state->prepare());
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
