@@ -85,8 +85,10 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
     copy.pieces.push_back({.from = View::whole(from, held.dtype, held.map.shard()),
                            .to = View::whole(to, held.dtype, held.map.shard())});
   };
+  States fresh;
   for (State* state : states) {
     if (std::exchange(state->here, true)) continue;
+    fresh.push_back(state);
     Held& held = state->p->held;
     TESSERA_ASSIGN(held.value, on_host(held, "partition"));
     add(held, state->value, held.value);
@@ -97,7 +99,9 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
     add(held, state->exp_avg_sq, held.exp_avg_sq);
   }
   if (copy.pieces.empty()) return EventId{};
-  return engine_.submit(read_, why(), std::move(copy));
+  auto event = engine_.submit(read_, why(), std::move(copy));
+  if (!event.ok()) TESSERA_TRY(give_back(fresh, EventId{}));
+  return event;
 }
 
 Result<EventId> OptimizerSwapper::write(const States& states) {

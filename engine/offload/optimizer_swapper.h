@@ -75,7 +75,7 @@ class OptimizerSwapper {
   std::vector<State> states_;
   EventId was_read_;  // of the group that is stepped next, if it was read ahead
   std::vector<EventId> readers_;
-  EventId written_;   // that no step has waited for yet
+  EventId written_;  // that no step has waited for yet
 };
 
 }  // namespace tessera

@@ -46,6 +46,10 @@ Result<EventId> Zero3Engine::bring(StreamId stream, const Cause& why, Communicat
     if (part.home != Memory::nvme) continue;
     TESSERA_ASSIGN(done, swapper_.bring(at(part.parameter), part.to, index_in, stream, why));
   }
+  // compatible: param.ds_tensor.to(device) of DeepSpeed is a copy that the host waits for.
+  const bool moved = std::any_of(parts.begin(), parts.end(),
+                                 [](const Part& part) { return part.home != Memory::device; });
+  if (moved && options_.policy == Zero3Policy::compatible) TESSERA_TRY(runtime_.wait(done));
   return done;
 }
 

@@ -88,8 +88,27 @@ Status Zero3Engine::next_forward(const ForwardPass& pass) {
   return {};
 }
 
+// After a drive failed nobody knows what the pass would have done, but every partition is what it
+// was: they can be looked at, and nothing else.
+Status Zero3Engine::remember(Status status) {
+  if (status.ok() || status.code() != Code::io_error || stage_ == Stage::summoned) return status;
+  failure_ = Status(status.code(), fmt::format("training ended with: {}", status.message()));
+  stage_ = Stage::idle;
+  return status;
+}
+
+Status Zero3Engine::step(const AdamOptions& options) {
+  TESSERA_TRY(failure_);
+  return remember(EngineBase::step(options));
+}
+
 Status Zero3Engine::begin_forward() {
+  TESSERA_TRY(failure_);
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  return remember(start_forward());
+}
+
+Status Zero3Engine::start_forward() {
   TESSERA_TRY(refresh_trainable());
   pass_ = std::exchange(next_, ForwardPass{});
   if (pass_.use != ForwardPass::Use::train) {
@@ -120,7 +139,7 @@ Status Zero3Engine::pre_forward(ModuleId module) {
     running_.push_back(module);
     ++leaf_visits_[index(module)];
   }
-  return policy_->pre_forward(module, recomputing());
+  return remember(policy_->pre_forward(module, recomputing()));
 }
 
 Status Zero3Engine::post_forward(ModuleId module) {
@@ -144,7 +163,7 @@ Status Zero3Engine::compute(const ModuleWork& work) {
     trains |= at(id).trained;
     const bool touched = stage_ == Stage::forward && options_.policy == Zero3Policy::compatible &&
                          !needed_by(leaf_of_[index(work.module)], id);
-    if (touched) TESSERA_TRY(touch(id));
+    if (touched) TESSERA_TRY(remember(touch(id)));
   }
   TESSERA_TRY(EngineBase::compute(work));
   if (stage_ == Stage::forward) policy_->ran(work.module, trains);
@@ -166,7 +185,7 @@ Status Zero3Engine::begin_backward() {
 
 Status Zero3Engine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
-  return inside_leaf(module) ? Status{} : policy_->pre_backward(module);
+  return inside_leaf(module) ? Status{} : remember(policy_->pre_backward(module));
 }
 
 Status Zero3Engine::post_backward(ModuleId module) {

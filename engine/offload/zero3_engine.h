@@ -38,6 +38,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
   Status compute(const ModuleWork& work) override;
+  Status step(const AdamOptions& options) override;
   Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
   void set_requires_gradient_sync(bool sync) override { asked_for_no_sync_ |= !sync; }
   std::vector<UnitInfo> units() const override;
@@ -64,6 +65,9 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status free_gradients(EventId stepped) override;
   std::vector<StreamId> side_streams() const override;
   Status finish_gathers() override;
+
+  Status start_forward();
+  Status remember(Status status);
 
   // zero3_setup.cpp
   Status check_options() const;
@@ -260,7 +264,8 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   std::vector<ModuleId> running_;      // in forward: from the root down
   std::vector<ParameterId> returned_;  // by the module that runs
   bool asked_for_no_sync_ = false;
-  bool casts_are_old_ = true;  // somebody else wrote the partitions
+  Status failure_;  // of a drive, which ended training
+  bool casts_are_old_ = true;   // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
   std::vector<EventId> freed_;  // last uses of what was freed; gathers do not follow them yet
   bool dropped_ = false;        // a gather that the model's work has not waited for

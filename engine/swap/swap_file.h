@@ -119,7 +119,9 @@ class SwapFile {
   int request(std::uint64_t tag);
   void complete_one();
   void end_block(std::uint64_t tag, const Status& status);
-  Status judge(const Block& block, std::int64_t result) const;
+  Status reserve(Transfer& transfer, std::int64_t bytes);
+  Status judge(const Transfer& transfer, std::size_t number, std::size_t done,
+               std::int64_t result) const;
   Status check_sum(Block& block);
   Status failed(const Transfer& transfer, std::size_t number, const std::string& what) const;
   Status end(Transfer& transfer);

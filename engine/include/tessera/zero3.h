@@ -47,12 +47,21 @@
 // does so: only partitions of gradients are kept, so `set_requires_gradient_sync(false)` changes
 // nothing.
 //
+// What is offloaded (tessera/offload.h). Partitions of parameters in host memory or on NVMe come
+// straight to their place in the gathered copy. strict reads from NVMe what finds no room on the
+// device yet, one read at a time, into as many buffers as there are; nobody waits but the gather
+// that needs it. Gradients go to host memory as they are reduced, and the CPU steps sub-groups
+// there while the device steps those that stay (`ratio`). After an error of a drive (io_error)
+// training ends, but every partition is what it was before the step or after it and can be
+// inspected.
+//
 // The order of `compatible` is that of DeepSpeed 0.9.0
 // (deepspeed/runtime/zero/partitioned_param_coordinator.py, parameter_offload.py,
 // partition_parameters.py, stage3.py), what one may call its faults included: the limit of live
 // parameters is only asked before gathering ahead, and a large prefetch bucket keeps whole models
 // gathered. Not as there: a buffer is used again by order and not by timing, so gathers follow the
-// frees before them; without mixed precision there is no second copy of shards.
+// frees before them; without mixed precision there is no second copy of shards that live with their
+// masters.
 #pragma once
 
 #include <limits>
