@@ -5,10 +5,13 @@
 
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 
 #include "cli/checks.h"
+#include "cli/command.h"
 #include "tessera/host_runtime.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
@@ -28,6 +31,9 @@ Rank number_in(std::initializer_list<const char*> variables, Rank otherwise) {
   }
   return otherwise;
 }
+
+// Launchers ask those who are left to end when a process died.
+volatile std::sig_atomic_t asked_to_end = 0;
 
 Time now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -53,7 +59,8 @@ class HostCarrier final : public Carrier {
 
 class SimulatorCarrier final : public Carrier {
  public:
-  static Result<std::unique_ptr<Carrier>> create(const CarrierOptions& options, const Aio& aio) {
+  static Result<std::unique_ptr<Carrier>> create(const CarrierOptions& options,
+                                                 const CarrierNeeds& needs) {
     TESSERA_ASSIGN(auto cluster, sim::load_cluster(options.cluster, 1));
     auto carrier = std::make_unique<SimulatorCarrier>();
     carrier->cost_ = sim::make_cost_model(cluster);
@@ -62,7 +69,10 @@ class SimulatorCarrier final : public Carrier {
     lockstep.ranks_per_node = cluster.gpus_per_node;
     lockstep.cost = carrier->cost_.get();
     lockstep.numerics = true;
-    lockstep.aio = aio;
+    lockstep.aio = needs.aio;
+    lockstep.sink = needs.sink;
+    lockstep.recorded_ranks.resize(static_cast<std::size_t>(options.ranks));
+    std::iota(lockstep.recorded_ranks.begin(), lockstep.recorded_ranks.end(), 0);
     TESSERA_ASSIGN(carrier->runtime_, sim::LockstepRuntime::create(lockstep));
     return std::unique_ptr<Carrier>(std::move(carrier));
   }
@@ -102,6 +112,7 @@ Launch read_launch() {
   Launch launch;
   launch.ranks = number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1);
   launch.rank = number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}, 0);
+  launch.local_ranks = number_in({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, launch.ranks);
   launch.by_launcher = launch.ranks > 1 || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr ||
                        std::getenv("PMI_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
   return launch;
@@ -119,13 +130,22 @@ Rank ranks_of(const CarrierOptions& options, const Launch& launch) {
 }
 
 Result<std::unique_ptr<Carrier>> open_carrier(const CarrierOptions& options, const Launch& launch,
-                                              const Aio& aio) {
+                                              const CarrierNeeds& needs) {
   const std::string runtime = runtime_of(options, launch);
-  if (runtime == "simulator") return SimulatorCarrier::create(options, aio);
+  if (runtime == "simulator") return SimulatorCarrier::create(options, needs);
   HostOptions host;
   host.clock = now;
-  host.aio = aio;
+  host.aio = needs.aio;
+  host.sink = needs.sink;
   host.deadline = static_cast<Time>(options.deadline_s * 1e9);
+  if (runtime == "mpi") {
+    std::signal(SIGTERM, [](int) { asked_to_end = 1; });
+    host.interrupted = [] { return asked_to_end != 0; };
+    host.on_hang = [](const std::string& why) {
+      fmt::print(stderr, "tessera: {}\n", why);
+      std::_Exit(exit_failed);
+    };
+  }
   auto opened = runtime == "mpi" ? make_mpi_runtime(host) : make_local_runtime(host);
   if (!opened.ok() && runtime == "mpi" && opened.status().code() == Code::not_supported) {
     return Status(Code::not_supported,

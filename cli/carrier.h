@@ -25,6 +25,7 @@ void add_carrier_options(CLI::App& command, CarrierOptions& options);
 struct Launch {
   Rank ranks = 1;
   Rank rank = 0;
+  Rank local_ranks = 1;  // on this machine
   bool by_launcher = false;
 };
 Launch read_launch();
@@ -48,8 +49,14 @@ std::string runtime_of(const CarrierOptions& options, const Launch& launch);
 /// How many ranks that is, as far as it is known before.
 Rank ranks_of(const CarrierOptions& options, const Launch& launch);
 
+/// What a run needs besides.
+struct CarrierNeeds {
+  Aio aio;                    // how files on NVMe are read and written
+  TraceSink* sink = nullptr;  // of rank 0; must outlive the carrier
+};
+
 /// Fails: not_supported (no MPI here), saying what is missing; what the runtimes fail with.
 Result<std::unique_ptr<Carrier>> open_carrier(const CarrierOptions& options, const Launch& launch,
-                                              const Aio& aio);
+                                              const CarrierNeeds& needs);
 
 }  // namespace tessera::cli

@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/table.h"
+#include "cli/trace_name.h"
 #include "cli/train_log.h"
 #include "cli/train_options.h"
+#include "cli/train_trace.h"
+#include "tessera/storage/trace_writer.h"
 
 namespace tessera::cli {
 namespace {
@@ -45,58 +49,94 @@ class TrainProgram {
   explicit TrainProgram(const TrainArguments& arguments) : arguments_(arguments) {}
 
   Status run() {
-    const Launch launch = read_launch();
-    const Rank expected = ranks_of(arguments_.carrier, launch);
+    launch_ = read_launch();
+    const Rank expected = ranks_of(arguments_.carrier, launch_);
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
     TESSERA_ASSIGN(const Corpus corpus, open_corpus(arguments_, run_.model));
-    // Its operations may need the trainer until it is finished, so it goes first.
-    std::unique_ptr<Trainer> trainer;
-    std::unique_ptr<Carrier> carrier;
-    TESSERA_ASSIGN(carrier, open_carrier(arguments_.carrier, launch, aio_of(run_.options.scheme)));
-    const Rank ranks = carrier->seam().world().count();
-    if (ranks != expected) {  // the launcher said nothing
-      TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks));
+    const bool first = launch_.rank == 0 || !launch_.by_launcher;
+    if (first && !arguments_.trace.empty()) {
+      TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
+      TESSERA_ASSIGN(trace_, storage::TraceWriter::create(arguments_.trace));
     }
-    run_.options.progress = [&carrier] { static_cast<void>(carrier->poll()); };
-    TESSERA_ASSIGN(trainer, Trainer::create(carrier->seam(), run_.model, corpus, run_.options));
-    const bool prints = carrier->prints();
-    if (prints) print_warnings(run_.warnings);
-    if (prints && !arguments_.quiet) {
-      print_header(arguments_, run_, corpus, *trainer, *carrier);
+    TESSERA_ASSIGN(carrier_, open_carrier(arguments_.carrier, launch_,
+                                          {aio_of(run_.options.scheme), trace_.get()}));
+    if (ranks() != expected) {  // the launcher said nothing
+      TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }
-    TESSERA_TRY(loop(*trainer, *carrier, prints));
-    TESSERA_TRY(trainer->finish());
-    return carrier->finish();
+    const Status trained = train(corpus);
+    carrier_.reset();  // what it still knows belongs into the trace
+    const Status traced = trace_ ? trace_->finish() : Status{};
+    return trained.ok() ? traced : trained;
   }
 
  private:
-  TrainFigures figures(const Trainer& trainer, Rank ranks, bool prints) const {
-    const auto samples = static_cast<double>(trainer.tokens_per_step()) /
+  Rank ranks() const { return carrier_->seam().world().count(); }
+  bool prints() const { return carrier_->prints(); }
+
+  Status train(const Corpus& corpus) {
+    run_.options.progress = [this] { static_cast<void>(carrier_->poll()); };
+    if (run_.options.threads == 0) run_.options.threads = threads();
+    if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_flops()));
+    TESSERA_ASSIGN(trainer_, Trainer::create(carrier_->seam(), run_.model, corpus, run_.options));
+    if (trace_) describe_units();
+    TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_));
+    if (prints()) print_warnings(run_.warnings);
+    if (prints() && !arguments_.quiet) {
+      print_header(arguments_, run_, corpus, *trainer_, *carrier_);
+    }
+    TESSERA_TRY(loop(files));
+    TESSERA_TRY(files.finish());
+    TESSERA_TRY(trainer_->finish());
+    return carrier_->finish();
+  }
+
+  int threads() const {
+    const auto cores = static_cast<Rank>(std::thread::hardware_concurrency());
+    return std::max(1, cores / std::max(1, launch_.local_ranks));
+  }
+
+  double peak_flops() const { return arguments_.peak_flops; }
+
+  void describe_units() {
+    const auto units = trainer_->engine().units();
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      trace_->unit({static_cast<std::int32_t>(u), units[u].name, units[u].parameters,
+                    units[u].numel, units[u].padding});
+    }
+  }
+
+  TrainFigures figures() const {
+    const auto samples = static_cast<double>(trainer_->tokens_per_step()) /
                          static_cast<double>(run_.options.step.sequence_length);
     return {
         .steps = arguments_.steps,
-        .first = trainer.steps_done(),
+        .first = trainer_->steps_done(),
         .flops_per_step = samples * flops_per_sample(run_.model, run_.options.step.sequence_length),
-        .peak_flops = arguments_.peak_flops * ranks,
+        .peak_flops = peak_flops() * ranks(),
         .log_every = arguments_.log_every,
-        .quiet = arguments_.quiet || !prints};
+        .quiet = arguments_.quiet || !prints()};
   }
 
-  Status loop(Trainer& trainer, Carrier& carrier, bool prints) {
-    TrainLog log(figures(trainer, carrier.seam().world().count(), prints));
-    if (prints && !arguments_.json.empty()) {
-      TESSERA_TRY(log.open_json(arguments_.json, trainer.steps_done() > 0));
+  Status loop(TrainFiles& files) {
+    TrainLog log(figures());
+    if (prints() && !arguments_.json.empty()) {
+      TESSERA_TRY(log.open_json(arguments_.json, trainer_->steps_done() > 0));
     }
-    while (trainer.steps_done() < arguments_.steps) {
+    while (trainer_->steps_done() < arguments_.steps) {
       const auto begin = std::chrono::steady_clock::now();
-      TESSERA_ASSIGN(const TrainedStep step, trainer.step());
-      if (prints) TESSERA_TRY(log.step(step, seconds_since(begin), carrier.peak_reserved()));
+      TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
+      if (prints()) TESSERA_TRY(log.step(step, seconds_since(begin), carrier_->peak_reserved()));
+      TESSERA_TRY(files.step_done());
     }
     return {};
   }
 
   const TrainArguments& arguments_;
+  Launch launch_;
   TrainRun run_;
+  std::unique_ptr<storage::TraceWriter> trace_;
+  std::unique_ptr<Trainer> trainer_;  // what the carrier still has to do may need it
+  std::unique_ptr<Carrier> carrier_;
 };
 
 }  // namespace

@@ -96,6 +96,9 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
                   "FLOP/s of one rank that MFU refers to; 0: measured with a matrix product")
       ->check(within(0, 1e18))
       ->group(group);
+  command.add_option("--trace", a.trace, "Trace file that records the run")
+      ->default_str("")
+      ->group(group);
   command.add_flag("-q,--quiet", a.quiet, "Print nothing but errors")->group(group);
 }
 
@@ -125,10 +128,12 @@ void add_train_options(CLI::App& command, TrainArguments& a) {
   add_data_options(command, a);
   add_optimizer_options(command, a);
   add_run_options(command, a);
+  add_train_file_options(command, a.files);
   add_log_options(command, a);
 }
 
 Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
+  TESSERA_TRY(check(a.files));
   EngineOptions engine = a.engine;
   if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));

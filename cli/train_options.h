@@ -8,6 +8,7 @@
 
 #include "cli/carrier.h"
 #include "cli/engine_options.h"
+#include "cli/train_files.h"
 #include "tessera/trainer.h"
 
 namespace tessera::cli {
@@ -29,6 +30,8 @@ struct TrainArguments {
   std::uint64_t seed = 0;
   std::int32_t threads = 0;
   CarrierOptions carrier;
+  TrainFileOptions files;
+  std::string trace;
   double peak_flops = 0;
   std::string json;
   std::int64_t log_every = 1;

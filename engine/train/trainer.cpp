@@ -65,6 +65,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                        {.batch = options.step.batch,
                                         .sequence_length = length,
                                         .dtype = options.dtype,
+                                        .parameters = compute_dtype(options.scheme),
                                         .checkpointing = options.step.checkpointing,
                                         .threads = options.threads,
                                         .progress = options.progress}));
@@ -155,6 +156,8 @@ std::int64_t Trainer::tokens_per_step() const {
 }
 
 std::int64_t Trainer::samples_per_epoch() const { return state_->sampler.samples(); }
+
+std::string_view Trainer::scheme() const { return name_of(state_->options.scheme); }
 
 Engine& Trainer::engine() { return *state_->engine; }
 

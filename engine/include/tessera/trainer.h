@@ -77,6 +77,7 @@ class Trainer {
   /// Of the data: how many samples an epoch has.
   std::int64_t samples_per_epoch() const;
   Engine& engine();
+  std::string_view scheme() const;
 
   /// What a checkpoint keeps besides what the engine holds: how far the run is. Between two steps.
   std::map<std::string, std::string> state() const;
