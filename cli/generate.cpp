@@ -82,7 +82,7 @@ Status generate(const GenerateArguments& a) {
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
   const std::int64_t longest = std::max<std::int64_t>(model.sequence_length_max, 1);
   TESSERA_ASSIGN(const auto runtime, make_local_runtime({}));
-  TESSERA_ASSIGN(runtime->seam().create_stream("compute", StreamRole::compute), {});
+  TESSERA_TRY(runtime->seam().create_stream("compute", StreamRole::compute).status());
   TESSERA_ASSIGN(const LanguageModel language,
                  LanguageModel::create(model, runtime->seam(),
                                        {.sequence_length = longest, .threads = a.threads}));
