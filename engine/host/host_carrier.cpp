@@ -12,16 +12,11 @@
 #include "engine/runtime/op_checks.h"
 
 namespace tessera {
-namespace {
-
-constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};  // of all ranks
-
-}  // namespace
-
 HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions& options)
     : CheckedRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
       transport_(std::move(transport)),
       options_(options),
+      watch_(*transport_, options),
       rank_(transport_->rank()),
       swapped_(options.aio, {}, options.clock) {}
 
@@ -30,7 +25,22 @@ Status HostCarrier::setup() {
     TESSERA_ASSIGN(memory, HostMemory::reserve());
   }
   TESSERA_ASSIGN(const auto all, RankGroups::strided(transport_->ranks(), transport_->ranks()));
-  return transport_->add_communicator(control, all);
+  TESSERA_TRY(transport_->add_communicator(control, all));
+  const ProcessName own = ProcessName::own();
+  std::vector<ProcessName> names(static_cast<std::size_t>(transport_->ranks()));
+  TESSERA_TRY(gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(names)),
+                     "the start of all ranks"));
+  watch_.watch(PeerProcesses(names));
+  TESSERA_ASSIGN(trace_, HostTrace::start(*transport_, rank_ == 0 ? options_.sink : nullptr,
+                                          options_.clock, [this](Transport::Request request) {
+                                            return complete(request, "the start of the trace");
+                                          }));
+  return {};
+}
+
+HostCarrier::~HostCarrier() {
+  if (finished_ || transport_->ranks() == 1 || !transport_->ended().ok()) return;
+  give_up(Status(Code::cancelled, "it ended its run before it was finished"));
 }
 
 void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
@@ -39,42 +49,73 @@ void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
   const auto place = static_cast<std::size_t>(id.value);
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
+  if (trace_ && trace_->replay()) trace_->replay()->add_stream(id, stream.name, stream.role);
 }
 
 void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
+  // Transports may have to wait for all: nobody comes alone.
+  const auto met = meet("communicator", communicator.name);
+  if (!met.ok()) return;
   Status added = transport_->add_communicator(id, communicator.groups);
-  if (failure_.ok()) failure_ = std::move(added);
+  if (!added.ok()) static_cast<void>(fail(added));
+  if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
 }
 
 Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   places_.emplace_back();
+  enter_step(request.cause.step);
+  if (trace_ && trace_->replay()) trace_->replay()->allocate(id, request);
   const bool here = request.where.contains(rank_);
-  return here && request.memory == Memory::nvme ? swapped_.allocate(id, request, rank_) : Status{};
+  if (!here || request.memory != Memory::nvme) return {};
+  Status allocated = swapped_.allocate(id, request, rank_);
+  return allocated.ok() ? Status{} : fail(allocated);
 }
 
-void HostCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
+void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
+                                const RankState&) {
+  const Buffer& released = buffer(id);
+  if (trace_ && trace_->replay() && released.memory == Memory::device) {
+    trace_->replay()->release(id, released.memory_class, released.bytes, after, ranks);
+  }
   if (ranks.contains(rank_)) swapped_.release(id, rank_);
 }
 
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
                                     const RankState& state) {
+  const Bytes end = state.live.at(id).offset + request.bytes;
+  if (trace_ && trace_->replay() && request.memory == Memory::device) {
+    trace_->replay()->place(id, request, ranks, end);
+  }
   if (!ranks.contains(rank_)) return {};
   places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
-  const Bytes end = state.live.at(id).offset + request.bytes;
+  if (request.memory == Memory::nvme) return {};  // it is in a file
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
-  return Status(Code::out_of_memory,
-                fmt::format("rank {} has no room for the {} bytes of {}: {} bytes would be in "
-                            "use, the machine has {}",
-                            rank_, request.bytes.value, request.name, end.value, room.value));
+  return fail(Status(
+      Code::out_of_memory,
+      fmt::format("rank {} has no room for the {} bytes of {}: {} bytes would be in use, the "
+                  "machine has {}",
+                  rank_, request.bytes.value, request.name, end.value, room.value)));
 }
 
 Status HostCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
-  done_.push_back(!op.where.contains(rank_));
-  if (is_done(event)) return {};
-  Queued next{event, op, {op.after.begin(), op.after.end()}, nullptr};
+  enter_step(op.cause.step);
+  if (communicator_of(op).valid()) {
+    watch_.log().add(op);
+    if (Status heard = watch_.logged(); !heard.ok()) return fail(heard);
+  }
+  const bool here = op.where.contains(rank_);
+  done_.push_back(!here);
+  const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
+  if (!here) return {};
+  Queued next{.event = event,
+              .op = op,
+              .after = {op.after.begin(), op.after.end()},
+              .number = watch_.log().count(),
+              .running = nullptr,
+              .trace_place = place};
   next.op.after = {};
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
@@ -89,27 +130,38 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
 }
 
 Status HostCarrier::carry_wait(EventId event) {
-  return wait_until([this, event] { return is_done(event); });
+  if (trace_ && trace_->replay()) trace_->replay()->host_wait(event);
+  return wait_until([this, event] { return is_done(event); }, "an operation");
 }
 
-Status HostCarrier::poll() { return progress().status(); }
+Status HostCarrier::poll() {
+  TESSERA_TRY(progress().status());
+  Status heard = watch_.turn();
+  return heard.ok() ? Status{} : fail(heard);
+}
 
 // One operation of a stream at a time, so that a collective that became possible starts before the
 // next module runs. Returns whether anything happened.
 Result<bool> HostCarrier::progress() {
+  TESSERA_TRY(failure_);
   bool happened = false;
   for (bool again = true; again;) {
     again = false;
     for (std::size_t stream : turns_) {
-      TESSERA_ASSIGN(const bool moved, advance(queues_[stream]));
-      again = again || moved;
+      auto moved = advance(queues_[stream]);
+      if (!moved.ok()) return fail(moved.status());
+      again = again || *moved;
     }
     happened = happened || again;
   }
+  if (!trace_ || in_body_) return happened;
+  if (Status sent = trace_->advance(); !sent.ok()) return fail(sent);
   return happened;
 }
 
 bool HostCarrier::may_start(const Queued& next) const {
+  // A body that polls may let others communicate, but not compute on top of it.
+  if (in_body_ && std::holds_alternative<Compute>(next.op.what)) return false;
   for (EventId waited : next.after) {
     if (!is_done(waited)) return false;
   }
@@ -120,6 +172,7 @@ bool HostCarrier::may_start(const Queued& next) const {
 Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   if (queue.empty()) return false;
   Queued& next = queue.front();
+  if (next.in_body) return false;
   bool done = false;
   if (next.running) {
     TESSERA_ASSIGN(done, next.running->advance());
@@ -130,13 +183,19 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   }
   if (!done) return true;  // started
   done_[static_cast<std::size_t>(next.event.value)] = true;
+  if (trace_) trace_->end(next.trace_place);
   queue.pop_front();
   return true;
 }
 
 Result<bool> HostCarrier::start(Queued& next) {
+  if (trace_) trace_->begin(next.trace_place);
   if (const auto* work = std::get_if<Copy>(&next.op.what)) TESSERA_TRY(copy(*work));
-  if (const auto* work = std::get_if<Compute>(&next.op.what)) compute(*work);
+  if (const auto* work = std::get_if<Compute>(&next.op.what)) {
+    in_body_ = next.in_body = true;
+    compute(*work);
+    in_body_ = next.in_body = false;
+  }
   const CommunicatorId id = communicator_of(next.op);
   if (!id.valid()) return true;
   unstarted_.at(id).pop_front();
@@ -144,7 +203,7 @@ Result<bool> HostCarrier::start(Queued& next) {
   return next.running->advance();
 }
 
-Status HostCarrier::wait_until(const std::function<bool()>& done) {
+Status HostCarrier::wait_until(const std::function<bool()>& done, const std::string& what) {
   Time since = time();
   while (!done()) {
     TESSERA_ASSIGN(const bool happened, progress());
@@ -152,7 +211,8 @@ Status HostCarrier::wait_until(const std::function<bool()>& done) {
       since = time();
       continue;
     }
-    if (time() - since > options_.deadline) return overdue();
+    if (Status heard = watch_.turn(); !heard.ok()) return fail(heard);
+    if (time() - since > options_.deadline) return fail(overdue(what));
     transport_->idle();
   }
   return {};
@@ -169,42 +229,67 @@ const HostCarrier::Queued* HostCarrier::oldest_waiting() const {
   return oldest;
 }
 
-Status HostCarrier::overdue() {
+Status HostCarrier::overdue(const std::string& what) {
   const Queued* stuck = oldest_waiting();
-  const std::string what = stuck == nullptr ? "a collective" : describe(stuck->op);
-  const std::string why = fmt::format(
-      "rank {} waited {:.1f} s for the {}: another rank is dead, hangs, or does something else",
-      rank_, static_cast<double>(options_.deadline) * 1e-9, what);
-  transport_->abort(why);
-  return Status(Code::timed_out, why);
+  const std::string collective =
+      stuck == nullptr || !communicator_of(stuck->op).valid()
+          ? what
+          : fmt::format("collective {}, {}", stuck->number, describe(logged_call(stuck->op)));
+  return Status(Code::timed_out,
+                fmt::format("rank {} waited {:.1f} s for {}", rank_,
+                            static_cast<double>(options_.deadline) * 1e-9, collective));
+}
+
+Status HostCarrier::drain() {
+  return wait_until(
+      [this] {
+        return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
+      },
+      "the operations before");
 }
 
 Status HostCarrier::finish() {
-  TESSERA_TRY(wait_until([this] {
-    return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
-  }));
-  return check_consumed();
+  TESSERA_TRY(drain());
+  if (Status consumed = check_consumed(); !consumed.ok()) return fail(consumed);
+  if (trace_) TESSERA_TRY(end_trace());
+  TESSERA_TRY(meet("end of the run", "").status());
+  finished_ = true;
+  return {};
+}
+
+// Of memory, before anything of the next step changes it.
+void HostCarrier::enter_step(std::int32_t step) {
+  if (!trace_) return;
+  while (step_ < step) close_step();
+}
+
+void HostCarrier::close_step() {
+  std::vector<PeakMemory> peaks;
+  for (auto& c : classes().all()) {
+    const auto& peak = c.state.ledger.peak();
+    for (const RankRange& range : c.ranks.ranges()) {
+      peaks.push_back(
+          {step_, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+    }
+    c.state.ledger.restart_peak();
+  }
+  trace_->close_step(step_, std::move(peaks));
+  ++step_;
+}
+
+Status HostCarrier::end_trace() {
+  close_step();
+  TESSERA_TRY(wait_until([this] { return trace_->idle(); }, "the end of the trace"));
+  trace_->finish();
+  return {};
 }
 
 Result<PerRank<float>> HostCarrier::read(const View& scalar) {
-  TESSERA_TRY(wait_until([this] {
-    return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
-  }));
-  const float own = load_number(bytes(scalar, 0), scalar.dtype, 0);
-  std::vector<float> all(static_cast<std::size_t>(transport_->ranks()));
-  TESSERA_ASSIGN(const Transport::Request request,
-                 transport_->all_gather(control, std::as_bytes(std::span(&own, 1)),
-                                        std::as_writable_bytes(std::span(all))));
-  bool done = false;
-  Status failed;
-  TESSERA_TRY(wait_until([&] {
-    auto tested = done ? Result<bool>(true) : transport_->test(request);
-    if (!tested.ok()) failed = tested.status();
-    done = !tested.ok() || *tested;
-    return done;
-  }));
-  TESSERA_TRY(failed);
-  return PerRank<float>(std::move(all));
+  TESSERA_TRY(drain());
+  TESSERA_ASSIGN(const auto all, meet("read", "", load_number(bytes(scalar, 0), scalar.dtype, 0)));
+  std::vector<float> values;
+  for (const Meeting& of_rank : all) values.push_back(of_rank.value);
+  return PerRank<float>(std::move(values));
 }
 
 Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
@@ -229,6 +314,7 @@ Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& optio
     Runtime& seam() override { return runtime->seam(); }
     Status poll() override { return runtime->poll(); }
     Status finish() override { return runtime->finish(); }
+    void give_up(const Status& why) override { runtime->give_up(why); }
     Bytes peak_reserved() const override { return runtime->peak_reserved(); }
   };
   auto alone = std::make_unique<Alone>();

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@
 
 #include "engine/host/collective_task.h"
 #include "engine/host/host_memory.h"
+#include "engine/host/host_trace.h"
+#include "engine/host/rank_watch.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
 #include "tessera/host_runtime.h"
@@ -24,11 +27,13 @@ namespace tessera {
 class HostCarrier final : public HostRuntime, public CheckedRuntime {
  public:
   HostCarrier(std::unique_ptr<Transport> transport, const HostOptions& options);
+  ~HostCarrier() override;
   Status setup();
 
   Runtime& seam() override { return *this; }
   Status poll() override;
   Status finish() override;
+  void give_up(const Status& why) override;
   Bytes peak_reserved() const override { return peak_reserved_; }
 
   Result<PerRank<float>> read(const View& scalar) override;
@@ -39,8 +44,19 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     EventId event;
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
+    std::int64_t number = 0;  // of the collective
     std::unique_ptr<CollectiveTask> running;
+    bool in_body = false;  // on the host's stack
+    std::int64_t trace_place = -1;
   };
+  // What ranks tell each other where they meet.
+  struct Meeting {
+    std::uint64_t hash = 0;  // of what they have called so far
+    float value = 0;
+    std::uint32_t padding = 0;
+  };
+  // Of all ranks, for the carrier itself.
+  static constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};
   struct Place {
     Memory memory = Memory::device;
     Bytes offset{};
@@ -61,9 +77,21 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Result<bool> progress();
   Result<bool> advance(std::deque<Queued>& queue);
   bool may_start(const Queued& next) const;
-  Status wait_until(const std::function<bool()>& done);
-  Status overdue();
+  Status wait_until(const std::function<bool()>& done, const std::string& what);
+  Status overdue(const std::string& what);
+  Status drain();
+
+  // All ranks at once.
+  Status fail(const Status& why);
+  Status complete(Transport::Request request, const std::string& what);
+  Status gather(std::span<const std::byte> own, std::span<std::byte> all, const std::string& what);
+  Result<std::vector<Meeting>> meet(std::string_view what, std::string_view name, float value = 0);
   const Queued* oldest_waiting() const;
+
+  // The trace.
+  void enter_step(std::int32_t step);
+  void close_step();
+  Status end_trace();
 
   // Carrying out one operation.
   Result<bool> start(Queued& next);
@@ -76,6 +104,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
 
   const std::unique_ptr<Transport> transport_;
   const HostOptions options_;
+  RankWatch watch_;
   const Rank rank_;
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
@@ -85,8 +114,12 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   std::vector<EventId> last_;               // by StreamId: its youngest operation
   std::map<CommunicatorId, std::deque<EventId>> unstarted_;
   std::vector<bool> done_;  // by EventId
-  Status failure_;          // of setting up a communicator
+  Status failure_;          // the first; it is final
+  bool finished_ = false;
   Bytes peak_reserved_{};
+  bool in_body_ = false;
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::int32_t step_ = 0;
 };
 
 /// One rank of the transport's world.

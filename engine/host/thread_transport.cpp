@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/host/thread_transport.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -66,13 +68,20 @@ class ThreadTransport final : public Transport {
 
   Result<bool> test(Request request) override {
     const std::lock_guard lock(world_.mutex_);
-    if (!world_.aborted_.empty()) return Status(Code::communication_error, world_.aborted_);
+    TESSERA_TRY(world_.ended_);
     const auto found = pending_.find(request);
     TESSERA_ASSERT(found != pending_.end(), "a request that was started and is not done");
     Pending& pending = found->second;
     ThreadWorld::Meeting& meeting = world_.meetings_.at(pending.key);
     const auto members = static_cast<Index>(meeting.inputs.size());
     if (meeting.come < members) return false;
+    // MPI_ERR_TRUNCATE, so to speak: what follows relies on it.
+    for (const auto& input : meeting.inputs) {
+      if (input.size() == meeting.inputs.front().size()) continue;
+      return Status(Code::communication_error,
+                    fmt::format("rank {} takes part in a collective of {} bytes with {} bytes",
+                                rank_, meeting.inputs.front().size(), input.size()));
+    }
     if (!std::exchange(pending.has_read, true)) {
       pending.take(meeting.inputs, pending.index);
       ++meeting.read;
@@ -89,10 +98,34 @@ class ThreadTransport final : public Transport {
     world_.changed_.wait_for(lock, std::chrono::microseconds(200));
   }
 
-  void abort(const std::string& why) override {
+  bool post(Rank to, std::string letter) override {
     const std::lock_guard lock(world_.mutex_);
-    if (world_.aborted_.empty()) world_.aborted_ = why;
+    world_.letters_[static_cast<std::size_t>(to)].push_back({rank_, std::move(letter)});
     world_.changed_.notify_all();
+    return true;
+  }
+
+  Result<std::optional<Letter>> take() override {
+    const std::lock_guard lock(world_.mutex_);
+    TESSERA_TRY(world_.ended_);
+    auto& letters = world_.letters_[static_cast<std::size_t>(rank_)];
+    if (letters.empty()) return std::optional<Letter>();
+    std::optional<Letter> next(std::move(letters.front()));
+    letters.pop_front();
+    return next;
+  }
+
+  // Others copy from this rank's memory only while they hold the lock and nothing has ended: so it
+  // may go as soon as this returns.
+  void abort(const Status& why) override {
+    const std::lock_guard lock(world_.mutex_);
+    if (world_.ended_.ok()) world_.ended_ = why;
+    world_.changed_.notify_all();
+  }
+
+  Status ended() const override {
+    const std::lock_guard lock(world_.mutex_);
+    return world_.ended_;
   }
 
  private:
@@ -115,7 +148,7 @@ class ThreadTransport final : public Transport {
     const Index index = communicator.groups.index_of(rank_);
     const ThreadWorld::Key key{id, group, communicator.started++};
     const std::lock_guard lock(world_.mutex_);
-    if (!world_.aborted_.empty()) return Status(Code::communication_error, world_.aborted_);
+    TESSERA_TRY(world_.ended_);
     auto& meeting = world_.meetings_[key];
     meeting.inputs.resize(static_cast<std::size_t>(communicator.groups.group_size(group)));
     meeting.inputs[static_cast<std::size_t>(index)] = input;

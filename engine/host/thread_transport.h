@@ -6,6 +6,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,7 +20,7 @@ namespace tessera {
 /// Must outlive its transports.
 class ThreadWorld {
  public:
-  explicit ThreadWorld(Rank ranks) : ranks_(ranks) {}
+  explicit ThreadWorld(Rank ranks) : ranks_(ranks), letters_(static_cast<std::size_t>(ranks)) {}
   std::unique_ptr<Transport> join(Rank rank);
 
  private:
@@ -39,7 +40,8 @@ class ThreadWorld {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Key, Meeting> meetings_;
-  std::string aborted_;
+  std::vector<std::deque<Transport::Letter>> letters_;  // by the rank that has not taken them yet
+  Status ended_;
 };
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -45,8 +46,22 @@ class Transport {
   virtual Result<bool> test(Request request) = 0;
   /// Nothing could be done: give the processor to somebody else for a moment.
   virtual void idle() = 0;
-  /// Ends all ranks' requests with this message. Whoever calls first is heard.
-  virtual void abort(const std::string& why) = 0;
+
+  /// Sends a few kilobytes outside all collectives, without waiting. Letters arrive in order.
+  /// False: `to` has not taken the last ones, try again later.
+  virtual bool post(Rank to, std::string letter) = 0;
+  struct Letter {
+    Rank from = 0;
+    std::string text;
+  };
+  /// The next letter that has come, if any.
+  virtual Result<std::optional<Letter>> take() = 0;
+
+  /// Ends the run of all ranks: from now on every call fails with `why`, here at once, elsewhere as
+  /// soon as a rank hears it. Whoever calls first is heard.
+  virtual void abort(const Status& why) = 0;
+  /// Why the run has ended on this rank, by its own `abort` or one that it heard; or ok.
+  virtual Status ended() const = 0;
 };
 
 }  // namespace tessera

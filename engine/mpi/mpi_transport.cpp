@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
@@ -13,9 +14,15 @@ namespace {
 
 constexpr int spins_before_sleeping = 64;
 
+enum Tag { letter_tag = 0, abort_tag = 1 };
+constexpr std::ptrdiff_t letters_on_the_way = 8;  // to one rank
+constexpr int turns_to_tell = 100;                // of a millisecond
+constexpr auto time_to_hear = std::chrono::milliseconds(300);
+
 // Ends MPI when the process does: it cannot be started twice.
 struct Session {
   bool ours = false;
+  bool broken = false;
   Session() {
     int started = 0;
     MPI_Initialized(&started);
@@ -23,12 +30,23 @@ struct Session {
     int provided = 0;
     ours = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) == MPI_SUCCESS;
   }
+  // MPI_Finalize waits for all ranks, also for those that hang. Without it the launcher ends the
+  // whole job when the first process goes: the others get a moment to say why themselves.
   ~Session() {
+    if (broken) {
+      std::this_thread::sleep_for(time_to_hear);
+      return;
+    }
     int over = 0;
     MPI_Finalized(&over);
     if (ours && over == 0) MPI_Finalize();
   }
 };
+
+Session& session() {
+  static Session of_this_process;
+  return of_this_process;
+}
 
 Status failed(int code, const char* call) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -76,25 +94,26 @@ class Elements {
 }  // namespace
 
 Result<std::unique_ptr<MpiTransport>> MpiTransport::create() {
-  static const Session session;
+  session();
   std::unique_ptr<MpiTransport> transport(new MpiTransport);
   if (int code = MPI_Comm_dup(MPI_COMM_WORLD, &transport->world_); code != MPI_SUCCESS) {
     return failed(code, "MPI_Comm_dup");
   }
-  MPI_Comm_dup(MPI_COMM_WORLD, &transport->alarms_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &transport->letters_);
   MPI_Comm_set_errhandler(transport->world_, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(transport->alarms_, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(transport->letters_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(transport->world_, &transport->rank_);
   MPI_Comm_size(transport->world_, &transport->ranks_);
   return transport;
 }
 
 MpiTransport::~MpiTransport() {
-  if (!telling_.empty()) return;  // the run is broken: others may never answer
+  if (!ended_.ok()) return;  // others may never answer
   for (auto& [id, group] : groups_) {
     if (group.communicator != MPI_COMM_NULL) MPI_Comm_free(&group.communicator);
   }
-  MPI_Comm_free(&alarms_);
+  for (Outgoing& letter : outgoing_) MPI_Wait(&letter.request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&letters_);
   MPI_Comm_free(&world_);
 }
 
@@ -103,8 +122,10 @@ Status MpiTransport::add_communicator(CommunicatorId id, const RankGroups& group
   Group group;
   const int color = own < 0 ? MPI_UNDEFINED : own;
   const int key = own < 0 ? 0 : groups.index_of(rank_);
+  TESSERA_TRY(ended_);
   const int code = MPI_Comm_split(world_, color, key, &group.communicator);
   if (code != MPI_SUCCESS) return failed(code, "MPI_Comm_split");
+  if (own >= 0) MPI_Comm_set_errhandler(group.communicator, MPI_ERRORS_RETURN);
   if (own >= 0) group.members = static_cast<std::size_t>(groups.group_size(own));
   groups_[id] = group;
   return {};
@@ -120,6 +141,7 @@ Result<Transport::Request> MpiTransport::started(int code, const char* call, MPI
 Result<Transport::Request> MpiTransport::all_gather(CommunicatorId id,
                                                     std::span<const std::byte> input,
                                                     std::span<std::byte> output) {
+  TESSERA_TRY(ended_);
   const Group& group = groups_.at(id);
   const Elements part(input.size());
   const bool in_place =
@@ -134,6 +156,7 @@ Result<Transport::Request> MpiTransport::all_gather(CommunicatorId id,
 Result<Transport::Request> MpiTransport::all_to_all(CommunicatorId id,
                                                     std::span<const std::byte> input,
                                                     std::span<std::byte> output) {
+  TESSERA_TRY(ended_);
   const Group& group = groups_.at(id);
   const Elements part(input.size() / group.members);
   MPI_Request request = MPI_REQUEST_NULL;
@@ -145,6 +168,7 @@ Result<Transport::Request> MpiTransport::all_to_all(CommunicatorId id,
 Result<Transport::Request> MpiTransport::gather(CommunicatorId id, Index root,
                                                 std::span<const std::byte> input,
                                                 std::span<std::byte> output) {
+  TESSERA_TRY(ended_);
   const Elements part(input.size());
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = MPI_Igather(input.data(), part.count(), part.type(), output.data(), part.count(),
@@ -154,6 +178,7 @@ Result<Transport::Request> MpiTransport::gather(CommunicatorId id, Index root,
 
 Result<Transport::Request> MpiTransport::broadcast(CommunicatorId id, Index root,
                                                    std::span<std::byte> data) {
+  TESSERA_TRY(ended_);
   const Elements all(data.size());
   MPI_Request request = MPI_REQUEST_NULL;
   const int code =
@@ -162,15 +187,13 @@ Result<Transport::Request> MpiTransport::broadcast(CommunicatorId id, Index root
 }
 
 Result<bool> MpiTransport::test(Request request) {
+  TESSERA_TRY(ended_);
   const auto found = pending_.find(request);
   TESSERA_ASSERT(found != pending_.end(), "a request that was started and is not done");
   int done = 0;
   const int code = MPI_Test(&found->second, &done, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return failed(code, "MPI_Test");
-  if (done == 0) {
-    TESSERA_TRY(hear_abort());
-    return false;
-  }
+  if (done == 0) return false;
   pending_.erase(found);
   return true;
 }
@@ -185,27 +208,66 @@ void MpiTransport::idle() {
   }
 }
 
-void MpiTransport::abort(const std::string& why) {
-  if (!telling_.empty()) return;
-  last_words_ = why;
-  for (Rank other = 0; other < ranks_; ++other) {
-    if (other == rank_) continue;
-    telling_.push_back(MPI_REQUEST_NULL);
-    MPI_Isend(last_words_.data(), static_cast<int>(last_words_.size()), MPI_CHAR, other, 0, alarms_,
-              &telling_.back());
-  }
+void MpiTransport::forget_sent() {
+  std::erase_if(outgoing_, [](Outgoing& letter) {
+    int done = 0;
+    MPI_Test(&letter.request, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  });
 }
 
-Status MpiTransport::hear_abort() {
+void MpiTransport::send(Rank to, int tag, std::string text) {
+  Outgoing& letter = outgoing_.emplace_back(Outgoing{to, std::move(text), MPI_REQUEST_NULL});
+  MPI_Isend(letter.text.data(), static_cast<int>(letter.text.size()), MPI_CHAR, to, tag, letters_,
+            &letter.request);
+}
+
+bool MpiTransport::post(Rank to, std::string letter) {
+  if (!ended_.ok()) return false;
+  forget_sent();
+  const auto waiting = std::count_if(outgoing_.begin(), outgoing_.end(),
+                                     [to](const Outgoing& other) { return other.to == to; });
+  if (waiting >= letters_on_the_way) return false;
+  send(to, letter_tag, std::move(letter));
+  return true;
+}
+
+Result<std::optional<Transport::Letter>> MpiTransport::take() {
+  TESSERA_TRY(ended_);
   int there = 0;
   MPI_Status envelope;
-  MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &there, &envelope);
-  if (there == 0) return {};
+  int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, letters_, &there, &envelope);
+  if (code != MPI_SUCCESS) return failed(code, "MPI_Iprobe");
+  if (there == 0) return std::optional<Letter>();
   int length = 0;
   MPI_Get_count(&envelope, MPI_CHAR, &length);
-  std::string why(static_cast<std::size_t>(length), ' ');
-  MPI_Recv(why.data(), length, MPI_CHAR, envelope.MPI_SOURCE, 0, alarms_, MPI_STATUS_IGNORE);
-  return Status(Code::communication_error, why);
+  std::string text(static_cast<std::size_t>(length), ' ');
+  code = MPI_Recv(text.data(), length, MPI_CHAR, envelope.MPI_SOURCE, envelope.MPI_TAG, letters_,
+                  MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return failed(code, "MPI_Recv");
+  if (envelope.MPI_TAG == letter_tag) {
+    return std::optional<Letter>(Letter{envelope.MPI_SOURCE, std::move(text)});
+  }
+  session().broken = true;
+  ended_ = Status(static_cast<Code>(text.front()), text.substr(1));
+  return ended_;
+}
+
+void MpiTransport::abort(const Status& why) {
+  if (!ended_.ok()) return;
+  session().broken = true;
+  for (Rank other = 0; other < ranks_; ++other) {
+    if (other != rank_) send(other, abort_tag, static_cast<char>(why.code()) + why.message());
+  }
+  for (int turn = 0; turn < turns_to_tell; ++turn) {
+    forget_sent();
+    if (outgoing_.empty()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ended_ = why;
+  // What is still under way belongs to MPI until the process ends.
+  static std::list<Outgoing> kept;
+  kept.splice(kept.end(), outgoing_);
 }
 
 }  // namespace tessera

@@ -4,9 +4,10 @@
 
 #include <mpi.h>
 
+#include <list>
 #include <map>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "engine/host/transport.h"
 
@@ -30,7 +31,10 @@ class MpiTransport final : public Transport {
   Result<Request> broadcast(CommunicatorId id, Index root, std::span<std::byte> data) override;
   Result<bool> test(Request request) override;
   void idle() override;
-  void abort(const std::string& why) override;
+  bool post(Rank to, std::string letter) override;
+  Result<std::optional<Letter>> take() override;
+  void abort(const Status& why) override;
+  Status ended() const override { return ended_; }
 
  private:
   MpiTransport() = default;
@@ -39,18 +43,24 @@ class MpiTransport final : public Transport {
     std::size_t members = 1;
   };
   Result<Request> started(int code, const char* call, MPI_Request request);
-  Status hear_abort();
+  struct Outgoing {
+    Rank to = 0;
+    std::string text;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  void send(Rank to, int tag, std::string text);
+  void forget_sent();
 
-  MPI_Comm world_ = MPI_COMM_NULL;   // ours alone: nobody else's messages get in between
-  MPI_Comm alarms_ = MPI_COMM_NULL;  // why a rank gave up
+  MPI_Comm world_ = MPI_COMM_NULL;  // ours alone: nobody else's messages get in between
+  MPI_Comm letters_ = MPI_COMM_NULL;
   Rank rank_ = 0;
   Rank ranks_ = 1;
   std::map<CommunicatorId, Group> groups_;
   std::map<Request, MPI_Request> pending_;
   Request next_ = 0;
   int idle_turns_ = 0;
-  std::string last_words_;  // while they are being sent
-  std::vector<MPI_Request> telling_;
+  std::list<Outgoing> outgoing_;  // letters that MPI has not sent yet
+  Status ended_;                  // MPI is not called any more: its requests point into lost memory
 };
 
 }  // namespace tessera

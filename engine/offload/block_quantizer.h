@@ -24,11 +24,13 @@ struct BlockQuantizer {
   /// Rows of `from`; row r goes to row places[r].
   Compute quantize(const View& from, const View& codes, const View& scales,
                    const std::vector<std::int64_t>& places) const;
+  /// Row r of `to`, which has n, is the sum of rows r, r + n, r + 2n, ... in that order.
   Compute dequantize(const View& codes, const View& scales, const View& to) const;
-  /// `rows` rows; row r is the sum of rows r, r + rows, r + 2 rows, ... in that order.
-  Compute dequantize_sum(const View& codes, const View& scales, const View& to) const;
 
   static constexpr std::int64_t block_max = 8000;
+
+ private:
+  BlockFormat format() const;
 };
 
 }  // namespace tessera

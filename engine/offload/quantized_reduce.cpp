@@ -79,7 +79,7 @@ Result<EventId> Zero3Engine::reduce_in_two_hops(const View& packed, const View& 
   const View summed = View::whole(sums, DType::float32, half);
   TESSERA_ASSIGN(const EventId added,
                  submit(reduce_, cause(why.unit, Reason::accumulate),
-                        format.dequantize_sum(inside.codes, inside.scales, summed)));
+                        format.dequantize(inside.codes, inside.scales, summed)));
   TESSERA_TRY(release_codes(inside, added));
   std::vector<std::int64_t> by_node;
   for (std::int64_t k = 0; k < nodes; ++k) by_node.push_back(k);
@@ -91,7 +91,7 @@ Result<EventId> Zero3Engine::reduce_in_two_hops(const View& packed, const View& 
   TESSERA_ASSIGN(const Codes between, exchange(second, across_, format, nodes, why));
   TESSERA_ASSIGN(const EventId done,
                  submit(reduce_, cause(why.unit, Reason::accumulate),
-                        format.dequantize_sum(between.codes, between.scales, scattered)));
+                        format.dequantize(between.codes, between.scales, scattered)));
   TESSERA_TRY(release_codes(between, done));
   return done;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/runtime/number.h"
 
 namespace tessera {
 namespace {
@@ -182,14 +181,13 @@ Status OwnerEngine::inspect_gradient(
   Compute look;
   look.reads = {slice(buckets_[p.bucket].gradient, p)};
   look.body = [read, dtype = p.dtype, numel = p.numel](const BodyContext& context) {
-    std::vector<float> values;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(numel.value); ++i) {
-      values.push_back(load_number(context.read(0), dtype, i));
-    }
+    std::vector<float> values(static_cast<std::size_t>(numel.value));
+    context.kernels().read({context.read(0), dtype}, values);
     read(context.rank(), values);
   };
-  return submit_on(owner_set(p.owner), compute_, cause("root", Reason::none), std::move(look))
-      .status();
+  TESSERA_ASSIGN(const EventId seen, submit_on(owner_set(p.owner), compute_,
+                                               cause("root", Reason::none), std::move(look)));
+  return runtime_.wait(seen);
 }
 
 std::vector<UnitInfo> OwnerEngine::units() const {

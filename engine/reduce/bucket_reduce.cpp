@@ -7,7 +7,6 @@
 
 #include "engine/reduce/replicate_engine.h"
 #include "engine/reduce/stream_hook_context.h"
-#include "engine/runtime/number.h"
 
 namespace tessera {
 
@@ -78,9 +77,9 @@ Status ReplicateEngine::reduce_used_map() {
   fill.writes = {all};
   fill.body = [used = used_since_sync_, active = active_](const BodyContext& context) {
     const bool counts = active.contains(context.rank());
-    for (std::size_t k = 0; k < used.size(); ++k) {
-      store_number(context.write(0), DType::int32, k, counts && used[k] ? 1.0F : 0.0F);
-    }
+    std::vector<float> flags(used.size());
+    for (std::size_t k = 0; k < used.size(); ++k) flags[k] = counts && used[k] ? 1.0F : 0.0F;
+    context.kernels().write(flags, {context.write(0), DType::int32});
   };
   TESSERA_TRY(submit_on(everyone_, compute_, why, std::move(fill)).status());
   TESSERA_TRY(wait_stream(nccl_, compute_, why));

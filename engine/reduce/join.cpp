@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "engine/reduce/replicate_engine.h"
-#include "engine/runtime/number.h"
 
 namespace tessera {
 namespace {
@@ -101,7 +100,8 @@ Status ReplicateEngine::agree_on_number(const std::string& name, Reduction reduc
   Compute fill;
   fill.writes = {all};
   fill.body = [value = std::move(value)](const BodyContext& context) {
-    store_number(context.write(0), DType::int32, 0, value(context.rank()));
+    const float own = value(context.rank());
+    context.kernels().write({&own, 1}, {context.write(0), DType::int32});
   };
   TESSERA_TRY(submit_on(everyone_, nccl_, why, std::move(fill)).status());
   TESSERA_ASSIGN(const EventId reduced, submit(nccl_, why, AllReduce{world_, all, all, reduction}));

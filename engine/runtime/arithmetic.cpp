@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/arithmetic.h"
 
-#include "engine/runtime/number.h"
-
 namespace tessera {
 namespace {
 
 double bytes(const View& view) {
   return static_cast<double>(bytes_of(view.numel, view.dtype).value);
-}
-
-std::size_t numel_of(std::span<const std::byte> data, DType dtype) {
-  return data.size() / static_cast<std::size_t>(size_of(dtype).value);
 }
 
 }  // namespace
@@ -22,11 +16,7 @@ Compute add(const View& from, const View& into) {
   work.writes = {into};
   work.cost.elementwise_bytes = bytes(from) + 2 * bytes(into);
   work.body = [a = from.dtype, b = into.dtype](const BodyContext& context) {
-    const auto source = context.read(0);
-    const auto target = context.write(0);
-    for (std::size_t i = 0; i < numel_of(target, b); ++i) {
-      store_number(target, b, i, load_number(target, b, i) + load_number(source, a, i));
-    }
+    context.kernels().add({context.read(0), a}, {context.write(0), b});
   };
   return work;
 }
@@ -37,11 +27,7 @@ Compute multiply(const View& from, const View& to, float factor) {
   work.writes = {to};
   work.cost.elementwise_bytes = bytes(from) + bytes(to);
   work.body = [a = from.dtype, b = to.dtype, factor](const BodyContext& context) {
-    const auto source = context.read(0);
-    const auto target = context.write(0);
-    for (std::size_t i = 0; i < numel_of(target, b); ++i) {
-      store_number(target, b, i, load_number(source, a, i) * factor);
-    }
+    context.kernels().scale({context.read(0), a}, {context.write(0), b}, factor);
   };
   return work;
 }
@@ -52,10 +38,7 @@ Compute divide(const View& view, float divisor) {
   work.writes = {view};
   work.cost.elementwise_bytes = 2 * bytes(view);
   work.body = [dtype = view.dtype, divisor](const BodyContext& context) {
-    const auto target = context.write(0);
-    for (std::size_t i = 0; i < numel_of(target, dtype); ++i) {
-      store_number(target, dtype, i, load_number(target, dtype, i) / divisor);
-    }
+    context.kernels().divide({context.write(0), dtype}, divisor);
   };
   return work;
 }

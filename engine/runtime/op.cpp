@@ -69,4 +69,6 @@ Bytes bytes_of(const Op& op) {
       op.what);
 }
 
+Kernels& BodyContext::kernels() const { return host_kernels(); }
+
 }  // namespace tessera

@@ -4,13 +4,15 @@
 
 #include <cmath>
 
-#include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
 
 namespace tessera {
 namespace {
 
-constexpr float epsilon = 1e-6F;  // torch.nn.utils.clip_grad_norm_
+Norm norm_of(double norm_type) {
+  if (std::isinf(norm_type)) return Norm::largest;
+  return norm_type == 1 ? Norm::l1 : Norm::l2;
+}
 
 struct Part {
   bool whole;
@@ -41,25 +43,19 @@ Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into,
   Compute work;
   auto parts = parts_of(held, work.reads);
   work.writes = {into};
+  work.zeroed = {0};
   work.cost.elementwise_bytes = bytes_of_views(work.reads);
-  work.body = [this, parts = std::move(parts), norm_type](const BodyContext& context) {
-    float norm = 0;
+  work.body = [this, parts = std::move(parts),
+               norm = norm_of(norm_type)](const BodyContext& context) {
+    const Elements one{context.write(0), DType::float32};
     const Index index = shard_index(context.rank());
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (parts[k].whole && index != 0) continue;  // counted once, by the first of the group
       for (const ShardPiece& piece : parts[k].map.pieces(index, /*trained_only=*/true)) {
-        for (std::int64_t i = 0; i < piece.numel.value; ++i) {
-          const float g = load_number(context.read(k), parts[k].dtype,
-                                      static_cast<std::size_t>(piece.offset.value + i));
-          if (std::isinf(norm_type)) {
-            norm = std::max(norm, std::fabs(g));
-          } else {
-            norm += norm_type == 1 ? std::fabs(g) : g * g;
-          }
-        }
+        const ConstElements gradient{context.read(k), parts[k].dtype};
+        context.kernels().add_norm(norm, part_of(gradient, piece), one);
       }
     }
-    store_number(context.write(0), DType::float32, 0, norm);
   };
   return work;
 }
@@ -73,19 +69,15 @@ Compute scaled_gradients(const std::vector<Held*>& held, const View& norm, float
   work.reads = {norm};
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   work.cost.elementwise_bytes = 2 * bytes_of_views(work.writes);
-  work.body = [parts, max_norm, norm_type, total](const BodyContext& context) {
-    const float sum = load_number(context.read(0), DType::float32, 0);
-    const float all = norm_type == 2 ? std::sqrt(sum) : sum;
-    if (total) total(context.rank(), all);
-    const float factor = max_norm / (all + epsilon);
-    if (!(factor < 1)) return;
+  work.body = [parts, max_norm, norm = norm_of(norm_type), total](const BodyContext& context) {
+    const ConstElements sum{context.read(0), DType::float32};
+    if (total) {
+      float all = 0;
+      context.kernels().read(sum, {&all, 1});
+      total(context.rank(), norm == Norm::l2 ? std::sqrt(all) : all);
+    }
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      const auto gradient = context.write(k);
-      const auto n = gradient.size() / static_cast<std::size_t>(size_of(parts[k].dtype).value);
-      for (std::size_t i = 0; i < n; ++i) {
-        const float g = load_number(gradient, parts[k].dtype, i);
-        store_number(gradient, parts[k].dtype, i, g * factor);
-      }
+      context.kernels().clip(norm, sum, max_norm, {context.write(k), parts[k].dtype});
     }
   };
   return work;

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
 
 namespace tessera {
@@ -43,20 +42,13 @@ Compute unscaled(Compute work, const std::vector<Held*>& held, const View& found
         2 * static_cast<double>(bytes_of(h->gradient.numel, h->gradient.dtype).value);
   }
   work.reads = work.writes;
+  work.zeroed = {work.writes.size()};
   work.writes.push_back(found);
   work.body = [gradients = std::move(gradients), factor](const BodyContext& context) {
-    bool finite = true;
+    const Elements overflowed{context.write(gradients.size()), DType::float32};
     for (std::size_t k = 0; k < gradients.size(); ++k) {
-      const auto values = context.write(k);
-      const DType dtype = gradients[k];
-      const auto numel = values.size() / static_cast<std::size_t>(size_of(dtype).value);
-      for (std::size_t i = 0; i < numel; ++i) {
-        const float g = load_number(values, dtype, i);
-        finite &= std::isfinite(g);
-        store_number(values, dtype, i, g * factor);
-      }
+      context.kernels().unscale({context.write(k), gradients[k]}, factor, overflowed);
     }
-    store_number(context.write(gradients.size()), DType::float32, 0, finite ? 0.0F : 1.0F);
   };
   return work;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
 
 namespace tessera {
@@ -161,11 +160,8 @@ Status OptimizerStateOps::show(const Slice& s) {
                range = *range_](const BodyContext& context) {
     std::vector<float> values;
     for (const auto& [piece, tensor] : all) {
-      values.clear();
-      for (std::int64_t i = 0; i < piece.numel.value; ++i) {
-        values.push_back(
-            load_number(context.read(0), dtype, static_cast<std::size_t>(piece.offset.value + i)));
-      }
+      values.resize(static_cast<std::size_t>(piece.numel.value));
+      context.kernels().read(part_of(ConstElements{context.read(0), dtype}, piece), values);
       range(context.rank(), {piece.parameter, tensor, piece.first, values});
     }
   };
@@ -198,14 +194,15 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
       const Index index = whole ? 0 : engine_.shard_index(context.rank());
       for (const ShardPiece& piece : map.pieces(index)) {
         const auto* state = states[static_cast<std::size_t>(piece.parameter.value)];
+        const auto count = static_cast<std::size_t>(piece.numel.value);
+        const std::vector<float> zeros(state == nullptr ? count : 0);
         for (std::size_t k = 0; k < 2; ++k) {
-          for (std::int64_t i = 0; i < piece.numel.value; ++i) {
-            const auto from = static_cast<std::size_t>(piece.first.value + i);
-            const float value =
-                state == nullptr ? 0.0F : (k == 0 ? state->exp_avg : state->exp_avg_sq)[from];
-            store_number(context.write(k), dtype, static_cast<std::size_t>(piece.offset.value + i),
-                         value);
+          std::span<const float> values = zeros;
+          if (state != nullptr) {
+            values = std::span(k == 0 ? state->exp_avg : state->exp_avg_sq)
+                         .subspan(static_cast<std::size_t>(piece.first.value), count);
           }
+          context.kernels().write(values, part_of(Elements{context.write(k), dtype}, piece));
         }
       }
     };

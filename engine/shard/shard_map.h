@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "tessera/types.h"
+#include "tessera/kernels.h"
 
 namespace tessera {
 
@@ -20,6 +20,13 @@ struct ShardPiece {
   Numel offset{};  // in the shard
   Numel numel{};
 };
+
+/// The piece's elements of a shard.
+template <class E>
+E part_of(const E& shard, const ShardPiece& piece) {
+  return shard.part(static_cast<std::size_t>(piece.offset.value),
+                    static_cast<std::size_t>(piece.numel.value));
+}
 
 class ShardMap {
  public:

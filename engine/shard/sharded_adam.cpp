@@ -2,11 +2,9 @@
 // AdamW on what a rank holds, in one fused op; and setting and reading the same.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <set>
 
 #include "engine/runtime/arithmetic.h"
-#include "engine/runtime/number.h"
 #include "engine/shard/engine_base.h"
 
 namespace tessera {
@@ -20,27 +18,10 @@ float power(float base, std::int64_t exponent) {  // no libm: the same bits ever
   return result;
 }
 
-struct AdamStep {
-  AdamOptions options;
-  float correction1;  // 1 - beta1^t
-  float correction2;
-
-  AdamStep(const AdamOptions& o, std::int64_t t)
-      : options(o), correction1(1 - power(o.beta1, t)), correction2(1 - power(o.beta2, t)) {}
-
-  void element(std::size_t i, float g, DType dtype, std::span<std::byte> value,
-               std::span<std::byte> m, std::span<std::byte> v) const {
-    const float p = load_number(value, dtype, i);
-    const float m1 = options.beta1 * load_number(m, dtype, i) + (1 - options.beta1) * g;
-    const float v1 = options.beta2 * load_number(v, dtype, i) + (1 - options.beta2) * g * g;
-    const float denominator = std::sqrt(v1 / correction2) + options.epsilon;
-    const float decayed = p * (1 - options.learning_rate * options.weight_decay);
-    store_number(m, dtype, i, m1);
-    store_number(v, dtype, i, v1);
-    store_number(value, dtype, i,
-                 decayed - options.learning_rate * (m1 / correction1) / denominator);
-  }
-};
+AdamNumbers adam_numbers(const AdamOptions& o, std::int64_t t) {
+  return {o.learning_rate,      o.beta1, o.beta2, o.epsilon, o.weight_decay, 1 - power(o.beta1, t),
+          1 - power(o.beta2, t)};
+}
 
 // What one op needs to know of one Held, views aside.
 struct Stepped {
@@ -48,9 +29,10 @@ struct Stepped {
   ShardMap map;
   DType dtype;
   DType gradient_dtype;
-  std::vector<std::pair<ParameterId, AdamStep>> steps;  // parameters without one stay as they are
+  std::vector<std::pair<ParameterId, AdamNumbers>>
+      steps;  // parameters without one stay as they are
 
-  const AdamStep* of(ParameterId parameter) const {
+  const AdamNumbers* of(ParameterId parameter) const {
     for (const auto& [id, step] : steps) {
       if (id == parameter) return &step;
     }
@@ -123,8 +105,8 @@ Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions
     for (const auto& s : h->map.segments()) {
       if (!steps(s)) continue;
       const AdamOptions own = param_groups_.group_of(s.parameter)->adam.over(options);
-      stepped.back().steps.emplace_back(s.parameter,
-                                        AdamStep(own, param_groups_.steps_taken(s.parameter) + 1));
+      stepped.back().steps.emplace_back(
+          s.parameter, adam_numbers(own, param_groups_.steps_taken(s.parameter) + 1));
     }
     work.reads.push_back(h->gradient);
     work.writes.push_back(h->values());
@@ -140,17 +122,17 @@ Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions
     const Index own = shard_index(context.rank());
     for (std::size_t k = 0; k < stepped.size(); ++k) {
       const Index index = stepped[k].whole ? 0 : own;
-      const auto gradient = context.read(k);
+      const Stepped& now = stepped[k];
       const std::size_t first = views_per_parameter * k;
-      for (const ShardPiece& piece : stepped[k].map.pieces(index, /*trained_only=*/true)) {
-        const AdamStep* const adam = stepped[k].of(piece.parameter);
-        if (adam == nullptr) continue;
-        const auto begin = static_cast<std::size_t>(piece.offset.value);
-        const auto end = begin + static_cast<std::size_t>(piece.numel.value);
-        for (std::size_t i = begin; i < end; ++i) {
-          adam->element(i, load_number(gradient, stepped[k].gradient_dtype, i), stepped[k].dtype,
-                        context.write(first), context.write(first + 1), context.write(first + 2));
-        }
+      for (const ShardPiece& piece : now.map.pieces(index, /*trained_only=*/true)) {
+        const AdamNumbers* const numbers = now.of(piece.parameter);
+        if (numbers == nullptr) continue;
+        const auto written = [&](std::size_t view) {
+          return part_of(Elements{context.write(first + view), now.dtype}, piece);
+        };
+        context.kernels().adam(*numbers,
+                               part_of(ConstElements{context.read(k), now.gradient_dtype}, piece),
+                               written(0), written(1), written(2));
       }
     }
   };
@@ -206,14 +188,15 @@ Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& va
     order.push_back({h->whole, h->map, h->dtype, h->dtype, {}});
   }
   work.body = [this, order, value](const BodyContext& context) {
+    std::vector<float> values;
     for (std::size_t k = 0; k < order.size(); ++k) {
       for (const ShardPiece& piece :
            order[k].map.pieces(order[k].whole ? 0 : shard_index(context.rank()))) {
+        values.clear();
         for (std::int64_t i = 0; i < piece.numel.value; ++i) {
-          store_number(context.write(k), order[k].dtype,
-                       static_cast<std::size_t>(piece.offset.value + i),
-                       value(piece.parameter, piece.first + Numel{i}));
+          values.push_back(value(piece.parameter, piece.first + Numel{i}));
         }
+        context.kernels().write(values, part_of(Elements{context.write(k), order[k].dtype}, piece));
       }
     }
   };
@@ -231,11 +214,8 @@ Status EngineBase::inspect_shards(
     work.body = [this, id, read, held = *h, dtype = h->dtype](const BodyContext& context) {
       for (const ShardPiece& piece : held.map.pieces(index_in(held, context.rank()))) {
         if (piece.parameter != id) continue;
-        std::vector<float> values;
-        for (std::int64_t i = 0; i < piece.numel.value; ++i) {
-          values.push_back(load_number(context.read(0), dtype,
-                                       static_cast<std::size_t>(piece.offset.value + i)));
-        }
+        std::vector<float> values(static_cast<std::size_t>(piece.numel.value));
+        context.kernels().read(part_of(ConstElements{context.read(0), dtype}, piece), values);
         read(context.rank(), piece.first, values);
       }
     };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A parameter put together from a full copy, and taken apart again.
-#include "engine/runtime/number.h"
 #include "engine/summon/summon_ops.h"
 
 namespace tessera {
@@ -40,17 +39,16 @@ Status SummonOps::visit(const FullCopy& copy, const FullCopySource& source, Para
   work.body = [=, dtype = copy.dtype,
                runs = runs_of(copy, source, group_size(), parameter)](const BodyContext& context) {
     std::vector<float> values(static_cast<std::size_t>(count.value));
+    const ConstElements all{context.read(0), dtype};
     for (const Run& run : runs) {
-      for (std::size_t i = 0; i < run.count; ++i) {
-        values[run.in_parameter + i] = load_number(context.read(0), dtype, run.in_copy + i);
-      }
+      context.kernels().read(all.part(run.in_copy, run.count),
+                             std::span(values).subspan(run.in_parameter, run.count));
     }
     body(context.rank(), values);
     if (!writes) return;
     for (const Run& run : runs) {
-      for (std::size_t i = 0; i < run.count; ++i) {
-        store_number(context.write(0), dtype, run.in_copy + i, values[run.in_parameter + i]);
-      }
+      context.kernels().write(std::span<const float>(values).subspan(run.in_parameter, run.count),
+                              Elements{context.write(0), dtype}.part(run.in_copy, run.count));
     }
   };
   TESSERA_ASSIGN(const EventId done, submit(copy, std::move(work), holders_));

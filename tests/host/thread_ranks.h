@@ -22,11 +22,10 @@ inline std::vector<Status> on_threads(Rank ranks, const HostOptions& options,
   for (Rank rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       auto transport = world.join(rank);
-      Transport& own = *transport;
       auto runtime = make_host_runtime(std::move(transport), options);
       Status& status = statuses[static_cast<std::size_t>(rank)];
       status = runtime.ok() ? program(**runtime, rank) : runtime.status();
-      if (!status.ok() && runtime.ok()) own.abort(status.message());
+      if (!status.ok() && runtime.ok()) (*runtime)->give_up(status);
     });
   }
   for (std::thread& thread : threads) thread.join();

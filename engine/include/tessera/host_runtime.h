@@ -10,6 +10,9 @@
 //   TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options));
 //   ...
 //   TESSERA_TRY(runtime->finish());         // before the engine goes: its work may still wait
+//
+// What goes wrong on one rank ends all of them with the same sentence: a rank that calls something
+// else than the others, that is dead, silent for too long, or gives up.
 #pragma once
 
 #include <functional>
@@ -27,6 +30,18 @@ struct HostOptions {
   Aio aio;  // how files on NVMe are read and written
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
+  /// Rank 0's gets everything but `begin` and `unit`, for all ranks, a step behind; other ranks'
+  /// are ignored. All ranks then need a clock. A run that fails ends its trace with a diagnostic.
+  /// Finish it after the runtime's `finish`, or when the runtime is gone. Must outlive the runtime.
+  TraceSink* sink = nullptr;
+  /// Asked while this rank waits: true ends the run (cancelled). Often a flag that a handler of
+  /// SIGTERM sets, which is what launchers send to those who are left when a process dies.
+  std::function<bool()> interrupted;
+  /// Called in a thread of its own, with one sentence, when this rank has been inside of one
+  /// operation or of the transport for longer than the deadline: it hangs, and only the end of the
+  /// process helps (print the sentence, then _exit). Needs a clock that threads may share. Without
+  /// it nobody looks.
+  std::function<void(const std::string& why)> on_hang;
 };
 
 class HostRuntime {
@@ -36,10 +51,16 @@ class HostRuntime {
   virtual Runtime& seam() = 0;
   /// Lets collectives make progress; for bodies that compute for milliseconds.
   virtual Status poll() = 0;
-  /// Carries out everything that was submitted. Call it once, at the end.
-  /// Fails: communication_error, timed_out (naming operation, unit and rank); hazard, if the result
-  /// of a collective was never used.
+  /// Carries out everything that was submitted and waits for all ranks. Call it once, at the end; a
+  /// runtime that goes without it ends the run of all ranks.
+  /// Fails: communication_error (a rank is dead or gave up, naming it), timed_out (naming
+  /// operation, unit and rank), divergent (naming rank, number and both operations); hazard, if the
+  /// result of a collective was never used. Other calls fail like this, too, and then all later
+  /// ones.
   virtual Status finish() = 0;
+  /// Ends the run of all ranks because of something that went wrong outside of the runtime: the
+  /// others' calls fail with "rank 2 gave up: " and `why`.
+  virtual void give_up(const Status& why) = 0;
   /// Most bytes of device memory that were taken from the system so far.
   virtual Bytes peak_reserved() const = 0;
 };

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/kernels.h"
 #include "tessera/rank_set.h"
 #include "tessera/trace.h"
 #include "tessera/types.h"
@@ -142,13 +143,16 @@ struct ComputeCost {
   bool on_host = false;           // the CPU does it, in host memory
 };
 
-/// What a body may touch: the op's views on one rank, in the order of `reads` and `writes`.
+/// What a body may touch: the op's views on one rank, in the order of `reads` and `writes`. They
+/// may be memory of a device, which only kernels can reach.
 class BodyContext {
  public:
   virtual ~BodyContext() = default;
   virtual Rank rank() const = 0;
   virtual std::span<const std::byte> read(std::size_t i) const = 0;
   virtual std::span<std::byte> write(std::size_t i) const = 0;
+  /// Those that belong to the memory of the views: host_kernels(), unless a carrier has its own.
+  virtual Kernels& kernels() const;
 
   template <class T>
   std::span<const T> read_as(std::size_t i) const {

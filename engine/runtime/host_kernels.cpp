@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels on the CPU. Compiled for speed in every preset (engine/CMakeLists.txt).
+//
+// The idea: numbers go through small arrays of floats, so that what is computed is written once and
+// vectorised once, whatever the dtypes.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "engine/runtime/number.h"
+#include "tessera/kernels.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t chunk = 512;  // 2 KiB: several fit into the first cache
+using Chunk = std::array<float, chunk>;
+
+void load(ConstElements from, std::size_t first, std::size_t count, float* to) {
+  const ConstElements part = from.part(first, count);
+  switch (part.dtype) {
+    case DType::float32: std::memcpy(to, part.bytes.data(), part.bytes.size()); return;
+    case DType::bfloat16:
+      for (std::size_t i = 0; i < count; ++i) to[i] = load_number(part.bytes, DType::bfloat16, i);
+      return;
+    default:
+      for (std::size_t i = 0; i < count; ++i) to[i] = load_number(part.bytes, part.dtype, i);
+  }
+}
+
+void store(const float* from, std::size_t first, std::size_t count, Elements to) {
+  const Elements part = to.part(first, count);
+  switch (part.dtype) {
+    case DType::float32: std::memcpy(part.bytes.data(), from, part.bytes.size()); return;
+    case DType::bfloat16:
+      for (std::size_t i = 0; i < count; ++i) {
+        store_number(part.bytes, DType::bfloat16, i, from[i]);
+      }
+      return;
+    default:
+      for (std::size_t i = 0; i < count; ++i) store_number(part.bytes, part.dtype, i, from[i]);
+  }
+}
+
+template <class F>
+void for_chunks(std::size_t size, F&& f) {
+  for (std::size_t first = 0; first < size; first += chunk) f(first, std::min(chunk, size - first));
+}
+
+// values = f(values), elementwise.
+template <class F>
+void transform(Elements values, F&& f) {
+  Chunk x;
+  for_chunks(values.size(), [&](std::size_t first, std::size_t count) {
+    load(values, first, count, x.data());
+    for (std::size_t i = 0; i < count; ++i) x[i] = f(x[i]);
+    store(x.data(), first, count, values);
+  });
+}
+
+// Sums have 16 lanes, whatever the processor's vectors are, and are added up in double.
+class Sum {
+ public:
+  template <class F>
+  void add(const float* x, std::size_t count, F&& f) {
+    std::array<float, lanes> sums{};
+    const std::size_t whole = count - count % lanes;
+    for (std::size_t i = 0; i < whole; i += lanes) {
+      for (std::size_t k = 0; k < lanes; ++k) sums[k] += f(x[i + k]);
+    }
+    for (float s : sums) sum_ += static_cast<double>(s);
+    for (std::size_t i = whole; i < count; ++i) sum_ += static_cast<double>(f(x[i]));
+  }
+  double value() const { return sum_; }
+
+ private:
+  static constexpr std::size_t lanes = 16;
+  double sum_ = 0;
+};
+
+float largest_code(int bits) { return bits == 8 ? 127.0F : 7.0F; }
+
+// Two codes of 4 bits share a byte, the even element the low half.
+void store_code(std::span<std::byte> codes, int bits, std::size_t i, int code) {
+  if (bits == 8) {
+    codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(code));
+    return;
+  }
+  const auto half = static_cast<unsigned>(code + 8);
+  const auto old = static_cast<unsigned>(codes[i / 2]);
+  codes[i / 2] =
+      static_cast<std::byte>(i % 2 == 0 ? (old & 0xF0U) | half : (old & 0x0FU) | (half << 4U));
+}
+
+float load_code(std::span<const std::byte> codes, int bits, std::size_t i) {
+  if (bits == 8) return static_cast<float>(static_cast<std::int8_t>(codes[i]));
+  const auto both = static_cast<unsigned>(codes[i / 2]);
+  return static_cast<float>(static_cast<int>(i % 2 == 0 ? both & 0x0FU : both >> 4U) - 8);
+}
+
+std::size_t code_bytes(const BlockFormat& format) {
+  return format.row * static_cast<std::size_t>(format.bits) / 8;
+}
+
+std::size_t blocks(const BlockFormat& format) {
+  return (format.row + format.block - 1) / format.block;
+}
+
+void encode_row(const BlockFormat& format, ConstElements from, std::span<std::byte> codes,
+                Elements scales) {
+  for (std::size_t b = 0; b < blocks(format); ++b) {
+    const std::size_t end = std::min(format.row, (b + 1) * format.block);
+    float most = 0;
+    for (std::size_t i = b * format.block; i < end; ++i) {
+      most = std::max(most, std::fabs(load_number(from.bytes, from.dtype, i)));
+    }
+    const float scale = most / largest_code(format.bits);
+    store_number(scales.bytes, scales.dtype, b, scale);
+    for (std::size_t i = b * format.block; i < end; ++i) {
+      const float x = load_number(from.bytes, from.dtype, i);
+      store_code(codes, format.bits, i,
+                 scale > 0 ? static_cast<int>(std::nearbyint(x / scale)) : 0);
+    }
+  }
+}
+
+class HostKernels final : public Kernels {
+ public:
+  void scale(ConstElements from, Elements to, float factor) override {
+    Chunk x;
+    for_chunks(to.size(), [&](std::size_t first, std::size_t count) {
+      load(from, first, count, x.data());
+      for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
+      store(x.data(), first, count, to);
+    });
+  }
+
+  void divide(Elements values, float divisor) override {
+    transform(values, [divisor](float x) { return x / divisor; });
+  }
+
+  void add(ConstElements from, Elements into) override {
+    Chunk x, sum;
+    for_chunks(into.size(), [&](std::size_t first, std::size_t count) {
+      load(from, first, count, x.data());
+      load(into, first, count, sum.data());
+      for (std::size_t i = 0; i < count; ++i) sum[i] += x[i];
+      store(sum.data(), first, count, into);
+    });
+  }
+
+  void adam(const AdamNumbers& a, ConstElements gradient, Elements values, Elements exp_avg,
+            Elements exp_avg_sq) override {
+    Chunk g, p, m, v;
+    const float keep = 1 - a.learning_rate * a.weight_decay;
+    for_chunks(values.size(), [&](std::size_t first, std::size_t count) {
+      load(gradient, first, count, g.data());
+      load(values, first, count, p.data());
+      load(exp_avg, first, count, m.data());
+      load(exp_avg_sq, first, count, v.data());
+      for (std::size_t i = 0; i < count; ++i) {
+        m[i] = a.beta1 * m[i] + (1 - a.beta1) * g[i];
+        v[i] = a.beta2 * v[i] + (1 - a.beta2) * g[i] * g[i];
+        const float denominator = std::sqrt(v[i] / a.correction2) + a.epsilon;
+        p[i] = p[i] * keep - a.learning_rate * (m[i] / a.correction1) / denominator;
+      }
+      store(p.data(), first, count, values);
+      store(m.data(), first, count, exp_avg);
+      store(v.data(), first, count, exp_avg_sq);
+    });
+  }
+
+  void add_norm(Norm norm, ConstElements values, Elements one) override {
+    Chunk x;
+    Sum sum;
+    float largest = 0;
+    for_chunks(values.size(), [&](std::size_t first, std::size_t count) {
+      load(values, first, count, x.data());
+      switch (norm) {
+        case Norm::l1: return sum.add(x.data(), count, [](float e) { return std::fabs(e); });
+        case Norm::l2: return sum.add(x.data(), count, [](float e) { return e * e; });
+        case Norm::largest:
+          for (std::size_t i = 0; i < count; ++i) {
+            const float magnitude = std::fabs(x[i]);  // NaN stays, unlike with std::max
+            if (magnitude > largest || std::isnan(magnitude)) largest = magnitude;
+          }
+      }
+    });
+    const float before = load_number(one.bytes, one.dtype, 0);
+    const auto added = static_cast<float>(static_cast<double>(before) + sum.value());
+    const bool keeps = std::isnan(before) || before >= largest;
+    store_number(one.bytes, one.dtype, 0, norm != Norm::largest ? added : keeps ? before : largest);
+  }
+
+  void clip(Norm norm, ConstElements sum, float max_norm, Elements values) override {
+    constexpr float epsilon = 1e-6F;  // torch.nn.utils.clip_grad_norm_
+    const float all = load_number(sum.bytes, sum.dtype, 0);
+    const float factor = max_norm / ((norm == Norm::l2 ? std::sqrt(all) : all) + epsilon);
+    if (factor < 1) scale(values, values, factor);
+  }
+
+  void unscale(Elements values, float factor, Elements found) override {
+    bool finite = true;
+    transform(values, [&](float x) {
+      finite &= std::isfinite(x);
+      return x * factor;
+    });
+    if (!finite) store_number(found.bytes, found.dtype, 0, 1);
+  }
+
+  void quantize(const BlockFormat& format, ConstElements from, std::span<const std::int64_t> rows,
+                std::span<std::byte> codes, Elements scales) override {
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const auto row = static_cast<std::size_t>(rows[r]);
+      encode_row(format, from.part(r * format.row, format.row),
+                 codes.subspan(row * code_bytes(format), code_bytes(format)),
+                 scales.part(row * blocks(format), blocks(format)));
+    }
+  }
+
+  void dequantize(const BlockFormat& format, std::span<const std::byte> codes, ConstElements scales,
+                  Elements to) override {
+    const std::size_t rows = to.size() / format.row;
+    const std::size_t all = codes.size() / code_bytes(format);
+    for (std::size_t i = 0; i < rows * format.row; ++i) {
+      float sum = 0;
+      for (std::size_t k = i / format.row; k < all; k += rows) {
+        const std::size_t column = i % format.row;
+        const std::size_t block = k * blocks(format) + column / format.block;
+        sum += load_number(scales.bytes, scales.dtype, block) *
+               load_code(codes.subspan(k * code_bytes(format)), format.bits, column);
+      }
+      store_number(to.bytes, to.dtype, i, sum);
+    }
+  }
+
+  void read(ConstElements from, std::span<float> to) override {
+    load(from, 0, to.size(), to.data());
+  }
+  void write(std::span<const float> from, Elements to) override {
+    store(from.data(), 0, from.size(), to);
+  }
+};
+
+}  // namespace
+
+Kernels& host_kernels() {
+  static HostKernels kernels;
+  return kernels;
+}
+
+}  // namespace tessera
