@@ -178,8 +178,7 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
     TESSERA_ASSIGN(done, next.running->advance());
     if (!done) return false;
   } else {
-    if (next.in_body || !may_start(next)) return false;
-    next.in_body = true;
+    if (!may_start(next)) return false;
     TESSERA_ASSIGN(done, start(next));
   }
   if (!done) return true;  // started
