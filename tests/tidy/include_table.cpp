@@ -59,6 +59,9 @@ const std::vector<Part>& parts() {
        trace_headers +
            Prefixes{"tessera/storage/trace_reader.h", "tessera/inspector/", "inspector/"},
        text + window},
+      {"c/",
+       {"tessera/*.h", "tessera/c/", "tessera/sim/", "engine/text/", "c/"},
+       text},
       {"cli/", every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/"},
        text + Prefixes{"CLI/", "sys/", "unistd.h"}},
       {"tests/",
