@@ -50,7 +50,8 @@ struct ConstArray {
 
   ConstArray() = default;
   ConstArray(const void* d, DType t) : data(d), dtype(t) {}
-  ConstArray(const Array& a) : data(a.data), dtype(a.dtype) {}  // NOLINT(google-explicit-constructor)
+  ConstArray(const Array& a)
+      : data(a.data), dtype(a.dtype) {}  // NOLINT(google-explicit-constructor)
 
   ConstArray from(std::int64_t first) const {
     return {static_cast<const std::byte*>(data) + first * size_of(dtype).value, dtype};

@@ -44,19 +44,24 @@ Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& sha
     b.rows = std::min(block_rows, shape.length - first);
     b.keys = first + b.rows;
     // Rows of scores follow each other, as many numbers as the block has keys.
-    const MatmulShape by_keys{.m = b.rows, .n = b.keys, .k = d, .input = type,
-                              .b_transposed = true, .b_stride = kv};
+    const MatmulShape by_keys{
+        .m = b.rows, .n = b.keys, .k = d, .input = type, .b_transposed = true, .b_stride = kv};
     auto from = [](MatmulShape s, std::int64_t a_stride) { return s.a_stride = a_stride, s; };
     TESSERA_ASSIGN(b.scores, matmuls.prepare(from(by_keys, q)));
     TESSERA_ASSIGN(b.weights_gradient, matmuls.prepare(from(by_keys, o)));
-    const MatmulShape by_weights{.m = b.rows, .n = d, .k = b.keys, .input = type, .output = type,
-                                 .b_stride = kv};
+    const MatmulShape by_weights{
+        .m = b.rows, .n = d, .k = b.keys, .input = type, .output = type, .b_stride = kv};
     auto to = [](MatmulShape s, std::int64_t c_stride) { return s.c_stride = c_stride, s; };
     TESSERA_ASSIGN(b.out, matmuls.prepare(to(by_weights, o)));
     TESSERA_ASSIGN(b.dq, matmuls.prepare(to(by_weights, q)));
     for (const bool add : {false, true}) {
-      const MatmulShape back{.m = b.keys, .n = d, .k = b.rows, .input = type,
-                             .a_transposed = true, .c_stride = kv_gradient, .add = add};
+      const MatmulShape back{.m = b.keys,
+                             .n = d,
+                             .k = b.rows,
+                             .input = type,
+                             .a_transposed = true,
+                             .c_stride = kv_gradient,
+                             .add = add};
       auto by = [](MatmulShape s, std::int64_t b_stride) { return s.b_stride = b_stride, s; };
       TESSERA_ASSIGN(b.dk[add], matmuls.prepare(by(back, q)));
       TESSERA_ASSIGN(b.dv[add], matmuls.prepare(by(back, o)));
@@ -120,8 +125,8 @@ void Attention::backward_head(const Head& head, const Room& room, void* scratch,
     b->dv[add]->run(room.weights.data, dout.data, dv, nullptr, scratch, place);
     b->weights_gradient->run(dout.data, head.v.data, room.weights_gradient, nullptr, scratch,
                              place);
-    scores_gradient(rows, {out, dout, shape_.head_dim, shape_.out_stride()},
-                    room.weights_gradient, room.weights);
+    scores_gradient(rows, {out, dout, shape_.head_dim, shape_.out_stride()}, room.weights_gradient,
+                    room.weights);
     b->dk[add]->run(room.weights.data, q.data, dk, nullptr, scratch, place);
     b->dq->run(room.weights.data, head.k.data, head.dq.from(b->first * shape_.q_stride).data,
                nullptr, scratch, place);
@@ -153,35 +158,35 @@ void Attention::backward(const HeadArrays<ConstArray>& in, ConstArray out, Const
                          void* scratch, Bytes scratch_of_thread) const {
   const AttentionShape& s = shape_;
   const std::int64_t group = s.heads / s.kv_heads;
-  parallel(s.threads, s.batch * s.kv_heads, 1, [&](int thread, std::int64_t begin,
-                                                   std::int64_t end) {
-    const Room own = room_at(room, thread);
-    auto* own_scratch = static_cast<std::byte*>(scratch) + scratch_of_thread.value * thread;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t token = i / s.kv_heads * s.length;
-      const std::int64_t kv = token * s.kv_stride + i % s.kv_heads * s.head_dim;
-      for (std::int64_t g = 0; g < group; ++g) {
-        const std::int64_t h = i % s.kv_heads * group + g;
-        const std::int64_t q = token * s.q_stride + h * s.head_dim;
-        const std::int64_t o = token * s.out_stride() + h * s.head_dim;
-        Head head{};
-        head.q = in.q.from(q);
-        head.k = in.k.from(kv);
-        head.v = in.v.from(kv);
-        head.out = out.from(o);
-        head.dout = out_gradient.from(o);
-        head.dq = gradients.q.from(q);
-        head.dk = gradients.k.from(kv);
-        head.dv = gradients.v.from(kv);
-        head.statistics =
-            const_cast<float*>(statistics) + 2 * (i / s.kv_heads * s.heads + h) * s.length;
-        backward_head(head, own, own_scratch, thread, g == 0);
-      }
-      if (own.dk == nullptr) continue;
-      spread_rows(own.dk, s.length, s.head_dim, gradients.k.from(kv), s.kv_stride);
-      spread_rows(own.dv, s.length, s.head_dim, gradients.v.from(kv), s.kv_stride);
-    }
-  });
+  parallel(
+      s.threads, s.batch * s.kv_heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
+        const Room own = room_at(room, thread);
+        auto* own_scratch = static_cast<std::byte*>(scratch) + scratch_of_thread.value * thread;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t token = i / s.kv_heads * s.length;
+          const std::int64_t kv = token * s.kv_stride + i % s.kv_heads * s.head_dim;
+          for (std::int64_t g = 0; g < group; ++g) {
+            const std::int64_t h = i % s.kv_heads * group + g;
+            const std::int64_t q = token * s.q_stride + h * s.head_dim;
+            const std::int64_t o = token * s.out_stride() + h * s.head_dim;
+            Head head{};
+            head.q = in.q.from(q);
+            head.k = in.k.from(kv);
+            head.v = in.v.from(kv);
+            head.out = out.from(o);
+            head.dout = out_gradient.from(o);
+            head.dq = gradients.q.from(q);
+            head.dk = gradients.k.from(kv);
+            head.dv = gradients.v.from(kv);
+            head.statistics =
+                const_cast<float*>(statistics) + 2 * (i / s.kv_heads * s.heads + h) * s.length;
+            backward_head(head, own, own_scratch, thread, g == 0);
+          }
+          if (own.dk == nullptr) continue;
+          spread_rows(own.dk, s.length, s.head_dim, gradients.k.from(kv), s.kv_stride);
+          spread_rows(own.dv, s.length, s.head_dim, gradients.v.from(kv), s.kv_stride);
+        }
+      });
 }
 
 }  // namespace tessera::kernels

@@ -47,9 +47,9 @@ class Attention {
  private:
   struct Block {  // of query rows
     std::int64_t first, rows, keys;
-    const Matmul *scores, *out;                // of forward; scores also of backward
-    const Matmul *weights_gradient;            // dO V^T
-    const Matmul *dq, *dk[2], *dv[2];          // dk, dv: written, added to
+    const Matmul *scores, *out;        // of forward; scores also of backward
+    const Matmul* weights_gradient;    // dO V^T
+    const Matmul *dq, *dk[2], *dv[2];  // dk, dv: written, added to
   };
   struct Room;  // of one thread
   struct Head;  // where one head's arrays begin

@@ -56,8 +56,7 @@ struct Matmul::Prepared {
       after.append_sum(1.0F);
       attributes.set_post_ops(after);
     }
-    const auto what =
-        shape.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    const auto what = shape.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
     const dnnl::matmul::primitive_desc chosen(what, attributes, engine);
     primitive = dnnl::matmul(chosen);
     const auto room = chosen.scratchpad_desc();

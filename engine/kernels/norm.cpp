@@ -43,10 +43,10 @@ void forward_rows(const NormShape& s, std::int64_t begin, std::int64_t end, cons
       const float* row = x + r * w;
       const float mean =
           centred ? sum_of(w, [=](std::int64_t i) TESSERA_INLINE { return row[i]; }) * scale : 0;
-      const float variance = sum_of(w, [=](std::int64_t i) TESSERA_INLINE {
-                               return (row[i] - mean) * (row[i] - mean);
-                             }) *
-                             scale;
+      const float variance =
+          sum_of(w,
+                 [=](std::int64_t i) TESSERA_INLINE { return (row[i] - mean) * (row[i] - mean); }) *
+          scale;
       const float inverse = 1.0F / std::sqrt(variance + epsilon);
       reciprocal[r] = inverse;
       T* const to = y + r * w;

@@ -29,8 +29,8 @@ InstructionSet instruction_set() {
 #if defined(_OPENMP)
 void parallel(int threads, std::int64_t count, std::int64_t grain,
               const std::function<void(int, std::int64_t, std::int64_t)>& part) {
-  const std::int64_t parts = std::clamp<std::int64_t>(
-      count / std::max<std::int64_t>(grain, 1), 1, std::max(threads, 1));
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, std::max(threads, 1));
   if (parts == 1) return part(0, 0, count);
   const int workers = static_cast<int>(parts);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)

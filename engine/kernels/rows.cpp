@@ -41,8 +41,7 @@ void accumulate(const float* from, Array to, std::int64_t numel) {
   });
 }
 
-void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                 int threads) {
+void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, int threads) {
   with_type(from.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const T* const source = from.as<T>();
@@ -136,7 +135,8 @@ void sum_positions(const float* dx, std::int64_t batch, std::int64_t length, std
           for (std::int64_t b = 0; b < batch; ++b) {
             for (std::int64_t i = 0; i < n; ++i) partial[i] += dx[b * all + c + i];
           }
-          for (std::int64_t i = 0; i < n; ++i) store(target[c + i], load(target[c + i]) + partial[i]);
+          for (std::int64_t i = 0; i < n; ++i)
+            store(target[c + i], load(target[c + i]) + partial[i]);
         }
       });
     });

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "tessera/fully_shard.h"
-#include "tessera/language_model.h"
 #include "tessera/host_runtime.h"
+#include "tessera/language_model.h"
 #include "tests/language/reference.h"
 #include "tests/language/small_models.h"
 #include "tests/random.h"
@@ -82,7 +82,9 @@ Outcome trained(const Model& model, const LanguageModelOptions& options,
   language->set_data([&](Rank, std::int32_t, std::span<std::int32_t> to) {
     std::copy(tokens.begin(), tokens.end(), to.begin());
   });
-  REQUIRE((*engine)->initialise([&](ParameterId id, Numel i) { return value_of(model, id, i.value); }).ok());
+  REQUIRE((*engine)
+              ->initialise([&](ParameterId id, Numel i) { return value_of(model, id, i.value); })
+              .ok());
   TrainingOptions training;
   language->apply(training);
   // The gradient of beta1 = 0 is the first moment: after one step with a tiny rate the change of a
@@ -151,8 +153,8 @@ TEST_CASE("gradients are the slopes of the loss", "[language]") {
       float largest = 0;
       for (float g : gradient) largest = std::max(largest, std::abs(g));
       for (int k = 0; k < 3; ++k) {
-        const auto i = static_cast<std::size_t>(
-            random.below(static_cast<std::int64_t>(values[p].size())));
+        const auto i =
+            static_cast<std::size_t>(random.below(static_cast<std::int64_t>(values[p].size())));
         const double before = values[p][i];
         double loss[2];
         for (int side = 0; side < 2; ++side) {

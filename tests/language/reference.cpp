@@ -90,8 +90,8 @@ class Reference {
   double frequency(std::size_t i) const {
     const RotaryEmbedding& r = model_.rotary;
     const double pi = std::acos(-1.0);
-    const double f = std::pow(r.theta, -2.0 * static_cast<double>(i) /
-                                           static_cast<double>(model_.head_dim));
+    const double f =
+        std::pow(r.theta, -2.0 * static_cast<double>(i) / static_cast<double>(model_.head_dim));
     if (r.factor == 1) return f;
     const double length = static_cast<double>(r.original_positions);
     const double wave = 2 * pi / f;

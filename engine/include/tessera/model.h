@@ -140,7 +140,7 @@ struct Model {
   std::int64_t key_value_heads = 0;      // shared by groups of them; 0: as many
   std::int64_t head_dim = 0;             // 0: unknown
   double norm_epsilon = 1e-5;
-  RotaryEmbedding rotary;                // of the Llama family
+  RotaryEmbedding rotary;  // of the Llama family
 
   const Module& module(ModuleId id) const { return modules[static_cast<std::size_t>(id.value)]; }
   const Parameter& parameter(ParameterId id) const {

@@ -8,15 +8,14 @@ Result<Affine> Affine::prepare(kernels::Matmuls& matmuls, const Shape& shape,
   Affine out;
   out.out_in_ = own.out_in;
   const DType type = shape.dtype;
-  TESSERA_ASSIGN(out.forward_,
-                 matmuls.prepare({.m = own.rows,
-                                  .n = own.out,
-                                  .k = own.in,
-                                  .input = type,
-                                  .output = own.residual ? DType::float32 : type,
-                                  .b_transposed = own.out_in,
-                                  .bias = own.bias,
-                                  .add = own.residual}));
+  TESSERA_ASSIGN(out.forward_, matmuls.prepare({.m = own.rows,
+                                                .n = own.out,
+                                                .k = own.in,
+                                                .input = type,
+                                                .output = own.residual ? DType::float32 : type,
+                                                .b_transposed = own.out_in,
+                                                .bias = own.bias,
+                                                .add = own.residual}));
   kernels::MatmulShape back{
       .m = own.rows, .n = own.in, .k = own.out, .input = type, .b_transposed = !own.out_in};
   for (const bool add : {false, true}) {
@@ -38,8 +37,8 @@ Result<Affine> Affine::prepare(kernels::Matmuls& matmuls, const Shape& shape,
   return out;
 }
 
-void Affine::forward(const Call& call, kernels::ConstArray x, const void* weight,
-                     const float* bias, kernels::Array y) const {
+void Affine::forward(const Call& call, kernels::ConstArray x, const void* weight, const float* bias,
+                     kernels::Array y) const {
   forward_->run(x.data, weight, y.data, bias, call.work.scratch);
   call.poll();
 }
@@ -56,8 +55,7 @@ void Affine::input_gradient(const Call& call, kernels::ConstArray dy, const void
 void Affine::weight_gradient(const Call& call, kernels::ConstArray x, kernels::ConstArray dy,
                              kernels::Array gradient) const {
   if (gradient.data == nullptr) return;
-  const kernels::Matmul* product =
-      gradient.dtype == DType::float32 ? weight_full_ : weight_half_;
+  const kernels::Matmul* product = gradient.dtype == DType::float32 ? weight_full_ : weight_half_;
   TESSERA_ASSERT(product != weight_half_ || dy.dtype == gradient.dtype,
                  "gradients in bfloat16 need LanguageModelOptions::dtype bfloat16");
   const void* a = out_in_ ? dy.data : x.data;

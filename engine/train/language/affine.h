@@ -30,10 +30,10 @@ class Affine {
 
  private:
   const kernels::Matmul* forward_ = nullptr;
-  const kernels::Matmul* input_half_ = nullptr;        // dx in the type of the products
-  const kernels::Matmul* input_full_[2] = {};          // dx in float32: written, added to
-  const kernels::Matmul* weight_full_ = nullptr;       // gradient in float32
-  const kernels::Matmul* weight_half_ = nullptr;       // in bfloat16
+  const kernels::Matmul* input_half_ = nullptr;   // dx in the type of the products
+  const kernels::Matmul* input_full_[2] = {};     // dx in float32: written, added to
+  const kernels::Matmul* weight_full_ = nullptr;  // gradient in float32
+  const kernels::Matmul* weight_half_ = nullptr;  // in bfloat16
   bool out_in_ = false;
 };
 

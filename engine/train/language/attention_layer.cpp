@@ -41,16 +41,15 @@ class AttentionLayer final : public Layer {
                                           .out_in = !slots_.fused,
                                           .bias = slots_.out_bias.read >= 0,
                                           .residual = true}));
-    TESSERA_ASSIGN(attention_,
-                   kernels::Attention::prepare(matmuls, {.batch = shape_.batch,
-                                                         .length = shape_.length,
-                                                         .heads = slots_.heads,
-                                                         .kv_heads = slots_.kv_heads,
-                                                         .head_dim = slots_.head_dim,
-                                                         .dtype = shape_.dtype,
-                                                         .q_stride = widths_.front(),
-                                                         .kv_stride = widths_.back(),
-                                                         .threads = shape_.threads}));
+    TESSERA_ASSIGN(attention_, kernels::Attention::prepare(matmuls, {.batch = shape_.batch,
+                                                                     .length = shape_.length,
+                                                                     .heads = slots_.heads,
+                                                                     .kv_heads = slots_.kv_heads,
+                                                                     .head_dim = slots_.head_dim,
+                                                                     .dtype = shape_.dtype,
+                                                                     .q_stride = widths_.front(),
+                                                                     .kv_stride = widths_.back(),
+                                                                     .threads = shape_.threads}));
     return {};
   }
 

@@ -19,13 +19,11 @@ class HeadLayer final : public Layer {
   HeadLayer(const Shape& shape, const HeadSlots& slots) : shape_(shape), slots_(slots) {}
 
   Status prepare(kernels::Matmuls& matmuls) {
-    AffineShape all{.rows = shape_.tokens(),
-                    .in = shape_.width,
-                    .out = slots_.vocabulary,
-                    .out_in = true};
+    AffineShape all{
+        .rows = shape_.tokens(), .in = shape_.width, .out = slots_.vocabulary, .out_in = true};
     TESSERA_ASSIGN(back_, Affine::prepare(matmuls, shape_, all));
-    kernels::MatmulShape some{.n = all.out, .k = all.in, .input = shape_.dtype,
-                              .b_transposed = true};
+    kernels::MatmulShape some{
+        .n = all.out, .k = all.in, .input = shape_.dtype, .b_transposed = true};
     for (int last = 0; last < 2; ++last) {
       some.m = last == 0 ? chunk() : (shape_.tokens() - 1) % chunk() + 1;
       TESSERA_ASSIGN(logits_[last], matmuls.prepare(some));
@@ -42,9 +40,9 @@ class HeadLayer final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
     const std::int64_t v = slots_.vocabulary;
-    std::memcpy(saved.input.data, call.work.y.data,
-                static_cast<std::size_t>(shape_.tokens() * shape_.width *
-                                         size_of(shape_.dtype).value));
+    std::memcpy(
+        saved.input.data, call.work.y.data,
+        static_cast<std::size_t>(shape_.tokens() * shape_.width * size_of(shape_.dtype).value));
     const void* weight = own.weights.matrix(call, slots_.weight);
     for (std::int64_t first = 0; first < shape_.tokens(); first += chunk()) {
       const std::int64_t rows = std::min(chunk(), shape_.tokens() - first);

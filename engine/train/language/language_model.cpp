@@ -76,8 +76,7 @@ void LanguageModel::State::begin(Rank rank, std::int32_t micro_batch,
 // The input of a checkpointed block, out of the stream and back.
 void LanguageModel::State::move_stream(Pass pass, const BodyContext& context) const {
   const bool keep = pass == Pass::forward;
-  const auto layout =
-      language::workspace_at(context.write(keep ? 1 : 0).data(), *plan, apart());
+  const auto layout = language::workspace_at(context.write(keep ? 1 : 0).data(), *plan, apart());
   const auto bytes = static_cast<std::size_t>(stream_bytes().value);
   if (keep) {
     std::memcpy(context.write(0).data(), layout.work.x, bytes);
@@ -161,9 +160,9 @@ Result<LanguageModel> LanguageModel::create(const Model& model, Runtime& runtime
 
 Status LanguageModel::release() const {
   State& s = *state_;
-  TESSERA_ASSIGN(const EventId last, s.runtime->submit({.stream = StreamId{0},
-                                                        .where = s.runtime->world(),
-                                                        .what = look_at({})}));
+  TESSERA_ASSIGN(
+      const EventId last,
+      s.runtime->submit({.stream = StreamId{0}, .where = s.runtime->world(), .what = look_at({})}));
   return s.runtime->release(s.workspace, last, s.runtime->world());
 }
 

@@ -24,14 +24,14 @@ struct Shape {
 
 /// What outlives a module, on one rank.
 struct Workspace {
-  float* x = nullptr;             // the residual stream: tokens x width
-  float* dx = nullptr;            // its gradient; the same place if nothing is computed twice
-  kernels::Array y;               // what a norm hands to the next module
-  float* dy = nullptr;            // its gradient, in the same place
-  std::int32_t* data = nullptr;   // batch x (length + 1) tokens, as the program gave them
+  float* x = nullptr;            // the residual stream: tokens x width
+  float* dx = nullptr;           // its gradient; the same place if nothing is computed twice
+  kernels::Array y;              // what a norm hands to the next module
+  float* dy = nullptr;           // its gradient, in the same place
+  std::int32_t* data = nullptr;  // batch x (length + 1) tokens, as the program gave them
   std::int32_t* inputs = nullptr;
   std::int32_t* targets = nullptr;
-  std::byte* scratch = nullptr;   // of the matrix library
+  std::byte* scratch = nullptr;  // of the matrix library
 };
 
 /// A parameter among the views of a module's work.

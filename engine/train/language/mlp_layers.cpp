@@ -44,9 +44,9 @@ class MlpLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
-    std::memcpy(saved.input.data, call.work.y.data,
-                static_cast<std::size_t>(shape_.tokens() * shape_.width *
-                                         size_of(shape_.dtype).value));
+    std::memcpy(
+        saved.input.data, call.work.y.data,
+        static_cast<std::size_t>(shape_.tokens() * shape_.width * size_of(shape_.dtype).value));
     up_.forward(call, saved.input, own.weights.matrix(call, slots_.up_weight),
                 own.weights.vector(call, slots_.up_bias), saved.up);
     if (gated_) {
@@ -120,8 +120,8 @@ class MlpLayer final : public Layer {
                const Slot& weight, const Slot& bias, bool add) const {
     bias_gradient(call, dy, slots_.inner, bias, own.sums);
     up_.weight_gradient(call, x, dy, call.gradient(weight));
-    up_.input_gradient(call, dy, own.weights.matrix(call, weight),
-                       {call.work.dy, DType::float32}, add);
+    up_.input_gradient(call, dy, own.weights.matrix(call, weight), {call.work.dy, DType::float32},
+                       add);
   }
 
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,

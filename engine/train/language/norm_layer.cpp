@@ -21,8 +21,8 @@ class NormLayer final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary temporary(*this, call.temporary);
     kernels::norm_forward(norm_, call.work.x, temporary.weights.vector(call, slots_.weight),
-                          temporary.weights.vector(call, slots_.bias, 1), call.work.y,
-                          saved.normal, saved.reciprocal);
+                          temporary.weights.vector(call, slots_.bias, 1), call.work.y, saved.normal,
+                          saved.reciprocal);
   }
 
   void backward(const Call& call) const override {

@@ -13,9 +13,9 @@ namespace tessera::language {
 
 struct PlannedLayer {
   std::unique_ptr<Layer> layer;
-  bool in_block = false;  // what it saves is made again, if blocks are checkpointed
-  std::size_t reads = 0, writes = 0;       // parameters and gradients of its work
-  std::vector<ParameterId> parameters;     // in the order of its work
+  bool in_block = false;                // what it saves is made again, if blocks are checkpointed
+  std::size_t reads = 0, writes = 0;    // parameters and gradients of its work
+  std::vector<ParameterId> parameters;  // in the order of its work
 };
 
 /// Refers to itself: stays where it was made.
@@ -23,7 +23,7 @@ struct Plan {
   Shape shape;
   std::int64_t vocabulary = 0;
   std::int64_t blocks = 0;
-  ModuleId first, last;  // that run
+  ModuleId first, last;               // that run
   std::vector<Parameter> parameters;  // of the model
   std::vector<std::string> classes;   // of the modules that own them
   kernels::Matmuls matmuls;
