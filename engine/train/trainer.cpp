@@ -25,6 +25,20 @@ std::vector<ParamGroup> groups_of(const Model& model) {
   return {matrices, vectors};
 }
 
+Status check_dtypes(const TrainerOptions& options) {
+  const DType gathered = compute_dtype(options.scheme);
+  if (options.dtype != DType::float32 && options.dtype != DType::bfloat16) {
+    return Status(Code::not_supported,
+                  fmt::format("training in {} is not supported: choose float32 or bfloat16",
+                              name_of(options.dtype)));
+  }
+  if (gathered == DType::float32 || gathered == options.dtype) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} gathers parameters in {}, but modules compute in {}: choose one "
+                            "dtype for both",
+                            name_of(options.scheme), name_of(gathered), name_of(options.dtype)));
+}
+
 }  // namespace
 
 struct Trainer::State {
@@ -56,6 +70,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                                  const Corpus& corpus,
                                                  const TrainerOptions& options) {
   TESSERA_TRY(options.learning_rate.check());
+  TESSERA_TRY(check_dtypes(options));
   const TokenRange data = options.data.count > 0 ? options.data : TokenRange{0, corpus.tokens()};
   const std::int64_t length = options.step.sequence_length;
   TESSERA_ASSIGN(const Sampler sampler, Sampler::create(data, length, options.seed));

@@ -131,6 +131,8 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
   CHECK(refusal("--data short.txt").find("tessera: 3 tokens are too few") == 0);
   CHECK(refusal("--data text.txt --data-format uint16").find("beyond the model's vocabulary") !=
         std::string::npos);
+  CHECK(refusal("--data text.txt --param-dtype bf16").find("choose one dtype for both") !=
+        std::string::npos);
   CHECK(refusal("--data text.txt --warmup 5").find("the warmup must lie within") !=
         std::string::npos);
   CHECK(refusal("--data text.txt --resume a --load b").find("leave one out") != std::string::npos);

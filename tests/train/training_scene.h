@@ -51,6 +51,7 @@ inline TrainerOptions small_options(const Scheme& scheme, std::int32_t accumulat
   options.step.adam = {.weight_decay = 0.1F};
   options.learning_rate = {
       .schedule = LearningRate::Schedule::cosine, .peak = 0.01F, .warmup = 3, .steps = steps};
+  options.dtype = compute_dtype(scheme);
   options.seed = 5;
   options.threads = 1;
   return options;
