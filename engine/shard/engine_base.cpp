@@ -265,6 +265,7 @@ Status EngineBase::compute(const ModuleWork& work) {
                     work.pass == ModuleWork::Pass::recompute ? Reason::recompute : Reason::none);
   why.module = module.path;
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
+  what.on_numbers = !work.on_device;
   TESSERA_TRY(add_views(work, what));
   auto& stack = activations_[at(work.module)];
   BufferId temporary;

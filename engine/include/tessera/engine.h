@@ -41,6 +41,9 @@ struct ModuleWork {
   /// (pre-order). Backward: read(k) likewise and write(k) its gradient, zero before the first of
   /// this backward pass; bodies add to it. Frozen parameters have no entry in write.
   std::function<void(const BodyContext&)> body;
+  /// The body reaches its views by kernels alone, or launches work on the device itself. Otherwise
+  /// it gets copies in the host's memory where memory is a device's.
+  bool on_device = false;
   /// Not empty: the work concerns these parameters instead, in this order. So a module computes
   /// beside those below it, or with a parameter that it only reads (Model::reads).
   std::vector<ParameterId> only;
