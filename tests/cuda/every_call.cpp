@@ -58,6 +58,7 @@ class Program {
                     .on_numbers = true});
   }
   Status expect(const View& view, std::int64_t element, float rank0, float rank1) {
+    TESSERA_TRY(compute({.cost = {}, .reads = {view}, .writes = {}, .body = {}}));
     View one = view;
     one.first += Numel{element};
     one.numel = Numel{1};
@@ -106,7 +107,7 @@ Status copies(Program& p) {
                          Numel{2}};
   CopyBlocks blocks = piece;
   blocks.from.end = blocks.to.end = Numel{6};
-  TESSERA_TRY(p.copy({.from = {}, .to = rows}));
+  TESSERA_TRY(p.copy({.from = {.numel = rows.numel}, .to = rows}));
   TESSERA_TRY(p.copy(blocks));
   TESSERA_TRY(p.expect(rows, 2, 4, 14));
   blocks.from = View::part(half.buffer, DType::bfloat16, Numel{0}, Numel{2});

@@ -46,7 +46,8 @@ bool fails_in_order(const PlantedFault& fault) {
     INFO(status.message());
     CHECK((status.ok() || status.message() == failed.message()));
   }
-  CHECK(world.leaks().empty());
+  // A communicator that could not be destroyed may be half gone: touching it again would be worse.
+  CHECK((world.leaks().empty() || fault.call == Call::comm_destroy));
   return true;
 }
 
