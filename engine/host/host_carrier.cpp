@@ -17,6 +17,7 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
       transport_(std::move(transport)),
       options_(options),
       watch_(*transport_, options),
+      guard_(transport_->rank(), options),
       rank_(transport_->rank()),
       swapped_(options.aio, {}, options.clock) {}
 
@@ -56,6 +57,7 @@ void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
   // Transports may have to wait for all: nobody comes alone.
   const auto met = meet("communicator", communicator.name);
   if (!met.ok()) return;
+  const HangGuard::Inside inside(guard_, nullptr);
   Status added = transport_->add_communicator(id, communicator.groups);
   if (!added.ok()) static_cast<void>(fail(added));
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
@@ -131,7 +133,7 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
     next.after.push_back(last_[static_cast<std::size_t>(wait->stream.value)]);
   }
   std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
-  if (communicator_of(op).valid()) unstarted_[communicator_of(op)].push_back(event);
+  if (communicator_of(op).valid()) unfinished_[communicator_of(op)].push_back(event);
   const auto stream = static_cast<std::size_t>(op.stream.value);
   last_[stream] = event;
   queues_[stream].push_back(std::move(next));
@@ -175,22 +177,23 @@ bool HostCarrier::may_start(const Queued& next) const {
     if (!is_done(waited)) return false;
   }
   const CommunicatorId id = communicator_of(next.op);
-  return !id.valid() || unstarted_.at(id).front() == next.event;
+  return !id.valid() || unfinished_.at(id).front() == next.event;
 }
 
 Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   if (queue.empty()) return false;
   Queued& next = queue.front();
-  if (next.in_body) return false;
+  const bool starts = !next.started;
+  if (starts && !may_start(next)) return false;
+  if (!starts && !next.running) return false;  // a body that polls is still inside of it
+  next.started = true;
   bool done = false;
-  if (next.running) {
-    TESSERA_ASSIGN(done, next.running->advance());
-    if (!done) return false;
-  } else {
-    if (!may_start(next)) return false;
-    TESSERA_ASSIGN(done, start(next));
+  {
+    const HangGuard::Inside inside(guard_, &next.op);
+    TESSERA_ASSIGN(done, starts ? start(next) : next.running->advance());
   }
-  if (!done) return true;  // started
+  if (!done) return starts;
+  if (next.running) unfinished_.at(communicator_of(next.op)).pop_front();
   done_.happen(next.event);
   if (trace_) trace_->end(next.trace_place);
   queue.pop_front();
@@ -201,13 +204,12 @@ Result<bool> HostCarrier::start(Queued& next) {
   if (trace_) trace_->begin(next.trace_place);
   if (const auto* work = std::get_if<Copy>(&next.op.what)) TESSERA_TRY(copy(*work));
   if (const auto* work = std::get_if<Compute>(&next.op.what)) {
-    in_body_ = next.in_body = true;
+    in_body_ = true;
     compute(*work);
-    in_body_ = next.in_body = false;
+    in_body_ = false;
   }
   const CommunicatorId id = communicator_of(next.op);
   if (!id.valid()) return true;
-  unstarted_.at(id).pop_front();
   TESSERA_ASSIGN(next.running, start_collective(next.op));
   return next.running->advance();
 }
@@ -232,7 +234,7 @@ const HostCarrier::Queued* HostCarrier::oldest_waiting() const {
   for (const auto& queue : queues_) {
     if (queue.empty()) continue;
     const Queued& head = queue.front();
-    if (!head.running && !may_start(head)) continue;
+    if (!head.started && !may_start(head)) continue;
     if (oldest == nullptr || head.event < oldest->event) oldest = &head;
   }
   return oldest;

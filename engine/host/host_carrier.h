@@ -2,8 +2,9 @@
 // The carrier behind HostRuntime: queues of operations that wait for their turn.
 //
 // The idea: a stream runs its operations in order, an operation starts when those it waits for are
-// done, and collectives of one communicator start in the order in which they were submitted, which
-// is the same on all ranks. Everything else is free, so communication goes on while modules run.
+// done, and collectives of one communicator run one after another, in the order in which they were
+// submitted, which is the same on all ranks. Everything else is free, so communication goes on
+// while modules run.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 
 #include "engine/host/collective_task.h"
 #include "engine/host/done_events.h"
+#include "engine/host/hang_guard.h"
 #include "engine/host/host_memory.h"
 #include "engine/host/host_trace.h"
 #include "engine/host/rank_watch.h"
@@ -46,8 +48,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
     std::int64_t number = 0;  // of the collective
+    bool started = false;
     std::unique_ptr<CollectiveTask> running;
-    bool in_body = false;  // on the host's stack
     std::int64_t trace_place = -1;
   };
   // What ranks tell each other where they meet.
@@ -106,6 +108,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   const std::unique_ptr<Transport> transport_;
   const HostOptions options_;
   RankWatch watch_;
+  HangGuard guard_;
   const Rank rank_;
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
@@ -114,7 +117,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   std::vector<std::deque<Queued>> queues_;            // by StreamId
   std::vector<std::size_t> turns_;                    // streams, those that communicate first
   std::vector<EventId> last_;                         // by StreamId: its youngest operation
-  std::map<CommunicatorId, std::deque<EventId>> unstarted_;
+  std::map<CommunicatorId, std::deque<EventId>> unfinished_;  // collectives
   DoneEvents done_;
   Status failure_;  // the first; it is final
   bool finished_ = false;

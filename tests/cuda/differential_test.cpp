@@ -37,7 +37,7 @@ TEST_CASE("GPUs train as the simulator does, to the bit and to the byte", "[cuda
   const Rank ranks = GENERATE(1, 2, 4);
   const std::uint64_t seed = GENERATE(0, 1);
   for (const auto& [name, scheme] : test::schemes()) {
-    if (ranks == 1 && name == "fully_shard, groups of 2") continue;
+    if (ranks == 1 && name.find("groups of 2") != std::string::npos) continue;
     check_as_simulated(name, scheme, ranks, seed);
   }
 }

@@ -113,7 +113,7 @@ void check_memory(const RecordedTrace& trace, Rank ranks) {
 TEST_CASE("what a real run submits is in its trace as in the simulator's", "[host]") {
   const Rank ranks = GENERATE(1, 2, 4);
   for (const auto& [name, scheme] : test::schemes()) {
-    if (ranks == 1 && name == "fully_shard, groups of 2") continue;
+    if (ranks == 1 && name.find("groups of 2") != std::string::npos) continue;
     INFO(name << " on " << ranks << " ranks");
     const test::Run run = test::training_run(scheme, ranks);
     RecordedTrace real, simulated;
