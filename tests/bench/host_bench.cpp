@@ -2,16 +2,15 @@
 // What the engine and its trace cost a step of real processes, with bodies of a fixed length: a GPT
 // of 0.8 million parameters, sharded.
 //
-//   bench_host [STEPS] [MICROSECONDS_PER_MODULE] [TRACE]            one process
-//   mpirun -n 4 bench_host [STEPS] [MICROSECONDS_PER_MODULE] [TRACE]
+//   bench_host local TRACE [STEPS] [MICROSECONDS_PER_MODULE]
+//   mpirun -n 4 bench_host mpi TRACE [STEPS] [MICROSECONDS_PER_MODULE]
 //
-// Runs with and without a trace take turns; the ratio is of their medians. The engine's share is
-// what of a step is neither computing nor waiting for collectives, on the average rank, as the
-// trace tells.
+// Runs with and without a trace take turns; the ratio is the median of theirs. The engine's share
+// is when nothing computes and no collective is under way, on the average rank, as the trace tells.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <vector>
@@ -28,17 +27,10 @@ using namespace tessera;  // a program, not a library
 
 constexpr int rounds = 5;
 
-Time read_clock(clockid_t id) {
-  timespec time{};
-  clock_gettime(id, &time);
-  return static_cast<Time>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
-// One process alone counts its processor's time, so that others on the machine do not matter.
-bool alone() { return std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr; }
 Time now() {
-  static const clockid_t id = alone() ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  return read_clock(id);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 double median(std::vector<double> values) {
@@ -65,7 +57,7 @@ class Steps final : public TraceSink {
     double share = 0;
     for (std::size_t r = 0; r < v.begin.size(); ++r) {
       const Time step = v.end[r] - v.begin[r];
-      share += static_cast<double>(step - v.compute[r] - v.blocking[r]) /
+      share += static_cast<double>(step - v.compute[r] - v.exposed[r]) /
                static_cast<double>(std::max<Time>(step, 1));
     }
     if (v.step > 0) engine_shares.push_back(share / static_cast<double>(v.begin.size()));
@@ -83,10 +75,11 @@ struct Bench {
   int steps = 20;
   Time per_module = 0;
   std::string path;
+  bool alone = true;
 
   Result<std::unique_ptr<HostRuntime>> runtime(TraceSink* sink) const {
     const HostOptions options{.clock = now, .aio = {}, .sink = sink};
-    return alone() ? make_local_runtime(options) : make_mpi_runtime(options, TESSERA_BINARY_DIR);
+    return alone ? make_local_runtime(options) : make_mpi_runtime(options, TESSERA_BINARY_DIR);
   }
 
   // Milliseconds of a step; `shares`: the engine's, on rank 0 of a traced run.
@@ -124,7 +117,7 @@ struct Bench {
                    .model = model.name,
                    .scheme = "fully_shard",
                    .cluster = "host",
-                   .carrier = alone() ? "local" : "mpi",
+                   .carrier = alone ? "local" : "mpi",
                    .options = "{}",
                    .version = "bench"};
     about.ranks = about.ranks_per_node = ranks;
@@ -167,10 +160,12 @@ int main(int argc, char** argv) {
       "vocab_size": 256, "layer_norm_epsilon": 1e-05, "activation_function": "gelu_new"})",
                            "bench");
   if (!model.ok()) return fmt::print("{}\n", model.status().message()), 1;
+  if (argc < 3) return fmt::print("usage: bench_host local|mpi TRACE [STEPS] [MICROSECONDS]\n"), 2;
   Bench bench{.model = *std::move(model),
-              .steps = argc > 1 ? std::atoi(argv[1]) : 20,
-              .per_module = 1000 * static_cast<Time>(argc > 2 ? std::atoi(argv[2]) : 500),
-              .path = argc > 3 ? argv[3] : "bench.tessera"};
+              .steps = argc > 3 ? std::atoi(argv[3]) : 20,
+              .per_module = 1000 * static_cast<Time>(argc > 4 ? std::atoi(argv[4]) : 500),
+              .path = argv[2],
+              .alone = std::string_view(argv[1]) == "local"};
   const Status status = bench.compare();
   if (!status.ok()) fmt::print("{}\n", status.message());
   return status.ok() ? 0 : 1;
