@@ -65,6 +65,7 @@ class EngineBase : public virtual Engine {
   Status add_param_group(const ParamGroup& group) override;
   Status set_adam(std::size_t group, const AdamOverrides& adam) override;
   const std::vector<ParamGroup>& param_groups() const override { return param_groups_.all(); }
+  StreamId compute_stream() const override { return compute_; }
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override;
   void set_requires_gradient_sync(bool sync) override { sync_ = sync; }

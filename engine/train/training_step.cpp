@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <limits>
 #include <map>
 
 #include "engine/train/pass_program.h"
@@ -77,9 +78,11 @@ class StepProgram {
   Status step() {
     micro_batch_ = 0;
     GradScaler* const scaler = options_.scaler;
-    if (options_.max_grad_norm > 0) {
+    if (options_.max_grad_norm > 0 || options_.grad_norm) {
       if (scaler != nullptr) TESSERA_TRY(scaler->unscale());
-      TESSERA_TRY(engine_.clip_grad_norm(options_.max_grad_norm, options_.norm_type, {}));
+      const float most = options_.max_grad_norm > 0 ? options_.max_grad_norm
+                                                    : std::numeric_limits<float>::infinity();
+      TESSERA_TRY(engine_.clip_grad_norm(most, options_.norm_type, options_.grad_norm));
     }
     if (scaler == nullptr) return engine_.step(options_.adam);
     TESSERA_TRY(scaler->step(options_.adam).status());

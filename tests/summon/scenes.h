@@ -194,6 +194,7 @@ class Interrupted final : public Engine {
       const std::function<void(Rank, Numel, std::span<const float>)>& read) override {
     return inner_.inspect_shards(parameter, read);
   }
+  StreamId compute_stream() const override { return inner_.compute_stream(); }
   std::vector<UnitInfo> units() const override { return inner_.units(); }
 
  private:

@@ -127,6 +127,9 @@ class Engine {
       ParameterId parameter,
       const std::function<void(Rank, Numel, std::span<const float>)>& read) = 0;
 
+  /// Where modules run. Work of the host program that reads what they left belongs there.
+  virtual StreamId compute_stream() const = 0;
+
   virtual std::vector<UnitInfo> units() const = 0;
   /// What was understood otherwise than it was asked for, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }

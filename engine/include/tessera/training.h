@@ -43,6 +43,9 @@ struct TrainingOptions {
   AdamOptions adam;
   float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
   double norm_type = 2;     // 1, 2 or infinity
+  /// Real numbers: gets every rank's norm of the gradients, before they are clipped. Without
+  /// max_grad_norm the norm is only computed.
+  std::function<void(Rank, float)> grad_norm;
   /// Scales the loss: it steps, or skips, and then updates. The bodies multiply by its scale.
   GradScaler* scaler = nullptr;
   /// Real numbers: the body of a module's pass, or nothing. Asked in training passes only; the

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens to train on: a text file, whose bytes are tokens, or a file of token numbers.
+//
+// The idea: a corpus is one long row of tokens, whole in memory, the same on every rank. Which of
+// them a rank trains on is a Sampler's matter (tessera/sampler.h).
+//
+//   TESSERA_ASSIGN(const Corpus corpus, Corpus::open("book.txt", {.vocabulary = 256}));
+//   const auto [training, validation] = split(corpus.tokens(), 0.1);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/status.h"
+
+namespace tessera {
+
+enum class TokenFormat : std::uint8_t {
+  by_name,  // .bin: uint16, anything else: bytes
+  bytes,    // a token per byte: 256 of them
+  uint16,   // little endian, without a header
+  uint32,
+};
+
+struct CorpusOptions {
+  TokenFormat format = TokenFormat::by_name;
+  std::int64_t vocabulary = 256;  // of the model: tokens must be smaller
+};
+
+/// Tokens [first, first + count) of a corpus.
+struct TokenRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+class Corpus {
+ public:
+  /// Fails: io_error (no such file, a folder, cannot be read), invalid_argument (empty, half a
+  /// token at the end, a token that the vocabulary has not), naming file, token and place.
+  static Result<Corpus> open(const std::string& path, const CorpusOptions& options);
+  /// The same from bytes; `source` names them in messages.
+  static Result<Corpus> from_bytes(std::string bytes, const std::string& source,
+                                   const CorpusOptions& options);
+
+  std::int64_t tokens() const { return static_cast<std::int64_t>(bytes_.size()) / width_; }
+  /// Tokens from `first` on. May be called by several threads.
+  /// REQUIRES: first >= 0, first + into.size() <= tokens().
+  void read(std::int64_t first, std::span<std::int32_t> into) const;
+
+ private:
+  Corpus() = default;
+
+  std::string bytes_;
+  std::int64_t width_ = 1;  // of a token, in bytes
+};
+
+/// The last `fraction` of so many tokens is for validation, the rest for training.
+/// REQUIRES: 0 <= fraction <= 1.
+std::pair<TokenRange, TokenRange> split(std::int64_t tokens, double fraction);
+
+}  // namespace tessera
