@@ -18,7 +18,7 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
       options_(options),
       watch_(*transport_, options),
       rank_(transport_->rank()),
-      swapped_(options.aio, {}, options.clock) {}
+      swapped_(options.aio, options.swap_io, options.clock) {}
 
 Status HostCarrier::setup() {
   for (HostMemory& memory : memory_) {
@@ -63,8 +63,10 @@ Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   return allocated.ok() ? Status{} : fail(allocated);
 }
 
-void HostCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
-  if (ranks.contains(rank_)) swapped_.release(id, rank_);
+// What is in memory was placed for what runs later; a file's slot is in use until then.
+void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
+                                const RankState&) {
+  if (ranks.contains(rank_) && swapped_.holds(id)) retired_.emplace_back(after, id);
 }
 
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
@@ -129,6 +131,12 @@ Result<bool> HostCarrier::progress() {
     }
     happened = happened || again;
   }
+  std::erase_if(retired_, [this](const auto& retired) {
+    const auto& [after, buffer] = retired;
+    if (after.valid() && !is_done(after)) return false;
+    swapped_.release(buffer, rank_);
+    return true;
+  });
   return happened;
 }
 
@@ -158,7 +166,11 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
 }
 
 Result<bool> HostCarrier::start(Queued& next) {
-  if (const auto* work = std::get_if<Copy>(&next.op.what)) TESSERA_TRY(copy(*work));
+  if (const auto* work = std::get_if<Copy>(&next.op.what)) {
+    next.running = start_files(*work);
+    if (next.running) return next.running->advance();
+    copy(*work);
+  }
   if (const auto* work = std::get_if<Compute>(&next.op.what)) compute(*work);
   const CommunicatorId id = communicator_of(next.op);
   if (!id.valid()) return true;
@@ -177,9 +189,17 @@ Status HostCarrier::wait_until(const std::function<bool()>& done, const std::str
     }
     if (Status heard = watch_.turn(); !heard.ok()) return fail(heard);
     if (time() - since > options_.deadline) return fail(overdue(what));
-    transport_->idle();
+    rest();
   }
   return {};
+}
+
+// Nobody but the drive can go on, or other ranks can: then they are waited for, a moment.
+void HostCarrier::rest() {
+  const bool meets = std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
+    return !queue.empty() && queue.front().running && communicator_of(queue.front().op).valid();
+  });
+  if (meets || !swapped_.wait()) transport_->idle();
 }
 
 const HostCarrier::Queued* HostCarrier::oldest_waiting() const {

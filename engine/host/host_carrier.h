@@ -44,7 +44,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
     std::int64_t number = 0;  // of the collective
-    std::unique_ptr<CollectiveTask> running;
+    std::unique_ptr<RunningTask> running;
   };
   // What ranks tell each other where they meet.
   struct Meeting {
@@ -76,6 +76,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   bool may_start(const Queued& next) const;
   Status wait_until(const std::function<bool()>& done, const std::string& what);
   Status overdue(const std::string& what);
+  void rest();
   Status drain();
 
   // All ranks at once.
@@ -87,7 +88,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   // Carrying out one operation.
   Result<bool> start(Queued& next);
   std::span<std::byte> bytes(const View& view, Index index) const;
-  Status copy(const Copy& copy);
+  void copy(const Copy& copy) const;
+  std::unique_ptr<RunningTask> start_files(const Copy& copy);
   void compute(const Compute& compute) const;
   Index index_in(CommunicatorId id) const;  // none: 0
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
@@ -99,10 +101,11 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   const Rank rank_;
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
-  std::vector<Place> places_;               // by BufferId
-  std::vector<std::deque<Queued>> queues_;  // by StreamId
-  std::vector<std::size_t> turns_;          // streams, those that communicate first
-  std::vector<EventId> last_;               // by StreamId: its youngest operation
+  std::vector<std::pair<EventId, BufferId>> retired_;  // on NVMe; goes after the event
+  std::vector<Place> places_;                          // by BufferId
+  std::vector<std::deque<Queued>> queues_;             // by StreamId
+  std::vector<std::size_t> turns_;                     // streams, those that communicate first
+  std::vector<EventId> last_;                          // by StreamId: its youngest operation
   std::map<CommunicatorId, std::deque<EventId>> unstarted_;
   std::vector<bool> done_;  // by EventId
   Status failure_;          // the first; it is final

@@ -11,9 +11,9 @@
 //   TESSERA_TRY(file->write(slot, values));
 //   TESSERA_TRY(file->read(slot, values));
 //
-// `start_…` returns at once; `finish` waits for that transfer alone, while others go on, and `test`
-// for none. Memory must stay until one of them said that it is over. Memory that is aligned to 4096 bytes is read and written where it is, other
-// memory through buffers.
+// `start_…` returns at once; `finish` waits for that transfer alone, while others go on; `test` for
+// none. Memory must stay until one of them said that it is over. Where it is aligned to 4096 bytes
+// it is read and written directly, else through buffers.
 #pragma once
 
 #include <deque>
