@@ -30,6 +30,7 @@ void add_estimate(CLI::App& app, int& exit_code);
 void add_wrap(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_checkpoint(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 
 /// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where: the libraries, the public headers, and the package
-# that find_package(tessera COMPONENTS engine sim storage inspector) finds.
+# that find_package(tessera COMPONENTS engine sim storage c inspector) finds.
 include(CMakePackageConfigHelpers)
 
 set(tessera_components)
-foreach(component engine sim storage inspector)
+foreach(component engine sim storage c inspector)
   if(TARGET tessera_${component})
     list(APPEND tessera_components ${component})
   endif()
@@ -26,3 +26,13 @@ install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
 if(TARGET tessera_inspector AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake)
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake DESTINATION ${package_dir})
 endif()
+
+# pkg-config: tessera-c for C, tessera for C++ (static libraries, so what they use comes along).
+set(tessera_pc_libs "-ltessera_storage -ltessera_sim -ltessera_engine")
+if(TESSERA_URING)
+  string(APPEND tessera_pc_libs " -luring")
+endif()
+foreach(package tessera tessera-c)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -17,6 +17,7 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
       transport_(std::move(transport)),
       options_(options),
       watch_(*transport_, options),
+      guard_(transport_->rank(), options),
       rank_(transport_->rank()),
       swapped_(options.aio, options.swap_io, options.clock) {}
 
@@ -31,6 +32,10 @@ Status HostCarrier::setup() {
   TESSERA_TRY(gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(names)),
                      "the start of all ranks"));
   watch_.watch(PeerProcesses(names));
+  TESSERA_ASSIGN(trace_, HostTrace::start(*transport_, rank_ == 0 ? options_.sink : nullptr,
+                                          options_.clock, [this](Transport::Request request) {
+                                            return complete(request, "the start of the trace");
+                                          }));
   return {};
 }
 
@@ -45,18 +50,23 @@ void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
   const auto place = static_cast<std::size_t>(id.value);
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
+  if (trace_ && trace_->replay()) trace_->replay()->add_stream(id, stream.name, stream.role);
 }
 
 void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
   // Transports may have to wait for all: nobody comes alone.
   const auto met = meet("communicator", communicator.name);
   if (!met.ok()) return;
+  const HangGuard::Inside inside(guard_, nullptr);
   Status added = transport_->add_communicator(id, communicator.groups);
   if (!added.ok()) static_cast<void>(fail(added));
+  if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
 }
 
 Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   places_.emplace_back();
+  enter_step(request.cause.step);
+  if (trace_ && trace_->replay()) trace_->replay()->allocate(id, request);
   const bool here = request.where.contains(rank_);
   if (!here || request.memory != Memory::nvme) return {};
   Status allocated = swapped_.allocate(id, request, rank_);
@@ -66,16 +76,23 @@ Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
 // What is in memory was placed for what runs later; a file's slot is in use until then.
 void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
                                 const RankState&) {
+  const Buffer& released = buffer(id);
+  if (trace_ && trace_->replay() && released.memory == Memory::device) {
+    trace_->replay()->release(id, released.memory_class, released.bytes, after, ranks);
+  }
   if (ranks.contains(rank_) && swapped_.holds(id)) retired_.emplace_back(after, id);
 }
 
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
                                     const RankState& state) {
+  const Bytes end = state.live.at(id).offset + request.bytes;
+  if (trace_ && trace_->replay() && request.memory == Memory::device) {
+    trace_->replay()->place(id, request, ranks, end);
+  }
   if (!ranks.contains(rank_)) return {};
   places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
   if (request.memory == Memory::nvme) return {};  // it is in a file
-  const Bytes end = state.live.at(id).offset + request.bytes;
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
   return fail(Status(
@@ -87,20 +104,28 @@ Status HostCarrier::carry_placement(BufferId id, const Allocation& request, cons
 
 Status HostCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
+  enter_step(op.cause.step);
   if (communicator_of(op).valid()) {
     watch_.log().add(op);
     if (Status heard = watch_.logged(); !heard.ok()) return fail(heard);
   }
-  done_.push_back(!op.where.contains(rank_));
-  if (is_done(event)) return {};
-  Queued next{event, op, {op.after.begin(), op.after.end()}, watch_.log().count(), nullptr};
+  const bool here = op.where.contains(rank_);
+  done_.push_back(!here);
+  const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
+  if (!here) return {};
+  Queued next{.event = event,
+              .op = op,
+              .after = {op.after.begin(), op.after.end()},
+              .number = watch_.log().count(),
+              .running = nullptr,
+              .trace_place = place};
   next.op.after = {};
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
     next.after.push_back(last_[static_cast<std::size_t>(wait->stream.value)]);
   }
   std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
-  if (communicator_of(op).valid()) unstarted_[communicator_of(op)].push_back(event);
+  if (communicator_of(op).valid()) unfinished_[communicator_of(op)].push_back(event);
   const auto stream = static_cast<std::size_t>(op.stream.value);
   last_[stream] = event;
   queues_[stream].push_back(std::move(next));
@@ -108,6 +133,7 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
 }
 
 Status HostCarrier::carry_wait(EventId event) {
+  if (trace_ && trace_->replay()) trace_->replay()->host_wait(event);
   return wait_until([this, event] { return is_done(event); }, "an operation");
 }
 
@@ -137,44 +163,56 @@ Result<bool> HostCarrier::progress() {
     swapped_.release(buffer, rank_);
     return true;
   });
+  if (!trace_ || in_body_) return happened;
+  if (Status sent = trace_->advance(); !sent.ok()) return fail(sent);
   return happened;
 }
 
 bool HostCarrier::may_start(const Queued& next) const {
+  // A body that polls may let others communicate, but not compute on top of it.
+  if (in_body_ && std::holds_alternative<Compute>(next.op.what)) return false;
   for (EventId waited : next.after) {
     if (!is_done(waited)) return false;
   }
   const CommunicatorId id = communicator_of(next.op);
-  return !id.valid() || unstarted_.at(id).front() == next.event;
+  return !id.valid() || unfinished_.at(id).front() == next.event;
 }
 
 Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   if (queue.empty()) return false;
   Queued& next = queue.front();
+  const bool starts = !next.started;
+  if (starts && !may_start(next)) return false;
+  if (!starts && !next.running) return false;  // a body that polls is still inside of it
+  next.started = true;
   bool done = false;
-  if (next.running) {
-    TESSERA_ASSIGN(done, next.running->advance());
-    if (!done) return false;
-  } else {
-    if (!may_start(next)) return false;
-    TESSERA_ASSIGN(done, start(next));
+  {
+    const HangGuard::Inside inside(guard_, &next.op);
+    TESSERA_ASSIGN(done, starts ? start(next) : next.running->advance());
   }
-  if (!done) return true;  // started
+  if (!done) return starts;
+  const CommunicatorId met = communicator_of(next.op);
+  if (met.valid()) unfinished_.at(met).pop_front();
   done_[static_cast<std::size_t>(next.event.value)] = true;
+  if (trace_) trace_->end(next.trace_place);
   queue.pop_front();
   return true;
 }
 
 Result<bool> HostCarrier::start(Queued& next) {
+  if (trace_) trace_->begin(next.trace_place);
   if (const auto* work = std::get_if<Copy>(&next.op.what)) {
     next.running = start_files(*work);
     if (next.running) return next.running->advance();
     copy(*work);
   }
-  if (const auto* work = std::get_if<Compute>(&next.op.what)) compute(*work);
+  if (const auto* work = std::get_if<Compute>(&next.op.what)) {
+    in_body_ = true;
+    compute(*work);
+    in_body_ = false;
+  }
   const CommunicatorId id = communicator_of(next.op);
   if (!id.valid()) return true;
-  unstarted_.at(id).pop_front();
   TESSERA_ASSIGN(next.running, start_collective(next.op));
   return next.running->advance();
 }
@@ -207,7 +245,7 @@ const HostCarrier::Queued* HostCarrier::oldest_waiting() const {
   for (const auto& queue : queues_) {
     if (queue.empty()) continue;
     const Queued& head = queue.front();
-    if (!head.running && !may_start(head)) continue;
+    if (!head.started && !may_start(head)) continue;
     if (oldest == nullptr || head.event < oldest->event) oldest = &head;
   }
   return oldest;
@@ -235,8 +273,36 @@ Status HostCarrier::drain() {
 Status HostCarrier::finish() {
   TESSERA_TRY(drain());
   if (Status consumed = check_consumed(); !consumed.ok()) return fail(consumed);
+  if (trace_) TESSERA_TRY(end_trace());
   TESSERA_TRY(meet("end of the run", "").status());
   finished_ = true;
+  return {};
+}
+
+// Of memory, before anything of the next step changes it.
+void HostCarrier::enter_step(std::int32_t step) {
+  if (!trace_) return;
+  while (step_ < step) close_step();
+}
+
+void HostCarrier::close_step() {
+  std::vector<PeakMemory> peaks;
+  for (auto& c : classes().all()) {
+    const auto& peak = c.state.ledger.peak();
+    for (const RankRange& range : c.ranks.ranges()) {
+      peaks.push_back(
+          {step_, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+    }
+    c.state.ledger.restart_peak();
+  }
+  trace_->close_step(step_, std::move(peaks));
+  ++step_;
+}
+
+Status HostCarrier::end_trace() {
+  close_step();
+  TESSERA_TRY(wait_until([this] { return trace_->idle(); }, "the end of the trace"));
+  trace_->finish();
   return {};
 }
 

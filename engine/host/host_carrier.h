@@ -2,8 +2,9 @@
 // The carrier behind HostRuntime: queues of operations that wait for their turn.
 //
 // The idea: a stream runs its operations in order, an operation starts when those it waits for are
-// done, and collectives of one communicator start in the order in which they were submitted, which
-// is the same on all ranks. Everything else is free, so communication goes on while modules run.
+// done, and collectives of one communicator run one after another, in the order in which they were
+// submitted, which is the same on all ranks. Everything else is free, so communication goes on
+// while modules run.
 #pragma once
 
 #include <array>
@@ -15,7 +16,9 @@
 #include <vector>
 
 #include "engine/host/collective_task.h"
+#include "engine/host/hang_guard.h"
 #include "engine/host/host_memory.h"
+#include "engine/host/host_trace.h"
 #include "engine/host/rank_watch.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
@@ -44,7 +47,9 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
     std::int64_t number = 0;  // of the collective
+    bool started = false;
     std::unique_ptr<RunningTask> running;
+    std::int64_t trace_place = -1;
   };
   // What ranks tell each other where they meet.
   struct Meeting {
@@ -81,9 +86,15 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
 
   // All ranks at once.
   Status fail(const Status& why);
+  Status complete(Transport::Request request, const std::string& what);
   Status gather(std::span<const std::byte> own, std::span<std::byte> all, const std::string& what);
   Result<std::vector<Meeting>> meet(std::string_view what, std::string_view name, float value = 0);
   const Queued* oldest_waiting() const;
+
+  // The trace.
+  void enter_step(std::int32_t step);
+  void close_step();
+  Status end_trace();
 
   // Carrying out one operation.
   Result<bool> start(Queued& next);
@@ -98,6 +109,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   const std::unique_ptr<Transport> transport_;
   const HostOptions options_;
   RankWatch watch_;
+  HangGuard guard_;
   const Rank rank_;
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
@@ -106,11 +118,14 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   std::vector<std::deque<Queued>> queues_;             // by StreamId
   std::vector<std::size_t> turns_;                     // streams, those that communicate first
   std::vector<EventId> last_;                          // by StreamId: its youngest operation
-  std::map<CommunicatorId, std::deque<EventId>> unstarted_;
-  std::vector<bool> done_;  // by EventId
-  Status failure_;          // the first; it is final
+  std::map<CommunicatorId, std::deque<EventId>> unfinished_;  // collectives
+  std::vector<bool> done_;                                    // by EventId
+  Status failure_;                                            // the first; it is final
   bool finished_ = false;
   Bytes peak_reserved_{};
+  bool in_body_ = false;
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::int32_t step_ = 0;
 };
 
 /// One rank of the transport's world.

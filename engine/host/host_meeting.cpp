@@ -15,15 +15,21 @@ Status HostCarrier::fail(const Status& why) {
   const bool perhaps_elsewhere = why.code() == Code::communication_error ||
                                  why.code() == Code::timed_out || why.code() == Code::divergent;
   failure_ = why;
-  if (transport_->ranks() == 1) return failure_;
-  if (!transport_->ended().ok()) return failure_ = transport_->ended();
-  if (perhaps_elsewhere) return failure_ = watch_.conclude(why);
-  give_up(why);
+  const bool alone = transport_->ranks() == 1;
+  if (!alone && !transport_->ended().ok()) {
+    failure_ = transport_->ended();
+  } else if (!alone && perhaps_elsewhere) {
+    failure_ = watch_.conclude(why);
+  } else if (!alone) {
+    give_up(why);
+  }
+  if (trace_) trace_->fail(failure_);
   return failure_;
 }
 
 void HostCarrier::give_up(const Status& why) {
   if (failure_.ok()) failure_ = why;
+  if (trace_) trace_->fail(failure_);
   transport_->abort(
       Status(Code::communication_error, fmt::format("rank {} gave up: {}", rank_, why.message())));
 }
@@ -33,11 +39,15 @@ Status HostCarrier::gather(std::span<const std::byte> own, std::span<std::byte> 
   TESSERA_TRY(failure_);
   auto request = transport_->all_gather(control, own, all);
   if (!request.ok()) return fail(request.status());
+  return complete(*request, what);
+}
+
+Status HostCarrier::complete(Transport::Request request, const std::string& what) {
   bool done = false;
   Status failed;
   TESSERA_TRY(wait_until(
       [&] {
-        auto tested = done ? Result<bool>(true) : transport_->test(*request);
+        auto tested = done ? Result<bool>(true) : transport_->test(request);
         if (!tested.ok()) failed = tested.status();
         done = !tested.ok() || *tested;
         return done;

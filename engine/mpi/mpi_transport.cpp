@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <limits>
 #include <thread>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -48,56 +47,13 @@ Session& session() {
   return of_this_process;
 }
 
-Status failed(int code, const char* call) {
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  return Status(Code::communication_error,
-                fmt::format("{}: {}", call, std::string_view(text.data(), length)));
-}
-
-// Counts are int in MPI 3: large messages are one element of a large type.
-class Elements {
- public:
-  explicit Elements(std::size_t bytes) : count_(static_cast<int>(bytes)) {
-    constexpr std::size_t most = std::numeric_limits<int>::max();
-    if (bytes <= most) return;
-    constexpr std::size_t block = std::size_t{1} << 30;
-    const int blocks = static_cast<int>(bytes / block);
-    const int rest = static_cast<int>(bytes % block);
-    MPI_Datatype big = MPI_BYTE;
-    MPI_Type_contiguous(static_cast<int>(block), MPI_BYTE, &big);
-    const std::array<int, 2> lengths{blocks, rest};
-    const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(block) * blocks};
-    const std::array<MPI_Datatype, 2> types{big, MPI_BYTE};
-    MPI_Type_create_struct(2, lengths.data(), places.data(), types.data(), &type_);
-    MPI_Type_commit(&type_);
-    MPI_Type_free(&big);
-    count_ = 1;
-    owned_ = true;
-  }
-  ~Elements() {
-    if (owned_) MPI_Type_free(&type_);  // when the last call that uses it is over
-  }
-  Elements(const Elements&) = delete;
-  Elements& operator=(const Elements&) = delete;
-
-  int count() const { return count_; }
-  MPI_Datatype type() const { return type_; }
-
- private:
-  int count_;
-  MPI_Datatype type_ = MPI_BYTE;
-  bool owned_ = false;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<MpiTransport>> MpiTransport::create() {
   session();
   std::unique_ptr<MpiTransport> transport(new MpiTransport);
   if (int code = MPI_Comm_dup(MPI_COMM_WORLD, &transport->world_); code != MPI_SUCCESS) {
-    return failed(code, "MPI_Comm_dup");
+    return mpi_failure(code, "MPI_Comm_dup");
   }
   MPI_Comm_dup(MPI_COMM_WORLD, &transport->letters_);
   MPI_Comm_set_errhandler(transport->world_, MPI_ERRORS_RETURN);
@@ -124,16 +80,22 @@ Status MpiTransport::add_communicator(CommunicatorId id, const RankGroups& group
   const int key = own < 0 ? 0 : groups.index_of(rank_);
   TESSERA_TRY(ended_);
   const int code = MPI_Comm_split(world_, color, key, &group.communicator);
-  if (code != MPI_SUCCESS) return failed(code, "MPI_Comm_split");
+  if (code != MPI_SUCCESS) return mpi_failure(code, "MPI_Comm_split");
   if (own >= 0) MPI_Comm_set_errhandler(group.communicator, MPI_ERRORS_RETURN);
-  if (own >= 0) group.members = static_cast<std::size_t>(groups.group_size(own));
+  if (own >= 0) group.members = static_cast<int>(groups.group_size(own));
+  group.index = key;
   groups_[id] = group;
   return {};
 }
 
-Result<Transport::Request> MpiTransport::started(int code, const char* call, MPI_Request request) {
-  if (code != MPI_SUCCESS) return failed(code, call);
-  pending_[next_] = request;
+// All members start the same collectives in the same order: numbers keep those apart that are
+// under way at once. Any MPI takes tags up to 32767.
+MpiExchange MpiTransport::exchange(Group& group) {
+  return {group.communicator, group.started++ % 32768};
+}
+
+Transport::Request MpiTransport::started(MpiExchange exchange) {
+  pending_.emplace(next_, std::move(exchange));
   idle_turns_ = 0;
   return next_++;
 }
@@ -142,60 +104,91 @@ Result<Transport::Request> MpiTransport::all_gather(CommunicatorId id,
                                                     std::span<const std::byte> input,
                                                     std::span<std::byte> output) {
   TESSERA_TRY(ended_);
-  const Group& group = groups_.at(id);
-  const Elements part(input.size());
-  const bool in_place =
-      input.data() >= output.data() && input.data() < output.data() + output.size();
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code =
-      MPI_Iallgather(in_place ? MPI_IN_PLACE : input.data(), part.count(), part.type(),
-                     output.data(), part.count(), part.type(), group.communicator, &request);
-  return started(code, "MPI_Iallgather", request);
+  Group& group = groups_.at(id);
+  MpiExchange messages = exchange(group);
+  for (int turn = 1; turn < group.members; ++turn) {
+    const int from = (group.index - turn + group.members) % group.members;
+    messages.receive(output.subspan(static_cast<std::size_t>(from) * input.size(), input.size()),
+                     from);
+  }
+  for (int turn = 1; turn < group.members; ++turn) {
+    messages.send(input, (group.index + turn) % group.members);
+  }
+  const auto own =
+      output.subspan(static_cast<std::size_t>(group.index) * input.size(), input.size());
+  if (own.data() != input.data()) std::copy(input.begin(), input.end(), own.begin());
+  return started(std::move(messages));
 }
 
 Result<Transport::Request> MpiTransport::all_to_all(CommunicatorId id,
                                                     std::span<const std::byte> input,
                                                     std::span<std::byte> output) {
   TESSERA_TRY(ended_);
-  const Group& group = groups_.at(id);
-  const Elements part(input.size() / group.members);
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = MPI_Ialltoall(input.data(), part.count(), part.type(), output.data(),
-                                 part.count(), part.type(), group.communicator, &request);
-  return started(code, "MPI_Ialltoall", request);
+  Group& group = groups_.at(id);
+  const std::size_t size = input.size() / static_cast<std::size_t>(group.members);
+  const auto place = [size](int member) { return static_cast<std::size_t>(member) * size; };
+  MpiExchange messages = exchange(group);
+  for (int turn = 1; turn < group.members; ++turn) {
+    const int from = (group.index - turn + group.members) % group.members;
+    messages.receive(output.subspan(place(from), size), from);
+  }
+  for (int turn = 1; turn < group.members; ++turn) {
+    const int to = (group.index + turn) % group.members;
+    messages.send(input.subspan(place(to), size), to);
+  }
+  const auto own = input.subspan(place(group.index), size);
+  std::copy(own.begin(), own.end(),
+            output.begin() + static_cast<std::ptrdiff_t>(place(group.index)));
+  return started(std::move(messages));
 }
 
 Result<Transport::Request> MpiTransport::gather(CommunicatorId id, Index root,
                                                 std::span<const std::byte> input,
                                                 std::span<std::byte> output) {
   TESSERA_TRY(ended_);
-  const Elements part(input.size());
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = MPI_Igather(input.data(), part.count(), part.type(), output.data(), part.count(),
-                               part.type(), root, groups_.at(id).communicator, &request);
-  return started(code, "MPI_Igather", request);
+  Group& group = groups_.at(id);
+  MpiExchange messages = exchange(group);
+  if (group.index != root) {
+    messages.send(input, root);
+    return started(std::move(messages));
+  }
+  for (int from = 0; from < group.members; ++from) {
+    const auto part = output.subspan(static_cast<std::size_t>(from) * input.size(), input.size());
+    if (from != root) {
+      messages.receive(part, from);
+    } else {
+      std::copy(input.begin(), input.end(), part.begin());
+    }
+  }
+  return started(std::move(messages));
 }
 
+// A binomial tree: counted from the root, member i has its bytes from i without its lowest bit.
 Result<Transport::Request> MpiTransport::broadcast(CommunicatorId id, Index root,
                                                    std::span<std::byte> data) {
   TESSERA_TRY(ended_);
-  const Elements all(data.size());
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code =
-      MPI_Ibcast(data.data(), all.count(), all.type(), root, groups_.at(id).communicator, &request);
-  return started(code, "MPI_Ibcast", request);
+  Group& group = groups_.at(id);
+  MpiExchange messages = exchange(group);
+  const int own = (group.index - root + group.members) % group.members;
+  int lowest = 1;
+  while (lowest < group.members && (own & lowest) == 0) lowest <<= 1;
+  const auto pass_on = [data, own, lowest, root, members = group.members](MpiExchange& to) {
+    for (int bit = lowest >> 1; bit > 0; bit >>= 1) {
+      if (own + bit < members) to.send(data, (own + bit + root) % members);
+    }
+  };
+  if (own != 0) messages.receive(data, (own - lowest + root) % group.members);
+  messages.then(pass_on);
+  return started(std::move(messages));
 }
 
 Result<bool> MpiTransport::test(Request request) {
   TESSERA_TRY(ended_);
   const auto found = pending_.find(request);
   TESSERA_ASSERT(found != pending_.end(), "a request that was started and is not done");
-  int done = 0;
-  const int code = MPI_Test(&found->second, &done, MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) return failed(code, "MPI_Test");
-  if (done == 0) return false;
-  pending_.erase(found);
-  return true;
+  TESSERA_ASSIGN(const bool done, found->second.test());
+  if (done) pending_.erase(found);
+  return done;
 }
 
 // First only let others run, then sleep: with more ranks than cores a rank that polls keeps its
@@ -237,14 +230,14 @@ Result<std::optional<Transport::Letter>> MpiTransport::take() {
   int there = 0;
   MPI_Status envelope;
   int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, letters_, &there, &envelope);
-  if (code != MPI_SUCCESS) return failed(code, "MPI_Iprobe");
+  if (code != MPI_SUCCESS) return mpi_failure(code, "MPI_Iprobe");
   if (there == 0) return std::optional<Letter>();
   int length = 0;
   MPI_Get_count(&envelope, MPI_CHAR, &length);
   std::string text(static_cast<std::size_t>(length), ' ');
   code = MPI_Recv(text.data(), length, MPI_CHAR, envelope.MPI_SOURCE, envelope.MPI_TAG, letters_,
                   MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) return failed(code, "MPI_Recv");
+  if (code != MPI_SUCCESS) return mpi_failure(code, "MPI_Recv");
   if (envelope.MPI_TAG == letter_tag) {
     return std::optional<Letter>(Letter{envelope.MPI_SOURCE, std::move(text)});
   }

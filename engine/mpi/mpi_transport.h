@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes between processes through MPI. Needs MPI 3 for collectives that do not wait.
+// Bytes between processes through MPI 3.
 #pragma once
 
 #include <mpi.h>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "engine/host/transport.h"
+#include "engine/mpi/mpi_exchange.h"
 
 namespace tessera {
 
@@ -40,9 +41,12 @@ class MpiTransport final : public Transport {
   MpiTransport() = default;
   struct Group {
     MPI_Comm communicator = MPI_COMM_NULL;
-    std::size_t members = 1;
+    int members = 1;
+    int index = 0;
+    int started = 0;
   };
-  Result<Request> started(int code, const char* call, MPI_Request request);
+  static MpiExchange exchange(Group& group);
+  Request started(MpiExchange exchange);
   struct Outgoing {
     Rank to = 0;
     std::string text;
@@ -56,7 +60,7 @@ class MpiTransport final : public Transport {
   Rank rank_ = 0;
   Rank ranks_ = 1;
   std::map<CommunicatorId, Group> groups_;
-  std::map<Request, MPI_Request> pending_;
+  std::map<Request, MpiExchange> pending_;
   Request next_ = 0;
   int idle_turns_ = 0;
   std::list<Outgoing> outgoing_;  // letters that MPI has not sent yet

@@ -75,11 +75,11 @@ Status Zero3Engine::partition_all_parameters() {
   return policy_->values_changed();
 }
 
-Status Zero3Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
+Status Zero3Engine::values_change() {
   TESSERA_TRY(policy_->values_changed());
   casts_are_old_ = true;
   forget_secondary();
-  return EngineBase::initialise(value);
+  return {};
 }
 
 Status Zero3Engine::next_forward(const ForwardPass& pass) {

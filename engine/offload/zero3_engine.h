@@ -39,7 +39,6 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status end_backward() override;
   Status compute(const ModuleWork& work) override;
   Status step(const AdamOptions& options) override;
-  Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
   void set_requires_gradient_sync(bool sync) override { asked_for_no_sync_ |= !sync; }
   std::vector<UnitInfo> units() const override;
   std::vector<std::string> warnings() const override;
@@ -237,6 +236,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status before_step() override;
   std::vector<std::vector<Held*>> step_groups() override;
   Status hold_all(bool moments) override { return states_swapper_.hold_all(moments); }
+  Status values_change() override;
   std::vector<OnDemandParameter*> members(std::size_t group);
   Status before_group(std::size_t group) override;
   Status after_group(std::size_t group) override;

@@ -119,6 +119,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Index owner_place(const Held& held) const override {
     return at(held.map.segments().front().parameter).owner;
   }
+  Index replica_index(Rank rank) const override { return groups_.index_of(rank); }
   RankSet first_ranks() const override { return owner_set(0); }
   Status expect_no_gradients(const char* call) override;
   Status on_param_groups() override;

@@ -133,8 +133,14 @@ class EngineBase : public virtual Engine {
   friend class ParameterSwapper;
   friend class ScaledGradients;
   friend class OptimizerStateOps;
+  friend class EngineState;
+  friend class Snapshot;
   /// The place, in its group of replicas, of the rank that alone steps `held`.
   virtual Index owner_place(const Held& /*held*/) const { return 0; }
+  /// The place of a rank among those that hold the same.
+  virtual Index replica_index(Rank rank) const {
+    return static_cast<Index>(rank) / shard_groups().size;
+  }
   /// The step as it is when its gradients overflowed: they are freed, nothing else changes.
   virtual Status skip_step();
 
@@ -144,6 +150,8 @@ class EngineBase : public virtual Engine {
   /// Whoever looks at buffers of Helds, or writes them, outside of a step calls this before.
   /// `moments`: also of what was never stepped.
   virtual Status hold_all(bool /*moments*/) { return {}; }
+  /// Values will be written outside of a step, by each rank its own.
+  virtual Status values_change() { return {}; }
   /// Ends gathers that are under way, so that `held` shows what is unsharded.
   virtual Status finish_gathers() { return {}; }
   /// A limiter: before a unit is gathered, and after a gathered unit was freed.

@@ -26,7 +26,8 @@ class OptimizerStateOps {
   Status expect_idle(const char* call) const {
     return engine_.expect(EngineBase::Stage::idle, call);
   }
-  Status read(const RankSet& recipients, Bytes staging, const Range& range);
+  Status read(const std::vector<StateTensor>& tensors, const RankSet& recipients, Bytes staging,
+              const Range& range);
   Status write(const std::vector<const ParameterState*>& states);
 
  private:
@@ -45,9 +46,23 @@ class OptimizerStateOps {
   View staged(const Slice& s) const {
     return View::whole(staging_, s.held->dtype, s.numel * s.parts);
   }
-  static View moment(const Slice& s) {
+  static bool exists(const Held& held, StateTensor tensor) {
+    return tensor == StateTensor::value || held.exp_avg.valid();
+  }
+  // Elements of what the rank holds.
+  static View source(const Slice& s) {
+    if (s.tensor == StateTensor::value) {
+      View values = s.held->values();
+      values.first += s.first;
+      values.numel = s.numel;
+      return values;
+    }
     const BufferId id = s.tensor == StateTensor::exp_avg ? s.held->exp_avg : s.held->exp_avg_sq;
     return View::part(id, s.held->dtype, s.first, s.numel);
+  }
+  // The ranks that have it; no ranks: all.
+  static RankSet only_on(const Slice& s) {
+    return s.tensor == StateTensor::value ? RankSet() : s.held->where;
   }
   Cause why() const { return engine_.cause("", Reason::summon); }
 
@@ -59,7 +74,8 @@ class OptimizerStateOps {
   BufferId staging_;
 };
 
-Status OptimizerStateOps::read(const RankSet& recipients, Bytes staging, const Range& range) {
+Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const RankSet& recipients,
+                               Bytes staging, const Range& range) {
   recipients_ = recipients;
   range_ = &range;
   TESSERA_TRY(engine_.hold_all(false));
@@ -67,7 +83,7 @@ Status OptimizerStateOps::read(const RankSet& recipients, Bytes staging, const R
   Bytes most{};
   const std::vector<Held*> all = engine_.all_held();
   for (const Held* h : all) {
-    if (!h->exp_avg.valid()) continue;
+    if (!exists(*h, tensors.front())) continue;
     const Bytes element = size_of(h->dtype) * (sharded(*h) ? groups_.size : 1);
     least = std::max(least, element);
     most = std::max(most, element * h->map.shard().value);
@@ -83,9 +99,8 @@ Status OptimizerStateOps::read(const RankSet& recipients, Bytes staging, const R
   TESSERA_ASSIGN(staging_, engine_.allocate("optimizer_state.staging", room_,
                                             MemoryClass::temporary, engine_.compute_, why()));
   for (const Held* h : all) {
-    if (!h->exp_avg.valid()) continue;
-    for (const StateTensor tensor : {StateTensor::exp_avg, StateTensor::exp_avg_sq}) {
-      TESSERA_TRY(read(*h, tensor));
+    for (const StateTensor tensor : tensors) {
+      if (exists(*h, tensor)) TESSERA_TRY(read(*h, tensor));
     }
   }
   Compute last{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
@@ -109,25 +124,25 @@ Status OptimizerStateOps::read(const Held& held, StateTensor tensor) {
 Status OptimizerStateOps::fetch(const Slice& s) {
   const CopyRoute route = *route_between(s.held->memory, Memory::device);
   if (sharded(*s.held)) {
-    View own = moment(s);
+    View own = source(s);
     if (route != CopyRoute::on_device) {  // a collective reads device memory
       own = View::shard(staging_, s.held->dtype, s.numel, s.parts);
       TESSERA_TRY(engine_
                       .submit(engine_.compute_, why(),
                               Copy{.index_in = groups_.shard,
-                                   .pieces = {{.from = moment(s), .to = own}},
+                                   .pieces = {{.from = source(s), .to = own}},
                                    .route = route})
                       .status());
     }
     return engine_.submit(engine_.compute_, why(), AllGather{groups_.shard, own, staged(s)})
         .status();
   }
-  const RankSet& where = s.held->where.empty() ? engine_.everyone_ : s.held->where;
+  const RankSet some = only_on(s);
   TESSERA_TRY(engine_
-                  .submit_on(where, engine_.compute_, why(),
-                             Copy{.pieces = {{.from = moment(s), .to = staged(s)}}, .route = route})
+                  .submit_on(some.empty() ? engine_.everyone_ : some, engine_.compute_, why(),
+                             Copy{.pieces = {{.from = source(s), .to = staged(s)}}, .route = route})
                   .status());
-  if (s.held->where.empty() || !groups_.replica.valid()) return {};
+  if (some.empty() || !groups_.replica.valid()) return {};
   return engine_
       .submit(engine_.compute_, why(),
               Broadcast{groups_.replica, staged(s), engine_.owner_place(*s.held)})
@@ -143,7 +158,8 @@ Status OptimizerStateOps::show(const Slice& s) {
   std::vector<Shown> all;
   for (Index part = 0; part < s.parts; ++part) {
     for (ShardPiece piece : s.held->map.pieces(part)) {
-      if (param_groups().steps_taken(piece.parameter) == 0) continue;
+      const bool stepped = param_groups().steps_taken(piece.parameter) > 0;
+      if (s.tensor != StateTensor::value && !stepped) continue;
       const Numel begin = std::max(piece.offset, s.first);
       const Numel end = std::min(piece.offset + piece.numel, s.first + s.numel);
       if (begin >= end) continue;
@@ -248,19 +264,33 @@ Status check(const OptimizerStateOps& ops, const ParameterState& state, Paramete
 
 }  // namespace
 
-Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
-                            const std::function<void(Rank, const StateRange&)>& range) {
+namespace {
+
+Status read_state(Engine& engine, const char* call, const std::vector<StateTensor>& tensors,
+                  const ReadStateOptions& options, const OptimizerStateOps::Range& range) {
   TESSERA_ASSIGN(EngineBase* const base, base_of(engine));
   OptimizerStateOps ops(*base);
-  TESSERA_TRY(ops.expect_idle("read_optimizer_state"));
+  TESSERA_TRY(ops.expect_idle(call));
   const RankSet recipients = ops.ranks_of(options.recipient);
   if (recipients.empty()) {
     return Status(Code::invalid_argument,
-                  fmt::format("recipient {} of the optimizer state takes no part: choose one of "
-                              "ranks {}",
-                              options.recipient, ops.ranks_of(all_ranks).to_string()));
+                  fmt::format("recipient {} of {} takes no part: choose one of ranks {}",
+                              options.recipient, call, ops.ranks_of(all_ranks).to_string()));
   }
-  return ops.read(recipients, options.staging, range);
+  return ops.read(tensors, recipients, options.staging, range);
+}
+
+}  // namespace
+
+Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
+                            const std::function<void(Rank, const StateRange&)>& range) {
+  return read_state(engine, "read_optimizer_state", {StateTensor::exp_avg, StateTensor::exp_avg_sq},
+                    options, range);
+}
+
+Status read_parameters(Engine& engine, const ReadStateOptions& options,
+                       const std::function<void(Rank, const StateRange&)>& range) {
+  return read_state(engine, "read_parameters", {StateTensor::value}, options, range);
 }
 
 Result<OptimizerState> consolidate_optimizer_state(Engine& engine,

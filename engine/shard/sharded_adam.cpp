@@ -180,6 +180,7 @@ Status EngineBase::step(const AdamOptions& options) {
 
 Status EngineBase::initialise(const std::function<float(ParameterId, Numel)>& value) {
   TESSERA_TRY(expect(Stage::idle, "initialise"));
+  TESSERA_TRY(values_change());
   TESSERA_TRY(hold_all(false));
   Compute work = work_on_held();
   std::vector<Stepped> order;

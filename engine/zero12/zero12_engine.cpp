@@ -31,12 +31,6 @@ std::vector<StreamId> Zero12Engine::side_streams() const {
   return {nccl_};
 }
 
-Status Zero12Engine::initialise(const std::function<float(ParameterId, Numel)>& value) {
-  TESSERA_TRY(EngineBase::initialise(value));
-  values_are_old_ = true;
-  return {};
-}
-
 Status Zero12Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
   TESSERA_TRY(enter(Stage::forward, Phase::forward));

@@ -60,7 +60,6 @@ class Zero12Engine final : public EngineBase {
   Status end_backward() override;
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override;
-  Status initialise(const std::function<float(ParameterId, Numel)>& value) override;
   std::vector<UnitInfo> units() const override;
   std::vector<std::string> warnings() const override;
 
@@ -76,6 +75,10 @@ class Zero12Engine final : public EngineBase {
   Status before_step() override { return reduce_rest(); }
   Status share_stepped() override { return gather_parts(); }
   std::vector<StreamId> side_streams() const override;
+  Status values_change() override {
+    values_are_old_ = true;
+    return {};
+  }
 
   // zero12_setup.cpp
   Status check_options() const;

@@ -68,6 +68,7 @@ void LockstepCarrier::forget_events() {
     events_.pop_front();
     ++first_event_;
   }
+  waited_.forget_before(live);
 }
 
 void LockstepCarrier::wait_for(StreamState& waiting, const EventTime& event) {
@@ -82,7 +83,6 @@ void LockstepCarrier::wait_for(StreamState& waiting, const EventTime& event) {
   };
   if (event.clock != waiting.clock) add(event.clock);
   for (const Clock& clock : event.also) add(clock);
-  if (event.op >= 0) waiting.waited_for.push_back(event.op);
 }
 
 Clock LockstepCarrier::join(const Clock& a, const Clock& b) {
@@ -121,7 +121,7 @@ void LockstepCarrier::collect_waits(const Op& op) {
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return;
   const Clock other = resolve(wait->stream);
   const bool communication = stream(wait->stream).role == StreamRole::communication;
-  wait_for(waiting, {other, {}, communication, state(wait->stream).last_op});
+  wait_for(waiting, {other, {}, communication});
 }
 
 Jitter LockstepCarrier::jitter_of(EventId event, Time duration) const {
@@ -263,12 +263,14 @@ Status LockstepCarrier::carry_numbers(const Op& op) {
 Status LockstepCarrier::carry_out(const Op& op, EventId event) {
   enter_step(op.cause.step);
   collect_waits(op);
+  if (options_.sink != nullptr) waited_.wait(op);
   StreamState& stream = state(op.stream);
   const bool communication = this->stream(op.stream).role == StreamRole::communication;
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
-    EventTime time{stream.clock, {}, communication, stream.last_op};
+    EventTime time{stream.clock, {}, communication};
     for (const Pending& pending : stream.pending) time.also.push_back(pending.clock);
     events_.push_back(std::move(time));
+    if (options_.sink != nullptr) waited_.record(op, event);
     return {};
   }
   trace_op(op, event);
@@ -282,9 +284,8 @@ Status LockstepCarrier::carry_out(const Op& op, EventId event) {
   }
   trace_spans(op, event, timing);
   stream.clock = timing.end;
-  stream.waited_for.clear();
-  stream.last_op = event.value;
-  events_.push_back({timing.end, {}, communication, event.value});
+  events_.push_back({timing.end, {}, communication});
+  if (options_.sink != nullptr) waited_.record(op, event);
   op_ranks_ += op.where.count();
   if (options_.numerics) TESSERA_TRY(carry_numbers(op));
   forget_events();
@@ -301,6 +302,7 @@ Status LockstepCarrier::carry_wait(EventId event) {
   for (const Clock& clock : time->also) raise(clock);
   // What the host submits from now on cannot start earlier.
   for (StreamState& stream : streams_) wait_for(stream, *time);
+  if (options_.sink != nullptr) waited_.host_wait(event);
   return {};
 }
 

@@ -8,11 +8,12 @@
 #include <deque>
 
 #include "engine/runtime/checked_runtime.h"
-#include "sim/lockstep/clock_kernels.h"
-#include "sim/lockstep/clock_pool.h"
-#include "sim/lockstep/memory_timeline.h"
+#include "engine/runtime/clock_kernels.h"
+#include "engine/runtime/clock_pool.h"
+#include "engine/runtime/memory_timeline.h"
 #include "sim/lockstep/numeric_store.h"
-#include "sim/lockstep/step_accounts.h"
+#include "engine/runtime/step_accounts.h"
+#include "engine/runtime/waited_ops.h"
 #include "tessera/sim/lockstep_runtime.h"
 
 namespace tessera::sim {
@@ -39,15 +40,12 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   struct StreamState {
     Clock clock;  // end of its last op
     std::vector<Pending> pending;
-    std::vector<std::int32_t> waited_for;  // ops behind `pending`
-    std::int32_t last_op = -1;             // its last timed op
   };
   // When an event happens: the latest of `clock` and `also`.
   struct EventTime {
     Clock clock;
     std::vector<Clock> also;
     bool communication;
-    std::int32_t op;
   };
   struct CommunicatorState {
     std::vector<CollectiveShape> shapes;  // by group; one entry if all groups look alike
@@ -109,6 +107,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   std::uint32_t seed_key_ = 0;
   std::vector<Time> host_;
 
+  WaitedOps waited_;  // kept for the trace only
   StepAccounts accounts_;
   MemoryTimeline memory_;
   NumericStore numbers_;

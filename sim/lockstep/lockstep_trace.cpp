@@ -38,17 +38,14 @@ void LockstepCarrier::carry_stream(StreamId id, const Stream& stream) {
   auto zero = pool_.take();
   std::fill(zero->times.begin(), zero->times.end(), 0);
   zero->lowest = zero->highest = 0;
-  streams_.push_back({.clock = zero});
+  streams_.push_back({.clock = zero, .pending = {}});
+  waited_.add_stream();
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
 }
 
 void LockstepCarrier::trace_op(const Op& op, EventId event) {
   if (options_.sink == nullptr) return;
-  StreamState& stream = state(op.stream);
-  auto& after = stream.waited_for;
-  std::sort(after.begin(), after.end());
-  after.erase(std::unique(after.begin(), after.end()), after.end());
-  std::erase(after, stream.last_op);
+  const std::vector<std::int32_t> after = waited_.after(op.stream);
   const CommunicatorId id = communicator_of(op);
   std::string_view algorithm;
   if (id.valid()) {
@@ -135,9 +132,9 @@ Status LockstepCarrier::carry_placement(BufferId id, const Allocation& request,
 
 Time LockstepCarrier::horizon(Rank rank) const {
   Time earliest = std::numeric_limits<Time>::max();
-  for (const StreamState& stream : streams_) {
-    if (stream.last_op < 0) continue;
-    earliest = std::min(earliest, (*stream.clock)[static_cast<std::size_t>(rank)]);
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    if (waited_.last(StreamId{static_cast<std::int32_t>(s)}) < 0) continue;
+    earliest = std::min(earliest, (*streams_[s].clock)[static_cast<std::size_t>(rank)]);
   }
   return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
 }

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "sim/lockstep/clock_kernels.h"
+#include "engine/runtime/clock_kernels.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
 #include "tessera/sim/cluster.h"
@@ -67,8 +67,8 @@ struct Bench {
     TESSERA_ASSERT(status.ok(), status.message().c_str());
     const test::Program program = test::program_of(recording, *costs);
     auto duration = [jitter](std::int32_t event, Rank rank, Time nominal) {
-      const std::uint64_t u = sim::hash32(static_cast<std::uint32_t>(rank * 7919) ^
-                                          sim::hash32(static_cast<std::uint32_t>(event)));
+      const std::uint64_t u = hash32(static_cast<std::uint32_t>(rank * 7919) ^
+                                          hash32(static_cast<std::uint32_t>(event)));
       const auto amplitude = static_cast<Time>(jitter * static_cast<double>(nominal));
       return nominal - amplitude +
              static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
@@ -85,7 +85,7 @@ struct Bench {
     constexpr int rounds = 4000;
     const double time = seconds([&] {
       for (int k = 0; k < rounds; ++k) {
-        sim::clock_add(clocks[static_cast<std::size_t>((k + 1) % arrays)].data(),
+        clock_add(clocks[static_cast<std::size_t>((k + 1) % arrays)].data(),
                        clocks[static_cast<std::size_t>(k % arrays)].data(), 1, n);
       }
     });

@@ -175,7 +175,7 @@ TEST_CASE("a rank that fails tells all others why", "[host][faults]") {
 // Hangs in its program, outside of the runtime, until the others are done.
 TEST_CASE("a silent rank ends the others at the deadline, by name", "[host][faults]") {
   const Rank silent = GENERATE(0, 1);
-  const HostOptions options{.clock = real_time, .deadline = 300'000'000};
+  const HostOptions options{.clock = real_time, .deadline = 1'000'000'000};
   std::atomic<int> done{0};
   const Time start = real_time();
   const Statuses statuses = on_threads(3, options, [&](HostRuntime& host, Rank rank) -> Status {
@@ -189,14 +189,36 @@ TEST_CASE("a silent rank ends the others at the deadline, by name", "[host][faul
     return call_all(host, program);
   });
   CHECK(real_time() - start < 20 * options.deadline);  // far less, on a machine that is not loaded
-  const std::string end = silent == 0 ? ": rank 0 does not answer" : ": rank 1 is silent for 0.";
+  const std::string end = silent == 0 ? ": rank 0 does not answer" : ": rank 1 is silent for ";
   for (const Status& status : statuses) {
     CHECK(status.code() == Code::timed_out);
-    CHECK_THAT(status.message(), Contains("waited 0.3 s for collective 2, all_reduce of 3 float32 "
+    CHECK_THAT(status.message(), Contains("waited 1.0 s for collective 2, all_reduce of 3 float32 "
                                           "of unit a on communicator 0" +
                                           end));
     CHECK(status.message() == statuses[0].message());
   }
+}
+
+TEST_CASE("a body that does not come back is reported from outside", "[host][faults]") {
+  std::atomic<bool> reported{false};
+  std::string why;
+  HostOptions options{.clock = real_time, .deadline = 50'000'000};
+  options.on_hang = [&](const std::string& text) {
+    why = text;
+    reported = true;
+  };
+  require_all_ok(on_threads(1, options, [&](HostRuntime& host, Rank) -> Status {
+    Runtime& runtime = host.seam();
+    TESSERA_ASSIGN(const Streams s, make_streams(runtime));
+    TESSERA_ASSIGN(const View x, numbers(runtime, s, 1));
+    Compute hangs = fill(x, 1);
+    hangs.body = [&](const BodyContext&) {
+      while (!reported) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    TESSERA_TRY(runtime.submit(on(runtime, s.compute, hangs)).status());
+    return host.finish();
+  }));
+  CHECK_THAT(why, Contains("rank 0 hangs: it is inside of the compute of unit here for 0."));
 }
 
 TEST_CASE("a rank that waits can be told to stop", "[host][faults]") {

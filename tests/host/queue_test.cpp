@@ -36,6 +36,23 @@ TEST_CASE("a collective does not stop the host until somebody needs its result",
   }));
 }
 
+TEST_CASE("a body that polls runs once", "[host]") {
+  int runs = 0;
+  test::require_all_ok(test::on_threads(1, {}, [&runs](HostRuntime& host, Rank) -> Status {
+    Runtime& runtime = host.seam();
+    TESSERA_ASSIGN(const Streams s, make_streams(runtime));
+    TESSERA_ASSIGN(const View x, numbers(runtime, s, 1));
+    Compute polls = fill(x, 1);
+    polls.body = [&](const BodyContext&) {
+      ++runs;
+      if (runs < 5) CHECK(host.poll().ok());
+    };
+    TESSERA_TRY(runtime.submit(on(runtime, s.compute, polls)).status());
+    return host.finish();
+  }));
+  CHECK(runs == 1);
+}
+
 TEST_CASE("values that differ between ranks are seen by all of them", "[host]") {
   test::require_all_ok(test::on_threads(3, {}, [](HostRuntime& host, Rank) -> Status {
     Runtime& runtime = host.seam();

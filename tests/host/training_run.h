@@ -67,6 +67,10 @@ inline std::vector<std::pair<std::string, Scheme>> schemes() {
   return {
       {"fully_shard", FullyShardOptions{.units = {"pair", "shared"}}},
       {"fully_shard, groups of 2", FullyShardOptions{.units = {"pair"}, .shard_group = 2}},
+      {"fully_shard, bfloat16, groups of 2", FullyShardOptions{.units = {"pair"},
+                                                               .shard_group = 2,
+                                                               .param_dtype = DType::bfloat16,
+                                                               .reduce_dtype = DType::float32}},
       {"full_shard", Fsdp1Options{.units = {"pair"}, .use_orig_params = true}},
       {"shard_grad_op", Fsdp1Options{.units = {"shared"},
                                      .strategy = ShardingStrategy::shard_grad_op,

@@ -17,7 +17,10 @@ TEST_CASE("processes train as the simulator does, to the bit and to the byte", "
     REQUIRE(runtime.ok());
     const Rank ranks = (*runtime)->seam().world().count();
     const auto own = static_cast<std::size_t>((*runtime)->seam().carried().first());
-    if (ranks % 2 != 0 && name == "fully_shard, groups of 2") continue;
+    if (ranks % 2 != 0 && name.find("groups of 2") != std::string::npos) {
+      CHECK((*runtime)->finish().ok());
+      continue;
+    }
     INFO(name << " on rank " << own << " of " << ranks);
     const test::Run run = test::training_run(scheme, ranks);
     Trained real;

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/lockstep/clock_kernels.h"
+#include "engine/runtime/clock_kernels.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
@@ -79,10 +79,10 @@ Scenario random_scenario(std::uint64_t seed) {
 }
 
 Time jittered(const Scenario& s, std::int32_t event, Rank rank, Time nominal) {
-  const auto seed_key = sim::hash32(static_cast<std::uint32_t>(s.seed) ^ sim::hash32(0x9E3779B9U));
+  const auto seed_key = hash32(static_cast<std::uint32_t>(s.seed) ^ hash32(0x9E3779B9U));
   const Time amplitude = std::llround(s.jitter * static_cast<double>(nominal));
-  const std::uint64_t u = sim::hash32(sim::hash32(static_cast<std::uint32_t>(rank) ^ seed_key) ^
-                                      sim::hash32(static_cast<std::uint32_t>(event) ^ seed_key));
+  const std::uint64_t u = hash32(hash32(static_cast<std::uint32_t>(rank) ^ seed_key) ^
+                                      hash32(static_cast<std::uint32_t>(event) ^ seed_key));
   Time taken = nominal - amplitude +
                static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
   for (const auto& slow : s.slow_ranks) {

@@ -25,7 +25,7 @@ const std::vector<WordRule>& word_rules() {
       {R"(\bsteady_clock\b)",
        "time is injected; only cli, inspector and tests of real time may measure",
        {},
-       {"cli/", "inspector/", "tests/bench/", "tests/host/", "tests/mpi/"}},
+       {"c/", "cli/", "inspector/", "tests/bench/", "tests/host/", "tests/mpi/"}},
       {R"(\b(std::)?s?rand\s*\(|\brandom_device\b|\bmt19937|\b\w+_int_distribution\b)",
        "randomness is hash(seed, rank, op); tests use a seeded splitmix64",
        {}},

@@ -87,7 +87,7 @@ bool raises(const Status& status) {
 TEST_CASE("any passes over any tree train as one unsharded rank does, to the bit",
           "[zero3][property]") {
   int raised = 0;
-  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+  for (std::uint64_t seed = 1; seed <= generated(120); ++seed) {
     INFO("seed=" << seed);
     Random random(seed);
     const RandomTree tree(random);
@@ -149,7 +149,7 @@ void check_turns(const Recording& recording) {
 TEST_CASE("a static graph repeats itself, gathers and frees take turns, steps leave what persists",
           "[zero3][property]") {
   int raised = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= generated(60); ++seed) {
     INFO("seed=" << seed);
     Random random(seed);
     const RandomTree tree(random);

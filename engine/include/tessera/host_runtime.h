@@ -33,6 +33,10 @@ struct HostOptions {
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
+  /// Rank 0's gets everything but `begin` and `unit`, for all ranks, a step behind; other ranks'
+  /// are ignored. All ranks then need a clock. A run that fails ends its trace with a diagnostic.
+  /// Finish it after the runtime's `finish`, or when the runtime is gone. Must outlive the runtime.
+  TraceSink* sink = nullptr;
   /// Asked while this rank waits: true ends the run (cancelled). Often a flag that a handler of
   /// SIGTERM sets, which is what launchers send to those who are left when a process dies.
   std::function<bool()> interrupted;

@@ -28,7 +28,8 @@
 
 namespace tessera {
 
-enum class StateTensor : std::uint8_t { exp_avg, exp_avg_sq };
+/// The parameter itself is no state of the optimizer; checkpoints name it likewise.
+enum class StateTensor : std::uint8_t { exp_avg, exp_avg_sq, value };
 
 /// Elements [first, first + values.size()) of one tensor.
 struct StateRange {
@@ -52,6 +53,10 @@ struct ReadStateOptions {
 /// staging for one element of every rank), naming it; out_of_memory.
 Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
                             const std::function<void(Rank, const StateRange&)>& range);
+
+/// The same of the parameters' own values. Of those that are in no unit a recipient gets its own.
+Status read_parameters(Engine& engine, const ReadStateOptions& options,
+                       const std::function<void(Rank, const StateRange&)>& range);
 
 struct ParameterState {
   std::string name;

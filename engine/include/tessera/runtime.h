@@ -73,7 +73,8 @@ class Runtime {
   /// Stops the host until `event` has happened on all carried ranks.
   virtual Status wait(EventId event) = 0;
 
-  /// The value of a one-element view, after everything submitted so far.
+  /// The value of a one-element view on every rank of the world, the same answer everywhere, after
+  /// everything submitted so far.
   /// Stops the host. The engine may branch only on the result's `uniform()`.
   /// Fails: not_supported, where a runtime keeps no numbers.
   virtual Result<PerRank<float>> read(const View& scalar) = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/lockstep/step_accounts.h"
+#include "engine/runtime/step_accounts.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace tessera::sim {
+namespace tessera {
 
 StepAccounts::StepAccounts(std::size_t ranks)
     : ranks_(static_cast<std::int64_t>(ranks)),
@@ -86,4 +86,4 @@ void StepAccounts::close(std::int32_t step, const Clock& end, std::span<const By
   }
 }
 
-}  // namespace tessera::sim
+}  // namespace tessera

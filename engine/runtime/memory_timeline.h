@@ -11,7 +11,7 @@
 
 #include "tessera/trace.h"
 
-namespace tessera::sim {
+namespace tessera {
 
 class MemoryTimeline {
  public:
@@ -22,7 +22,8 @@ class MemoryTimeline {
   /// `address_end`: one past its last byte in the device's range.
   void change(std::size_t slot, Time time, BufferId buffer, MemoryClass memory_class, Bytes delta,
               Bytes address_end);
-  /// Sends the changes of `slot` before `horizon`; none with an earlier time may follow.
+  /// Sends the changes of `slot` before `horizon`. What follows with an earlier time counts as of
+  /// then: a stream that has never run has no clock that would say when its first buffers came.
   void flush(std::size_t slot, Time horizon, TraceSink& sink);
 
  private:
@@ -37,10 +38,11 @@ class MemoryTimeline {
     std::vector<Change> pending;  // in the order of the calls
     Bytes allocated{};
     Bytes reserved{};
+    Time sent = 0;  // nothing before it may follow
   };
 
   std::vector<Rank> ranks_;
   std::vector<Lane> lanes_;
 };
 
-}  // namespace tessera::sim
+}  // namespace tessera

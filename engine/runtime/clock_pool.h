@@ -8,7 +8,7 @@
 
 #include "tessera/types.h"
 
-namespace tessera::sim {
+namespace tessera {
 
 /// Times of all ranks, with bounds that need no pass over them: most waits are decided by the
 /// bounds alone.
@@ -55,4 +55,4 @@ class ClockPool {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tessera::sim
+}  // namespace tessera

@@ -9,11 +9,11 @@
 #include <deque>
 #include <map>
 
-#include "sim/lockstep/clock_kernels.h"
-#include "sim/lockstep/clock_pool.h"
+#include "engine/runtime/clock_kernels.h"
+#include "engine/runtime/clock_pool.h"
 #include "tessera/trace.h"
 
-namespace tessera::sim {
+namespace tessera {
 
 class StepAccounts {
  public:
@@ -52,4 +52,4 @@ class StepAccounts {
   std::map<std::int32_t, Time> collective_horizon_;  // by stream: later ones begin after this
 };
 
-}  // namespace tessera::sim
+}  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/lockstep/clock_kernels.h"
+#include "engine/runtime/clock_kernels.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@
 #define TESSERA_VECTOR_CLONES
 #endif
 
-namespace tessera::sim {
+namespace tessera {
 
 TESSERA_VECTOR_CLONES
 void clock_max(Time* __restrict out, const Time* __restrict a, const Time* __restrict b,
@@ -78,4 +78,4 @@ void clock_add_overlap(Time* __restrict sum, const Time* __restrict begin_a,
   }
 }
 
-}  // namespace tessera::sim
+}  // namespace tessera

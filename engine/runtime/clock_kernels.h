@@ -9,7 +9,7 @@
 
 #include "tessera/types.h"
 
-namespace tessera::sim {
+namespace tessera {
 
 /// A duration that differs from rank to rank: base + ((width * u) >> 32) << shift, u = hash32.
 struct Jitter {
@@ -44,4 +44,4 @@ void clock_add_span(Time* sum, const Time* begin, const Time* end, std::int64_t 
 void clock_add_overlap(Time* sum, const Time* begin_a, const Time* end_a, const Time* begin_b,
                        const Time* end_b, std::int64_t n);
 
-}  // namespace tessera::sim
+}  // namespace tessera

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/lockstep/memory_timeline.h"
+#include "engine/runtime/memory_timeline.h"
 
 #include <algorithm>
 
 #include "engine/runtime/allocator.h"
 
-namespace tessera::sim {
+namespace tessera {
 
 MemoryTimeline::MemoryTimeline(std::vector<Rank> ranks)
     : ranks_(std::move(ranks)), lanes_(ranks_.size()) {}
 
 void MemoryTimeline::change(std::size_t slot, Time time, BufferId buffer, MemoryClass memory_class,
                             Bytes delta, Bytes address_end) {
-  lanes_[slot].pending.push_back({time, buffer, memory_class, delta, address_end});
+  Lane& lane = lanes_[slot];
+  lane.pending.push_back({std::max(time, lane.sent), buffer, memory_class, delta, address_end});
 }
 
 void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
@@ -23,6 +24,7 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
   std::stable_sort(lane.pending.begin(), end, [](const Change& a, const Change& b) {
     return a.time != b.time ? a.time < b.time : (a.delta < Bytes{0}) > (b.delta < Bytes{0});
   });
+  lane.sent = std::max(lane.sent, horizon);
   std::vector<MemorySample> samples;
   samples.reserve(static_cast<std::size_t>(end - lane.pending.begin()));
   for (auto it = lane.pending.begin(); it != end; ++it) {
@@ -37,4 +39,4 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
   if (!samples.empty()) sink.memory(samples);
 }
 
-}  // namespace tessera::sim
+}  // namespace tessera

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "c/handles.h"
+#include "tessera/training.h"
+
+namespace tessera::c {
+namespace {
+
+// As bodies see them: the module's own, then those of its children.
+void add_parameters(const Model& model, ModuleId id, std::vector<ParameterId>& all) {
+  const Module& module = model.module(id);
+  all.insert(all.end(), module.parameters.begin(), module.parameters.end());
+  for (const ModuleId child : module.children) add_parameters(model, child, all);
+}
+
+struct Work {
+  const Model* model;
+  DType dtype;
+  ModuleId module;
+  ModuleWork::Pass pass;
+  std::int32_t micro_batch;
+  tessera_compute_fn compute;
+  void* user;
+
+  void operator()(const BodyContext& context) const {
+    std::vector<ParameterId> parameters;
+    add_parameters(*model, module, parameters);
+    std::vector<tessera_tensor> tensors;
+    std::size_t gradients = 0;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      const Parameter& parameter = model->parameter(parameters[k]);
+      const bool trained = pass == ModuleWork::Pass::backward && parameter.requires_grad;
+      tensors.push_back({.parameter = parameters[k].value,
+                         .dtype = static_cast<std::int32_t>(dtype),
+                         .numel = parameter.numel().value,
+                         .value = context.read(k).data(),
+                         .gradient = trained ? context.write(gradients++).data() : nullptr});
+    }
+    const tessera_pass what{.struct_size = sizeof what,
+                            .kind = static_cast<std::int32_t>(pass),
+                            .rank = context.rank(),
+                            .micro_batch = micro_batch,
+                            .module = model->module(module).path.c_str(),
+                            .tensor_count = static_cast<std::int32_t>(tensors.size()),
+                            .tensors = tensors.data()};
+    compute(user, &what);
+  }
+};
+
+float or_else(float value, float otherwise) { return value == 0 ? otherwise : value; }
+
+Status step(tessera_engine& engine, const tessera_step_options& options, tessera_compute_fn compute,
+            void* user) {
+  if (compute == nullptr) return Status(Code::invalid_argument, "compute: a function");
+  const AdamOptions usual;
+  TrainingOptions training{
+      .accumulation = std::max(options.accumulation, 1),
+      .sync_every_micro_batch = options.reduce_last_only == 0,
+      .checkpointing =
+          options.checkpoint != 0 ? ActivationCheckpointing::full : ActivationCheckpointing::none,
+      .adam = {.learning_rate = or_else(options.learning_rate, usual.learning_rate),
+               .beta1 = or_else(options.beta1, usual.beta1),
+               .beta2 = or_else(options.beta2, usual.beta2),
+               .epsilon = or_else(options.epsilon, usual.epsilon),
+               .weight_decay = options.weight_decay},
+      .max_grad_norm = options.max_grad_norm};
+  training.body = [&](ModuleId module, ModuleWork::Pass pass,
+                      std::int32_t micro_batch) -> std::function<void(const BodyContext&)> {
+    return Work{engine.model.get(), engine.dtype, module, pass, micro_batch, compute, user};
+  };
+  return run_training_step(*engine.engine, *engine.model, training);
+}
+
+Result<ParameterId> known(const tessera_engine& engine, std::int32_t parameter) {
+  const auto count = static_cast<std::int32_t>(engine.model->parameters.size());
+  if (parameter >= 0 && parameter < count) return ParameterId{parameter};
+  return Status(Code::invalid_argument,
+                fmt::format("parameter {}: the model has {}", parameter, count));
+}
+
+}  // namespace
+}  // namespace tessera::c
+
+using tessera::c::guarded;
+
+int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model, const char* scheme,
+                          const char* options, tessera_engine** engine) {
+  return guarded([&]() -> tessera::Status {
+    if (!model->model->reads.empty()) {
+      return {tessera::Code::not_supported,
+              "the model has `reads`: callbacks get a module's own parameters only"};
+    }
+    const auto ranks = static_cast<tessera::Rank>(runtime->seam().world().count());
+    TESSERA_ASSIGN(const tessera::Scheme chosen, tessera::c::scheme_of(scheme, options, ranks));
+    TESSERA_ASSIGN(auto made, tessera::make_engine(runtime->seam(), *model->model, chosen));
+    *engine =
+        new tessera_engine{*runtime, model->model, tessera::compute_dtype(chosen), std::move(made)};
+    return {};
+  });
+}
+
+void tessera_engine_destroy(tessera_engine* engine) { delete engine; }
+
+int tessera_engine_initialise(tessera_engine* engine, tessera_value_fn value, void* user) {
+  return guarded([&] {
+    return engine->engine->initialise([=](tessera::ParameterId parameter, tessera::Numel index) {
+      return value(user, parameter.value, index.value);
+    });
+  });
+}
+
+int tessera_engine_step(tessera_engine* engine, const tessera_step_options* options,
+                        tessera_compute_fn compute, void* user) {
+  return guarded(
+      [&] { return tessera::c::step(*engine, tessera::c::taken(options), compute, user); });
+}
+
+int tessera_engine_read_shards(tessera_engine* engine, int32_t parameter, tessera_shard_fn read,
+                               void* user) {
+  return guarded([&]() -> tessera::Status {
+    TESSERA_ASSIGN(const tessera::ParameterId id, tessera::c::known(*engine, parameter));
+    return engine->engine->inspect_shards(
+        id, [&](tessera::Rank rank, tessera::Numel first, std::span<const float> values) {
+          read(user, rank, first.value, values.data(), static_cast<std::int64_t>(values.size()));
+        });
+  });
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind the handles of the C API, and how errors become codes.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "tessera/c/tessera.h"
+#include "tessera/engine.h"
+#include "tessera/host_runtime.h"
+#include "tessera/scheme.h"
+#include "tessera/sim/lockstep_runtime.h"
+
+struct tessera_model {
+  std::shared_ptr<const tessera::Model> model;
+};
+
+struct tessera_runtime {
+  std::unique_ptr<tessera::sim::CostModel> cost;
+  std::unique_ptr<tessera::sim::LockstepRuntime> simulator;
+  std::unique_ptr<tessera::HostRuntime> host;  // or this
+  tessera::StreamId stream;                    // for what the program asks for itself
+  tessera::View scalar;
+
+  tessera::Runtime& seam() const { return simulator ? simulator->seam() : host->seam(); }
+};
+
+struct tessera_engine {
+  tessera_runtime& runtime;
+  std::shared_ptr<const tessera::Model> model;
+  tessera::DType dtype;  // of forward and backward
+  std::unique_ptr<tessera::Engine> engine;
+};
+
+namespace tessera::c {
+
+/// Remembers the message for tessera_last_error.
+int code_of(const Status& status);
+
+/// Runs `call`, which returns a Status. Nothing is thrown beyond it.
+template <class Call>
+int guarded(const Call& call) {
+  try {
+    return code_of(call());
+  } catch (const std::bad_alloc&) {
+    return code_of(Status(Code::out_of_memory, "the process has no memory left"));
+  } catch (const std::exception& error) {
+    return code_of(Status(Code::invalid_argument, error.what()));
+  }
+}
+
+/// The caller's struct, whose version may have fewer members or more; `null`: zeros.
+template <class Options>
+Options taken(const Options* given) {
+  Options all{};
+  if (given == nullptr) return all;
+  std::memcpy(&all, given, std::min<std::size_t>(given->struct_size, sizeof all));
+  return all;
+}
+
+/// Fails: invalid_argument (no such scheme or option), not_supported.
+Result<Scheme> scheme_of(const std::string& name, const char* options, Rank ranks);
+
+}  // namespace tessera::c

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tessera from C: the engine shards parameters, gradients and optimizer state, the program
+ * computes.
+ *
+ * The idea: a model is names, shapes and an order of modules. For every module of every pass the
+ * engine gathers the parameters and calls the program with pointers to them and to the gradients.
+ *
+ *   tessera_model* model;
+ *   tessera_runtime* runtime;
+ *   tessera_engine* engine;
+ *   if (tessera_model_from_json(text, &model) || tessera_runtime_create(NULL, &runtime) ||
+ *       tessera_engine_create(runtime, model, "fully_shard", NULL, &engine) ||
+ *       tessera_engine_initialise(engine, value, user) ||
+ *       tessera_engine_step(engine, NULL, compute, user) || tessera_runtime_finish(runtime)) {
+ *     fprintf(stderr, "%s\n", tessera_last_error());
+ *   }
+ *
+ * Functions return 0 or a tessera_code; tessera_last_error() then has one sentence. Handles are
+ * used by one thread at a time. After a failure of a runtime or engine they are only fit for being
+ * destroyed. Structs begin with their size, so that later versions can add members at the end: set
+ * `struct_size = sizeof(the struct)` and the others to zero for what is usual.
+ */
+#ifndef TESSERA_C_TESSERA_H
+#define TESSERA_C_TESSERA_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TESSERA_C_API __attribute__((visibility("default")))
+#else
+#define TESSERA_C_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tessera_code {
+  TESSERA_OK = 0,
+  TESSERA_INVALID_ARGUMENT = 1,
+  TESSERA_NOT_SUPPORTED = 2,
+  TESSERA_OUT_OF_MEMORY = 3,
+  TESSERA_COMMUNICATION_ERROR = 4, /* a rank is dead or gave up */
+  TESSERA_TIMED_OUT = 5,           /* a rank is silent */
+  TESSERA_IO_ERROR = 6,
+  TESSERA_CORRUPT = 7,
+  TESSERA_DIVERGENT = 8, /* ranks do different things */
+  TESSERA_HAZARD = 9,
+  TESSERA_CANCELLED = 10
+} tessera_code;
+
+typedef enum tessera_dtype {
+  TESSERA_FLOAT32 = 0,
+  TESSERA_BFLOAT16 = 1,
+  TESSERA_FLOAT16 = 2
+} tessera_dtype;
+
+/* Of this thread's last failure; valid until its next. Never null. */
+TESSERA_C_API const char* tessera_last_error(void);
+/* "0.1.0" */
+TESSERA_C_API const char* tessera_version(void);
+
+/* ---- Models: immutable; may go as soon as engines are made of them. ---- */
+
+typedef struct tessera_model tessera_model;
+
+/* A config.json as published on Hugging Face, or a module tree (docs/model-format.md). */
+TESSERA_C_API int tessera_model_load(const char* path, tessera_model** model);
+/* The same from text: modules, names, shapes, order. */
+TESSERA_C_API int tessera_model_from_json(const char* text, tessera_model** model);
+TESSERA_C_API void tessera_model_destroy(tessera_model* model);
+/* Parameters are numbered 0 ... count - 1, in the order of the modules. */
+TESSERA_C_API int32_t tessera_model_parameter_count(const tessera_model* model);
+/* Null or -1: no such parameter. */
+TESSERA_C_API const char* tessera_model_parameter_name(const tessera_model* model, int32_t number);
+TESSERA_C_API int64_t tessera_model_parameter_numel(const tessera_model* model, int32_t number);
+
+/* ---- Runtimes: who carries out what the engine decides. ---- */
+
+typedef enum tessera_runtime_kind {
+  TESSERA_LOCAL = 0,    /* one rank, in this process */
+  TESSERA_MPI = 1,      /* this process's rank of the world that mpirun or srun started */
+  TESSERA_SIMULATOR = 2 /* `ranks` ranks in this process, with real numbers and virtual time */
+} tessera_runtime_kind;
+
+typedef struct tessera_runtime_options {
+  uint32_t struct_size;
+  int32_t kind;            /* a tessera_runtime_kind */
+  int32_t ranks;           /* of the simulator; 0: 1 */
+  double deadline_seconds; /* without progress, a run of several processes ends; 0: 300 */
+  const char* modules; /* folder of libtessera_mpi.so; null: beside the program, ../lib/tessera */
+} tessera_runtime_options;
+
+typedef struct tessera_runtime tessera_runtime;
+
+/* options: null is a local runtime. */
+TESSERA_C_API int tessera_runtime_create(const tessera_runtime_options* options,
+                                         tessera_runtime** runtime);
+/* After its engines. Without tessera_runtime_finish it ends the run of all processes. */
+TESSERA_C_API void tessera_runtime_destroy(tessera_runtime* runtime);
+/* Of the run, and those that this process carries: first ... first + carried - 1. */
+TESSERA_C_API int32_t tessera_runtime_ranks(const tessera_runtime* runtime);
+TESSERA_C_API int32_t tessera_runtime_first_rank(const tessera_runtime* runtime);
+TESSERA_C_API int32_t tessera_runtime_carried_ranks(const tessera_runtime* runtime);
+/* Waits until everything is done that engines were asked for. *mean: of one value per rank of the
+ * run. `values` has one for each carried rank and is looked at when everything else is done. */
+TESSERA_C_API int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean);
+/* Lets collectives go on; for callbacks that compute for milliseconds. */
+TESSERA_C_API int tessera_runtime_poll(tessera_runtime* runtime);
+/* Waits for everything and for all ranks. Once, at the end, before engines are destroyed. */
+TESSERA_C_API int tessera_runtime_finish(tessera_runtime* runtime);
+/* Ends the run of all ranks because of something outside of Tessera; they read `why`. */
+TESSERA_C_API void tessera_runtime_give_up(tessera_runtime* runtime, const char* why);
+
+/* ---- Engines ---- */
+
+typedef struct tessera_engine tessera_engine;
+
+/* scheme: "fully_shard", "full_shard", "shard_grad_op", "no_shard", "replicate",
+ * "sharded_data_parallel", "zero1", "zero2", "zero3". options: null, or a JSON object of what is
+ * not as usual (docs/embedding.md). The runtime must outlive the engine. */
+TESSERA_C_API int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model,
+                                        const char* scheme, const char* options,
+                                        tessera_engine** engine);
+/* After tessera_runtime_finish, or after a failure. */
+TESSERA_C_API void tessera_engine_destroy(tessera_engine* engine);
+
+/* The initial value of element `index` of a parameter, the same on all ranks. */
+typedef float (*tessera_value_fn)(void* user, int32_t parameter, int64_t index);
+TESSERA_C_API int tessera_engine_initialise(tessera_engine* engine, tessera_value_fn value,
+                                            void* user);
+
+typedef enum tessera_pass_kind {
+  TESSERA_FORWARD = 0,
+  TESSERA_BACKWARD = 1,
+  TESSERA_RECOMPUTE = 2
+} tessera_pass_kind;
+
+typedef struct tessera_tensor {
+  int32_t parameter; /* its number */
+  int32_t dtype;     /* a tessera_dtype, of value and gradient */
+  int64_t numel;
+  const void* value; /* all elements */
+  void* gradient;    /* in backward: zero before the first; add to it. Null: forward, or frozen */
+} tessera_tensor;
+
+/* One module of one pass on one rank. Everything in it is valid during the call only. */
+typedef struct tessera_pass {
+  uint32_t struct_size;
+  int32_t kind; /* a tessera_pass_kind */
+  int32_t rank;
+  int32_t micro_batch;
+  const char* module;
+  int32_t tensor_count; /* parameters of the module and those below it, in order */
+  const tessera_tensor* tensors;
+} tessera_pass;
+
+/* Gradients are averaged over ranks and added up over micro-batches. */
+typedef void (*tessera_compute_fn)(void* user, const tessera_pass* pass);
+
+typedef struct tessera_step_options {
+  uint32_t struct_size;
+  int32_t accumulation; /* micro-batches; 0: 1 */
+  float learning_rate;  /* AdamW; 0: 1e-3 */
+  float beta1;          /* 0: 0.9 */
+  float beta2;          /* 0: 0.999 */
+  float epsilon;        /* 0: 1e-8 */
+  float weight_decay;
+  float max_grad_norm;      /* above 0: clips */
+  int32_t checkpoint;       /* not 0: runs the forward of blocks again in backward */
+  int32_t reduce_last_only; /* not 0: gradients are reduced in the last micro-batch only */
+} tessera_step_options;
+
+/* Forward along the model's order, backward in reverse, for every micro-batch, and the optimizer.
+ * `compute` and `user` must stay until tessera_runtime_mean or tessera_runtime_finish has returned:
+ * work may wait until then. It is called in the calling thread. */
+TESSERA_C_API int tessera_engine_step(tessera_engine* engine, const tessera_step_options* options,
+                                      tessera_compute_fn compute, void* user);
+
+/* Elements [first, first + count) of the parameter, as `rank` keeps them in float32. Called for
+ * every carried rank and piece before tessera_engine_read_shards returns. */
+typedef void (*tessera_shard_fn)(void* user, int32_t rank, int64_t first, const float* values,
+                                 int64_t count);
+TESSERA_C_API int tessera_engine_read_shards(tessera_engine* engine, int32_t parameter,
+                                             tessera_shard_fn read, void* user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_C_TESSERA_H */

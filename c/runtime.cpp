@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <cmath>
+
+#include "c/handles.h"
+#include "tessera/sim/cost_model.h"
+
+namespace tessera::c {
+namespace {
+
+Time real_time() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Virtual time is of no interest here.
+class EqualCosts final : public sim::CostModel {
+ public:
+  Time compute(const ComputeCost&) const override { return 1; }
+  Time copy(Bytes, CopyRoute) const override { return 1; }
+  Time collective(const sim::CollectiveShape&) const override { return 1; }
+  std::string_view algorithm(const sim::CollectiveShape&) const override { return "none"; }
+};
+
+Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
+  HostOptions host;
+  host.clock = real_time;
+  if (options.deadline_seconds < 0 || !std::isfinite(options.deadline_seconds)) {
+    return Status(Code::invalid_argument, "deadline_seconds: a number above 0");
+  }
+  if (options.deadline_seconds > 0) {
+    host.deadline = static_cast<Time>(options.deadline_seconds * 1e9);
+  }
+  switch (options.kind) {
+    case TESSERA_LOCAL: {
+      TESSERA_ASSIGN(runtime.host, make_local_runtime(host));
+      break;
+    }
+    case TESSERA_MPI: {
+      TESSERA_ASSIGN(runtime.host, make_mpi_runtime(host, options.modules ? options.modules : ""));
+      break;
+    }
+    case TESSERA_SIMULATOR: {
+      runtime.cost = std::make_unique<EqualCosts>();
+      TESSERA_ASSIGN(runtime.simulator,
+                     sim::LockstepRuntime::create({.world_size = std::max(options.ranks, 1),
+                                                   .cost = runtime.cost.get(),
+                                                   .numerics = true}));
+      break;
+    }
+    default:
+      return Status(Code::invalid_argument,
+                    "kind: TESSERA_LOCAL, TESSERA_MPI or TESSERA_SIMULATOR");
+  }
+  Runtime& seam = runtime.seam();
+  TESSERA_ASSIGN(runtime.stream, seam.create_stream("program", StreamRole::compute));
+  TESSERA_ASSIGN(const BufferId scalar, seam.allocate({.bytes = Bytes{4},
+                                                       .stream = runtime.stream,
+                                                       .where = seam.world(),
+                                                       .cause = {},
+                                                       .name = "program.scalar"}));
+  runtime.scalar = View::whole(scalar, DType::float32, Numel{1});
+  return {};
+}
+
+Status mean(tessera_runtime& runtime, const float* values, float& result) {
+  Runtime& seam = runtime.seam();
+  const Rank first = seam.carried().first();
+  Op op{.stream = runtime.stream,
+        .where = seam.world(),
+        .after = {},
+        .cause = {.module = "program"},
+        .what =
+            Compute{.cost = {}, .reads = {}, .writes = {runtime.scalar}, .body = {}, .zeroed = {}}};
+  // `read` waits for this and all that was submitted before, so the values are still there.
+  std::get<Compute>(op.what).body = [values, first](const BodyContext& context) {
+    context.write_as<float>(0)[0] = values[context.rank() - first];
+  };
+  TESSERA_TRY(seam.submit(op).status());
+  TESSERA_ASSIGN(const PerRank<float> all, seam.read(runtime.scalar));
+  double sum = 0;
+  for (Rank rank = 0; rank < seam.world().count(); ++rank) sum += static_cast<double>(all[rank]);
+  result = static_cast<float>(sum / seam.world().count());
+  return {};
+}
+
+}  // namespace
+}  // namespace tessera::c
+
+using tessera::c::guarded;
+
+int tessera_runtime_create(const tessera_runtime_options* options, tessera_runtime** runtime) {
+  return guarded([&]() -> tessera::Status {
+    auto made = std::make_unique<tessera_runtime>();
+    TESSERA_TRY(tessera::c::open(tessera::c::taken(options), *made));
+    *runtime = made.release();
+    return {};
+  });
+}
+
+void tessera_runtime_destroy(tessera_runtime* runtime) { delete runtime; }
+
+int32_t tessera_runtime_ranks(const tessera_runtime* runtime) {
+  return static_cast<std::int32_t>(runtime->seam().world().count());
+}
+
+int32_t tessera_runtime_first_rank(const tessera_runtime* runtime) {
+  return runtime->seam().carried().first();
+}
+
+int32_t tessera_runtime_carried_ranks(const tessera_runtime* runtime) {
+  return static_cast<std::int32_t>(runtime->seam().carried().count());
+}
+
+int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean) {
+  return guarded([&] { return tessera::c::mean(*runtime, values, *mean); });
+}
+
+int tessera_runtime_poll(tessera_runtime* runtime) {
+  return guarded([&] { return runtime->host ? runtime->host->poll() : tessera::Status{}; });
+}
+
+int tessera_runtime_finish(tessera_runtime* runtime) {
+  return guarded(
+      [&] { return runtime->host ? runtime->host->finish() : runtime->simulator->finish(); });
+}
+
+void tessera_runtime_give_up(tessera_runtime* runtime, const char* why) {
+  if (runtime->host) runtime->host->give_up({tessera::Code::cancelled, why});
+}

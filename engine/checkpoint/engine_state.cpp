@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/engine_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/runtime/arithmetic.h"
+#include "engine/shard/engine_base.h"
+
+namespace tessera {
+
+Result<EngineState> EngineState::of(Engine& engine) {
+  auto bad = [](const char* why) { return Status(Code::not_supported, why); };
+  auto* const base = dynamic_cast<EngineBase*>(&engine);
+  if (base == nullptr) return bad("checkpoints can only be made of an engine of this library");
+  if (base->everyone_ != base->runtime_.world()) {
+    return bad("the engine has a part of the ranks only: checkpoints need an engine of all");
+  }
+  if (base->first_ranks().count() > 1) {
+    return bad(
+        "the engine trains a model of its own in every process group: checkpoints need one "
+        "engine per group");
+  }
+  return EngineState(*base);
+}
+
+const Model& EngineState::model() const { return engine_->model_; }
+
+std::int64_t EngineState::steps_taken(ParameterId parameter) const {
+  return engine_->param_groups_.steps_taken(parameter);
+}
+
+bool EngineState::in_a_group(ParameterId parameter) const {
+  return engine_->param_groups_.contains(parameter);
+}
+
+Rank EngineState::world_size() const { return engine_->everyone_.count(); }
+
+std::vector<Rank> EngineState::carried() const {
+  std::vector<Rank> ranks;
+  for (const RankRange& range : engine_->runtime_.carried().ranges()) {
+    for (Rank rank = range.begin; rank < range.end; ++rank) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool EngineState::carries(Rank rank) const { return engine_->runtime_.carried().contains(rank); }
+
+Status EngineState::expect_idle(const char* call) const {
+  return engine_->expect(EngineBase::Stage::idle, call);
+}
+
+Result<std::vector<float>> EngineState::exchange(const std::function<float(Rank)>& value) const {
+  EngineBase& e = *engine_;
+  const Cause why = e.cause("", Reason::none);
+  TESSERA_ASSIGN(BufferId own, e.allocate("checkpoint.agreement", size_of(DType::float32),
+                                          MemoryClass::temporary, e.compute_, why));
+  const View one = View::whole(own, DType::float32, Numel{1});
+  Compute tell{.cost = {.kernels = 0}, .reads = {}, .writes = {one}, .body = {}};
+  tell.body = [value](const BodyContext& context) {
+    const float told = value(context.rank());
+    context.kernels().write({&told, 1}, {context.write(0), DType::float32});
+  };
+  TESSERA_ASSIGN(const EventId told, e.submit_on(e.everyone_, e.compute_, why, std::move(tell)));
+  const auto read = e.runtime_.read(one);
+  TESSERA_TRY(e.release(own, told));
+  TESSERA_TRY(read.status());
+  std::vector<float> all;
+  for (Rank rank = 0; rank < world_size(); ++rank) all.push_back((*read)[rank]);
+  return all;
+}
+
+// A float tells 16 bits exactly.
+Result<std::vector<std::uint64_t>> EngineState::exchange_wide(
+    const std::function<std::uint64_t(Rank)>& value) const {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(world_size()));
+  for (int shift = 0; shift < 64; shift += 16) {
+    TESSERA_ASSIGN(const auto part, exchange([&](Rank rank) {
+                     return static_cast<float>((value(rank) >> shift) & 0xFFFFU);
+                   }));
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      all[r] |= static_cast<std::uint64_t>(part[r]) << shift;
+    }
+  }
+  return all;
+}
+
+Status EngineState::agree(const Status& own, const std::string& what) const {
+  const auto code = static_cast<float>(own.code());
+  TESSERA_ASSIGN(const auto all, exchange([code](Rank) { return code; }));
+  TESSERA_TRY(own);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == 0) continue;
+    const auto failed = static_cast<Code>(static_cast<int>(all[rank]));
+    return Status(failed, fmt::format("{} failed on rank {} ({}), whose own message says why", what,
+                                      rank, name_of(failed)));
+  }
+  return {};
+}
+
+// Shared with bodies, which may run after a failure has been returned.
+struct EngineState::Writing {
+  const std::vector<std::int64_t>* steps;
+  Source source;
+  Status failed;
+  std::vector<float> values;
+
+  // One tensor of what a rank holds.
+  void fill(const BodyContext& context, const ShardMap& map, Index index, StateTensor tensor,
+            const Elements& into) {
+    for (const ShardPiece& piece : map.pieces(index)) {
+      const auto numel = static_cast<std::size_t>(piece.numel.value);
+      values.assign(numel, 0.0F);
+      const auto p = static_cast<std::size_t>(piece.parameter.value);
+      const bool stored = tensor == StateTensor::value || (*steps)[p] > 0;
+      if (stored && failed.ok()) {
+        failed = source(context.rank(), piece.parameter, tensor, piece.first, values);
+      }
+      context.kernels().write(values, part_of(into, piece));
+    }
+  }
+};
+
+Status EngineState::write_values(const std::shared_ptr<Writing>& writing) const {
+  EngineBase& e = *engine_;
+  for (Held* h : e.all_held()) {
+    Compute work = e.work_on_held();
+    work.writes = {h->values()};
+    work.cost.elementwise_bytes = static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
+    work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
+      writing->fill(context, held.map, engine->index_in(held, context.rank()), StateTensor::value,
+                    {context.write(0), held.dtype});
+    };
+    TESSERA_TRY(e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), std::move(work))
+                    .status());
+  }
+  return {};
+}
+
+Status EngineState::write_moments(const std::shared_ptr<Writing>& writing) const {
+  EngineBase& e = *engine_;
+  for (Held* h : e.all_held()) {
+    if (!h->exp_avg.valid()) continue;
+    Compute work;
+    for (const BufferId id : {h->exp_avg, h->exp_avg_sq}) {
+      work.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
+    }
+    work.cost.elementwise_bytes = 2 * static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
+    work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
+      const Index index = engine->index_in(held, context.rank());
+      writing->fill(context, held.map, index, StateTensor::exp_avg, {context.write(0), held.dtype});
+      writing->fill(context, held.map, index, StateTensor::exp_avg_sq,
+                    {context.write(1), held.dtype});
+    };
+    const RankSet& where = h->where.empty() ? e.everyone_ : h->where;
+    TESSERA_TRY(
+        e.submit_on(where, e.compute_, e.cause("", Reason::offload), std::move(work)).status());
+  }
+  return {};
+}
+
+Status EngineState::write(const std::vector<std::int64_t>* steps, const Source& source) const {
+  EngineBase& e = *engine_;
+  TESSERA_TRY(e.values_change());
+  const auto writing = std::make_shared<Writing>(Writing{steps, source, {}, {}});
+  const bool any = steps != nullptr &&
+                   std::any_of(steps->begin(), steps->end(), [](std::int64_t n) { return n > 0; });
+  TESSERA_TRY(e.hold_all(any));
+  if (steps != nullptr) {
+    for (std::size_t p = 0; p < steps->size(); ++p) {
+      e.param_groups_.set_steps_taken(ParameterId{static_cast<std::int32_t>(p)}, (*steps)[p]);
+    }
+    if (any) TESSERA_TRY(e.allocate_optimizer_state());
+    TESSERA_TRY(write_moments(writing));
+  }
+  TESSERA_TRY(write_values(writing));
+  TESSERA_ASSIGN(const EventId written,
+                 e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), look_at({})));
+  TESSERA_TRY(e.runtime_.wait(written));
+  return writing->failed;
+}
+
+}  // namespace tessera

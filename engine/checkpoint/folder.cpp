@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "engine/checkpoint/piece_file.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view step_prefix = "step-";
+
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(step_prefix)) return {};
+  name.remove_prefix(step_prefix.size());
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (error != std::errc{} || end != name.data() + name.size() || step < 0) return {};
+  return step;
+}
+
+// "rank-00003.12.safetensors"
+std::int32_t generation_of(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  std::int32_t generation = -1;
+  if (dot != name.npos)
+    std::from_chars(name.data() + dot + 1, name.data() + name.size(), generation);
+  return generation;
+}
+
+std::string joined(const std::string& folder, const std::string& name) {
+  return folder + "/" + name;
+}
+
+bool is_complete(FileSystem& files, const std::string& folder) {
+  return files.exists(joined(folder, manifest_name));
+}
+
+}  // namespace
+
+std::string CheckpointFolder::of_step(std::int64_t step) const {
+  return fmt::format("{}/{}{:06}", path_, step_prefix, step);
+}
+
+std::string CheckpointFolder::rank_file(Rank rank, std::int32_t generation) {
+  return fmt::format("rank-{:05}.{}.safetensors", rank, generation);
+}
+
+Result<std::vector<std::int64_t>> CheckpointFolder::steps() const {
+  TESSERA_ASSIGN(const auto names, files_.list(path_));
+  std::vector<std::int64_t> complete;
+  for (const std::string& name : names) {
+    const auto step = step_of(name);
+    if (step && is_complete(files_, of_step(*step))) complete.push_back(*step);
+  }
+  std::sort(complete.begin(), complete.end());
+  complete.erase(std::unique(complete.begin(), complete.end()), complete.end());
+  return complete;
+}
+
+Status CheckpointFolder::remove_but(const std::string& folder,
+                                    const std::vector<std::string>& kept) {
+  TESSERA_ASSIGN(const auto names, files_.list(folder));
+  for (const std::string& name : names) {
+    if (std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
+    TESSERA_TRY(files_.remove(joined(folder, name)));
+  }
+  return {};
+}
+
+// The manifest first: from then on it is none.
+Status CheckpointFolder::remove_checkpoint(std::int64_t step) {
+  const std::string folder = of_step(step);
+  TESSERA_TRY(files_.remove(joined(folder, manifest_name)));
+  TESSERA_TRY(files_.sync_folder(folder));
+  TESSERA_TRY(remove_but(folder, {}));
+  return files_.remove(folder);
+}
+
+Result<std::int32_t> CheckpointFolder::prepare(std::int64_t step) {
+  TESSERA_ASSIGN(const auto complete, steps());
+  if (!complete.empty() && complete.back() > step) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has a checkpoint of step {}, later than the {} that is to be "
+                              "saved: give another folder, or remove what is not wanted any more",
+                              path_, complete.back(), step));
+  }
+  TESSERA_ASSIGN(const auto names, files_.list(path_));
+  for (const std::string& name : names) {
+    const auto other = step_of(name);
+    if (!other || joined(path_, name) != of_step(*other)) continue;
+    if (!is_complete(files_, of_step(*other))) TESSERA_TRY(remove_checkpoint(*other));
+  }
+  const std::string folder = of_step(step);
+  TESSERA_TRY(files_.make_folder(folder));
+  std::int32_t generation = -1;
+  TESSERA_ASSIGN(const auto present, files_.list(folder));
+  for (const std::string& name : present) generation = std::max(generation, generation_of(name));
+  return generation + 1;
+}
+
+Status CheckpointFolder::complete(Manifest manifest, std::int32_t keep) {
+  const std::string folder = of_step(manifest.step);
+  std::vector<std::string> kept = {manifest_name};
+  for (Manifest::File& file : manifest.files) {
+    TESSERA_ASSIGN(const PieceFile written,
+                   PieceFile::open(files_, joined(folder, file.name), file.header_sum));
+    file.bytes = written.size();
+    kept.push_back(file.name);
+  }
+  TESSERA_TRY(files_.sync_folder(folder));
+  TESSERA_TRY(files_.sync_folder(path_));
+  const std::string path = joined(folder, manifest_name);
+  const std::string partial = path + ".partial";
+  {
+    const std::string text = to_json(manifest);
+    TESSERA_ASSIGN(const auto file, files_.create(partial));
+    TESSERA_TRY(file->write(std::as_bytes(std::span(text))));
+    TESSERA_TRY(file->sync());
+  }
+  TESSERA_TRY(files_.rename(partial, path));
+  TESSERA_TRY(files_.sync_folder(folder));
+  TESSERA_TRY(remove_but(folder, kept));
+  if (keep == 0) return {};
+  TESSERA_ASSIGN(auto older, steps());
+  const auto count = static_cast<std::size_t>(keep);
+  for (std::size_t k = 0; k + count < older.size(); ++k) TESSERA_TRY(remove_checkpoint(older[k]));
+  return {};
+}
+
+Result<Manifest> read_manifest(FileSystem& files, std::string& path) {
+  if (!is_complete(files, path)) {
+    TESSERA_ASSIGN(const auto steps, CheckpointFolder(files, path).steps());
+    if (steps.empty()) {
+      return Status(Code::io_error,
+                    fmt::format("{} is no checkpoint and has none: there is no {}, and no folder "
+                                "step-... with one",
+                                path, manifest_name));
+    }
+    path = CheckpointFolder(files, path).of_step(steps.back());
+  }
+  const std::string name = joined(path, manifest_name);
+  TESSERA_ASSIGN(const std::string text, read_text(files, name));
+  return parse_manifest(text, name);
+}
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder with checkpoints: which of them are complete, making room for a new one, and completing
+// it. One process does this.
+//
+// The idea: a checkpoint is complete when its manifest exists, and a manifest appears at once. A
+// checkpoint that is saved again gets files of other names beside the old ones, so the old manifest
+// stays true until the new one replaces it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/manifest.h"
+#include "engine/files/file_system.h"
+
+namespace tessera {
+
+class CheckpointFolder {
+ public:
+  CheckpointFolder(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  std::string of_step(std::int64_t step) const;
+  /// "rank-00003.0.safetensors": `generation` tells files of one step apart.
+  static std::string rank_file(Rank rank, std::int32_t generation);
+
+  /// Complete ones, ascending.
+  Result<std::vector<std::int64_t>> steps() const;
+
+  /// Makes the folder of `step`, and removes what incomplete checkpoints left. Returns the
+  /// generation of its files. Fails: invalid_argument (there is a later checkpoint), io_error.
+  Result<std::int32_t> prepare(std::int64_t step);
+  /// Checks the files that the manifest names, fills in their sizes, and makes the checkpoint
+  /// exist. Then removes all but the newest `keep`, 0: none. Fails: io_error, corrupt.
+  Status complete(Manifest manifest, std::int32_t keep);
+
+ private:
+  Status remove_checkpoint(std::int64_t step);
+  Status remove_but(const std::string& folder, const std::vector<std::string>& kept);
+
+  FileSystem& files_;
+  const std::string path_;
+};
+
+/// The manifest of the checkpoint at `path`, or of the newest one in it; `path` becomes the
+/// checkpoint's own. Fails: io_error, corrupt, not_supported.
+Result<Manifest> read_manifest(FileSystem& files, std::string& path);
+
+}  // namespace tessera

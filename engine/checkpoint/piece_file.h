@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's file of a checkpoint: pieces in a safetensors file, each with a checksum in its
+// metadata. The header's own checksum is for the manifest, so every byte is covered.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/piece.h"
+#include "engine/files/file_system.h"
+
+namespace tessera {
+
+/// Values stay where they are until they are written.
+struct PieceData {
+  Piece piece;
+  std::span<const float> values;
+};
+
+/// Writes and synchronises the file. Returns its header's checksum. Fails: io_error.
+Result<std::uint64_t> write_piece_file(FileSystem& files, const std::string& path,
+                                       std::vector<PieceData> pieces);
+
+/// A piece in a file.
+struct StoredPiece {
+  Piece piece;
+  std::int64_t offset = 0;  // bytes, in the file
+  std::uint64_t sum = 0;
+};
+
+class PieceFile {
+ public:
+  /// Checks the header. `sum`: its checksum. Fails: io_error, corrupt, naming file and tensor.
+  static Result<PieceFile> open(FileSystem& files, const std::string& path, std::uint64_t sum);
+
+  const std::string& path() const { return path_; }
+  Bytes size() const { return file_->size(); }
+  const std::vector<StoredPiece>& pieces() const { return pieces_; }
+  /// Fails: io_error; corrupt, if the checksum does not match.
+  Status read(const StoredPiece& piece, std::vector<float>& into) const;
+
+ private:
+  std::string path_;
+  std::unique_ptr<ReadableFile> file_;
+  std::vector<StoredPiece> pieces_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies in host memory of what every rank is to save: replicas save equal parts of what they hold
+// in common, an owner saves the state that only it has.
+//
+// The idea: copies are operations like any other, so that traces and memory accounts see them; what
+// they left in host memory may be read by another thread until it is given back.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/checkpoint/piece_file.h"
+#include "engine/shard/engine_base.h"
+
+namespace tessera {
+
+class Snapshot {
+ public:
+  explicit Snapshot(EngineBase& engine) : engine_(engine) {}
+
+  /// Waits until all copies are made. Fails: out_of_memory; not_supported (values on NVMe).
+  Status take();
+  /// What `rank`, which must be carried, saves. Valid until `give_back`.
+  std::vector<PieceData> pieces(Rank rank) const;
+  Status give_back();
+
+ private:
+  // A tensor of a Held, or a replica's slice of it.
+  struct Part {
+    View from;
+    Memory memory = Memory::device;
+    ShardMap map;
+    StateTensor tensor = StateTensor::value;
+    bool whole = false;     // map of one shard
+    bool of_rank = false;   // every rank has values of its own
+    bool of_first = false;  // the first rank saves it
+    bool sliced = false;
+    Numel slice{};
+    Numel offset{};  // in the copy
+  };
+  // Copies of the same ranks in one buffer.
+  struct Group {
+    RankSet where;
+    std::vector<Part> parts;
+    Numel numel{};
+    BufferId buffer;
+    std::shared_ptr<std::map<Rank, std::span<const float>>> copies;
+  };
+
+  Status add(const Held& held, StateTensor tensor, bool local);
+  Group& group_of(const RankSet& where);
+  Status copy(Group& group);
+  void append(Rank rank, const Part& part, std::span<const float> copy,
+              std::vector<PieceData>& pieces) const;
+
+  EngineBase& engine_;
+  std::vector<Group> groups_;
+  EventId copied_;
+};
+
+}  // namespace tessera

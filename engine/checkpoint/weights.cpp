@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/checkpoint/engine_state.h"
+#include "engine/checkpoint/weights_file.h"
+#include "engine/runtime/number.h"
+#include "engine/shard/engine_base.h"
+
+namespace tessera {
+namespace {
+
+// A tensor of the file for every parameter, by ParameterId.
+using Sources = std::vector<const StoredTensor*>;
+
+Status bad(const std::string& file, const std::string& what) {
+  return Status(Code::invalid_argument, fmt::format("{}: {}", file, what));
+}
+
+// Published GPT-2 files name modules with or without the language model around them.
+ParameterId find_published(const Model& model, const std::string& name) {
+  const ParameterId id = model.find_parameter(name);
+  constexpr std::string_view prefix = "transformer.";
+  return id.valid() || !name.starts_with(prefix) ? id
+                                                 : model.find_parameter(name.substr(prefix.size()));
+}
+
+// Causal masks, which published GPT-2 files carry along.
+bool is_mask(const std::string& name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+}
+
+Result<Sources> match(const SafetensorsFile& weights, const Model& model, const std::string& file) {
+  Sources sources(model.parameters.size(), nullptr);
+  for (const StoredTensor& tensor : weights.tensors()) {
+    const ParameterId id = find_published(model, tensor.name);
+    if (!id.valid()) {
+      if (is_mask(tensor.name)) continue;
+      return bad(file, fmt::format("has a tensor {}, which {} has not", tensor.name, model.name));
+    }
+    const Parameter& parameter = model.parameter(id);
+    if (tensor.shape != parameter.shape) {
+      return bad(file, fmt::format("tensor {} is [{}], in {} it is [{}]", tensor.name,
+                                   fmt::join(tensor.shape, ", "), model.name,
+                                   fmt::join(parameter.shape, ", ")));
+    }
+    if (!is_weight_dtype(tensor.dtype)) {
+      return bad(file, fmt::format("tensor {} is {}: convert it to F32, BF16 or F16", tensor.name,
+                                   name_of(tensor.dtype)));
+    }
+    sources[static_cast<std::size_t>(id.value)] = &tensor;
+  }
+  for (std::size_t p = 0; p < sources.size(); ++p) {
+    if (sources[p] != nullptr) continue;
+    return bad(file,
+               fmt::format("lacks the tensor {} of {}", model.parameters[p].name, model.name));
+  }
+  return sources;
+}
+
+Status read_floats(SafetensorsFile& weights, const StoredTensor& tensor, Numel first,
+                   std::span<float> values) {
+  const auto size = static_cast<std::size_t>(size_of(tensor.dtype).value);
+  std::vector<std::byte> bytes(values.size() * size);
+  TESSERA_TRY(weights.read(tensor, first, bytes));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_number(bytes, tensor.dtype, i);
+  return {};
+}
+
+}  // namespace
+
+Status import_weights(Engine& engine, const std::string& file) {
+  TESSERA_ASSIGN(const EngineState state, EngineState::of(engine));
+  TESSERA_TRY(state.expect_idle("import_weights"));
+  const std::string what = "reading " + file;
+  auto weights = SafetensorsFile::open(file);
+  Status status = weights.status();
+  Sources sources;
+  if (weights.ok()) {
+    auto matched = match(*weights, state.model(), file);
+    status = matched.status();
+    if (matched.ok()) sources = std::move(*matched);
+  }
+  TESSERA_TRY(state.agree(status, what));
+  const Status written = state.write(
+      nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
+        return read_floats(*weights, *sources[static_cast<std::size_t>(id.value)], first, values);
+      });
+  return state.agree(written, what);
+}
+
+Status export_weights(Engine& engine, const std::string& file, const ExportOptions& options) {
+  TESSERA_ASSIGN(const EngineState state, EngineState::of(engine));
+  TESSERA_TRY(state.expect_idle("export_weights"));
+  const std::string what = "writing " + file;
+  std::vector<CheckpointParameter> parameters;
+  for (const Parameter& p : state.model().parameters) parameters.push_back({p.name, p.shape});
+  Status status;
+  std::optional<WeightsFile> out;
+  if (state.carries(0)) {
+    auto created = WeightsFile::create(file, parameters, options.dtype);
+    status = created.status();
+    if (created.ok()) out.emplace(std::move(*created));
+  }
+  TESSERA_TRY(state.agree(status, what));
+  TESSERA_TRY(read_parameters(
+      engine, {.recipient = 0, .staging = options.staging}, [&](Rank, const StateRange& range) {
+        const std::string& name = state.model().parameter(range.parameter).name;
+        if (status.ok()) status = out->write(name, range.first, range.values);
+      }));
+  if (status.ok() && out) status = out->finish();
+  return state.agree(status, what);
+}
+
+}  // namespace tessera

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// When operations are handed to the device; what they become is in cuda_ops.cpp.
+#include "engine/cuda/cuda_carrier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/cuda/calls.h"
+#include "engine/runtime/number.h"
+#include "engine/runtime/op_checks.h"
+
+namespace tessera {
+namespace {
+
+constexpr Bytes number_slot{8};  // of `read`: room for one number of any dtype
+constexpr Bytes answers_at{256};
+
+bool waited_for(OpKind kind) { return kind != OpKind::compute; }
+
+}  // namespace
+
+CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
+                         const CudaOptions& options)
+    : CheckedRuntime(RankSet::all(peers->ranks()), RankSet::single(peers->rank())),
+      module_(module),
+      peers_(std::move(peers)),
+      options_(options),
+      rank_(peers_->rank()),
+      patience_(*peers_, options_),
+      device_(module_.cuda),
+      scratch_(module_.cuda),
+      pinned_(module_.cuda),
+      answers_(module_.cuda),
+      staging_(module_.cuda),
+      communicators_(module_.nccl, *peers_, patience_),
+      collectives_(module_.nccl, communicators_),
+      events_(module_.cuda),
+      swapped_(options.aio, {}, options.clock),
+      control_(module_.cuda, events_) {}
+
+// Members go in the opposite order of their declaration: streams, events, communicators, memory.
+// Work that cannot be stopped keeps its memory, as unmapping it would break the device.
+CudaCarrier::~CudaCarrier() {
+  if (finished_) return;
+  communicators_.abort();
+  patience_.stop_listening();
+  if (drain_all().ok()) return;
+  device_.abandon();
+  scratch_.abandon();
+  for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
+}
+
+Status CudaCarrier::setup() {
+  const auto enter = [this]() -> Status {
+    const CudaApi& cuda = module_.cuda;
+    int devices = 0;
+    TESSERA_TRY(cuda_status(cuda, cuda.get_device_count(&devices), "cudaGetDeviceCount"));
+    const int device = options_.device >= 0 ? options_.device : rank_ % std::max(devices, 1);
+    TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
+    std::size_t free = 0;
+    std::size_t total = 0;
+    TESSERA_TRY(cuda_status(cuda, cuda.mem_get_info(&free, &total), "cudaMemGetInfo"));
+    const Bytes answers = number_slot * peers_->ranks();
+    TESSERA_TRY(device_.reserve(device, Bytes{static_cast<std::int64_t>(total)}));
+    TESSERA_TRY(scratch_.reserve(device, answers_at + answers));
+    TESSERA_TRY(scratch_.grow(answers_at + answers));
+    TESSERA_TRY(answers_.allocate(answers));
+    TESSERA_TRY(control_.open(0));
+    return communicators_.open(!options_.comm_id.empty());
+  };
+  return noted(enter());
+}
+
+Status CudaCarrier::noted(Status status) {
+  if (status.ok() || !failure_.ok()) return status;
+  failure_ = status;
+  communicators_.abort();
+  peers_->abort(status);
+  return status;
+}
+
+void CudaCarrier::carry_stream(StreamId, const Stream& stream) {
+  lanes_.push_back(std::make_unique<Lane>(module_.cuda, events_));
+  if (!failure_.ok()) return;
+  const bool first = stream.role == StreamRole::communication;
+  const Status opened = noted(lanes_.back()->open(first ? -1 : 0));
+  static_cast<void>(opened);  // the next call reports it
+}
+
+void CudaCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
+  if (!failure_.ok()) return;
+  const Status split = noted(communicators_.split(id, communicator.groups, communicator.name));
+  static_cast<void>(split);  // the next call reports it
+}
+
+Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
+  TESSERA_TRY(failure_);
+  places_.emplace_back();
+  if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
+  return noted(swapped_.allocate(id, request, rank_));
+}
+
+void CudaCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
+  if (ranks.contains(rank_)) swapped_.release(id, rank_);
+}
+
+Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
+                                    const RankState& state) {
+  return ranks.contains(rank_) ? noted(place(id, request, state)) : Status{};
+}
+
+Status CudaCarrier::place(BufferId id, const Allocation& request, const RankState& state) {
+  const Bytes offset = state.live.at(id).offset;
+  places_[static_cast<std::size_t>(id.value)] = {request.memory, offset};
+  if (request.memory == Memory::device) {
+    const Bytes reserved = state.allocators[0].reserved();
+    const Status grown = device_.grow(reserved);
+    if (grown.ok()) {
+      peak_reserved_ = std::max(peak_reserved_, reserved);
+      return {};
+    }
+    return Status(grown.code(), fmt::format("rank {} has no room for the {} bytes of {}: {} bytes "
+                                            "would be in use, {} are: {}",
+                                            rank_, request.bytes.value, request.name,
+                                            reserved.value, peak_reserved_.value, grown.message()));
+  }
+  if (request.memory == Memory::nvme) return {};
+  if (pinned_.base() == nullptr && options_.pinned_memory > Bytes{0}) {
+    TESSERA_TRY(pinned_.allocate(options_.pinned_memory));
+  }
+  if (offset + request.bytes <= pinned_.bytes()) return {};
+  return Status(Code::out_of_memory,
+                fmt::format("rank {} has no room for the {} bytes of {} in pinned host memory: {} "
+                            "bytes would be in use, CudaOptions::pinned_memory is {}",
+                            rank_, request.bytes.value, request.name,
+                            (offset + request.bytes).value, options_.pinned_memory.value));
+}
+
+Status CudaCarrier::carry_out(const Op& op, EventId event) {
+  TESSERA_TRY(failure_);
+  const bool here = op.where.contains(rank_);
+  lane_of_.push_back(here ? static_cast<std::int8_t>(op.stream.value) : std::int8_t{-1});
+  return here ? noted(enqueue(op, event)) : Status{};
+}
+
+Status CudaCarrier::enqueue(const Op& op, EventId event) {
+  Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
+  TESSERA_TRY(order(lane, op));
+  if (const auto* work = std::get_if<Copy>(&op.what)) TESSERA_TRY(copy(*work, lane));
+  if (const auto* work = std::get_if<Compute>(&op.what)) TESSERA_TRY(compute(*work, lane));
+  if (communicator_of(op).valid()) TESSERA_TRY(collective(op, lane));
+  const OpKind kind = kind_of(op);
+  const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
+  return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
+}
+
+Status CudaCarrier::order(Lane& lane, const Op& op) {
+  for (EventId event : op.after) {
+    const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
+    if (owner < 0 || owner == op.stream.value) continue;
+    TESSERA_TRY(lane.wait(*lanes_[static_cast<std::size_t>(owner)], event));
+  }
+  const auto* wait = std::get_if<Wait>(&op.what);
+  if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return {};
+  Lane& other = *lanes_[static_cast<std::size_t>(wait->stream.value)];
+  return lane.wait(other, other.youngest());
+}
+
+Status CudaCarrier::until(const std::function<Result<bool>()>& done) {
+  std::int64_t before = 0;
+  return patience_.until(
+      [&]() -> Result<Patience::Seen> {
+        TESSERA_ASSIGN(const bool reached, done());
+        if (reached) return Patience::Seen::done;
+        TESSERA_TRY(communicators_.check());
+        std::int64_t now = 0;
+        for (const auto& lane : lanes_) now += lane->finished().value;
+        const bool moved = std::exchange(before, now) != now;
+        return moved ? Patience::Seen::progress : Patience::Seen::nothing;
+      },
+      [this] { return oldest_waiting(); });
+}
+
+std::string CudaCarrier::oldest_waiting() {
+  Accessor oldest;
+  const auto look = [&oldest](Lane& lane) {
+    static_cast<void>(lane.reached(lane.youngest()).ok());
+    const Accessor own = lane.oldest();
+    const bool older = own.event.valid() && (!oldest.event.valid() || own.event < oldest.event);
+    if (older) oldest = own;
+  };
+  for (const auto& lane : lanes_) look(*lane);
+  return oldest.event.valid() ? "the " + oldest.to_string() : std::string("a collective");
+}
+
+Status CudaCarrier::drain(Lane& lane) {
+  TESSERA_ASSIGN(const CudaEvent here, lane.mark());
+  Status reached = until([&]() -> Result<bool> {
+    const int code = module_.cuda.event_query(here);
+    if (code == cuda_not_ready) return false;
+    TESSERA_TRY(cuda_status(module_.cuda, code, "cudaEventQuery"));
+    return true;
+  });
+  events_.give_back(here);
+  return reached;
+}
+
+Status CudaCarrier::drain_all() {
+  for (const auto& lane : lanes_) {
+    if (lane->stream() != nullptr) TESSERA_TRY(drain(*lane));
+  }
+  return control_.stream() == nullptr ? Status{} : drain(control_);
+}
+
+Status CudaCarrier::carry_wait(EventId event) {
+  TESSERA_TRY(failure_);
+  const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
+  if (owner < 0) return {};
+  Lane& lane = *lanes_[static_cast<std::size_t>(owner)];
+  return noted(until([&] { return lane.reached(event); }));
+}
+
+Status CudaCarrier::poll() {
+  TESSERA_TRY(failure_);
+  TESSERA_TRY(noted(peers_->ended()));
+  return noted(communicators_.check());
+}
+
+Status CudaCarrier::finish() {
+  TESSERA_TRY(failure_);
+  return noted(finish_all());
+}
+
+void CudaCarrier::give_up(const Status& why) {
+  const Status told =
+      noted(Status(why.code(), fmt::format("rank {} gave up: {}", rank_, why.message())));
+  static_cast<void>(told);  // the caller knows
+}
+
+Status CudaCarrier::finish_all() {
+  TESSERA_TRY(drain_all());
+  TESSERA_TRY(check_consumed());
+  TESSERA_TRY(communicators_.close());
+  finished_ = true;
+  return {};
+}
+
+Result<PerRank<float>> CudaCarrier::read(const View& scalar) {
+  TESSERA_TRY(failure_);
+  std::vector<float> all(static_cast<std::size_t>(peers_->ranks()));
+  TESSERA_TRY(noted(read_all(scalar, all)));
+  return PerRank<float>(std::move(all));
+}
+
+Status CudaCarrier::read_all(const View& scalar, std::vector<float>& all) {
+  const CudaApi& cuda = module_.cuda;
+  for (const auto& lane : lanes_) TESSERA_TRY(control_.wait(*lane, lane->youngest()));
+  const auto width = static_cast<std::size_t>(size_of(scalar.dtype).value);
+  std::byte* const own = scratch_.at(Bytes{0});
+  std::byte* const gathered = scratch_.at(answers_at);
+  const CudaStream stream = control_.stream();
+  TESSERA_TRY(cuda_status(cuda, cuda.memcpy_async(own, bytes(scalar, 0).data(), width, stream),
+                          "cudaMemcpyAsync"));
+  const int code = module_.nccl.all_gather(own, gathered, width, NcclType::uint8,
+                                           communicators_.world(), stream);
+  TESSERA_TRY(communicators_.settle(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(cuda_status(cuda,
+                          cuda.memcpy_async(answers_.base(), gathered, width * all.size(), stream),
+                          "cudaMemcpyAsync"));
+  TESSERA_TRY(control_.submitted({OpKind::all_gather, {}, EventId{reads_++}}, false));
+  TESSERA_TRY(drain(control_));
+  const std::span<const std::byte> answers(answers_.base(), width * all.size());
+  for (std::size_t r = 0; r < all.size(); ++r) all[r] = load_number(answers, scalar.dtype, r);
+  return {};
+}
+
+Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaModule& module,
+                                                       std::unique_ptr<CudaPeers> peers,
+                                                       const CudaOptions& options) {
+  auto carrier = std::make_unique<CudaCarrier>(module, std::move(peers), options);
+  TESSERA_TRY(carrier->setup());
+  return std::unique_ptr<HostRuntime>(std::move(carrier));
+}
+
+}  // namespace tessera

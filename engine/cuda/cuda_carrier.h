@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The carrier of one rank on a GPU. CUDA and NCCL are only called through their tables.
+//
+// The idea: an operation is handed to its stream at once, after the events that it waits for; order
+// on the device is the streams' alone. Whatever fails here ends the run of all ranks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/cuda/collectives.h"
+#include "engine/cuda/cuda_module.h"
+#include "engine/cuda/device_memory.h"
+#include "engine/cuda/lane.h"
+#include "engine/cuda/staging.h"
+#include "engine/runtime/checked_runtime.h"
+#include "engine/swap/swap_store.h"
+#include "tessera/cuda_runtime.h"
+
+namespace tessera {
+
+class CudaCarrier final : public HostRuntime, public CheckedRuntime {
+ public:
+  CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
+              const CudaOptions& options);
+  ~CudaCarrier() override;
+  Status setup();
+
+  Runtime& seam() override { return *this; }
+  Status poll() override;
+  Status finish() override;
+  void give_up(const Status& why) override;
+  Bytes peak_reserved() const override { return peak_reserved_; }
+
+  Result<PerRank<float>> read(const View& scalar) override;
+  PerRank<Time> now() const override {
+    return PerRank<Time>(options_.clock ? options_.clock() : 0);
+  }
+
+ private:
+  struct Place {
+    Memory memory = Memory::device;
+    Bytes offset{};
+  };
+
+  void carry_stream(StreamId, const Stream&) override;
+  void carry_communicator(CommunicatorId, const Communicator&) override;
+  Status carry_allocate(BufferId, const Allocation&) override;
+  Status carry_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  void carry_release(BufferId, EventId, const RankSet&, const RankState&) override;
+  Status carry_out(const Op& op, EventId event) override;
+  Status carry_wait(EventId event) override;
+
+  /// Ends the run for all ranks if `status` is an error, which it returns.
+  Status noted(Status status);
+  Status place(BufferId id, const Allocation& request, const RankState& state);
+  Status enqueue(const Op& op, EventId event);
+  Status order(Lane& lane, const Op& op);
+  Status read_all(const View& scalar, std::vector<float>& all);
+  Status finish_all();
+  Status until(const std::function<Result<bool>()>& done);
+  Status drain(Lane& lane);
+  Status drain_all();
+  std::string oldest_waiting();
+
+  // Carrying out one operation (cuda_ops.cpp).
+  std::span<std::byte> bytes(const View& view, Index index) const;
+  Index index_in(CommunicatorId id) const;  // none: 0
+  Status copy(const Copy& copy, Lane& lane);
+  Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream);
+  Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream);
+  Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
+  Status compute(const Compute& compute, Lane& lane);
+  Status run_staged(const Compute& compute, Lane& lane,
+                    const std::vector<std::span<std::byte>>& reads,
+                    const std::vector<std::span<std::byte>>& writes);
+  Status make_staging(Bytes bytes);
+  NcclCall call(CommunicatorId id, const View& input, const View& output, Lane& lane) const;
+  Status collective(const Op& op, Lane& lane);
+
+  const CudaModule module_;
+  const std::unique_ptr<CudaPeers> peers_;
+  const CudaOptions options_;
+  const Rank rank_;
+  Patience patience_;
+  DeviceMemory device_;
+  DeviceMemory scratch_;  // of `read`
+  PinnedMemory pinned_;
+  PinnedMemory answers_;  // of `read`
+  PinnedMemory staging_;
+  Communicators communicators_;
+  Collectives collectives_;
+  EventPool events_;
+  SwapStore swapped_;
+  std::vector<Place> places_;                 // by BufferId
+  std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
+  Lane control_;                              // of `read`
+  std::vector<std::int8_t> lane_of_;          // by EventId: its stream, -1: not of this rank
+  Lane* staged_by_ = nullptr;                 // who may still copy from the staging memory
+  int reads_ = 0;
+  Status failure_;
+  bool finished_ = false;
+  Bytes peak_reserved_{};
+};
+
+/// One rank of the peers' world. `module` must outlive it.
+Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaModule& module,
+                                                       std::unique_ptr<CudaPeers> peers,
+                                                       const CudaOptions& options);
+
+}  // namespace tessera

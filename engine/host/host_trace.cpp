@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/host/host_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera {
+namespace {
+
+// Of all ranks, for traces only: so nothing else must be in the same order everywhere.
+constexpr CommunicatorId tracing{std::numeric_limits<std::int32_t>::max() - 1};
+constexpr int exchanges = 16;
+
+template <class T>
+std::span<std::byte> bytes(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+bool needs_all(OpKind kind) {
+  return kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
+         kind == OpKind::all_reduce || kind == OpKind::all_to_all;
+}
+
+Status no_clock(Transport& transport) {
+  const Status status(Code::invalid_argument,
+                      fmt::format("rank {} has no clock, but a trace needs times of all ranks: set "
+                                  "HostOptions::clock",
+                                  transport.rank()));
+  transport.abort(status);
+  return status;
+}
+
+}  // namespace
+
+HostTrace::HostTrace(Transport& transport, std::function<Time()> clock)
+    : transport_(transport),
+      clock_(std::move(clock)),
+      rank_(transport.rank()),
+      ranks_(static_cast<std::size_t>(transport.ranks())),
+      clocks_(transport.ranks()) {}
+
+HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
+
+Result<std::unique_ptr<HostTrace>> HostTrace::start(Transport& transport, TraceSink* sink,
+                                                    std::function<Time()> clock,
+                                                    const Complete& complete) {
+  const bool timeless = !clock;
+  if (sink != nullptr && timeless) return no_clock(transport);
+  TESSERA_ASSIGN(const auto all, RankGroups::strided(transport.ranks(), transport.ranks()));
+  TESSERA_TRY(transport.add_communicator(tracing, all));
+  std::vector<std::byte> wanted{std::byte{sink != nullptr}};
+  TESSERA_ASSIGN(const auto asked, transport.broadcast(tracing, 0, wanted));
+  TESSERA_TRY(complete(asked));
+  if (wanted[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
+  if (timeless) return no_clock(transport);
+  std::unique_ptr<HostTrace> trace(new HostTrace(transport, std::move(clock)));
+  TESSERA_TRY(trace->align(complete));
+  if (trace->rank_ == 0) trace->replay_.emplace(*sink, transport.ranks());
+  trace->start_ = trace->clock_();
+  return trace;
+}
+
+Status HostTrace::align(const Complete& complete) {
+  for (int k = 0; k < exchanges; ++k) {
+    const Time sent = clock_();
+    std::vector<std::byte> ping(1);
+    TESSERA_ASSIGN(const auto there, transport_.broadcast(tracing, 0, ping));
+    TESSERA_TRY(complete(there));
+    std::vector<Time> own{clock_()};
+    std::vector<Time> seen(rank_ == 0 ? ranks_ : 0);
+    TESSERA_ASSIGN(const auto back, transport_.gather(tracing, 0, bytes(own), bytes(seen)));
+    TESSERA_TRY(complete(back));
+    const Time now = clock_();
+    for (std::size_t r = 1; r < seen.size(); ++r) {
+      clocks_.exchange(static_cast<Rank>(r), sent, seen[r], now);
+    }
+  }
+  return {};
+}
+
+void HostTrace::add_communicator(CommunicatorId id, std::string_view name,
+                                 const RankGroups& groups) {
+  if (!replay_) return;
+  replay_->add_communicator(id, name, groups);
+  const Index own = groups.group_of(0);
+  for (Index i = 0; own >= 0 && i < groups.group_size(own); ++i) {
+    members_with_0_[id].push_back(groups.member(own, i));
+  }
+}
+
+std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, bool here) {
+  if (replay_) replay_->submit(op, event, first_live);
+  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
+  const bool exchange = needs_all(kind_of(op)) && op.where.contains(0);
+  times_.push_back({.op = event.value,
+                    .done = !here,
+                    .exchange = exchange ? communicator_of(op) : CommunicatorId{}});
+  return first_ + static_cast<std::int64_t>(times_.size()) - 1;
+}
+
+void HostTrace::begin(std::int64_t place) {
+  if (place < 0) return;
+  times(place).begin = clock_();
+  times(place).begun = true;
+}
+
+void HostTrace::end(std::int64_t place) {
+  if (place < 0) return;
+  times(place).end = clock_();
+  times(place).done = true;
+}
+
+void HostTrace::close_step(std::int32_t step, std::vector<PeakMemory> peaks) {
+  if (replay_) replay_->close_step(step, std::move(peaks));
+  steps_.push_back(first_ + static_cast<std::int64_t>(times_.size()));
+}
+
+bool HostTrace::front_is_done() {
+  while (done_ < steps_.front() && times(done_).done) ++done_;
+  return done_ == steps_.front();
+}
+
+Status HostTrace::advance() {
+  if (over_) return {};
+  if (sending_) {
+    TESSERA_ASSIGN(const bool arrived, transport_.test(sending_->request));
+    if (!arrived) return {};
+    const auto sent = std::exchange(sending_, nullptr);
+    if (rank_ == 0) take(*sent);
+  }
+  return !steps_.empty() && front_is_done() ? send() : Status{};
+}
+
+Status HostTrace::send() {
+  const auto count = static_cast<std::size_t>(steps_.front() - first_);
+  auto sending = std::make_unique<Sending>();
+  sending->own.reserve(2 * count);
+  for (std::size_t k = 0; k < count; ++k) {
+    sending->own.push_back(times_[k].begin);
+    sending->own.push_back(times_[k].end);
+  }
+  if (rank_ == 0) sending->all.resize(2 * count * ranks_);
+  TESSERA_ASSIGN(sending->request,
+                 transport_.gather(tracing, 0, bytes(sending->own), bytes(sending->all)));
+  sending_ = std::move(sending);
+  if (rank_ != 0) times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (rank_ != 0) first_ += static_cast<std::int64_t>(count);
+  steps_.pop_front();
+  return {};
+}
+
+// Nobody leaves such a collective before everybody has entered it.
+void HostTrace::tighten(const Sending& sent) {
+  const std::size_t count = sent.own.size() / 2;
+  struct Bounds {
+    Time lowest = std::numeric_limits<Time>::min();
+    Time highest = std::numeric_limits<Time>::max();
+    bool met = false;
+  };
+  std::vector<Bounds> bounds(ranks_);
+  for (std::size_t k = 0; k < count; ++k) {
+    const CommunicatorId id = times_[k].exchange;
+    if (!id.valid()) continue;
+    const Time begin = sent.all[2 * k];
+    const Time end = sent.all[2 * k + 1];
+    for (Rank rank : members_with_0_.at(id)) {
+      const auto r = static_cast<std::size_t>(rank);
+      const Time* theirs = &sent.all[2 * (r * count + k)];
+      bounds[r].lowest = std::max(bounds[r].lowest, theirs[0] - end);
+      bounds[r].highest = std::min(bounds[r].highest, theirs[1] - begin);
+      bounds[r].met = true;
+    }
+  }
+  for (std::size_t r = 1; r < ranks_; ++r) {
+    if (!bounds[r].met) continue;
+    // No time beyond it is asked for before the next step is there.
+    const auto begin = sent.all.begin() + static_cast<std::ptrdiff_t>(2 * r * count);
+    const Time until = *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(2 * count));
+    clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, until);
+  }
+}
+
+void HostTrace::take(const Sending& sent) {
+  tighten(sent);
+  const std::size_t count = sent.own.size() / 2;
+  std::vector<Time> begin(ranks_), end(ranks_);
+  for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      const auto rank = static_cast<Rank>(r);
+      const Time* theirs = &sent.all[2 * (r * count + k)];
+      begin[r] = std::max<Time>(0, clocks_.aligned(rank, theirs[0]) - start_);
+      end[r] = std::max(begin[r], clocks_.aligned(rank, theirs[1]) - start_);
+    }
+    replay_->op_took(begin, end);
+  }
+  replay_->settle();
+  times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
+  first_ += static_cast<std::int64_t>(count);
+}
+
+void HostTrace::finish() {
+  over_ = true;
+  if (replay_) replay_->finish();
+}
+
+void HostTrace::fail(const Status& why) {
+  if (std::exchange(over_, true) || !replay_) return;
+  const Time now = clock_() - start_;
+  const Rank self = 0;
+  for (const Times& t : times_) {
+    if (!t.begun) continue;
+    const Time begin = t.begin - start_;
+    const Time end = t.done ? t.end - start_ : now;
+    replay_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
+  }
+  replay_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
+                              .code = name_of(why.code()),
+                              .time = now,
+                              .message = why.message()});
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace of all ranks of a real run, written by rank 0.
+//
+// The idea: every rank notes when its operations begin and end. At the end of a step these two
+// columns go to rank 0, without waiting, behind the work of later steps. What was submitted is the
+// same on all ranks, so rank 0 knows the rest already.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/host/clock_alignment.h"
+#include "engine/host/transport.h"
+#include "engine/runtime/trace_replay.h"
+
+namespace tessera {
+
+class HostTrace {
+ public:
+  using Complete = std::function<Status(Transport::Request)>;
+
+  /// Collective over all ranks. `sink` is rank 0's; `complete` waits for a request.
+  static Result<std::unique_ptr<HostTrace>> start(Transport& transport, TraceSink* sink,
+                                                  std::function<Time()> clock,
+                                                  const Complete& complete);
+  ~HostTrace();
+
+  /// Where rank 0 says what is submitted; null on other ranks.
+  TraceReplay* replay() { return replay_ ? &*replay_ : nullptr; }
+
+  void add_communicator(CommunicatorId id, std::string_view name, const RankGroups& groups);
+  /// Every operation, on every rank; `here`: it holds for this one. Returns the place of its times
+  /// for the next two, or -1.
+  std::int64_t submit(const Op& op, EventId event, EventId first_live, bool here);
+  void begin(std::int64_t place);
+  void end(std::int64_t place);
+  /// What was submitted so far may go to rank 0 once it is done.
+  void close_step(std::int32_t step, std::vector<PeakMemory> peaks);
+
+  /// Does what can be done now. Fails: as the transport does.
+  Status advance();
+  /// Everything is written, up to the last step that was closed.
+  bool idle() const { return !sending_ && steps_.empty(); }
+  void finish();
+  /// The run ends here: the trace keeps what this rank knows, and the reason.
+  void fail(const Status& why);
+
+ private:
+  struct Times {
+    Time begin = 0;
+    Time end = 0;
+    std::int32_t op = 0;
+    bool begun = false;
+    bool done = false;
+    CommunicatorId exchange;  // a collective of rank 0's group that needs data of all its members
+  };
+  struct Sending {
+    std::vector<Time> own;
+    std::vector<Time> all;
+    Transport::Request request = 0;
+  };
+
+  HostTrace(Transport& transport, std::function<Time()> clock);
+  Status align(const Complete& complete);
+  Times& times(std::int64_t place) { return times_[static_cast<std::size_t>(place - first_)]; }
+  bool front_is_done();
+  Status send();
+  void take(const Sending& sent);
+  void tighten(const Sending& sent);
+
+  Transport& transport_;
+  const std::function<Time()> clock_;
+  const Rank rank_;
+  const std::size_t ranks_;
+  Time start_ = 0;
+  std::deque<Times> times_;  // times_[k] has place first_ + k
+  std::int64_t first_ = 0;
+  std::int64_t done_ = 0;           // places before this one are done
+  std::deque<std::int64_t> steps_;  // ends of closed steps
+  std::unique_ptr<Sending> sending_;
+  std::optional<TraceReplay> replay_;
+  ClockAlignment clocks_;
+  std::map<CommunicatorId, std::vector<Rank>> members_with_0_;  // of rank 0's groups
+  bool over_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries one rank on an NVIDIA GPU: CUDA streams and events, NCCL between ranks.
+//
+// The idea: the same engine as everywhere hands operations to streams and goes on; only `wait`,
+// `read` and bodies that work on numbers with the CPU stop the host. CUDA and NCCL live in a module
+// that is opened here, so a program starts where they are missing and can say what is.
+//
+//   if (Status here = cuda_available(); !here.ok()) return here;     // says what is missing
+//   TESSERA_ASSIGN(auto runtime, make_cuda_runtime({.deadline = 60'000'000'000}));
+//   TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options));
+//   ...
+//   TESSERA_TRY(runtime->finish());
+//
+// A rank that fails aborts its communicators and tells the others why, as far as it can; whoever
+// does not hear it gives up at the deadline.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tessera/host_runtime.h"
+#include "tessera/offload.h"
+
+namespace tessera {
+
+struct CudaOptions {
+  /// ns since some start that never changes. Without it nothing times out.
+  std::function<Time()> clock;
+  /// A rank that waits for others so long, without anything happening, ends the run.
+  Time deadline = 300'000'000'000;
+  /// Asked while this rank waits: true ends the run (cancelled).
+  std::function<bool()> interrupted;
+  /// The GPU among those that this process sees; -1: the rank, modulo their number.
+  int device = -1;
+  /// All of the pinned host memory that Memory::pinned_host may use; taken when it is first used.
+  Bytes pinned_memory{};
+  Aio aio;  // how files on NVMe are read and written
+  /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
+  /// sends everything through the loopback interface. One process per rank.
+  bool share_gpu = false;
+  /// Without MPI: this rank of `ranks`, which find each other where rank 0 listens, "host:port".
+  /// Of torchrun's variables: RANK, WORLD_SIZE, MASTER_ADDR and a port of its own.
+  std::string comm_id;
+  Rank rank = 0;
+  Rank ranks = 1;
+};
+
+/// Whether this machine can do it. `modules`: the folder of libtessera_cuda.so; "": beside the
+/// program, or ../lib/tessera. Returns what was found: "8 x NVIDIA H200, CUDA 13.0, ...".
+/// Fails: not_supported, naming what is missing or too old: module, library, driver, GPU, NCCL.
+Result<std::string> cuda_available(const std::string& modules = "");
+
+/// This process's rank: of the MPI world that it was started in, or as the options say.
+/// Fails: not_supported, as above, or without MPI where it is needed; out_of_memory;
+/// communication_error, timed_out (NCCL does not start).
+Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& options,
+                                                       const std::string& modules = "");
+
+}  // namespace tessera

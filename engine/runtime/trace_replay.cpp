@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/trace_replay.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "engine/runtime/trace_row.h"
+
+namespace tessera {
+namespace {
+
+std::vector<Rank> up_to(Rank ranks) {
+  std::vector<Rank> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::size_t at(Rank rank) { return static_cast<std::size_t>(rank); }
+
+template <class F>
+void for_each_rank(const RankSet& ranks, F&& f) {
+  for (const RankRange& range : ranks.ranges()) {
+    for (Rank r = range.begin; r < range.end; ++r) f(r);
+  }
+}
+
+Clock sealed(std::shared_ptr<ClockData> clock) {
+  const auto [lowest, highest] = std::minmax_element(clock->times.begin(), clock->times.end());
+  clock->lowest = *lowest;
+  clock->highest = *highest;
+  return clock;
+}
+
+}  // namespace
+
+TraceReplay::TraceReplay(TraceSink& sink, Rank ranks)
+    : sink_(sink), ranks_(ranks), pool_(at(ranks)), accounts_(at(ranks)), memory_(up_to(ranks)) {}
+
+void TraceReplay::add_stream(StreamId id, std::string_view name, StreamRole role) {
+  auto zero = pool_.take();
+  std::fill(zero->times.begin(), zero->times.end(), 0);
+  zero->lowest = zero->highest = 0;
+  streams_.push_back({role, std::move(zero)});
+  waited_.add_stream();
+  if (role == StreamRole::compute && !compute_.valid()) compute_ = id;
+  sink_.stream({id.value, name, role});
+}
+
+void TraceReplay::add_communicator(CommunicatorId id, std::string_view name,
+                                   const RankGroups& groups) {
+  groups_.emplace(id, groups);
+  sink_.communicator({id.value, name, groups.group_size_max(), groups.group_count()});
+}
+
+void TraceReplay::submit(const Op& op, EventId event, EventId first_live) {
+  waited_.wait(op);
+  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
+    return waited_.record(op, event);
+  }
+  const std::vector<std::int32_t> after = waited_.after(op.stream);
+  TraceRow row(op, event);
+  row.op.after = after;
+  sink_.op(row.op);
+  submitted_.emplace_back(TimedOp{event.value, kind_of(op), op.stream, communicator_of(op),
+                                  op.where, waited_.before_next(op.stream), first_live});
+  waited_.record(op, event);
+  waited_.forget_before(first_live);
+}
+
+void TraceReplay::allocate(BufferId id, const Allocation& request) {
+  sink_.buffer({id.value, request.name, request.cause.unit, request.memory_class, request.bytes});
+}
+
+void TraceReplay::place(BufferId id, const Allocation& request, const RankSet& ranks, Bytes end) {
+  submitted_.emplace_back(MemoryChange{id, request.memory_class, request.bytes, end, ranks,
+                                       request.stream, waited_.before_next(request.stream)});
+}
+
+void TraceReplay::release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,
+                          const RankSet& ranks) {
+  const auto* ops = after.valid() ? waited_.behind(after) : nullptr;
+  submitted_.emplace_back(MemoryChange{id, memory_class, -bytes, Bytes{}, ranks, StreamId{},
+                                       ops == nullptr ? std::vector<std::int32_t>{} : *ops});
+}
+
+void TraceReplay::close_step(std::int32_t step, std::vector<PeakMemory> peaks) {
+  if (!compute_.valid()) return;
+  submitted_.emplace_back(StepEnd{step, std::move(peaks), waited_.before_next(compute_)});
+}
+
+const TraceReplay::Ended* TraceReplay::find(std::int32_t op) const {
+  const auto found = std::lower_bound(ended_.begin(), ended_.end(), op,
+                                      [](const Ended& e, std::int32_t id) { return e.id < id; });
+  return found == ended_.end() || found->id != op ? nullptr : &*found;
+}
+
+// Elsewhere the stream stays where it was.
+Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times,
+                                  const Clock& lowest) {
+  auto clock = pool_.take();
+  clock->times = stream(op.stream).clock->times;
+  for_each_rank(op.where,
+                [&](Rank r) { clock->times[at(r)] = std::max(times[at(r)], (*lowest)[at(r)]); });
+  return sealed(std::move(clock));
+}
+
+// What of the gap before `begin` was for a collective: the rest is the host's.
+Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
+  auto until = pool_.take();
+  until->times = since->times;
+  for (std::int32_t id : op.waits) {
+    const Ended* waited = find(id);
+    if (waited == nullptr || !waited->communication) continue;
+    for_each_rank(op.where, [&](Rank r) {
+      const Time end = std::min((*waited->clock)[at(r)], (*begin)[at(r)]);
+      until->times[at(r)] = std::max(until->times[at(r)], end);
+    });
+  }
+  return sealed(std::move(until));
+}
+
+void TraceReplay::account_gap(const Clock& begin, const Clock& end, bool blocking) {
+  if (begin->times != end->times) accounts_.gap(begin, end, blocking);
+}
+
+// When the last member of each rank's group has come.
+Clock TraceReplay::meet(const TimedOp& op, const Clock& begin, const Clock& end) {
+  auto ready = pool_.take();
+  ready->times = begin->times;
+  const RankGroups& groups = groups_.at(op.communicator);
+  for (Index g = 0; g < groups.group_count(); ++g) {
+    if (!op.where.contains(groups.member(g, 0))) continue;
+    Time last = std::numeric_limits<Time>::min();
+    for (Index i = 0; i < groups.group_size(g); ++i) {
+      last = std::max(last, (*begin)[at(groups.member(g, i))]);
+    }
+    for (Index i = 0; i < groups.group_size(g); ++i) {
+      const Rank r = groups.member(g, i);
+      // A rank that only sends may be through before others come.
+      const Time met = std::min(last, (*end)[at(r)]);
+      ready->times[at(r)] = met;
+      accounts_.meet(r, met - (*begin)[at(r)], (*end)[at(r)] - met);
+    }
+  }
+  accounts_.collective(op.stream.value, begin, end);
+  return sealed(std::move(ready));
+}
+
+void TraceReplay::send_spans(const TimedOp& op, const Clock& begin, const Clock& ready,
+                             const Clock& end) {
+  std::vector<Rank> ranks;
+  std::vector<Time> begins, readies, ends;
+  for_each_rank(op.where, [&](Rank r) {
+    ranks.push_back(r);
+    begins.push_back((*begin)[at(r)]);
+    readies.push_back((*ready)[at(r)]);
+    ends.push_back((*end)[at(r)]);
+  });
+  sink_.spans({op.id, ranks, begins, readies, ends});
+}
+
+void TraceReplay::op_took(std::span<const Time> begins, std::span<const Time> ends) {
+  settle();
+  TESSERA_ASSERT(!submitted_.empty(), "times belong to an operation that was submitted");
+  const TimedOp op = std::move(std::get<TimedOp>(submitted_.front()));
+  submitted_.pop_front();
+  Stream& own = stream(op.stream);
+  const Clock begin = where_it_holds(op, begins, own.clock);
+  const Clock end = where_it_holds(op, ends, begin);
+  if (own.role == StreamRole::compute) {
+    const Clock blocked = blocked_until(op, own.clock, begin);
+    account_gap(own.clock, blocked, true);
+    account_gap(blocked, begin, false);
+  }
+  send_spans(op, begin, is_collective(op.kind) ? meet(op, begin, end) : begin, end);
+  own.clock = end;
+  own.used = true;
+  ended_.push_back({op.id, end, own.role == StreamRole::communication});
+  while (ended_.front().id < op.first_live.value) ended_.pop_front();
+}
+
+void TraceReplay::settle() {
+  while (!submitted_.empty()) {
+    auto& next = submitted_.front();
+    if (std::holds_alternative<TimedOp>(next)) return;
+    if (auto* change = std::get_if<MemoryChange>(&next)) replay(*change);
+    if (auto* step = std::get_if<StepEnd>(&next)) replay(*step);
+    submitted_.pop_front();
+  }
+}
+
+Time TraceReplay::horizon(Rank rank) const {
+  Time earliest = std::numeric_limits<Time>::max();
+  for (const Stream& stream : streams_) {
+    if (stream.used) earliest = std::min(earliest, (*stream.clock)[at(rank)]);
+  }
+  return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
+}
+
+void TraceReplay::replay(const MemoryChange& change) {
+  std::vector<const Ended*> waited;
+  for (std::int32_t id : change.ops) {
+    if (const Ended* ended = find(id)) waited.push_back(ended);
+  }
+  for_each_rank(change.ranks, [&](Rank r) {
+    Time time = 0;
+    if (change.stream.valid()) time = (*stream(change.stream).clock)[at(r)];
+    if (!change.stream.valid() && waited.empty()) time = horizon(r);
+    for (const Ended* ended : waited) time = std::max(time, (*ended->clock)[at(r)]);
+    memory_.change(at(r), time, change.buffer, change.memory_class, change.delta,
+                   change.address_end);
+  });
+}
+
+// A step ends when its compute stream has come to what it waits for next.
+void TraceReplay::end_compute(const std::vector<std::int32_t>& waits) {
+  Stream& own = stream(compute_);
+  auto end = pool_.take();
+  end->times = own.clock->times;
+  bool blocking = false;
+  for (std::int32_t id : waits) {
+    const Ended* ended = find(id);
+    if (ended == nullptr) continue;
+    blocking |= ended->communication;
+    for (std::size_t r = 0; r < end->times.size(); ++r) {
+      end->times[r] = std::max(end->times[r], (*ended->clock)[r]);
+    }
+  }
+  const Clock reached = sealed(std::move(end));
+  account_gap(own.clock, reached, blocking);
+  own.clock = reached;
+}
+
+void TraceReplay::replay(StepEnd& step) {
+  end_compute(step.ops);
+  std::vector<Bytes> allocated(at(ranks_)), reserved(at(ranks_));
+  for (const PeakMemory& peak : step.peaks) {
+    std::fill(allocated.begin() + peak.first_rank, allocated.begin() + peak.end_rank,
+              peak.allocated);
+    std::fill(reserved.begin() + peak.first_rank, reserved.begin() + peak.end_rank, peak.reserved);
+  }
+  accounts_.close(step.step, stream(compute_).clock, allocated, reserved, &sink_);
+  for (const PeakMemory& peak : step.peaks) sink_.peak_memory(peak);
+  for (Rank r = 0; r < ranks_; ++r) memory_.flush(at(r), horizon(r), sink_);
+}
+
+void TraceReplay::finish() {
+  settle();
+  for (Rank r = 0; r < ranks_; ++r) {
+    memory_.flush(at(r), std::numeric_limits<Time>::max(), sink_);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C API, used as a C program would: examples/train_c.c is one.
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/c/tessera.h"
+
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr const char* two_layers = R"({"tessera_model": 1, "name": "two", "root": {"class": "Net",
+  "modules": [
+    {"name": "a", "class": "Linear", "parameters": [{"name": "weight", "shape": [3, 5]},
+                                                    {"name": "bias", "shape": [3]}]},
+    {"name": "b", "class": "Linear", "parameters": [{"name": "weight", "shape": [7]},
+       {"name": "fixed", "shape": [2], "requires_grad": false}]}]}})";
+
+struct Handles {
+  tessera_model* model = nullptr;
+  tessera_runtime* runtime = nullptr;
+  tessera_engine* engine = nullptr;
+
+  Handles() = default;
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+  ~Handles() {
+    tessera_engine_destroy(engine);
+    tessera_runtime_destroy(runtime);
+    tessera_model_destroy(model);
+  }
+};
+
+void require_ok(int code) {
+  INFO(tessera_last_error());
+  REQUIRE(code == TESSERA_OK);
+}
+
+void open(Handles& all, const char* scheme, const char* options, std::int32_t ranks) {
+  require_ok(tessera_model_from_json(two_layers, &all.model));
+  tessera_runtime_options runtime{};
+  runtime.struct_size = sizeof runtime;
+  runtime.kind = TESSERA_SIMULATOR;
+  runtime.ranks = ranks;
+  require_ok(tessera_runtime_create(&runtime, &all.runtime));
+  require_ok(tessera_engine_create(all.runtime, all.model, scheme, options, &all.engine));
+}
+
+float initial(void*, std::int32_t parameter, std::int64_t index) {
+  return static_cast<float>(parameter) + static_cast<float>(index) / 16;
+}
+
+struct Seen {
+  std::vector<std::string> calls;
+  std::map<std::int32_t, std::vector<float>> values;  // by parameter, of rank 0's last forward
+};
+
+// The gradient of an element is its rank + 1, plus its value.
+void compute(void* user, const tessera_pass* pass) {
+  auto& seen = *static_cast<Seen*>(user);
+  if (pass->rank == 0) {
+    seen.calls.push_back(std::string(pass->kind == TESSERA_FORWARD ? "forward " : "backward ") +
+                         pass->module + " " + std::to_string(pass->micro_batch));
+  }
+  for (std::int32_t t = 0; t < pass->tensor_count; ++t) {
+    const tessera_tensor& tensor = pass->tensors[t];
+    const auto* value = static_cast<const float*>(tensor.value);
+    auto* gradient = static_cast<float*>(tensor.gradient);
+    if (pass->kind == TESSERA_FORWARD && pass->rank == 0) {
+      seen.values[tensor.parameter].assign(value, value + tensor.numel);
+    }
+    for (std::int64_t i = 0; gradient != nullptr && i < tensor.numel; ++i) {
+      gradient[i] += static_cast<float>(pass->rank + 1) + value[i];
+    }
+  }
+}
+
+Seen train(const char* scheme, const char* options, std::int32_t ranks) {
+  Handles all;
+  open(all, scheme, options, ranks);
+  require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+  Seen seen;
+  tessera_step_options step{};
+  step.struct_size = sizeof step;
+  step.learning_rate = 0.5F;
+  step.accumulation = 2;
+  for (int i = 0; i < 3; ++i) {
+    seen.calls.clear();
+    require_ok(tessera_engine_step(all.engine, &step, compute, &seen));
+  }
+  const std::array<float, 4> values{1, 2, 3, 4};
+  float mean = 0;
+  require_ok(tessera_runtime_mean(all.runtime, values.data(), &mean));
+  CHECK(mean == static_cast<float>(ranks + 1) / 2);
+  require_ok(tessera_runtime_finish(all.runtime));
+  return seen;
+}
+
+TEST_CASE("every scheme trains the same from C", "[c_api]") {
+  const std::int32_t ranks = GENERATE(1, 2, 4);
+  const Seen expected = train("no_shard", nullptr, ranks);
+  CHECK(expected.calls == std::vector<std::string>{"forward a 0", "forward b 0", "backward b 0",
+                                                   "backward a 0", "forward a 1", "forward b 1",
+                                                   "backward b 1", "backward a 1"});
+  CHECK(expected.values.at(0).size() == 15);
+  CHECK(expected.values.at(0)[3] != initial(nullptr, 0, 3));
+  CHECK(expected.values.at(3)[1] == initial(nullptr, 3, 1));  // frozen
+  for (const auto& [scheme, options] : std::vector<std::pair<const char*, const char*>>{
+           {"fully_shard", nullptr},
+           {"fully_shard", R"({"units": ["a"], "reshard_after_forward": "never"})"},
+           {"full_shard", R"({"units": ["b"]})"},
+           {"shard_grad_op", nullptr},
+           {"replicate", R"({"bucket_cap": 40})"},
+           {"sharded_data_parallel", nullptr},
+           {"zero1", nullptr},
+           {"zero2", R"({"overlap_comm": true, "reduce_bucket": 10})"},
+           {"zero3", R"({"persistence_threshold": 0})"}}) {
+    INFO(scheme << " on " << ranks << " ranks");
+    const Seen seen = train(scheme, options, ranks);
+    CHECK(seen.calls == expected.calls);
+    CHECK(seen.values == expected.values);
+  }
+}
+
+TEST_CASE("shards are read rank by rank", "[c_api]") {
+  Handles all;
+  open(all, "fully_shard", nullptr, 2);
+  require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+  std::map<std::int64_t, float> elements;
+  const auto read = [](void* user, std::int32_t, std::int64_t first, const float* values,
+                       std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      (*static_cast<std::map<std::int64_t, float>*>(user))[first + i] = values[i];
+    }
+  };
+  require_ok(tessera_engine_read_shards(all.engine, 0, read, &elements));
+  require_ok(tessera_runtime_finish(all.runtime));
+  REQUIRE(elements.size() == 15);
+  for (const auto& [index, value] : elements) CHECK(value == initial(nullptr, 0, index));
+}
+
+TEST_CASE("models say what they have", "[c_api]") {
+  Handles all;
+  require_ok(tessera_model_from_json(two_layers, &all.model));
+  CHECK(tessera_model_parameter_count(all.model) == 4);
+  CHECK(std::string(tessera_model_parameter_name(all.model, 1)) == "a.bias");
+  CHECK(tessera_model_parameter_numel(all.model, 0) == 15);
+  CHECK(tessera_model_parameter_name(all.model, 4) == nullptr);
+  CHECK(tessera_model_parameter_numel(all.model, -1) == -1);
+}
+
+TEST_CASE("errors are a code and a sentence", "[c_api]") {
+  Handles all;
+  CHECK(tessera_model_load("/nowhere.json", &all.model) == TESSERA_IO_ERROR);
+  CHECK_THAT(tessera_last_error(), Contains("/nowhere.json"));
+  CHECK(tessera_model_from_json("{", &all.model) == TESSERA_INVALID_ARGUMENT);
+  open(all, "replicate", nullptr, 2);
+  tessera_engine* other = nullptr;
+  CHECK(tessera_engine_create(all.runtime, all.model, "zero4", nullptr, &other) ==
+        TESSERA_INVALID_ARGUMENT);
+  CHECK_THAT(tessera_last_error(), Contains("scheme \"zero4\": must be fully_shard, "));
+  CHECK(tessera_engine_create(all.runtime, all.model, "zero3", R"({"bucket": 3})", &other) ==
+        TESSERA_INVALID_ARGUMENT);
+  CHECK_THAT(tessera_last_error(), Contains("options of zero3: unknown key \"bucket\""));
+  CHECK(tessera_engine_create(all.runtime, all.model, "fully_shard", R"({"units": [3]})", &other) ==
+        TESSERA_INVALID_ARGUMENT);
+  CHECK(tessera_engine_create(all.runtime, all.model, "fully_shard", R"({"units": 3})", &other) ==
+        TESSERA_INVALID_ARGUMENT);
+  CHECK(other == nullptr);
+  CHECK(tessera_engine_step(all.engine, nullptr, nullptr, nullptr) == TESSERA_INVALID_ARGUMENT);
+  CHECK(tessera_engine_read_shards(all.engine, 9, nullptr, nullptr) == TESSERA_INVALID_ARGUMENT);
+  tessera_runtime_options options{};
+  options.struct_size = sizeof options;
+  options.kind = 9;
+  tessera_runtime* runtime = nullptr;
+  CHECK(tessera_runtime_create(&options, &runtime) == TESSERA_INVALID_ARGUMENT);
+  options.kind = TESSERA_MPI;
+  options.modules = "/nowhere";
+  CHECK(tessera_runtime_create(&options, &runtime) == TESSERA_NOT_SUPPORTED);
+  CHECK(std::string(tessera_version()) == "0.1.0");
+}
+
+// A program that was compiled with a header in which the options had fewer members.
+TEST_CASE("structs of older programs are understood", "[c_api]") {
+  Handles all;
+  tessera_runtime_options options;
+  std::memset(&options, 0xff, sizeof options);  // what lies behind the struct of such a program
+  options.struct_size = offsetof(tessera_runtime_options, deadline_seconds);
+  options.kind = TESSERA_SIMULATOR;
+  options.ranks = 3;
+  require_ok(tessera_runtime_create(&options, &all.runtime));
+  CHECK(tessera_runtime_ranks(all.runtime) == 3);
+  CHECK(tessera_runtime_first_rank(all.runtime) == 0);
+  CHECK(tessera_runtime_carried_ranks(all.runtime) == 3);
+}
+
+}  // namespace

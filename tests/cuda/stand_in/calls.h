@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that can be made to fail or to do nothing.
+#pragma once
+
+namespace tessera::test {
+
+enum class Call {
+  get_device_count,
+  set_device,
+  mem_get_info,
+  mem_get_granularity,
+  mem_address_reserve,
+  mem_address_free,
+  mem_create,
+  mem_map,
+  mem_set_access,
+  mem_unmap,
+  mem_release,
+  host_alloc,
+  free_host,
+  stream_create,
+  stream_destroy,
+  stream_wait_event,
+  event_create,
+  event_destroy,
+  event_record,
+  event_query,
+  memcpy_async,
+  memcpy_2d_async,
+  memset_async,
+  cast_blocks,
+  get_unique_id,
+  comm_init_rank,
+  comm_split,
+  comm_get_async_error,
+  comm_finalize,
+  comm_destroy,
+  comm_abort,
+  group_start,
+  group_end,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  reduce,
+  broadcast,
+  send,
+  recv,
+  red_op_create_pre_mul_sum,
+  red_op_destroy
+};
+inline constexpr int call_count = static_cast<int>(Call::red_op_destroy) + 1;
+
+/// The `use`-th call of a rank, from 1.
+struct PlantedFault {
+  Call call = Call::event_record;
+  int rank = 0;
+  int use = 1;
+  int code = 999;        // what it returns
+  bool dropped = false;  // instead: it says that all is well and does nothing
+};
+
+}  // namespace tessera::test

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in's functions of the CUDA runtime and driver.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "engine/runtime/number_arrays.h"
+#include "tests/cuda/stand_in/stand_in.h"
+#include "tests/cuda/stand_in/tables.h"
+
+namespace tessera::test {
+namespace {
+
+constexpr int invalid_value = 1;
+constexpr int invalid_handle = 400;
+
+FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
+FakeEvent* event_of(CudaEvent event) { return reinterpret_cast<FakeEvent*>(event); }
+
+// Runs `f` unless a fault is planted here; the code that `f` returns.
+template <class F>
+int called(Call call, F&& f) {
+  StandIn& world = StandIn::current();
+  const StandIn::Verdict verdict = world.enter(call);
+  if (verdict.code != 0 || verdict.dropped) return verdict.code;
+  return f(world);
+}
+
+int code_of(bool done) { return done ? cuda_success : invalid_value; }
+
+int driver_get_version(int* version) {
+  *version = StandIn::current().options().driver_version;
+  return 0;
+}
+int runtime_get_version(int* version) { return *version = 13000, 0; }
+
+int get_device_count(int* count) {
+  return called(Call::get_device_count, [&](StandIn& world) {
+    *count = world.options().devices_code == 0 ? world.options().ranks : 0;
+    return world.options().devices_code;
+  });
+}
+int set_device(int device) {
+  return called(Call::set_device, [&](StandIn&) { return StandIn::device = device, 0; });
+}
+int device_get_name(char* name, int bytes, int) {
+  std::strncpy(name, "stand-in", static_cast<std::size_t>(bytes));
+  return 0;
+}
+int mem_get_info(std::size_t* free, std::size_t* total) {
+  return called(Call::mem_get_info, [&](StandIn& world) {
+    *free = world.memory().free_bytes(StandIn::device);
+    *total = world.memory().device_bytes();
+    return 0;
+  });
+}
+
+int mem_get_granularity(std::size_t* bytes, int) {
+  return called(Call::mem_get_granularity, [&](StandIn&) { return *bytes = fake_page_bytes, 0; });
+}
+int mem_address_reserve(void** base, std::size_t bytes) {
+  return called(Call::mem_address_reserve,
+                [&](StandIn& world) { return code_of(world.memory().reserve(base, bytes)); });
+}
+int mem_address_free(void* base, std::size_t) {
+  return called(Call::mem_address_free,
+                [&](StandIn& world) { return code_of(world.memory().unreserve(base)); });
+}
+int mem_create(CudaMemory* memory, std::size_t bytes, int device) {
+  return called(Call::mem_create, [&](StandIn& world) {
+    return world.memory().create(memory, bytes, device) ? cuda_success : cuda_out_of_memory;
+  });
+}
+int mem_map(void* at, std::size_t bytes, CudaMemory memory) {
+  return called(Call::mem_map,
+                [&](StandIn& world) { return code_of(world.memory().map(at, bytes, memory)); });
+}
+int mem_set_access(void* at, std::size_t bytes, int device) {
+  return called(Call::mem_set_access, [&](StandIn& world) {
+    return code_of(world.memory().give_access(at, bytes, device));
+  });
+}
+int mem_unmap(void* at, std::size_t bytes) {
+  return called(Call::mem_unmap, [&](StandIn& world) {
+    world.forget(at, bytes, StandIn::device);
+    return code_of(world.memory().unmap(at, bytes));
+  });
+}
+int mem_release(CudaMemory memory) {
+  return called(Call::mem_release,
+                [&](StandIn& world) { return code_of(world.memory().release(memory)); });
+}
+int host_alloc(void** base, std::size_t bytes) {
+  return called(Call::host_alloc,
+                [&](StandIn& world) { return code_of(world.memory().pin(base, bytes)); });
+}
+int free_host(void* base) {
+  return called(Call::free_host, [&](StandIn& world) {
+    const std::size_t bytes = world.memory().unpin(base);
+    world.forget(base, bytes, StandIn::device);
+    return code_of(bytes > 0);
+  });
+}
+
+int stream_create(CudaStream* stream, int) {
+  return called(Call::stream_create, [&](StandIn& world) {
+    *stream = reinterpret_cast<CudaStream>(world.streams().create(StandIn::device));
+    return 0;
+  });
+}
+int stream_destroy(CudaStream stream) {
+  return called(Call::stream_destroy, [&](StandIn& world) {
+    return world.streams().destroy(stream_of(stream)) ? cuda_success : invalid_handle;
+  });
+}
+int stream_wait_event(CudaStream stream, CudaEvent event) {
+  return called(Call::stream_wait_event, [&](StandIn& world) {
+    const auto known = world.streams().event(event_of(event));
+    if (!known || !world.streams().knows(stream_of(stream))) return invalid_handle;
+    world.streams().wait(*stream_of(stream), known);
+    return 0;
+  });
+}
+int event_create(CudaEvent* event) {
+  return called(Call::event_create, [&](StandIn& world) {
+    *event = reinterpret_cast<CudaEvent>(world.streams().create_event(StandIn::device).get());
+    return 0;
+  });
+}
+int event_destroy(CudaEvent event) {
+  return called(Call::event_destroy, [&](StandIn& world) {
+    return world.streams().destroy_event(event_of(event)) ? cuda_success : invalid_handle;
+  });
+}
+int event_record(CudaEvent event, CudaStream stream) {
+  return called(Call::event_record, [&](StandIn& world) {
+    const auto known = world.streams().event(event_of(event));
+    if (!known || !world.streams().knows(stream_of(stream))) return invalid_handle;
+    world.streams().record(*stream_of(stream), known);
+    return 0;
+  });
+}
+int event_query(CudaEvent event) {
+  return called(Call::event_query, [&](StandIn& world) {
+    const auto known = world.streams().event(event_of(event));
+    if (!known) return invalid_handle;
+    world.progress(2);
+    if (known->reached < known->recorded) return cuda_not_ready;
+    world.streams().see(*known);
+    return cuda_success;
+  });
+}
+
+int memcpy_async(void* to, const void* from, std::size_t bytes, CudaStream stream) {
+  return called(Call::memcpy_async, [&](StandIn& world) {
+    return world.enqueue(stream_of(stream), {{from, bytes, false}, {to, bytes, true}}, "a copy",
+                         [=] { std::memmove(to, from, bytes); });
+  });
+}
+int memcpy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                    std::size_t width, std::size_t height, CudaStream stream) {
+  return called(Call::memcpy_2d_async, [&](StandIn& world) {
+    if (width > to_pitch || width > from_pitch) return 12;  // cudaErrorInvalidPitchValue
+    std::vector<MemoryAccess> accesses;
+    auto* const target = static_cast<std::byte*>(to);
+    const auto* const source = static_cast<const std::byte*>(from);
+    for (std::size_t row = 0; row < height; ++row) {
+      accesses.push_back({source + row * from_pitch, width, false});
+      accesses.push_back({target + row * to_pitch, width, true});
+    }
+    return world.enqueue(stream_of(stream), accesses, "a copy of rows", [=] {
+      for (std::size_t row = 0; row < height; ++row) {
+        std::memcpy(target + row * to_pitch, source + row * from_pitch, width);
+      }
+    });
+  });
+}
+int memset_async(void* to, int value, std::size_t bytes, CudaStream stream) {
+  return called(Call::memset_async, [&](StandIn& world) {
+    return world.enqueue(stream_of(stream), {{to, bytes, true}}, "a fill",
+                         [=] { std::memset(to, value, bytes); });
+  });
+}
+
+const char* get_error_string(int code) {
+  return code == cuda_out_of_memory ? "out of memory" : "an error of the stand-in";
+}
+
+int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
+  return called(Call::cast_blocks, [&](StandIn& world) {
+    std::vector<MemoryAccess> accesses;
+    struct Block {
+      std::span<const std::byte> from;
+      std::span<std::byte> to;
+    };
+    std::vector<Block> blocks;
+    const auto bytes = [](std::int64_t numel, DType dtype) {
+      return static_cast<std::size_t>(bytes_of(Numel{numel}, dtype).value);
+    };
+    for (std::int64_t k = 0; k < shape.count; ++k) {
+      const auto* const source =
+          static_cast<const std::byte*>(from) + bytes(shape.from_pitch * k, shape.from_dtype);
+      auto* const target = static_cast<std::byte*>(to) + bytes(shape.to_pitch * k, shape.to_dtype);
+      blocks.push_back({{source, bytes(shape.numel, shape.from_dtype)},
+                        {target, bytes(shape.numel, shape.to_dtype)}});
+      accesses.push_back({source, blocks.back().from.size(), false});
+      accesses.push_back({target, blocks.back().to.size(), true});
+    }
+    return world.enqueue(stream_of(stream), accesses, "a cast", [blocks, shape] {
+      for (const Block& b : blocks) copy_numbers(b.from, shape.from_dtype, b.to, shape.to_dtype);
+    });
+  });
+}
+
+}  // namespace
+
+CudaApi cuda_table() {
+  return {driver_get_version,
+          runtime_get_version,
+          get_device_count,
+          set_device,
+          device_get_name,
+          mem_get_info,
+          mem_get_granularity,
+          mem_address_reserve,
+          mem_address_free,
+          mem_create,
+          mem_map,
+          mem_set_access,
+          mem_unmap,
+          mem_release,
+          host_alloc,
+          free_host,
+          stream_create,
+          stream_destroy,
+          stream_wait_event,
+          event_create,
+          event_destroy,
+          event_record,
+          event_query,
+          memcpy_async,
+          memcpy_2d_async,
+          memset_async,
+          get_error_string};
+}
+
+KernelApi kernel_table() { return {cast_blocks}; }
+
+CudaModule StandIn::module() {
+  return {cuda_module_version, cuda_table(), nccl_table(), kernel_table()};
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several GPUs and NCCL between them, in one process without either: what the carrier is tested on.
+//
+// The idea: a call only queues; what was queued runs later, in an order that follows from a seed,
+// when somebody looks. So whatever the carrier did not order happens in the wrong order sooner or
+// later, and a race check finds it even if it did not. Any call can be made to fail.
+//
+//   StandIn stand_in({.ranks = 2, .seed = 7});
+//   CudaModule module = stand_in.module();
+//   const auto statuses = stand_in.run([&](std::unique_ptr<CudaPeers> peers) { ... });
+//   CHECK(stand_in.reports().empty());
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cuda_module.h"
+#include "engine/cuda/peers.h"
+#include "tests/cuda/stand_in/calls.h"
+#include "tests/cuda/stand_in/fake_memory.h"
+#include "tests/cuda/stand_in/fake_nccl.h"
+#include "tests/cuda/stand_in/fake_streams.h"
+#include "tests/cuda/stand_in/turns.h"
+
+namespace tessera::test {
+
+struct StandInOptions {
+  int ranks = 1;  // one device each
+  std::size_t device_bytes = std::size_t{64} << 20;
+  std::uint64_t seed = 0;  // 0: everything runs at once
+  std::optional<PlantedFault> fault;
+  std::function<void(int rank, int use, CollectiveCall&)> tamper;  // with a collective
+  bool deaf = false;                                               // nobody hears who gives up
+  int driver_version = 13000;
+  int devices_code = 0;  // of cudaGetDeviceCount
+  int nccl_version = 22809;
+};
+
+class StandIn {
+ public:
+  explicit StandIn(StandInOptions options);
+  ~StandIn();
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+  static CudaModule module();
+
+  /// Runs `program` on every rank, one at a time; gives its status by rank.
+  std::vector<Status> run(const std::function<Status(std::unique_ptr<CudaPeers>)>& program);
+  /// ns; it goes on whenever somebody looks.
+  Time now() { return clock_ += 1'000'000; }
+
+  /// What was wrong with the calls: races, mismatches, memory that is not there.
+  const std::vector<std::string>& reports() const { return reports_; }
+  /// What was made and not unmade.
+  std::string leaks() const;
+  /// How often a rank has called a function.
+  int uses(Call call, int rank) const;
+
+  // For the tables.
+  static StandIn& current();
+  static thread_local int device;
+  struct Verdict {
+    int code = 0;  // of the call; 0: carry it out
+    bool dropped = false;
+  };
+  Verdict enter(Call call);
+  int rank() const { return turns_.current(); }
+  void report(std::string what);
+  FakeMemory& memory() { return memory_; }
+  FakeStreams& streams() { return streams_; }
+  FakeNccl& nccl() { return nccl_; }
+  Turns& turns() { return turns_; }
+  const StandInOptions& options() const { return options_; }
+  /// Checks accesses and queues `run`.
+  int enqueue(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
+              const std::string& name, std::function<void()> run);
+  int queue_meeting(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
+                    const std::string& name, std::shared_ptr<Meeting> meeting);
+  void forget(const void* at, std::size_t bytes, int of_device);
+  /// Runs some of what is queued; all of it with seed 0.
+  void progress(int steps);
+
+ private:
+  friend class FakePeers;
+  int check(FakeStream* stream, const std::vector<MemoryAccess>& accesses, const std::string& name);
+
+  const StandInOptions options_;
+  Turns turns_;
+  Random random_;
+  FakeMemory memory_;
+  FakeStreams streams_;
+  FakeNccl nccl_;
+  std::vector<RaceCheck> races_;  // by device
+  std::vector<std::string> reports_;
+  std::vector<std::map<Call, int>> uses_;  // by rank
+  Time clock_ = 0;
+  std::optional<std::vector<std::byte>> shared_;
+  Status ended_;
+};
+
+}  // namespace tessera::test

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of real runs: what was submitted is told as the simulator tells it, times are aligned.
+#include <atomic>
+#include <memory>
+
+#include "engine/host/clock_alignment.h"
+#include "tests/host/recorded_trace.h"
+#include "tests/host/thread_ranks.h"
+#include "tests/host/training_run.h"
+#include "tests/random.h"
+
+namespace tessera {
+namespace {
+
+using test::RecordedTrace;
+using test::Trained;
+
+// One time for all ranks, in which a microsecond passes whenever somebody looks. Rank r's clock is
+// ahead of it, and faster.
+struct SkewedClocks {
+  Time look = 1'000;
+  std::shared_ptr<std::atomic<Time>> now = std::make_shared<std::atomic<Time>>(0);
+
+  std::function<Time()> operator()(Rank rank) const {
+    return [rank, step = look, time = now] {
+      const Time elapsed = *time += step;
+      return elapsed + elapsed / 10'000 * rank + Time{7'000'000'000} * rank;
+    };
+  }
+};
+
+std::vector<Status> traced(const test::Run& run, RecordedTrace& sink,
+                           const std::function<std::function<Time()>(Rank)>& clock) {
+  ThreadWorld world(run.ranks);
+  std::vector<Status> statuses(static_cast<std::size_t>(run.ranks));
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < run.ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      HostOptions options{.clock = clock(rank), .aio = {}};
+      if (rank == 0) options.sink = &sink;
+      auto runtime = make_host_runtime(world.join(rank), options);
+      Status& status = statuses[static_cast<std::size_t>(rank)];
+      status = runtime.status();
+      if (!status.ok()) return;
+      Trained trained;
+      status = test::train((*runtime)->seam(), run, [&](Rank) -> Trained& { return trained; },
+                           [&] { return (*runtime)->finish(); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+void simulate(const test::Run& run, RecordedTrace& sink) {
+  const test::TestCosts costs;
+  auto simulator = sim::LockstepRuntime::create(
+      {.world_size = run.ranks, .cost = &costs, .numerics = true, .aio = {}, .sink = &sink});
+  REQUIRE(simulator.ok());
+  std::vector<Trained> all(static_cast<std::size_t>(run.ranks));
+  const Status status =
+      test::train((*simulator)->seam(), run,
+                  [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
+                  [&] { return (*simulator)->finish(); });
+  INFO(status.message());
+  REQUIRE(status.ok());
+}
+
+void check_times(const RecordedTrace& trace, Rank ranks) {
+  std::map<std::pair<Rank, std::int32_t>, Time> last;  // by rank and stream
+  for (const auto& [id, op] : trace.ops) {
+    INFO("op " << id << " " << name_of(op.kind));
+    REQUIRE(trace.spans_of.count(id) == 1);
+    for (const auto& [rank, span] : trace.spans_of.at(id)) {
+      Time& before = last[{rank, op.stream}];
+      CHECK(span.begin >= before);
+      CHECK(span.ready >= span.begin);
+      CHECK(span.end >= span.ready);
+      before = span.end;
+    }
+  }
+  REQUIRE(trace.steps.size() == test::training_run_steps + 1);  // and what looks at the results
+  std::vector<Time> end(static_cast<std::size_t>(ranks));
+  for (const auto& step : trace.steps) {
+    REQUIRE(step.size() == static_cast<std::size_t>(ranks));
+    for (std::size_t r = 0; r < step.size(); ++r) {
+      INFO("rank " << r);
+      CHECK(step[r].begin == end[r]);
+      end[r] = step[r].end;
+      CHECK(step[r].compute >= 0);
+      CHECK(step[r].exposed >= 0);
+      CHECK(step[r].blocking >= 0);
+      CHECK(step[r].compute + step[r].blocking <= step[r].end - step[r].begin);
+    }
+  }
+}
+
+void check_memory(const RecordedTrace& trace, Rank ranks) {
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    INFO("rank " << rank);
+    REQUIRE(trace.memory_of.count(rank) == 1);
+    Time last = 0;
+    Bytes allocated{};
+    for (const MemorySample& sample : trace.memory_of.at(rank)) {
+      CHECK(sample.time >= last);
+      last = sample.time;
+      allocated += sample.delta;
+      CHECK(sample.allocated == allocated);
+      CHECK(sample.reserved >= allocated);
+    }
+  }
+}
+
+TEST_CASE("what a real run submits is in its trace as in the simulator's", "[host]") {
+  const Rank ranks = GENERATE(1, 2, 4);
+  for (const auto& [name, scheme] : test::schemes()) {
+    if (ranks == 1 && name.find("groups of 2") != std::string::npos) continue;
+    INFO(name << " on " << ranks << " ranks");
+    const test::Run run = test::training_run(scheme, ranks);
+    RecordedTrace real, simulated;
+    test::require_all_ok(traced(run, real, SkewedClocks()));
+    simulate(run, simulated);
+    CHECK(real.order == simulated.order);
+    CHECK(real.peaks == simulated.peaks);
+    CHECK(real.steps.size() == simulated.steps.size());
+    CHECK(real.diagnostics.empty());
+    check_times(real, ranks);
+    check_memory(real, ranks);
+  }
+}
+
+TEST_CASE("nobody leaves a collective before everybody has come, whatever their clocks say",
+          "[host]") {
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair", "shared"}}, 4);
+  RecordedTrace trace;
+  test::require_all_ok(traced(run, trace, SkewedClocks()));
+  int met = 0;
+  for (const auto& [id, spans] : trace.spans_of) {
+    const OpKind kind = trace.ops.at(id).kind;
+    if (kind != OpKind::all_gather && kind != OpKind::reduce_scatter) continue;
+    Time last = 0;
+    for (const auto& [rank, span] : spans) last = std::max(last, span.begin);
+    // A rank's end may say less, as far as its clock drifts within a step.
+    for (const auto& [rank, span] : spans) CHECK(last - span.ready < 20'000);
+    ++met;
+  }
+  CHECK(met > 10);
+}
+
+TEST_CASE("clocks that are ahead and drift are aligned to what messages prove", "[host]") {
+  const auto seed = static_cast<std::uint64_t>(GENERATE(range(1, 51)));
+  INFO("seed " << seed);
+  test::Random random(seed);
+  const Time ahead = random.below(2'000'000'000) - 1'000'000'000;
+  const Time drift_ppm = random.below(101) - 50;
+  const auto clock = [&](Time t) { return t + ahead + t / 1'000'000 * drift_ppm; };
+  ClockAlignment clocks(2);
+  Time now = 1'000'000;
+  for (int k = 0; k < 16; ++k) {
+    const Time sent = now;
+    const Time seen = sent + 5'000 + random.below(100'000);
+    now = seen + 5'000 + random.below(100'000);
+    clocks.exchange(1, sent, clock(seen), now);
+  }
+  Time last = std::numeric_limits<Time>::min();
+  for (int step = 0; step < 200; ++step) {
+    const Time until = now + 100'000'000;
+    // Both enter a collective, and leave it after the later one has come.
+    Time lowest = std::numeric_limits<Time>::min();
+    Time highest = std::numeric_limits<Time>::max();
+    for (Time t = now; t < until; t += 10'000'000) {
+      const Time begin[2] = {t + random.below(50'000), t + random.below(50'000)};
+      const Time met = std::max(begin[0], begin[1]);
+      const Time end[2] = {met + random.below(50'000), met + random.below(50'000)};
+      lowest = std::max(lowest, clock(begin[1]) - end[0]);
+      highest = std::min(highest, clock(end[1]) - begin[0]);
+    }
+    clocks.bound(1, lowest, highest, clock(until));
+    for (Time t = now; t < until; t += 1'000'000) {
+      const Time aligned = clocks.aligned(1, clock(t));
+      CHECK(aligned >= last);
+      CHECK(std::abs(aligned - t) < 100'000);
+      last = aligned;
+    }
+    now = until;
+  }
+}
+
+TEST_CASE("without a clock on every rank there is no trace, and nobody waits for it", "[host]") {
+  RecordedTrace sink;
+  const auto statuses = test::on_threads(2, {.clock = {}, .aio = {}, .sink = &sink},
+                                         [](HostRuntime&, Rank) { return Status(); });
+  CHECK(statuses[0].message() ==
+        "rank 0 has no clock, but a trace needs times of all ranks: set HostOptions::clock");
+}
+
+TEST_CASE("a run that fails ends its trace with the reason and what was under way", "[host]") {
+  RecordedTrace sink;
+  const SkewedClocks clocks{1'000'000};
+  std::atomic<bool> over{false};
+  struct Says {
+    std::atomic<bool>& over;
+    bool mine;
+    ~Says() {
+      if (mine) over = true;
+    }
+  };
+  const auto statuses = test::on_threads(
+      2, {.clock = clocks(0), .aio = {}, .deadline = 500'000'000, .sink = &sink},
+      [&over](HostRuntime& host, Rank rank) -> Status {
+        const Says at_the_end{over, rank == 0};
+        Runtime& runtime = host.seam();
+        TESSERA_ASSIGN(const auto stream, runtime.create_stream("comm", StreamRole::communication));
+        TESSERA_ASSIGN(const auto all, RankGroups::strided(2, 2));
+        TESSERA_ASSIGN(const auto world, runtime.create_communicator(all, "all"));
+        TESSERA_ASSIGN(const auto buffer, runtime.allocate({.bytes = Bytes{4},
+                                                            .stream = stream,
+                                                            .where = runtime.world(),
+                                                            .cause = {},
+                                                            .name = "x"}));
+        const View x = View::whole(buffer, DType::float32, Numel{1});
+        Op op{.stream = stream,
+              .where = runtime.world(),
+              .after = {},
+              .cause = {.unit = "here"},
+              .what = Compute{.cost = {}, .reads = {}, .writes = {x}, .body = {}}};
+        TESSERA_TRY(runtime.submit(op).status());
+        while (rank == 1 && !over) std::this_thread::yield();
+        if (rank == 1) return {};
+        op.what = AllReduce{world, x, x, Reduction::sum};
+        TESSERA_ASSIGN(const auto done, runtime.submit(op));
+        return runtime.wait(done);
+      });
+  CHECK(statuses[0].code() == Code::timed_out);
+  REQUIRE(sink.diagnostics.size() == 1);
+  CHECK(sink.diagnostics[0] == "timed_out: " + statuses[0].message());
+  REQUIRE(sink.spans_of.size() == 2);  // the work, and the collective that nobody joined
+  CHECK(sink.spans_of.at(1).at(0).end - sink.spans_of.at(1).at(0).begin > 10'000'000);
+}
+
+}  // namespace
+}  // namespace tessera
