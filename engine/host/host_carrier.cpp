@@ -22,6 +22,11 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
       swapped_(options.aio, options.swap_io, options.clock) {}
 
 Status HostCarrier::setup() {
+  const Status prepared = prepare();
+  return prepared.ok() ? Status{} : fail(prepared);
+}
+
+Status HostCarrier::prepare() {
   for (HostMemory& memory : memory_) {
     TESSERA_ASSIGN(memory, HostMemory::reserve());
   }

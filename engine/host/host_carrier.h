@@ -85,6 +85,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Status drain();
 
   // All ranks at once.
+  Status prepare();
   Status fail(const Status& why);
   Status complete(Transport::Request request, const std::string& what);
   Status gather(std::span<const std::byte> own, std::span<std::byte> all, const std::string& what);

@@ -130,7 +130,7 @@ Status RankWatch::conclude(const Status& guess) {
   const int share = rank_ == 0 ? 3 : 1;
   for (int turn = 0; turn < patient_turns / share; ++turn) {
     if (options_.clock && time() - start > patience / share) break;
-    TESSERA_TRY(hear());
+    if (!hear().ok()) break;  // it is over, or nobody can be heard
     transport_.idle();
   }
   transport_.abort(explain(guess));

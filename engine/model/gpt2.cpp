@@ -16,6 +16,7 @@ Polynomial per_token(double value) { return {0, value, 0}; }
 struct Dimensions {
   std::int64_t vocabulary, positions, hidden, layers, heads, inner;
   bool tied;
+  double epsilon;
 };
 
 class Gpt2Builder {
@@ -26,6 +27,8 @@ class Gpt2Builder {
   Model build() {
     tree_.model().sequence_length_max = d_.positions;
     tree_.model().attention_heads = d_.heads;
+    tree_.model().head_dim = d_.hidden / d_.heads;
+    tree_.model().norm_epsilon = d_.epsilon;
     const double h = static_cast<double>(d_.hidden);
     runs(tree_.leaf("wte", "Embedding", {d_.vocabulary, d_.hidden}),
          {.elementwise_bytes = per_token(2 * element * h), .activation_bytes = per_token(8)});
@@ -125,6 +128,7 @@ Result<Model> gpt2_model(JsonReader& config, const std::string& name) {
   d.heads = config.integer("n_head", 1, 12);
   d.inner = config.integer("n_inner", 1, 4 * d.hidden);
   d.tied = config.boolean("tie_word_embeddings", true);
+  d.epsilon = config.positive("layer_norm_epsilon", 1e-5);
   const DType dtype = config_dtype(config);
   if (d.layers > 100'000) config.fail("n_layer", fmt::format("is {}, more than 100000", d.layers));
   if (d.hidden % d.heads != 0) {

@@ -26,6 +26,36 @@ constexpr Architecture llamas[] = {
 constexpr std::int64_t layers_max = 100'000;
 constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
 
+// Only Llama 3.1's; real training refuses the others.
+void read_scaling(const nlohmann::json& json, const std::string& source, RotaryEmbedding& rotary,
+                  JsonReader& config) {
+  JsonReader scaling(json, source);
+  const std::string type = scaling.text("rope_type", scaling.text("type", "default"));
+  rotary.theta = scaling.positive("rope_theta", rotary.theta);
+  if (type == "llama3") {
+    rotary.factor = scaling.positive("factor", 8);
+    rotary.low_frequency_factor = scaling.positive("low_freq_factor", 1);
+    rotary.high_frequency_factor = scaling.positive("high_freq_factor", 4);
+    rotary.original_positions = scaling.integer("original_max_position_embeddings", 1, 8192);
+  }
+  rotary.known = type == "llama3" || type == "default";
+  if (!scaling.status().ok()) config.fail("rope_scaling", scaling.status().message());
+}
+
+RotaryEmbedding read_rotary(JsonReader& config, double theta) {
+  RotaryEmbedding rotary;
+  rotary.theta = config.positive("rope_theta", theta);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!config.has(key)) continue;
+    if (!config.json()[key].is_object()) {
+      config.fail(key, "must be an object");
+      continue;
+    }
+    read_scaling(config.json()[key], config.source(), rotary, config);
+  }
+  return rotary;
+}
+
 LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture) {
   const std::string type = architecture.model_type;
   LlamaDimensions d;
@@ -73,6 +103,8 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
   d.tied = config.boolean("tie_word_embeddings", false);
   d.dtype = config_dtype(config);
   d.sequence_length_max = config.integer("max_position_embeddings", 1, architecture.positions);
+  d.norm_epsilon = config.positive("rms_norm_eps", type == "mixtral" ? 1e-5 : 1e-6);
+  d.rotary = read_rotary(config, type == "mixtral" ? 1e6 : 10000);
   return d;
 }
 

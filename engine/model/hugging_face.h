@@ -17,6 +17,8 @@ struct LlamaDimensions {
   bool qkv_bias = false, output_bias = false, mlp_bias = false, tied = false;
   DType dtype = DType::float32;
   std::int64_t sequence_length_max = 0;
+  double norm_epsilon = 1e-6;
+  RotaryEmbedding rotary;
 };
 
 /// LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, MixtralForCausalLM.

@@ -25,6 +25,10 @@ class LlamaBuilder {
   Model build() {
     tree_.model().sequence_length_max = d_.sequence_length_max;
     tree_.model().attention_heads = d_.heads;
+    tree_.model().key_value_heads = d_.kv_heads;
+    tree_.model().head_dim = d_.head_dim;
+    tree_.model().norm_epsilon = d_.norm_epsilon;
+    tree_.model().rotary = d_.rotary;
     tree_.open("model", family_ + "Model");
     const ModuleId embedding = tree_.leaf("embed_tokens", "Embedding", {d_.vocabulary, d_.hidden});
     runs(embedding, {.elementwise_bytes = per_token(2 * element * h()),

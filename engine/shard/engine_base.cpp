@@ -279,6 +279,7 @@ Status EngineBase::compute(const ModuleWork& work) {
     what.writes.push_back(all_of(saved, work.saves));
     stack.push_back(saved);
   }
+  what.writes.insert(what.writes.end(), work.workspace.begin(), work.workspace.end());
   const bool uses_saved = backward && work.saves > Bytes{0} && !stack.empty();
   if (uses_saved) what.reads.push_back(all_of(stack.back(), work.saves));
   TESSERA_ASSIGN(const EventId done, submit(compute_, why, std::move(what)));
@@ -289,20 +290,42 @@ Status EngineBase::compute(const ModuleWork& work) {
   return {};
 }
 
-Status EngineBase::keep_activations(ModuleId module, Bytes bytes) {
-  TESSERA_ASSIGN(const BufferId kept, allocate(model_.module(module).path + ".checkpoint", bytes,
-                                               MemoryClass::activations, compute_,
-                                               cause(unit_name_of(module), Reason::none)));
-  activations_[at(module)].push_back(kept);
-  return {};
+Status EngineBase::keep_activations(const ModuleWork& work) {
+  const Cause why = cause(unit_name_of(work.module), Reason::none);
+  TESSERA_ASSIGN(const BufferId kept,
+                 allocate(model_.module(work.module).path + ".checkpoint", work.saves,
+                          MemoryClass::activations, compute_, why));
+  activations_[at(work.module)].push_back(kept);
+  if (!work.body) return {};
+  Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
+  what.writes.push_back(all_of(kept, work.saves));
+  what.writes.insert(what.writes.end(), work.workspace.begin(), work.workspace.end());
+  return submit(compute_, of_module(why, work), std::move(what)).status();
+}
+
+Status EngineBase::restore_activations(const ModuleWork& work) {
+  const auto& stack = activations_[at(work.module)];
+  if (stack.empty()) return keeps_none(work.module);
+  if (!work.body) return {};
+  const Cause why = cause(unit_name_of(work.module), Reason::recompute);
+  Compute what{.cost = work.cost, .reads = {}, .writes = work.workspace, .body = work.body};
+  what.reads.push_back(all_of(stack.back(), work.saves));
+  return submit(compute_, of_module(why, work), std::move(what)).status();
+}
+
+Status EngineBase::keeps_none(ModuleId module) const {
+  return Status(Code::invalid_argument,
+                fmt::format("module {} keeps no activations", model_.module(module).path));
+}
+
+Cause EngineBase::of_module(Cause cause, const ModuleWork& work) const {
+  cause.module = model_.module(work.module).path;
+  return cause;
 }
 
 Status EngineBase::free_activations(ModuleId module) {
   auto& stack = activations_[at(module)];
-  if (stack.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("module {} keeps no activations", model_.module(module).path));
-  }
+  if (stack.empty()) return keeps_none(module);
   TESSERA_TRY(release(stack.back(), last_compute_));
   stack.pop_back();
   return {};

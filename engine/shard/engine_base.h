@@ -58,7 +58,8 @@ class EngineBase : public virtual Engine {
   Status recompute_begin(ModuleId module) override;
   Status recompute_end(ModuleId module) override;
   Status compute(const ModuleWork& work) override;
-  Status keep_activations(ModuleId module, Bytes bytes) override;
+  Status keep_activations(const ModuleWork& work) override;
+  Status restore_activations(const ModuleWork& work) override;
   Status free_activations(ModuleId module) override;
   Status step(const AdamOptions& options) override;
   Status set_param_groups(const std::vector<ParamGroup>& groups) override;
@@ -243,6 +244,8 @@ class EngineBase : public virtual Engine {
   Status add_views(const ModuleWork& work, Compute& what);
   void add_gradient(const View& gradient, Compute& what);
   void forget_gradients(BufferId buffer);
+  Status keeps_none(ModuleId module) const;
+  Cause of_module(Cause cause, const ModuleWork& work) const;
 
   ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit

@@ -126,6 +126,14 @@ std::int64_t JsonReader::integer(const char* key, std::int64_t least,
   return value->get<std::int64_t>();
 }
 
+double JsonReader::positive(const char* key, double otherwise) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_number() && value->get<double>() > 0) return value->get<double>();
+  fail(key, fmt::format("must be a number above 0, found {}", shown(*value)));
+  return otherwise;
+}
+
 bool JsonReader::boolean(const char* key, bool otherwise) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return otherwise;

@@ -39,6 +39,8 @@ class JsonReader {
   /// Required and optional values; null counts as missing. After a failure they return defaults.
   std::int64_t integer(const char* key, std::int64_t least,
                        std::optional<std::int64_t> otherwise = {});
+  /// A number above 0.
+  double positive(const char* key, double otherwise);
   bool boolean(const char* key, bool otherwise);
   std::string text(const char* key, std::optional<std::string> otherwise = {});
   DType dtype(std::initializer_list<const char*> keys, DType otherwise);

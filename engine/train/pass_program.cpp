@@ -77,10 +77,13 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
-  const Bytes saved = per_batch(cost.activation_bytes);
+  ModuleMemory memory{.saves = per_batch(cost.activation_bytes)};
+  if (backward) memory.temporary = memory.saves;  // the gradients of what was saved
+  if (options_.memory) memory = options_.memory(id, pass);
   const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
-  if (keeps() && needed && flow_.runs_backward(entry)) out.saves = saved;
-  if (backward) out.temporary = saved;  // the gradients of what was saved
+  if (keeps() && needed && flow_.runs_backward(entry)) out.saves = memory.saves;
+  out.temporary = memory.temporary;
+  out.workspace = std::move(memory.workspace);
   if (options_.body && keeps()) out.body = options_.body(id, pass, micro_batch_);
   return out;
 }
@@ -103,7 +106,19 @@ Status PassProgram::enter_forward(ModuleId id) {
   TESSERA_TRY(read(id, Pass::forward));
   for (ParameterId p : reads_[at(id)]) ++uses_left_[at(p)];
   const bool kept = module(id).is_block && checkpointed(id) && keeps() && flow_.out_of(id);
-  return kept ? engine_.keep_activations(id, per_batch(module(id).checkpoint_bytes)) : Status{};
+  return kept ? engine_.keep_activations(block_input(id, Pass::forward)) : Status{};
+}
+
+ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
+  ModuleWork out{.module = block, .pass = pass};
+  out.saves = per_batch(module(block).checkpoint_bytes);
+  if (!options_.memory) return out;
+  ModuleMemory own = options_.memory(block, pass);
+  out.saves = own.saves;
+  out.workspace = std::move(own.workspace);
+  out.cost.elementwise_bytes = 2 * static_cast<double>(out.saves.value);
+  if (options_.body) out.body = options_.body(block, pass, micro_batch_);
+  return out;
 }
 
 Status PassProgram::compute_forward(std::size_t entry) {
@@ -150,6 +165,7 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
   const std::vector<ModuleId> above = chain(module(block).parent);
   std::vector<ModuleId> open = above;
   TESSERA_TRY(engine_.recompute_begin(block));
+  TESSERA_TRY(engine_.restore_activations(block_input(block, Pass::recompute)));
   for (std::size_t k = first; k <= last; ++k) {
     const ModuleId id = forward_[k];
     TESSERA_TRY(move(open, chain(id), leave, enter));

@@ -28,6 +28,7 @@ class PassProgram {
   bool keeps() const { return use_ == ForwardPass::Use::train; }
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
+  ModuleWork block_input(ModuleId block, Pass pass) const;
 
   Status enter_forward(ModuleId id);
   Status compute_forward(std::size_t entry);

@@ -41,7 +41,7 @@ TEST_CASE("a mutated file is refused or means the same", "[checkpoint][property]
   const MemoryFiles whole = saved();
   const auto expected = test::expected_files(3);
   int refused = 0;
-  constexpr std::uint64_t count = 6000;
+  constexpr std::uint64_t count = test::generated(6000);
   for (std::uint64_t seed = 1; seed <= count; ++seed) {
     INFO("seed " << seed);
     Random random(seed);

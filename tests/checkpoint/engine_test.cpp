@@ -5,7 +5,9 @@
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/memory_files.h"
 #include "tests/checkpoint/scene.h"
+#include "tests/host/offloaded_runs.h"
 #include "tests/numerics/real_models.h"
+#include "tests/swap/scratch_folder.h"
 
 namespace tessera {
 namespace {
@@ -38,6 +40,32 @@ TEST_CASE("training goes on while a checkpoint is written, which is of the step 
   CHECK(require_value(load_checkpoint(other.engine(), folder.path())).step == 1);
   test::check_same(other.contents(), contents, model);
   run.finish();
+}
+
+TEST_CASE("what is offloaded to drives is saved and loaded", "[checkpoint]") {
+  const test::ScratchFolder drive;
+  const test::TemporaryFolder folder;
+  const Model model = test::repeated();
+  std::int64_t step = 0;
+  for (const auto& [name, scheme] : test::offloaded_schemes(drive.path())) {
+    INFO(name);
+    SimulatedRun run(model, scheme, 2);
+    run.step();
+    run.step();
+    run.save(folder.path(), ++step);
+    const test::Contents contents = run.contents();
+    SimulatedRun plain(model, fully, 3);
+    require_ok(load_checkpoint(plain.engine(), folder.path()).status());
+    test::check_same(plain.contents(), contents, model);
+    SimulatedRun other(model, scheme, 2);
+    require_ok(load_checkpoint(other.engine(), folder.path()).status());
+    run.step();
+    other.step();
+    CHECK(other.loss() == run.loss());
+    test::check_same(other.contents(), run.contents(), model);
+    run.finish();
+    other.finish();
+  }
 }
 
 TEST_CASE("files that fail at any call become a status, and the next save works",

@@ -168,7 +168,8 @@ class Interrupted final : public Engine {
   Status recompute_begin(ModuleId m) override { return inner_.recompute_begin(m); }
   Status recompute_end(ModuleId m) override { return inner_.recompute_end(m); }
   Status compute(const ModuleWork& work) override { return inner_.compute(work); }
-  Status keep_activations(ModuleId m, Bytes b) override { return inner_.keep_activations(m, b); }
+  Status keep_activations(const ModuleWork& w) override { return inner_.keep_activations(w); }
+  Status restore_activations(const ModuleWork& w) override { return inner_.restore_activations(w); }
   Status free_activations(ModuleId m) override { return inner_.free_activations(m); }
   Status step(const AdamOptions& options) override {
     return call(before_step), inner_.step(options);

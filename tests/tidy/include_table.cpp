@@ -37,6 +37,7 @@ const std::vector<Part>& parts() {
        {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/cuda/"},
        text + Prefixes{"dlfcn.h"}},
       {"engine/cuda/module/", {"tessera/*.h", "engine/cuda/"}, text + cuda},
+      {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/host/",
        {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},
        text +

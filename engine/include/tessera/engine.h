@@ -40,7 +40,12 @@ struct ModuleWork {
   /// Views of one rank. Forward: read(k) is the k-th parameter of the module and its descendants
   /// (pre-order). Backward: read(k) likewise and write(k) its gradient, zero before the first of
   /// this backward pass; bodies add to it. Frozen parameters have no entry in write.
+  /// Then, where there are any: in write the temporary memory, in forward and recompute the
+  /// activations that it saves, and the workspace; in backward the saved activations are the last
+  /// of read. All of it as it was left.
   std::function<void(const BodyContext&)> body;
+  /// Buffers of the host program that the body reads and writes, on all ranks.
+  std::vector<View> workspace;
   /// Not empty: the work concerns these parameters instead, in this order. So a module computes
   /// beside those below it, or with a parameter that it only reads (Model::reads).
   std::vector<ParameterId> only;
@@ -92,9 +97,11 @@ class Engine {
   virtual Status recompute_end(ModuleId module) = 0;
 
   virtual Status compute(const ModuleWork& work) = 0;
-  /// Keeps `bytes` of activations of `module` outside its own passes (the input of a checkpointed
-  /// block); `free_activations` gives the youngest back.
-  virtual Status keep_activations(ModuleId module, Bytes bytes) = 0;
+  /// Keeps what a module saves outside its own passes (the input of a checkpointed block), which
+  /// the body, if there is one, writes; the body of `restore_activations` reads the youngest, and
+  /// `free_activations` gives it back. Parameters are no part of either.
+  virtual Status keep_activations(const ModuleWork& work) = 0;
+  virtual Status restore_activations(const ModuleWork& work) = 0;
   virtual Status free_activations(ModuleId module) = 0;
 
   /// The optimizer step and zero_grad(set_to_none=True). Ends the step.

@@ -111,6 +111,15 @@ enum class ActivationCheckpointing : std::uint8_t {
   full,  // keep only the input of each block and run its forward again in backward
 };
 
+/// How positions turn queries and keys (arXiv 2104.09864).
+struct RotaryEmbedding {
+  double theta = 10000;
+  /// Llama 3.1's stretching for longer sequences than those of training; factor 1: none.
+  double factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
+  std::int64_t original_positions = 8192;
+  bool known = true;  // false: the model stretches in another way
+};
+
 struct Model {
   std::string name;
   DType dtype = DType::float32;       // of the checkpoint
@@ -128,6 +137,10 @@ struct Model {
   bool input_requires_grad = false;
   std::int64_t sequence_length_max = 0;  // 0: unknown
   std::int64_t attention_heads = 0;      // per attention module; 0: unknown
+  std::int64_t key_value_heads = 0;      // shared by groups of them; 0: as many
+  std::int64_t head_dim = 0;             // 0: unknown
+  double norm_epsilon = 1e-5;
+  RotaryEmbedding rotary;  // of the Llama family
 
   const Module& module(ModuleId id) const { return modules[static_cast<std::size_t>(id.value)]; }
   const Parameter& parameter(ParameterId id) const {

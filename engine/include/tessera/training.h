@@ -33,6 +33,13 @@ struct TrainingPass {
   std::string graph;  // of Model::graphs; empty: Model::forward
 };
 
+/// Of one module in one pass, per micro-batch: to the byte.
+struct ModuleMemory {
+  Bytes saves{};      // of forward, and the same in recompute and backward
+  Bytes temporary{};  // alive only while it runs
+  std::vector<View> workspace;
+};
+
 struct TrainingOptions {
   std::int64_t batch = 1;              // sequences per rank and micro-batch
   std::int64_t sequence_length = 1;    // tokens per sequence
@@ -53,6 +60,10 @@ struct TrainingOptions {
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>
       body;
+  /// Real numbers: what a body needs, instead of what the model's costs estimate. Given, bodies are
+  /// asked for checkpointed blocks, too: forward keeps the block's input in what it saves,
+  /// recompute restores it from there (Engine::keep_activations).
+  std::function<ModuleMemory(ModuleId, ModuleWork::Pass)> memory;
 };
 
 /// Forward and backward for every micro-batch, then the optimizer; or `passes`.

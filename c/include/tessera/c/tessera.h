@@ -118,8 +118,8 @@ TESSERA_C_API void tessera_runtime_give_up(tessera_runtime* runtime, const char*
 typedef struct tessera_engine tessera_engine;
 
 /* scheme: "fully_shard", "full_shard", "shard_grad_op", "no_shard", "replicate",
- * "sharded_data_parallel", "zero1", "zero2", "zero3". options: null, or a JSON object of what is
- * not as usual (docs/embedding.md). The runtime must outlive the engine. */
+ * "sharded_data_parallel", "zero1", "zero2", "zero3", "deepspeed". options: null, or a JSON object
+ * of what is not as usual (docs/embedding.md). The runtime must outlive the engine. */
 TESSERA_C_API int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model,
                                         const char* scheme, const char* options,
                                         tessera_engine** engine);

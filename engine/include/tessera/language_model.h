@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2 and Llama with real numbers, fast: the bodies with which a training program trains a Model
+// on CPUs, and with which a numeric simulator computes the same bits.
+//
+// The idea: modules share a residual stream, which lies in a workspace taken from the runtime once;
+// everything else that a pass needs comes from the runtime, too, as what the module saves or as
+// temporary memory. So the peak of a simulated run is the peak of the real one. Matrices are
+// multiplied by oneDNN (what that packs inside of a call is its own), the rest are loops without
+// libm.
+//
+//   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, scheme));
+//   TESSERA_ASSIGN(auto language, LanguageModel::create(model, runtime, {.batch = 8,
+//                                                       .sequence_length = 128}));
+//   language.set_data(fill);
+//   TESSERA_TRY(engine->initialise(language.initial_values(seed)));
+//   TrainingOptions options;
+//   language.apply(options);
+//   TESSERA_TRY(run_training_step(*engine, model, options));
+//   language.losses(0);
+//
+// The same input gives the same bits, every time; other numbers of threads or another processor may
+// give others, because oneDNN may add in another order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tessera/training.h"
+
+namespace tessera {
+
+struct LanguageModelOptions {
+  std::int64_t batch = 1;            // sequences per rank and micro-batch
+  std::int64_t sequence_length = 1;  // tokens per sequence
+  /// Of matrices and saved activations; sums, norms and the residual stream are float32.
+  DType dtype = DType::float32;
+  /// What the engine gives bodies to read: bfloat16, where the scheme gathers parameters so. Other
+  /// parameters than those of `dtype` are converted, which takes temporary memory.
+  DType parameters = DType::float32;
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
+  int threads = 0;                 // of this rank; 0: as many as it may use
+  std::function<void()> progress;  // called within long bodies: HostRuntime::poll
+};
+
+/// A handle: copies, and the functions it returns, share one state and keep it alive.
+class LanguageModel {
+ public:
+  /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
+  /// it is not needed afterwards. Call it when the engine exists: the workspace belongs to the
+  /// first stream of the runtime.
+  /// Fails: not_supported (built without oneDNN; another architecture; an unknown kind of rotary
+  /// embedding), invalid_argument (sizes), out_of_memory.
+  static Result<LanguageModel> create(const Model& model, Runtime& runtime,
+                                      const LanguageModelOptions& options);
+
+  /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
+  Status release() const;
+
+  /// Sets batch, sequence_length, checkpointing, body and memory.
+  void apply(TrainingOptions& options) const;
+
+  /// The tokens of a micro-batch: fill(rank, micro_batch, tokens), with sequence_length + 1 of them
+  /// per sequence. REQUIRES: below the size of the vocabulary.
+  void set_data(std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill) const;
+
+  /// Multiplies the gradient of the loss, from the next forward pass on.
+  void set_loss_scale(float scale) const;
+
+  /// For Engine::initialise, from a hash of (seed, parameter, element): as GPT-2, matrices have a
+  /// deviation of 0.02, those that write to the residual stream of 0.02 / sqrt(2 blocks); norms are
+  /// 1, biases 0.
+  std::function<float(ParameterId, Numel)> initial_values(std::uint64_t seed) const;
+
+  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens.
+  std::span<const float> losses(Rank rank) const;
+
+  /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by
+  /// ParameterId, float32. Fails: invalid_argument (no tokens, too many, or none of the
+  /// vocabulary; a parameter of another size).
+  Result<std::vector<float>> next_logits(std::span<const std::span<const float>> parameters,
+                                         std::span<const std::int32_t> tokens) const;
+
+ private:
+  struct State;
+  explicit LanguageModel(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tessera

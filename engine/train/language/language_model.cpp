@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/language_model.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+
+#include "engine/kernels/parallel.h"
+#include "engine/runtime/arithmetic.h"
+#include "engine/train/language/initial_values.h"
+#include "engine/train/language/sampler.h"
+#include "engine/train/language/workspace.h"
+
+namespace tessera {
+
+using language::Call;
+using language::PlannedLayer;
+using Pass = ModuleWork::Pass;
+
+struct LanguageModel::State {
+  LanguageModelOptions options;
+  std::unique_ptr<language::Plan> plan;
+  std::unique_ptr<language::Sampler> sampler;
+  Runtime* runtime = nullptr;
+  BufferId workspace;
+  Bytes workspace_bytes{};
+  std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill;
+  float loss_scale = 1;
+  std::map<Rank, std::vector<float>> losses;
+
+  bool apart() const { return options.checkpointing == ActivationCheckpointing::full; }
+  // Forward of a module that will run again: what it saves is only temporary.
+  bool forgets(const PlannedLayer& planned, Pass pass) const {
+    return apart() && planned.in_block && pass == Pass::forward;
+  }
+  Bytes stream_bytes() const {
+    return Bytes{plan->shape.tokens() * plan->shape.width * std::int64_t{sizeof(float)}};
+  }
+
+  ModuleMemory memory(ModuleId module, Pass pass) const;
+  void run(ModuleId module, Pass pass, std::int32_t micro_batch, const BodyContext& context);
+  void move_stream(Pass pass, const BodyContext& context) const;
+  void begin(Rank rank, std::int32_t micro_batch, const language::Workspace& work);
+};
+
+ModuleMemory LanguageModel::State::memory(ModuleId module, Pass pass) const {
+  ModuleMemory out;
+  out.workspace = {View::whole(workspace, DType::uint8, Numel{workspace_bytes.value})};
+  const auto found = plan->layers.find(module);
+  if (found == plan->layers.end()) {  // a block, whose input is the stream
+    out.saves = stream_bytes();
+    return out;
+  }
+  const PlannedLayer& planned = found->second;
+  out.saves = planned.layer->saves();
+  out.temporary = planned.layer->temporary(pass == Pass::backward);
+  if (!forgets(planned, pass)) return out;
+  out.temporary += out.saves;
+  out.saves = Bytes{0};
+  return out;
+}
+
+void LanguageModel::State::begin(Rank rank, std::int32_t micro_batch,
+                                 const language::Workspace& work) {
+  std::vector<float>& own = losses[rank];
+  if (micro_batch == 0) own.clear();
+  own.push_back(0);
+  const language::Shape& s = plan->shape;
+  const auto count = static_cast<std::size_t>(s.batch * (s.length + 1));
+  TESSERA_ASSERT(fill != nullptr, "LanguageModel::set_data comes before training");
+  fill(rank, micro_batch, {work.data, count});
+  language::split_tokens(*plan, work);
+}
+
+// The input of a checkpointed block, out of the stream and back.
+void LanguageModel::State::move_stream(Pass pass, const BodyContext& context) const {
+  const bool keep = pass == Pass::forward;
+  const auto layout = language::workspace_at(context.write(keep ? 1 : 0).data(), *plan, apart());
+  const auto bytes = static_cast<std::size_t>(stream_bytes().value);
+  if (keep) {
+    std::memcpy(context.write(0).data(), layout.work.x, bytes);
+  } else {
+    std::memcpy(layout.work.x, context.read(0).data(), bytes);
+  }
+}
+
+void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_batch,
+                               const BodyContext& context) {
+  kernels::limit_threads(plan->shape.threads);
+  const auto found = plan->layers.find(module);
+  if (found == plan->layers.end()) return move_stream(pass, context);
+  const PlannedLayer& planned = found->second;
+  const bool backward = pass == Pass::backward;
+  Call call;
+  for (std::size_t k = 0; k < planned.reads; ++k) call.parameters.push_back(context.read(k));
+  std::size_t next = 0;
+  for (; backward && next < planned.writes; ++next) call.gradients.push_back(context.write(next));
+  const Bytes own = planned.layer->temporary(backward);
+  const Bytes saves = planned.layer->saves();
+  const bool forgets_saved = forgets(planned, pass);
+  if (own > Bytes{0} || (forgets_saved && saves > Bytes{0})) {
+    call.temporary = context.write(next++).data();
+  }
+  if (saves > Bytes{0}) {
+    if (forgets_saved) {
+      call.saved = call.temporary + own.value;
+    } else if (backward) {
+      call.saved = const_cast<std::byte*>(context.read(planned.reads).data());
+    } else {
+      call.saved = context.write(next++).data();
+    }
+  }
+  const auto layout = language::workspace_at(context.write(next).data(), *plan, apart());
+  call.work = layout.work;
+  call.scratch_of_thread = layout.scratch_of_thread;
+  call.progress = &options.progress;
+  call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
+  if (module == plan->first && pass == Pass::forward) {
+    begin(context.rank(), micro_batch, call.work);
+  }
+  call.loss = &losses[context.rank()].back();
+  backward ? planned.layer->backward(call) : planned.layer->forward(call);
+}
+
+Result<LanguageModel> LanguageModel::create(const Model& model, Runtime& runtime,
+                                            const LanguageModelOptions& options) {
+  if (options.batch < 1 || options.sequence_length < 1 || options.threads < 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("batch {} and sequence_length {} must be at least 1, threads {} not "
+                              "negative",
+                              options.batch, options.sequence_length, options.threads));
+  }
+  for (const DType dtype : {options.dtype, options.parameters}) {
+    if (dtype == DType::float32 || dtype == DType::bfloat16) continue;
+    return Status(Code::not_supported, fmt::format("real training computes with float32 and "
+                                                   "bfloat16, not with {}",
+                                                   name_of(dtype)));
+  }
+  language::Shape shape{.batch = options.batch,
+                        .length = options.sequence_length,
+                        .dtype = options.dtype,
+                        .parameters = options.parameters,
+                        .threads = options.threads};
+  if (shape.threads == 0) shape.threads = kernels::available_threads();
+  kernels::limit_threads(shape.threads);
+  auto state = std::make_shared<State>();
+  state->options = options;
+  state->runtime = &runtime;
+  TESSERA_ASSIGN(state->plan, language::Plan::make(model, shape));
+  state->sampler = std::make_unique<language::Sampler>(model, shape.threads);
+  state->workspace_bytes = language::workspace_at(nullptr, *state->plan, state->apart()).bytes;
+  TESSERA_ASSIGN(state->workspace, runtime.allocate({.bytes = state->workspace_bytes,
+                                                     .memory_class = MemoryClass::activations,
+                                                     .stream = StreamId{0},
+                                                     .where = runtime.world(),
+                                                     .name = "workspace"}));
+  return LanguageModel(std::move(state));
+}
+
+Status LanguageModel::release() const {
+  State& s = *state_;
+  TESSERA_ASSIGN(
+      const EventId last,
+      s.runtime->submit({.stream = StreamId{0}, .where = s.runtime->world(), .what = look_at({})}));
+  return s.runtime->release(s.workspace, last, s.runtime->world());
+}
+
+void LanguageModel::apply(TrainingOptions& options) const {
+  options.batch = state_->options.batch;
+  options.sequence_length = state_->options.sequence_length;
+  options.checkpointing = state_->options.checkpointing;
+  options.memory = [state = state_](ModuleId module, Pass pass) {
+    return state->memory(module, pass);
+  };
+  options.body = [state = state_](ModuleId module, Pass pass, std::int32_t micro_batch) {
+    return [state, module, pass, micro_batch](const BodyContext& context) {
+      state->run(module, pass, micro_batch, context);
+    };
+  };
+}
+
+void LanguageModel::set_data(
+    std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill) const {
+  state_->fill = std::move(fill);
+}
+
+void LanguageModel::set_loss_scale(float scale) const { state_->loss_scale = scale; }
+
+std::function<float(ParameterId, Numel)> LanguageModel::initial_values(std::uint64_t seed) const {
+  return language::initial_values(*state_->plan, seed);
+}
+
+std::span<const float> LanguageModel::losses(Rank rank) const {
+  const auto found = state_->losses.find(rank);
+  if (found == state_->losses.end()) return {};
+  return found->second;
+}
+
+Result<std::vector<float>> LanguageModel::next_logits(
+    std::span<const std::span<const float>> parameters,
+    std::span<const std::int32_t> tokens) const {
+  return state_->sampler->next_logits(parameters, tokens);
+}
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss of a language model in double precision, as plainly as it can be written.
+#pragma once
+
+#include <vector>
+
+#include "tessera/model.h"
+
+namespace tessera::test {
+
+using Values = std::vector<std::vector<double>>;  // by ParameterId
+
+/// Mean cross entropy of sequences of length + 1 tokens each.
+double reference_loss(const Model& model, const Values& parameters,
+                      const std::vector<std::int32_t>& tokens, std::int64_t batch,
+                      std::int64_t length);
+
+/// The logits after the last of `tokens`.
+std::vector<double> reference_logits(const Model& model, const Values& parameters,
+                                     const std::vector<std::int32_t>& tokens);
+
+}  // namespace tessera::test

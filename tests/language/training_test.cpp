@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training through engines: the same bits from every scheme, carrier and way of checkpointing, and
+// exactly the memory that a simulation says.
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "engine/train/real/data.h"
+#include "tessera/language_model.h"
+#include "tessera/real_model.h"
+#include "tessera/scheme.h"
+#include "tessera/sim/lockstep_runtime.h"
+#include "tests/host/thread_ranks.h"
+#include "tests/language/small_models.h"
+#include "tests/sim/test_costs.h"
+
+namespace tessera {
+namespace {
+
+constexpr Rank ranks = 4;
+constexpr int steps = 3;
+constexpr std::uint64_t seed = 5;
+
+using Shards = std::map<ParameterId, std::map<Numel, std::vector<float>>>;
+
+struct Trained {
+  std::map<Rank, std::vector<float>> losses;  // of all steps
+  std::map<Rank, Shards> shards;
+};
+
+struct Run {
+  Model model;
+  Scheme scheme;
+  LanguageModelOptions options{.batch = 2, .sequence_length = 5, .threads = 1};
+  std::int32_t accumulation = 2;
+};
+
+// The same tokens as a RealModel of that seed makes up.
+void fill(const Run& run, Rank rank, std::int64_t step, std::int32_t micro_batch,
+          std::span<std::int32_t> to) {
+  const std::int64_t length = run.options.sequence_length;
+  const std::int64_t vocabulary = run.model.parameters[0].shape[0];
+  const real::DataPlace place{.seed = seed, .rank = rank, .step = step, .micro_batch = micro_batch};
+  for (const std::int64_t shift : {0, 1}) {
+    const real::Tensor ids = real::tokens(place, run.options.batch, length, shift, vocabulary);
+    for (std::int64_t n = 0; n < run.options.batch * length; ++n) {
+      const auto at = static_cast<std::size_t>(n / length * (length + 1) + n % length + shift);
+      to[at] = static_cast<std::int32_t>(ids.values[static_cast<std::size_t>(n)]);
+    }
+  }
+}
+
+Status train(Runtime& runtime, const Run& run, const std::function<Status()>& poll,
+             const std::function<Status()>& finish, Trained& out) {
+  TESSERA_ASSIGN(const auto engine, make_engine(runtime, run.model, run.scheme));
+  LanguageModelOptions options = run.options;
+  Status polled;
+  if (poll) {
+    options.progress = [&] {
+      if (polled.ok()) polled = poll();
+    };
+  }
+  TESSERA_ASSIGN(const auto language, LanguageModel::create(run.model, runtime, options));
+  TESSERA_TRY(engine->initialise(language.initial_values(seed)));
+  TrainingOptions training;
+  training.accumulation = run.accumulation;
+  language.apply(training);
+  int step = 0;
+  language.set_data([&](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> to) {
+    fill(run, rank, step, micro_batch, to);
+  });
+  for (; step < steps; ++step) {
+    TESSERA_TRY(run_training_step(*engine, run.model, training));
+    for (std::size_t p = 0; p < run.model.parameters.size(); ++p) {
+      const ParameterId id{static_cast<std::int32_t>(p)};
+      TESSERA_TRY(
+          engine->inspect_shards(id, [&](Rank rank, Numel first, std::span<const float> values) {
+            out.shards[rank][id][first].assign(values.begin(), values.end());
+          }));
+    }
+    for (const RankRange& range : runtime.carried().ranges()) {
+      for (Rank r = range.begin; r < range.end; ++r) {
+        auto& all = out.losses[r];
+        const auto losses = language.losses(r);
+        all.insert(all.end(), losses.begin(), losses.end());
+      }
+    }
+  }
+  TESSERA_TRY(language.release());
+  TESSERA_TRY(polled);
+  return finish();
+}
+
+Trained simulated(const Run& run, Bytes* peak = nullptr, Rank world = ranks) {
+  const test::TestCosts costs;
+  auto simulator =
+      sim::LockstepRuntime::create({.world_size = world, .cost = &costs, .numerics = true});
+  REQUIRE(simulator.ok());
+  Trained out;
+  const Status trained =
+      train((*simulator)->seam(), run, {}, [&] { return (*simulator)->finish(); }, out);
+  INFO(trained.message());
+  REQUIRE(trained.ok());
+  if (peak != nullptr) *peak = (*simulator)->peak_reserved();
+  return out;
+}
+
+std::vector<std::pair<std::string, Scheme>> schemes(const std::string& block) {
+  const std::vector<std::string> units = {block + "0", block + "1"};
+  return {{"fully_shard", FullyShardOptions{.units = units}},
+          {"full_shard", Fsdp1Options{.units = units, .use_orig_params = true}},
+          {"replicate", ReplicateOptions{.bucket_cap = Bytes{2000}}},
+          {"sharded_data_parallel", ShardedDataParallelOptions{.reduce_buffer_size = Numel{300}}},
+          {"zero1", Zero12Options{.stage = 1}},
+          {"zero3", Zero3Options{.prefetch_bucket = Numel{500}, .reduce_bucket = Numel{600}}}};
+}
+
+void check_falls(const std::vector<float>& losses) {
+  REQUIRE(losses.size() == steps);
+  for (float loss : losses) CHECK((loss > 1 && loss < 5));
+}
+
+}  // namespace
+
+TEST_CASE("all schemes give the same losses, to the bit", "[language]") {
+  for (const bool llama : {false, true}) {
+    Run run{.model = llama ? test::small_qwen2() : test::small_gpt2(), .scheme = {}};
+    run.accumulation = 1;  // several are added up before or after they are reduced
+    std::map<Rank, std::vector<float>> first;
+    for (const auto& [name, scheme] : schemes(llama ? "model.layers." : "h.")) {
+      run.scheme = scheme;
+      const Trained trained = simulated(run);
+      INFO(name);
+      check_falls(trained.losses.at(0));
+      if (first.empty()) first = trained.losses;
+      CHECK(trained.losses == first);
+    }
+  }
+}
+
+TEST_CASE("checkpointed blocks train as if they were kept", "[language]") {
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const auto& [name, scheme] : schemes("h.")) {
+      Run run{.model = test::small_gpt2(), .scheme = scheme};
+      run.options.dtype = dtype;
+      const Trained kept = simulated(run);
+      run.options.checkpointing = ActivationCheckpointing::full;
+      const Trained again = simulated(run);
+      INFO(name);
+      CHECK(kept.losses == again.losses);
+      CHECK(kept.shards == again.shards);
+    }
+  }
+}
+
+TEST_CASE("real ranks compute and reserve what the simulation says", "[language]") {
+  for (const bool llama : {false, true}) {
+    for (const auto& [name, scheme] : schemes(llama ? "model.layers." : "h.")) {
+      Run run{.model = llama ? test::small_llama() : test::small_gpt2(), .scheme = scheme};
+      if (llama) run.options.checkpointing = ActivationCheckpointing::full;
+      Bytes peak{};
+      const Trained expected = simulated(run, &peak);
+      std::vector<Trained> own(ranks);
+      std::vector<Bytes> peaks(ranks);
+      const auto statuses =
+          test::on_threads(ranks, {}, [&](HostRuntime& runtime, Rank rank) -> Status {
+            const auto r = static_cast<std::size_t>(rank);
+            const Status done = train(
+                runtime.seam(), run, [&] { return runtime.poll(); },
+                [&] { return runtime.finish(); }, own[r]);
+            peaks[r] = runtime.peak_reserved();
+            return done;
+          });
+      INFO(name);
+      test::require_all_ok(statuses);
+      Bytes most{};
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        CHECK(own[r].losses.at(rank) == expected.losses.at(rank));
+        CHECK(own[r].shards.at(rank) == expected.shards.at(rank));
+        most = std::max(most, peaks[r]);
+      }
+      CHECK(most == peak);
+    }
+  }
+}
+
+TEST_CASE("checkpointing needs less memory", "[language]") {
+  Run run{.model = test::parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
+      "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
+          .scheme = ReplicateOptions{}};
+  run.options.batch = 4;
+  run.options.sequence_length = 64;
+  Bytes kept{};
+  Bytes again{};
+  simulated(run, &kept, 1);
+  run.options.checkpointing = ActivationCheckpointing::full;
+  simulated(run, &again, 1);
+  CHECK(again < kept - Bytes{2 << 20});
+}
+
+TEST_CASE("GPT-2 is that of RealModel", "[language]") {
+  Run run{.model = test::small_gpt2(), .scheme = FullyShardOptions{.units = {"h.0"}}};
+  const Trained trained = simulated(run);
+  const test::TestCosts costs;
+  auto simulator =
+      sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
+  REQUIRE(simulator.ok());
+  Runtime& runtime = (*simulator)->seam();
+  auto engine = make_engine(runtime, run.model, run.scheme);
+  REQUIRE(engine.ok());
+  auto language = LanguageModel::create(run.model, runtime, run.options);
+  REQUIRE(language.ok());
+  REQUIRE((*engine)->initialise(language->initial_values(seed)).ok());
+  auto real = RealModel::create(
+      run.model, {.batch = 2, .sequence_length = 5, .seed = seed, .world_size = ranks});
+  REQUIRE(real.ok());
+  const TrainingOptions training{
+      .batch = 2, .sequence_length = 5, .accumulation = 2, .body = real->bodies()};
+  for (int step = 0; step < steps; ++step) {
+    REQUIRE(run_training_step(**engine, run.model, training).ok());
+    for (Rank r = 0; r < ranks; ++r) {
+      for (std::size_t k = 0; k < 2; ++k) {
+        const float own = trained.losses.at(r)[static_cast<std::size_t>(2 * step) + k];
+        CHECK(own == Approx(real->losses(r)[k]).epsilon(2e-4));
+      }
+    }
+  }
+}
+
+TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
+  const test::TestCosts costs;
+  auto simulator = sim::LockstepRuntime::create({.cost = &costs, .numerics = true});
+  REQUIRE(simulator.ok());
+  Runtime& runtime = (*simulator)->seam();
+  auto refused = [&](const Model& model, const LanguageModelOptions& options) {
+    auto made = LanguageModel::create(model, runtime, options);
+    REQUIRE(!made.ok());
+    return made.status().message();
+  };
+  const Model mixtral = test::parsed(R"({"architectures": ["MixtralForCausalLM"], "vocab_size": 8,
+      "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+      "num_key_value_heads": 1, "num_local_experts": 2})");
+  CHECK(refused(mixtral, {.threads = 1}).find("MixtralSparseMoeBlock") != std::string::npos);
+  CHECK(refused(test::small_gpt2(), {.sequence_length = 81, .threads = 1})
+            .find("80 positions, fewer than the sequence length 81") != std::string::npos);
+  CHECK(refused(test::small_gpt2(), {.batch = 0}).find("batch 0") != std::string::npos);
+  CHECK(refused(test::small_gpt2(), {.dtype = DType::float16}).find("float16") !=
+        std::string::npos);
+}
+
+}  // namespace tessera
