@@ -24,6 +24,8 @@ inline constexpr int exit_failed = 1;        // a fault of Tessera itself
 inline constexpr int exit_bad_input = 2;     // the message says what to change
 inline constexpr int exit_does_not_fit = 3;  // the simulated run needs more memory than there is
 
+void add_train(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_ops(CLI::App& app, int& exit_code);
 void add_estimate(CLI::App& app, int& exit_code);

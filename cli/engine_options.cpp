@@ -33,11 +33,6 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
   command.add_option("--accumulation", o.accumulation, "Micro-batches per step")
       ->check(within(1, 100'000))
       ->group(training);
-  command
-      .add_option("--passes", o.passes,
-                  "What a step is made of instead: train, eval, forward, step; train:GRAPH")
-      ->default_str("")
-      ->group(training);
   command.add_flag("--no-sync", o.no_sync, "Reduce gradients only in the last micro-batch")
       ->group(training);
   command.add_option("--max-grad-norm", o.max_grad_norm, "Clip the gradients' norm; 0: do not")
@@ -46,6 +41,14 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
   command.add_option("--checkpointing", o.checkpointing, "Activation checkpointing of the blocks")
       ->check(CLI::IsMember({"none", "full"}))
       ->group(training);
+}
+
+void add_passes_option(CLI::App& command, EngineOptions& o) {
+  command
+      .add_option("--passes", o.passes,
+                  "What a step is made of instead: train, eval, forward, step; train:GRAPH")
+      ->default_str("")
+      ->group("Training step");
 }
 
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {

@@ -33,6 +33,8 @@ struct Training {
 };
 
 void add_engine_options(CLI::App& command, EngineOptions& options);
+/// --passes, where nothing needs real numbers.
+void add_passes_option(CLI::App& command, EngineOptions& options);
 
 /// Reads the model, and DeepSpeed's configuration for so many ranks. Fails: whatever load_model
 /// and load_deepspeed_config do; invalid_argument, naming the option.

@@ -81,6 +81,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();
   int exit_code = exit_ok;
+  add_train(app, exit_code);
+  add_generate(app, exit_code);
   add_simulate(app, exit_code);
   add_ops(app, exit_code);
   add_estimate(app, exit_code);

@@ -91,6 +91,7 @@ void add_ops(CLI::App& app, int& exit_code) {
       app.add_subcommand("ops", "Print what the engine decides, one operation a line, no times");
   command->footer(footer);
   add_engine_options(*command, arguments->engine);
+  add_passes_option(*command, arguments->engine);
   command->add_option("--ranks", arguments->ranks, "Number of ranks")->check(within(1, 1'000'000));
   command->add_option("--steps", arguments->steps, "Training steps, or how often --passes")
       ->check(within(1, 100'000));

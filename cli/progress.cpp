@@ -11,16 +11,20 @@ namespace tessera::cli {
 Progress::Progress(std::string label, std::string unit, bool quiet)
     : label_(std::move(label)), unit_(std::move(unit)), shown_(!quiet && isatty(STDERR_FILENO)) {}
 
-Progress::~Progress() {
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
   if (drawn_) fmt::print(stderr, "\r\033[K");
+  drawn_ = false;
 }
 
-void Progress::update(long done, long total) {
+void Progress::update(long done, long total, const std::string& note) {
   if (!shown_) return;
   constexpr long width = 32;
   const long filled = total == 0 ? width : std::min(width, width * done / total);
-  fmt::print(stderr, "\r{} [{:<{}}] {}/{} {}", label_,
-             std::string(static_cast<std::size_t>(filled), '#'), width, done, total, unit_);
+  fmt::print(stderr, "\r\033[K{} [{:<{}}] {}/{} {}{}{}", label_,
+             std::string(static_cast<std::size_t>(filled), '#'), width, done, total, unit_,
+             note.empty() ? "" : ", ", note);
   std::fflush(stderr);
   drawn_ = true;
 }

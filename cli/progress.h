@@ -11,7 +11,10 @@ class Progress {
   /// `label` names the work, `unit` what is counted: "simulating", "steps".
   Progress(std::string label, std::string unit, bool quiet);
   ~Progress();
-  void update(long done, long total);
+  /// `note` stands behind the numbers.
+  void update(long done, long total, const std::string& note = "");
+  /// Takes the line away, before others are printed.
+  void clear();
 
  private:
   std::string label_;

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 
 #include "cli/checks.h"
 #include "cli/command.h"
@@ -14,6 +12,7 @@
 #include "cli/rank_list.h"
 #include "cli/report.h"
 #include "cli/table.h"
+#include "cli/trace_name.h"
 #include "tessera/storage/trace_writer.h"
 
 namespace tessera::cli {
@@ -108,23 +107,11 @@ Status report_on(const SimulateArguments& arguments) {
   return {};
 }
 
-// A trace may be written again; anything else under that name is somebody's file.
-Status check_output(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return {};
-  std::ifstream file(path, std::ios::binary);
-  std::string start(15, '\0');
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (file.gcount() == 0 || start == "SQLite format 3") return {};
-  return Status(Code::invalid_argument,
-                fmt::format("--output {}: exists and is no trace: choose another name", path));
-}
-
 Result<int> simulate(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(const Training training, resolve(arguments.engine, cluster.ranks()));
   TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, cluster, training));
-  TESSERA_TRY(check_output(arguments.output));
+  TESSERA_TRY(check_trace_name("--output", arguments.output));
   TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(arguments.output));
   options.sink = writer.get();
   sim::SimulateSummary summary;
@@ -148,6 +135,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("simulate", "Simulate sharded training on a cluster");
   command->footer(footer);
   add_engine_options(*command, arguments->engine);
+  add_passes_option(*command, arguments->engine);
   const char* cluster = "Cluster";
   command->add_option("--cluster", arguments->cluster, "A preset or a JSON file")->group(cluster);
   command->add_option("--nodes", arguments->nodes, "Number of nodes")

@@ -23,8 +23,8 @@ std::string file_text(const std::string& name) {
 }  // namespace
 
 TEST_CASE("every sub-command explains itself with examples and exit codes", "[cli]") {
-  for (const std::string command :
-       {"", "simulate", "ops", "estimate", "wrap", "report", "inspect", "doctor"}) {
+  for (const std::string command : {"", "train", "generate", "simulate", "ops", "estimate", "wrap",
+                                    "report", "inspect", "doctor"}) {
     CAPTURE(command);
     const ProgramRun run = run_tessera(command + " --help");
     CHECK(run.exit_code == 0);
@@ -234,6 +234,7 @@ TEST_CASE("doctor says what this build can do", "[cli]") {
   const auto json = nlohmann::json::parse(run.output);
   CHECK(json["version"] == TESSERA_VERSION);
   CHECK(json["carriers"]["simulator"] == "available");
+  CHECK_FALSE(json["carriers"]["cuda"].get<std::string>().empty());
   CHECK(json["display"] == false);
   CHECK(run_tessera("doctor").output.find("SQLite") != std::string::npos);
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train_options.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "cli/checks.h"
+
+namespace tessera::cli {
+namespace {
+
+using Schedule = LearningRate::Schedule;
+
+const std::map<std::string, Schedule> schedules = {{"constant", Schedule::constant},
+                                                   {"linear", Schedule::linear},
+                                                   {"cosine", Schedule::cosine},
+                                                   {"wsd", Schedule::wsd}};
+const std::map<std::string, TokenFormat> formats = {{"auto", TokenFormat::by_name},
+                                                    {"bytes", TokenFormat::bytes},
+                                                    {"uint16", TokenFormat::uint16},
+                                                    {"uint32", TokenFormat::uint32}};
+const std::map<std::string, DType> dtypes = {{"float32", DType::float32},
+                                             {"fp32", DType::float32},
+                                             {"bfloat16", DType::bfloat16},
+                                             {"bf16", DType::bfloat16}};
+
+template <class Map>
+CLI::IsMember names_of(const Map& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  return CLI::IsMember(names);
+}
+
+void add_data_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Data";
+  command.add_option("--data", a.data, "A text file, or a file of tokens")
+      ->required()
+      ->group(group);
+  command
+      .add_option("--data-format", a.data_format,
+                  "A token is a byte, or 2 or 4 of them; auto: .bin is uint16, all others bytes")
+      ->check(names_of(formats))
+      ->group(group);
+  command.add_option("--seed", a.seed, "Of initial values and the order of samples")
+      ->check(within(0, 18446744073709551615.0))
+      ->group(group);
+}
+
+void add_optimizer_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Optimizer";
+  const auto number = [&](const char* name, double& value, double most, const char* text) {
+    command.add_option(name, value, text)->check(within(0, most))->group(group);
+  };
+  const auto steps = [&](const char* name, std::int64_t& value, const char* text) {
+    command.add_option(name, value, text)->check(within(0, 1e9))->group(group);
+  };
+  command.add_option("--steps", a.steps, "Of the whole run")->check(within(1, 1e9))->group(group);
+  number("--learning-rate", a.learning_rate, 1e3, "The highest");
+  command.add_option("--schedule", a.schedule, "How it falls afterwards")
+      ->check(names_of(schedules))
+      ->group(group);
+  steps("--warmup", a.warmup, "Steps in which the learning rate rises");
+  steps("--decay", a.decay, "wsd: the last steps, in which it falls");
+  number("--min-lr", a.least_learning_rate, 1e3, "Where it falls to");
+  number("--weight-decay", a.weight_decay, 10, "Of matrices");
+  command.add_option("--betas", a.betas, "AdamW's, as 0.9,0.95")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(within(0, 0.9999999))
+      ->group(group);
+  number("--epsilon", a.epsilon, 1, "AdamW's");
+}
+
+void add_run_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Run";
+  command.add_option("--dtype", a.dtype, "Of forward and backward; masters are float32")
+      ->check(names_of(dtypes))
+      ->group(group);
+  command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
+      ->check(within(0, 4096))
+      ->group(group);
+  add_carrier_options(command, a.carrier);
+}
+
+void add_log_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Output";
+  command.add_option("--log-every", a.log_every, "Steps from one line to the next")
+      ->check(within(1, 1e9))
+      ->group(group);
+  command.add_option("--json", a.json, "File that gets one JSON object per step")
+      ->default_str("")
+      ->group(group);
+  command
+      .add_option("--peak-flops", a.peak_flops,
+                  "FLOP/s of one rank that MFU refers to; 0: measured with a matrix product")
+      ->check(within(0, 1e18))
+      ->group(group);
+  command.add_option("--trace", a.trace, "Trace file that records the run")
+      ->default_str("")
+      ->group(group);
+  command.add_flag("-q,--quiet", a.quiet, "Print nothing but errors")->group(group);
+}
+
+// Where masters and gathered parameters are different things, these have the dtype of compute.
+void let_dtype_decide(const TrainArguments& a, SchemeOptions& scheme) {
+  if (was_given(scheme, "--param-dtype")) return;
+  scheme.param_dtype = a.dtype;
+  const bool masters_only =
+      scheme.scheme == "replicate" || scheme.scheme == "sharded_data_parallel";
+  if (!masters_only) scheme.given.push_back({"--param-dtype", "Sharding"});
+}
+
+LearningRate learning_rate(const TrainArguments& a) {
+  return {.schedule = schedules.at(a.schedule),
+          .peak = static_cast<float>(a.learning_rate),
+          .minimum = static_cast<float>(a.least_learning_rate),
+          .warmup = a.warmup,
+          .steps = a.steps,
+          .decay = a.decay};
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& command, TrainArguments& a) {
+  a.engine.scheme.param_dtype = "float32";
+  add_engine_options(command, a.engine);
+  add_data_options(command, a);
+  add_optimizer_options(command, a);
+  add_run_options(command, a);
+  add_train_file_options(command, a.files);
+  add_log_options(command, a);
+}
+
+Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
+  TESSERA_TRY(check(a.files));
+  EngineOptions engine = a.engine;
+  if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
+  TESSERA_ASSIGN(Training training, resolve(engine, ranks));
+  TrainRun run;
+  run.model = std::move(training.model);
+  for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
+  run.warnings = std::move(training.warnings);
+  TrainerOptions& o = run.options;
+  o.scheme = training.scheme;
+  o.step = training.training;
+  o.dtype = dtypes.at(a.dtype);
+  if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
+  o.learning_rate = learning_rate(a);
+  o.step.adam = {.learning_rate = o.learning_rate.peak,
+                 .beta1 = static_cast<float>(a.betas[0]),
+                 .beta2 = static_cast<float>(a.betas[1]),
+                 .epsilon = static_cast<float>(a.epsilon),
+                 .weight_decay = static_cast<float>(a.weight_decay)};
+  o.seed = a.seed;
+  o.threads = a.threads;
+  TESSERA_TRY(o.learning_rate.check());
+  return run;
+}
+
+Result<Corpus> open_corpus(const TrainArguments& a, const Model& model) {
+  const ParameterId embedding = model.parameters.empty() ? ParameterId{} : ParameterId{0};
+  if (!embedding.valid() || model.parameter(embedding).shape.size() != 2) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: is no language model: its first parameter is no embedding",
+                              a.engine.model_path));
+  }
+  return Corpus::open(a.data, {.format = formats.at(a.data_format),
+                               .vocabulary = model.parameter(embedding).shape[0]});
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `tessera train`, and what they mean.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/carrier.h"
+#include "cli/engine_options.h"
+#include "cli/train_files.h"
+#include "tessera/trainer.h"
+
+namespace tessera::cli {
+
+struct TrainArguments {
+  EngineOptions engine;
+  std::string dtype = "float32";
+  std::string data;
+  std::string data_format = "auto";
+  std::int64_t steps = 1000;
+  double learning_rate = 1e-3;
+  std::string schedule = "cosine";
+  std::int64_t warmup = 0;
+  std::int64_t decay = 0;
+  double least_learning_rate = 0;
+  double weight_decay = 0;
+  std::vector<double> betas = {0.9, 0.95};
+  double epsilon = 1e-8;
+  std::uint64_t seed = 0;
+  std::int32_t threads = 0;
+  CarrierOptions carrier;
+  TrainFileOptions files;
+  std::string trace;
+  double peak_flops = 0;
+  std::string json;
+  std::int64_t log_every = 1;
+  bool quiet = false;
+};
+
+void add_train_options(CLI::App& command, TrainArguments& arguments);
+
+/// What a run is made of, on so many ranks.
+struct TrainRun {
+  Model model;  // its parameters in float32: the masters
+  TrainerOptions options;
+  std::vector<std::string> warnings;
+};
+
+/// Fails: what `resolve` fails with; invalid_argument, naming the option.
+Result<TrainRun> resolve_train(const TrainArguments& arguments, Rank ranks);
+
+/// The tokens of --data for `model`. Fails: as Corpus::open.
+Result<Corpus> open_corpus(const TrainArguments& arguments, const Model& model);
+
+}  // namespace tessera::cli

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a language model on a corpus: the loop around model, scheme, data and schedule.
+//
+// The idea: the same program on every runtime. One process, four processes through MPI, or a
+// simulator of four ranks with real numbers take the same samples in the same order and add
+// gradients in the same order, so they find the same losses, bit by bit. Sample m of a step is
+// sequence `m % batch` of micro-batch `m / batch`, and micro-batch k * world + r is rank r's k-th:
+// what four ranks do at once, one rank does in four.
+//
+//   TESSERA_ASSIGN(const Corpus corpus, Corpus::open("book.txt", {.vocabulary = 256}));
+//   TrainerOptions options{.scheme = FullyShardOptions{.param_dtype = DType::float32}};
+//   options.step.batch = 8, options.step.sequence_length = 128;
+//   TESSERA_ASSIGN(auto trainer, Trainer::create(runtime->seam(), model, corpus, options));
+//   while (trainer->steps_done() < 1000) {
+//     TESSERA_ASSIGN(const TrainedStep step, trainer->step());
+//     ... step.loss ...
+//   }
+//   TESSERA_TRY(trainer->finish());
+//   TESSERA_TRY(runtime->finish());           // before the trainer goes
+//
+// Bit for bit holds without clipping, whose norm is a sum over shards, and if the number of
+// micro-batches per step is a power of two.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tessera/corpus.h"
+#include "tessera/learning_rate.h"
+#include "tessera/sampler.h"
+#include "tessera/scheme.h"
+#include "tessera/training.h"
+
+namespace tessera {
+
+struct TrainerOptions {
+  Scheme scheme;
+  /// Sizes, accumulation, checkpointing, AdamW, clipping. What computes is the trainer's.
+  TrainingOptions step;
+  DType dtype = DType::float32;    // of forward and backward: float32 or bfloat16
+  LearningRate learning_rate;      // instead of step.adam's
+  std::uint64_t seed = 0;          // of initial values and of the order of samples
+  int threads = 0;                 // of the kernels; 0: their default
+  TokenRange data;                 // of the corpus; count 0: all of it
+  bool decay_all = false;          // weight decay of vectors, too, such as biases and norms
+  std::function<void()> progress;  // called while modules compute: HostRuntime::poll
+};
+
+/// What is known after a step, on every rank the same.
+struct TrainedStep {
+  std::int64_t step = 0;  // counted from 1
+  float loss = 0;         // nats per token, the mean of all micro-batches of all ranks
+  float grad_norm = 0;    // of all gradients, before clipping
+  float learning_rate = 0;
+  std::int64_t tokens = 0;  // of all ranks
+};
+
+class Trainer {
+ public:
+  /// Makes the engine and fills its parameters from the seed. All arguments must outlive the
+  /// trainer. Fails: invalid_argument (sizes, the schedule, too little data), not_supported (the
+  /// model, a dtype), and what make_engine fails with.
+  static Result<std::unique_ptr<Trainer>> create(Runtime& runtime, const Model& model,
+                                                 const Corpus& corpus,
+                                                 const TrainerOptions& options);
+  ~Trainer();
+
+  /// One step. Stops the host until it is done. Fails: what the engine fails with;
+  /// invalid_argument, if the loss is no number any more, naming the step.
+  Result<TrainedStep> step();
+
+  std::int64_t steps_done() const;
+  std::int64_t tokens_per_step() const;  // of all ranks
+  /// Of the data: how many samples an epoch has.
+  std::int64_t samples_per_epoch() const;
+  Engine& engine();
+  std::string_view scheme() const;
+
+  /// What a checkpoint keeps besides what the engine holds: how far the run is. Between two steps.
+  std::map<std::string, std::string> state() const;
+  /// Goes on from there; the world may be another. Fails: corrupt (not such a state),
+  /// invalid_argument (other data, seed or sequence length), naming it.
+  Status resume(const std::map<std::string, std::string>& state);
+
+  /// Gives the trainer's memory back. Call it after the last step.
+  Status finish();
+
+ private:
+  struct State;
+  explicit Trainer(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

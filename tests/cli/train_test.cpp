@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera train` and `tessera generate` from end to end, with a model that is tiny.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace tessera::test {
+namespace {
+
+constexpr const char* config = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "n_ctx": 16, "n_embd": 16,
+    "n_head": 2, "n_layer": 1, "n_positions": 16, "vocab_size": 256})";
+
+void write(const std::string& name, const std::string& text) {
+  std::ofstream(run_folder() + name, std::ios::binary) << text;
+}
+
+void prepare() {
+  write("gpt.json", config);
+  std::string text;
+  for (int k = 0; k < 40; ++k) text += "to train is to see it all again. ";
+  write("text.txt", text);
+}
+
+// "step" lines of a --json file.
+std::vector<nlohmann::json> lines_of(const std::string& name) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(run_folder() + name);
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::vector<double> losses_of(const std::string& name) {
+  std::vector<double> losses;
+  for (const auto& line : lines_of(name)) losses.push_back(line["loss"]);
+  return losses;
+}
+
+ProgramRun train(const std::string& options) {
+  return run_tessera("train gpt.json --data text.txt --batch 2 --steps 6 --threads 1 " + options);
+}
+
+std::string refusal(const std::string& options) {
+  const ProgramRun run = run_tessera("train gpt.json --steps 1 " + options);
+  CHECK(run.exit_code == 2);
+  CHECK(run.output.empty());
+  return run.messages;
+}
+
+}  // namespace
+
+TEST_CASE("train says per step what happened, to people and to programs", "[cli][train]") {
+  prepare();
+  const ProgramRun run = train("--json log.json --peak-flops 1e9");
+  INFO(run.messages);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.output.find("gpt: ") == 0);
+  CHECK(run.output.find("step 6/6 | loss ") != std::string::npos);
+  CHECK(run.output.find("tokens/s | MFU ") != std::string::npos);
+  const auto lines = lines_of("log.json");
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[5]["step"] == 6);
+  CHECK(lines[5]["tokens"] == 32);
+  CHECK(lines[5]["mfu"].get<double>() > 0);
+  CHECK(lines[5]["memory_bytes"].get<double>() > 0);
+  CHECK(lines[5]["loss"].get<double>() < lines[0]["loss"].get<double>());
+}
+
+TEST_CASE("four simulated ranks lose what one that accumulates does", "[cli][train]") {
+  prepare();
+  REQUIRE(train("-q --accumulation 4 --json one.json").exit_code == 0);
+  for (const std::string scheme : {"fully_shard", "zero3", "sharded_data_parallel"}) {
+    const ProgramRun run =
+        train("-q --runtime simulator --ranks 4 --json four.json --scheme " + scheme);
+    INFO(run.messages);
+    REQUIRE(run.exit_code == 0);
+    CHECK(run.output.empty());
+    CHECK(losses_of("four.json") == losses_of("one.json"));
+  }
+}
+
+TEST_CASE("a resumed run goes on bit by bit, with another scheme", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "saved");
+  REQUIRE(train("-q --json whole.json").exit_code == 0);
+  const ProgramRun half = train("-q --schedule cosine --save saved --save-every 3 --keep 0");
+  INFO(half.messages);
+  REQUIRE(half.exit_code == 0);
+  const ProgramRun rest =
+      train("-q --resume saved/step-000003 --scheme zero3 --json rest.json --trace rest.tessera");
+  INFO(rest.messages);
+  REQUIRE(rest.exit_code == 0);
+  const auto whole = losses_of("whole.json");
+  CHECK(losses_of("rest.json") == std::vector<double>(whole.begin() + 3, whole.end()));
+  const ProgramRun report = run_tessera("report rest.tessera");
+  CHECK(report.exit_code == 0);
+  CHECK(report.output.find("zero3") != std::string::npos);
+}
+
+TEST_CASE("what was trained can be exported, loaded and asked for text", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "saved");
+  REQUIRE(train("-q --save saved --export trained.safetensors").exit_code == 0);
+  const std::string ask = " --tokens 12 --seed 3 --prompt 'to see '";
+  const ProgramRun from_file = run_tessera("generate gpt.json --weights trained.safetensors" + ask);
+  INFO(from_file.messages);
+  REQUIRE(from_file.exit_code == 0);
+  CHECK(from_file.output.find("to see ") == 0);
+  CHECK(from_file.output.size() == 7 + 12 + 1);
+  const ProgramRun from_checkpoint = run_tessera("generate gpt.json --checkpoint saved" + ask);
+  CHECK(from_checkpoint.output == from_file.output);
+  const ProgramRun likely = run_tessera(
+      "generate gpt.json --weights trained.safetensors --temperature 0 --tokens 3 --prompt-ids "
+      "116,111");
+  CHECK(likely.output.find("116 111 ") == 0);
+  CHECK(train("-q --load trained.safetensors").exit_code == 0);
+  CHECK(run_tessera("generate gpt.json").messages ==
+        "tessera: give --weights or --checkpoint, one of them\n");
+}
+
+TEST_CASE("data and options that make no sense are refused in a sentence", "[cli][train]") {
+  prepare();
+  write("empty.txt", "");
+  write("short.txt", "abc");
+  CHECK(refusal("--data none.txt") ==
+        "tessera: none.txt: cannot be read: name a text file or a file of tokens\n");
+  CHECK(refusal("--data empty.txt") == "tessera: empty.txt: is empty: nothing to train on\n");
+  CHECK(refusal("--data short.txt").find("tessera: 3 tokens are too few") == 0);
+  CHECK(refusal("--data text.txt --data-format uint16").find("beyond the model's vocabulary") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --param-dtype bf16").find("choose one dtype for both") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --warmup 5").find("the warmup must lie within") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --resume a --load b").find("leave one out") != std::string::npos);
+  CHECK(refusal("--data text.txt --save-every 2").find("name the folder with --save") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --passes train").find("unknown option --passes") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --trace text.txt").find("exists and is no trace") !=
+        std::string::npos);
+}
+
+}  // namespace tessera::test
