@@ -32,6 +32,12 @@ constexpr const char* compiler =
     "unknown";
 #endif
 
+#ifdef TESSERA_HAS_MPI
+constexpr bool has_mpi = true;
+#else
+constexpr bool has_mpi = false;
+#endif
+
 #ifdef TESSERA_HAS_INSPECTOR
 constexpr bool has_inspector = true;
 #else
@@ -60,7 +66,8 @@ nlohmann::ordered_json facts() {
   json["imgui"] = has_inspector ? nlohmann::ordered_json(TESSERA_IMGUI_VERSION) : nullptr;
   json["fonts_embedded"] = has_inspector;
   json["display"] = set("DISPLAY") || set("WAYLAND_DISPLAY");
-  json["carriers"] = {{"simulator", "available"}, {"cuda", "not built"}, {"mpi", "not built"}};
+  json["carriers"] = {
+      {"simulator", "available"}, {"cuda", "not built"}, {"mpi", has_mpi ? "built" : "not built"}};
   json["clusters"] = sim::cluster_presets();
   json["cores"] = std::thread::hardware_concurrency();
   json["memory_bytes"] = memory_bytes();
