@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/table.h"
+#include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 
 namespace tessera::cli {
@@ -66,8 +67,10 @@ nlohmann::ordered_json facts() {
   json["imgui"] = has_inspector ? nlohmann::ordered_json(TESSERA_IMGUI_VERSION) : nullptr;
   json["fonts_embedded"] = has_inspector;
   json["display"] = set("DISPLAY") || set("WAYLAND_DISPLAY");
-  json["carriers"] = {
-      {"simulator", "available"}, {"cuda", "not built"}, {"mpi", has_mpi ? "built" : "not built"}};
+  const auto cuda = cuda_available();
+  json["carriers"] = {{"simulator", "available"},
+                      {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()},
+                      {"mpi", has_mpi ? "built" : "not built"}};
   json["clusters"] = sim::cluster_presets();
   json["cores"] = std::thread::hardware_concurrency();
   json["memory_bytes"] = memory_bytes();

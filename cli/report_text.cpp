@@ -21,8 +21,20 @@ std::string milliseconds(Time time) {
                      magnitude % 1000);
 }
 
-std::string gibibytes(Bytes bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << 30));
+// GiB, or MiB where the largest number would be less than one of them.
+struct MemoryUnit {
+  explicit MemoryUnit(Bytes largest) : large(largest.value >= std::int64_t{1} << 30) {}
+  const char* name() const { return large ? "GiB" : "MiB"; }
+  std::string operator()(Bytes bytes) const {
+    return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << (large ? 30 : 20)));
+  }
+  bool large;
+};
+
+MemoryUnit unit_of_peaks(const ReportData& report) {
+  Bytes most = report.run.memory_per_rank;
+  for (const PeakMemory& peak : report.peaks) most = std::max(most, peak.reserved);
+  return MemoryUnit(most);
 }
 
 std::string percent(Time part, Time whole) {
@@ -111,14 +123,17 @@ Table memory_table(const ReportData& report) {
   for (std::size_t g = 0; g < groups; ++g) {
     columns.push_back("ranks " + rank_range(report.peaks[g].first_rank, report.peaks[g].end_rank));
   }
-  Table table(fmt::format("Peak memory per rank, GiB, in step {}", report.peak_step), columns);
+  const MemoryUnit in_units = unit_of_peaks(report);
+  Table table(
+      fmt::format("Peak memory per rank, {}, in step {}", in_units.name(), report.peak_step),
+      columns);
   const auto add = [&](std::string name, auto value) {
     std::vector<std::string> cells{std::move(name)};
     bool any = false;
     for (std::size_t g = 0; g < groups; ++g) {
       const Bytes bytes = value(report.peaks[g]);
       any = any || bytes != Bytes{};
-      cells.push_back(gibibytes(bytes));
+      cells.push_back(in_units(bytes));
     }
     if (any) table.row(std::move(cells));
   };
@@ -134,21 +149,24 @@ Table memory_table(const ReportData& report) {
   if (report.headroom) {
     const Bytes capacity = report.run.memory_per_rank;
     table.note(*report.headroom >= Bytes{}
-                   ? fmt::format("capacity {} GiB, headroom {} GiB ({} %)", gibibytes(capacity),
-                                 gibibytes(*report.headroom),
+                   ? fmt::format("capacity {} {}, headroom {} {} ({} %)", in_units(capacity),
+                                 in_units.name(), in_units(*report.headroom), in_units.name(),
                                  percent(report.headroom->value, capacity.value))
-                   : fmt::format("capacity {} GiB: does not fit, {} GiB too much",
-                                 gibibytes(capacity), gibibytes(-*report.headroom)));
+                   : fmt::format("capacity {} {}: does not fit, {} {} too much", in_units(capacity),
+                                 in_units.name(), in_units(-*report.headroom), in_units.name()));
   }
   return table;
 }
 
 Table communication_table(const ReportData& report) {
+  Bytes most{};
+  for (const CommunicationKind& row : report.communication) most = std::max(most, row.bytes);
+  const MemoryUnit in_units(most);
   Table table("Collectives of all steps",
-              {"kind", "count", "GiB", "transfer ms", "waiting ms", "busbw GB/s"});
+              {"kind", "count", in_units.name(), "transfer ms", "waiting ms", "busbw GB/s"});
   for (const CommunicationKind& row : report.communication) {
     table.row(
-        {std::string(name_of(row.kind)), with_separators(row.count), gibibytes(row.bytes),
+        {std::string(name_of(row.kind)), with_separators(row.count), in_units(row.bytes),
          row.transfer ? milliseconds(*row.transfer) : "-", row.wait ? milliseconds(*row.wait) : "-",
          row.bus_bandwidth_bytes_per_s ? fmt::format("{:.1f}", *row.bus_bandwidth_bytes_per_s / 1e9)
                                        : "-"});
@@ -160,7 +178,8 @@ Table communication_table(const ReportData& report) {
   return table;
 }
 
-std::vector<std::string> rank_cells(std::string what, const RankMeans& rank) {
+std::vector<std::string> rank_cells(std::string what, const RankMeans& rank,
+                                    const MemoryUnit& in_units) {
   return {std::move(what),
           fmt::format("{}", rank.rank),
           milliseconds(rank.step),
@@ -168,11 +187,13 @@ std::vector<std::string> rank_cells(std::string what, const RankMeans& rank) {
           milliseconds(rank.exposed),
           milliseconds(rank.blocking),
           milliseconds(rank.wait),
-          gibibytes(rank.peak_reserved)};
+          in_units(rank.peak_reserved)};
 }
 
-const std::vector<std::string> rank_columns = {"",        "rank",     "step", "compute",
-                                               "exposed", "blocking", "wait", "peak GiB"};
+std::vector<std::string> rank_columns(const MemoryUnit& in_units) {
+  return {"",        "rank",     "step", "compute",
+          "exposed", "blocking", "wait", fmt::format("peak {}", in_units.name())};
+}
 
 bool all_alike(const std::vector<RankMeans>& ranks) {
   return std::all_of(ranks.begin(), ranks.end(), [&](const RankMeans& rank) {
@@ -187,11 +208,12 @@ Table worst_table(const ReportData& report) {
     table.note("none: all ranks take the same time");
     return table;
   }
-  Table table("Worst ranks, ms per step", rank_columns);
+  const MemoryUnit in_units = unit_of_peaks(report);
+  Table table("Worst ranks, ms per step", rank_columns(in_units));
   const auto add = [&](const char* what, Time RankMeans::*value) {
     const char* name = what;
     for (const RankMeans& rank : worst_ranks(report, value, 3)) {
-      table.row(rank_cells(name, rank));
+      table.row(rank_cells(name, rank, in_units));
       name = "";
     }
   };
@@ -202,10 +224,11 @@ Table worst_table(const ReportData& report) {
 }
 
 Table chosen_table(const ReportData& report, const std::vector<Rank>& ranks) {
-  Table table("Chosen ranks, ms per step", rank_columns);
+  const MemoryUnit in_units = unit_of_peaks(report);
+  Table table("Chosen ranks, ms per step", rank_columns(in_units));
   for (const Rank rank : ranks) {
     const auto at = static_cast<std::size_t>(rank);
-    if (at < report.ranks.size()) table.row(rank_cells("", report.ranks[at]));
+    if (at < report.ranks.size()) table.row(rank_cells("", report.ranks[at], in_units));
   }
   return table;
 }

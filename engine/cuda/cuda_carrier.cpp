@@ -15,6 +15,7 @@ namespace {
 
 constexpr Bytes number_slot{8};  // of `read`: room for one number of any dtype
 constexpr Bytes answers_at{256};
+constexpr Bytes workspace_bytes{norm_workspace_bytes};
 
 bool waited_for(OpKind kind) { return kind != OpKind::compute; }
 
@@ -51,6 +52,19 @@ CudaCarrier::~CudaCarrier() {
   for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
 }
 
+// One for each stream, behind the answers of `read`.
+Bytes CudaCarrier::workspaces_at() const {
+  const Bytes answers = number_slot * peers_->ranks();
+  return Bytes{(answers_at + answers + workspace_bytes).value / workspace_bytes.value *
+               workspace_bytes.value};
+}
+
+void* CudaCarrier::workspace(const Lane& lane) const {
+  std::int64_t place = 0;
+  while (lanes_[static_cast<std::size_t>(place)].get() != &lane) ++place;
+  return scratch_.at(workspaces_at() + workspace_bytes * place);
+}
+
 Status CudaCarrier::setup() {
   const auto enter = [this]() -> Status {
     const CudaApi& cuda = module_.cuda;
@@ -63,8 +77,9 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(cuda_status(cuda, cuda.mem_get_info(&free, &total), "cudaMemGetInfo"));
     const Bytes answers = number_slot * peers_->ranks();
     TESSERA_TRY(device_.reserve(device, Bytes{static_cast<std::int64_t>(total)}));
-    TESSERA_TRY(scratch_.reserve(device, answers_at + answers));
-    TESSERA_TRY(scratch_.grow(answers_at + answers));
+    const Bytes scratch = workspaces_at() + workspace_bytes * stream_count_max;
+    TESSERA_TRY(scratch_.reserve(device, scratch));
+    TESSERA_TRY(scratch_.grow(scratch));
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(control_.open(0));
     return communicators_.open(!options_.comm_id.empty());

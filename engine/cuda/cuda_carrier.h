@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/cuda/collectives.h"
+#include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/lane.h"
@@ -71,9 +72,13 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream);
   Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
   Status compute(const Compute& compute, Lane& lane);
-  Status run_staged(const Compute& compute, Lane& lane,
-                    const std::vector<std::span<std::byte>>& reads,
-                    const std::vector<std::span<std::byte>>& writes);
+  using Spans = std::vector<std::span<std::byte>>;
+  Status run(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Status run_on_host(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Status run_staged(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Bytes workspaces_at() const;
+  void* workspace(const Lane& lane) const;
+  CudaKernels kernels(Lane& lane);
   Status make_staging(Bytes bytes);
   NcclCall call(CommunicatorId id, const View& input, const View& output, Lane& lane) const;
   Status collective(const Op& op, Lane& lane);
@@ -84,7 +89,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   const Rank rank_;
   Patience patience_;
   DeviceMemory device_;
-  DeviceMemory scratch_;  // of `read`
+  DeviceMemory scratch_;  // of `read`, and the kernels' workspaces
   PinnedMemory pinned_;
   PinnedMemory answers_;  // of `read`
   PinnedMemory staging_;

@@ -6,19 +6,21 @@
 namespace tessera {
 namespace {
 
-class StagedContext final : public BodyContext {
+class CudaContext final : public BodyContext {
  public:
-  StagedContext(Rank rank, std::vector<std::span<std::byte>> reads,
-                std::vector<std::span<std::byte>> writes)
-      : rank_(rank), reads_(std::move(reads)), writes_(std::move(writes)) {}
+  CudaContext(Rank rank, std::vector<std::span<std::byte>> reads,
+              std::vector<std::span<std::byte>> writes, Kernels& kernels)
+      : rank_(rank), reads_(std::move(reads)), writes_(std::move(writes)), kernels_(kernels) {}
   Rank rank() const override { return rank_; }
   std::span<const std::byte> read(std::size_t i) const override { return reads_.at(i); }
   std::span<std::byte> write(std::size_t i) const override { return writes_.at(i); }
+  Kernels& kernels() const override { return kernels_; }
 
  private:
   Rank rank_;
   std::vector<std::span<std::byte>> reads_;
   std::vector<std::span<std::byte>> writes_;
+  Kernels& kernels_;
 };
 
 std::size_t width(DType dtype) { return static_cast<std::size_t>(size_of(dtype).value); }
@@ -130,8 +132,8 @@ Status CudaCarrier::copy_block(const CopyBlocks& piece, std::int64_t k, Index in
 }
 
 Status CudaCarrier::compute(const Compute& compute, Lane& lane) {
-  std::vector<std::span<std::byte>> reads;
-  std::vector<std::span<std::byte>> writes;
+  Spans reads;
+  Spans writes;
   const Index index = index_in(compute.index_in);
   for (const View& view : compute.reads) reads.push_back(bytes(view, index));
   for (const View& view : compute.writes) writes.push_back(bytes(view, index));
@@ -142,7 +144,50 @@ Status CudaCarrier::compute(const Compute& compute, Lane& lane) {
                     module_.cuda.memset_async(writes[k].data(), 0, writes[k].size(), lane.stream()),
                     "cudaMemsetAsync"));
   }
-  return compute.body ? run_staged(compute, lane, reads, writes) : Status{};
+  if (!compute.body) return {};
+  if (compute.on_numbers) return run_staged(compute, lane, reads, writes);
+  if (compute.cost.on_host) return run_on_host(compute, lane, reads, writes);
+  return run(compute, lane, reads, writes);
+}
+
+Status CudaCarrier::run(const Compute& compute, Lane& lane, const Spans& reads,
+                        const Spans& writes) {
+  CudaKernels on_device = kernels(lane);
+  compute.body(CudaContext(rank_, reads, writes, on_device));
+  return on_device.status();
+}
+
+// All of it is in pinned memory.
+Status CudaCarrier::run_on_host(const Compute& compute, Lane& lane, const Spans& reads,
+                                const Spans& writes) {
+  TESSERA_TRY(drain(lane));
+  compute.body(CudaContext(rank_, reads, writes, host_kernels()));
+  return {};
+}
+
+CudaKernels CudaCarrier::kernels(Lane& lane) {
+  const auto to_host = [this, &lane](std::span<const std::byte> device,
+                                     std::span<std::byte> host) -> Status {
+    TESSERA_TRY(make_staging(Bytes{static_cast<std::int64_t>(host.size())}));
+    TESSERA_TRY(cuda_status(
+        module_.cuda,
+        module_.cuda.memcpy_async(staging_.base(), device.data(), host.size(), lane.stream()),
+        "cudaMemcpyAsync"));
+    TESSERA_TRY(drain(lane));
+    std::copy_n(staging_.base(), host.size(), host.begin());
+    return {};
+  };
+  const auto to_device = [this, &lane](std::span<const std::byte> host,
+                                       std::span<std::byte> device) -> Status {
+    TESSERA_TRY(make_staging(Bytes{static_cast<std::int64_t>(host.size())}));
+    std::copy(host.begin(), host.end(), staging_.base());
+    staged_by_ = &lane;
+    return cuda_status(
+        module_.cuda,
+        module_.cuda.memcpy_async(device.data(), staging_.base(), host.size(), lane.stream()),
+        "cudaMemcpyAsync");
+  };
+  return {module_.cuda, module_.kernels, lane.stream(), workspace(lane), {to_host, to_device}};
 }
 
 Status CudaCarrier::make_staging(Bytes bytes) {
@@ -151,9 +196,8 @@ Status CudaCarrier::make_staging(Bytes bytes) {
   return bytes <= staging_.bytes() ? Status{} : staging_.allocate(bytes * 2);
 }
 
-Status CudaCarrier::run_staged(const Compute& compute, Lane& lane,
-                               const std::vector<std::span<std::byte>>& reads,
-                               const std::vector<std::span<std::byte>>& writes) {
+Status CudaCarrier::run_staged(const Compute& compute, Lane& lane, const Spans& reads,
+                               const Spans& writes) {
   StagedBytes staged;
   const auto on_device = [&](const View& view) {
     return places_[static_cast<std::size_t>(view.buffer.value)].memory == Memory::device;
@@ -175,7 +219,7 @@ Status CudaCarrier::run_staged(const Compute& compute, Lane& lane,
   for (std::size_t i = 0; i < changed.size(); ++i) {
     if (on_device(compute.writes[i])) changed[i] = staged.copy_of(writes[i]);
   }
-  compute.body(StagedContext(rank_, std::move(seen), std::move(changed)));
+  compute.body(CudaContext(rank_, std::move(seen), std::move(changed), host_kernels()));
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (on_device(compute.writes[i])) {
       TESSERA_TRY(staged.copy_out(module_.cuda, writes[i], lane.stream()));

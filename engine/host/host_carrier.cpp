@@ -69,7 +69,10 @@ void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
 }
 
 Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
-  places_.emplace_back();
+  while (!leaving_.empty() && is_done(leaving_.front().first)) {
+    places_.erase(leaving_.front().second);
+    leaving_.pop_front();
+  }
   enter_step(request.cause.step);
   if (trace_ && trace_->replay()) trace_->replay()->allocate(id, request);
   const bool here = request.where.contains(rank_);
@@ -84,7 +87,13 @@ void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks
   if (trace_ && trace_->replay() && released.memory == Memory::device) {
     trace_->replay()->release(id, released.memory_class, released.bytes, after, ranks);
   }
-  if (ranks.contains(rank_)) swapped_.release(id, rank_);
+  if (!ranks.contains(rank_)) return;
+  swapped_.release(id, rank_);
+  if (after.valid() && !is_done(after)) {
+    leaving_.emplace_back(after, id);
+  } else {
+    places_.erase(id);
+  }
 }
 
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
@@ -94,7 +103,7 @@ Status HostCarrier::carry_placement(BufferId id, const Allocation& request, cons
     trace_->replay()->place(id, request, ranks, end);
   }
   if (!ranks.contains(rank_)) return {};
-  places_[static_cast<std::size_t>(id.value)] = {request.memory, state.live.at(id).offset};
+  places_[id] = {request.memory, state.live.at(id).offset};
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
   if (request.memory == Memory::nvme) return {};  // it is in a file
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
@@ -114,7 +123,7 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
     if (Status heard = watch_.logged(); !heard.ok()) return fail(heard);
   }
   const bool here = op.where.contains(rank_);
-  done_.push_back(!here);
+  done_.add(!here);
   const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
   if (!here) return {};
   Queued next{.event = event,
@@ -190,7 +199,7 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   }
   if (!done) return starts;
   if (next.running) unfinished_.at(communicator_of(next.op)).pop_front();
-  done_[static_cast<std::size_t>(next.event.value)] = true;
+  done_.happen(next.event);
   if (trace_) trace_->end(next.trace_place);
   queue.pop_front();
   return true;

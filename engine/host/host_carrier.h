@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/host/collective_task.h"
+#include "engine/host/done_events.h"
 #include "engine/host/hang_guard.h"
 #include "engine/host/host_memory.h"
 #include "engine/host/host_trace.h"
@@ -73,7 +74,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Status carry_wait(EventId event) override;
 
   Time time() const { return options_.clock ? options_.clock() : 0; }
-  bool is_done(EventId event) const { return done_[static_cast<std::size_t>(event.value)]; }
+  bool is_done(EventId event) const { return done_.happened(event); }
 
   // The queues.
   Result<bool> progress();
@@ -112,13 +113,14 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   const Rank rank_;
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
-  std::vector<Place> places_;               // by BufferId
-  std::vector<std::deque<Queued>> queues_;  // by StreamId
-  std::vector<std::size_t> turns_;          // streams, those that communicate first
-  std::vector<EventId> last_;               // by StreamId: its youngest operation
+  std::map<BufferId, Place> places_;
+  std::deque<std::pair<EventId, BufferId>> leaving_;  // places in use until an event
+  std::vector<std::deque<Queued>> queues_;            // by StreamId
+  std::vector<std::size_t> turns_;                    // streams, those that communicate first
+  std::vector<EventId> last_;                         // by StreamId: its youngest operation
   std::map<CommunicatorId, std::deque<EventId>> unfinished_;  // collectives
-  std::vector<bool> done_;                                    // by EventId
-  Status failure_;                                            // the first; it is final
+  DoneEvents done_;
+  Status failure_;  // the first; it is final
   bool finished_ = false;
   Bytes peak_reserved_{};
   bool in_body_ = false;

@@ -26,7 +26,7 @@ class HostContext final : public BodyContext {
 }  // namespace
 
 std::span<std::byte> HostCarrier::bytes(const View& view, Index index) const {
-  const Place& place = places_[static_cast<std::size_t>(view.buffer.value)];
+  const Place& place = places_.at(view.buffer);
   const Bytes begin = bytes_of(view.begin_at(index), view.dtype);
   const Bytes end = bytes_of(view.end_at(index), view.dtype);
   return memory_[static_cast<std::size_t>(place.memory)].at(place.offset + begin, end - begin);

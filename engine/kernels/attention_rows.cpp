@@ -15,22 +15,11 @@ void attention_weights(const BlockRows& block, float* scores, Array weights, flo
         T* const to = out + r * block.keys;
         const std::int64_t seen = block.first + r + 1;
         const float most = largest(row, seen) * block.scale;
-        float sum[lanes] = {};
-        std::int64_t i = 0;
-        for (; i + lanes <= seen; i += lanes) {
-          for (int k = 0; k < lanes; ++k) {
-            row[i + k] = exponential(row[i + k] * block.scale - most);
-            sum[k] += row[i + k];
-          }
-        }
-        for (int k = 0; i + k < seen; ++k) {
-          row[i + k] = exponential(row[i + k] * block.scale - most);
-          sum[k] += row[i + k];
-        }
-        float all = 0;
-        for (float s : sum) all += s;
+        for (std::int64_t i = 0; i < seen; ++i) row[i] = exponential(row[i] * block.scale - most);
+        const float all = sum_of(row, seen);
         const float inverse = 1.0F / all;
-        for (i = 0; i < seen; ++i) store(to[i], row[i] * inverse);
+        std::int64_t i = 0;
+        for (; i < seen; ++i) store(to[i], row[i] * inverse);
         for (; i < block.keys; ++i) store(to[i], 0.0F);
         statistics[2 * r] = most;
         statistics[2 * r + 1] = inverse;
@@ -80,8 +69,7 @@ void scores_gradient(const BlockRows& block, const OutRows& out, const float* we
           for (int k = 0; k < lanes; ++k) sum[k] += load(o[i + k]) * load(g[i + k]);
         }
         for (int k = 0; i + k < width; ++k) sum[k] += load(o[i + k]) * load(g[i + k]);
-        float along = 0;
-        for (float s : sum) along += s;
+        const float along = total_of(sum);
         const float* const dw = weights_gradient + r * block.keys;
         T* const w = all_weights + r * block.keys;
         const std::int64_t seen = block.first + r + 1;

@@ -9,26 +9,16 @@
 namespace tessera::kernels {
 namespace {
 
-struct Lanes {
-  float sum[lanes] = {};
-
-  TESSERA_INLINE float total() const {
-    float all = 0;
-    for (float s : sum) all += s;
-    return all;
-  }
-};
-
 // sum of f(i) for i < n, in a fixed order.
 template <class F>
 TESSERA_INLINE inline float sum_of(std::int64_t n, const F& f) {
-  Lanes partial;
+  float sum[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    for (int k = 0; k < lanes; ++k) partial.sum[k] += f(i + k);
+    for (int k = 0; k < lanes; ++k) sum[k] += f(i + k);
   }
-  for (int k = 0; i + k < n; ++k) partial.sum[k] += f(i + k);
-  return partial.total();
+  for (int k = 0; i + k < n; ++k) sum[k] += f(i + k);
+  return total_of(sum);
 }
 
 template <class T>

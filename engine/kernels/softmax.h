@@ -18,9 +18,20 @@ TESSERA_INLINE inline float largest(const float* x, std::int64_t n) {
     for (int k = 0; k < lanes; ++k) most[k] = larger(most[k], x[i + k]);
   }
   for (int k = 0; i + k < n; ++k) most[k] = larger(most[k], x[i + k]);
-  float all = most[0];
-  for (float m : most) all = larger(all, m);
-  return all;
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) most[k] = larger(most[k], most[k + half]);
+  }
+  return most[0];
+}
+
+TESSERA_INLINE inline float sum_of(const float* x, std::int64_t n) {
+  float sum[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (int k = 0; k < lanes; ++k) sum[k] += x[i + k];
+  }
+  for (int k = 0; i + k < n; ++k) sum[k] += x[i + k];
+  return total_of(sum);
 }
 
 /// Sum of exp(scale * x[i] - shift).
@@ -32,9 +43,7 @@ TESSERA_INLINE inline float sum_of_exponentials(const float* x, std::int64_t n, 
     for (int k = 0; k < lanes; ++k) sum[k] += exponential(x[i + k] * scale - shift);
   }
   for (int k = 0; i + k < n; ++k) sum[k] += exponential(x[i + k] * scale - shift);
-  float all = 0;
-  for (float s : sum) all += s;
-  return all;
+  return total_of(sum);
 }
 
 }  // namespace tessera::kernels

@@ -12,8 +12,15 @@
 
 namespace tessera::kernels {
 
-/// Partial sums of a reduction.
-inline constexpr int lanes = 32;
+/// Partial sums of a reduction, which are added in pairs: the same order everywhere.
+inline constexpr int lanes = 16;
+
+TESSERA_INLINE inline float total_of(float (&sum)[lanes]) {
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) sum[k] += sum[k + half];
+  }
+  return sum[0];
+}
 
 #if defined(__x86_64__)
 enum class InstructionSet { any, avx2, avx512 };

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/runtime/op_checks.h"
 
 namespace tessera {
@@ -59,9 +61,8 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
     return Status(Code::invalid_argument,
                   fmt::format("buffer {}: {} bytes", request.name, request.bytes.value));
   }
-  const BufferId id{static_cast<std::int32_t>(buffers_.size())};
-  buffers_.push_back({std::string(request.name), std::string(request.cause.unit), request.bytes,
-                      request.memory, request.memory_class});
+  const BufferId id = buffers_.add({std::string(request.name), std::string(request.cause.unit),
+                                    request.bytes, request.memory, request.memory_class});
   TESSERA_TRY(carry_allocate(id, request));
   TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
     auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
@@ -77,16 +78,20 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
 }
 
 Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where) {
-  if (!id.valid() || id.value >= static_cast<int>(buffers_.size())) {
+  const Buffer* known = buffers_.find(id);
+  if (known == nullptr) {
     return Status(Code::invalid_argument, fmt::format("release: there is no buffer {}", id.value));
   }
-  const Buffer& record = buffer(id);
+  const Buffer& record = *known;
   TESSERA_TRY(check_request(where, StreamId{0}, fmt::format("release of {}", record.name)));
   if (after.value >= next_event_) {
     return Status(Code::invalid_argument, fmt::format("release of {}: event {} was never recorded",
                                                       record.name, after.value));
   }
-  return classes_.for_each_in(where, [&](const RankSet& ranks, RankState& state) -> Status {
+  if (after.valid() && is_uncertain(after)) {
+    TESSERA_ASSIGN(after, after_everything(StreamId{0}, where));
+  }
+  TESSERA_TRY(classes_.for_each_in(where, [&](const RankSet& ranks, RankState& state) -> Status {
     const auto it = state.live.find(id);
     if (it == state.live.end()) {
       return Status(Code::hazard, fmt::format("release of {} on rank {}: it is not allocated",
@@ -113,7 +118,15 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     }
     carry_release(id, after, ranks, state);
     return {};
-  });
+  }));
+  if (!is_live(id)) buffers_.gone(id);
+  return {};
+}
+
+bool CheckedRuntime::is_live(BufferId id) const {
+  const auto& all = classes_.all();
+  return std::any_of(all.begin(), all.end(),
+                     [id](const auto& c) { return c.state.live.contains(id); });
 }
 
 Status CheckedRuntime::check_waits(const Op& op) const {
@@ -176,6 +189,24 @@ Status CheckedRuntime::order_op(const Op& op, EventId event, const RankSet& rank
   return {};
 }
 
+bool CheckedRuntime::is_uncertain(EventId event) const {
+  const auto& all = classes_.all();
+  return std::any_of(all.begin(), all.end(),
+                     [event](const auto& c) { return c.state.order.uncertain(event); });
+}
+
+// What stands for events whose order has been forgotten: whatever they are, it is later.
+Result<EventId> CheckedRuntime::after_everything(StreamId stream, const RankSet& where) {
+  Op wait{.stream = stream, .where = where, .after = {}, .cause = {}, .what = Wait{}};
+  wait.cause.reason = Reason::order;
+  EventId last;
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(streams_.size()); ++s) {
+    wait.what = Wait{StreamId{s}};
+    TESSERA_ASSIGN(last, submit(wait));
+  }
+  return last;
+}
+
 Result<EventId> CheckedRuntime::submit(const Op& op) {
   TESSERA_TRY(check_request(op.where, op.stream, describe(op)));
   TESSERA_TRY(check_waits(op));
@@ -185,11 +216,18 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
         return exists ? &communicator(id).groups : nullptr;
       },
       [this](BufferId id) {
-        const bool exists = id.valid() && id.value < static_cast<int>(buffers_.size());
-        return exists ? buffer(id).bytes : Bytes{-1};
+        const Buffer* known = buffers_.find(id);
+        return known == nullptr ? Bytes{-1} : known->bytes;
       },
-      [this](BufferId id) { return buffer(id).memory; }};
+      [this](BufferId id) {
+        const Buffer* known = buffers_.find(id);
+        return known == nullptr ? Memory::device : known->memory;
+      }};
   TESSERA_TRY(check_op(op, environment));
+  if (std::any_of(op.after.begin(), op.after.end(),
+                  [this](EventId e) { return is_uncertain(e); })) {
+    TESSERA_TRY(after_everything(op.stream, op.where).status());
+  }
 
   const EventId event{next_event_};
   TESSERA_TRY(classes_.for_each_in(op.where, [&](const RankSet& ranks, RankState& state) {

@@ -15,6 +15,7 @@
 
 #include "engine/runtime/access_history.h"
 #include "engine/runtime/allocator.h"
+#include "engine/runtime/buffer_table.h"
 #include "engine/runtime/memory_ledger.h"
 #include "engine/runtime/rank_classes.h"
 #include "engine/runtime/stream_order.h"
@@ -86,7 +87,8 @@ class CheckedRuntime : public Runtime {
   const Communicator& communicator(CommunicatorId id) const {
     return communicators_[static_cast<std::size_t>(id.value)];
   }
-  const Buffer& buffer(BufferId id) const { return buffers_[static_cast<std::size_t>(id.value)]; }
+  /// REQUIRES: some rank has it.
+  const Buffer& buffer(BufferId id) const { return buffers_.at(id); }
   RankClasses<RankState>& classes() { return classes_; }
   const RankClasses<RankState>& classes() const { return classes_; }
   /// Events with smaller ids are over for every stream of every rank.
@@ -102,12 +104,15 @@ class CheckedRuntime : public Runtime {
   Status check_access(const Op& op, const Access& access, const RankSet& ranks,
                       const RankState& state) const;
   Index group_size_of(const Op& op) const;
+  bool is_live(BufferId id) const;
+  bool is_uncertain(EventId event) const;
+  Result<EventId> after_everything(StreamId stream, const RankSet& where);
 
   const RankSet world_;
   const RankSet carried_;
   std::vector<Stream> streams_;
   std::vector<Communicator> communicators_;
-  std::vector<Buffer> buffers_;
+  BufferTable<Buffer> buffers_;
   std::int32_t next_event_ = 0;
   RankClasses<RankState> classes_;
 };

@@ -80,7 +80,11 @@ StreamClock StreamOrder::settled() const {
 
 void StreamOrder::prune() {
   const StreamClock least = settled();
-  while (!events_.empty() && reached(least, events_.front().position)) {
+  while (!events_.empty()) {
+    const bool over = reached(least, events_.front().position);
+    if (!over && events_.size() <= events_kept) return;
+    // Of a stream that nobody waits for, or while another never waits for anybody.
+    if (!over) last_uncertain_ = first_live_;
     events_.pop_front();
     ++first_live_;
   }

@@ -54,9 +54,13 @@ class StreamOrder {
   const StreamClock& clock(StreamId stream) const { return clocks_[index(stream)]; }
   /// What every stream is known to run after.
   StreamClock settled() const;
-  /// All events with smaller ids are over for every stream: waiting for them changes nothing.
+  /// All events with smaller ids are over for every stream, and waiting for them changes nothing,
+  /// or they are so old that nobody knows any more what is over when they happen (`uncertain`).
   EventId first_live() const { return EventId{first_live_}; }
-  /// Forgets events that are over for every stream.
+  bool uncertain(EventId event) const {
+    return event.value < first_live_ && event.value <= last_uncertain_;
+  }
+  /// Forgets events that are over for every stream, and those that are too old.
   void prune();
 
  private:
@@ -71,10 +75,14 @@ class StreamOrder {
   }
   const Event* find(EventId event) const;
 
+  // More than a step has, so that what a step waits for is known.
+  static constexpr std::size_t events_kept = 1 << 16;
+
   int streams_ = 0;
   std::array<StreamClock, stream_count_max> clocks_{};
   std::deque<Event> events_;  // events_[k] has id first_live_ + k
   std::int32_t first_live_ = 0;
+  std::int32_t last_uncertain_ = -1;
 };
 
 }  // namespace tessera

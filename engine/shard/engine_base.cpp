@@ -265,6 +265,7 @@ Status EngineBase::compute(const ModuleWork& work) {
                     work.pass == ModuleWork::Pass::recompute ? Reason::recompute : Reason::none);
   why.module = module.path;
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
+  what.on_numbers = !work.on_device;
   TESSERA_TRY(add_views(work, what));
   auto& stack = activations_[at(work.module)];
   BufferId temporary;
@@ -309,6 +310,7 @@ Status EngineBase::restore_activations(const ModuleWork& work) {
   if (!work.body) return {};
   const Cause why = cause(unit_name_of(work.module), Reason::recompute);
   Compute what{.cost = work.cost, .reads = {}, .writes = work.workspace, .body = work.body};
+  what.on_numbers = !work.on_device;
   what.reads.push_back(all_of(stack.back(), work.saves));
   return submit(compute_, of_module(why, work), std::move(what)).status();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/runtime/number.h"
+#include "engine/runtime/number_arrays.h"
 
 namespace tessera::sim {
 namespace {
@@ -20,14 +21,6 @@ void for_each_group(const RankSet& where, const RankGroups& groups, F&& f) {
   for (Index g = 0; g < groups.group_count(); ++g) {
     if (where.contains(groups.member(g, 0))) f(g);
   }
-}
-
-float reduce(Reduction reduction, float a, float b) {
-  return reduction == Reduction::max ? std::max(a, b) : a + b;
-}
-
-float finish(Reduction reduction, float sum, Index n) {
-  return reduction == Reduction::average ? sum / static_cast<float>(n) : sum;
 }
 
 class StoreContext final : public BodyContext {
@@ -104,12 +97,7 @@ void NumericStore::copy_in_memory(const Copy& copy, Rank r, Index index) {
       to.first += piece.to_pitch * k;
       const auto target = bytes(to, r, index);
       const auto source = from.buffer.valid() ? bytes(from, r, index) : std::span<std::byte>{};
-      const std::size_t available =
-          source.size() / static_cast<std::size_t>(size_of(from.dtype).value);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(to.numel.value); ++i) {
-        store_number(target, to.dtype, i,
-                     i < available ? load_number(source, from.dtype, i) : 0.0F);
-      }
+      copy_numbers(source, from.dtype, target, to.dtype);
     }
   }
 }
@@ -153,20 +141,13 @@ void NumericStore::reduce_scatter(const ReduceScatter& op, const RankSet& where,
   for_each_group(where, groups, [&](Index g) {
     const Index n = groups.group_size(g);
     const auto shard = static_cast<std::size_t>(op.output.numel.value);
-    std::vector<float> sums(shard * static_cast<std::size_t>(n));
+    RankOrderReduction sum(op.reduction, op.factor, shard * static_cast<std::size_t>(n));
     for (Index i = 0; i < n; ++i) {
-      const auto source = bytes(op.input, groups.member(g, i), i);
-      for (std::size_t e = 0; e < sums.size(); ++e) {
-        const float x = op.factor * load_number(source, op.input.dtype, e);
-        sums[e] = i == 0 ? x : reduce(op.reduction, sums[e], x);
-      }
+      sum.add(bytes(op.input, groups.member(g, i), i), op.input.dtype);
     }
     for (Index i = 0; i < n; ++i) {
-      const auto target = bytes(op.output, groups.member(g, i), i);
-      for (std::size_t e = 0; e < shard; ++e) {
-        store_number(target, op.output.dtype, e,
-                     finish(op.reduction, sums[static_cast<std::size_t>(i) * shard + e], n));
-      }
+      const std::size_t first = static_cast<std::size_t>(i) * shard;
+      sum.finish(bytes(op.output, groups.member(g, i), i), op.output.dtype, first);
     }
   });
 }
@@ -175,20 +156,13 @@ void NumericStore::all_reduce(const AllReduce& op, Index only_root, const RankSe
                               const RankGroups& groups) {
   for_each_group(where, groups, [&](Index g) {
     const Index n = groups.group_size(g);
-    std::vector<float> sums(static_cast<std::size_t>(op.input.numel.value));
+    RankOrderReduction sum(op.reduction, op.factor, static_cast<std::size_t>(op.input.numel.value));
     for (Index i = 0; i < n; ++i) {
-      const auto source = bytes(op.input, groups.member(g, i), i);
-      for (std::size_t e = 0; e < sums.size(); ++e) {
-        const float x = op.factor * load_number(source, op.input.dtype, e);
-        sums[e] = i == 0 ? x : reduce(op.reduction, sums[e], x);
-      }
+      sum.add(bytes(op.input, groups.member(g, i), i), op.input.dtype);
     }
     for (Index i = 0; i < n; ++i) {
       if (only_root >= 0 && i != only_root) continue;
-      const auto target = bytes(op.output, groups.member(g, i), i);
-      for (std::size_t e = 0; e < sums.size(); ++e) {
-        store_number(target, op.output.dtype, e, finish(op.reduction, sums[e], n));
-      }
+      sum.finish(bytes(op.output, groups.member(g, i), i), op.output.dtype);
     }
   });
 }

@@ -21,9 +21,10 @@ inline const std::vector<CheckpointParameter>& written_parameters() {
 }
 
 /// The calls of a Checkpointer of two ranks, in its order.
-inline Status write_files(FileSystem& files, std::int64_t step, std::int32_t keep) {
-  CheckpointFolder folder(files, "run");
-  TESSERA_TRY(files.make_folder("run"));
+inline Status write_files(FileSystem& files, std::int64_t step, std::int32_t keep,
+                          const std::string& path = "run") {
+  CheckpointFolder folder(files, path);
+  TESSERA_TRY(files.make_folder(path));
   TESSERA_ASSIGN(const std::int32_t generation, folder.prepare(step));
   Manifest manifest{.step = step, .model = "model", .scheme = "scheme", .world_size = 2};
   manifest.parameters = written_parameters();

@@ -234,6 +234,7 @@ TEST_CASE("doctor says what this build can do", "[cli]") {
   const auto json = nlohmann::json::parse(run.output);
   CHECK(json["version"] == TESSERA_VERSION);
   CHECK(json["carriers"]["simulator"] == "available");
+  CHECK_FALSE(json["carriers"]["cuda"].get<std::string>().empty());
   CHECK(json["display"] == false);
   CHECK(run_tessera("doctor").output.find("SQLite") != std::string::npos);
 }

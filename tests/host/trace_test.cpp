@@ -147,7 +147,8 @@ TEST_CASE("nobody leaves a collective before everybody has come, whatever their 
 }
 
 TEST_CASE("clocks that are ahead and drift are aligned to what messages prove", "[host]") {
-  const auto seed = static_cast<std::uint64_t>(GENERATE(range(1, 51)));
+  const auto seed =
+      static_cast<std::uint64_t>(GENERATE(range(1, 1 + static_cast<int>(test::generated(50)))));
   INFO("seed " << seed);
   test::Random random(seed);
   const Time ahead = random.below(2'000'000'000) - 1'000'000'000;
@@ -162,6 +163,8 @@ TEST_CASE("clocks that are ahead and drift are aligned to what messages prove", 
     clocks.exchange(1, sent, clock(seen), now);
   }
   Time last = std::numeric_limits<Time>::min();
+  Time worst = 0;
+  int backwards = 0;
   for (int step = 0; step < 200; ++step) {
     const Time until = now + 100'000'000;
     // Both enter a collective, and leave it after the later one has come.
@@ -177,12 +180,14 @@ TEST_CASE("clocks that are ahead and drift are aligned to what messages prove", 
     clocks.bound(1, lowest, highest, clock(until));
     for (Time t = now; t < until; t += 1'000'000) {
       const Time aligned = clocks.aligned(1, clock(t));
-      CHECK(aligned >= last);
-      CHECK(std::abs(aligned - t) < 100'000);
+      backwards += aligned < last;
+      worst = std::max(worst, std::abs(aligned - t));
       last = aligned;
     }
     now = until;
   }
+  CHECK(backwards == 0);
+  CHECK(worst < 100'000);
 }
 
 TEST_CASE("without a clock on every rank there is no trace, and nobody waits for it", "[host]") {

@@ -159,5 +159,35 @@ TEST_CASE("the format's own example is a model", "[model][tree]") {
   CHECK(named(model, "w").module == ModuleId{0});
 }
 
+TEST_CASE("what only real numbers need is read, too", "[model]") {
+  const Model llama = parsed(R"({"architectures": ["LlamaForCausalLM"], "rms_norm_eps": 1e-5,
+      "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 16, "rope_theta": 500000.0,
+      "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+      "high_freq_factor": 4.0, "original_max_position_embeddings": 4096}})");
+  CHECK(llama.norm_epsilon == 1e-5);
+  CHECK(llama.key_value_heads == 2);
+  CHECK(llama.head_dim == 16);
+  CHECK(llama.rotary.theta == 500000);
+  CHECK(llama.rotary.factor == 8);
+  CHECK(llama.rotary.original_positions == 4096);
+  CHECK(llama.rotary.known);
+
+  const Model newer = parsed(R"({"model_type": "qwen2", "rope_parameters": {"rope_theta": 1000000.0,
+      "rope_type": "default"}})");
+  CHECK(newer.norm_epsilon == 1e-6);
+  CHECK(newer.rotary.theta == 1000000);
+  CHECK(newer.rotary.factor == 1);
+
+  const Model yarn = parsed(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})");
+  CHECK_FALSE(yarn.rotary.known);
+  CHECK(parsed(R"({"model_type": "gpt2", "layer_norm_epsilon": 1e-6})").norm_epsilon == 1e-6);
+
+  for (const char* bad : {R"({"model_type": "gpt2", "layer_norm_epsilon": 0})",
+                          R"({"model_type": "llama", "rope_theta": "many"})",
+                          R"({"model_type": "llama", "rope_scaling": 4})"}) {
+    CHECK(parse_model(bad, "config.json").status().code() == Code::invalid_argument);
+  }
+}
+
 }  // namespace
 }  // namespace tessera

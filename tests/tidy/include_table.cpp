@@ -60,14 +60,12 @@ const std::vector<Part>& parts() {
        trace_headers +
            Prefixes{"tessera/storage/trace_reader.h", "tessera/inspector/", "inspector/"},
        text + window},
-      {"c/",
-       {"tessera/*.h", "tessera/c/", "tessera/sim/", "engine/text/", "c/"},
-       text},
+      {"c/", {"tessera/*.h", "tessera/c/", "tessera/sim/", "engine/text/", "c/"}, text},
       {"cli/", every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/"},
        text + Prefixes{"CLI/", "sys/", "unistd.h"}},
       {"tests/",
        every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/", "tests/"},
-       text + window + Prefixes{"catch2/", "sqlite3.h", "sys/", "unistd.h"}},
+       text + window + Prefixes{"catch2/", "malloc.h", "sqlite3.h", "sys/", "unistd.h"}},
       {"examples/", every_public, text},
   };
   return table;

@@ -44,6 +44,9 @@ struct ModuleWork {
   /// activations that it saves, and the workspace; in backward the saved activations are the last
   /// of read. All of it as it was left.
   std::function<void(const BodyContext&)> body;
+  /// The body reaches its views by kernels alone, or launches work on the device itself. Otherwise
+  /// it gets copies in the host's memory where memory is a device's.
+  bool on_device = false;
   /// Buffers of the host program that the body reads and writes, on all ranks.
   std::vector<View> workspace;
   /// Not empty: the work concerns these parameters instead, in this order. So a module computes

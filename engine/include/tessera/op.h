@@ -174,6 +174,9 @@ struct Compute {
   /// Places in `writes` that are zero when the body starts: memory comes as it was left.
   std::vector<std::size_t> zeroed;
   CommunicatorId index_in = {};  // as in Copy
+  /// The body itself looks at elements, without kernels: where memory is a device's, it gets copies
+  /// in the host's. Slow.
+  bool on_numbers = false;
 };
 
 /// The op's stream waits for everything submitted to `stream` so far; with no stream only for

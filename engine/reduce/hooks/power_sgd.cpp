@@ -82,6 +82,7 @@ class Compression {
     Compute work;
     work.reads = {q()};
     work.writes = {q()};
+    work.on_numbers = true;
     work.body = [plan = plan_, dtype = bucket_.dtype, seed](const BodyContext& context) {
       const Numbers q = writing(context, 0, dtype);
       for (const LowRank& m : plan.matrices) {
@@ -95,6 +96,7 @@ class Compression {
   Status reduce_factors() {
     TESSERA_ASSIGN(p_, allocate("P", plan_.p));
     Compute forward{.cost = cost(), .reads = {bucket_, q()}, .writes = {p()}, .body = {}};
+    forward.on_numbers = true;
     forward.body = [plan = plan_, dtype = bucket_.dtype](const BodyContext& context) {
       for (const LowRank& m : plan.matrices) {
         multiply_by_q(m, reading(context, 0, dtype), reading(context, 1, dtype),
@@ -104,6 +106,7 @@ class Compression {
     TESSERA_TRY(submit(std::move(forward)));
     TESSERA_TRY(context_.all_reduce(p()).status());
     Compute back{.cost = cost(), .reads = {bucket_, p()}, .writes = {p(), q()}, .body = {}};
+    back.on_numbers = true;
     back.body = [plan = plan_, dtype = bucket_.dtype](const BodyContext& context) {
       const Numbers p = writing(context, 0, dtype);
       for (const LowRank& m : plan.matrices) {
@@ -117,6 +120,7 @@ class Compression {
 
   Status decompress() {
     Compute work{.cost = cost(), .reads = {p(), q()}, .writes = {bucket_}, .body = {}};
+    work.on_numbers = true;
     work.body = [plan = plan_, dtype = bucket_.dtype,
                  divisor = context_.divisor()](const BodyContext& context) {
       for (const LowRank& m : plan.matrices) {
@@ -134,6 +138,7 @@ class Compression {
     Compute work{.cost = {}, .reads = {bucket_, kept}, .writes = {kept}, .body = {}};
     work.cost.elementwise_bytes =
         3 * static_cast<double>(bytes_of(bucket_.numel, bucket_.dtype).value);
+    work.on_numbers = true;
     work.body = [plan = plan_, dtype = bucket_.dtype](const BodyContext& context) {
       const Numbers error = writing(context, 0, dtype);
       for (const LowRank& m : plan.matrices) {

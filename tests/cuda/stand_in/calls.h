@@ -29,6 +29,7 @@ enum class Call {
   memcpy_2d_async,
   memset_async,
   cast_blocks,
+  kernel,  // any other of the project's own
   get_unique_id,
   comm_init_rank,
   comm_split,

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stand-in's functions of the CUDA runtime and driver.
-#include <fmt/format.h>
-
 #include <cstring>
 
-#include "engine/runtime/number_arrays.h"
 #include "tests/cuda/stand_in/stand_in.h"
 #include "tests/cuda/stand_in/tables.h"
 
@@ -186,32 +183,6 @@ const char* get_error_string(int code) {
   return code == cuda_out_of_memory ? "out of memory" : "an error of the stand-in";
 }
 
-int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
-  return called(Call::cast_blocks, [&](StandIn& world) {
-    std::vector<MemoryAccess> accesses;
-    struct Block {
-      std::span<const std::byte> from;
-      std::span<std::byte> to;
-    };
-    std::vector<Block> blocks;
-    const auto bytes = [](std::int64_t numel, DType dtype) {
-      return static_cast<std::size_t>(bytes_of(Numel{numel}, dtype).value);
-    };
-    for (std::int64_t k = 0; k < shape.count; ++k) {
-      const auto* const source =
-          static_cast<const std::byte*>(from) + bytes(shape.from_pitch * k, shape.from_dtype);
-      auto* const target = static_cast<std::byte*>(to) + bytes(shape.to_pitch * k, shape.to_dtype);
-      blocks.push_back({{source, bytes(shape.numel, shape.from_dtype)},
-                        {target, bytes(shape.numel, shape.to_dtype)}});
-      accesses.push_back({source, blocks.back().from.size(), false});
-      accesses.push_back({target, blocks.back().to.size(), true});
-    }
-    return world.enqueue(stream_of(stream), accesses, "a cast", [blocks, shape] {
-      for (const Block& b : blocks) copy_numbers(b.from, shape.from_dtype, b.to, shape.to_dtype);
-    });
-  });
-}
-
 }  // namespace
 
 CudaApi cuda_table() {
@@ -243,8 +214,6 @@ CudaApi cuda_table() {
           memset_async,
           get_error_string};
 }
-
-KernelApi kernel_table() { return {cast_blocks}; }
 
 CudaModule StandIn::module() {
   return {cuda_module_version, cuda_table(), nccl_table(), kernel_table()};

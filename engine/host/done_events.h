@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which events have happened, for runs without end: the many oldest are one number.
+#pragma once
+
+#include <deque>
+
+#include "tessera/types.h"
+
+namespace tessera {
+
+class DoneEvents {
+ public:
+  /// The next event.
+  void add(bool done) {
+    done_.push_back(done);
+    advance();
+  }
+  void happen(EventId event) {
+    done_[static_cast<std::size_t>(event.value - first_)] = true;
+    advance();
+  }
+  bool happened(EventId event) const {
+    return event.value < first_ || done_[static_cast<std::size_t>(event.value - first_)];
+  }
+
+ private:
+  void advance() {
+    while (!done_.empty() && done_.front()) {
+      done_.pop_front();
+      ++first_;
+    }
+  }
+
+  std::deque<bool> done_;  // of event first_ and those after it
+  std::int32_t first_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers by id, for as long as somebody may ask for them.
+//
+// The idea: a run allocates without end, so a buffer that is gone on all ranks is remembered for a
+// while, for messages, and then forgotten.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "tessera/assert.h"
+#include "tessera/types.h"
+
+namespace tessera {
+
+template <class Buffer>
+class BufferTable {
+ public:
+  BufferId add(Buffer buffer) {
+    const BufferId id{next_++};
+    known_.emplace_hint(known_.end(), id, std::move(buffer));
+    return id;
+  }
+  /// Null: there is no such buffer, or not any more.
+  const Buffer* find(BufferId id) const {
+    const auto it = known_.find(id);
+    return it == known_.end() ? nullptr : &it->second;
+  }
+  /// REQUIRES: it is there.
+  const Buffer& at(BufferId id) const {
+    const Buffer* buffer = find(id);
+    TESSERA_ASSERT(buffer != nullptr, "a buffer that somebody still has");
+    return *buffer;
+  }
+  /// No rank has it any more.
+  void gone(BufferId id) {
+    gone_.push_back(id);
+    if (gone_.size() <= remembered) return;
+    known_.erase(gone_.front());
+    gone_.pop_front();
+  }
+
+ private:
+  static constexpr std::size_t remembered = 256;
+
+  std::int32_t next_ = 0;
+  std::map<BufferId, Buffer> known_;
+  std::deque<BufferId> gone_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A short program in which a carrier uses every function that it has tables for.
+#pragma once
+
+#include "tests/cuda/cuda_ranks.h"
+
+namespace tessera::test {
+
+/// Two ranks. Fails with `corrupt` if a number is not what it should be.
+Status every_call(HostRuntime& host, Rank rank);
+
+/// Options that it needs.
+inline CudaOptions every_call_options() { return {.pinned_memory = Bytes{4096}}; }
+
+}  // namespace tessera::test
