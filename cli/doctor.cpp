@@ -33,6 +33,12 @@ constexpr const char* compiler =
     "unknown";
 #endif
 
+#ifdef TESSERA_HAS_MPI
+constexpr bool has_mpi = true;
+#else
+constexpr bool has_mpi = false;
+#endif
+
 #ifdef TESSERA_HAS_INSPECTOR
 constexpr bool has_inspector = true;
 #else
@@ -64,7 +70,7 @@ nlohmann::ordered_json facts() {
   const auto cuda = cuda_available();
   json["carriers"] = {{"simulator", "available"},
                       {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()},
-                      {"mpi", "not built"}};
+                      {"mpi", has_mpi ? "built" : "not built"}};
   json["clusters"] = sim::cluster_presets();
   json["cores"] = std::thread::hardware_concurrency();
   json["memory_bytes"] = memory_bytes();

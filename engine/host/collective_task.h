@@ -4,17 +4,13 @@
 
 #include <memory>
 
+#include "engine/host/running_task.h"
 #include "engine/host/transport.h"
 #include "tessera/op.h"
 
 namespace tessera {
 
-class CollectiveTask {
- public:
-  virtual ~CollectiveTask() = default;
-  /// Does what can be done now. True: the result is there.
-  virtual Result<bool> advance() = 0;
-};
+class CollectiveTask : public RunningTask {};
 
 /// What one rank brings to a collective.
 struct CollectiveCall {

@@ -19,7 +19,7 @@ HostCarrier::HostCarrier(std::unique_ptr<Transport> transport, const HostOptions
       watch_(*transport_, options),
       guard_(transport_->rank(), options),
       rank_(transport_->rank()),
-      swapped_(options.aio, {}, options.clock) {}
+      swapped_(options.aio, options.swap_io, options.clock) {}
 
 Status HostCarrier::setup() {
   const Status prepared = prepare();
@@ -70,7 +70,7 @@ void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
 
 Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   while (!leaving_.empty() && is_done(leaving_.front().first)) {
-    places_.erase(leaving_.front().second);
+    leave(leaving_.front().second);
     leaving_.pop_front();
   }
   enter_step(request.cause.step);
@@ -81,6 +81,11 @@ Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
   return allocated.ok() ? Status{} : fail(allocated);
 }
 
+void HostCarrier::leave(BufferId id) {
+  swapped_.release(id, rank_);
+  places_.erase(id);
+}
+
 void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
                                 const RankState&) {
   const Buffer& released = buffer(id);
@@ -88,11 +93,10 @@ void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks
     trace_->replay()->release(id, released.memory_class, released.bytes, after, ranks);
   }
   if (!ranks.contains(rank_)) return;
-  swapped_.release(id, rank_);
   if (after.valid() && !is_done(after)) {
     leaving_.emplace_back(after, id);
   } else {
-    places_.erase(id);
+    leave(id);
   }
 }
 
@@ -198,7 +202,8 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
     TESSERA_ASSIGN(done, starts ? start(next) : next.running->advance());
   }
   if (!done) return starts;
-  if (next.running) unfinished_.at(communicator_of(next.op)).pop_front();
+  const CommunicatorId met = communicator_of(next.op);
+  if (met.valid()) unfinished_.at(met).pop_front();
   done_.happen(next.event);
   if (trace_) trace_->end(next.trace_place);
   queue.pop_front();
@@ -207,7 +212,11 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
 
 Result<bool> HostCarrier::start(Queued& next) {
   if (trace_) trace_->begin(next.trace_place);
-  if (const auto* work = std::get_if<Copy>(&next.op.what)) TESSERA_TRY(copy(*work));
+  if (const auto* work = std::get_if<Copy>(&next.op.what)) {
+    next.running = start_files(*work);
+    if (next.running) return next.running->advance();
+    copy(*work);
+  }
   if (const auto* work = std::get_if<Compute>(&next.op.what)) {
     in_body_ = true;
     compute(*work);
@@ -229,9 +238,17 @@ Status HostCarrier::wait_until(const std::function<bool()>& done, const std::str
     }
     if (Status heard = watch_.turn(); !heard.ok()) return fail(heard);
     if (time() - since > options_.deadline) return fail(overdue(what));
-    transport_->idle();
+    rest();
   }
   return {};
+}
+
+// Nobody but the drive can go on, or other ranks can: then they are waited for, a moment.
+void HostCarrier::rest() {
+  const bool meets = std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
+    return !queue.empty() && queue.front().running && communicator_of(queue.front().op).valid();
+  });
+  if (meets || !swapped_.wait()) transport_->idle();
 }
 
 const HostCarrier::Queued* HostCarrier::oldest_waiting() const {

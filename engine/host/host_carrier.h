@@ -49,7 +49,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
     std::vector<EventId> after;
     std::int64_t number = 0;  // of the collective
     bool started = false;
-    std::unique_ptr<CollectiveTask> running;
+    std::unique_ptr<RunningTask> running;
     std::int64_t trace_place = -1;
   };
   // What ranks tell each other where they meet.
@@ -82,6 +82,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   bool may_start(const Queued& next) const;
   Status wait_until(const std::function<bool()>& done, const std::string& what);
   Status overdue(const std::string& what);
+  void rest();
+  void leave(BufferId id);
   Status drain();
 
   // All ranks at once.
@@ -100,7 +102,8 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   // Carrying out one operation.
   Result<bool> start(Queued& next);
   std::span<std::byte> bytes(const View& view, Index index) const;
-  Status copy(const Copy& copy);
+  void copy(const Copy& copy) const;
+  std::unique_ptr<RunningTask> start_files(const Copy& copy);
   void compute(const Compute& compute) const;
   Index index_in(CommunicatorId id) const;  // none: 0
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;

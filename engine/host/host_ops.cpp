@@ -2,6 +2,7 @@
 // What operations do to the memory of this rank.
 #include <algorithm>
 
+#include "engine/host/file_task.h"
 #include "engine/host/host_carrier.h"
 #include "engine/runtime/number_arrays.h"
 
@@ -36,15 +37,9 @@ Index HostCarrier::index_in(CommunicatorId id) const {
   return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
 }
 
-Status HostCarrier::copy(const Copy& copy) {
+void HostCarrier::copy(const Copy& copy) const {
   const Index index = index_in(copy.index_in);
-  const bool writes = copy.route == CopyRoute::to_nvme;
   for (const CopyBlocks& piece : copy.pieces) {
-    if (writes || copy.route == CopyRoute::from_nvme) {
-      TESSERA_TRY(
-          swapped_.move(piece, copy.route, rank_, bytes(writes ? piece.from : piece.to, index)));
-      continue;
-    }
     for (std::int64_t k = 0; k < piece.count; ++k) {
       View from = piece.from;
       View to = piece.to;
@@ -54,7 +49,18 @@ Status HostCarrier::copy(const Copy& copy) {
       copy_numbers(source, from.dtype, bytes(to, index), to.dtype);
     }
   }
-  return {};
+}
+
+std::unique_ptr<RunningTask> HostCarrier::start_files(const Copy& copy) {
+  const bool writes = copy.route == CopyRoute::to_nvme;
+  if (!writes && copy.route != CopyRoute::from_nvme) return nullptr;
+  const Index index = index_in(copy.index_in);
+  std::vector<SwapMove> moves;
+  for (const CopyBlocks& piece : copy.pieces) {
+    moves.push_back(
+        swapped_.start(piece, copy.route, rank_, bytes(writes ? piece.from : piece.to, index)));
+  }
+  return std::make_unique<FileTask>(std::move(moves));
 }
 
 void HostCarrier::compute(const Compute& compute) const {

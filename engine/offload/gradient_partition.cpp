@@ -139,10 +139,30 @@ Status Zero3Engine::scatter(const std::vector<OnDemandParameter*>& bucket, const
   for (OnDemandParameter* p : bucket) {
     if (p->gradient.valid()) TESSERA_TRY(release(p->gradient, reduced));
   }
-  TESSERA_TRY(keep(bucket, scattered));
+  TESSERA_TRY(keep_reduced().status());
+  unkept_ = {bucket, scattered, keeps_later(packed) ? reduced : EventId{}};
+  return keeps_later(packed) ? Status{} : keep_reduced().status();
+}
+
+// strict packs the next bucket while one is reduced, and looks at the result after that. What is
+// reduced where gradients are collected has to be done before the next ones come.
+bool Zero3Engine::keeps_later(const View& packed) const {
+  return options_.policy == Zero3Policy::strict && packed.buffer != bucket_buffer_;
+}
+
+Result<EventId> Zero3Engine::keep_reduced() {
+  if (unkept_.bucket.empty()) return EventId{};
+  const Reduced done = std::exchange(unkept_, {});
+  const std::string_view unit = done.bucket.front()->held.unit;
+  if (done.reduced.valid()) {
+    TESSERA_TRY(wait_event(reduce_, done.reduced, cause(unit, Reason::order)));
+  }
+  TESSERA_TRY(keep(done.bucket, done.scattered));
   TESSERA_ASSIGN(const EventId kept,
-                 note(why.unit, "", {Mark::Kind::gradients_sharded}, Reason::accumulate, reduce_));
-  return release(out, kept);
+                 note(unit, "", {Mark::Kind::gradients_sharded}, Reason::accumulate, reduce_));
+  BufferId out = done.scattered.buffer;
+  TESSERA_TRY(release(out, kept));
+  return kept;
 }
 
 View Zero3Engine::gradient_partition(const OnDemandParameter& p) const {
@@ -196,6 +216,8 @@ Status Zero3Engine::finish_reductions() {
     if (p.gradient.valid() && !p.reduced) TESSERA_TRY(add_to_bucket(p));
   }
   TESSERA_TRY(reduce_bucket());
+  TESSERA_ASSIGN(const EventId kept, keep_reduced());
+  if (kept.valid()) ongoing_reductions_.push_back(kept);
   if (ongoing_reductions_.empty()) return {};
   TESSERA_TRY(runtime_.wait(ongoing_reductions_.back()));
   ongoing_reductions_.clear();

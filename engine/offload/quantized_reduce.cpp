@@ -19,7 +19,9 @@ Result<EventId> Zero3Engine::reduce_scatter(const std::vector<OnDemandParameter*
   TESSERA_TRY(wait_stream(nccl_, reduce_, cause(why.unit, Reason::order)));
   TESSERA_ASSIGN(const EventId reduced,
                  submit(nccl_, why, ReduceScatter{world_, packed, scattered, Reduction::sum}));
-  TESSERA_TRY(wait_event(reduce_, reduced, cause(why.unit, Reason::order)));
+  if (!keeps_later(packed)) {
+    TESSERA_TRY(wait_event(reduce_, reduced, cause(why.unit, Reason::order)));
+  }
   return reduced;
 }
 

@@ -221,6 +221,8 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Result<View> pack(const std::vector<OnDemandParameter*>& bucket, Numel partition);
   Status scatter(const std::vector<OnDemandParameter*>& bucket, const View& packed,
                  Numel partition);
+  bool keeps_later(const View& packed) const;
+  Result<EventId> keep_reduced();
   Status keep(const std::vector<OnDemandParameter*>& bucket, const View& scattered);
   View gradient_partition(const OnDemandParameter& p) const;
   Status add_on_host(const OnDemandParameter& p, const View& fresh);
@@ -264,8 +266,8 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   std::vector<ModuleId> running_;      // in forward: from the root down
   std::vector<ParameterId> returned_;  // by the module that runs
   bool asked_for_no_sync_ = false;
-  Status failure_;  // of a drive, which ended training
-  bool casts_are_old_ = true;   // somebody else wrote the partitions
+  Status failure_;             // of a drive, which ended training
+  bool casts_are_old_ = true;  // somebody else wrote the partitions
   std::int32_t gathers_ = 0;
   std::vector<EventId> freed_;  // last uses of what was freed; gathers do not follow them yet
   bool dropped_ = false;        // a gather that the model's work has not waited for
@@ -276,6 +278,13 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   std::vector<ParameterId> bucket_;
   Numel bucket_numel_{};
   std::deque<EventId> ongoing_reductions_;
+  // A bucket whose parts are not with those of earlier micro-batches yet.
+  struct Reduced {
+    std::vector<OnDemandParameter*> bucket;
+    View scattered;
+    EventId reduced;  // none: the reducing stream has waited for it
+  };
+  Reduced unkept_;
 };
 
 }  // namespace tessera

@@ -72,6 +72,9 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   std::int32_t owners_version() const override { return owners_version_; }
   Status step_optimizer(std::int32_t optimizer, const AdamOptions& options) override;
   Status set_norm_group(const RankGroups& groups) override;
+  void set_norm_filter(std::function<bool(ParameterId)> counts) override {
+    counts_ = std::move(counts);
+  }
   Status reduce() override;
   Status zero_grad(bool set_to_none) override;
   Status refresh_trainable() override;
@@ -79,13 +82,12 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Status inspect_gradient(ParameterId parameter,
                           const std::function<void(Rank, std::span<const float>)>& read) override;
 
+  Status next_forward(const ForwardPass& pass) override;
   Status begin_forward() override;
   Status pre_forward(ModuleId) override {
     return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
   }
-  Status post_forward(ModuleId) override {
-    return recomputing() ? Status{} : expect(Stage::forward, "post_forward");
-  }
+  Status post_forward(ModuleId module) override;
   Status begin_backward() override;
   Status pre_backward(ModuleId) override { return expect(Stage::backward, "pre_backward"); }
   Status grad_ready(ParameterId parameter) override;
@@ -110,6 +112,9 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   CommunicatorId norm_group() const override {
     if (norm_group_.valid()) return norm_group_;
     return ranks_ > 1 ? group_ : CommunicatorId{};
+  }
+  bool in_norm(const Held& held) const override {
+    return !counts_ || counts_(held.map.segments().front().parameter);
   }
   Index owner_place(const Held& held) const override {
     return at(held.map.segments().front().parameter).owner;
@@ -188,6 +193,9 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   std::vector<BufferId> module_buffers_;    // by place in Model::buffers
   CommunicatorId group_, norm_group_;
   StreamId comm_;
+  std::function<bool(ParameterId)> counts_;  // into norms; none: all
+  ForwardPass::Use next_ = ForwardPass::Use::train;
+  ForwardPass::Use pass_ = ForwardPass::Use::train;
   bool reduces_ = true;  // this backward pass; what sync_ was when it began
   std::size_t next_bucket_ = 0;
 };

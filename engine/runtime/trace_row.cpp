@@ -6,12 +6,19 @@
 namespace tessera {
 namespace {
 
+// What moves bytes is called by what it is for.
+std::string_view verb_of(const Op& op) {
+  const auto* copy = std::get_if<Copy>(&op.what);
+  if (copy != nullptr && copy->route == CopyRoute::from_nvme) return "read";
+  if (copy != nullptr && copy->route == CopyRoute::to_nvme) return "write";
+  if (op.cause.reason == Reason::copy_in) return "copy-in";
+  return op.cause.reason == Reason::copy_out ? "copy-out" : name_of(kind_of(op));
+}
+
 std::string label_of(const Op& op) {
   const Cause& cause = op.cause;
   if (kind_of(op) != OpKind::compute) {
-    const std::string what(cause.reason == Reason::copy_in    ? "copy-in"
-                           : cause.reason == Reason::copy_out ? "copy-out"
-                                                              : name_of(kind_of(op)));
+    const std::string what(verb_of(op));
     return cause.unit.empty() ? what : fmt::format("{} {}", what, cause.unit);
   }
   if (cause.reason == Reason::step) return "optimizer";

@@ -41,7 +41,11 @@ double bytes_of_views(const std::vector<View>& views) {
 // What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
 Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into, double norm_type) {
   Compute work;
-  auto parts = parts_of(held, work.reads);
+  std::vector<Held*> counted;
+  for (Held* h : held) {
+    if (in_norm(*h)) counted.push_back(h);
+  }
+  auto parts = parts_of(counted, work.reads);
   work.writes = {into};
   work.zeroed = {0};
   work.cost.elementwise_bytes = bytes_of_views(work.reads);

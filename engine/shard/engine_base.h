@@ -101,6 +101,8 @@ class EngineBase : public virtual Engine {
   virtual RankSet first_ranks() const { return everyone_.intersect(RankSet::single(0)); }
   /// Which ranks together have every gradient once.
   virtual CommunicatorId norm_group() const { return shard_groups().shard; }
+  /// Whether clip_grad_norm counts its gradient; all are scaled.
+  virtual bool in_norm(const Held& /*held*/) const { return true; }
 
   // A step of the optimizer in parts: one operation each, in this order. Local parameters come
   // last.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace tessera {
 
@@ -36,6 +37,8 @@ class BlockIo {
   virtual int start(const BlockRequest& request) = 0;
   /// The next completion, in any order. REQUIRES: something was started and has not completed.
   virtual BlockCompletion wait() = 0;
+  /// Likewise, but none instead of waiting. Nothing needs to have started.
+  virtual std::optional<BlockCompletion> poll() = 0;
   /// "io_uring", "threads".
   virtual const char* name() const = 0;
 };

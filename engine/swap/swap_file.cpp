@@ -80,7 +80,7 @@ Status SwapFile::open_file() {
 
 SwapFile::~SwapFile() {
   waiting_.clear();
-  while (!flying_.empty()) complete_one();
+  while (!flying_.empty()) complete(io_->wait());
   io_.reset();
   if (file_ >= 0) close(file_);
   std::free(buffers_);
@@ -233,8 +233,7 @@ Status SwapFile::judge(const Transfer& transfer, std::size_t number, std::size_t
 }
 
 // A block that moved in part goes on where it stopped.
-void SwapFile::complete_one() {
-  const BlockCompletion completion = io_->wait();
+void SwapFile::complete(const BlockCompletion& completion) {
   if (completion.tag == no_tag) {
     while (!flying_.empty()) {
       const auto& [tag, block] = *flying_.begin();
@@ -290,18 +289,43 @@ void SwapFile::end_block(std::uint64_t tag, const Status& status) {
   flying_.erase(tag);
 }
 
+bool SwapFile::is_over(const Transfer& transfer) {
+  const bool all = transfer.started == transfer.blocks || !transfer.status.ok();
+  return all && transfer.ended == transfer.started;
+}
+
 Status SwapFile::finish(TransferId id) {
-  Transfer& transfer = transfers_.at(id);
-  auto over = [&transfer] {
-    const bool all = transfer.started == transfer.blocks || !transfer.status.ok();
-    return all && transfer.ended == transfer.started;
-  };
-  while (!over()) {
+  const Transfer& transfer = transfers_.at(id);
+  while (!is_over(transfer)) {
     fill_queue();
-    if (!over()) complete_one();
+    if (!is_over(transfer)) complete(io_->wait());
   }
+  return conclude(id);
+}
+
+Result<bool> SwapFile::test(TransferId id) {
+  const Transfer& transfer = transfers_.at(id);
+  for (bool moved = true; moved && !is_over(transfer);) {
+    fill_queue();
+    const auto completion = io_->poll();
+    moved = completion.has_value();
+    if (moved) complete(*completion);
+  }
+  if (!is_over(transfer)) return false;
+  TESSERA_TRY(conclude(id));
+  return true;
+}
+
+bool SwapFile::wait() {
+  fill_queue();
+  if (flying_.empty()) return false;
+  complete(io_->wait());
+  return true;
+}
+
+Status SwapFile::conclude(TransferId id) {
   std::erase(waiting_, id);
-  const Status status = end(transfer);
+  const Status status = end(transfers_.at(id));
   transfers_.erase(id);
   fill_queue();
   return status;

@@ -11,9 +11,9 @@
 //   TESSERA_TRY(file->write(slot, values));
 //   TESSERA_TRY(file->read(slot, values));
 //
-// `start_…` returns at once and `finish` waits for that transfer alone, while others go on; memory
-// must stay until then. Memory that is aligned to 4096 bytes is read and written where it is, other
-// memory through buffers.
+// `start_…` returns at once; `finish` waits for that transfer alone, while others go on; `test` for
+// none. Memory must stay until one of them said that it is over. Where it is aligned to 4096 bytes
+// it is read and written directly, else through buffers.
 #pragma once
 
 #include <deque>
@@ -77,6 +77,10 @@ class SwapFile {
   TransferId start_write(SlotId slot, std::span<const std::byte> data);
   TransferId start_read(SlotId slot, std::span<std::byte> data);
   Status finish(TransferId transfer);
+  /// As `finish` if the transfer is over, which is true then; returns at once.
+  Result<bool> test(TransferId transfer);
+  /// Stops until a block of any transfer has moved. False: none is under way.
+  bool wait();
 
   bool direct() const { return direct_; }
   const char* io_name() const { return io_->name(); }
@@ -117,7 +121,9 @@ class SwapFile {
   void fill_queue();
   void start_block(TransferId id);
   int request(std::uint64_t tag);
-  void complete_one();
+  void complete(const BlockCompletion& completion);
+  static bool is_over(const Transfer& transfer);
+  Status conclude(TransferId id);
   void end_block(std::uint64_t tag, const Status& status);
   Status reserve(Transfer& transfer, std::int64_t bytes);
   Status judge(const Transfer& transfer, std::size_t number, std::size_t done,

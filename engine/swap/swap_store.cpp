@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera {
 
 SwapFileOptions SwapStore::options() const {
@@ -38,11 +40,22 @@ void SwapStore::release(BufferId buffer, Rank rank) {
   if (found->second.empty()) slots_.erase(found);
 }
 
-Status SwapStore::move(const CopyBlocks& blocks, CopyRoute route, Rank rank,
-                       std::span<std::byte> host) {
+SwapMove SwapStore::start(const CopyBlocks& blocks, CopyRoute route, Rank rank,
+                          std::span<std::byte> host) {
   const bool writes = route == CopyRoute::to_nvme;
   const Place place = slots_.at(writes ? blocks.to.buffer : blocks.from.buffer).at(rank);
-  return writes ? place.file->write(place.slot, host) : place.file->read(place.slot, host);
+  return {place.file, writes ? place.file->start_write(place.slot, host)
+                             : place.file->start_read(place.slot, host)};
+}
+
+Status SwapStore::move(const CopyBlocks& blocks, CopyRoute route, Rank rank,
+                       std::span<std::byte> host) {
+  const SwapMove move = start(blocks, route, rank, host);
+  return move.file->finish(move.transfer);
+}
+
+bool SwapStore::wait() {
+  return std::any_of(files_.begin(), files_.end(), [](auto& file) { return file.second->wait(); });
 }
 
 }  // namespace tessera

@@ -15,6 +15,12 @@
 
 namespace tessera {
 
+/// A copy from or to NVMe that has started.
+struct SwapMove {
+  SwapFile* file = nullptr;
+  TransferId transfer;
+};
+
 class SwapStore {
  public:
   /// `io`: of every file that is opened; none: the system's.
@@ -30,6 +36,10 @@ class SwapStore {
   /// Carries out a copy from or to NVMe; `host` is the view of it that is in host memory.
   /// Fails: io_error.
   Status move(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
+  /// Only starts it: the file knows when it is over.
+  SwapMove start(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
+  /// Stops until a block of any file has moved. False: none is under way.
+  bool wait();
 
  private:
   struct Place {

@@ -46,13 +46,21 @@ class ThreadIo final : public BlockIo {
   BlockCompletion wait() override {
     std::unique_lock lock(mutex_);
     answered_.wait(lock, [this] { return !completions_.empty(); });
-    const BlockCompletion completion = completions_.front();
-    completions_.pop_front();
-    return completion;
+    return take();
+  }
+  std::optional<BlockCompletion> poll() override {
+    const std::lock_guard lock(mutex_);
+    if (completions_.empty()) return {};
+    return take();
   }
   const char* name() const override { return "threads"; }
 
  private:
+  BlockCompletion take() {
+    const BlockCompletion completion = completions_.front();
+    completions_.pop_front();
+    return completion;
+  }
   void serve() {
     std::unique_lock lock(mutex_);
     while (true) {

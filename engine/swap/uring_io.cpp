@@ -44,14 +44,22 @@ class UringIo final : public BlockIo {
     int waited = 0;
     do waited = io_uring_wait_cqe(&ring_, &entry);
     while (waited == -EINTR || waited == -EAGAIN);
-    if (waited < 0) return {no_tag, waited};
-    const BlockCompletion completion{io_uring_cqe_get_data64(entry), entry->res};
-    io_uring_cqe_seen(&ring_, entry);
-    return completion;
+    return waited < 0 ? BlockCompletion{no_tag, waited} : take(entry);
+  }
+  std::optional<BlockCompletion> poll() override {
+    io_uring_cqe* entry = nullptr;
+    if (io_uring_peek_cqe(&ring_, &entry) != 0) return {};
+    return take(entry);
   }
   const char* name() const override { return "io_uring"; }
 
  private:
+  BlockCompletion take(io_uring_cqe* entry) {
+    const BlockCompletion completion{io_uring_cqe_get_data64(entry), entry->res};
+    io_uring_cqe_seen(&ring_, entry);
+    return completion;
+  }
+
   io_uring ring_{};
   bool open_ = false;
 };

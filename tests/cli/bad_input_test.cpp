@@ -34,9 +34,9 @@ void check_refused(const std::string& arguments, const std::string& hint) {
 }  // namespace
 
 TEST_CASE("words that the program does not know are refused by name", "[cli]") {
-  check_refused("", "name a sub-command: simulate, ops, estimate, wrap, report, inspect, doctor");
+  check_refused("", "name a sub-command: train, generate, simulate, ops, estimate, wrap, ");
   check_refused("simulat", "unknown sub-command simulat, did you mean simulate?");
-  check_refused("xyzzy", "unknown sub-command xyzzy: choose simulate");
+  check_refused("xyzzy", "unknown sub-command xyzzy: choose train");
   check_refused("--bogus", "unknown option --bogus");
   check_refused("report x.tessera --jsn", "unknown option --jsn, did you mean --json?");
   check_refused("simulate " + tiny + " --node 3 -o x", "did you mean --nodes?");

@@ -2,12 +2,15 @@
 // Traces of real runs: what was submitted is told as the simulator tells it, times are aligned.
 #include <atomic>
 #include <memory>
+#include <set>
 
 #include "engine/host/clock_alignment.h"
+#include "tests/host/offloaded_runs.h"
 #include "tests/host/recorded_trace.h"
 #include "tests/host/thread_ranks.h"
 #include "tests/host/training_run.h"
 #include "tests/random.h"
+#include "tests/swap/scratch_folder.h"
 
 namespace tessera {
 namespace {
@@ -125,6 +128,33 @@ TEST_CASE("what a real run submits is in its trace as in the simulator's", "[hos
     CHECK(real.diagnostics.empty());
     check_times(real, ranks);
     check_memory(real, ranks);
+  }
+}
+
+TEST_CASE("each read and write of a file is a span on its drive's lane", "[host][offload]") {
+  const test::ScratchFolder folder;
+  for (const auto& [name, scheme] : test::offloaded_schemes(folder.path())) {
+    INFO(name);
+    const test::Run run = test::training_run(scheme, 2);
+    RecordedTrace real, simulated;
+    test::require_all_ok(traced(run, real, SkewedClocks()));
+    simulate(run, simulated);
+    CHECK(real.order == simulated.order);
+    check_times(real, run.ranks);
+    std::set<std::int32_t> drives;
+    for (const std::string& line : real.order) {
+      if (line.rfind("stream ", 0) == 0 && line.find(" nvme") != std::string::npos) {
+        drives.insert(std::stoi(line.substr(7)));
+      }
+    }
+    CHECK(drives.empty() == (name == "both in host memory"));
+    int moves = 0;
+    for (const auto& [id, op] : real.ops) {
+      if (op.kind != OpKind::copy || !drives.contains(op.stream)) continue;
+      ++moves;
+      for (const auto& [rank, span] : real.spans_of.at(id)) CHECK(span.end > span.begin);
+    }
+    CHECK((moves > 0) == !drives.empty());
   }
 }
 

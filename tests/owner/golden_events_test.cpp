@@ -79,6 +79,56 @@ TEST_CASE("buffers are broadcast before a forward whose gradients are reduced", 
   CHECK(run.collectives() == reduces);
 }
 
+Status evaluate(Engine& engine, const Model& model, ForwardPass::Use use) {
+  TESSERA_TRY(engine.next_forward({use, ""}));
+  TESSERA_TRY(engine.begin_forward());
+  for (const char* path : {"l0", "l1", "l2"}) {
+    TESSERA_TRY(engine.compute({.module = model.find_module(path)}));
+  }
+  return engine.post_forward(ModuleId{0});
+}
+
+// fairscale 1A.3, D3 and D4: a forward in evaluation broadcasts buffers and reduces nothing, and
+// training goes on as before.
+TEST_CASE("evaluation between training passes sends buffers only (fairscale D3)", "[owner]") {
+  Model model = mlp();
+  model.buffers.push_back({.name = "l0.mean", .shape = {3}, .module = model.find_module("l0")});
+  const auto use = GENERATE(ForwardPass::Use::evaluate, ForwardPass::Use::no_backward);
+  RecordedOwners run(2, model, {.sync_models_at_startup = false});
+  const std::string buffers = "broadcast 12 from 0";
+  const Lines trained = {buffers, "reduce 72 to 1", "reduce 58 to 0"};
+  for (int round = 0; round < 2; ++round) {
+    require_ok(evaluate(*run.engine, model, use));
+    CHECK(run.collectives() == Lines{buffers});
+    require_ok(test::pass(*run.engine, model));
+    CHECK(run.collectives() == trained);
+  }
+  {
+    const NoSync local(*run.engine);
+    require_ok(evaluate(*run.engine, model, use));
+  }
+  CHECK(run.collectives().empty());
+  require_ok(run.engine->step({}));
+}
+
+TEST_CASE("evaluation leaves gradients and what is trained as they are (fairscale D4)", "[owner]") {
+  Model model = mlp();
+  RecordedOwners run(2, model, {.sync_models_at_startup = false});
+  require_ok(test::pass(*run.engine, model));
+  run.collectives();
+  const std::int32_t owners = run.engine->owners_version();
+  Parameter& frozen = model.parameters[0];
+  frozen.requires_grad = false;
+  // Gradients wait for their step: laying out anew would have to drop them.
+  require_ok(evaluate(*run.engine, model, ForwardPass::Use::evaluate));
+  require_ok(run.engine->step({}));
+  CHECK(run.collectives() == Lines{"broadcast 58 from 0", "broadcast 72 from 1"});
+  require_ok(evaluate(*run.engine, model, ForwardPass::Use::evaluate));
+  require_ok(test::pass(*run.engine, model));
+  CHECK(run.collectives() == Lines{"reduce 26 to 0", "reduce 72 to 1"});
+  CHECK(run.engine->owners_version() == owners);
+}
+
 TEST_CASE("reductions and broadcasts in half the bytes", "[owner]") {
   const Model model = mlp();
   RecordedOwners run(2, model,

@@ -106,6 +106,43 @@ TEST_CASE("a norm is that of a group, or of whom set_norm_group names", "[owner]
                       "ranks 0-3 train, but the groups are of ranks 0-1");
 }
 
+TEST_CASE("a norm counts whom set_norm_filter names, and scales all", "[owner][groups][clip]") {
+  const Model model = mlp();
+  const ParameterId only = model.find_parameter("l1.weight");
+  const auto gradients = [&model](ShardedDataParallel& engine) {
+    std::vector<std::vector<float>> all;
+    for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+      require_ok(engine.inspect_gradient(
+          ParameterId{static_cast<std::int32_t>(p)},
+          [&](Rank, std::span<const float> v) { all.emplace_back(v.begin(), v.end()); }));
+    }
+    return all;
+  };
+  NumericOwners world(2, model);
+  require_ok(test::pass(*world.engine, model));
+  const auto before = gradients(*world.engine);
+  float whole = 0, part = 0;
+  require_ok(world.engine->clip_grad_norm(1e6F, 2, [&](Rank, float n) { whole = n; }));
+  world.engine->set_norm_filter([only](ParameterId id) { return id == only; });
+  require_ok(world.engine->clip_grad_norm(1, 2, [&](Rank, float n) { part = n; }));
+  CHECK(part < whole);
+  double squares = 0;
+  for (float g : before[static_cast<std::size_t>(only.value)]) {
+    squares += static_cast<double>(g) * static_cast<double>(g);
+  }
+  CHECK(part == Approx(std::sqrt(squares)).epsilon(1e-5));
+  const auto after = gradients(*world.engine);
+  REQUIRE(after.size() == before.size());
+  for (std::size_t p = 0; p < before.size(); ++p) {
+    INFO(model.parameters[p].name);
+    CHECK(after[p][0] == Approx(before[p][0] / part).epsilon(1e-4));
+  }
+  world.engine->set_norm_filter({});
+  float again = 0;
+  require_ok(world.engine->clip_grad_norm(1e6F, 2, [&](Rank, float n) { again = n; }));
+  CHECK(again == Approx(whole / part).epsilon(1e-4));
+}
+
 TEST_CASE("each group's first rank writes back for its group", "[owner][groups][summon]") {
   const Model model = mlp();
   NumericOwners world(4, model, {.group_size = 2});

@@ -25,15 +25,21 @@ class FaultyIo final : public BlockIo {
     requests_[request.tag] = request;
     return io_->start(request);
   }
-  BlockCompletion wait() override {
-    BlockCompletion completion = io_->wait();
-    const BlockRequest request = requests_.extract(completion.tag).mapped();
-    if (fault_.after) completion.result = fault_.after(request, completion.result);
-    return completion;
+  BlockCompletion wait() override { return judged(io_->wait()); }
+  std::optional<BlockCompletion> poll() override {
+    const auto completion = io_->poll();
+    if (!completion) return {};
+    return judged(*completion);
   }
   const char* name() const override { return "faulty"; }
 
  private:
+  BlockCompletion judged(BlockCompletion completion) {
+    const BlockRequest request = requests_.extract(completion.tag).mapped();
+    if (fault_.after) completion.result = fault_.after(request, completion.result);
+    return completion;
+  }
+
   const Fault& fault_;
   std::unique_ptr<BlockIo> io_;
   std::map<std::uint64_t, BlockRequest> requests_;

@@ -106,6 +106,46 @@ TEST_CASE("a read is over when its own blocks are there, not when all reads are 
   CHECK(b == data);
 }
 
+// Nothing is over before it is opened.
+class GatedIo final : public BlockIo {
+ public:
+  explicit GatedIo(const bool& open) : open_(open) {}
+  int start(const BlockRequest& request) override { return io_->start(request); }
+  BlockCompletion wait() override { return io_->wait(); }
+  std::optional<BlockCompletion> poll() override {
+    return open_ ? std::optional(io_->wait()) : std::nullopt;
+  }
+  const char* name() const override { return "gated"; }
+
+ private:
+  const bool& open_;
+  std::unique_ptr<BlockIo> io_ = make_thread_io(1);
+};
+
+TEST_CASE("a transfer can be asked whether it is over", "[swap]") {
+  const test::ScratchFolder folder;
+  bool open = false;
+  auto file =
+      opened(folder.path(),
+             {.block_size = Bytes{4096}, .queue_depth = 4, .io = std::make_unique<GatedIo>(open)});
+  std::vector<std::byte> data(16'000, std::byte{3});
+  const SlotId slot = file->add("p", Bytes{16'000});
+  CHECK_FALSE(file->wait());  // for nothing
+  const TransferId write = file->start_write(slot, data);
+  CHECK_FALSE(*file->test(write));
+  open = true;
+  CHECK(*file->test(write));
+  std::vector<std::byte> back(16'000);
+  open = false;
+  const TransferId read = file->start_read(slot, back);
+  for (int block = 0; block < 4; ++block) {
+    CHECK_FALSE(*file->test(read));
+    CHECK(file->wait());
+  }
+  CHECK(*file->test(read));
+  CHECK(back == data);
+}
+
 TEST_CASE("every transfer says how long it took", "[swap]") {
   const test::ScratchFolder folder;
   Time now = 0;

@@ -130,9 +130,9 @@ TEST_CASE("an offloaded step keeps no states on the device", "[zero3][offload]")
 }
 
 struct Drive {
-  int reads_ahead = 0;  // most reads submitted before a module that did not run yet
-  int host_waits = 0;   // for reads
-  bool everything_ran = true;
+  int reads_ahead = 0;      // most reads submitted before a module that did not run yet
+  int least_ahead = 1'000;  // in the first half of the pass
+  int host_waits = 0;       // for reads
 };
 
 // What a forward pass does with the drive: how far reads are ahead of the modules that need them.
@@ -151,6 +151,7 @@ Drive drive_of(const Zero3Options& options) {
       ++read;
     }
     const bool runs = std::holds_alternative<Compute>(r.op.what) && !r.cause.module.empty();
+    if (runs && ran < layers / 2) drive.least_ahead = std::min(drive.least_ahead, read - ran);
     ran += runs ? 1 : 0;
     drive.reads_ahead = std::max(drive.reads_ahead, read - ran);
   }
@@ -195,6 +196,9 @@ TEST_CASE("a buffer is given back once its partition is on the device (DeepSpeed
   if (policy == Zero3Policy::strict) {
     INFO(status.message());
     CHECK(status.ok());
+    // Two layers are gathered at a time, and there are always buffers for one more.
+    o.live_budget = Bytes{4'000'000};
+    CHECK(drive_of(o).least_ahead >= 3);
   } else {
     CHECK(status.message().find("Not enough buffers 0 for swapping 1") != std::string::npos);
   }
@@ -210,6 +214,77 @@ TEST_CASE("reading parameters ahead depends on where parameters live (DeepSpeed 
   compatible.max_reuse_distance = Numel{0};
   compatible.prefetch_bucket = Numel{10};
   CHECK(drive_of(compatible).reads_ahead == (optimizer == Device::nvme ? 2 : 1));
+}
+
+// Reads and writes of a trace, by the lane that they are on.
+class DriveSink final : public TraceSink {
+ public:
+  struct Row {
+    std::string lane, label;
+    Bytes bytes{};
+    Time time = 0;
+  };
+  std::vector<Row> rows;
+
+  void begin(const TraceRun&) override {}
+  void stream(const TraceStream& s) override { lanes_[s.id] = std::string(s.name); }
+  void communicator(const TraceCommunicator&) override {}
+  void unit(const TraceUnit&) override {}
+  void op(const TraceOp& o) override {
+    if (o.kind != OpKind::copy || lanes_.at(o.stream).rfind("nvme", 0) != 0) return;
+    of_op_[o.id] = rows.size();
+    rows.push_back({lanes_.at(o.stream), std::string(o.label), o.bytes});
+  }
+  void spans(const SpanBatch& s) override {
+    const auto found = of_op_.find(s.op);
+    if (found != of_op_.end()) rows[found->second].time = s.end[0] - s.begin[0];
+  }
+  void buffer(const TraceBuffer&) override {}
+  void memory(std::span<const MemorySample>) override {}
+  void peak_memory(const PeakMemory&) override {}
+  void rank_steps(const RankStepBatch&) override {}
+  void diagnostic(const TraceDiagnostic&) override {}
+  Status finish() override { return {}; }
+
+ private:
+  std::map<std::int32_t, std::string> lanes_;
+  std::map<std::int32_t, std::size_t> of_op_;
+};
+
+TEST_CASE("a trace shows each read and write on a lane of its own, with its time",
+          "[zero3][offload]") {
+  const auto cluster = sim::load_cluster("dgx-h100", 1);
+  REQUIRE(cluster.ok());
+  const auto costs = sim::make_cost_model(*cluster);
+  DriveSink sink;
+  auto runtime = sim::LockstepRuntime::create(
+      {.world_size = 8, .cost = &*costs, .sink = &sink, .recorded_ranks = {0}});
+  REQUIRE(runtime.ok());
+  const Model model = chain();
+  Zero3Options o = offloaded(Device::nvme, Device::nvme);
+  o.sub_group_size = Numel{100'000};  // a group a layer
+  auto engine = zero3((*runtime)->seam(), model, o);
+  REQUIRE(engine.ok());
+  for (int step = 0; step < 2; ++step) REQUIRE(run_training_step(**engine, model, {}).ok());
+  REQUIRE((*runtime)->finish().ok());
+  std::map<std::string, int> moves;
+  for (const auto& row : sink.rows) {
+    INFO(row.lane << ": " << row.label << ", " << row.bytes.value << " bytes");
+    const std::string verb = row.label.substr(0, row.label.find(' '));
+    ++moves[row.lane + " " + verb];
+    CHECK(row.bytes > Bytes{0});
+    const double share =
+        (verb == "read" ? cluster->nvme.read_bytes_per_s : cluster->nvme.write_bytes_per_s) / 8;
+    const double seconds = static_cast<double>(row.bytes.value) / share;
+    CHECK(static_cast<double>(row.time - cluster->nvme.latency_ns) ==
+          Approx(seconds * 1e9).epsilon(1e-3));
+  }
+  // Once a step at least: parameters, written when they were stepped, and every group's states.
+  for (const char* kind : {"nvme read", "nvme write", "nvme_read read", "nvme_write write"}) {
+    INFO(kind);
+    CHECK(moves[kind] >= 2 * layers);
+  }
+  CHECK(moves.size() == 4);
 }
 
 TEST_CASE("a partition that no swap buffer can hold is refused", "[zero3][offload]") {

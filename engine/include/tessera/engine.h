@@ -122,7 +122,8 @@ class Engine {
 
   /// Scales all gradients by max_norm / (norm + 1e-6) if that is below 1, before `step`. The norm
   /// is that of all trained parameters together, as if nothing were sharded; `norm_type` is 1, 2 or
-  /// infinity. Calls `total`, if given, with every rank's norm where numbers are real.
+  /// infinity. Calls `total`, if given, with every rank's norm where numbers are real: when the
+  /// operation runs, which is before the next `wait`, `read` or `finish` of the runtime returns.
   /// Fails: not_supported (another norm), invalid_argument (in forward or backward).
   virtual Status clip_grad_norm(float max_norm, double norm_type,
                                 const std::function<void(Rank, float)>& total) = 0;

@@ -24,10 +24,13 @@
 
 namespace tessera {
 
+class BlockIo;  // engine/swap/block_io.h: a test may give one that fails
+
 struct HostOptions {
   /// ns since some start that never changes. Without it nothing has a time and nothing times out.
   std::function<Time()> clock;
   Aio aio;  // how files on NVMe are read and written
+  std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
   /// Rank 0's gets everything but `begin` and `unit`, for all ranks, a step behind; other ranks'

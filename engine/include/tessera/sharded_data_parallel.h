@@ -78,6 +78,9 @@ class ShardedDataParallel : public virtual Engine {
   /// ranks of a group own is counted for each. Fails: invalid_argument, unless every rank of the
   /// process groups is in one.
   virtual Status set_norm_group(const RankGroups& groups) = 0;
+  /// `clip_grad_norm` counts the gradients of those for which `counts` is true, and scales all:
+  /// where several ranks hold a copy of a parameter, one of them counts it. None: all.
+  virtual void set_norm_filter(std::function<bool(ParameterId)> counts) = 0;
 
   /// Reduces what backward passes without synchronisation have added up.
   /// Fails: invalid_argument (in forward or backward; no gradient waits).

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operation while it runs beside the host thread.
+#pragma once
+
+#include "tessera/status.h"
+
+namespace tessera {
+
+class RunningTask {
+ public:
+  virtual ~RunningTask() = default;
+  /// Does what can be done now. True: the result is there.
+  virtual Result<bool> advance() = 0;
+};
+
+}  // namespace tessera
