@@ -70,6 +70,11 @@ Table run_table(const ReportData& report) {
   return table;
 }
 
+std::string flops_per_second(double flops) {
+  const bool tera = flops >= 1e11;  // a GPU's and not a CPU's
+  return fmt::format("{:.1f} {}FLOP/s", flops / (tera ? 1e12 : 1e9), tera ? 'T' : 'G');
+}
+
 Table speed_table(const ReportData& report) {
   Table table("Speed", {});
   table.align_left();
@@ -78,12 +83,13 @@ Table speed_table(const ReportData& report) {
                          report.steps.size() > 1 ? "without the first step" : "of the only step")});
   if (report.tokens_per_s) {
     table.row(
-        {"throughput", fmt::format("{} tokens/s, {} tokens/s per GPU", rate(*report.tokens_per_s),
+        {"throughput", fmt::format("{} tokens/s, {} tokens/s per rank", rate(*report.tokens_per_s),
                                    rate(*report.tokens_per_s_per_gpu))});
   }
   if (report.mfu) {
-    table.row({"MFU", fmt::format("{:.1f} %: {:.1f} TFLOP/s per GPU of {}", 100 * *report.mfu,
-                                  *report.flops_per_s_per_gpu / 1e12, report.run.peak_name)});
+    table.row(
+        {"MFU", fmt::format("{:.1f} %: {} per rank of {}", 100 * *report.mfu,
+                            flops_per_second(*report.flops_per_s_per_gpu), report.run.peak_name)});
   }
   return table;
 }

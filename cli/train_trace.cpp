@@ -67,7 +67,7 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
   if (!simulated && peak_flops > 0) {
     out.peak_flops_per_rank = peak_flops;
     out.peak_name =
-        fmt::format("{} of a rank, {:.0f} GFLOP/s", name_of(run.options.dtype), peak_flops / 1e9);
+        fmt::format("{} matmul, {:.0f} GFLOP/s", name_of(run.options.dtype), peak_flops / 1e9);
   }
   out.recorded_ranks.resize(static_cast<std::size_t>(ranks));
   std::iota(out.recorded_ranks.begin(), out.recorded_ranks.end(), 0);
