@@ -74,16 +74,16 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   const TokenRange data = options.data.count > 0 ? options.data : TokenRange{0, corpus.tokens()};
   const std::int64_t length = options.step.sequence_length;
   TESSERA_ASSIGN(const Sampler sampler, Sampler::create(data, length, options.seed));
+  const LanguageModelOptions sizes{.batch = options.step.batch,
+                                   .sequence_length = length,
+                                   .dtype = options.dtype,
+                                   .parameters = compute_dtype(options.scheme),
+                                   .checkpointing = options.step.checkpointing,
+                                   .threads = options.threads,
+                                   .progress = options.progress};
+  TESSERA_TRY(LanguageModel::check(model, sizes));
   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
-  TESSERA_ASSIGN(LanguageModel language,
-                 LanguageModel::create(model, runtime,
-                                       {.batch = options.step.batch,
-                                        .sequence_length = length,
-                                        .dtype = options.dtype,
-                                        .parameters = compute_dtype(options.scheme),
-                                        .checkpointing = options.step.checkpointing,
-                                        .threads = options.threads,
-                                        .progress = options.progress}));
+  TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, runtime, sizes));
   auto state =
       std::unique_ptr<State>(new State{runtime, model, corpus, options, sampler, options.step,
                                        std::move(engine), std::move(language)});

@@ -176,5 +176,20 @@ TEST_CASE("a trainer goes on from its state, and refuses those of others", "[tra
   REQUIRE((*runtime)->finish().ok());
 }
 
+TEST_CASE("a model that cannot be trained is refused before memory is taken for it", "[trainer]") {
+  auto mixtral = parse_model(R"({"architectures": ["MixtralForCausalLM"], "vocab_size": 40,
+      "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+      "num_attention_heads": 2, "num_key_value_heads": 1, "num_local_experts": 2})",
+                             "mixtral");
+  REQUIRE(mixtral.ok());
+  auto runtime = make_local_runtime({});
+  REQUIRE(runtime.ok());
+  auto trainer = Trainer::create((*runtime)->seam(), *mixtral, test::small_corpus(),
+                                 test::small_options(FullyShardOptions{}, 1, steps));
+  REQUIRE(!trainer.ok());
+  CHECK(trainer.status().message().find("MixtralSparseMoeBlock") != std::string::npos);
+  CHECK((*runtime)->peak_reserved() == Bytes{0});
+}
+
 }  // namespace
 }  // namespace tessera

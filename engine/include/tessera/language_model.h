@@ -55,6 +55,10 @@ class LanguageModel {
   static Result<LanguageModel> create(const Model& model, Runtime& runtime,
                                       const LanguageModelOptions& options);
 
+  /// Whether `create` would understand the model: before an engine takes memory for it. Fails:
+  /// not_supported, invalid_argument, as create.
+  static Status check(const Model& model, const LanguageModelOptions& options);
+
   /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
   Status release() const;
 

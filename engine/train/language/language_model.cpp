@@ -123,8 +123,9 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
   backward ? planned.layer->backward(call) : planned.layer->forward(call);
 }
 
-Result<LanguageModel> LanguageModel::create(const Model& model, Runtime& runtime,
-                                            const LanguageModelOptions& options) {
+namespace {
+
+Result<language::Shape> shape_of(const LanguageModelOptions& options) {
   if (options.batch < 1 || options.sequence_length < 1 || options.threads < 0) {
     return Status(Code::invalid_argument,
                   fmt::format("batch {} and sequence_length {} must be at least 1, threads {} not "
@@ -143,6 +144,19 @@ Result<LanguageModel> LanguageModel::create(const Model& model, Runtime& runtime
                         .parameters = options.parameters,
                         .threads = options.threads};
   if (shape.threads == 0) shape.threads = kernels::available_threads();
+  return shape;
+}
+
+}  // namespace
+
+Status LanguageModel::check(const Model& model, const LanguageModelOptions& options) {
+  TESSERA_ASSIGN(const language::Shape shape, shape_of(options));
+  return language::Plan::make(model, shape).status();
+}
+
+Result<LanguageModel> LanguageModel::create(const Model& model, Runtime& runtime,
+                                            const LanguageModelOptions& options) {
+  TESSERA_ASSIGN(const language::Shape shape, shape_of(options));
   kernels::limit_threads(shape.threads);
   auto state = std::make_shared<State>();
   state->options = options;
