@@ -133,7 +133,7 @@ std::string FakeCollective::join(int index, const CollectiveCall& call) {
 
 bool FakeCollective::may_run() const {
   const bool all = streams_.size() == calls_.size();
-  return all && !dead_ && group_->error == 0 &&
+  return all && !dead_ && group_.error == 0 &&
          std::all_of(streams_.begin(), streams_.end(), [this](const FakeStream* stream) {
            return order_[static_cast<std::size_t>(stream->device)].front() == this;
          });

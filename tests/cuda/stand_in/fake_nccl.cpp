@@ -100,7 +100,7 @@ std::shared_ptr<Meeting> FakeNccl::submit(FakeComm& comm, const CollectiveCall& 
   }
   const std::size_t number = comm.started++;
   if (number == group.collectives.size()) {
-    group.collectives.push_back(std::make_shared<FakeCollective>(comm.group, order_));
+    group.collectives.push_back(std::make_shared<FakeCollective>(group, order_));
   }
   const auto& collective = group.collectives[number];
   order_[static_cast<std::size_t>(comm.device)].push_back(collective.get());

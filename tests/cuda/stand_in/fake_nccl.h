@@ -63,8 +63,9 @@ struct FakeComm {
 /// Collectives of one group, met by all its members.
 class FakeCollective final : public Meeting {
  public:
-  FakeCollective(std::shared_ptr<FakeGroup> group, std::vector<std::deque<const Meeting*>>& order)
-      : group_(std::move(group)), order_(order), calls_(static_cast<std::size_t>(group_->size)) {}
+  /// `group` has it, and lives as long as the NCCL that runs it.
+  FakeCollective(const FakeGroup& group, std::vector<std::deque<const Meeting*>>& order)
+      : group_(group), order_(order), calls_(static_cast<std::size_t>(group.size)) {}
 
   /// "" or how it differs from what the others asked for.
   std::string join(int index, const CollectiveCall& call);
@@ -75,7 +76,7 @@ class FakeCollective final : public Meeting {
   const std::vector<FakeStream*>& streams() const override { return streams_; }
 
  private:
-  const std::shared_ptr<FakeGroup> group_;
+  const FakeGroup& group_;
   std::vector<std::deque<const Meeting*>>& order_;  // by device: NCCL's kernels in their order
   std::vector<CollectiveCall> calls_;               // by index
   std::vector<FakeStream*> streams_;                // of those that have come
