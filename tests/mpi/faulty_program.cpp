@@ -9,6 +9,7 @@
 #include <iostream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tessera/host_runtime.h"
 #include "tests/host/small_program.h"
@@ -31,6 +32,16 @@ void say(Rank rank, Time since, const std::string& why) {
   const std::string line = "rank " + std::to_string(rank) + " ended after " +
                            std::to_string((real_time() - since) / 1'000'000) + " ms: " + why + "\n";
   static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+}
+
+// A cause's names must outlive the runtime's use.
+const std::string& unit_name(int number) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (int i = 0; i < calls; ++i) all.push_back("unit " + std::to_string(i));
+    return all;
+  }();
+  return names[static_cast<std::size_t>(number)];
 }
 
 struct Program {
@@ -82,7 +93,7 @@ struct Program {
       if (now && fault == "size") x.numel = x.end = Numel{10};
       int number = i;
       if (faulty && fault == "order" && i / 2 == faulty_call / 2) number = i ^ 1;
-      TESSERA_TRY(call(s, x, "unit " + std::to_string(number)));
+      TESSERA_TRY(call(s, x, unit_name(number)));
       TESSERA_TRY(runtime.read(all).status());
     }
     TESSERA_TRY(runtime.submit(on(runtime, s.compute, fill(all, 1))).status());
