@@ -284,7 +284,11 @@ void SwapFile::end_block(std::uint64_t tag, const Status& status) {
   const Block block = flying_.at(tag);
   Transfer& transfer = transfers_.at(block.transfer);
   if (block.buffer >= 0) free_buffers_.push_back(block.buffer);
-  if (!status.ok() && transfer.status.ok()) transfer.status = status;
+  // The first of them, whatever the order in which they end.
+  if (!status.ok() && (transfer.status.ok() || block.number < transfer.failed)) {
+    transfer.status = status;
+    transfer.failed = block.number;
+  }
   ++transfer.ended;
   flying_.erase(tag);
 }

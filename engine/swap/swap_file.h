@@ -109,6 +109,7 @@ class SwapFile {
     std::size_t blocks = 0, started = 0, ended = 0;
     std::vector<std::uint64_t> sums;
     Status status;
+    std::size_t failed = 0;  // the block that `status` is about
     Time begin = 0;
   };
 
