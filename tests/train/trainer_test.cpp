@@ -7,7 +7,6 @@
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/host/recorded_trace.h"
 #include "tests/host/thread_ranks.h"
-#include "tests/random.h"
 #include "tests/sim/test_costs.h"
 #include "tests/train/training_scene.h"
 
@@ -17,7 +16,7 @@ namespace {
 using test::RecordedTrace;
 using test::Said;
 
-constexpr auto steps = static_cast<std::int64_t>(test::generated(20));
+constexpr std::int64_t steps = 20;
 constexpr Rank ranks = 4;
 
 struct Named {
