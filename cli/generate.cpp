@@ -81,9 +81,8 @@ Status generate(const GenerateArguments& a) {
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
   const std::int64_t longest = std::max<std::int64_t>(model.sequence_length_max, 1);
-  TESSERA_ASSIGN(
-      const LanguageModel language,
-      LanguageModel::create(model, {.sequence_length = longest, .threads = a.threads}));
+  TESSERA_ASSIGN(const LanguageModel language,
+                 LanguageModel::create(model, {.sequence_length = longest, .threads = a.threads}));
   std::vector<std::int32_t> tokens = prompt_of(a);
   for (std::int32_t token : tokens) print_token(a, token);
   for (std::int64_t k = 0; k < a.tokens; ++k) {
