@@ -31,8 +31,8 @@ struct CudaOptions {
   Time deadline = 300'000'000'000;
   /// Asked while this rank waits: true ends the run (cancelled).
   std::function<bool()> interrupted;
-  /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks then
-  /// need a clock, and MPI if there are several.
+  /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
+  /// then need a clock, and MPI if there are several.
   TraceSink* sink = nullptr;
   /// The GPU among those that this process sees; -1: the rank, modulo their number.
   int device = -1;
