@@ -81,9 +81,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                    .checkpointing = options.step.checkpointing,
                                    .threads = options.threads,
                                    .progress = options.progress};
-  TESSERA_TRY(LanguageModel::check(model, sizes));
+  TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, sizes));
   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
-  TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, runtime, sizes));
+  TESSERA_TRY(language.take_workspace(runtime));
   auto state =
       std::unique_ptr<State>(new State{runtime, model, corpus, options, sampler, options.step,
                                        std::move(engine), std::move(language)});
