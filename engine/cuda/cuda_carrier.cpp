@@ -121,7 +121,6 @@ Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
   TESSERA_TRY(failure_);
   enter_step(request.cause.step);
   if (trace_) trace_->allocate(id, request);
-  places_.emplace_back();
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
   return noted(swapped_.allocate(id, request, rank_));
 }
@@ -132,7 +131,9 @@ void CudaCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks
   if (trace_ && released.memory == Memory::device) {
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
   }
-  if (ranks.contains(rank_)) swapped_.release(id, rank_);
+  if (!ranks.contains(rank_)) return;
+  swapped_.release(id, rank_);
+  places_.erase(id);
 }
 
 Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
@@ -145,7 +146,7 @@ Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, cons
 
 Status CudaCarrier::place(BufferId id, const Allocation& request, const RankState& state) {
   const Bytes offset = state.live.at(id).offset;
-  places_[static_cast<std::size_t>(id.value)] = {request.memory, offset};
+  places_[id] = {request.memory, offset};
   if (request.memory == Memory::device) {
     const Bytes reserved = state.allocators[0].reserved();
     const Status grown = device_.grow(reserved);
