@@ -104,12 +104,10 @@ Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
 Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, const Launch& launch,
                                              const std::string& runtime,
                                              const CarrierNeeds& needs) {
-  if (needs.sink != nullptr) {
-    return Status(Code::not_supported, "--trace records no run on GPUs: leave it out");
-  }
   CudaOptions cuda;
   cuda.clock = now;
   cuda.aio = needs.aio;
+  cuda.sink = needs.sink;
   cuda.deadline = static_cast<Time>(options.deadline_s * 1e9);
   cuda.interrupted = [] { return asked_to_end != 0; };
   cuda.share_gpu = options.share_gpu;
