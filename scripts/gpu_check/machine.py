@@ -45,7 +45,7 @@ class Machine:
         """Its lines of JSON."""
         lines = self.work / "lines.json"
         lines.unlink(missing_ok=True)
-        device = [] if self.dry else ["--device", "cuda" if on_gpu else "cpu"]
+        device = ["--device", "cuda" if on_gpu and not self.dry else "cpu"]
         self.require([self.program("tessera"), "train", *options, *device, "-q", "--json",
                       str(lines)])
         return lines.read_text().splitlines()

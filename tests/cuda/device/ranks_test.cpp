@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of several that share a GPU, each a process; scripts/gpu-check starts them:
-//   RANK=1 WORLD_SIZE=2 TESSERA_COMM_ID=127.0.0.1:29500 TESSERA_SCHEME=3 test_device "[ranks]"
+//   test_cuda_ranks --rank 1 --ranks 2 --meet 127.0.0.1:29500 --scheme 3
+#define CATCH_CONFIG_RUNNER
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 
 #include "tessera/cuda_runtime.h"
 #include "tests/host/as_simulated.h"
@@ -15,10 +16,12 @@ namespace {
 
 using test::Trained;
 
-Rank number_in(const char* variable, Rank otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
+struct Arguments {
+  Rank rank = 0;
+  Rank ranks = 1;
+  std::string meet;
+  int scheme = 0;
+} arguments;
 
 Time now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -27,12 +30,14 @@ Time now() {
 }
 
 CudaOptions own_rank() {
-  CudaOptions options{.clock = now, .deadline = 60'000'000'000};
+  CudaOptions options;
+  options.clock = now;
+  options.deadline = 60'000'000'000;
   options.pinned_memory = Bytes{1 << 20};
-  options.rank = number_in("RANK", 0);
-  options.ranks = number_in("WORLD_SIZE", 1);
-  options.share_gpu = options.ranks > 1;
-  if (options.ranks > 1) options.comm_id = std::getenv("TESSERA_COMM_ID");
+  options.rank = arguments.rank;
+  options.ranks = arguments.ranks;
+  options.share_gpu = arguments.ranks > 1;
+  if (arguments.ranks > 1) options.comm_id = arguments.meet;
   return options;
 }
 
@@ -56,11 +61,10 @@ void check_close(const Trained& real, const Trained& simulated) {
   CHECK(worst < 3e-5F);
 }
 
-TEST_CASE("a rank on a GPU trains as the simulator does", "[.][ranks]") {
+TEST_CASE("a rank on a GPU trains as the simulator does", "[ranks]") {
   const CudaOptions options = own_rank();
   const auto schemes = test::schemes();
-  const auto& [name, scheme] =
-      schemes[static_cast<std::size_t>(number_in("TESSERA_SCHEME", 0)) % schemes.size()];
+  const auto& [name, scheme] = schemes[static_cast<std::size_t>(arguments.scheme) % schemes.size()];
   INFO(name << " on " << options.ranks << " ranks");
   if (!test::has_groups_for(name, options.ranks)) return;
   const test::Run run = test::training_run(scheme, options.ranks);
@@ -77,3 +81,13 @@ TEST_CASE("a rank on a GPU trains as the simulator does", "[.][ranks]") {
 
 }  // namespace
 }  // namespace tessera
+
+int main(int count, char** words) {
+  Catch::Session session;
+  tessera::Arguments& a = tessera::arguments;
+  using Catch::clara::Opt;
+  session.cli(session.cli() | Opt(a.rank, "rank")["--rank"] | Opt(a.ranks, "ranks")["--ranks"] |
+              Opt(a.meet, "host:port")["--meet"] | Opt(a.scheme, "index")["--scheme"]);
+  const int wrong = session.applyCommandLine(count, words);
+  return wrong != 0 ? wrong : session.run();
+}
