@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From options to a running carrier: the module, the others, and what NCCL reads from variables.
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -33,6 +34,12 @@ void share_gpu(Rank rank) {
   prefer("NCCL_ALGO", "Ring");
   prefer("NCCL_PROTO", "Simple");
   prefer("NCCL_MAX_CTAS", "2");
+}
+
+// The module is a plugin of NCCL's, too: by the file that it was opened from.
+void profile_nccl(const CudaModule& module) {
+  Dl_info found{};
+  if (dladdr(&module, &found) != 0) prefer("NCCL_PROFILER_PLUGIN", found.dli_fname);
 }
 
 Result<std::unique_ptr<CudaPeers>> find_peers(const CudaOptions& options,
@@ -71,6 +78,7 @@ Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& option
   // Collectives of several communicators start in the order in which the host submits them.
   prefer("NCCL_LAUNCH_ORDER_IMPLICIT", "1");
   if (options.share_gpu) share_gpu(peers->rank());
+  if (options.profile_nccl && options.sink != nullptr) profile_nccl(*module);
   return make_cuda_runtime(*module, std::move(peers), options);
 }
 
