@@ -22,9 +22,9 @@ const std::map<std::string, TokenFormat> formats = {{"auto", TokenFormat::by_nam
                                                     {"uint16", TokenFormat::uint16},
                                                     {"uint32", TokenFormat::uint32}};
 const std::map<std::string, DType> trained_dtypes = {{"float32", DType::float32},
-                                             {"fp32", DType::float32},
-                                             {"bfloat16", DType::bfloat16},
-                                             {"bf16", DType::bfloat16}};
+                                                     {"fp32", DType::float32},
+                                                     {"bfloat16", DType::bfloat16},
+                                                     {"bf16", DType::bfloat16}};
 
 void add_data_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Data";

@@ -15,7 +15,6 @@ using Json = nlohmann::json;
 
 constexpr int alias_depth_max = 200;  // as for the tree itself
 
-
 class AliasReader {
  public:
   AliasReader(const std::string& source, Model& model) : source_(source), model_(model) {
@@ -83,7 +82,8 @@ class AliasReader {
                                  in_quotes(path)));
       }
       if (depth <= depth_[at(m)]) continue;
-      if (depth > alias_depth_max) return error(fmt::format("nests deeper than {}", alias_depth_max));
+      if (depth > alias_depth_max)
+        return error(fmt::format("nests deeper than {}", alias_depth_max));
       depth_[at(m)] = depth;
       for (ModuleId child : model_.module(m).children) open.emplace_back(child, depth + 1);
       for (ModuleId child : further_[at(m)]) open.emplace_back(child, depth + 1);

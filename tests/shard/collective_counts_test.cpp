@@ -76,7 +76,8 @@ TEST_CASE("collectives per step are those of the strategies", "[shard]") {
   CHECK(steady(FullyShardOptions{.units = linear_layers,
                                  .reshard_after_forward = ReshardAfterForward::never}) ==
         Counts{n, n, 0});
-  CHECK(steady(FullyShardOptions{.units = linear_layers, .shard_group = 2}) == Counts{2 * n - 1, n, n});
+  CHECK(steady(FullyShardOptions{.units = linear_layers, .shard_group = 2}) ==
+        Counts{2 * n - 1, n, n});
   CHECK(steady(FullyShardOptions{.units = linear_layers,
                                  .reshard_after_forward = ReshardAfterForward::to_group,
                                  .reshard_group = 2}) == Counts{2 * n, n, 0});
@@ -99,8 +100,9 @@ TEST_CASE("recomputation gathers no unit twice in one backward", "[shard]") {
   for (const std::string& name : linear_layers) {
     model.modules[static_cast<std::size_t>(model.find_module(name).value)].is_block = true;
   }
-  for (const Scheme& scheme : {Scheme(Fsdp1Options{.units = linear_layers, .forward_prefetch = true}),
-                               Scheme(FullyShardOptions{.units = linear_layers})}) {
+  for (const Scheme& scheme :
+       {Scheme(Fsdp1Options{.units = linear_layers, .forward_prefetch = true}),
+        Scheme(FullyShardOptions{.units = linear_layers})}) {
     Recording recording;
     auto runtime = make_recording_runtime(4, recording);
     auto engine = make_engine(*runtime, model, scheme);
