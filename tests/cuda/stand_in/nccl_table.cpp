@@ -245,7 +245,7 @@ int last_collective(char* text, int bytes) {
   return static_cast<int>(told.copy(text, static_cast<std::size_t>(bytes)));
 }
 
-const char* get_error_string(int) { return "an error of the stand-in"; }
+const char* nccl_error_string(int) { return "an error of the stand-in"; }
 const char* get_last_error(NcclComm) { return ""; }
 
 }  // namespace
@@ -271,7 +271,7 @@ NcclApi nccl_table() {
           red_op_create_pre_mul_sum,
           red_op_destroy,
           last_collective,
-          get_error_string,
+          nccl_error_string,
           get_last_error};
 }
 
