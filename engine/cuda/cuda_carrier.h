@@ -13,6 +13,7 @@
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/lane.h"
+#include "engine/cuda/mailbox.h"
 #include "engine/cuda/staging.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
@@ -33,6 +34,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   void give_up(const Status& why) override;
   Bytes peak_reserved() const override { return peak_reserved_; }
 
+  Processor processor() const override { return Processor::gpu; }
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override {
     return PerRank<Time>(options_.clock ? options_.clock() : 0);
@@ -93,9 +95,11 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   PinnedMemory pinned_;
   PinnedMemory answers_;  // of `read`
   PinnedMemory staging_;
+  std::unique_ptr<DeviceMath> math_;
   Communicators communicators_;
   Collectives collectives_;
   EventPool events_;
+  Mailbox mailbox_;
   SwapStore swapped_;
   std::vector<Place> places_;                 // by BufferId
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId

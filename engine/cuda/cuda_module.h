@@ -3,9 +3,11 @@
 // on machines without them and can say what is missing.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "engine/cuda/cuda_api.h"
+#include "engine/cuda/device_math.h"
 #include "engine/cuda/kernel_api.h"
 #include "engine/cuda/nccl_api.h"
 #include "tessera/status.h"
@@ -13,7 +15,7 @@
 namespace tessera {
 
 /// Changes with any of the tables: program and module of different builds do not fit.
-inline constexpr int cuda_module_version = 1;
+inline constexpr int cuda_module_version = 2;
 /// The oldest NCCL whose calls mean what the carrier takes them for: 2.20, and the newest major.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
@@ -23,6 +25,7 @@ struct CudaModule {
   CudaApi cuda;
   NcclApi nccl;
   KernelApi kernels;
+  std::unique_ptr<DeviceMath> (*make_math)() = nullptr;  // none: cuBLASLt does not start
 };
 
 /// What the module exports as "tessera_cuda_module".

@@ -79,6 +79,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                    .dtype = options.dtype,
                                    .parameters = compute_dtype(options.scheme),
                                    .checkpointing = options.step.checkpointing,
+                                   .processor = runtime.processor(),
                                    .threads = options.threads,
                                    .progress = options.progress};
   TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, sizes));

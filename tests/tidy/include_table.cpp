@@ -34,9 +34,10 @@ const std::vector<Part>& parts() {
   static const std::vector<Part> table = {
       {"engine/", {"tessera/*.h", "engine/"}, text},
       {"engine/cuda/",
-       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/cuda/"},
+       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/kernels/",
+        "engine/cuda/"},
        text + Prefixes{"dlfcn.h"}},
-      {"engine/cuda/module/", {"tessera/*.h", "engine/cuda/"}, text + cuda},
+      {"engine/cuda/module/", {"tessera/*.h", "engine/kernels/", "engine/cuda/"}, text + cuda},
       {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/host/",
        {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},

@@ -9,5 +9,6 @@ namespace tessera::test {
 CudaApi cuda_table();
 KernelApi kernel_table();
 NcclApi nccl_table();
+std::unique_ptr<DeviceMath> make_twin_math();
 
 }  // namespace tessera::test
