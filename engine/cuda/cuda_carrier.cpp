@@ -117,13 +117,14 @@ void CudaCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
 
 Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
   TESSERA_TRY(failure_);
-  places_.emplace_back();
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
   return noted(swapped_.allocate(id, request, rank_));
 }
 
 void CudaCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
-  if (ranks.contains(rank_)) swapped_.release(id, rank_);
+  if (!ranks.contains(rank_)) return;
+  swapped_.release(id, rank_);
+  places_.erase(id);
 }
 
 Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
@@ -133,7 +134,7 @@ Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, cons
 
 Status CudaCarrier::place(BufferId id, const Allocation& request, const RankState& state) {
   const Bytes offset = state.live.at(id).offset;
-  places_[static_cast<std::size_t>(id.value)] = {request.memory, offset};
+  places_[id] = {request.memory, offset};
   if (request.memory == Memory::device) {
     const Bytes reserved = state.allocators[0].reserved();
     const Status grown = device_.grow(reserved);

@@ -5,6 +5,7 @@
 // on the device is the streams' alone. Whatever fails here ends the run of all ranks.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -101,7 +102,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   EventPool events_;
   Mailbox mailbox_;
   SwapStore swapped_;
-  std::vector<Place> places_;                 // by BufferId
+  std::map<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
   Lane control_;                              // of `read`
   std::vector<std::int8_t> lane_of_;          // by EventId: its stream, -1: not of this rank

@@ -2,7 +2,6 @@
 // The stand-in's functions of the CUDA runtime and driver.
 #include <cstring>
 
-#include "tests/cuda/stand_in/stand_in.h"
 #include "tests/cuda/stand_in/tables.h"
 
 namespace tessera::test {
@@ -13,15 +12,6 @@ constexpr int invalid_handle = 400;
 
 FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
 FakeEvent* event_of(CudaEvent event) { return reinterpret_cast<FakeEvent*>(event); }
-
-// Runs `f` unless a fault is planted here; the code that `f` returns.
-template <class F>
-int called(Call call, F&& f) {
-  StandIn& world = StandIn::current();
-  const StandIn::Verdict verdict = world.enter(call);
-  if (verdict.code != 0 || verdict.dropped) return verdict.code;
-  return f(world);
-}
 
 int code_of(bool done) { return done ? cuda_success : invalid_value; }
 
