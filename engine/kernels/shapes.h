@@ -27,8 +27,8 @@ struct AttentionShape {
   std::int64_t q_stride = 0, kv_stride = 0;  // from one token to the next, in elements
   auto operator<=>(const AttentionShape&) const = default;
 
-  std::int64_t rows() const { return batch * heads * length; }
-  std::int64_t out_stride() const { return heads * head_dim; }
+  constexpr std::int64_t rows() const { return batch * heads * length; }
+  constexpr std::int64_t out_stride() const { return heads * head_dim; }
 };
 
 /// q, k, v or their gradients: tokens of heads side by side.

@@ -130,6 +130,7 @@ void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
 Result<float> Trainer::State::mean_loss() {
   Compute sum;
   sum.writes = {View::whole(loss, DType::float32, Numel{1})};
+  sum.on_numbers = true;  // a GPU has told its losses when that starts
   sum.body = [this](const BodyContext& context) {
     float total = 0;
     for (float of_micro_batch : language.losses(context.rank())) total += of_micro_batch;
