@@ -15,6 +15,7 @@
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
+#include "engine/cuda/op_times.h"
 #include "engine/cuda/staging.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
@@ -58,7 +59,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
   Status place(BufferId id, const Allocation& request, const RankState& state);
-  Status enqueue(const Op& op, EventId event);
+  Status enqueue(const Op& op, EventId event, std::int64_t place);
+  Status hand_over(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status read_all(const View& scalar, std::vector<float>& all);
   Status finish_all();
@@ -66,6 +68,12 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status drain(Lane& lane);
   Status drain_all();
   std::string oldest_waiting();
+
+  // The trace (cuda_trace.cpp).
+  Status start_trace();
+  void enter_step(std::int32_t step);
+  Status advance_trace();
+  Status end_trace();
 
   // Carrying out one operation (cuda_ops.cpp).
   std::span<std::byte> bytes(const View& view, Index index) const;
@@ -111,6 +119,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status failure_;
   bool finished_ = false;
   Bytes peak_reserved_{};
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::unique_ptr<OpTimes> times_;    // with a trace
 };
 
 /// One rank of the peers' world. `module` must outlive it.
