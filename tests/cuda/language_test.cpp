@@ -14,6 +14,7 @@ using test::TrainedLanguage;
 struct OnGpus {
   std::vector<TrainedLanguage> trained;
   std::vector<Bytes> peaks;
+  int kernels = 0;  // that rank 0 has launched
 };
 
 OnGpus on_gpus(const LanguageRun& run, Rank ranks, std::uint64_t seed) {
@@ -28,6 +29,9 @@ OnGpus on_gpus(const LanguageRun& run, Rank ranks, std::uint64_t seed) {
                                               runtime.seam(), run, [&] { return runtime.poll(); },
                                               [&] { return runtime.finish(); }, out.trained[own]));
                                           out.peaks[own] = runtime.peak_reserved();
+                                          if (rank == 0)
+                                            out.kernels = test::StandIn::current().uses(
+                                                test::Call::kernel, 0);
                                           return Status{};
                                         },
                                         {.pinned_memory = Bytes{4 << 20}}));
@@ -46,6 +50,7 @@ void check_as_simulated(const LanguageRun& run, Rank ranks, std::uint64_t seed) 
     CHECK(real.trained[own].shards.at(rank) == expected.shards.at(rank));
     CHECK(real.peaks[own] == peak);
   }
+  CHECK(real.kernels > 50 * run.steps * run.accumulation);  // nothing was computed on the host
 }
 
 LanguageRun tiny(bool llama, const Scheme& scheme) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread per element: the bits of engine/kernels/activation.cpp, rows.cpp and rope.cpp.
+// One thread per element, or per four: the bits of engine/kernels/activation.cpp, rows.cpp and rope.cpp.
 #include "engine/cuda/module/device.h"
 #include "engine/cuda/module/language_kernels.h"
 #include "engine/kernels/scalar_math.h"
@@ -7,50 +7,90 @@
 namespace tessera::device {
 namespace {
 
-template <class From, class To>
+// Neighbours that one instruction loads.
+template <class T, int n>
+struct alignas(sizeof(T) * n) Pack {
+  T at[n];
+};
+
+constexpr int pack_numel = 4;
+
+template <class T, int n>
+__device__ Pack<T, n> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, n>*>(from);
+}
+template <class T, int n>
+__device__ void store_pack(T* to, const Pack<T, n>& pack) {
+  *reinterpret_cast<Pack<T, n>*>(to) = pack;
+}
+
+template <int n, class From, class To>
 __global__ void convert_kernel(const From* from, To* to, std::int64_t numel) {
-  for (std::int64_t i = first_element(); i < numel; i += element_stride()) {
-    store(to[i], load(from[i]));
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    const auto in = load_pack<From, n>(from + i);
+    Pack<To, n> out;
+    for (int k = 0; k < n; ++k) store(out.at[k], load(in.at[k]));
+    store_pack(to + i, out);
   }
 }
 
-template <class T>
+template <int n, class T>
 __global__ void accumulate_kernel(const float* from, T* to, std::int64_t numel) {
-  for (std::int64_t i = first_element(); i < numel; i += element_stride()) {
-    store(to[i], load(to[i]) + from[i]);
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    const auto in = load_pack<float, n>(from + i);
+    auto sum = load_pack<T, n>(to + i);
+    for (int k = 0; k < n; ++k) store(sum.at[k], load(sum.at[k]) + in.at[k]);
+    store_pack(to + i, sum);
   }
 }
 
-template <class T>
+template <int n, class T>
 __global__ void multiply_kernel(const T* a, const T* b, T* to, std::int64_t numel) {
-  for (std::int64_t i = first_element(); i < numel; i += element_stride()) {
-    store(to[i], load(a[i]) * load(b[i]));
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto product = load_pack<T, n>(a + i);
+    const auto factor = load_pack<T, n>(b + i);
+    for (int k = 0; k < n; ++k) store(product.at[k], load(product.at[k]) * load(factor.at[k]));
+    store_pack(to + i, product);
   }
 }
 
 // 0.5 (1 + tanh(z)) = sigmoid(2 z), with z = sqrt(2 / pi) (x + 0.044715 x^3) (arXiv 1606.08415).
-template <class T>
+template <int n, class T>
 __global__ void gelu_kernel(T* x, T* y, std::int64_t numel) {
   constexpr float a = 1.5957691216F;  // 2 sqrt(2 / pi)
   constexpr float b = 0.0713548163F;  // 0.044715 a
-  for (std::int64_t i = first_element(); i < numel; i += element_stride()) {
-    const float v = load(x[i]);
-    const float square = v * v;
-    const float s = kernels::sigmoid(v * (a + b * square));
-    store(y[i], v * s);
-    store(x[i], s + v * (s * (1.0F - s)) * (a + 3.0F * b * square));
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto in = load_pack<T, n>(x + i);
+    Pack<T, n> out;
+    for (int k = 0; k < n; ++k) {
+      const float v = load(in.at[k]);
+      const float square = v * v;
+      const float s = kernels::sigmoid(v * (a + b * square));
+      store(out.at[k], v * s);
+      store(in.at[k], s + v * (s * (1.0F - s)) * (a + 3.0F * b * square));
+    }
+    store_pack(y + i, out);
+    store_pack(x + i, in);
   }
 }
 
-template <class T>
+template <int n, class T>
 __global__ void swiglu_kernel(T* gate, T* up, T* y, std::int64_t numel) {
-  for (std::int64_t i = first_element(); i < numel; i += element_stride()) {
-    const float v = load(gate[i]);
-    const float w = load(up[i]);
-    const float s = kernels::sigmoid(v);
-    store(y[i], v * s * w);
-    store(gate[i], v * s);
-    store(up[i], w * (s + v * (s * (1.0F - s))));
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto g = load_pack<T, n>(gate + i);
+    auto u = load_pack<T, n>(up + i);
+    Pack<T, n> out;
+    for (int k = 0; k < n; ++k) {
+      const float v = load(g.at[k]);
+      const float w = load(u.at[k]);
+      const float s = kernels::sigmoid(v);
+      store(out.at[k], v * s * w);
+      store(g.at[k], v * s);
+      store(u.at[k], w * (s + v * (s * (1.0F - s))));
+    }
+    store_pack(y + i, out);
+    store_pack(gate + i, g);
+    store_pack(up + i, u);
   }
 }
 
@@ -73,6 +113,19 @@ __global__ void rotate_kernel(RotaryRows table, T* x, std::int64_t rows, std::in
   }
 }
 
+// Launches `of_packs` if the arrays allow it, otherwise `of_ones`.
+template <class... Parameters, class... Arrays>
+int launch_packed(void (*of_packs)(Parameters...), void (*of_ones)(Parameters...),
+                  std::int64_t numel, CudaStream stream, Arrays*... arrays) {
+  const auto aligned = [](const auto* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % (sizeof(*at) * pack_numel) == 0;
+  };
+  if (numel % pack_numel == 0 && (aligned(arrays) && ...)) {
+    return launch(of_packs, elements(numel / pack_numel), stream, arrays..., numel);
+  }
+  return launch(of_ones, elements(numel), stream, arrays..., numel);
+}
+
 }  // namespace
 
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream) {
@@ -81,8 +134,8 @@ int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream) {
     with_type(to.dtype, [&](auto* out) {
       using From = std::remove_pointer_t<decltype(in)>;
       using To = std::remove_pointer_t<decltype(out)>;
-      code = launch(convert_kernel<From, To>, elements(numel), stream, from.as<From>(),
-                    to.as<To>(), numel);
+      code = launch_packed(convert_kernel<pack_numel, From, To>, convert_kernel<1, From, To>, numel,
+                           stream, from.as<From>(), to.as<To>());
     });
   });
   return code;
@@ -92,7 +145,8 @@ int accumulate(const float* from, Array to, std::int64_t numel, CudaStream strea
   int code = 0;
   with_type(to.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(accumulate_kernel<T>, elements(numel), stream, from, to.as<T>(), numel);
+    code = launch_packed(accumulate_kernel<pack_numel, T>, accumulate_kernel<1, T>, numel, stream,
+                         from, to.as<T>());
   });
   return code;
 }
@@ -101,8 +155,8 @@ int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStrea
   int code = 0;
   with_type(to.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(multiply_kernel<T>, elements(numel), stream, a.as<T>(), b.as<T>(), to.as<T>(),
-                  numel);
+    code = launch_packed(multiply_kernel<pack_numel, T>, multiply_kernel<1, T>, numel, stream,
+                         a.as<T>(), b.as<T>(), to.as<T>());
   });
   return code;
 }
@@ -111,7 +165,8 @@ int gelu(Array x, Array y, std::int64_t numel, CudaStream stream) {
   int code = 0;
   with_type(x.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(gelu_kernel<T>, elements(numel), stream, x.as<T>(), y.as<T>(), numel);
+    code = launch_packed(gelu_kernel<pack_numel, T>, gelu_kernel<1, T>, numel, stream, x.as<T>(),
+                         y.as<T>());
   });
   return code;
 }
@@ -120,8 +175,8 @@ int swiglu(Array gate, Array up, Array y, std::int64_t numel, CudaStream stream)
   int code = 0;
   with_type(gate.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(swiglu_kernel<T>, elements(numel), stream, gate.as<T>(), up.as<T>(), y.as<T>(),
-                  numel);
+    code = launch_packed(swiglu_kernel<pack_numel, T>, swiglu_kernel<1, T>, numel, stream,
+                         gate.as<T>(), up.as<T>(), y.as<T>());
   });
   return code;
 }

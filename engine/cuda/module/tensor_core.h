@@ -2,8 +2,8 @@
 // Products of 16 x 16 by 16 x 8 bfloat16 by a warp, and how its lanes get the operands from
 // shared memory (PTX ISA, "Matrix Fragments for mma.m16n8k16" and "ldmatrix").
 //
-// Lane 4 g + t holds of A: rows g and g + 8, columns 2 t, 2 t + 1 and the same + 8; of B: those rows
-// of column g; of C: columns 2 t, 2 t + 1 of rows g and g + 8.
+// Lane 4 g + t holds of A: rows g and g + 8, columns 2 t, 2 t + 1 and the same + 8; of B: those
+// rows of column g; of C: columns 2 t, 2 t + 1 of rows g and g + 8.
 #pragma once
 
 #include "engine/cuda/module/device.h"

@@ -214,6 +214,7 @@ void LanguageModel::apply(TrainingOptions& options) const {
   options.batch = state_->options.batch;
   options.sequence_length = state_->options.sequence_length;
   options.checkpointing = state_->options.checkpointing;
+  options.on_device = true;
   options.memory = [state = state_](ModuleId module, Pass pass) {
     return state->memory(module, pass);
   };

@@ -7,7 +7,18 @@
 namespace tessera::test {
 namespace {
 
-using namespace kernels;
+using kernels::Array;
+using kernels::AttentionOut;
+using kernels::AttentionRoom;
+using kernels::AttentionShape;
+using kernels::ConstArray;
+using kernels::HeadArrays;
+using kernels::HostMath;
+using kernels::MatmulShape;
+using kernels::NormShape;
+using kernels::Positions;
+using kernels::RotaryRows;
+using kernels::TokenRows;
 
 std::size_t bytes(std::int64_t numel, DType dtype) {
   return static_cast<std::size_t>(bytes_of(Numel{numel}, dtype).value);
