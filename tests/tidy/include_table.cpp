@@ -66,7 +66,9 @@ const std::vector<Part>& parts() {
        text + Prefixes{"CLI/", "sys/", "unistd.h"}},
       {"tests/",
        every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/", "tests/"},
-       text + window + Prefixes{"catch2/", "malloc.h", "sqlite3.h", "sys/", "unistd.h"}},
+       text + window +
+           Prefixes{"catch2/", "malloc.h", "sanitizer/", "sqlite3.h", "sys/", "ucontext.h",
+                    "unistd.h"}},
       {"examples/", every_public, text},
   };
   return table;

@@ -297,7 +297,9 @@ int with_width(std::int64_t head_dim, const F& f) {
 }  // namespace
 
 bool fits_tiles(const AttentionShape& s, const HeadArrays<ConstArray>& in, ConstArray out) {
-  const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
+  const auto aligned = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+  };
   return s.dtype == DType::bfloat16 && s.head_dim % 8 == 0 && s.head_dim <= 128 &&
          s.q_stride % 8 == 0 && s.kv_stride % 8 == 0 && aligned(in.q.data) && aligned(in.k.data) &&
          aligned(in.v.data) && aligned(out.data);
