@@ -35,6 +35,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status finish() override;
   void give_up(const Status& why) override;
   Bytes peak_reserved() const override { return peak_reserved_; }
+  std::string device() const override { return device_name_; }
 
   Processor processor() const override { return Processor::gpu; }
   Result<PerRank<float>> read(const View& scalar) override;
@@ -119,6 +120,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status failure_;
   bool finished_ = false;
   Bytes peak_reserved_{};
+  std::string device_name_;
   std::unique_ptr<HostTrace> trace_;  // or null
   std::unique_ptr<OpTimes> times_;    // with a trace
 };
