@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread per element or per four: the bits of engine/kernels/activation.cpp, rows.cpp, rope.cpp.
+// One thread per element or per four, with the bits of the CPU: engine/kernels/activation.cpp,
+// rows.cpp and rope.cpp.
 #include "engine/cuda/module/device.h"
 #include "engine/cuda/module/language_kernels.h"
 #include "engine/kernels/scalar_math.h"
