@@ -12,6 +12,8 @@ KernelApi kernel_table();
 NcclApi nccl_table();
 std::unique_ptr<DeviceMath> make_twin_math();
 
+inline FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
+
 // Runs `f` unless a fault is planted here; the code that `f` returns.
 template <class F>
 int called(Call call, F&& f) {
