@@ -88,7 +88,9 @@ class TrainProgram {
     if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_flops_));
     TESSERA_ASSIGN(trainer_, Trainer::create(carrier_->seam(), run_.model, corpus, run_.options));
     if (trace_) describe_units();
-    TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_));
+    // How often a simulation asks whether a file is written must not depend on the disk.
+    TESSERA_ASSIGN(TrainFiles files,
+                   TrainFiles::begin(arguments_.files, *trainer_, carrier_->name() != "simulator"));
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
       print_header(arguments_, run_, corpus, *trainer_, *carrier_, peak_flops_);

@@ -137,6 +137,13 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   EngineOptions engine = a.engine;
   if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));
+  if (training.model.sliding_window > 0 &&
+      training.training.sequence_length > training.model.sliding_window) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: sliding_window is {}, and attention within a window is not "
+                              "computed: choose a --sequence-length up to that",
+                              a.engine.model_path, training.model.sliding_window));
+  }
   TrainRun run;
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;

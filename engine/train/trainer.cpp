@@ -73,7 +73,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   TESSERA_TRY(check_dtypes(options));
   const TokenRange data = options.data.count > 0 ? options.data : TokenRange{0, corpus.tokens()};
   const std::int64_t length = options.step.sequence_length;
-  TESSERA_ASSIGN(const Sampler sampler, Sampler::create(data, length, options.seed));
+  TESSERA_ASSIGN(const Sampler sampler,
+                 Sampler::create(corpus.source(), data, length, options.seed));
   const LanguageModelOptions sizes{.batch = options.step.batch,
                                    .sequence_length = length,
                                    .dtype = options.dtype,

@@ -241,6 +241,11 @@ TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 1, "num_local_experts": 2})");
   CHECK(refused(mixtral, {.threads = 1}).find("MixtralSparseMoeBlock") != std::string::npos);
+  Model far = test::small_qwen2();
+  far.sliding_window = 8;
+  CHECK(refused(far, {.sequence_length = 9, .threads = 1}).find("sliding_window is 8, but") !=
+        std::string::npos);
+  CHECK(LanguageModel::check(far, {.sequence_length = 8, .threads = 1}).ok());
   CHECK(refused(test::small_gpt2(), {.sequence_length = 81, .threads = 1})
             .find("80 positions, fewer than the sequence length 81") != std::string::npos);
   CHECK(refused(test::small_gpt2(), {.batch = 0}).find("batch 0") != std::string::npos);
