@@ -125,8 +125,9 @@ Status ReplicateEngine::free_gradients(EventId stepped) {
 
 Status ReplicateEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  if (!unfinished_.empty()) {
+  if (trains() && !unfinished_.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("the last backward did not finish its reduction: {} got no gradient; "
                               "set find_unused_parameters, or use every parameter in the loss",
@@ -144,6 +145,13 @@ Status ReplicateEngine::compute(const ModuleWork& work) {
     if (work.pass == ModuleWork::Pass::backward) ++uses_now_[static_cast<std::size_t>(id.value)];
   }
   return EngineBase::compute(work);
+}
+
+Status ReplicateEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  if (ends_pass(module)) stage_ = Stage::idle;
+  return {};
 }
 
 Status ReplicateEngine::begin_backward() {

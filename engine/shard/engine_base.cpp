@@ -228,13 +228,14 @@ Status EngineBase::next_forward(const ForwardPass& pass) {
     return Status(Code::invalid_argument,
                   fmt::format("{} has no graph '{}'", model_.name, pass.graph));
   }
-  const bool trains = pass.use == ForwardPass::Use::train;
-  if (trains && (pass.graph.empty() || runs_any_graph())) return {};
-  return Status(Code::not_supported,
-                fmt::format("{} is nothing that this scheme can do with {}: use zero3",
-                            trains ? fmt::format("training along the graph '{}'", pass.graph)
-                                   : "a forward pass without backward",
-                            model_.name));
+  if (!pass.graph.empty() && !runs_any_graph()) {
+    return Status(Code::not_supported,
+                  fmt::format("training along the graph '{}' is nothing that this scheme can do "
+                              "with {}: use zero3",
+                              pass.graph, model_.name));
+  }
+  next_ = pass;
+  return {};
 }
 
 Status EngineBase::recompute_begin(ModuleId module) {

@@ -33,8 +33,16 @@ std::vector<StreamId> Zero12Engine::side_streams() const {
 
 Status Zero12Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   return std::exchange(values_are_old_, false) ? refresh() : Status{};
+}
+
+Status Zero12Engine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  if (ends_pass(module)) stage_ = Stage::idle;
+  return {};
 }
 
 Status Zero12Engine::begin_backward() {

@@ -50,9 +50,7 @@ class Zero12Engine final : public EngineBase {
   Status pre_forward(ModuleId) override {
     return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
   }
-  Status post_forward(ModuleId) override {
-    return recomputing() ? Status{} : expect(Stage::forward, "post_forward");
-  }
+  Status post_forward(ModuleId module) override;
   Status begin_backward() override;
   Status pre_backward(ModuleId) override { return expect(Stage::backward, "pre_backward"); }
   Status grad_ready(ParameterId parameter) override;
