@@ -82,11 +82,8 @@ Status generate(const GenerateArguments& a) {
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
   std::int64_t longest = std::max<std::int64_t>(model.sequence_length_max, 1);
   if (model.sliding_window > 0) longest = std::min(longest, model.sliding_window);
-  TESSERA_ASSIGN(const auto runtime, make_local_runtime({}));
-  TESSERA_TRY(runtime->seam().create_stream("compute", StreamRole::compute).status());
   TESSERA_ASSIGN(const LanguageModel language,
-                 LanguageModel::create(model, runtime->seam(),
-                                       {.sequence_length = longest, .threads = a.threads}));
+                 LanguageModel::create(model, {.sequence_length = longest, .threads = a.threads}));
   std::vector<std::int32_t> tokens = prompt_of(a);
   for (std::int32_t token : tokens) print_token(a, token);
   for (std::int64_t k = 0; k < a.tokens; ++k) {
@@ -97,8 +94,7 @@ Status generate(const GenerateArguments& a) {
     print_token(a, tokens.back());
   }
   fmt::print("\n");
-  TESSERA_TRY(language.release());
-  return runtime->finish();
+  return {};
 }
 
 }  // namespace

@@ -2,26 +2,10 @@
 // What operations become on the device.
 #include "engine/cuda/calls.h"
 #include "engine/cuda/cuda_carrier.h"
+#include "engine/runtime/reachable_memory.h"
 
 namespace tessera {
 namespace {
-
-class CudaContext final : public BodyContext {
- public:
-  CudaContext(Rank rank, std::vector<std::span<std::byte>> reads,
-              std::vector<std::span<std::byte>> writes, Kernels& kernels)
-      : rank_(rank), reads_(std::move(reads)), writes_(std::move(writes)), kernels_(kernels) {}
-  Rank rank() const override { return rank_; }
-  std::span<const std::byte> read(std::size_t i) const override { return reads_.at(i); }
-  std::span<std::byte> write(std::size_t i) const override { return writes_.at(i); }
-  Kernels& kernels() const override { return kernels_; }
-
- private:
-  Rank rank_;
-  std::vector<std::span<std::byte>> reads_;
-  std::vector<std::span<std::byte>> writes_;
-  Kernels& kernels_;
-};
 
 std::size_t width(DType dtype) { return static_cast<std::size_t>(size_of(dtype).value); }
 
@@ -153,7 +137,7 @@ Status CudaCarrier::compute(const Compute& compute, Lane& lane) {
 Status CudaCarrier::run(const Compute& compute, Lane& lane, const Spans& reads,
                         const Spans& writes) {
   CudaKernels on_device = kernels(lane);
-  compute.body(CudaContext(rank_, reads, writes, on_device));
+  compute.body(SpanContext(rank_, {reads.begin(), reads.end()}, writes, on_device));
   return on_device.status();
 }
 
@@ -161,7 +145,7 @@ Status CudaCarrier::run(const Compute& compute, Lane& lane, const Spans& reads,
 Status CudaCarrier::run_on_host(const Compute& compute, Lane& lane, const Spans& reads,
                                 const Spans& writes) {
   TESSERA_TRY(drain(lane));
-  compute.body(CudaContext(rank_, reads, writes, host_kernels()));
+  compute.body(SpanContext(rank_, {reads.begin(), reads.end()}, writes));
   return {};
 }
 
@@ -219,7 +203,7 @@ Status CudaCarrier::run_staged(const Compute& compute, Lane& lane, const Spans& 
   for (std::size_t i = 0; i < changed.size(); ++i) {
     if (on_device(compute.writes[i])) changed[i] = staged.copy_of(writes[i]);
   }
-  compute.body(CudaContext(rank_, std::move(seen), std::move(changed), host_kernels()));
+  compute.body(SpanContext(rank_, {seen.begin(), seen.end()}, std::move(changed)));
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (on_device(compute.writes[i])) {
       TESSERA_TRY(staged.copy_out(module_.cuda, writes[i], lane.stream()));

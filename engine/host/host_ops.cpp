@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operations do to the memory of this rank.
-#include <algorithm>
-
 #include "engine/host/file_task.h"
 #include "engine/host/host_carrier.h"
-#include "engine/runtime/number_arrays.h"
+#include "engine/runtime/reachable_memory.h"
 
 namespace tessera {
-namespace {
-
-class HostContext final : public BodyContext {
- public:
-  HostContext(Rank rank, std::vector<std::span<const std::byte>> reads,
-              std::vector<std::span<std::byte>> writes)
-      : rank_(rank), reads_(std::move(reads)), writes_(std::move(writes)) {}
-  Rank rank() const override { return rank_; }
-  std::span<const std::byte> read(std::size_t i) const override { return reads_.at(i); }
-  std::span<std::byte> write(std::size_t i) const override { return writes_.at(i); }
-
- private:
-  Rank rank_;
-  std::vector<std::span<const std::byte>> reads_;
-  std::vector<std::span<std::byte>> writes_;
-};
-
-}  // namespace
 
 std::span<std::byte> HostCarrier::bytes(const View& view, Index index) const {
   const Place& place = places_.at(view.buffer);
@@ -39,16 +19,7 @@ Index HostCarrier::index_in(CommunicatorId id) const {
 
 void HostCarrier::copy(const Copy& copy) const {
   const Index index = index_in(copy.index_in);
-  for (const CopyBlocks& piece : copy.pieces) {
-    for (std::int64_t k = 0; k < piece.count; ++k) {
-      View from = piece.from;
-      View to = piece.to;
-      from.first += piece.from_pitch * k;
-      to.first += piece.to_pitch * k;
-      const auto source = from.buffer.valid() ? bytes(from, index) : std::span<std::byte>{};
-      copy_numbers(source, from.dtype, bytes(to, index), to.dtype);
-    }
-  }
+  copy_in_memory(copy, [&](const View& view) { return bytes(view, index); });
 }
 
 std::unique_ptr<RunningTask> HostCarrier::start_files(const Copy& copy) {
@@ -64,13 +35,8 @@ std::unique_ptr<RunningTask> HostCarrier::start_files(const Copy& copy) {
 }
 
 void HostCarrier::compute(const Compute& compute) const {
-  std::vector<std::span<const std::byte>> reads;
-  std::vector<std::span<std::byte>> writes;
   const Index index = index_in(compute.index_in);
-  for (const View& view : compute.reads) reads.push_back(bytes(view, index));
-  for (const View& view : compute.writes) writes.push_back(bytes(view, index));
-  for (std::size_t k : compute.zeroed) std::fill(writes[k].begin(), writes[k].end(), std::byte{0});
-  if (compute.body) compute.body(HostContext(rank_, std::move(reads), std::move(writes)));
+  compute_in_memory(compute, rank_, [&](const View& view) { return bytes(view, index); });
 }
 
 CollectiveCall HostCarrier::call(CommunicatorId id, const View& input, const View& output) const {

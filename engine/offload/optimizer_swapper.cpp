@@ -78,25 +78,30 @@ OptimizerSwapper::States OptimizerSwapper::states_of(std::span<OnDemandParameter
   return states;
 }
 
+namespace {
+
+void add_shard(Copy& copy, const Held& held, BufferId from, BufferId to) {
+  copy.pieces.push_back({.from = View::whole(from, held.dtype, held.map.shard()),
+                         .to = View::whole(to, held.dtype, held.map.shard())});
+}
+
+}  // namespace
+
 // One copy for all of a group. Nothing for what is here already.
 Result<EventId> OptimizerSwapper::read(const States& states) {
   Copy copy{.pieces = {}, .route = CopyRoute::from_nvme};
-  auto add = [&](const Held& held, BufferId from, BufferId to) {
-    copy.pieces.push_back({.from = View::whole(from, held.dtype, held.map.shard()),
-                           .to = View::whole(to, held.dtype, held.map.shard())});
-  };
   States fresh;
   for (State* state : states) {
     if (std::exchange(state->here, true)) continue;
     fresh.push_back(state);
     Held& held = state->p->held;
     TESSERA_ASSIGN(held.value, on_host(held, "partition"));
-    add(held, state->value, held.value);
+    add_shard(copy, held, state->value, held.value);
     if (!state->has_moments) continue;
     TESSERA_ASSIGN(held.exp_avg, on_host(held, "exp_avg"));
     TESSERA_ASSIGN(held.exp_avg_sq, on_host(held, "exp_avg_sq"));
-    add(held, state->exp_avg, held.exp_avg);
-    add(held, state->exp_avg_sq, held.exp_avg_sq);
+    add_shard(copy, held, state->exp_avg, held.exp_avg);
+    add_shard(copy, held, state->exp_avg_sq, held.exp_avg_sq);
   }
   if (copy.pieces.empty()) return EventId{};
   auto event = engine_.submit(read_, why(), std::move(copy));
@@ -106,21 +111,17 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
 
 Result<EventId> OptimizerSwapper::write(const States& states) {
   Copy copy{.pieces = {}, .route = CopyRoute::to_nvme};
-  auto add = [&](const Held& held, BufferId from, BufferId to) {
-    copy.pieces.push_back({.from = View::whole(from, held.dtype, held.map.shard()),
-                           .to = View::whole(to, held.dtype, held.map.shard())});
-  };
   for (State* state : states) {
     const Held& held = state->p->held;
     if (!state->here) continue;
-    add(held, held.value, state->value);
+    add_shard(copy, held, held.value, state->value);
     if (!held.exp_avg.valid()) continue;
     if (!std::exchange(state->has_moments, true)) {
       TESSERA_ASSIGN(state->exp_avg, on_drive(held, "exp_avg"));
       TESSERA_ASSIGN(state->exp_avg_sq, on_drive(held, "exp_avg_sq"));
     }
-    add(held, held.exp_avg, state->exp_avg);
-    add(held, held.exp_avg_sq, state->exp_avg_sq);
+    add_shard(copy, held, held.exp_avg, state->exp_avg);
+    add_shard(copy, held, held.exp_avg_sq, state->exp_avg_sq);
   }
   if (copy.pieces.empty()) return EventId{};
   const std::vector<EventId> readers = std::exchange(readers_, {});

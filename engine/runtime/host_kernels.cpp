@@ -1,51 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels on the CPU. Compiled for speed in every preset (engine/CMakeLists.txt).
-//
-// The idea: numbers go through small arrays of floats, so that what is computed is written once and
-// vectorised once, whatever the dtypes.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "engine/runtime/number.h"
+#include "engine/runtime/number_arrays.h"
 #include "tessera/kernels.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t chunk = 512;  // 2 KiB: several fit into the first cache
-using Chunk = std::array<float, chunk>;
+using Chunk = NumberChunk;
 
 void load(ConstElements from, std::size_t first, std::size_t count, float* to) {
-  const ConstElements part = from.part(first, count);
-  switch (part.dtype) {
-    case DType::float32: std::memcpy(to, part.bytes.data(), part.bytes.size()); return;
-    case DType::bfloat16:
-      for (std::size_t i = 0; i < count; ++i) to[i] = load_number(part.bytes, DType::bfloat16, i);
-      return;
-    default:
-      for (std::size_t i = 0; i < count; ++i) to[i] = load_number(part.bytes, part.dtype, i);
-  }
+  load_numbers(from.part(first, count), {to, count});
 }
 
 void store(const float* from, std::size_t first, std::size_t count, Elements to) {
-  const Elements part = to.part(first, count);
-  switch (part.dtype) {
-    case DType::float32: std::memcpy(part.bytes.data(), from, part.bytes.size()); return;
-    case DType::bfloat16:
-      for (std::size_t i = 0; i < count; ++i) {
-        store_number(part.bytes, DType::bfloat16, i, from[i]);
-      }
-      return;
-    default:
-      for (std::size_t i = 0; i < count; ++i) store_number(part.bytes, part.dtype, i, from[i]);
-  }
-}
-
-template <class F>
-void for_chunks(std::size_t size, F&& f) {
-  for (std::size_t first = 0; first < size; first += chunk) f(first, std::min(chunk, size - first));
+  store_numbers({from, count}, to.part(first, count));
 }
 
 // values = f(values), elementwise.
@@ -236,10 +209,10 @@ class HostKernels final : public Kernels {
   }
 
   void read(ConstElements from, std::span<float> to) override {
-    load(from, 0, to.size(), to.data());
+    load_numbers(from, to);
   }
   void write(std::span<const float> from, Elements to) override {
-    store(from.data(), 0, from.size(), to);
+    store_numbers(from, to);
   }
 };
 

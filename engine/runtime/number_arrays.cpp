@@ -2,62 +2,81 @@
 #include "engine/runtime/number_arrays.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/runtime/number.h"
 
 namespace tessera {
-namespace {
-
-std::size_t width(DType dtype) { return static_cast<std::size_t>(size_of(dtype).value); }
-
-// The dtype is decided once and not for every element.
-template <class F>
-void with_loader(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::float32:
-      return f([](auto bytes, std::size_t i) { return load_number(bytes, DType::float32, i); });
+void load_numbers(ConstElements from, std::span<float> to) {
+  switch (from.dtype) {
+    case DType::float32: std::memcpy(to.data(), from.bytes.data(), to.size_bytes()); return;
     case DType::bfloat16:
-      return f([](auto bytes, std::size_t i) { return load_number(bytes, DType::bfloat16, i); });
-    default: return f([dtype](auto bytes, std::size_t i) { return load_number(bytes, dtype, i); });
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        to[i] = load_number(from.bytes, DType::bfloat16, i);
+      }
+      return;
+    default:
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = load_number(from.bytes, from.dtype, i);
   }
 }
 
-}  // namespace
+void store_numbers(std::span<const float> from, Elements to) {
+  switch (to.dtype) {
+    case DType::float32: std::memcpy(to.bytes.data(), from.data(), from.size_bytes()); return;
+    case DType::bfloat16:
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        store_number(to.bytes, DType::bfloat16, i, from[i]);
+      }
+      return;
+    default:
+      for (std::size_t i = 0; i < from.size(); ++i) store_number(to.bytes, to.dtype, i, from[i]);
+  }
+}
 
 void copy_numbers(std::span<const std::byte> from, DType from_dtype, std::span<std::byte> to,
                   DType to_dtype) {
-  const std::size_t numel = to.size() / width(to_dtype);
-  const std::size_t available = std::min(numel, from.size() / width(from_dtype));
+  const ConstElements source{from, from_dtype};
+  const Elements target{to, to_dtype};
+  const std::size_t available = std::min(target.size(), source.size());
   if (from_dtype == to_dtype) {
-    std::copy_n(from.begin(), available * width(to_dtype), to.begin());
+    std::copy_n(from.begin(), available * target.width(), to.begin());
   } else {
-    with_loader(from_dtype, [&](auto load) {
-      for (std::size_t i = 0; i < available; ++i) store_number(to, to_dtype, i, load(from, i));
+    NumberChunk x;
+    for_chunks(available, [&](std::size_t first, std::size_t count) {
+      load_numbers(source.part(first, count), std::span(x).first(count));
+      store_numbers(std::span(x).first(count), target.part(first, count));
     });
   }
-  std::fill(to.begin() + static_cast<std::ptrdiff_t>(available * width(to_dtype)), to.end(),
+  std::fill(to.begin() + static_cast<std::ptrdiff_t>(available * target.width()), to.end(),
             std::byte{0});
 }
 
 void RankOrderReduction::add(std::span<const std::byte> input, DType dtype) {
-  TESSERA_ASSERT(input.size() >= values_.size() * width(dtype), "every index has all elements");
-  const bool first = added_++ == 0;
+  const ConstElements source{input, dtype};
+  TESSERA_ASSERT(source.size() >= values_.size(), "every index has all elements");
+  const bool only = added_++ == 0;
   const bool max = reduction_ == Reduction::max;
-  with_loader(dtype, [&](auto load) {
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const float x = factor_ * load(input, i);
-      values_[i] = first ? x : max ? std::max(values_[i], x) : values_[i] + x;
+  NumberChunk loaded;
+  for_chunks(values_.size(), [&](std::size_t first, std::size_t count) {
+    load_numbers(source.part(first, count), std::span(loaded).first(count));
+    float* const sums = values_.data() + first;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = factor_ * loaded[i];
+      sums[i] = only ? x : max ? std::max(sums[i], x) : sums[i] + x;
     }
   });
 }
 
 void RankOrderReduction::finish(std::span<std::byte> output, DType dtype, std::size_t first) const {
-  const std::size_t numel = output.size() / width(dtype);
+  const Elements target{output, dtype};
   const auto divisor = static_cast<float>(added_);
-  for (std::size_t i = 0; i < numel; ++i) {
-    const float sum = values_[first + i];
-    store_number(output, dtype, i, reduction_ == Reduction::average ? sum / divisor : sum);
-  }
+  const bool divides = reduction_ == Reduction::average;
+  NumberChunk x;
+  for_chunks(target.size(), [&](std::size_t begin, std::size_t count) {
+    const float* const sums = values_.data() + first + begin;
+    for (std::size_t i = 0; i < count; ++i) x[i] = divides ? sums[i] / divisor : sums[i];
+    store_numbers(std::span(x).first(count), target.part(begin, count));
+  });
 }
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/runtime/number.h"
-#include "engine/runtime/number_arrays.h"
+#include "engine/runtime/reachable_memory.h"
 
 namespace tessera::sim {
 namespace {
@@ -22,21 +22,6 @@ void for_each_group(const RankSet& where, const RankGroups& groups, F&& f) {
     if (where.contains(groups.member(g, 0))) f(g);
   }
 }
-
-class StoreContext final : public BodyContext {
- public:
-  StoreContext(Rank rank, std::vector<std::span<const std::byte>> reads,
-               std::vector<std::span<std::byte>> writes)
-      : rank_(rank), reads_(std::move(reads)), writes_(std::move(writes)) {}
-  Rank rank() const override { return rank_; }
-  std::span<const std::byte> read(std::size_t i) const override { return reads_.at(i); }
-  std::span<std::byte> write(std::size_t i) const override { return writes_.at(i); }
-
- private:
-  Rank rank_;
-  std::vector<std::span<const std::byte>> reads_;
-  std::vector<std::span<std::byte>> writes_;
-};
 
 }  // namespace
 
@@ -79,7 +64,9 @@ Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGrou
   Status status;
   for_each_rank(where, [&](Rank r) {
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
-    if (!writes && copy.route != CopyRoute::from_nvme) return copy_in_memory(copy, r, index);
+    if (!writes && copy.route != CopyRoute::from_nvme) {
+      return copy_in_memory(copy, [&](const View& view) { return bytes(view, r, index); });
+    }
     for (const CopyBlocks& piece : copy.pieces) {
       if (!status.ok()) return;
       status = swapped_.move(piece, copy.route, r, bytes(writes ? piece.from : piece.to, r, index));
@@ -88,33 +75,12 @@ Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGrou
   return status;
 }
 
-void NumericStore::copy_in_memory(const Copy& copy, Rank r, Index index) {
-  for (const CopyBlocks& piece : copy.pieces) {
-    for (std::int64_t k = 0; k < piece.count; ++k) {
-      View from = piece.from;
-      View to = piece.to;
-      from.first += piece.from_pitch * k;
-      to.first += piece.to_pitch * k;
-      const auto target = bytes(to, r, index);
-      const auto source = from.buffer.valid() ? bytes(from, r, index) : std::span<std::byte>{};
-      copy_numbers(source, from.dtype, target, to.dtype);
-    }
-  }
-}
-
 void NumericStore::compute(const Compute& compute, const RankSet& where,
                            const RankGroups* index_in) {
   if (!compute.body && compute.zeroed.empty()) return;
   for_each_rank(where, [&](Rank r) {
-    std::vector<std::span<const std::byte>> reads;
-    std::vector<std::span<std::byte>> writes;
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
-    for (const View& view : compute.reads) reads.push_back(bytes(view, r, index));
-    for (const View& view : compute.writes) writes.push_back(bytes(view, r, index));
-    for (std::size_t k : compute.zeroed)
-      std::fill(writes[k].begin(), writes[k].end(), std::byte{0});
-    if (!compute.body) return;
-    compute.body(StoreContext(r, std::move(reads), std::move(writes)));
+    compute_in_memory(compute, r, [&](const View& view) { return bytes(view, r, index); });
   });
 }
 

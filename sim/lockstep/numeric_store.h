@@ -42,8 +42,6 @@ class NumericStore {
   std::span<std::byte> bytes(const View& view, Rank rank, Index index);
   std::span<const std::byte> bytes(const View& view, Rank rank, Index index) const;
 
-  void copy_in_memory(const Copy& copy, Rank rank, Index index);
-
   std::map<BufferId, std::map<Rank, Data>> buffers_;
   SwapStore swapped_;
 };

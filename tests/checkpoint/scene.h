@@ -4,8 +4,6 @@
 
 #include <bit>
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,40 +15,11 @@
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/random.h"
+#include "tests/require_ok.h"
 #include "tests/sim/test_costs.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::test {
-
-inline void require_ok(const Status& status) {
-  INFO(status.message());
-  REQUIRE(status.ok());
-}
-
-template <class T>
-T require_value(Result<T> result) {
-  require_ok(result.status());
-  return std::move(*result);
-}
-
-/// A folder that goes with what is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string path = std::string(TESSERA_BINARY_DIR) + "/checkpoint-XXXXXX";
-    REQUIRE(mkdtemp(path.data()) != nullptr);
-    path_ = path;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// What training depends on, whoever holds it. Values by parameter and rank: NaN where a rank holds
 /// nothing.

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "engine/swap/block_io.h"
+#include "tests/host/as_simulated.h"
 #include "tests/host/offloaded_runs.h"
 #include "tests/host/thread_ranks.h"
 #include "tests/swap/scratch_folder.h"
@@ -10,33 +11,12 @@
 namespace tessera {
 namespace {
 
-using test::Trained;
-
 TEST_CASE("ranks in threads offload to files as the simulator does, to the bit and to the byte",
           "[host][offload]") {
   const test::ScratchFolder folder;
   const Rank ranks = GENERATE(1, 2, 3);
   for (const auto& [name, scheme] : test::offloaded_schemes(folder.path())) {
-    INFO(name << " on " << ranks << " ranks");
-    const test::Run run = test::training_run(scheme, ranks);
-    Bytes peak{};
-    const std::vector<Trained> simulated = test::simulated(run, peak);
-    std::vector<Trained> real(static_cast<std::size_t>(ranks));
-    std::vector<Bytes> peaks(static_cast<std::size_t>(ranks));
-    test::require_all_ok(test::on_threads(ranks, {}, [&](HostRuntime& runtime, Rank rank) {
-      const auto own = static_cast<std::size_t>(rank);
-      TESSERA_TRY(test::train(
-          runtime.seam(), run, [&](Rank) -> Trained& { return real[own]; },
-          [&] { return runtime.finish(); }));
-      peaks[own] = runtime.peak_reserved();
-      return Status{};
-    }));
-    for (std::size_t r = 0; r < real.size(); ++r) {
-      INFO("rank " << r);
-      CHECK(real[r].shards == simulated[r].shards);
-      CHECK(real[r].losses == simulated[r].losses);
-      CHECK(peaks[r] == peak);
-    }
+    test::check_as_simulated(name, scheme, ranks, test::threads_of(ranks));
   }
 }
 

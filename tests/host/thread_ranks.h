@@ -39,4 +39,11 @@ inline void require_all_ok(const std::vector<Status>& statuses) {
   }
 }
 
+/// For check_as_simulated.
+inline auto threads_of(Rank ranks) {
+  return [ranks](const std::function<Status(HostRuntime&, Rank)>& program) {
+    require_all_ok(on_threads(ranks, {}, program));
+  };
+}
+
 }  // namespace tessera::test

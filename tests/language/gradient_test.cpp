@@ -76,9 +76,10 @@ Outcome trained(const Model& model, const LanguageModelOptions& options,
   Runtime& seam = (*runtime)->seam();
   auto engine = fully_shard(seam, model, {});
   REQUIRE(engine.ok());
-  auto language = LanguageModel::create(model, seam, options);
+  auto language = LanguageModel::create(model, options);
   INFO(language.status().message());
   REQUIRE(language.ok());
+  REQUIRE(language->take_workspace(seam).ok());
   language->set_data([&](Rank, std::int32_t, std::span<std::int32_t> to) {
     std::copy(tokens.begin(), tokens.end(), to.begin());
   });
@@ -174,11 +175,7 @@ TEST_CASE("gradients are the slopes of the loss", "[language]") {
 TEST_CASE("logits for sampling are those of double precision", "[language]") {
   for (const Case& c : cases()) {
     const Model model = c.model();
-    auto runtime = make_local_runtime({});
-    REQUIRE(runtime.ok());
-    auto engine = fully_shard((*runtime)->seam(), model, {});
-    REQUIRE(engine.ok());
-    auto language = LanguageModel::create(model, (*runtime)->seam(), {.threads = 1});
+    auto language = LanguageModel::create(model, {.threads = 1});
     REQUIRE(language.ok());
     const Values values = values_of(model);
     std::vector<std::vector<float>> held;
@@ -200,7 +197,6 @@ TEST_CASE("logits for sampling are those of double precision", "[language]") {
     parameters.pop_back();
     CHECK(language->next_logits(parameters, tokens_of(model, 3)).status().code() ==
           Code::invalid_argument);
-    REQUIRE(language->release().ok());
   }
 }
 

@@ -59,7 +59,8 @@ Status train(Runtime& runtime, const Run& run, const std::function<Status()>& po
       if (polled.ok()) polled = poll();
     };
   }
-  TESSERA_ASSIGN(const auto language, LanguageModel::create(run.model, runtime, options));
+  TESSERA_ASSIGN(const auto language, LanguageModel::create(run.model, options));
+  TESSERA_TRY(language.take_workspace(runtime));
   TESSERA_TRY(engine->initialise(language.initial_values(seed)));
   TrainingOptions training;
   training.accumulation = run.accumulation;
@@ -208,7 +209,7 @@ TEST_CASE("GPT-2 is that of RealModel", "[language]") {
   Runtime& runtime = (*simulator)->seam();
   auto engine = make_engine(runtime, run.model, run.scheme);
   REQUIRE(engine.ok());
-  auto language = LanguageModel::create(run.model, runtime, run.options);
+  auto language = LanguageModel::create(run.model, run.options);
   REQUIRE(language.ok());
   REQUIRE((*engine)->initialise(language->initial_values(seed)).ok());
   auto real = RealModel::create(
@@ -228,12 +229,8 @@ TEST_CASE("GPT-2 is that of RealModel", "[language]") {
 }
 
 TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
-  const test::TestCosts costs;
-  auto simulator = sim::LockstepRuntime::create({.cost = &costs, .numerics = true});
-  REQUIRE(simulator.ok());
-  Runtime& runtime = (*simulator)->seam();
   auto refused = [&](const Model& model, const LanguageModelOptions& options) {
-    auto made = LanguageModel::create(model, runtime, options);
+    auto made = LanguageModel::create(model, options);
     REQUIRE(!made.ok());
     return made.status().message();
   };
@@ -245,7 +242,7 @@ TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
   far.sliding_window = 8;
   CHECK(refused(far, {.sequence_length = 9, .threads = 1}).find("sliding_window is 8, but") !=
         std::string::npos);
-  CHECK(LanguageModel::check(far, {.sequence_length = 8, .threads = 1}).ok());
+  CHECK(LanguageModel::create(far, {.sequence_length = 8, .threads = 1}).ok());
   CHECK(refused(test::small_gpt2(), {.sequence_length = 81, .threads = 1})
             .find("80 positions, fewer than the sequence length 81") != std::string::npos);
   CHECK(refused(test::small_gpt2(), {.batch = 0}).find("batch 0") != std::string::npos);

@@ -10,6 +10,7 @@
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
+#include "tests/require_ok.h"
 #include "tests/shard/models.h"
 #include "tests/sim/test_costs.h"
 
@@ -62,11 +63,6 @@ struct Replicas {
     engine = std::move(*replicated);
   }
 };
-
-inline void require_ok(const Status& status) {
-  INFO(status.message());
-  REQUIRE(status.ok());
-}
 
 inline void check_refused(const Status& status, const std::string& part) {
   INFO(status.message());

@@ -17,6 +17,7 @@
 #include "tessera/summon.h"
 #include "tessera/zero12.h"
 #include "tessera/zero3.h"
+#include "tests/require_ok.h"
 #include "tests/shard/models.h"
 
 namespace tessera::test {
@@ -89,11 +90,6 @@ inline std::vector<SummonScheme> summon_schemes() {
                    }});
   }
   return all;
-}
-
-inline void require_ok(const Status& status) {
-  INFO(status.message());
-  REQUIRE(status.ok());
 }
 
 inline ParameterId parameter_at(std::size_t place) {

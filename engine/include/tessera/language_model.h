@@ -8,9 +8,10 @@
 // multiplied by oneDNN (what that packs inside of a call is its own), the rest are loops without
 // libm.
 //
-//   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, scheme));
-//   TESSERA_ASSIGN(auto language, LanguageModel::create(model, runtime, {.batch = 8,
+//   TESSERA_ASSIGN(auto language, LanguageModel::create(model, {.batch = 8,
 //                                                       .sequence_length = 128}));
+//   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, scheme));
+//   TESSERA_TRY(language.take_workspace(runtime));
 //   language.set_data(fill);
 //   TESSERA_TRY(engine->initialise(language.initial_values(seed)));
 //   TrainingOptions options;
@@ -48,17 +49,14 @@ struct LanguageModelOptions {
 class LanguageModel {
  public:
   /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
-  /// it is not needed afterwards. Call it when the engine exists: the workspace belongs to the
-  /// first stream of the runtime.
+  /// it is not needed afterwards. Takes no memory of a runtime.
   /// Fails: not_supported (built without oneDNN; another architecture; an unknown kind of rotary
-  /// embedding), invalid_argument (sizes), out_of_memory.
-  static Result<LanguageModel> create(const Model& model, Runtime& runtime,
-                                      const LanguageModelOptions& options);
+  /// embedding), invalid_argument (sizes).
+  static Result<LanguageModel> create(const Model& model, const LanguageModelOptions& options);
 
-  /// Whether `create` would understand the model: before an engine takes memory for it. Fails:
-  /// not_supported, invalid_argument, as create.
-  static Status check(const Model& model, const LanguageModelOptions& options);
-
+  /// Before training, once. Call it when the engine exists: the workspace belongs to the first
+  /// stream of the runtime, which must outlive it. Fails: out_of_memory.
+  Status take_workspace(Runtime& runtime) const;
   /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
   Status release() const;
 
@@ -77,7 +75,8 @@ class LanguageModel {
   /// 1, biases 0.
   std::function<float(ParameterId, Numel)> initial_values(std::uint64_t seed) const;
 
-  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens.
+  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. After a pass that
+  /// evaluates, its own.
   std::span<const float> losses(Rank rank) const;
 
   /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "engine/kernels/attention.h"
 #include "engine/kernels/rows.h"
@@ -62,7 +61,7 @@ class AttentionLayer final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
     const Array& x = saved.input;
-    std::memcpy(x.data, call.work.y.data, bytes(shape_.width));
+    keep_input(call, shape_, x);
     for (std::size_t k = 0; k < widths_.size(); ++k) {
       in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
                      own.weights.vector(call, slots_.bias[k]), saved.projected[k]);
@@ -101,9 +100,6 @@ class AttentionLayer final : public Layer {
   using Heads = kernels::HeadArrays<Array>;
 
   std::int64_t out_width() const { return slots_.heads * slots_.head_dim; }
-  std::size_t bytes(std::int64_t width) const {
-    return static_cast<std::size_t>(shape_.tokens() * width * size_of(shape_.dtype).value);
-  }
 
   std::vector<Array> take_projected(Room& room) const {
     std::vector<Array> out;

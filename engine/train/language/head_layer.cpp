@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "engine/kernels/cross_entropy.h"
 #include "engine/train/language/affine.h"
@@ -40,9 +39,7 @@ class HeadLayer final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
     const std::int64_t v = slots_.vocabulary;
-    std::memcpy(
-        saved.input.data, call.work.y.data,
-        static_cast<std::size_t>(shape_.tokens() * shape_.width * size_of(shape_.dtype).value));
+    keep_input(call, shape_, saved.input);
     const void* weight = own.weights.matrix(call, slots_.weight);
     for (std::int64_t first = 0; first < shape_.tokens(); first += chunk()) {
       const std::int64_t rows = std::min(chunk(), shape_.tokens() - first);

@@ -30,9 +30,9 @@ struct LanguageModel::State {
   std::map<Rank, std::vector<float>> losses;
 
   bool apart() const { return options.checkpointing == ActivationCheckpointing::full; }
-  // Forward of a module that will run again: what it saves is only temporary.
+  // Forward of a module that will run again, or has no backward: what it saves is only temporary.
   bool forgets(const PlannedLayer& planned, Pass pass) const {
-    return apart() && planned.in_block && pass == Pass::forward;
+    return pass == Pass::evaluate || (apart() && planned.in_block && pass == Pass::forward);
   }
   Bytes stream_bytes() const {
     return Bytes{plan->shape.tokens() * plan->shape.width * std::int64_t{sizeof(float)}};
@@ -116,16 +116,15 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
   call.scratch_of_thread = layout.scratch_of_thread;
   call.progress = &options.progress;
   call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
-  if (module == plan->first && pass == Pass::forward) {
+  if (module == plan->first && (pass == Pass::forward || pass == Pass::evaluate)) {
     begin(context.rank(), micro_batch, call.work);
   }
   call.loss = &losses[context.rank()].back();
   backward ? planned.layer->backward(call) : planned.layer->forward(call);
 }
 
-namespace {
-
-Result<language::Shape> shape_of(const LanguageModelOptions& options) {
+Result<LanguageModel> LanguageModel::create(const Model& model,
+                                            const LanguageModelOptions& options) {
   if (options.batch < 1 || options.sequence_length < 1 || options.threads < 0) {
     return Status(Code::invalid_argument,
                   fmt::format("batch {} and sequence_length {} must be at least 1, threads {} not "
@@ -144,32 +143,24 @@ Result<language::Shape> shape_of(const LanguageModelOptions& options) {
                         .parameters = options.parameters,
                         .threads = options.threads};
   if (shape.threads == 0) shape.threads = kernels::available_threads();
-  return shape;
-}
-
-}  // namespace
-
-Status LanguageModel::check(const Model& model, const LanguageModelOptions& options) {
-  TESSERA_ASSIGN(const language::Shape shape, shape_of(options));
-  return language::Plan::make(model, shape).status();
-}
-
-Result<LanguageModel> LanguageModel::create(const Model& model, Runtime& runtime,
-                                            const LanguageModelOptions& options) {
-  TESSERA_ASSIGN(const language::Shape shape, shape_of(options));
   kernels::limit_threads(shape.threads);
   auto state = std::make_shared<State>();
   state->options = options;
-  state->runtime = &runtime;
   TESSERA_ASSIGN(state->plan, language::Plan::make(model, shape));
   state->sampler = std::make_unique<language::Sampler>(model, shape.threads);
   state->workspace_bytes = language::workspace_at(nullptr, *state->plan, state->apart()).bytes;
-  TESSERA_ASSIGN(state->workspace, runtime.allocate({.bytes = state->workspace_bytes,
-                                                     .memory_class = MemoryClass::activations,
-                                                     .stream = StreamId{0},
-                                                     .where = runtime.world(),
-                                                     .name = "workspace"}));
   return LanguageModel(std::move(state));
+}
+
+Status LanguageModel::take_workspace(Runtime& runtime) const {
+  TESSERA_ASSERT(state_->runtime == nullptr, "a model has one workspace");
+  TESSERA_ASSIGN(state_->workspace, runtime.allocate({.bytes = state_->workspace_bytes,
+                                                      .memory_class = MemoryClass::activations,
+                                                      .stream = StreamId{0},
+                                                      .where = runtime.world(),
+                                                      .name = "workspace"}));
+  state_->runtime = &runtime;
+  return {};
 }
 
 Status LanguageModel::release() const {

@@ -2,6 +2,7 @@
 // What a module of a language model computes, on memory that others give.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -60,6 +61,12 @@ struct Call {
     if (progress != nullptr && *progress) (*progress)();
   }
 };
+
+/// What the norm before has handed over, into what the module saves.
+inline void keep_input(const Call& call, const Shape& shape, const kernels::Array& input) {
+  std::memcpy(input.data, call.work.y.data,
+              static_cast<std::size_t>(shape.tokens() * shape.width * size_of(shape.dtype).value));
+}
 
 class Layer {
  public:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "engine/kernels/activation.h"
 #include "engine/kernels/rows.h"
@@ -44,9 +43,7 @@ class MlpLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
-    std::memcpy(
-        saved.input.data, call.work.y.data,
-        static_cast<std::size_t>(shape_.tokens() * shape_.width * size_of(shape_.dtype).value));
+    keep_input(call, shape_, saved.input);
     up_.forward(call, saved.input, own.weights.matrix(call, slots_.up_weight),
                 own.weights.vector(call, slots_.up_bias), saved.up);
     if (gated_) {

@@ -4,13 +4,14 @@
 #include <bit>
 #include <cstdint>
 
+#include "engine/kernels/scalar_math.h"
+
 namespace tessera::real {
 namespace {
 
 // ln 2 in two parts: the first has few bits, so that its product with an exponent is exact.
 constexpr float ln2_high = 0.693359375F;
 constexpr float ln2_low = -2.12194440e-4F;
-constexpr float half_sqrt2 = 0.707106781F;
 
 }  // namespace
 
@@ -32,29 +33,7 @@ float exponential(float x) {
   return (p * (r * r) + r + 1) * power_of_two;
 }
 
-float logarithm(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  auto exponent = static_cast<std::int32_t>(bits >> 23) - 126;
-  float m = std::bit_cast<float>((bits & 0x007FFFFFU) | 0x3F000000U);  // 0.5 <= m < 1
-  if (m < half_sqrt2) {
-    --exponent;
-    m += m;
-  }
-  const float r = m - 1;
-  const float square = r * r;
-  float p = 7.0376836292e-2F;
-  p = p * r - 1.1514610310e-1F;
-  p = p * r + 1.1676998740e-1F;
-  p = p * r - 1.2420140846e-1F;
-  p = p * r + 1.4249322787e-1F;
-  p = p * r - 1.6668057665e-1F;
-  p = p * r + 2.0000714765e-1F;
-  p = p * r - 2.4999993993e-1F;
-  p = p * r + 3.3333331174e-1F;
-  const auto whole = static_cast<float>(exponent);
-  const float small = p * r * square + whole * ln2_low - 0.5F * square;
-  return r + small + whole * ln2_high;
-}
+float logarithm(float x) { return kernels::logarithm(x); }
 
 float hyperbolic_tangent(float x) {
   if (x > 10) return 1;

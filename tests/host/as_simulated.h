@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every carrier must do: train as the simulator does, to the bit and to the byte.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/host_runtime.h"
+#include "tests/host/training_run.h"
+
+namespace tessera::test {
+
+using RankProgram = std::function<Status(HostRuntime&, Rank)>;
+/// Runs a program on the ranks that this process carries, and requires that all end well.
+using OnRanks = std::function<void(const RankProgram&)>;
+
+inline void check_as_simulated(const std::string& name, const Scheme& scheme, Rank ranks,
+                               const OnRanks& on_ranks) {
+  struct Outcome {
+    bool carried = false;
+    Trained trained;
+    Bytes peak{};
+  };
+  INFO(name << " on " << ranks << " ranks");
+  const Run run = training_run(scheme, ranks);
+  std::vector<Outcome> real(static_cast<std::size_t>(ranks));
+  on_ranks([&](HostRuntime& runtime, Rank rank) {
+    Outcome& own = real[static_cast<std::size_t>(rank)];
+    own.carried = true;
+    TESSERA_TRY(train(
+        runtime.seam(), run, [&](Rank) -> Trained& { return own.trained; },
+        [&] { return runtime.finish(); }));
+    own.peak = runtime.peak_reserved();
+    return Status{};
+  });
+  Bytes peak{};
+  const std::vector<Trained> simulated_ranks = simulated(run, peak);
+  for (std::size_t r = 0; r < real.size(); ++r) {
+    if (!real[r].carried) continue;
+    INFO("rank " << r);
+    CHECK(real[r].trained.shards == simulated_ranks[r].shards);
+    CHECK(real[r].trained.losses == simulated_ranks[r].losses);
+    CHECK(real[r].peak == peak);
+  }
+}
+
+/// Those that this number of ranks can be cut into.
+inline bool has_groups_for(const std::string& scheme, Rank ranks) {
+  return ranks % 2 == 0 || scheme.find("groups of 2") == std::string::npos;
+}
+
+}  // namespace tessera::test
