@@ -138,6 +138,32 @@ TEST_CASE("a simulated run that saves leaves the same trace every time", "[cli][
   CHECK(text_of("one.tessera") == text_of("two.tessera"));
 }
 
+TEST_CASE("the loss of what is not trained on is in lines and objects", "[cli][train]") {
+  prepare();
+  const ProgramRun run = train("--json log.json --validation text.txt --validate-every 4");
+  INFO(run.messages);
+  REQUIRE(run.exit_code == 0);
+  const auto lines = lines_of("log.json");
+  REQUIRE(lines.size() == 6);
+  for (const auto& line : lines) {
+    const std::int64_t step = line["step"];
+    CHECK(line.contains("validation_loss") == (step == 4 || step == 6));
+  }
+  const double last = lines.back()["validation_loss"];
+  CHECK(last > 3);
+  CHECK(last < 6);
+  CHECK(run.output.find("| validation ") != std::string::npos);
+  CHECK(train("-q --validation-fraction 0.2 --validate-every 0 --json held.json").exit_code == 0);
+  CHECK_FALSE(lines_of("held.json")[4].contains("validation_loss"));
+  CHECK(lines_of("held.json")[5].contains("validation_loss"));
+  CHECK(refusal("--data text.txt --validation text.txt --validation-fraction 0.1") ==
+        "tessera: --validation and --validation-fraction both say what to validate on: leave one "
+        "out\n");
+  write("few.txt", "abc");
+  CHECK(refusal("--data text.txt --validation few.txt")
+            .find("few.txt (for validation): 3 tokens are too few") != std::string::npos);
+}
+
 TEST_CASE("a window of attention is refused where it would matter", "[cli][train]") {
   prepare();
   write("mistral.json", R"({"model_type": "mistral", "vocab_size": 256, "hidden_size": 16,

@@ -32,6 +32,7 @@ struct Run {
   Scheme scheme;
   LanguageModelOptions options{.batch = 2, .sequence_length = 5, .threads = 1};
   std::int32_t accumulation = 2;
+  std::vector<TrainingPass> passes;
 };
 
 // The same tokens as a RealModel of that seed makes up.
@@ -64,6 +65,7 @@ Status train(Runtime& runtime, const Run& run, const std::function<Status()>& po
   TESSERA_TRY(engine->initialise(language.initial_values(seed)));
   TrainingOptions training;
   training.accumulation = run.accumulation;
+  training.passes = run.passes;
   language.apply(training);
   int step = 0;
   language.set_data([&](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> to) {
@@ -197,6 +199,22 @@ TEST_CASE("checkpointing needs less memory", "[language]") {
   run.options.checkpointing = ActivationCheckpointing::full;
   simulated(run, &again, 1);
   CHECK(again < kept - Bytes{2 << 20});
+}
+
+TEST_CASE("evaluation keeps nothing and finds what training finds", "[language]") {
+  Run run{.model = test::parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
+      "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
+          .scheme = ReplicateOptions{}};
+  run.options.batch = 4;
+  run.options.sequence_length = 64;
+  Bytes training{};
+  Bytes evaluation{};
+  const Trained trained = simulated(run, &training, 1);
+  run.passes = {{.kind = TrainingPass::Kind::evaluate, .graph = {}}};
+  const Trained evaluated = simulated(run, &evaluation, 1);
+  CHECK(evaluated.losses.at(0).size() == steps);
+  CHECK(evaluated.losses.at(0).front() == trained.losses.at(0).front());
+  CHECK(evaluation < training - Bytes{4 << 20});
 }
 
 TEST_CASE("GPT-2 is that of RealModel", "[language]") {
