@@ -41,28 +41,32 @@ Result<CommunicatorId> CheckedRuntime::create_communicator(const RankGroups& gro
   return id;
 }
 
+template <class What>
 Status CheckedRuntime::check_request(const RankSet& where, StreamId stream,
-                                     const std::string& what) const {
-  if (where.empty()) return Status(Code::invalid_argument, what + ": holds for no rank");
+                                     const What& what) const {
+  if (where.empty()) {
+    return Status(Code::invalid_argument, fmt::format("{}: holds for no rank", what()));
+  }
   if (!world_.covers(where)) {
-    return Status(Code::invalid_argument, fmt::format("{}: the run has no ranks {}", what,
+    return Status(Code::invalid_argument, fmt::format("{}: the run has no ranks {}", what(),
                                                       where.minus(world_).to_string()));
   }
   if (!known(stream)) {
     return Status(Code::invalid_argument,
-                  fmt::format("{}: there is no stream {}", what, stream.value));
+                  fmt::format("{}: there is no stream {}", what(), stream.value));
   }
   return {};
 }
 
 Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
-  TESSERA_TRY(check_request(request.where, request.stream, fmt::format("buffer {}", request.name)));
+  TESSERA_TRY(check_request(request.where, request.stream,
+                            [&] { return fmt::format("buffer {}", request.name); }));
   if (request.bytes < Bytes{0}) {
     return Status(Code::invalid_argument,
                   fmt::format("buffer {}: {} bytes", request.name, request.bytes.value));
   }
-  const BufferId id = buffers_.add({std::string(request.name), std::string(request.cause.unit),
-                                    request.bytes, request.memory, request.memory_class});
+  const BufferId id = buffers_.add(
+      {std::string(request.name), request.bytes, request.memory, request.memory_class});
   TESSERA_TRY(carry_allocate(id, request));
   TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
     auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
@@ -83,7 +87,8 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     return Status(Code::invalid_argument, fmt::format("release: there is no buffer {}", id.value));
   }
   const Buffer& record = *known;
-  TESSERA_TRY(check_request(where, StreamId{0}, fmt::format("release of {}", record.name)));
+  TESSERA_TRY(
+      check_request(where, StreamId{0}, [&] { return fmt::format("release of {}", record.name); }));
   if (after.value >= next_event_) {
     return Status(Code::invalid_argument, fmt::format("release of {}: event {} was never recorded",
                                                       record.name, after.value));
@@ -208,7 +213,7 @@ Result<EventId> CheckedRuntime::after_everything(StreamId stream, const RankSet&
 }
 
 Result<EventId> CheckedRuntime::submit(const Op& op) {
-  TESSERA_TRY(check_request(op.where, op.stream, describe(op)));
+  TESSERA_TRY(check_request(op.where, op.stream, [&] { return describe(op); }));
   TESSERA_TRY(check_waits(op));
   const OpEnvironment environment{
       [this](CommunicatorId id) {

@@ -55,7 +55,6 @@ class CheckedRuntime : public Runtime {
   };
   struct Buffer {
     std::string name;
-    std::string unit;
     Bytes bytes{};
     Memory memory = Memory::device;
     MemoryClass memory_class = MemoryClass::temporary;
@@ -98,7 +97,9 @@ class CheckedRuntime : public Runtime {
   bool known(StreamId id) const {
     return id.valid() && id.value < static_cast<int>(streams_.size());
   }
-  Status check_request(const RankSet& where, StreamId stream, const std::string& what) const;
+  // `what` names the request where it is wrong: every operation comes through here.
+  template <class What>
+  Status check_request(const RankSet& where, StreamId stream, const What& what) const;
   Status check_waits(const Op& op) const;
   Status order_op(const Op& op, EventId event, const RankSet& ranks, RankState& state) const;
   Status check_access(const Op& op, const Access& access, const RankSet& ranks,
