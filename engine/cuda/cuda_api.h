@@ -46,10 +46,14 @@ struct CudaApi {
   int (*stream_create)(CudaStream* stream, int priority);  // never waits for the null stream
   int (*stream_destroy)(CudaStream stream);
   int (*stream_wait_event)(CudaStream stream, CudaEvent event);
-  int (*event_create)(CudaEvent* event);  // without timing
+  int (*event_create)(CudaEvent* event);        // without timing
+  int (*event_create_timed)(CudaEvent* event);  // knows when it happened
   int (*event_destroy)(CudaEvent event);
   int (*event_record)(CudaEvent event, CudaStream stream);
   int (*event_query)(CudaEvent event);  // cuda_not_ready: not yet
+  /// Between two that have happened; negative if `to` was first. Each is right to half a
+  /// microsecond, and a float has few digits: `from` should be recent.
+  int (*event_elapsed_time)(float* milliseconds, CudaEvent from, CudaEvent to);
 
   int (*memcpy_async)(void* to, const void* from, std::size_t bytes, CudaStream stream);
   int (*memcpy_2d_async)(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

@@ -44,6 +44,7 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
 // Work that cannot be stopped keeps its memory, as unmapping it would break the device.
 CudaCarrier::~CudaCarrier() {
   if (finished_) return;
+  if (trace_ && failure_.ok()) give_up(Status(Code::cancelled, "it ended its run too early"));
   communicators_.abort();
   patience_.stop_listening();
   if (drain_all().ok()) return;
@@ -82,7 +83,8 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(scratch_.grow(scratch));
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(control_.open(0));
-    return communicators_.open(!options_.comm_id.empty());
+    TESSERA_TRY(communicators_.open(!options_.comm_id.empty()));
+    return start_trace();
   };
   return noted(enter());
 }
@@ -90,12 +92,17 @@ Status CudaCarrier::setup() {
 Status CudaCarrier::noted(Status status) {
   if (status.ok() || !failure_.ok()) return status;
   failure_ = status;
+  if (trace_) {
+    times_->collect_last();
+    trace_->fail(status);
+  }
   communicators_.abort();
   peers_->abort(status);
   return status;
 }
 
-void CudaCarrier::carry_stream(StreamId, const Stream& stream) {
+void CudaCarrier::carry_stream(StreamId id, const Stream& stream) {
+  if (trace_) trace_->add_stream(id, stream.name, stream.role);
   lanes_.push_back(std::make_unique<Lane>(module_.cuda, events_));
   if (!failure_.ok()) return;
   const bool first = stream.role == StreamRole::communication;
@@ -104,6 +111,7 @@ void CudaCarrier::carry_stream(StreamId, const Stream& stream) {
 }
 
 void CudaCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
+  if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
   if (!failure_.ok()) return;
   const Status split = noted(communicators_.split(id, communicator.groups, communicator.name));
   static_cast<void>(split);  // the next call reports it
@@ -111,23 +119,34 @@ void CudaCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
 
 Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
   TESSERA_TRY(failure_);
-  places_.emplace_back();
+  enter_step(request.cause.step);
+  if (trace_) trace_->allocate(id, request);
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
   return noted(swapped_.allocate(id, request, rank_));
 }
 
-void CudaCarrier::carry_release(BufferId id, EventId, const RankSet& ranks, const RankState&) {
-  if (ranks.contains(rank_)) swapped_.release(id, rank_);
+void CudaCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
+                                const RankState&) {
+  const Buffer& released = buffer(id);
+  if (trace_ && released.memory == Memory::device) {
+    trace_->release(id, released.memory_class, released.bytes, after, ranks);
+  }
+  if (!ranks.contains(rank_)) return;
+  swapped_.release(id, rank_);
+  places_.erase(id);
 }
 
 Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
                                     const RankState& state) {
+  if (trace_ && request.memory == Memory::device) {
+    trace_->place(id, request, ranks, state.live.at(id).offset + request.bytes);
+  }
   return ranks.contains(rank_) ? noted(place(id, request, state)) : Status{};
 }
 
 Status CudaCarrier::place(BufferId id, const Allocation& request, const RankState& state) {
   const Bytes offset = state.live.at(id).offset;
-  places_[static_cast<std::size_t>(id.value)] = {request.memory, offset};
+  places_[id] = {request.memory, offset};
   if (request.memory == Memory::device) {
     const Bytes reserved = state.allocators[0].reserved();
     const Status grown = device_.grow(reserved);
@@ -154,20 +173,28 @@ Status CudaCarrier::place(BufferId id, const Allocation& request, const RankStat
 
 Status CudaCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
+  enter_step(op.cause.step);
   const bool here = op.where.contains(rank_);
   lane_of_.push_back(here ? static_cast<std::int8_t>(op.stream.value) : std::int8_t{-1});
-  return here ? noted(enqueue(op, event)) : Status{};
+  const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
+  return here ? noted(enqueue(op, event, place)) : Status{};
 }
 
-Status CudaCarrier::enqueue(const Op& op, EventId event) {
+Status CudaCarrier::enqueue(const Op& op, EventId event, std::int64_t place) {
   Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
   TESSERA_TRY(order(lane, op));
-  if (const auto* work = std::get_if<Copy>(&op.what)) TESSERA_TRY(copy(*work, lane));
-  if (const auto* work = std::get_if<Compute>(&op.what)) TESSERA_TRY(compute(*work, lane));
-  if (communicator_of(op).valid()) TESSERA_TRY(collective(op, lane));
+  if (place >= 0) TESSERA_TRY(times_->begin(place, lane.stream()));
+  TESSERA_TRY(hand_over(op, lane));
+  if (place >= 0) TESSERA_TRY(times_->end(lane.stream()));
   const OpKind kind = kind_of(op);
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
   return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
+}
+
+Status CudaCarrier::hand_over(const Op& op, Lane& lane) {
+  if (const auto* work = std::get_if<Copy>(&op.what)) return copy(*work, lane);
+  if (const auto* work = std::get_if<Compute>(&op.what)) return compute(*work, lane);
+  return communicator_of(op).valid() ? collective(op, lane) : Status{};
 }
 
 Status CudaCarrier::order(Lane& lane, const Op& op) {
@@ -189,6 +216,7 @@ Status CudaCarrier::until(const std::function<Result<bool>()>& done) {
         TESSERA_ASSIGN(const bool reached, done());
         if (reached) return Patience::Seen::done;
         TESSERA_TRY(communicators_.check());
+        TESSERA_TRY(advance_trace());
         std::int64_t now = 0;
         for (const auto& lane : lanes_) now += lane->finished().value;
         const bool moved = std::exchange(before, now) != now;
@@ -230,6 +258,7 @@ Status CudaCarrier::drain_all() {
 
 Status CudaCarrier::carry_wait(EventId event) {
   TESSERA_TRY(failure_);
+  if (trace_) trace_->host_wait(event);
   const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
   if (owner < 0) return {};
   Lane& lane = *lanes_[static_cast<std::size_t>(owner)];
@@ -239,6 +268,7 @@ Status CudaCarrier::carry_wait(EventId event) {
 Status CudaCarrier::poll() {
   TESSERA_TRY(failure_);
   TESSERA_TRY(noted(peers_->ended()));
+  TESSERA_TRY(noted(advance_trace()));
   return noted(communicators_.check());
 }
 
@@ -256,6 +286,7 @@ void CudaCarrier::give_up(const Status& why) {
 Status CudaCarrier::finish_all() {
   TESSERA_TRY(drain_all());
   TESSERA_TRY(check_consumed());
+  TESSERA_TRY(end_trace());
   TESSERA_TRY(communicators_.close());
   finished_ = true;
   return {};

@@ -5,6 +5,7 @@
 // on the device is the streams' alone. Whatever fails here ends the run of all ranks.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/lane.h"
+#include "engine/cuda/op_times.h"
 #include "engine/cuda/staging.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
@@ -55,7 +57,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
   Status place(BufferId id, const Allocation& request, const RankState& state);
-  Status enqueue(const Op& op, EventId event);
+  Status enqueue(const Op& op, EventId event, std::int64_t place);
+  Status hand_over(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status read_all(const View& scalar, std::vector<float>& all);
   Status finish_all();
@@ -63,6 +66,12 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status drain(Lane& lane);
   Status drain_all();
   std::string oldest_waiting();
+
+  // The trace (cuda_trace.cpp).
+  Status start_trace();
+  void enter_step(std::int32_t step);
+  Status advance_trace();
+  Status end_trace();
 
   // Carrying out one operation (cuda_ops.cpp).
   std::span<std::byte> bytes(const View& view, Index index) const;
@@ -97,7 +106,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Collectives collectives_;
   EventPool events_;
   SwapStore swapped_;
-  std::vector<Place> places_;                 // by BufferId
+  std::map<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
   Lane control_;                              // of `read`
   std::vector<std::int8_t> lane_of_;          // by EventId: its stream, -1: not of this rank
@@ -106,6 +115,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status failure_;
   bool finished_ = false;
   Bytes peak_reserved_{};
+  std::unique_ptr<HostTrace> trace_;  // or null
+  std::unique_ptr<OpTimes> times_;    // with a trace
 };
 
 /// One rank of the peers' world. `module` must outlive it.

@@ -21,7 +21,7 @@ bool is_full(const View& view, Index index) {
 }  // namespace
 
 std::span<std::byte> CudaCarrier::bytes(const View& view, Index index) const {
-  const Place& place = places_[static_cast<std::size_t>(view.buffer.value)];
+  const Place& place = places_.at(view.buffer);
   const Bytes begin = place.offset + bytes_of(view.begin_at(index), view.dtype);
   const Bytes end = place.offset + bytes_of(view.end_at(index), view.dtype);
   const bool device = place.memory == Memory::device;
@@ -184,7 +184,7 @@ Status CudaCarrier::run_staged(const Compute& compute, Lane& lane, const Spans& 
                                const Spans& writes) {
   StagedBytes staged;
   const auto on_device = [&](const View& view) {
-    return places_[static_cast<std::size_t>(view.buffer.value)].memory == Memory::device;
+    return places_.at(view.buffer).memory == Memory::device;
   };
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (on_device(compute.reads[i])) staged.touch(reads[i]);

@@ -23,7 +23,8 @@ Result<CudaEvent> EventPool::take() {
     return event;
   }
   CudaEvent event = nullptr;
-  TESSERA_TRY(cuda_status(api_, api_.event_create(&event), "cudaEventCreate"));
+  const auto create = kind_ == Kind::timed ? api_.event_create_timed : api_.event_create;
+  TESSERA_TRY(cuda_status(api_, create(&event), "cudaEventCreate"));
   return event;
 }
 

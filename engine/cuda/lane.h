@@ -18,7 +18,8 @@ namespace tessera {
 /// CUDA events that are made once and used again and again.
 class EventPool {
  public:
-  explicit EventPool(const CudaApi& api) : api_(api) {}
+  enum class Kind { untimed, timed };
+  explicit EventPool(const CudaApi& api, Kind kind = Kind::untimed) : api_(api), kind_(kind) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool();
@@ -28,6 +29,7 @@ class EventPool {
 
  private:
   const CudaApi& api_;
+  const Kind kind_;
   std::vector<CudaEvent> free_;
 };
 

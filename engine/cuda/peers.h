@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "engine/host/transport.h"
 #include "tessera/status.h"
 #include "tessera/types.h"
 
@@ -23,6 +24,8 @@ class CudaPeers {
   virtual Status ended() = 0;
   /// Nothing could be done: give the processor to somebody else for a moment.
   virtual void idle() = 0;
+  /// Bytes between ranks, beside NCCL: for traces. Null: nothing but NCCL connects them.
+  virtual Transport* transport() = 0;
 };
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/cuda/peers.h"
+#include "engine/host/thread_transport.h"
 #include "engine/host/transport.h"
 
 namespace tessera {
@@ -21,6 +22,7 @@ class TransportPeers final : public CudaPeers {
   void abort(const Status& why) override;
   Status ended() override;
   void idle() override { transport_->idle(); }
+  Transport* transport() override { return transport_.get(); }
 
  private:
   const std::unique_ptr<Transport> transport_;
@@ -30,7 +32,9 @@ class TransportPeers final : public CudaPeers {
 /// Ranks that NCCL alone connects: nobody hears why another one has ended.
 class NamedPeers final : public CudaPeers {
  public:
-  NamedPeers(Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {}
+  NamedPeers(Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
+    if (ranks == 1) alone_ = world_.join(0);
+  }
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
@@ -38,10 +42,13 @@ class NamedPeers final : public CudaPeers {
   void abort(const Status&) override {}
   Status ended() override { return {}; }
   void idle() override;
+  Transport* transport() override { return alone_.get(); }
 
  private:
   const Rank rank_;
   const Rank ranks_;
+  ThreadWorld world_{1};
+  std::unique_ptr<Transport> alone_;  // nobody to talk to is easy
 };
 
 }  // namespace tessera

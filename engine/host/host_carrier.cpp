@@ -55,7 +55,7 @@ void HostCarrier::carry_stream(StreamId id, const Stream& stream) {
   const auto place = static_cast<std::size_t>(id.value);
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
-  if (trace_ && trace_->replay()) trace_->replay()->add_stream(id, stream.name, stream.role);
+  if (trace_) trace_->add_stream(id, stream.name, stream.role);
 }
 
 void HostCarrier::carry_communicator(CommunicatorId id, const Communicator& communicator) {
@@ -74,7 +74,7 @@ Status HostCarrier::carry_allocate(BufferId id, const Allocation& request) {
     leaving_.pop_front();
   }
   enter_step(request.cause.step);
-  if (trace_ && trace_->replay()) trace_->replay()->allocate(id, request);
+  if (trace_) trace_->allocate(id, request);
   const bool here = request.where.contains(rank_);
   if (!here || request.memory != Memory::nvme) return {};
   Status allocated = swapped_.allocate(id, request, rank_);
@@ -89,8 +89,8 @@ void HostCarrier::leave(BufferId id) {
 void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
                                 const RankState&) {
   const Buffer& released = buffer(id);
-  if (trace_ && trace_->replay() && released.memory == Memory::device) {
-    trace_->replay()->release(id, released.memory_class, released.bytes, after, ranks);
+  if (trace_ && released.memory == Memory::device) {
+    trace_->release(id, released.memory_class, released.bytes, after, ranks);
   }
   if (!ranks.contains(rank_)) return;
   if (after.valid() && !is_done(after)) {
@@ -103,8 +103,8 @@ void HostCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks
 Status HostCarrier::carry_placement(BufferId id, const Allocation& request, const RankSet& ranks,
                                     const RankState& state) {
   const Bytes end = state.live.at(id).offset + request.bytes;
-  if (trace_ && trace_->replay() && request.memory == Memory::device) {
-    trace_->replay()->place(id, request, ranks, end);
+  if (trace_ && request.memory == Memory::device) {
+    trace_->place(id, request, ranks, end);
   }
   if (!ranks.contains(rank_)) return {};
   places_[id] = {request.memory, state.live.at(id).offset};
@@ -150,7 +150,7 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
 }
 
 Status HostCarrier::carry_wait(EventId event) {
-  if (trace_ && trace_->replay()) trace_->replay()->host_wait(event);
+  if (trace_) trace_->host_wait(event);
   return wait_until([this, event] { return is_done(event); }, "an operation");
 }
 
@@ -290,28 +290,12 @@ Status HostCarrier::finish() {
   return {};
 }
 
-// Of memory, before anything of the next step changes it.
 void HostCarrier::enter_step(std::int32_t step) {
-  if (!trace_) return;
-  while (step_ < step) close_step();
-}
-
-void HostCarrier::close_step() {
-  std::vector<PeakMemory> peaks;
-  for (auto& c : classes().all()) {
-    const auto& peak = c.state.ledger.peak();
-    for (const RankRange& range : c.ranks.ranges()) {
-      peaks.push_back(
-          {step_, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
-    }
-    c.state.ledger.restart_peak();
-  }
-  trace_->close_step(step_, std::move(peaks));
-  ++step_;
+  if (trace_) trace_->enter_step(step, [this](std::int32_t of) { return take_peaks(of); });
 }
 
 Status HostCarrier::end_trace() {
-  close_step();
+  trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
   TESSERA_TRY(wait_until([this] { return trace_->idle(); }, "the end of the trace"));
   trace_->finish();
   return {};

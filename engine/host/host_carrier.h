@@ -96,7 +96,6 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
 
   // The trace.
   void enter_step(std::int32_t step);
-  void close_step();
   Status end_trace();
 
   // Carrying out one operation.
@@ -128,7 +127,6 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Bytes peak_reserved_{};
   bool in_body_ = false;
   std::unique_ptr<HostTrace> trace_;  // or null
-  std::int32_t step_ = 0;
 };
 
 /// One rank of the transport's world.

@@ -100,21 +100,23 @@ std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, 
   return first_ + static_cast<std::int64_t>(times_.size()) - 1;
 }
 
-void HostTrace::begin(std::int64_t place) {
+void HostTrace::began(std::int64_t place, Time time) {
   if (place < 0) return;
-  times(place).begin = clock_();
+  times(place).begin = time;
   times(place).begun = true;
 }
 
-void HostTrace::end(std::int64_t place) {
+void HostTrace::ended(std::int64_t place, Time time) {
   if (place < 0) return;
-  times(place).end = clock_();
+  times(place).end = time;
   times(place).done = true;
 }
 
-void HostTrace::close_step(std::int32_t step, std::vector<PeakMemory> peaks) {
-  if (replay_) replay_->close_step(step, std::move(peaks));
+void HostTrace::close_step(const TakePeaks& take_peaks) {
+  auto peaks = take_peaks(step_);
+  if (replay_) replay_->close_step(step_, std::move(peaks));
   steps_.push_back(first_ + static_cast<std::int64_t>(times_.size()));
+  ++step_;
 }
 
 bool HostTrace::front_is_done() {

@@ -21,6 +21,7 @@ namespace tessera {
 class HostTrace {
  public:
   using Complete = std::function<Status(Transport::Request)>;
+  using TakePeaks = std::function<std::vector<PeakMemory>(std::int32_t step)>;
 
   /// Collective over all ranks. `sink` is rank 0's; `complete` waits for a request.
   static Result<std::unique_ptr<HostTrace>> start(Transport& transport, TraceSink* sink,
@@ -28,17 +29,38 @@ class HostTrace {
                                                   const Complete& complete);
   ~HostTrace();
 
-  /// Where rank 0 says what is submitted; null on other ranks.
-  TraceReplay* replay() { return replay_ ? &*replay_ : nullptr; }
-
+  // What all ranks do in the same order, told by every rank and written by rank 0.
+  void add_stream(StreamId id, std::string_view name, StreamRole role) {
+    if (replay_) replay_->add_stream(id, name, role);
+  }
   void add_communicator(CommunicatorId id, std::string_view name, const RankGroups& groups);
+  void allocate(BufferId id, const Allocation& request) {
+    if (replay_) replay_->allocate(id, request);
+  }
+  void place(BufferId id, const Allocation& request, const RankSet& ranks, Bytes end) {
+    if (replay_) replay_->place(id, request, ranks, end);
+  }
+  void release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,
+               const RankSet& ranks) {
+    if (replay_) replay_->release(id, memory_class, bytes, after, ranks);
+  }
+  void host_wait(EventId event) {
+    if (replay_) replay_->host_wait(event);
+  }
   /// Every operation, on every rank; `here`: it holds for this one. Returns the place of its times
   /// for the next two, or -1.
   std::int64_t submit(const Op& op, EventId event, EventId first_live, bool here);
-  void begin(std::int64_t place);
-  void end(std::int64_t place);
+  void begin(std::int64_t place) { began(place, clock_()); }
+  void end(std::int64_t place) { ended(place, clock_()); }
+  /// The same, of somebody who has measured it, by this rank's clock.
+  void began(std::int64_t place, Time time);
+  void ended(std::int64_t place, Time time);
+  /// Before anything of a step changes memory. `take_peaks` says what the step before has used.
+  void enter_step(std::int32_t step, const TakePeaks& take_peaks) {
+    while (step_ < step) close_step(take_peaks);
+  }
   /// What was submitted so far may go to rank 0 once it is done.
-  void close_step(std::int32_t step, std::vector<PeakMemory> peaks);
+  void close_step(const TakePeaks& take_peaks);
 
   /// Does what can be done now. Fails: as the transport does.
   Status advance();
@@ -76,6 +98,7 @@ class HostTrace {
   const Rank rank_;
   const std::size_t ranks_;
   Time start_ = 0;
+  std::int32_t step_ = 0;
   std::deque<Times> times_;  // times_[k] has place first_ + k
   std::int64_t first_ = 0;
   std::int64_t done_ = 0;           // places before this one are done

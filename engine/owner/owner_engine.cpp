@@ -107,12 +107,7 @@ Status OwnerEngine::grad_ready(ParameterId parameter) {
   TESSERA_TRY(expect(Stage::backward, "grad_ready"));
   OwnedParameter& p = at(parameter);
   if (!p.trained) return {};
-  if (p.ready) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the gradient of {} became ready twice in one backward: it is used "
-                              "outside of forward, or by two reentrant backward passes",
-                              p.held.name));
-  }
+  if (p.ready) return ready_twice(p.held.name);
   Cause why = cause_of(buckets_[p.bucket], Reason::none);
   why.module = model_.parameter(p.id).name;
   TESSERA_TRY(mark(why, Mark::Kind::gradient_ready, compute_).status());
@@ -208,13 +203,7 @@ std::vector<UnitInfo> OwnerEngine::units() const {
 
 Result<std::unique_ptr<ShardedDataParallel>> sharded_data_parallel(
     Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options) {
-  if (LiveEngine::exists(runtime, model)) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
-                    "its parameters",
-                    model.name));
-  }
+  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
   TESSERA_ASSIGN(const RankGroups groups, process_groups(runtime.world(), options));
   auto engine = std::make_unique<OwnerEngine>(runtime, model, options, groups);
   TESSERA_TRY(engine->setup());

@@ -83,14 +83,9 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
                           const std::function<void(Rank, std::span<const float>)>& read) override;
 
   Status begin_forward() override;
-  Status pre_forward(ModuleId) override {
-    return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
-  }
   Status post_forward(ModuleId module) override;
   Status begin_backward() override;
-  Status pre_backward(ModuleId) override { return expect(Stage::backward, "pre_backward"); }
   Status grad_ready(ParameterId parameter) override;
-  Status post_backward(ModuleId) override { return expect(Stage::backward, "post_backward"); }
   Status end_backward() override;
   Status step(const AdamOptions& options) override;
   Status clip_grad_norm(float max_norm, double norm_type,

@@ -147,13 +147,6 @@ Status ReplicateEngine::compute(const ModuleWork& work) {
   return EngineBase::compute(work);
 }
 
-Status ReplicateEngine::post_forward(ModuleId module) {
-  if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
-  if (ends_pass(module)) stage_ = Stage::idle;
-  return {};
-}
-
 Status ReplicateEngine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
   for (ReplicatedParameter& p : parameters_) p.ready = false;
@@ -169,12 +162,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   TESSERA_TRY(expect(Stage::backward, "grad_ready"));
   ReplicatedParameter& p = at(parameter);
   if (!p.trained) return accumulate(p);
-  if (p.ready) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the gradient of {} became ready twice in one backward: it is used "
-                              "outside of forward, or by two reentrant backward passes",
-                              name(p)));
-  }
+  if (p.ready) return ready_twice(name(p));
   TESSERA_TRY(mark(cause_of(p, Reason::none), Mark::Kind::gradient_ready, compute_).status());
   ready_order_.push_back(static_cast<std::size_t>(parameter.value));
   TESSERA_TRY(accumulate(p));
@@ -234,13 +222,7 @@ std::vector<UnitInfo> ReplicateEngine::units() const {
 
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options) {
-  if (LiveEngine::exists(runtime, model)) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
-                    "its parameters",
-                    model.name));
-  }
+  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
   auto engine = std::make_unique<ReplicateEngine>(runtime, model, options);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Engine>(std::move(engine));

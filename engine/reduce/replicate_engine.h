@@ -64,14 +64,8 @@ class ReplicateEngine final : public EngineBase {
   const std::string& join_warning() const { return join_.warning; }
 
   Status begin_forward() override;
-  Status pre_forward(ModuleId) override {
-    return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
-  }
-  Status post_forward(ModuleId module) override;
   Status begin_backward() override;
-  Status pre_backward(ModuleId) override { return expect(Stage::backward, "pre_backward"); }
   Status grad_ready(ParameterId parameter) override;
-  Status post_backward(ModuleId) override { return expect(Stage::backward, "post_backward"); }
   Status end_backward() override;
   Status compute(const ModuleWork& work) override;
   std::vector<UnitInfo> units() const override;

@@ -263,6 +263,19 @@ EventId CheckedRuntime::first_live_event() const {
   return first;
 }
 
+std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
+  std::vector<PeakMemory> peaks;
+  for (auto& c : classes_.all()) {
+    const auto& peak = c.state.ledger.peak();
+    for (const RankRange& range : c.ranks.ranges()) {
+      peaks.push_back(
+          {step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+    }
+    c.state.ledger.restart_peak();
+  }
+  return peaks;
+}
+
 Status CheckedRuntime::check_consumed() const {
   for (const auto& c : classes_.all()) {
     for (const auto& [id, live] : c.state.live) {

@@ -20,6 +20,7 @@
 #include "engine/runtime/rank_classes.h"
 #include "engine/runtime/stream_order.h"
 #include "tessera/runtime.h"
+#include "tessera/trace.h"
 
 namespace tessera {
 
@@ -90,6 +91,8 @@ class CheckedRuntime : public Runtime {
   const Buffer& buffer(BufferId id) const { return buffers_.at(id); }
   RankClasses<RankState>& classes() { return classes_; }
   const RankClasses<RankState>& classes() const { return classes_; }
+  /// What device memory all ranks have used since the last call.
+  std::vector<PeakMemory> take_peaks(std::int32_t step);
   /// Events with smaller ids are over for every stream of every rank.
   EventId first_live_event() const;
 

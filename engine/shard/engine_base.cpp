@@ -222,6 +222,28 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   return {};
 }
 
+Status EngineBase::pre_forward(ModuleId) {
+  return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
+}
+
+Status EngineBase::post_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  if (ends_pass(module)) stage_ = Stage::idle;
+  return {};
+}
+
+Status EngineBase::pre_backward(ModuleId) { return expect(Stage::backward, "pre_backward"); }
+
+Status EngineBase::post_backward(ModuleId) { return expect(Stage::backward, "post_backward"); }
+
+Status EngineBase::ready_twice(std::string_view parameter) {
+  return Status(Code::invalid_argument,
+                fmt::format("the gradient of {} became ready twice in one backward: it is used "
+                            "outside of forward, or by two reentrant backward passes",
+                            parameter));
+}
+
 Status EngineBase::next_forward(const ForwardPass& pass) {
   TESSERA_TRY(expect(Stage::idle, "next_forward"));
   if (model_.find_graph(pass.graph) == nullptr) {

@@ -55,6 +55,11 @@ struct ShardGroups {
 class EngineBase : public virtual Engine {
  public:
   Status next_forward(const ForwardPass& pass) override;
+  // The hooks of a scheme that has nothing to do for a module.
+  Status pre_forward(ModuleId module) override;
+  Status post_forward(ModuleId module) override;
+  Status pre_backward(ModuleId module) override;
+  Status post_backward(ModuleId module) override;
   Status recompute_begin(ModuleId module) override;
   Status recompute_end(ModuleId module) override;
   Status compute(const ModuleWork& work) override;
@@ -196,6 +201,7 @@ class EngineBase : public virtual Engine {
   bool trains() const { return pass_.use == ForwardPass::Use::train; }
   /// A pass without backward ends where its root does.
   bool ends_pass(ModuleId left) const { return !trains() && left == ModuleId{0}; }
+  static Status ready_twice(std::string_view parameter);
   /// The parameters that the work concerns.
   const std::vector<ParameterId>& parameters_of(const ModuleWork& work) const;
   bool recomputing() const { return recomputed_.valid(); }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/shard/live_engines.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <set>
 #include <utility>
+
+#include "tessera/model.h"
 
 namespace tessera {
 namespace {
@@ -31,9 +35,13 @@ LiveEngine::~LiveEngine() {
   registry().engines.erase(registry().engines.find({&runtime_, &model_}));
 }
 
-bool LiveEngine::exists(const Runtime& runtime, const Model& model) {
+Status LiveEngine::expect_none(const Runtime& runtime, const Model& model) {
   const std::scoped_lock lock(registry().mutex);
-  return registry().engines.contains({&runtime, &model});
+  if (!registry().engines.contains({&runtime, &model})) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
+                            "its parameters",
+                            model.name));
 }
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 // the parameters are theirs.
 #pragma once
 
+#include "tessera/status.h"
+
 namespace tessera {
 
 class Runtime;
@@ -16,7 +18,8 @@ class LiveEngine {
   LiveEngine(const LiveEngine&) = delete;
   LiveEngine& operator=(const LiveEngine&) = delete;
 
-  static bool exists(const Runtime& runtime, const Model& model);
+  /// Fails: invalid_argument.
+  static Status expect_none(const Runtime& runtime, const Model& model);
 
  private:
   const Runtime& runtime_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/zero12/zero12_engine.h"
 
-#include <fmt/format.h>
-
 namespace tessera {
 
 Result<View> Zero12Engine::parameter_view(ParameterId id) {
@@ -38,13 +36,6 @@ Status Zero12Engine::begin_forward() {
   return std::exchange(values_are_old_, false) ? refresh() : Status{};
 }
 
-Status Zero12Engine::post_forward(ModuleId module) {
-  if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
-  if (ends_pass(module)) stage_ = Stage::idle;
-  return {};
-}
-
 Status Zero12Engine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
   for (PartedParameter& p : parameters_) p.ready = false;
@@ -57,12 +48,7 @@ Status Zero12Engine::grad_ready(ParameterId parameter) {
   TESSERA_TRY(expect(Stage::backward, "grad_ready"));
   PartedParameter& p = at(parameter);
   if (!p.trained) return {};
-  if (p.ready) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the gradient of {} became ready twice in one backward: it is used "
-                              "outside of forward, or by two reentrant backward passes",
-                              name(p)));
-  }
+  if (p.ready) return ready_twice(name(p));
   Cause why = cause("root", Reason::none);
   why.module = name(p);
   TESSERA_TRY(mark(why, Mark::Kind::gradient_ready, compute_).status());
@@ -124,13 +110,7 @@ std::vector<std::string> Zero12Engine::warnings() const {
 
 Result<std::unique_ptr<Engine>> zero12(Runtime& runtime, const Model& model,
                                        const Zero12Options& options) {
-  if (LiveEngine::exists(runtime, model)) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
-                    "its parameters",
-                    model.name));
-  }
+  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
   auto engine = std::make_unique<Zero12Engine>(runtime, model, options);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Engine>(std::move(engine));

@@ -190,16 +190,9 @@ void LockstepCarrier::close_step() {
 }
 
 void LockstepCarrier::close_memory() {
-  for (auto& c : classes().all()) {
-    const auto& peak = c.state.ledger.peak();
-    for (const RankRange& range : c.ranks.ranges()) {
-      if (options_.sink == nullptr) break;
-      options_.sink->peak_memory(
-          {step_, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
-    }
-    c.state.ledger.restart_peak();
-  }
+  const auto peaks = take_peaks(step_);
   if (options_.sink == nullptr) return;
+  for (const PeakMemory& peak : peaks) options_.sink->peak_memory(peak);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     memory_.flush(slot, horizon(memory_.ranks()[slot]), *options_.sink);
   }

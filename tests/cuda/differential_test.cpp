@@ -2,6 +2,8 @@
 // The same engine and model on fake GPUs and in the simulator: the same numbers, the same memory.
 #include "tests/cuda/cuda_ranks.h"
 #include "tests/host/as_simulated.h"
+#include "tests/host/offloaded_runs.h"
+#include "tests/swap/scratch_folder.h"
 
 namespace tessera {
 namespace {
@@ -10,11 +12,12 @@ void check_as_simulated(const std::string& name, const Scheme& scheme, Rank rank
                         std::uint64_t seed) {
   INFO("seed " << seed);
   test::check_as_simulated(name, scheme, ranks, [&](const test::RankProgram& program) {
-    test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program));
+    test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program,
+                                          {.pinned_memory = Bytes{1 << 20}}));
   });
 }
 
-TEST_CASE("GPUs train as the simulator does, to the bit and to the byte", "[cuda]") {
+TEST_CASE("GPUs train as the simulator does, in its order, to the bit and to the byte", "[cuda]") {
   const Rank ranks = GENERATE(1, 2, 4);
   const std::uint64_t seed = GENERATE(0, 1);
   for (const auto& [name, scheme] : test::schemes()) {
@@ -23,10 +26,19 @@ TEST_CASE("GPUs train as the simulator does, to the bit and to the byte", "[cuda
   }
 }
 
-// TESSERA_CUDA_SEEDS at configuration: how many; a failure prints the seed that repeats it.
+TEST_CASE("GPUs offload to the host and to files as the simulator does", "[cuda][offload]") {
+  const test::ScratchFolder folder;
+  const Rank ranks = GENERATE(1, 2, 3);
+  const std::uint64_t seed = GENERATE(0, 1);
+  for (const auto& [name, scheme] : test::offloaded_schemes(folder.path())) {
+    check_as_simulated(name, scheme, ranks, seed);
+  }
+}
+
+// A failure prints the seed that repeats it.
 TEST_CASE("no order in which devices may run changes what comes out", "[cuda]") {
   const auto schemes = test::schemes();
-  for (std::uint64_t seed = 1; seed <= TESSERA_CUDA_SEEDS; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::generated(500); ++seed) {
     const auto& [name, scheme] = schemes[seed % schemes.size()];
     check_as_simulated(name, scheme, seed % 3 == 0 ? 4 : 2, seed);
   }

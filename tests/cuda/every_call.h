@@ -3,13 +3,16 @@
 #pragma once
 
 #include "tests/cuda/cuda_ranks.h"
+#include "tests/host/recorded_trace.h"
 
 namespace tessera::test {
 
 /// Two ranks. Fails with `corrupt` if a number is not what it should be.
 Status every_call(HostRuntime& host, Rank rank);
 
-/// Options that it needs.
-inline CudaOptions every_call_options() { return {.pinned_memory = Bytes{4096}}; }
+/// Options that it needs. The trace must outlive the run.
+inline CudaOptions every_call_options(RecordedTrace& trace) {
+  return {.sink = &trace, .pinned_memory = Bytes{4096}};
+}
 
 }  // namespace tessera::test

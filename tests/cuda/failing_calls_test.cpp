@@ -22,7 +22,8 @@ TEST_CASE("a program that calls everything gives the right numbers", "[cuda]") {
   const std::uint64_t seed = GENERATE(0, 1, 2, 3);
   INFO("seed " << seed);
   StandIn world({.ranks = 2, .seed = seed});
-  test::require_clean({test::run_on(world, test::every_call, test::every_call_options()),
+  test::RecordedTrace trace;
+  test::require_clean({test::run_on(world, test::every_call, test::every_call_options(trace)),
                        world.reports(), world.leaks()});
   for (int call = 0; call < test::call_count; ++call) {
     INFO("call " << call);
@@ -34,7 +35,8 @@ TEST_CASE("a program that calls everything gives the right numbers", "[cuda]") {
 // Whether the fault was reached.
 bool fails_in_order(const PlantedFault& fault) {
   StandIn world({.ranks = 2, .seed = 7, .fault = fault});
-  const auto statuses = test::run_on(world, test::every_call, test::every_call_options());
+  test::RecordedTrace trace;
+  const auto statuses = test::run_on(world, test::every_call, test::every_call_options(trace));
   if (world.uses(fault.call, fault.rank) < fault.use) return false;
   INFO("call " << static_cast<int>(fault.call) << ", use " << fault.use);
   CHECK(world.reports().empty());

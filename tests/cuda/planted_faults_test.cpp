@@ -145,7 +145,7 @@ TEST_CASE("ranks that disagree about a collective are told how", "[cuda]") {
   SECTION("another collective") {
     ends(tamper(CollectiveKind::reduce_scatter, false,
                 [](CollectiveCall& c) { c.kind = CollectiveKind::all_gather; }),
-         "index 0 asks for reduce_scatter");
+         "for reduce_scatter of");
   }
   SECTION("one that a rank leaves out") { ends(drop(Call::all_gather, 2), "asks for "); }
 }

@@ -16,7 +16,7 @@ fi
 
 # The program alone, without inspector and tests.
 cmake -S "$source_dir" -B "$work_dir/clang-O2" -G Ninja -DCMAKE_CXX_COMPILER=clang++ \
-  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O2 -DTESSERA_INSPECTOR=OFF -DTESSERA_TESTS=OFF -DTESSERA_DNNL=OFF
+  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O2 -DTESSERA_INSPECTOR=OFF -DTESSERA_TESTS=OFF -DTESSERA_DNNL=OFF -DTESSERA_CUDA=OFF
 cmake --build "$work_dir/clang-O2" --target tessera --parallel 2
 
 failures=0

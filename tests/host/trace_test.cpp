@@ -8,6 +8,7 @@
 #include "tests/host/offloaded_runs.h"
 #include "tests/host/recorded_trace.h"
 #include "tests/host/thread_ranks.h"
+#include "tests/host/trace_checks.h"
 #include "tests/host/training_run.h"
 #include "tests/random.h"
 #include "tests/swap/scratch_folder.h"
@@ -54,65 +55,6 @@ std::vector<Status> traced(const test::Run& run, RecordedTrace& sink,
   return statuses;
 }
 
-void simulate(const test::Run& run, RecordedTrace& sink) {
-  const test::TestCosts costs;
-  auto simulator = sim::LockstepRuntime::create(
-      {.world_size = run.ranks, .cost = &costs, .numerics = true, .aio = {}, .sink = &sink});
-  REQUIRE(simulator.ok());
-  std::vector<Trained> all(static_cast<std::size_t>(run.ranks));
-  const Status status =
-      test::train((*simulator)->seam(), run,
-                  [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
-                  [&] { return (*simulator)->finish(); });
-  INFO(status.message());
-  REQUIRE(status.ok());
-}
-
-void check_times(const RecordedTrace& trace, Rank ranks) {
-  std::map<std::pair<Rank, std::int32_t>, Time> last;  // by rank and stream
-  for (const auto& [id, op] : trace.ops) {
-    INFO("op " << id << " " << name_of(op.kind));
-    REQUIRE(trace.spans_of.count(id) == 1);
-    for (const auto& [rank, span] : trace.spans_of.at(id)) {
-      Time& before = last[{rank, op.stream}];
-      CHECK(span.begin >= before);
-      CHECK(span.ready >= span.begin);
-      CHECK(span.end >= span.ready);
-      before = span.end;
-    }
-  }
-  REQUIRE(trace.steps.size() == test::training_run_steps + 1);  // and what looks at the results
-  std::vector<Time> end(static_cast<std::size_t>(ranks));
-  for (const auto& step : trace.steps) {
-    REQUIRE(step.size() == static_cast<std::size_t>(ranks));
-    for (std::size_t r = 0; r < step.size(); ++r) {
-      INFO("rank " << r);
-      CHECK(step[r].begin == end[r]);
-      end[r] = step[r].end;
-      CHECK(step[r].compute >= 0);
-      CHECK(step[r].exposed >= 0);
-      CHECK(step[r].blocking >= 0);
-      CHECK(step[r].compute + step[r].blocking <= step[r].end - step[r].begin);
-    }
-  }
-}
-
-void check_memory(const RecordedTrace& trace, Rank ranks) {
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    INFO("rank " << rank);
-    REQUIRE(trace.memory_of.count(rank) == 1);
-    Time last = 0;
-    Bytes allocated{};
-    for (const MemorySample& sample : trace.memory_of.at(rank)) {
-      CHECK(sample.time >= last);
-      last = sample.time;
-      allocated += sample.delta;
-      CHECK(sample.allocated == allocated);
-      CHECK(sample.reserved >= allocated);
-    }
-  }
-}
-
 TEST_CASE("what a real run submits is in its trace as in the simulator's", "[host]") {
   const Rank ranks = GENERATE(1, 2, 4);
   for (const auto& [name, scheme] : test::schemes()) {
@@ -121,13 +63,13 @@ TEST_CASE("what a real run submits is in its trace as in the simulator's", "[hos
     const test::Run run = test::training_run(scheme, ranks);
     RecordedTrace real, simulated;
     test::require_all_ok(traced(run, real, SkewedClocks()));
-    simulate(run, simulated);
+    test::simulate(run, simulated);
     CHECK(real.order == simulated.order);
     CHECK(real.peaks == simulated.peaks);
     CHECK(real.steps.size() == simulated.steps.size());
     CHECK(real.diagnostics.empty());
-    check_times(real, ranks);
-    check_memory(real, ranks);
+    test::check_times(real, ranks);
+    test::check_memory(real, ranks);
   }
 }
 
@@ -138,9 +80,9 @@ TEST_CASE("each read and write of a file is a span on its drive's lane", "[host]
     const test::Run run = test::training_run(scheme, 2);
     RecordedTrace real, simulated;
     test::require_all_ok(traced(run, real, SkewedClocks()));
-    simulate(run, simulated);
+    test::simulate(run, simulated);
     CHECK(real.order == simulated.order);
-    check_times(real, run.ranks);
+    test::check_times(real, run.ranks);
     std::set<std::int32_t> drives;
     for (const std::string& line : real.order) {
       if (line.rfind("stream ", 0) == 0 && line.find(" nvme") != std::string::npos) {

@@ -11,6 +11,7 @@
 #include "tessera/real_model.h"
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
+#include "tests/host/listing_runtime.h"
 #include "tests/numerics/real_models.h"
 #include "tests/sim/test_costs.h"
 
@@ -93,16 +94,19 @@ inline Run training_run(const Scheme& scheme, Rank ranks) {
   return run;
 }
 
-/// By rank. Adds the highest reserved memory of any.
-inline std::vector<Trained> simulated(const Run& run, Bytes& peak) {
+/// By rank. Adds the highest reserved memory of any, and what the runtime was asked for.
+inline std::vector<Trained> simulated(const Run& run, Bytes& peak,
+                                      std::vector<std::string>* calls = nullptr) {
   const TestCosts costs;
   auto simulator =
       sim::LockstepRuntime::create({.world_size = run.ranks, .cost = &costs, .numerics = true});
   REQUIRE(simulator.ok());
   std::vector<Trained> all(static_cast<std::size_t>(run.ranks));
-  const Status trained = train((*simulator)->seam(), run,
-                               [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
-                               [&] { return (*simulator)->finish(); });
+  std::vector<std::string> ignored;
+  ListingRuntime listed((*simulator)->seam(), calls == nullptr ? ignored : *calls);
+  const Status trained = train(
+      listed, run, [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
+      [&] { return (*simulator)->finish(); });
   INFO(trained.message());
   REQUIRE(trained.ok());
   peak = (*simulator)->peak_reserved();

@@ -137,11 +137,17 @@ CudaApi real_cuda() {
     return cudaStreamWaitEvent(native(stream), native(event), 0);
   };
   api.event_create = event_create;
+  api.event_create_timed = [](CudaEvent* event) -> int {
+    return cudaEventCreate(reinterpret_cast<cudaEvent_t*>(event));
+  };
   api.event_destroy = [](CudaEvent event) -> int { return cudaEventDestroy(native(event)); };
   api.event_record = [](CudaEvent event, CudaStream stream) -> int {
     return cudaEventRecord(native(event), native(stream));
   };
   api.event_query = [](CudaEvent event) -> int { return cudaEventQuery(native(event)); };
+  api.event_elapsed_time = [](float* milliseconds, CudaEvent from, CudaEvent to) -> int {
+    return cudaEventElapsedTime(milliseconds, native(from), native(to));
+  };
   api.memcpy_async = memcpy_async;
   api.memcpy_2d_async = memcpy_2d_async;
   api.memset_async = [](void* to, int value, std::size_t bytes, CudaStream stream) -> int {

@@ -31,6 +31,9 @@ struct CudaOptions {
   Time deadline = 300'000'000'000;
   /// Asked while this rank waits: true ends the run (cancelled).
   std::function<bool()> interrupted;
+  /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
+  /// then need a clock, and MPI if there are several.
+  TraceSink* sink = nullptr;
   /// The GPU among those that this process sees; -1: the rank, modulo their number.
   int device = -1;
   /// All of the pinned host memory that Memory::pinned_host may use; taken when it is first used.

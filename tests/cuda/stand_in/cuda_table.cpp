@@ -2,7 +2,6 @@
 // The stand-in's functions of the CUDA runtime and driver.
 #include <cstring>
 
-#include "tests/cuda/stand_in/stand_in.h"
 #include "tests/cuda/stand_in/tables.h"
 
 namespace tessera::test {
@@ -13,15 +12,6 @@ constexpr int invalid_handle = 400;
 
 FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
 FakeEvent* event_of(CudaEvent event) { return reinterpret_cast<FakeEvent*>(event); }
-
-// Runs `f` unless a fault is planted here; the code that `f` returns.
-template <class F>
-int called(Call call, F&& f) {
-  StandIn& world = StandIn::current();
-  const StandIn::Verdict verdict = world.enter(call);
-  if (verdict.code != 0 || verdict.dropped) return verdict.code;
-  return f(world);
-}
 
 int code_of(bool done) { return done ? cuda_success : invalid_value; }
 
@@ -124,6 +114,14 @@ int event_create(CudaEvent* event) {
     return 0;
   });
 }
+int event_create_timed(CudaEvent* event) {
+  return called(Call::event_create_timed, [&](StandIn& world) {
+    const auto made = world.streams().create_event(StandIn::device);
+    made->timed = true;
+    *event = reinterpret_cast<CudaEvent>(made.get());
+    return 0;
+  });
+}
 int event_destroy(CudaEvent event) {
   return called(Call::event_destroy, [&](StandIn& world) {
     return world.streams().destroy_event(event_of(event)) ? cuda_success : invalid_handle;
@@ -134,6 +132,7 @@ int event_record(CudaEvent event, CudaStream stream) {
     const auto known = world.streams().event(event_of(event));
     if (!known || !world.streams().knows(stream_of(stream))) return invalid_handle;
     world.streams().record(*stream_of(stream), known);
+    world.count_record(known->timed);
     return 0;
   });
 }
@@ -144,6 +143,20 @@ int event_query(CudaEvent event) {
     world.progress(2);
     if (known->reached < known->recorded) return cuda_not_ready;
     world.streams().see(*known);
+    return cuda_success;
+  });
+}
+
+// As the real one: only of events with timing that have happened, in few digits.
+int event_elapsed_time(float* milliseconds, CudaEvent from, CudaEvent to) {
+  return called(Call::event_elapsed_time, [&](StandIn& world) {
+    const auto first = world.streams().event(event_of(from));
+    const auto second = world.streams().event(event_of(to));
+    if (!first || !second || !first->timed || !second->timed) return invalid_handle;
+    if (first->reached < first->recorded || second->reached < second->recorded) {
+      return cuda_not_ready;
+    }
+    *milliseconds = static_cast<float>(second->time - first->time) * 1e-6F;
     return cuda_success;
   });
 }
@@ -206,9 +219,11 @@ CudaApi cuda_table() {
           stream_destroy,
           stream_wait_event,
           event_create,
+          event_create_timed,
           event_destroy,
           event_record,
           event_query,
+          event_elapsed_time,
           memcpy_async,
           memcpy_2d_async,
           memset_async,

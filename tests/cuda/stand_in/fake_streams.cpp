@@ -79,6 +79,14 @@ bool FakeStreams::may_run(const FakeStream& stream) const {
   return op.meeting->may_run() && std::all_of(streams.begin(), streams.end(), at_head);
 }
 
+Time FakeStreams::device_time(int device) const {
+  constexpr Time ahead = 5'000'000'000;
+  constexpr Time drift_ppm = 50;
+  return now_ + (device + 1) * (ahead + now_ / 1'000'000 * drift_ppm);
+}
+
+void FakeStreams::work() { now_ += (worked_++ % 13 + 1) * 1'000; }
+
 bool FakeStreams::step() {
   std::vector<FakeStream*> ready;
   for (const auto& stream : streams_) {
@@ -88,6 +96,7 @@ bool FakeStreams::step() {
   const auto chosen = random_.below(static_cast<std::int64_t>(ready.size()));
   FakeStream& stream = *ready[static_cast<std::size_t>(chosen)];
   const FakeOp op = stream.queue.front();
+  if (op.meeting || op.run) work();
   if (op.meeting) {
     op.meeting->run();
     for (FakeStream* each : op.meeting->streams()) each->queue.pop_front();
@@ -95,7 +104,10 @@ bool FakeStreams::step() {
   }
   stream.queue.pop_front();
   if (op.run) op.run();
-  if (op.event && !op.waits) op.event->reached = std::max(op.event->reached, op.generation);
+  if (op.event && !op.waits && op.event->reached < op.generation) {
+    op.event->reached = op.generation;
+    op.event->time = device_time(op.event->device);
+  }
   return true;
 }
 

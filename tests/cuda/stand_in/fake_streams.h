@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/types.h"
 #include "tests/cuda/stand_in/race_check.h"
 #include "tests/random.h"
 
@@ -20,6 +21,8 @@ struct FakeEvent {
   std::uint64_t recorded = 0;  // how often
   std::uint64_t reached = 0;   // the last recording that the device has come to
   Clock clock{};               // what is over then
+  bool timed = false;
+  Time time = 0;  // of `reached`, by the device's clock
 };
 
 /// Work of several streams that starts when it is at the head of all of them.
@@ -68,6 +71,12 @@ class FakeStreams {
   void see(const FakeEvent& event);
   const Clock& seen(int device) const { return seen_[static_cast<std::size_t>(device)]; }
 
+  /// ns, the same for host and devices; it goes on when somebody looks, and while work runs.
+  Time now() const { return now_; }
+  void pass(Time elapsed) { now_ += elapsed; }
+  /// What the clock of `device` says: it is ahead, and faster than the host's.
+  Time device_time(int device) const;
+
   /// Runs some operation that may run, of any stream. False: there is none.
   bool step();
   std::size_t live() const;                                 // streams and events
@@ -75,8 +84,11 @@ class FakeStreams {
 
  private:
   bool may_run(const FakeStream& stream) const;
+  void work();  // takes time
 
   Random random_;
+  Time now_ = 0;
+  int worked_ = 0;
   std::vector<std::unique_ptr<FakeStream>> streams_;
   std::vector<std::shared_ptr<FakeEvent>> events_;
   std::vector<Clock> seen_;  // by device

@@ -3,7 +3,6 @@
 #include <initializer_list>
 
 #include "engine/runtime/number_arrays.h"
-#include "tests/cuda/stand_in/stand_in.h"
 #include "tests/cuda/stand_in/tables.h"
 
 namespace tessera::test {
@@ -20,19 +19,15 @@ using Arrays = std::initializer_list<KernelArray>;
 
 int launch(Call call, const char* name, Arrays reads, Arrays writes, CudaStream stream,
            std::function<void()> run) {
-  StandIn& world = StandIn::current();
-  const StandIn::Verdict verdict = world.enter(call);
-  if (verdict.code != 0 || verdict.dropped) return verdict.code;
-  std::vector<MemoryAccess> accesses;
-  for (const KernelArray& a : reads) accesses.push_back({a.at, elements(a).bytes.size(), false});
-  for (const KernelArray& a : writes) accesses.push_back({a.at, elements(a).bytes.size(), true});
-  return world.enqueue(stream_of(stream), accesses, name, std::move(run));
+  return called(call, [&](StandIn& world) {
+    std::vector<MemoryAccess> accesses;
+    for (const KernelArray& a : reads) accesses.push_back({a.at, elements(a).bytes.size(), false});
+    for (const KernelArray& a : writes) accesses.push_back({a.at, elements(a).bytes.size(), true});
+    return world.enqueue(stream_of(stream), accesses, name, std::move(run));
+  });
 }
 
 int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
-  StandIn& world = StandIn::current();
-  const StandIn::Verdict verdict = world.enter(Call::cast_blocks);
-  if (verdict.code != 0 || verdict.dropped) return verdict.code;
   std::vector<MemoryAccess> accesses;
   struct Block {
     std::span<const std::byte> from;
@@ -51,8 +46,10 @@ int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream s
     accesses.push_back({source, blocks.back().from.size(), false});
     accesses.push_back({target, blocks.back().to.size(), true});
   }
-  return world.enqueue(stream_of(stream), accesses, "a cast", [blocks, shape] {
-    for (const Block& b : blocks) copy_numbers(b.from, shape.from_dtype, b.to, shape.to_dtype);
+  return called(Call::cast_blocks, [&](StandIn& world) {
+    return world.enqueue(stream_of(stream), accesses, "a cast", [blocks, shape] {
+      for (const Block& b : blocks) copy_numbers(b.from, shape.from_dtype, b.to, shape.to_dtype);
+    });
   });
 }
 

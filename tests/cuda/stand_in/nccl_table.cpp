@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "engine/runtime/number.h"
-#include "tests/cuda/stand_in/stand_in.h"
 #include "tests/cuda/stand_in/tables.h"
 
 namespace tessera::test {
@@ -14,14 +13,6 @@ namespace {
 constexpr int invalid_argument = 4;
 
 FakeComm* comm_of(NcclComm comm) { return reinterpret_cast<FakeComm*>(comm); }
-
-template <class F>
-int called(Call call, F&& f) {
-  StandIn& world = StandIn::current();
-  const StandIn::Verdict verdict = world.enter(call);
-  if (verdict.code != 0 || verdict.dropped) return verdict.code;
-  return f(world);
-}
 
 template <class F>
 int called(Call call, NcclComm comm, F&& f) {

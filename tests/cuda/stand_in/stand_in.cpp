@@ -17,7 +17,8 @@ thread_local int StandIn::device = 0;
 // What one rank hears of the others.
 class FakePeers final : public CudaPeers {
  public:
-  FakePeers(StandIn& world, Rank rank) : world_(world), rank_(rank) {}
+  FakePeers(StandIn& world, Rank rank)
+      : world_(world), rank_(rank), letters_(world.letters_.join(rank)) {}
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return world_.options().ranks; }
@@ -29,6 +30,7 @@ class FakePeers final : public CudaPeers {
   }
   void abort(const Status& why) override {
     if (world_.ended_.ok()) world_.ended_ = why;
+    letters_->abort(why);
     told_ = true;
   }
   Status ended() override {
@@ -36,10 +38,12 @@ class FakePeers final : public CudaPeers {
     return Status(Code::communication_error, world_.ended_.message());
   }
   void idle() override { world_.turns_.yield(); }
+  Transport* transport() override { return letters_.get(); }
 
  private:
   StandIn& world_;
   const Rank rank_;
+  const std::unique_ptr<Transport> letters_;
   bool told_ = false;
 };
 
@@ -51,7 +55,9 @@ StandIn::StandIn(StandInOptions options)
       streams_(options_.ranks, options_.seed + 2),
       nccl_(options_.ranks, options_.seed + 3),
       races_(static_cast<std::size_t>(options_.ranks)),
-      uses_(static_cast<std::size_t>(options_.ranks)) {
+      uses_(static_cast<std::size_t>(options_.ranks)),
+      marks_(static_cast<std::size_t>(options_.ranks)),
+      letters_(options_.ranks) {
   TESSERA_ASSERT(only == nullptr, "one world at a time");
   only = this;
 }

@@ -20,6 +20,7 @@
 
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/peers.h"
+#include "engine/host/thread_transport.h"
 #include "tests/cuda/stand_in/calls.h"
 #include "tests/cuda/stand_in/fake_memory.h"
 #include "tests/cuda/stand_in/fake_nccl.h"
@@ -38,6 +39,7 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
+  Time look = 1'000'000;  // ns that pass when somebody asks for the time
 };
 
 class StandIn {
@@ -52,7 +54,10 @@ class StandIn {
   /// Runs `program` on every rank, one at a time; gives its status by rank.
   std::vector<Status> run(const std::function<Status(std::unique_ptr<CudaPeers>)>& program);
   /// ns; it goes on whenever somebody looks.
-  Time now() { return clock_ += 1'000'000; }
+  Time now() { return streams_.pass(options_.look), streams_.now(); }
+
+  /// Nobody looks, and nothing runs, for a while.
+  void pass(Time elapsed) { streams_.pass(elapsed); }
 
   /// What was wrong with the calls: races, mismatches, memory that is not there.
   const std::vector<std::string>& reports() const { return reports_; }
@@ -60,6 +65,9 @@ class StandIn {
   std::string leaks() const;
   /// How often a rank has called a function.
   int uses(Call call, int rank) const;
+
+  /// How often a rank has recorded an event to wait for, not to time.
+  int marks(int rank) const { return marks_[static_cast<std::size_t>(rank)]; }
 
   // For the tables.
   static StandIn& current();
@@ -71,6 +79,7 @@ class StandIn {
   Verdict enter(Call call);
   int rank() const { return turns_.current(); }
   void report(std::string what);
+  void count_record(bool timed) { marks_[static_cast<std::size_t>(rank())] += timed ? 0 : 1; }
   FakeMemory& memory() { return memory_; }
   FakeStreams& streams() { return streams_; }
   FakeNccl& nccl() { return nccl_; }
@@ -98,7 +107,8 @@ class StandIn {
   std::vector<RaceCheck> races_;  // by device
   std::vector<std::string> reports_;
   std::vector<std::map<Call, int>> uses_;  // by rank
-  Time clock_ = 0;
+  std::vector<int> marks_;                 // by rank
+  ThreadWorld letters_;                    // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
   Status ended_;
 };

@@ -3,11 +3,21 @@
 #pragma once
 
 #include "engine/cuda/cuda_module.h"
+#include "tests/cuda/stand_in/stand_in.h"
 
 namespace tessera::test {
 
 CudaApi cuda_table();
 KernelApi kernel_table();
 NcclApi nccl_table();
+
+// Runs `f` unless a fault is planted here; the code that `f` returns.
+template <class F>
+int called(Call call, F&& f) {
+  StandIn& world = StandIn::current();
+  const StandIn::Verdict verdict = world.enter(call);
+  if (verdict.code != 0 || verdict.dropped) return verdict.code;
+  return f(world);
+}
 
 }  // namespace tessera::test

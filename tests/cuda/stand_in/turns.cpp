@@ -7,12 +7,13 @@ namespace tessera::test {
 
 void Turns::run(int ranks, const std::function<void(int)>& program) {
   alive_.assign(static_cast<std::size_t>(ranks), true);
+  called_.resize(static_cast<std::size_t>(ranks));
   turn_ = 0;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return turn_ == rank; });
+      called_[static_cast<std::size_t>(rank)].wait(lock, [&] { return turn_ == rank; });
       lock.unlock();
       program(rank);
       lock.lock();
@@ -33,7 +34,7 @@ void Turns::pass_on() {
   if (waiting.empty()) return;
   const auto chosen = random_.below(static_cast<std::int64_t>(waiting.size()));
   turn_ = waiting[static_cast<std::size_t>(chosen)];
-  changed_.notify_all();
+  called_[static_cast<std::size_t>(turn_)].notify_one();
 }
 
 void Turns::yield() {
@@ -41,7 +42,7 @@ void Turns::yield() {
   std::unique_lock lock(mutex_);
   const int self = turn_;
   pass_on();
-  changed_.wait(lock, [&] { return turn_ == self; });
+  called_[static_cast<std::size_t>(self)].wait(lock, [&] { return turn_ == self; });
 }
 
 }  // namespace tessera::test

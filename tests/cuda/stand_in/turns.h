@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -29,7 +30,7 @@ class Turns {
 
   Random random_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::deque<std::condition_variable> called_;  // by rank
   std::vector<bool> alive_;
   int turn_ = 0;
 };

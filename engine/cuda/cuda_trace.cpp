@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the carrier tells its trace, and when times come in.
+#include "engine/cuda/cuda_carrier.h"
+
+namespace tessera {
+
+Status CudaCarrier::start_trace() {
+  Transport* const transport = peers_->transport();
+  if (transport == nullptr && options_.sink == nullptr) return {};
+  if (transport == nullptr) {
+    return Status(Code::not_supported,
+                  "ranks that only NCCL connects cannot send each other their times: start them "
+                  "with mpirun, or without a trace");
+  }
+  TESSERA_ASSIGN(trace_, HostTrace::start(*transport, rank_ == 0 ? options_.sink : nullptr,
+                                          options_.clock, [&](Transport::Request request) {
+                                            return until([&] { return transport->test(request); });
+                                          }));
+  if (!trace_) return {};
+  times_ = std::make_unique<OpTimes>(module_.cuda, *trace_, options_.clock);
+  return times_->open([this](const std::function<Result<bool>()>& done) { return until(done); });
+}
+
+void CudaCarrier::enter_step(std::int32_t step) {
+  if (trace_) trace_->enter_step(step, [this](std::int32_t of) { return take_peaks(of); });
+}
+
+Status CudaCarrier::advance_trace() {
+  if (!times_) return {};
+  TESSERA_TRY(times_->collect());
+  return trace_->advance();
+}
+
+Status CudaCarrier::end_trace() {
+  if (!trace_) return {};
+  trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
+  const auto idle = [this]() -> Result<bool> {
+    TESSERA_TRY(advance_trace());
+    return trace_->idle();
+  };
+  TESSERA_TRY(until(idle));
+  trace_->finish();
+  return {};
+}
+
+}  // namespace tessera
