@@ -6,9 +6,9 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <utility>
 
+#include "engine/runtime/id_hash.h"
 #include "tessera/assert.h"
 #include "tessera/types.h"
 
@@ -19,7 +19,7 @@ class BufferTable {
  public:
   BufferId add(Buffer buffer) {
     const BufferId id{next_++};
-    known_.emplace_hint(known_.end(), id, std::move(buffer));
+    known_.emplace(id, std::move(buffer));
     return id;
   }
   /// Null: there is no such buffer, or not any more.
@@ -45,7 +45,7 @@ class BufferTable {
   static constexpr std::size_t remembered = 256;
 
   std::int32_t next_ = 0;
-  std::map<BufferId, Buffer> known_;
+  IdTable<BufferId, Buffer> known_;
   std::deque<BufferId> gone_;
 };
 

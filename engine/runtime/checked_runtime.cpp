@@ -268,8 +268,7 @@ std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
   for (auto& c : classes_.all()) {
     const auto& peak = c.state.ledger.peak();
     for (const RankRange& range : c.ranks.ranges()) {
-      peaks.push_back(
-          {step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+      peaks.push_back({step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
     }
     c.state.ledger.restart_peak();
   }
@@ -278,14 +277,16 @@ std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
 
 Status CheckedRuntime::check_consumed() const {
   for (const auto& c : classes_.all()) {
+    BufferId first;
     for (const auto& [id, live] : c.state.live) {
-      if (const Accessor* unread = live.history.unread_collective()) {
-        return Status(
-            Code::hazard,
-            fmt::format("the run ends on rank {} without using the result of the {} in {}",
-                        c.ranks.first(), unread->to_string(), buffer(id).name));
-      }
+      if (live.history.unread_collective() == nullptr) continue;
+      first = first.valid() ? std::min(first, id) : id;
     }
+    if (!first.valid()) continue;
+    const Accessor* unread = c.state.live.at(first).history.unread_collective();
+    return Status(Code::hazard,
+                  fmt::format("the run ends on rank {} without using the result of the {} in {}",
+                              c.ranks.first(), unread->to_string(), buffer(first).name));
   }
   return {};
 }

@@ -8,7 +8,6 @@
 // process finds the same ids, the same offsets and the same faults, without asking the others.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "engine/runtime/access_history.h"
 #include "engine/runtime/allocator.h"
 #include "engine/runtime/buffer_table.h"
+#include "engine/runtime/id_hash.h"
 #include "engine/runtime/memory_ledger.h"
 #include "engine/runtime/rank_classes.h"
 #include "engine/runtime/stream_order.h"
@@ -63,7 +63,7 @@ class CheckedRuntime : public Runtime {
   struct RankState {
     StreamOrder order;
     std::array<EventOrderedAllocator, memory_count> allocators;
-    std::map<BufferId, Live> live;
+    IdTable<BufferId, Live> live;
     MemoryLedger ledger;  // device memory
   };
 
