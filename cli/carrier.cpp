@@ -3,34 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <numeric>
-#include <string_view>
 
 #include "cli/checks.h"
 #include "cli/command.h"
-#include "tessera/host_runtime.h"
+#include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
 
 namespace tessera::cli {
 namespace {
-
-// The first of these variables that holds a number.
-Rank number_in(std::initializer_list<const char*> variables, Rank otherwise) {
-  for (const char* variable : variables) {
-    const char* const text = std::getenv(variable);
-    if (text == nullptr) continue;
-    const std::string_view word(text);
-    Rank value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error == std::errc{} && end == word.data() + word.size()) return value;
-  }
-  return otherwise;
-}
 
 // Launchers ask those who are left to end when a process died.
 volatile std::sig_atomic_t asked_to_end = 0;
@@ -88,15 +73,75 @@ class SimulatorCarrier final : public Carrier {
   std::unique_ptr<sim::LockstepRuntime> runtime_;
 };
 
+Status with_hint(const Status& status) {
+  if (status.code() != Code::not_supported) return status;
+  return Status(Code::not_supported,
+                fmt::format("several processes need MPI: {}; --runtime local trains on one",
+                            status.message()));
+}
+
+Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
+                                             const std::string& runtime,
+                                             const CarrierNeeds& needs) {
+  HostOptions host;
+  host.clock = now;
+  host.aio = needs.aio;
+  host.sink = needs.sink;
+  host.deadline = static_cast<Time>(options.deadline_s * 1e9);
+  if (runtime == "mpi") {
+    host.interrupted = [] { return asked_to_end != 0; };
+    host.on_hang = [](const std::string& why) {
+      fmt::print(stderr, "tessera: {}\n", why);
+      std::_Exit(exit_failed);
+    };
+  }
+  auto opened = runtime == "mpi" ? make_mpi_runtime(host) : make_local_runtime(host);
+  if (!opened.ok()) return runtime == "mpi" ? with_hint(opened.status()) : opened.status();
+  return std::unique_ptr<Carrier>(
+      std::make_unique<HostCarrier>(std::move(opened).value(), runtime));
+}
+
+Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, const Launch& launch,
+                                             const std::string& runtime,
+                                             const CarrierNeeds& needs) {
+  CudaOptions cuda;
+  cuda.clock = now;
+  cuda.aio = needs.aio;
+  cuda.sink = needs.sink;
+  cuda.deadline = static_cast<Time>(options.deadline_s * 1e9);
+  cuda.interrupted = [] { return asked_to_end != 0; };
+  cuda.share_gpu = options.share_gpu;
+  cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};
+  cuda.local_rank = runtime == "local" ? 0 : launch.local_rank;
+  if (runtime == "mpi") cuda.ranks = CudaOptions::of_mpi;
+  if (runtime == "torchrun") {
+    TESSERA_ASSIGN(cuda.comm_id, torchrun_meeting());
+    cuda.rank = launch.rank;
+    cuda.ranks = launch.ranks;
+  }
+  TESSERA_ASSIGN(auto opened, make_cuda_runtime(cuda));
+  return std::unique_ptr<Carrier>(std::make_unique<HostCarrier>(std::move(opened), "cuda"));
+}
+
 }  // namespace
 
 void add_carrier_options(CLI::App& command, CarrierOptions& o) {
   const char* group = "Run";
   command
       .add_option("--runtime", o.runtime,
-                  "Who trains: this process (local), processes through mpi, the simulator; auto: "
-                  "mpi under mpirun and srun, else local")
-      ->check(CLI::IsMember({"auto", "local", "mpi", "simulator"}))
+                  "Who trains: this process (local), processes through mpi or, on GPUs, torchrun, "
+                  "the simulator; auto: whoever launched it, else local")
+      ->check(CLI::IsMember({"auto", "local", "mpi", "torchrun", "simulator"}))
+      ->group(group);
+  command.add_option("--device", o.device, "Where: cpu, cuda (one GPU a rank), auto: a GPU if any")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->group(group);
+  command.add_flag("--share-gpu", o.share_gpu, "cuda: ranks may share a GPU, slowly; for tests")
+      ->group(group);
+  command
+      .add_option("--pinned-memory", o.pinned_gib,
+                  "cuda: GiB of host memory that offloading may use, per rank")
+      ->check(within(0, 1e6))
       ->group(group);
   command.add_option("--ranks", o.ranks, "Of the simulator")->check(within(1, 4096))->group(group);
   command.add_option("--cluster", o.cluster, "That the simulator takes its times from")
@@ -108,53 +153,31 @@ void add_carrier_options(CLI::App& command, CarrierOptions& o) {
       ->group(group);
 }
 
-Launch read_launch() {
-  Launch launch;
-  launch.ranks = number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1);
-  launch.rank = number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}, 0);
-  launch.local_ranks = number_in({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, launch.ranks);
-  launch.by_launcher = launch.ranks > 1 || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr ||
-                       std::getenv("PMI_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
-  return launch;
-}
-
 std::string runtime_of(const CarrierOptions& options, const Launch& launch) {
   if (options.runtime != "auto") return options.runtime;
+  if (launch.by_torchrun) return "torchrun";
   return launch.by_launcher ? "mpi" : "local";
 }
 
 Rank ranks_of(const CarrierOptions& options, const Launch& launch) {
   const std::string runtime = runtime_of(options, launch);
   if (runtime == "simulator") return options.ranks;
-  return runtime == "mpi" ? launch.ranks : 1;
+  return runtime == "local" ? 1 : launch.ranks;
 }
 
 Result<std::unique_ptr<Carrier>> open_carrier(const CarrierOptions& options, const Launch& launch,
                                               const CarrierNeeds& needs) {
   const std::string runtime = runtime_of(options, launch);
   if (runtime == "simulator") return SimulatorCarrier::create(options, needs);
-  HostOptions host;
-  host.clock = now;
-  host.aio = needs.aio;
-  host.sink = needs.sink;
-  host.deadline = static_cast<Time>(options.deadline_s * 1e9);
-  if (runtime == "mpi") {
-    std::signal(SIGTERM, [](int) { asked_to_end = 1; });
-    host.interrupted = [] { return asked_to_end != 0; };
-    host.on_hang = [](const std::string& why) {
-      fmt::print(stderr, "tessera: {}\n", why);
-      std::_Exit(exit_failed);
-    };
-  }
-  auto opened = runtime == "mpi" ? make_mpi_runtime(host) : make_local_runtime(host);
-  if (!opened.ok() && runtime == "mpi" && opened.status().code() == Code::not_supported) {
+  if (runtime != "local") std::signal(SIGTERM, [](int) { asked_to_end = 1; });
+  const bool cuda = options.device == "cuda" || (options.device == "auto" && cuda_available().ok());
+  if (cuda) return open_on_gpu(options, launch, runtime, needs);
+  if (runtime == "torchrun") {
     return Status(Code::not_supported,
-                  fmt::format("several processes need MPI: {}; --runtime local trains on one",
-                              opened.status().message()));
+                  "ranks that torchrun starts find each other on GPUs only: add --device cuda, or "
+                  "start them by mpirun");
   }
-  TESSERA_TRY(opened.status());
-  return std::unique_ptr<Carrier>(
-      std::make_unique<HostCarrier>(std::move(opened).value(), runtime));
+  return open_on_cpu(options, runtime, needs);
 }
 
 }  // namespace tessera::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who carries out a training run: this process alone, processes through MPI, or the simulator.
+// Who carries out a training run: this process alone, processes through MPI or NCCL, or the
+// simulator; on CPUs or on GPUs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/launch.h"
 #include "tessera/offload.h"
 #include "tessera/runtime.h"
 
@@ -14,21 +16,15 @@ namespace tessera::cli {
 
 struct CarrierOptions {
   std::string runtime = "auto";
+  std::string device = "cpu";
+  bool share_gpu = false;
+  double pinned_gib = 0;
   Rank ranks = 1;  // of the simulator
   std::string cluster = "dgx-h100";
   double deadline_s = 300;
 };
 
 void add_carrier_options(CLI::App& command, CarrierOptions& options);
-
-/// What launchers say in the environment: mpirun, srun and their like.
-struct Launch {
-  Rank ranks = 1;
-  Rank rank = 0;
-  Rank local_ranks = 1;  // on this machine
-  bool by_launcher = false;
-};
-Launch read_launch();
 
 class Carrier {
  public:
@@ -38,13 +34,13 @@ class Carrier {
   virtual Status poll() = 0;
   virtual Status finish() = 0;
   virtual Bytes peak_reserved() const = 0;
-  /// "local", "mpi", "simulator".
+  /// "local", "mpi", "simulator", "cuda".
   virtual std::string name() const = 0;
 
   bool prints() { return seam().carried().contains(0); }
 };
 
-/// Which runtime `options` mean here: "local", "mpi" or "simulator".
+/// Which runtime `options` mean here: "local", "mpi", "torchrun" or "simulator".
 std::string runtime_of(const CarrierOptions& options, const Launch& launch);
 /// How many ranks that is, as far as it is known before.
 Rank ranks_of(const CarrierOptions& options, const Launch& launch);
@@ -55,7 +51,8 @@ struct CarrierNeeds {
   TraceSink* sink = nullptr;  // of rank 0; must outlive the carrier
 };
 
-/// Fails: not_supported (no MPI here), saying what is missing; what the runtimes fail with.
+/// Fails: not_supported (no MPI or no GPU here), saying what is missing; what the runtimes fail
+/// with.
 Result<std::unique_ptr<Carrier>> open_carrier(const CarrierOptions& options, const Launch& launch,
                                               const CarrierNeeds& needs);
 

@@ -83,7 +83,8 @@ class TrainProgram {
     run_.options.progress = [this] { static_cast<void>(carrier_->poll()); };
     if (run_.options.threads == 0) run_.options.threads = threads();
     peak_flops_ = arguments_.peak_flops;
-    if (peak_flops_ == 0 && prints() && carrier_->name() != "simulator") {
+    const bool on_cpu = carrier_->name() == "local" || carrier_->name() == "mpi";
+    if (peak_flops_ == 0 && prints() && on_cpu) {
       peak_flops_ = measured_peak_flops(run_.options.dtype, run_.options.threads);
     }
     if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_flops_));

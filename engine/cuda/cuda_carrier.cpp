@@ -71,7 +71,8 @@ Status CudaCarrier::setup() {
     const CudaApi& cuda = module_.cuda;
     int devices = 0;
     TESSERA_TRY(cuda_status(cuda, cuda.get_device_count(&devices), "cudaGetDeviceCount"));
-    const int device = options_.device >= 0 ? options_.device : rank_ % std::max(devices, 1);
+    const Rank local = options_.local_rank >= 0 ? options_.local_rank : rank_;
+    const int device = options_.device >= 0 ? options_.device : local % std::max(devices, 1);
     TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
     std::size_t free = 0;
     std::size_t total = 0;
@@ -83,7 +84,7 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(scratch_.grow(scratch));
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(control_.open(0));
-    TESSERA_TRY(communicators_.open(!options_.comm_id.empty()));
+    TESSERA_TRY(communicators_.open(/*id_from_environment=*/!options_.comm_id.empty()));
     return start_trace();
   };
   return noted(enter());

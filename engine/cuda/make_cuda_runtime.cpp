@@ -37,20 +37,22 @@ void share_gpu(Rank rank) {
 
 Result<std::unique_ptr<CudaPeers>> find_peers(const CudaOptions& options,
                                               const std::string& modules) {
-  if (!options.comm_id.empty()) {
-    if (options.rank < 0 || options.rank >= options.ranks) {
-      return Status(Code::invalid_argument,
-                    fmt::format("rank {} of {}", options.rank, options.ranks));
-    }
-    prefer("NCCL_COMM_ID", options.comm_id);
-    return std::unique_ptr<CudaPeers>(std::make_unique<NamedPeers>(options.rank, options.ranks));
+  if (options.ranks == CudaOptions::of_mpi) {
+    TESSERA_ASSIGN(auto transport, open_transport("tessera_mpi", modules));
+    return std::unique_ptr<CudaPeers>(std::make_unique<TransportPeers>(std::move(transport)));
   }
-  auto transport = open_transport("tessera_mpi", modules);
-  if (transport.ok()) {
-    return std::unique_ptr<CudaPeers>(std::make_unique<TransportPeers>(std::move(*transport)));
+  if (options.rank < 0 || options.rank >= options.ranks) {
+    return Status(Code::invalid_argument,
+                  fmt::format("CudaOptions::rank is {} of {}", options.rank, options.ranks));
   }
-  if (options.ranks > 1) return transport.status();
-  return std::unique_ptr<CudaPeers>(std::make_unique<NamedPeers>(0, 1));
+  if (options.ranks > 1 && options.comm_id.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} ranks need CudaOptions::comm_id to find each other, or MPI "
+                              "(CudaOptions::of_mpi)",
+                              options.ranks));
+  }
+  if (options.ranks > 1) prefer("NCCL_COMM_ID", options.comm_id);
+  return std::unique_ptr<CudaPeers>(std::make_unique<NamedPeers>(options.rank, options.ranks));
 }
 
 }  // namespace

@@ -30,12 +30,6 @@ Status TransportPeers::ended() {
   return transport_->ended();
 }
 
-Result<bool> NamedPeers::share(std::span<std::byte>) {
-  if (ranks_ == 1) return true;
-  return Status(Code::not_supported,
-                "ranks that are no MPI processes need CudaOptions::comm_id to find each other");
-}
-
 void NamedPeers::idle() { std::this_thread::yield(); }
 
 }  // namespace tessera

@@ -30,12 +30,13 @@ const std::string& run_folder() {
   return folder;
 }
 
-ProgramRun run_tessera(const std::string& arguments) {
+ProgramRun run_tessera(const std::string& arguments, const std::string& environment,
+                       const std::string& program) {
   const std::string& folder = run_folder();
   // No display, so that no test opens a window.
-  const std::string command = "cd '" + folder +
-                              "' && env -u DISPLAY -u WAYLAND_DISPLAY '" TESSERA_PROGRAM "' " +
-                              arguments + " >stdout.txt 2>stderr.txt </dev/null";
+  const std::string command = "cd '" + folder + "' && env -u DISPLAY -u WAYLAND_DISPLAY " +
+                              environment + " '" + (program.empty() ? TESSERA_PROGRAM : program) +
+                              "' " + arguments + " >stdout.txt 2>stderr.txt </dev/null";
   const int status = std::system(command.c_str());
   ProgramRun run;
   if (status != -1 && WIFEXITED(status)) run.exit_code = WEXITSTATUS(status);

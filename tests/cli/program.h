@@ -12,8 +12,10 @@ struct ProgramRun {
   std::string messages;  // stderr
 };
 
-/// `arguments` as typed into a POSIX shell, in this test program's own empty folder.
-ProgramRun run_tessera(const std::string& arguments);
+/// `arguments` as typed into a POSIX shell, in this test program's own empty folder. `environment`:
+/// "NAME=VALUE" as typed there. `program`: a copy of it elsewhere; "": the one that was built.
+ProgramRun run_tessera(const std::string& arguments, const std::string& environment = "",
+                       const std::string& program = "");
 
 /// That folder, with a slash at the end.
 const std::string& run_folder();

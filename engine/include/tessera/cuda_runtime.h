@@ -34,19 +34,23 @@ struct CudaOptions {
   /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
   /// then need a clock, and MPI if there are several.
   TraceSink* sink = nullptr;
-  /// The GPU among those that this process sees; -1: the rank, modulo their number.
+  /// The GPU among those that this process sees; -1: `local_rank`, modulo their number.
   int device = -1;
+  /// Of the processes on this machine; -1: the rank.
+  Rank local_rank = -1;
   /// All of the pinned host memory that Memory::pinned_host may use; taken when it is first used.
   Bytes pinned_memory{};
   Aio aio;  // how files on NVMe are read and written
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;
-  /// Without MPI: this rank of `ranks`, which find each other where rank 0 listens, "host:port".
-  /// Of torchrun's variables: RANK, WORLD_SIZE, MASTER_ADDR and a port of its own.
-  std::string comm_id;
-  Rank rank = 0;
+  /// How many ranks there are: one, those of the MPI world that this process was started in, or so
+  /// many that find each other without MPI. The latter need `comm_id`, "host:port" where rank 0
+  /// listens; of torchrun's variables that is MASTER_ADDR and a port that nobody uses.
+  static constexpr Rank of_mpi = 0;
   Rank ranks = 1;
+  Rank rank = 0;
+  std::string comm_id;
 };
 
 /// Whether this machine can do it. `modules`: the folder of libtessera_cuda.so; "": beside the
@@ -54,9 +58,9 @@ struct CudaOptions {
 /// Fails: not_supported, naming what is missing or too old: module, library, driver, GPU, NCCL.
 Result<std::string> cuda_available(const std::string& modules = "");
 
-/// This process's rank: of the MPI world that it was started in, or as the options say.
-/// Fails: not_supported, as above, or without MPI where it is needed; out_of_memory;
-/// communication_error, timed_out (NCCL does not start).
+/// This process's rank of the world that the options name.
+/// Fails: not_supported, as above, or without MPI where it is needed; invalid_argument (rank,
+/// comm_id); out_of_memory; communication_error, timed_out (NCCL does not start).
 Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& options,
                                                        const std::string& modules = "");
 
