@@ -8,8 +8,7 @@
 #include <deque>
 #include <utility>
 
-#include "engine/runtime/id_hash.h"
-#include "tessera/assert.h"
+#include "engine/runtime/id_table.h"
 #include "tessera/types.h"
 
 namespace tessera {
@@ -19,20 +18,13 @@ class BufferTable {
  public:
   BufferId add(Buffer buffer) {
     const BufferId id{next_++};
-    known_.emplace(id, std::move(buffer));
+    known_.add(id, std::move(buffer));
     return id;
   }
   /// Null: there is no such buffer, or not any more.
-  const Buffer* find(BufferId id) const {
-    const auto it = known_.find(id);
-    return it == known_.end() ? nullptr : &it->second;
-  }
+  const Buffer* find(BufferId id) const { return known_.find(id); }
   /// REQUIRES: it is there.
-  const Buffer& at(BufferId id) const {
-    const Buffer* buffer = find(id);
-    TESSERA_ASSERT(buffer != nullptr, "a buffer that somebody still has");
-    return *buffer;
-  }
+  const Buffer& at(BufferId id) const { return known_.at(id); }
   /// No rank has it any more.
   void gone(BufferId id) {
     gone_.push_back(id);

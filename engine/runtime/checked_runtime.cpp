@@ -71,7 +71,7 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
   TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
     auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
     const auto placed = allocator.allocate(request.bytes, request.stream, state.order);
-    state.live.emplace(id, Live{placed.offset, placed.ready, {}});
+    state.live.add(id, Live{placed.offset, placed.ready, {}});
     if (request.memory == Memory::device) {
       state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
                           allocator.reserved());
@@ -97,12 +97,12 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     TESSERA_ASSIGN(after, after_everything(StreamId{0}, where));
   }
   TESSERA_TRY(classes_.for_each_in(where, [&](const RankSet& ranks, RankState& state) -> Status {
-    const auto it = state.live.find(id);
-    if (it == state.live.end()) {
+    const Live* const live = state.live.find(id);
+    if (live == nullptr) {
       return Status(Code::hazard, fmt::format("release of {} on rank {}: it is not allocated",
                                               record.name, ranks.first()));
     }
-    const AccessHistory& history = it->second.history;
+    const AccessHistory& history = live->history;
     if (const Accessor* late = history.not_before(after, state.order)) {
       return Status(Code::hazard,
                     fmt::format("{} is released on rank {} before the {} that uses it has finished",
@@ -115,8 +115,8 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     }
     auto& allocator = state.allocators[static_cast<std::size_t>(record.memory)];
     const Position position = after.valid() ? state.order.position_of(after) : Position{};
-    allocator.release(it->second.offset, position);
-    state.live.erase(it);
+    allocator.release(live->offset, position);
+    state.live.erase(id);
     if (record.memory == Memory::device) {
       state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
                           allocator.reserved());
@@ -131,7 +131,7 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
 bool CheckedRuntime::is_live(BufferId id) const {
   const auto& all = classes_.all();
   return std::any_of(all.begin(), all.end(),
-                     [id](const auto& c) { return c.state.live.contains(id); });
+                     [id](const auto& c) { return c.state.live.find(id) != nullptr; });
 }
 
 Status CheckedRuntime::check_waits(const Op& op) const {
@@ -159,20 +159,19 @@ Index CheckedRuntime::group_size_of(const Op& op) const {
 
 Status CheckedRuntime::check_access(const Op& op, const Access& access, const RankSet& ranks,
                                     const RankState& state) const {
-  const auto it = state.live.find(access.buffer);
+  const Live* const live = state.live.find(access.buffer);
   const std::string& name = buffer(access.buffer).name;
-  if (it == state.live.end()) {
+  if (live == nullptr) {
     return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release", describe(op),
                                             ranks.first(), name));
   }
-  if (!covers(state.order.clock(op.stream), it->second.ready)) {
+  if (!covers(state.order.clock(op.stream), live->ready)) {
     return Status(Code::hazard,
                   fmt::format("{} on rank {} uses {} before the previous buffer in its memory is "
                               "out of use: a wait is missing",
                               describe(op), ranks.first(), name));
   }
-  const std::string wrong =
-      it->second.history.check(access, op.stream, group_size_of(op), state.order);
+  const std::string wrong = live->history.check(access, op.stream, group_size_of(op), state.order);
   if (wrong.empty()) return {};
   return Status(Code::hazard, fmt::format("{} on rank {} uses {} and {}", describe(op),
                                           ranks.first(), name, wrong));
@@ -189,7 +188,7 @@ Status CheckedRuntime::order_op(const Op& op, EventId event, const RankSet& rank
   const Position position = state.order.advance(op.stream, event);
   for (const Access& access : accesses) {
     state.live.find(access.buffer)
-        ->second.history.record(access, position, Accessor{kind_of(op), op.cause, event});
+        ->history.record(access, position, Accessor{kind_of(op), op.cause, event});
   }
   return {};
 }
@@ -277,16 +276,16 @@ std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
 
 Status CheckedRuntime::check_consumed() const {
   for (const auto& c : classes_.all()) {
-    BufferId first;
-    for (const auto& [id, live] : c.state.live) {
-      if (live.history.unread_collective() == nullptr) continue;
-      first = first.valid() ? std::min(first, id) : id;
-    }
-    if (!first.valid()) continue;
-    const Accessor* unread = c.state.live.at(first).history.unread_collective();
-    return Status(Code::hazard,
-                  fmt::format("the run ends on rank {} without using the result of the {} in {}",
-                              c.ranks.first(), unread->to_string(), buffer(first).name));
+    Status wrong;
+    c.state.live.any_of([&](BufferId id, const Live& live) {
+      const Accessor* unread = live.history.unread_collective();
+      if (unread == nullptr) return false;
+      wrong = Status(Code::hazard,
+                     fmt::format("the run ends on rank {} without using the result of the {} in {}",
+                                 c.ranks.first(), unread->to_string(), buffer(id).name));
+      return true;
+    });
+    if (!wrong.ok()) return wrong;
   }
   return {};
 }

@@ -15,7 +15,7 @@
 #include "engine/runtime/access_history.h"
 #include "engine/runtime/allocator.h"
 #include "engine/runtime/buffer_table.h"
-#include "engine/runtime/id_hash.h"
+#include "engine/runtime/id_table.h"
 #include "engine/runtime/memory_ledger.h"
 #include "engine/runtime/rank_classes.h"
 #include "engine/runtime/stream_order.h"
