@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
+#include "engine/model/at.h"
 #include "engine/model/used_by.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
 // Leaves the modules of `open` that are not ancestors of `next`, then enters those that are.
 template <class Leave, class Enter>

@@ -10,7 +10,6 @@ namespace {
 constexpr int invalid_value = 1;
 constexpr int invalid_handle = 400;
 
-FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
 FakeEvent* event_of(CudaEvent event) { return reinterpret_cast<FakeEvent*>(event); }
 
 int code_of(bool done) { return done ? cuda_success : invalid_value; }

@@ -240,7 +240,7 @@ int red_op_destroy(NcclOp op, NcclComm comm) {
   });
 }
 
-const char* get_error_string(int) { return "an error of the stand-in"; }
+const char* nccl_error_string(int) { return "an error of the stand-in"; }
 const char* get_last_error(NcclComm) { return ""; }
 
 }  // namespace
@@ -265,7 +265,7 @@ NcclApi nccl_table() {
           recv,
           red_op_create_pre_mul_sum,
           red_op_destroy,
-          get_error_string,
+          nccl_error_string,
           get_last_error};
 }
 

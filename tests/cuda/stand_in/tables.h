@@ -11,6 +11,8 @@ CudaApi cuda_table();
 KernelApi kernel_table();
 NcclApi nccl_table();
 
+inline FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
+
 // Runs `f` unless a fault is planted here; the code that `f` returns.
 template <class F>
 int called(Call call, F&& f) {
