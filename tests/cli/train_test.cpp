@@ -175,7 +175,7 @@ TEST_CASE("a window of attention is refused where it would matter", "[cli][train
       "tessera: mistral.json: sliding_window is 8, and attention within a window is not computed: "
       "choose a --sequence-length up to that\n");
   CHECK(run_tessera(command + " --sequence-length 8").exit_code == 0);
-  CHECK(run_tessera("simulate mistral.json -q -o window.tessera")
+  CHECK(run_tessera("simulate mistral.json -o window.tessera")
             .messages.find("mistral.json: sliding_window is 8, but the costs") !=
         std::string::npos);
 }
