@@ -230,7 +230,7 @@ CudaApi cuda_table() {
 }
 
 CudaModule StandIn::module() {
-  return {cuda_module_version, cuda_table(), nccl_table(), kernel_table()};
+  return {cuda_module_version, cuda_table(), nccl_table(), kernel_table(), make_twin_math};
 }
 
 }  // namespace tessera::test
