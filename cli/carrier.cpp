@@ -56,6 +56,7 @@ class SimulatorCarrier final : public Carrier {
     lockstep.cost = carrier->cost_.get();
     lockstep.numerics = true;
     lockstep.aio = needs.aio;
+    if (options.device == "cuda") lockstep.processor = Processor::gpu;  // as a run there would
     lockstep.sink = needs.sink;
     lockstep.recorded_ranks.resize(static_cast<std::size_t>(options.ranks));
     std::iota(lockstep.recorded_ranks.begin(), lockstep.recorded_ranks.end(), 0);
