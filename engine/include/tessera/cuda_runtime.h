@@ -44,6 +44,8 @@ struct CudaOptions {
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;
+  /// NCCL adds in one order for one number of ranks, not in the fastest for each size of message.
+  bool deterministic = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so
   /// many that find each other without MPI. The latter need `comm_id`, "host:port" where rank 0
   /// listens; of torchrun's variables that is MASTER_ADDR and a port that nobody uses.

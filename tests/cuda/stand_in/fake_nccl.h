@@ -88,6 +88,7 @@ class FakeNccl {
   FakeNccl(int devices, std::uint64_t seed)
       : random_(seed), order_(static_cast<std::size_t>(devices)) {}
 
+  std::string unique_id() { return "world " + std::to_string(++ids_); }
   FakeComm* init(const std::string& id, int ranks, int rank, int device);
   FakeComm* split(FakeComm& parent, int color, int key, int device);
   bool knows(const FakeComm* comm) const;
@@ -114,6 +115,7 @@ class FakeNccl {
   FakeComm* enter(const std::shared_ptr<FakeGroup>& group, int index, int device);
 
   Random random_;
+  int ids_ = 0;
   std::map<std::string, std::shared_ptr<FakeGroup>> worlds_;  // by unique id
   std::vector<std::unique_ptr<FakeComm>> comms_;
   std::vector<std::deque<const Meeting*>> order_;
