@@ -29,6 +29,7 @@ FakeComm* FakeNccl::init(const std::string& id, int ranks, int rank, int device)
     group->size = ranks;
     group->name = "world";
   }
+  if (!group->devices.insert(device).second) return nullptr;
   return enter(group, rank, device);
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct FakeGroup {
   int closed = 0;  // finalized
   int error = 0;
   std::string name;
+  std::set<int> devices;  // of a world's ranks
   std::vector<std::shared_ptr<FakeCollective>> collectives;
   std::map<std::pair<int, int>, std::shared_ptr<FakeGroup>> split;  // by number and color
   std::map<int, int> split_by;                                      // by number: how many have come
@@ -89,6 +91,7 @@ class FakeNccl {
       : random_(seed), order_(static_cast<std::size_t>(devices)) {}
 
   std::string unique_id() { return "world " + std::to_string(++ids_); }
+  /// Null: another rank has this device, which NCCL refuses.
   FakeComm* init(const std::string& id, int ranks, int rank, int device);
   FakeComm* split(FakeComm& parent, int color, int key, int device);
   bool knows(const FakeComm* comm) const;
@@ -106,6 +109,7 @@ class FakeNccl {
   // Sends and receives between group_start and group_end, by rank.
   struct Batch {
     int depth = 0;
+    int failed = 0;  // of a call inside
     std::map<FakeComm*, CollectiveCall> calls;
   };
   Batch& batch(int rank) { return batches_[rank]; }

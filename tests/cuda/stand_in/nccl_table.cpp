@@ -11,6 +11,7 @@ namespace tessera::test {
 namespace {
 
 constexpr int invalid_argument = 4;
+constexpr int invalid_usage = 5;
 
 FakeComm* comm_of(NcclComm comm) { return reinterpret_cast<FakeComm*>(comm); }
 
@@ -117,9 +118,9 @@ int get_unique_id(NcclId* id) {
 }
 int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const char*) {
   return called(Call::comm_init_rank, [&](StandIn& world) {
-    *comm = reinterpret_cast<NcclComm>(
-        world.nccl().init(id->bytes.data(), ranks, rank, StandIn::device));
-    return nccl_in_progress;
+    FakeComm* const made = world.nccl().init(id->bytes.data(), ranks, rank, StandIn::device);
+    *comm = reinterpret_cast<NcclComm>(made);
+    return made == nullptr ? invalid_usage : nccl_in_progress;
   });
 }
 int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const char*) {
@@ -143,6 +144,9 @@ int comm_finalize(NcclComm comm) {
 int comm_destroy(NcclComm comm) {
   return called(Call::comm_destroy, comm, [&](StandIn& world, FakeComm& own) {
     if (own.closing == 0) world.report("a communicator is destroyed that was not finalized");
+    if (!own.operators.empty()) {
+      world.report("a communicator is destroyed whose operators were not destroyed");
+    }
     world.nccl().destroy(&own, world.streams());
     return 0;
   });
@@ -162,9 +166,13 @@ int group_end() {
   return called(Call::group_end, [](StandIn& world) {
     FakeNccl::Batch& batch = world.nccl().batch(world.rank());
     if (--batch.depth > 0) return 0;
-    const auto calls = std::exchange(batch.calls, {});
-    int code = nccl_success;
-    for (const auto& [comm, call] : calls) {
+    auto calls = std::exchange(batch.calls, {});
+    int code = std::exchange(batch.failed, nccl_success);
+    if (code != nccl_success) return code;  // then nothing of the group is done
+    for (auto& [comm, call] : calls) {
+      if (world.options().tamper) {
+        world.options().tamper(world.rank(), world.uses(Call::group_end, world.rank()), call);
+      }
       std::vector<MemoryAccess> accesses;
       for (const auto& [peer, m] : call.sends) accesses.push_back({m.at, m.bytes, false});
       for (const auto& [peer, m] : call.receives) accesses.push_back({m.at, m.bytes, true});
@@ -206,8 +214,9 @@ int broadcast(const void* in, void* out, std::size_t count, NcclType type, int r
 }
 
 int note(Call name, NcclComm comm, int peer, CollectiveCall::Message message, CudaStream stream) {
-  return called(name, comm, [&](StandIn& world, FakeComm& own) {
-    FakeNccl::Batch& batch = world.nccl().batch(world.rank());
+  StandIn& all = StandIn::current();
+  FakeNccl::Batch& batch = all.nccl().batch(all.rank());
+  const int code = called(name, comm, [&](StandIn& world, FakeComm& own) {
     if (batch.depth == 0) world.report("a message outside of a group: it would wait for ever");
     CollectiveCall& call = batch.calls[&own];
     call.kind = CollectiveKind::exchange;
@@ -215,6 +224,8 @@ int note(Call name, NcclComm comm, int peer, CollectiveCall::Message message, Cu
     (name == Call::send ? call.sends : call.receives)[peer] = message;
     return 0;
   });
+  if (code != 0) batch.failed = code;
+  return code;
 }
 int send(const void* in, std::size_t count, NcclType type, int peer, NcclComm comm,
          CudaStream stream) {
