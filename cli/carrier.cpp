@@ -36,6 +36,7 @@ class HostCarrier final : public Carrier {
   Status finish() override { return runtime_->finish(); }
   Bytes peak_reserved() const override { return runtime_->peak_reserved(); }
   std::string name() const override { return name_; }
+  std::string device() const override { return runtime_->device(); }
 
  private:
   std::unique_ptr<HostRuntime> runtime_;

@@ -36,6 +36,8 @@ class Carrier {
   virtual Bytes peak_reserved() const = 0;
   /// "local", "mpi", "simulator", "cuda".
   virtual std::string name() const = 0;
+  /// As HostRuntime::device.
+  virtual std::string device() const { return {}; }
 
   bool prints() { return seam().carried().contains(0); }
 };

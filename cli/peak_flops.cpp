@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/peak_flops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
+#include "cli/gpu_peak.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/parallel.h"
 
@@ -21,8 +24,6 @@ struct alignas(64) Line {
 std::vector<Line> memory(Bytes bytes) {
   return std::vector<Line>(static_cast<std::size_t>(bytes.value) / sizeof(Line) + 1);
 }
-
-}  // namespace
 
 double measured_peak_flops(DType dtype, int threads) {
   kernels::limit_threads(threads);
@@ -41,6 +42,18 @@ double measured_peak_flops(DType dtype, int threads) {
     best = std::max(best, 2.0 * size * size * size / seconds.count());
   }
   return best;
+}
+
+}  // namespace
+
+PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads) {
+  if (given > 0) return {given, "as given"};
+  if (!carrier.device().empty()) {
+    return {stated_peak_flops(carrier.device(), dtype),
+            fmt::format("{}, {}, dense", carrier.device(), name_of(dtype))};
+  }
+  if (carrier.name() == "simulator") return {};
+  return {measured_peak_flops(dtype, threads), fmt::format("{} matmul", name_of(dtype))};
 }
 
 }  // namespace tessera::cli

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MFU refers to where nobody says it: how fast this process multiplies large matrices.
+// What MFU refers to: what was given, what a GPU's maker states, or how fast this process
+// multiplies large matrices.
 #pragma once
 
+#include <string>
+
+#include "cli/carrier.h"
 #include "tessera/types.h"
 
 namespace tessera::cli {
 
-/// FLOP/s, the best of several products of about ten milliseconds together; 0: built without
-/// matrix products.
-double measured_peak_flops(DType dtype, int threads);
+struct PeakFlops {
+  double value = 0;  // FLOP/s of a rank; 0: unknown
+  std::string name;  // "NVIDIA H200, bfloat16, dense"
+};
+
+/// `given` counts if it is not 0. On a CPU it is the best of several products, which take about
+/// ten milliseconds together.
+PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads);
 
 }  // namespace tessera::cli

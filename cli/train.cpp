@@ -33,7 +33,7 @@ Aio aio_of(const Scheme& scheme) {
 }
 
 void print_header(const TrainArguments& arguments, const TrainRun& run, const Corpus& corpus,
-                  const Trainer& trainer, Carrier& carrier, double peak_flops) {
+                  const Trainer& trainer, Carrier& carrier, const PeakFlops& peak) {
   const Rank ranks = carrier.seam().world().count();
   fmt::print("{}: {} parameters, {} on {} {} ({}), {}\n", run.model.name,
              with_separators(run.model.parameter_count().value), name_of(run.options.scheme), ranks,
@@ -41,9 +41,8 @@ void print_header(const TrainArguments& arguments, const TrainRun& run, const Co
   fmt::print("{}: {} tokens, {} samples of {} an epoch; {} tokens a step\n", arguments.data,
              with_separators(corpus.tokens()), with_separators(trainer.samples_per_epoch()),
              run.options.step.sequence_length, with_separators(trainer.tokens_per_step()));
-  if (peak_flops > 0) {
-    fmt::print("MFU refers to {:.1f} GFLOP/s a rank, {}\n", peak_flops / 1e9,
-               arguments.peak_flops > 0 ? "as given" : "a product of large matrices");
+  if (peak.value > 0) {
+    fmt::print("MFU refers to {} a rank, {}\n", readable_flops(peak.value), peak.name);
   }
   std::fflush(stdout);
 }
@@ -81,18 +80,17 @@ class TrainProgram {
   Status train(const Corpus& corpus) {
     run_.options.progress = [this] { static_cast<void>(carrier_->poll()); };
     if (run_.options.threads == 0) run_.options.threads = threads();
-    peak_flops_ = arguments_.peak_flops;
-    const bool on_cpu = carrier_->name() == "local" || carrier_->name() == "mpi";
-    if (peak_flops_ == 0 && prints() && on_cpu) {
-      peak_flops_ = measured_peak_flops(run_.options.dtype, run_.options.threads);
+    if (prints()) {
+      peak_ =
+          peak_flops_of(arguments_.peak_flops, *carrier_, run_.options.dtype, run_.options.threads);
     }
-    if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_flops_));
+    if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_));
     TESSERA_ASSIGN(trainer_, Trainer::create(carrier_->seam(), run_.model, corpus, run_.options));
     if (trace_) describe_units();
     TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_));
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
-      print_header(arguments_, run_, corpus, *trainer_, *carrier_, peak_flops_);
+      print_header(arguments_, run_, corpus, *trainer_, *carrier_, peak_);
     }
     TESSERA_TRY(loop(files));
     TESSERA_TRY(files.finish());
@@ -120,7 +118,7 @@ class TrainProgram {
         .steps = arguments_.steps,
         .first = trainer_->steps_done(),
         .flops_per_step = samples * flops_per_sample(run_.model, run_.options.step.sequence_length),
-        .peak_flops = peak_flops_ * ranks(),
+        .peak_flops = peak_.value * ranks(),
         .log_every = arguments_.log_every,
         .quiet = arguments_.quiet || !prints()};
   }
@@ -142,7 +140,7 @@ class TrainProgram {
   const TrainArguments& arguments_;
   Launch launch_;
   TrainRun run_;
-  double peak_flops_ = 0;  // of a rank; 0: unknown
+  PeakFlops peak_;
   std::unique_ptr<storage::TraceWriter> trace_;
   std::unique_ptr<Trainer> trainer_;  // what the carrier still has to do may need it
   std::unique_ptr<Carrier> carrier_;

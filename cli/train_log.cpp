@@ -80,6 +80,11 @@ std::string readable(Bytes bytes) {
   return fmt::format("{:.1f} MiB", value / (1 << 20));
 }
 
+std::string readable_flops(double flops_per_s) {
+  if (flops_per_s >= 1e12) return fmt::format("{:.1f} TFLOP/s", flops_per_s / 1e12);
+  return fmt::format("{:.1f} GFLOP/s", flops_per_s / 1e9);
+}
+
 std::string readable_time(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
   if (whole >= 3600) {

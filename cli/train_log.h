@@ -49,6 +49,8 @@ class TrainLog {
 
 /// "46.2 MiB".
 std::string readable(Bytes bytes);
+/// "989.4 TFLOP/s".
+std::string readable_flops(double flops_per_s);
 /// "3:05", "2:07:30".
 std::string readable_time(double seconds);
 

@@ -92,8 +92,9 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
       ->default_str("")
       ->group(group);
   command
-      .add_option("--peak-flops", a.peak_flops,
-                  "FLOP/s of one rank that MFU refers to; 0: measured with a matrix product")
+      .add_option(
+          "--peak-flops", a.peak_flops,
+          "FLOP/s of one rank that MFU refers to; 0: what the GPU's maker states; on CPUs measured")
       ->check(within(0, 1e18))
       ->group(group);
   command.add_option("--trace", a.trace, "Trace file that records the run")

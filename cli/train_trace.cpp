@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "cli/command.h"
+#include "cli/train_log.h"
 
 namespace tessera::cli {
 namespace {
@@ -41,7 +42,7 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
 }  // namespace
 
 TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& launch,
-                   Carrier& carrier, double peak_flops) {
+                   Carrier& carrier, const PeakFlops& peak) {
   const TrainingOptions& step = run.options.step;
   const Rank ranks = carrier.seam().world().count();
   const bool simulated = carrier.name() == "simulator";
@@ -64,10 +65,9 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
   out.tokens_per_step = samples * step.sequence_length;
   out.model_flops_per_step =
       static_cast<double>(samples) * flops_per_sample(run.model, step.sequence_length);
-  if (!simulated && peak_flops > 0) {
-    out.peak_flops_per_rank = peak_flops;
-    out.peak_name =
-        fmt::format("{} matmul, {:.0f} GFLOP/s", name_of(run.options.dtype), peak_flops / 1e9);
+  if (!simulated && peak.value > 0) {
+    out.peak_flops_per_rank = peak.value;
+    out.peak_name = fmt::format("{}, {}", peak.name, readable_flops(peak.value));
   }
   out.recorded_ranks.resize(static_cast<std::size_t>(ranks));
   std::iota(out.recorded_ranks.begin(), out.recorded_ranks.end(), 0);

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "cli/carrier.h"
+#include "cli/peak_flops.h"
 #include "cli/train_options.h"
 #include "tessera/trace.h"
 
 namespace tessera::cli {
 
-/// `peak_flops`: of one rank; 0: unknown.
 TraceRun trace_run(const TrainArguments& arguments, const TrainRun& run, const Launch& launch,
-                   Carrier& carrier, double peak_flops);
+                   Carrier& carrier, const PeakFlops& peak);
 
 }  // namespace tessera::cli

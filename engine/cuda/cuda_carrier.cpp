@@ -74,6 +74,7 @@ Status CudaCarrier::setup() {
     const Rank local = options_.local_rank >= 0 ? options_.local_rank : rank_;
     const int device = options_.device >= 0 ? options_.device : local % std::max(devices, 1);
     TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
+    device_name_ = name_of_device(cuda, device);
     std::size_t free = 0;
     std::size_t total = 0;
     TESSERA_TRY(cuda_status(cuda, cuda.mem_get_info(&free, &total), "cudaMemGetInfo"));

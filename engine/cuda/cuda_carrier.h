@@ -34,6 +34,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status finish() override;
   void give_up(const Status& why) override;
   Bytes peak_reserved() const override { return peak_reserved_; }
+  std::string device() const override { return device_name_; }
 
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override {
@@ -115,6 +116,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status failure_;
   bool finished_ = false;
   Bytes peak_reserved_{};
+  std::string device_name_;
   std::unique_ptr<HostTrace> trace_;  // or null
   std::unique_ptr<OpTimes> times_;    // with a trace
 };

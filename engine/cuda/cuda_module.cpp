@@ -98,19 +98,24 @@ Status check_cuda(const CudaModule& module) {
   return {};
 }
 
+std::string name_of_device(const CudaApi& api, int device) {
+  std::array<char, 256> name{};
+  const int code = api.device_get_name(name.data(), static_cast<int>(name.size()), device);
+  return code == cuda_success ? name.data() : "";
+}
+
 std::string describe_cuda(const CudaModule& module) {
   int driver = 0;
   int runtime = 0;
   int nccl = 0;
   int devices = 0;
-  std::array<char, 256> name{};
   module.cuda.driver_get_version(&driver);
   module.cuda.runtime_get_version(&runtime);
   module.nccl.get_version(&nccl);
   module.cuda.get_device_count(&devices);
-  module.cuda.device_get_name(name.data(), static_cast<int>(name.size()), 0);
-  return fmt::format("{} x {}, CUDA {}, driver for CUDA {}, NCCL {}", devices, name.data(),
-                     cuda_version(runtime), cuda_version(driver), nccl_version(nccl));
+  return fmt::format("{} x {}, CUDA {}, driver for CUDA {}, NCCL {}", devices,
+                     name_of_device(module.cuda, 0), cuda_version(runtime), cuda_version(driver),
+                     nccl_version(nccl));
 }
 
 }  // namespace tessera

@@ -37,6 +37,9 @@ Result<const CudaModule*> open_cuda_module(const std::string& folder);
 /// driver, device and NCCL is missing or too old.
 Status check_cuda(const CudaModule& module);
 
+/// "NVIDIA H200"; "" if the driver does not say.
+std::string name_of_device(const CudaApi& api, int device);
+
 /// "NVIDIA H200, CUDA 13.0, driver 13.0, NCCL 2.28.9".
 std::string describe_cuda(const CudaModule& module);
 

@@ -63,7 +63,9 @@ std::pair<Time, Time> App::first_view() {
     if (model_->stream(lane.spans.stream).role != StreamRole::compute) continue;
     const SpanPyramid& spans = *lane.pyramid;
     for (std::size_t i = spans.first_ending_after(step.first); i < spans.size(); ++i) {
-      if (model_->op(lane.spans.op[i]).phase != Phase::backward) continue;
+      const storage::OpRow& op = model_->op(lane.spans.op[i]);
+      // Ranks drift: the step before may still be under way here.
+      if (op.step != model_->last_step() || op.phase != Phase::backward) continue;
       return {spans.begin(i - std::min(i, before)),
               spans.end(std::min(i + after, spans.size() - 1))};
     }

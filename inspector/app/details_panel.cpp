@@ -95,11 +95,11 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
     }
   } else {
     if (facts.flops_per_s > 0) {
-      field(ui, "Work", fmt::format("{:.2f} TFLOP", op.flops / 1e12));
+      field(ui, "Work", format_flops(op.flops));
       const double peak = model.run().peak_flops_per_rank;
       field(
           ui, "Rate",
-          fmt::format("{:.0f} TFLOP/s{}", facts.flops_per_s / 1e12,
+          fmt::format("{}/s{}", format_flops(facts.flops_per_s),
                       peak > 0 ? fmt::format("  ({:.0f} %)", 100 * facts.flops_per_s / peak) : ""));
     }
     if (op.bytes > Bytes{0}) field(ui, "Bytes moved", format_bytes(op.bytes));
@@ -113,7 +113,7 @@ void draw_run(const Surface& ui, const TraceModel& model, bool brief) {
   heading(ui, "Run");
   field(ui, "Step", format_time(summary.step));
   if (summary.tokens_per_s > 0) {
-    field(ui, "Tokens/s per GPU",
+    field(ui, "Tokens/s per rank",
           format_count(static_cast<std::int64_t>(summary.tokens_per_s / run.ranks)));
   }
   if (summary.mfu > 0) field(ui, "MFU", format_percent(summary.mfu));

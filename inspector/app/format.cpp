@@ -48,6 +48,11 @@ std::string format_rate(double bytes_per_s) {
   return scaled(bytes_per_s, 1000, units);
 }
 
+std::string format_flops(double flops) {
+  static constexpr std::array units = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+  return scaled(flops, 1000, units);
+}
+
 std::string format_percent(double share) { return fmt::format("{} %", three_digits(100 * share)); }
 
 std::string format_count(std::int64_t n) {

@@ -12,6 +12,7 @@ std::string format_time(Time ns);        // "1.24 ms", "84.1 µs", "2.03 s"
 std::string format_bytes(Bytes bytes);   // "404.8 MB", "1.21 GB" (powers of 1000, as links count)
 std::string format_memory(Bytes bytes);  // "41.2 GiB" (powers of 1024, as GPUs count)
 std::string format_rate(double bytes_per_s);  // "301 GB/s"
+std::string format_flops(double flops);       // "1.24 TFLOP", "84.1 GFLOP"
 std::string format_percent(double share);     // 0.164 -> "16.4 %"
 std::string format_count(std::int64_t n);     // "8 030 261 248", thin groups of three
 /// `count` names things: "1 rank", "64 ranks".

@@ -94,13 +94,19 @@ void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewStat
                             const Box& box) {
   const Theme& theme = ui.theme;
   rows_.clear();
+  const auto& ranks = model.run().recorded_ranks;
+  const auto open_height = [&](Rank rank) {
+    const auto lanes = static_cast<float>(model.lanes_of(rank).size());
+    return lanes * (theme.lane_px + theme.px(2)) + theme.px(14);
+  };
+  float all_open = 0;
+  for (std::size_t k = 0; k < ranks.size() && all_open <= box.height(); ++k) {
+    all_open += open_height(ranks[k]);
+  }
   float y = box.min.y - scroll_;
-  for (Rank rank : model.run().recorded_ranks) {
-    const bool open = rank == state.rank;
-    const std::size_t lanes = open ? model.lanes_of(rank).size() : 3;
-    const float height =
-        open ? static_cast<float>(lanes) * (theme.lane_px + theme.px(2)) + theme.px(14)
-             : 3 * (theme.lane_compact_px) + theme.px(8);
+  for (Rank rank : ranks) {
+    const bool open = rank == state.rank || all_open <= box.height();
+    const float height = open ? open_height(rank) : 3 * (theme.lane_compact_px) + theme.px(8);
     rows_.push_back({rank, y, height, open});
     y += height;
   }
@@ -112,8 +118,9 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   const Theme& theme = ui.theme;
   const std::string label = fmt::format("rank {}", row.rank);
   const float x = box.min.x + theme.px(12);
-  text(ui, {x, row.y + theme.px(row.open ? 7 : 6)}, row.open ? theme.text : theme.dim, label,
-       row.open ? ui.fonts.strong : ui.fonts.small);
+  const bool chosen = row.rank == state.rank;
+  text(ui, {x, row.y + theme.px(row.open ? 7 : 6)}, chosen ? theme.text : theme.dim, label,
+       chosen ? ui.fonts.strong : ui.fonts.small);
   state.place(fmt::format("timeline/rank/{}", row.rank), {box.min.x, row.y},
               {box.min.x + theme.px(gutter_px), row.y + row.height});
   if (!row.open) return;
@@ -154,7 +161,7 @@ void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, 
   painter_.begin(ui, model, state, left, width);
   for (const Row& row : rows_) {
     if (row.y + row.height <= box.min.y || row.y >= box.max.y) continue;
-    if (row.open) {
+    if (row.rank == state.rank) {
       draw->AddRectFilled({box.min.x, row.y + 2}, {box.max.x, row.y + row.height - 2},
                           with_alpha(ui.theme.selection, 120));
     }
@@ -251,7 +258,7 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   lay_out(ui, model, state, rows);
   if (state.scroll_to_rank) {
     for (const Row& row : rows_) {
-      if (!row.open) continue;
+      if (row.rank != state.rank) continue;
       // Whole rows above it: none is cut at the top.
       const float compact = rows_.size() > 1 ? rows_[row.rank == rows_[0].rank ? 1 : 0].height : 1;
       const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
@@ -290,7 +297,7 @@ void draw_span_tooltip(const Surface& ui, TraceModel& model, const SpanRef& span
     ImGui::Text("wait %s, transfer %s, exposed %s", format_time(facts.wait).c_str(),
                 format_time(facts.transfer).c_str(), format_time(facts.exposed).c_str());
   } else if (facts.flops_per_s > 0) {
-    ImGui::Text("%.0f TFLOP/s", facts.flops_per_s / 1e12);
+    ImGui::Text("%s/s", format_flops(facts.flops_per_s).c_str());
   }
   ImGui::EndTooltip();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline: minimap, ruler, and a row of lanes per recorded rank, the opened rank in full.
+// The timeline: minimap, ruler, and a row of lanes per recorded rank, all in full if there is
+// room, and otherwise the opened one.
 #pragma once
 
 #include "inspector/timeline/lane_painter.h"

@@ -66,6 +66,8 @@ class HostRuntime {
   virtual void give_up(const Status& why) = 0;
   /// Most bytes of device memory that were taken from the system so far.
   virtual Bytes peak_reserved() const = 0;
+  /// The GPU's name as its driver says it, "NVIDIA H200"; "": there is none.
+  virtual std::string device() const { return {}; }
 };
 
 /// A world of one rank. Fails: out_of_memory.

@@ -65,6 +65,23 @@ TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[
   CHECK(prefetch_distance(model, span) == 1);
 }
 
+TEST_CASE("all ranks are shown in full where there is room, and otherwise the chosen one",
+          "[inspector][app]") {
+  const auto heights = [](int screen_height) {
+    Session session({}, 1280, screen_height);
+    std::vector<float> all;
+    for (const Rank rank : {5, 6}) {
+      all.push_back(session.state().widgets.at("timeline/rank/" + std::to_string(rank)).height());
+    }
+    return all;
+  };
+  const auto small = heights(720);
+  CHECK(small[0] > small[1]);
+  const auto large = heights(1600);
+  CHECK(large[0] == small[0]);
+  CHECK(large[1] == small[0]);
+}
+
 TEST_CASE("the wheel zooms at the cursor and W, S zoom, A, D pan", "[inspector][app]") {
   Session session;
   const Box rows = session.state().widgets["timeline/rows"];

@@ -74,6 +74,7 @@ TEST_CASE("numbers are written with three digits and a unit", "[inspector][forma
   CHECK(format_bytes(Bytes{404'800'000}) == "405 MB");
   CHECK(format_memory(Bytes{1'288'490'189}) == "1.20 GiB");
   CHECK(format_rate(301e9) == "301 GB/s");
+  CHECK(format_flops(8.412e10) == "84.1 GFLOP");
   CHECK(format_percent(0.164) == "16.4 %");
   CHECK(format_count(8'030'261'248) == "8 030 261 248");
   CHECK(format_count(-1234) == "-1 234");

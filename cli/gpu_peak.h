@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What MFU refers to on GPUs: the peak that their maker states.
+#pragma once
+
+#include <string_view>
+
+#include "tessera/types.h"
+
+namespace tessera::cli {
+
+/// FLOP/s of dense matrix products with inputs of `dtype` on the GPU that the driver calls so
+/// ("NVIDIA H200"); 0: not known here. float32 is real float32, as cuBLAS is asked for.
+double stated_peak_flops(std::string_view gpu, DType dtype);
+
+}  // namespace tessera::cli

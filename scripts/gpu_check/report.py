@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found, for programs and for people."""
+import json
+import time
+
+
+def shown(value):
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int) and abs(value) >= 10_000:
+        return f"{value:,}"
+    return str(value)
+
+
+def words(result):
+    figures = "; ".join(f"{key} {shown(value)}" for key, value in result.get("figures", {}).items())
+    return figures if result["state"] == "passed" else "; ".join(
+        part for part in (result.get("why", ""), figures) if part)
+
+
+def line(result):
+    return f"{result['name']}: {result['state']} ({result['seconds']} s) {words(result)}"
+
+
+def table(results):
+    machine = results[0]["figures"]
+    lines = [
+        "# What a GPU shows", "",
+        f"`scripts/gpu-check`, {time.strftime('%Y-%m-%d')}, on "
+        + "; ".join(f"{key} {value}" for key, value in machine.items()) + ".", "",
+        "| part | state | seconds | what was found |", "| --- | --- | --- | --- |"]
+    for result in results[1:]:
+        found = words(result).replace("|", "/")
+        lines.append(f"| {result['name']} | {result['state']} | {result['seconds']} | {found} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(folder, results):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gpu-check.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "gpu-check.md").write_text(table(results))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must be right: kernels, ranks, losses, repeats, and no access that is wrong."""
+import json
+import shutil
+import socket
+
+from gpu_check.machine import Failed, Skipped, tail
+
+LOSS_BAR = 3e-5
+RANK_SCHEMES = (0, 3, 7, 10)  # fully_shard, full_shard, sharded_data_parallel, zero3
+
+
+def summary(output):
+    return tail(output, 1).strip("= ")
+
+
+def kernels(machine):
+    return {"tests": summary(machine.require([machine.program("test_cuda_device"), "[device]"]))}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def one_world(machine, ranks, scheme):
+    """Every rank is a process; the first words of one that fails."""
+    meeting = f"127.0.0.1:{free_port()}"
+    processes = []
+    for rank in range(ranks):
+        processes.append(machine.start([
+            machine.program("test_cuda_ranks"), "--rank", str(rank), "--ranks", str(ranks),
+            "--meet", meeting, "--scheme", str(scheme)]))
+    failed = ""
+    for process in processes:
+        try:
+            output, code = machine.finish(process)
+        except Failed as why:
+            output, code = str(why), 1
+        if code != 0 and not failed:
+            failed = f"scheme {scheme} on {ranks} ranks: {tail(output, 12)}"
+    return failed
+
+
+def ranks(machine):
+    """Processes cannot share the stand-in, which is memory of one."""
+    counts = (1,) if machine.dry else (1, 2, 3)
+    worlds = [(count, scheme) for count in counts for scheme in RANK_SCHEMES]
+    failed = [why for why in (one_world(machine, *world) for world in worlds) if why]
+    if failed:
+        raise Failed(f"{len(failed)} of {len(worlds)} worlds: {failed[0]}")
+    return {"worlds": len(worlds), "ranks": ", ".join(map(str, counts))}
+
+
+def training(machine, steps):
+    """Options of a short run in float32."""
+    text = machine.work / "text.txt"
+    if not text.exists():
+        words = ["ring", "shard", "gather", "step", "loss", "rank", "the", "of", "and", "a"]
+        text.write_text(" ".join(words[i * i % 97 % 10] for i in range(40_000)))
+    size = ["--batch", "1", "--sequence-length", "16"] if machine.dry else ["--batch", "4"]
+    return [machine.model("gpt-tiny.json"), "--data", str(text), *size, "--steps", str(steps),
+            "--seed", "7"]
+
+
+def losses_of(lines):
+    return [json.loads(line)["loss"] for line in lines]
+
+
+def losses(machine):
+    steps = 5 if machine.dry else 100
+    on_cpu = losses_of(machine.train(training(machine, steps), on_gpu=False))
+    on_gpu = losses_of(machine.train(training(machine, steps)))
+    if len(on_gpu) != steps or len(on_cpu) != steps:
+        raise Failed(f"{len(on_gpu)} and {len(on_cpu)} steps instead of {steps}")
+    worst = max(abs(a - b) / abs(b) for a, b in zip(on_gpu, on_cpu))
+    if worst > LOSS_BAR:
+        raise Failed(f"losses differ by {worst:.2g}, more than {LOSS_BAR:.0e}")
+    return {"steps": steps, "largest relative difference": worst, "last loss": on_gpu[-1]}
+
+
+def repeats(machine):
+    steps = 3 if machine.dry else 30
+    runs = []
+    for k in range(2):
+        weights = machine.work / f"weights-{k}.safetensors"
+        lines = machine.train([*training(machine, steps), "--export", str(weights)])
+        runs.append((losses_of(lines), weights.read_bytes()))
+    if runs[0] != runs[1]:
+        raise Failed("two runs of the same options have different losses or weights")
+    return {"steps": steps, "weights": f"{len(runs[0][1])} equal bytes"}
+
+
+def sanitizer(machine):
+    if machine.dry or not shutil.which("compute-sanitizer"):
+        raise Skipped("compute-sanitizer is not here")
+    found, broken = {}, []
+    for tool in ("memcheck", "racecheck", "initcheck"):
+        output, code = machine.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
+                                    machine.program("test_cuda_device"), "[small]"])
+        if "Device not supported" in output:
+            raise Skipped("compute-sanitizer does not support this machine's driver")
+        verdict = next((line.strip("= \n") for line in output.splitlines()
+                        if "SUMMARY" in line), "no summary")
+        found[tool] = verdict
+        if code != 0:
+            broken.append(f"{tool}: {verdict}: {tail(output, 3)}")
+    if broken:
+        raise Failed("; ".join(broken))
+    return found
