@@ -16,6 +16,7 @@
 #include "engine/cuda/lane.h"
 #include "engine/cuda/op_times.h"
 #include "engine/cuda/staging.h"
+#include "engine/cuda/windows.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
 #include "tessera/cuda_runtime.h"
@@ -61,6 +62,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status enqueue(const Op& op, EventId event, std::int64_t place);
   Status hand_over(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
+  Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
+  Status cover(const Op& op);
   Status read_all(const View& scalar, std::vector<float>& all);
   Status finish_all();
   Status until(const std::function<Result<bool>()>& done);
@@ -105,6 +108,10 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   PinnedMemory staging_;
   Communicators communicators_;
   Collectives collectives_;
+  EqualGrowth growth_;
+  Windows windows_;
+  int nccl_version_ = 0;
+  Lane* last_collective_ = nullptr;
   EventPool events_;
   SwapStore swapped_;
   std::map<BufferId, Place> places_;

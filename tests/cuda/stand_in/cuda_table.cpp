@@ -70,6 +70,7 @@ int mem_set_access(void* at, std::size_t bytes, int device) {
 int mem_unmap(void* at, std::size_t bytes) {
   return called(Call::mem_unmap, [&](StandIn& world) {
     world.forget(at, bytes, StandIn::device);
+    if (world.nccl().in_window(at, bytes, StandIn::device)) world.report("a window is unmapped");
     return code_of(world.memory().unmap(at, bytes));
   });
 }
@@ -231,7 +232,8 @@ CudaApi cuda_table() {
 }
 
 CudaModule StandIn::module() {
-  return {cuda_module_version, cuda_table(), nccl_table(), kernel_table()};
+  return {cuda_module_version, cuda_table(), nccl_table(current().options().nccl_version),
+          kernel_table()};
 }
 
 }  // namespace tessera::test

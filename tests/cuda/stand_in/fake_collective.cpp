@@ -42,13 +42,14 @@ std::string describe(const CollectiveCall& call) {
   if (reduces(call.kind))
     text += fmt::format(", op {} x {}", static_cast<int>(call.op), call.factor);
   if (is_rooted(call.kind)) text += fmt::format(", root {}", call.root);
+  if (!call.places.empty()) text += ", " + call.places;
   return text;
 }
 
 bool matches(const CollectiveCall& a, const CollectiveCall& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == CollectiveKind::exchange) return true;  // see letters_match
-  return a.count == b.count && a.type == b.type &&
+  return a.count == b.count && a.type == b.type && a.places == b.places &&
          (!reduces(a.kind) || (a.op == b.op && a.factor == b.factor)) &&
          (!is_rooted(a.kind) || a.root == b.root);
 }

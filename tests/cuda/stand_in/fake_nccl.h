@@ -12,6 +12,7 @@
 
 #include "engine/cuda/nccl_api.h"
 #include "tests/cuda/stand_in/fake_streams.h"
+#include "tests/cuda/stand_in/fake_windows.h"
 
 namespace tessera::test {
 
@@ -29,6 +30,7 @@ struct CollectiveCall {
   float factor = 1;  // of the operator
   int root = 0;
   FakeStream* stream = nullptr;
+  std::string places;  // in windows
   struct Message {
     std::byte* at = nullptr;
     std::size_t bytes = 0;
@@ -45,6 +47,7 @@ struct FakeGroup {
   int error = 0;
   std::string name;
   std::set<int> devices;  // of a world's ranks
+  FakeRegistrations registrations;
   std::vector<std::shared_ptr<FakeCollective>> collectives;
   std::map<std::pair<int, int>, std::shared_ptr<FakeGroup>> split;  // by number and color
   std::map<int, int> split_by;                                      // by number: how many have come
@@ -60,6 +63,7 @@ struct FakeComm {
   int closing = 0;  // finalized
   int busy = 0;     // looks until the last call is over
   std::map<int, float> operators;
+  FakeWindows windows;
 };
 
 /// Collectives of one group, met by all its members.
@@ -105,6 +109,8 @@ class FakeNccl {
   /// The meeting that `call` belongs to. `problem`: what is wrong with it.
   std::shared_ptr<Meeting> submit(FakeComm& comm, const CollectiveCall& call, std::string& problem);
   std::size_t live() const { return comms_.size(); }
+  /// Memory of a device that a communicator there knows.
+  bool in_window(const void* at, std::size_t bytes, int device) const;
 
   // Sends and receives between group_start and group_end, by rank.
   struct Batch {

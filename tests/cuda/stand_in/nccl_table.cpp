@@ -65,6 +65,17 @@ std::string wrong_place(const FakeComm& comm, const CollectiveCall& call) {
   return fmt::format("{} in place, but not at the rank's own part", name_of(call.kind));
 }
 
+// What others reach must be at the same place on all ranks; a rank's own part is only its own
+// business (NCCL's device/symmetric/all_gather.cuh, reduce_scatter.cuh), but known or not alike.
+std::string places_of(const FakeComm& comm, const CollectiveCall& call) {
+  const bool scatters = call.kind == CollectiveKind::reduce_scatter;
+  if (!scatters && call.kind != CollectiveKind::all_gather) return {};
+  const std::byte* const whole = scatters ? call.in : call.out;
+  const std::byte* const own = scatters ? call.out : call.in;
+  const bool known = comm.windows.overlaps(own, 1);
+  return comm.windows.place(whole) + (known ? ", in a window" : ", elsewhere");
+}
+
 int submit(StandIn& world, FakeComm& comm, const CollectiveCall& call,
            const std::vector<MemoryAccess>& accesses) {
   if (std::string wrong = wrong_place(comm, call); !wrong.empty()) world.report(wrong);
@@ -90,6 +101,7 @@ int collect(Call name, NcclComm comm, CollectiveCall call, CudaStream stream) {
     if (world.options().tamper) {
       world.options().tamper(world.rank(), world.uses(name, world.rank()), call);
     }
+    call.places = places_of(own, call);
     return submit(world, own, call, accesses_of(own, call));
   });
 }
@@ -116,14 +128,14 @@ int get_unique_id(NcclId* id) {
     return 0;
   });
 }
-int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const char*) {
+int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const NcclCommOptions&) {
   return called(Call::comm_init_rank, [&](StandIn& world) {
     FakeComm* const made = world.nccl().init(id->bytes.data(), ranks, rank, StandIn::device);
     *comm = reinterpret_cast<NcclComm>(made);
     return made == nullptr ? invalid_usage : nccl_in_progress;
   });
 }
-int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const char*) {
+int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const NcclCommOptions&) {
   return called(Call::comm_split, parent, [&](StandIn& world, FakeComm& own) {
     *comm = reinterpret_cast<NcclComm>(world.nccl().split(own, color, key, StandIn::device));
     return nccl_in_progress;
@@ -144,6 +156,9 @@ int comm_finalize(NcclComm comm) {
 int comm_destroy(NcclComm comm) {
   return called(Call::comm_destroy, comm, [&](StandIn& world, FakeComm& own) {
     if (own.closing == 0) world.report("a communicator is destroyed that was not finalized");
+    if (!own.windows.empty()) {
+      world.report("a communicator is destroyed whose windows were not deregistered");
+    }
     if (!own.operators.empty()) {
       world.report("a communicator is destroyed whose operators were not destroyed");
     }
@@ -155,6 +170,22 @@ int comm_abort(NcclComm comm) {
   return called(Call::comm_abort, comm, [&](StandIn& world, FakeComm& own) {
     world.nccl().destroy(&own, world.streams());
     return 0;
+  });
+}
+
+int comm_window_register(NcclComm comm, void* at, std::size_t bytes, NcclWindow* window) {
+  return called(Call::comm_window_register, comm, [&](StandIn& world, FakeComm& own) {
+    if (!world.memory().accessible(at, bytes, own.device)) return invalid_argument;
+    const std::string differs = own.windows.add(own.group->registrations, at, bytes);
+    if (!differs.empty()) world.report(differs);
+    *window = reinterpret_cast<NcclWindow>(static_cast<std::intptr_t>(own.windows.newest()));
+    return nccl_in_progress;
+  });
+}
+int comm_window_deregister(NcclComm comm, NcclWindow window) {
+  return called(Call::comm_window_deregister, comm, [&](StandIn&, FakeComm& own) {
+    const auto number = static_cast<int>(reinterpret_cast<std::intptr_t>(window));
+    return own.windows.remove(number) ? nccl_success : invalid_argument;
   });
 }
 
@@ -257,7 +288,8 @@ const char* get_last_error(NcclComm) { return ""; }
 
 }  // namespace
 
-NcclApi nccl_table() {
+NcclApi nccl_table(int version) {
+  const bool has_windows = version >= 22700;
   return {get_version,
           get_unique_id,
           comm_init_rank,
@@ -266,6 +298,8 @@ NcclApi nccl_table() {
           comm_finalize,
           comm_destroy,
           comm_abort,
+          has_windows ? comm_window_register : nullptr,
+          has_windows ? comm_window_deregister : nullptr,
           group_start,
           group_end,
           all_gather,

@@ -9,7 +9,7 @@ namespace tessera::test {
 
 CudaApi cuda_table();
 KernelApi kernel_table();
-NcclApi nccl_table();
+NcclApi nccl_table(int version);
 
 // Runs `f` unless a fault is planted here; the code that `f` returns.
 template <class F>
