@@ -22,14 +22,14 @@ struct CheckpointArguments {
   bool json = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* checkpoint_examples = R"(Examples:
   tessera checkpoint info run
   tessera checkpoint verify run/step-000500
   tessera checkpoint export run model.safetensors --dtype bfloat16
 
 Exit codes: 0 done, 2 bad input, damage included.)";
 
-const std::map<std::string, DType> dtypes = {
+const std::map<std::string, DType> exported_dtypes = {
     {"float32", DType::float32}, {"bfloat16", DType::bfloat16}, {"float16", DType::float16}};
 
 std::string dump(const nlohmann::json& json) {
@@ -116,7 +116,7 @@ Status verify(const CheckpointArguments& a) {
 
 Status export_weights(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
-  TESSERA_TRY(export_checkpoint(info.path, a.file, dtypes.at(a.dtype)));
+  TESSERA_TRY(export_checkpoint(info.path, a.file, exported_dtypes.at(a.dtype)));
   fmt::print("{}: {} elements of step {} as {}\n", a.file, with_separators(elements_of(info)),
              info.step, a.dtype);
   return {};
@@ -142,7 +142,7 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   CheckpointArguments& a = *arguments;
   CLI::App* command =
       app.add_subcommand("checkpoint", "Describe, check and export checkpoints of training");
-  command->footer(footer);
+  command->footer(checkpoint_examples);
   command->require_subcommand(1);
   CLI::App* info = add(*command, "info", "What is in it", arguments, exit_code, print_info);
   info->add_flag("--json", a.json, "Print one JSON object");
@@ -153,7 +153,7 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
                       exit_code, export_weights);
   out->add_option("FILE", a.file, "The safetensors file")->required();
   std::vector<std::string> known;
-  for (const auto& [name, dtype] : dtypes) known.push_back(name);
+  for (const auto& [name, dtype] : exported_dtypes) known.push_back(name);
   out->add_option("--dtype", a.dtype, "Of the weights in the file")->check(CLI::IsMember(known));
 }
 

@@ -18,7 +18,7 @@ struct DoctorArguments {
   bool json = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* doctor_examples = R"(Examples:
   tessera doctor
   tessera doctor --json
 
@@ -102,7 +102,7 @@ void print_facts(const nlohmann::ordered_json& json) {
 void add_doctor(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand("doctor", "Print what this build can do here");
-  command->footer(footer);
+  command->footer(doctor_examples);
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->callback([arguments, &exit_code] {
     const auto json = facts();

@@ -27,7 +27,7 @@ struct EstimateArguments {
   bool json = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* estimate_examples = R"(Examples:
   tessera estimate examples/models/llama-3-8b.json --nodes 8
   tessera estimate config.json --nodes 2 --checkpointing full --json
 
@@ -175,7 +175,7 @@ void add_estimate(CLI::App& app, int& exit_code) {
   EstimateArguments& a = *arguments;
   CLI::App* command = app.add_subcommand(
       "estimate", "Print what formulas say of ZeRO's memory beside what a simulated run needs");
-  command->footer(footer);
+  command->footer(estimate_examples);
   command
       ->add_option("MODEL", a.model_path,
                    "Hugging Face config.json, or a module tree (docs/model-format.md)")

@@ -26,7 +26,7 @@ struct GenerateArguments {
   std::int32_t threads = 0;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* generate_examples = R"(Examples:
   tessera generate examples/models/gpt-tiny.json --weights trained.safetensors --prompt "This "
   tessera generate config.json --checkpoint run --tokens 500 --temperature 0.8 --top-k 40
 
@@ -102,7 +102,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<GenerateArguments>();
   CLI::App* command =
       app.add_subcommand("generate", "Write what a trained model expects to follow");
-  command->footer(footer);
+  command->footer(generate_examples);
   command->add_option("MODEL", a->model, "Hugging Face config.json")->required();
   command->add_option("--weights", a->weights, "safetensors file")->default_str("");
   command->add_option("--checkpoint", a->checkpoint, "Instead: a checkpoint, or a folder of them")

@@ -22,7 +22,7 @@ struct InspectArguments {
   Rank rank = -1;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* inspect_examples = R"(Examples:
   tessera inspect run.tessera
   tessera inspect run.tessera --screenshot run.png --size 2560x1440 --theme light
   tessera inspect run.tessera --screenshot step.png --panel timeline --time 1200:1450 --rank 21
@@ -67,7 +67,7 @@ Status run_inspect(const InspectArguments&) {
 void add_inspect(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand("inspect", "Show a trace in a window or as a picture");
-  command->footer(footer);
+  command->footer(inspect_examples);
   command->add_option("FILE", arguments->trace, "Trace file")->required();
   const char* view = "View";
   command->add_option("--panel", arguments->panel, "What fills the screen")

@@ -11,7 +11,7 @@
 namespace tessera::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* overview_examples = R"(Examples:
   tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
   tessera report run.tessera
   tessera inspect run.tessera --screenshot run.png
@@ -76,7 +76,7 @@ std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
 int run(int argc, char** argv) {
   CLI::App app("Tessera: sharded training on real GPUs or simulated clusters, recorded and shown.",
                "tessera");
-  app.footer(footer);
+  app.footer(overview_examples);
   app.set_version_flag("--version", "tessera " + version());
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();

@@ -16,7 +16,7 @@ struct OpsArguments {
   std::string format = "lines";
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* ops_examples = R"(Examples:
   tessera ops examples/models/g3.json --ranks 2
   tessera ops examples/models/g3.json --ranks 2 --param-dtype fp32 --format fsdp
   tessera ops examples/models/g3.json --ranks 2 --scheme shard_grad_op --param-dtype fp32 \
@@ -89,7 +89,7 @@ void add_ops(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<OpsArguments>();
   CLI::App* command =
       app.add_subcommand("ops", "Print what the engine decides, one operation a line, no times");
-  command->footer(footer);
+  command->footer(ops_examples);
   add_engine_options(*command, arguments->engine);
   add_passes_option(*command, arguments->engine);
   command->add_option("--ranks", arguments->ranks, "Number of ranks")->check(within(1, 1'000'000));

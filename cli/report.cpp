@@ -18,7 +18,7 @@ struct ReportArguments {
   bool json = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* report_examples = R"(Examples:
   tessera report run.tessera
   tessera report run.tessera --ranks 0,21
   tessera report run.tessera --json | jq .mfu
@@ -48,7 +48,7 @@ void print_report_json(const ReportData& data, const std::vector<Rank>& ranks) {
 void add_report(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "Print what a trace says about its run");
-  command->footer(footer);
+  command->footer(report_examples);
   command->add_option("FILE", arguments->trace, "Trace file")->required();
   command->add_option("--ranks", arguments->ranks,
                       "Ranks that get a row of their own: 0-7,21, all or none");

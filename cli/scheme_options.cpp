@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/checks.h"
+#include "cli/names_of.h"
 
 namespace tessera::cli {
 namespace {
@@ -38,13 +39,6 @@ const std::map<std::string, MakeHook> hooks = {
     {"bf16", bf16_compress_hook},
     // Early: a simulation has few steps.
     {"powersgd", +[] { return power_sgd_hook({.start_iteration = 2}); }}};
-
-template <class Map>
-CLI::IsMember names_of(const Map& map) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : map) names.push_back(name);
-  return CLI::IsMember(names);
-}
 
 // The options of one family of schemes have a group of their own in the help.
 constexpr const char* fsdp2 = "FSDP2: fully_shard";

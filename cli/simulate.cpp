@@ -36,7 +36,7 @@ struct SimulateArguments {
 constexpr double slow_factor_min = 0.01;
 constexpr double slow_factor_max = 1000;
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* simulate_examples = R"(Examples:
   tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
   tessera simulate config.json --nodes 2048 --jitter 0.02 --slow-rank 77:1.2 -o big.tessera
   tessera simulate config.json --nodes 2 --batch 4 --checkpointing full -o fits.tessera
@@ -133,7 +133,7 @@ Result<int> simulate(const SimulateArguments& arguments) {
 void add_simulate(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* command = app.add_subcommand("simulate", "Simulate sharded training on a cluster");
-  command->footer(footer);
+  command->footer(simulate_examples);
   add_engine_options(*command, arguments->engine);
   add_passes_option(*command, arguments->engine);
   const char* cluster = "Cluster";

@@ -16,7 +16,7 @@
 namespace tessera::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* train_examples = R"(Examples:
   tessera train examples/models/gpt-tiny.json --data book.txt --batch 8 --steps 500
   mpirun -n 4 tessera train config.json --data tokens.bin --scheme zero3 --dtype bfloat16
   tessera train config.json --data book.txt --runtime simulator --ranks 4
@@ -152,7 +152,7 @@ void add_train(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command =
       app.add_subcommand("train", "Train a language model, on one process or on several");
-  command->footer(footer);
+  command->footer(train_examples);
   add_train_options(*command, *arguments);
   command->callback([arguments, &exit_code] {
     const Status status = TrainProgram(*arguments).run();

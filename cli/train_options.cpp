@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/checks.h"
+#include "cli/names_of.h"
 
 namespace tessera::cli {
 namespace {
@@ -20,17 +21,10 @@ const std::map<std::string, TokenFormat> formats = {{"auto", TokenFormat::by_nam
                                                     {"bytes", TokenFormat::bytes},
                                                     {"uint16", TokenFormat::uint16},
                                                     {"uint32", TokenFormat::uint32}};
-const std::map<std::string, DType> dtypes = {{"float32", DType::float32},
-                                             {"fp32", DType::float32},
-                                             {"bfloat16", DType::bfloat16},
-                                             {"bf16", DType::bfloat16}};
-
-template <class Map>
-CLI::IsMember names_of(const Map& map) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : map) names.push_back(name);
-  return CLI::IsMember(names);
-}
+const std::map<std::string, DType> trained_dtypes = {{"float32", DType::float32},
+                                                     {"fp32", DType::float32},
+                                                     {"bfloat16", DType::bfloat16},
+                                                     {"bf16", DType::bfloat16}};
 
 void add_data_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Data";
@@ -75,7 +69,7 @@ void add_optimizer_options(CLI::App& command, TrainArguments& a) {
 void add_run_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Run";
   command.add_option("--dtype", a.dtype, "Of forward and backward; masters are float32")
-      ->check(names_of(dtypes))
+      ->check(names_of(trained_dtypes))
       ->group(group);
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
@@ -145,7 +139,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   TrainerOptions& o = run.options;
   o.scheme = training.scheme;
   o.step = training.training;
-  o.dtype = dtypes.at(a.dtype);
+  o.dtype = trained_dtypes.at(a.dtype);
   if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
   o.learning_rate = learning_rate(a);
   o.step.adam = {.learning_rate = o.learning_rate.peak,

@@ -32,14 +32,14 @@ struct WrapArguments {
   bool json = false;
 };
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* wrap_examples = R"(Examples:
   tessera wrap examples/models/llama-3-8b.json --ranks 64
   tessera wrap config.json --policy class --class LlamaDecoderLayer,Embedding --layout flat
   tessera wrap config.json --policy size --min-params 20000000 --json
 
 Exit codes: 0 done, 2 bad input.)";
 
-const std::map<std::string, DType> dtypes = {
+const std::map<std::string, DType> wrapped_dtypes = {
     {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
     {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16},
     {"float64", DType::float64}};
@@ -93,7 +93,7 @@ Status print_wrap(const WrapArguments& a, const CLI::App& command) {
                               in_quotes(name)));
   }
   const WrapSharding sharding{a.layout == "flat" ? WrapLayout::flat : WrapLayout::dim0, a.ranks,
-                              dtypes.at(a.dtype)};
+                              wrapped_dtypes.at(a.dtype)};
   const WrapOptions options{.ignored_modules = a.ignored_modules,
                             .ignored_states = a.ignored_parameters,
                             .uniform_requires_grad = sharding.layout == WrapLayout::flat};
@@ -119,7 +119,7 @@ void add_wrap(CLI::App& app, int& exit_code) {
   WrapArguments& a = *arguments;
   CLI::App* command =
       app.add_subcommand("wrap", "Print which modules become sharding units, and their sizes");
-  command->footer(footer);
+  command->footer(wrap_examples);
   command
       ->add_option("MODEL", a.model_path,
                    "Hugging Face config.json, or a module tree (docs/model-format.md)")
@@ -137,7 +137,7 @@ void add_wrap(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"flat", "dim0"}));
   command->add_option("--ranks", a.ranks, "Number of ranks")->check(within(1, 1'000'000));
   Names known;
-  for (const auto& [name, dtype] : dtypes) known.push_back(name);
+  for (const auto& [name, dtype] : wrapped_dtypes) known.push_back(name);
   command->add_option("--dtype", a.dtype, "Of what is sharded")->check(CLI::IsMember(known));
   command->add_flag("--json", a.json, "Print one JSON object with raw numbers");
   command->callback([arguments, command, &exit_code] {

@@ -11,7 +11,7 @@ target_compile_options(tessera_options INTERFACE
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE}
                          -fno-sanitize-recover=all -fno-omit-frame-pointer
-                         -Wno-maybe-uninitialized)  # false alarms: GCC bug 105562
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # false: GCC bug 105562
   target_link_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 

@@ -9,7 +9,7 @@ namespace tessera::test {
 /// How many generated cases of `all` to run: fewer where every access is checked, which is ten
 /// times slower and looks for other faults.
 constexpr std::uint64_t generated(std::uint64_t all) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TESSERA_SANITIZED
   return (all + 4) / 5;
 #else
   return all;

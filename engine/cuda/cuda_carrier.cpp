@@ -39,6 +39,7 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       growth_(peers_->ranks()),
       windows_(module_.nccl, communicators_),
       events_(module_.cuda),
+      mailbox_(module_.cuda, events_),
       swapped_(options.aio, {}, options.clock),
       control_(module_.cuda, events_) {}
 
@@ -53,6 +54,7 @@ CudaCarrier::~CudaCarrier() {
   device_.abandon();
   scratch_.abandon();
   for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
+  mailbox_.abandon();
 }
 
 // One for each stream, behind the answers of `read`.
@@ -87,6 +89,10 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(scratch_.grow(scratch));
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(control_.open(0));
+    math_ = module_.make_math();
+    if (math_ == nullptr) {
+      return Status(Code::not_supported, "cuBLASLt does not start: check the CUDA toolkit");
+    }
     TESSERA_TRY(communicators_.open(/*id_from_environment=*/!options_.comm_id.empty()));
     TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
                             module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
@@ -258,7 +264,8 @@ Status CudaCarrier::drain(Lane& lane) {
     return true;
   });
   events_.give_back(here);
-  return reached;
+  TESSERA_TRY(reached);
+  return mailbox_.collect();
 }
 
 Status CudaCarrier::drain_all() {
@@ -274,7 +281,8 @@ Status CudaCarrier::carry_wait(EventId event) {
   const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
   if (owner < 0) return {};
   Lane& lane = *lanes_[static_cast<std::size_t>(owner)];
-  return noted(until([&] { return lane.reached(event); }));
+  TESSERA_TRY(noted(until([&] { return lane.reached(event); })));
+  return noted(mailbox_.collect());
 }
 
 Status CudaCarrier::poll() {

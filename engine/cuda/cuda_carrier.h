@@ -14,6 +14,7 @@
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/lane.h"
+#include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
 #include "engine/cuda/staging.h"
 #include "engine/cuda/windows.h"
@@ -37,6 +38,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Bytes peak_reserved() const override { return peak_reserved_; }
   std::string device() const override { return device_name_; }
 
+  Processor processor() const override { return Processor::gpu; }
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override {
     return PerRank<Time>(options_.clock ? options_.clock() : 0);
@@ -106,6 +108,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   PinnedMemory pinned_;
   PinnedMemory answers_;  // of `read`
   PinnedMemory staging_;
+  std::unique_ptr<DeviceMath> math_;
   Communicators communicators_;
   Collectives collectives_;
   EqualGrowth growth_;
@@ -113,6 +116,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   int nccl_version_ = 0;
   Lane* last_collective_ = nullptr;
   EventPool events_;
+  Mailbox mailbox_;
   SwapStore swapped_;
   std::map<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId

@@ -20,7 +20,7 @@ KernelArray array(ConstElements elements) {
 
 void CudaKernels::launched(int code, const char* name) {
   if (code == cuda_success || !status_.ok()) return;
-  status_ = cuda_status(cuda_, code, fmt::format("the kernel {}", name).c_str());
+  status_ = cuda_status(device_.cuda, code, fmt::format("the kernel {}", name).c_str());
 }
 
 void CudaKernels::scale(ConstElements from, Elements to, float factor) {
@@ -85,7 +85,7 @@ void CudaKernels::dequantize(const BlockFormat& format, std::span<const std::byt
 void CudaKernels::read(ConstElements from, std::span<float> to) {
   if (!status_.ok() || to.empty()) return;
   std::vector<std::byte> numbers(from.bytes.size());
-  status_ = transfers_.to_host(from.bytes, numbers);
+  status_ = to_host_(from.bytes, numbers);
   if (!status_.ok()) return;
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = load_number(numbers, from.dtype, i);
 }
@@ -94,7 +94,27 @@ void CudaKernels::write(std::span<const float> from, Elements to) {
   if (!status_.ok() || from.empty()) return;
   std::vector<std::byte> numbers(to.bytes.size());
   for (std::size_t i = 0; i < from.size(); ++i) store_number(numbers, to.dtype, i, from[i]);
-  status_ = transfers_.to_device(numbers, to.bytes);
+  send(numbers, to.bytes);
+}
+
+void CudaKernels::send(std::span<const std::byte> from, std::span<std::byte> to) {
+  if (status_.ok() && !from.empty()) status_ = device_.mailbox.send(from, to, stream_);
+}
+
+void CudaKernels::receive(std::span<const std::byte> from, Mailbox::Then then) {
+  if (status_.ok()) status_ = device_.mailbox.receive(from, std::move(then), stream_);
+}
+
+kernels::Math* CudaKernels::math() {
+  if (!uses_math_) device_.math->use(stream_);
+  uses_math_ = true;
+  return device_.math;
+}
+
+Status CudaKernels::status() const {
+  if (!status_.ok() || !uses_math_) return status_;
+  const DeviceMath::Failure failure = device_.math->failure();
+  return cuda_status(device_.cuda, failure.code, failure.call);
 }
 
 }  // namespace tessera

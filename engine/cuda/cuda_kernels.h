@@ -4,25 +4,30 @@
 
 #include <functional>
 
+#include "engine/cuda/device_math.h"
 #include "engine/cuda/kernel_api.h"
-#include "tessera/status.h"
+#include "engine/cuda/mailbox.h"
 
 namespace tessera {
 
 class CudaKernels final : public Kernels {
  public:
-  /// Both wait for what the stream has been given; the bytes are elements of the device's memory.
-  struct Transfers {
-    std::function<Status(std::span<const std::byte> device, std::span<std::byte> host)> to_host;
-    std::function<Status(std::span<const std::byte> host, std::span<std::byte> device)> to_device;
+  /// What all bodies share.
+  struct Device {
+    const CudaApi& cuda;
+    const KernelApi& api;
+    Mailbox& mailbox;
+    DeviceMath* math;
   };
-  CudaKernels(const CudaApi& cuda, const KernelApi& api, CudaStream stream, void* workspace,
-              Transfers transfers)
-      : cuda_(cuda),
-        api_(api),
+  /// Waits for what the stream has been given.
+  using ToHost =
+      std::function<Status(std::span<const std::byte> device, std::span<std::byte> host)>;
+  CudaKernels(const Device& device, CudaStream stream, void* workspace, ToHost to_host)
+      : device_(device),
+        api_(device.api),
         stream_(stream),
         workspace_(workspace),
-        transfers_(std::move(transfers)) {}
+        to_host_(std::move(to_host)) {}
 
   void scale(ConstElements from, Elements to, float factor) override;
   void divide(Elements values, float divisor) override;
@@ -38,19 +43,23 @@ class CudaKernels final : public Kernels {
                   Elements to) override;
   void read(ConstElements from, std::span<float> to) override;
   void write(std::span<const float> from, Elements to) override;
+  void send(std::span<const std::byte> from, std::span<std::byte> to) override;
+  void receive(std::span<const std::byte> from, Mailbox::Then then) override;
+  kernels::Math* math() override;
 
   /// The first thing that went wrong; what came after it was not done.
-  const Status& status() const { return status_; }
+  Status status() const;
 
  private:
   void launched(int code, const char* name);
 
-  const CudaApi& cuda_;
+  const Device device_;
   const KernelApi& api_;
   const CudaStream stream_;
   void* const workspace_;
-  const Transfers transfers_;
+  const ToHost to_host_;
   Status status_;
+  bool uses_math_ = false;
 };
 
 }  // namespace tessera

@@ -3,9 +3,11 @@
 // on machines without them and can say what is missing.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "engine/cuda/cuda_api.h"
+#include "engine/cuda/device_math.h"
 #include "engine/cuda/kernel_api.h"
 #include "engine/cuda/nccl_api.h"
 #include "tessera/status.h"
@@ -23,6 +25,7 @@ struct CudaModule {
   CudaApi cuda;
   NcclApi nccl;
   KernelApi kernels;
+  std::unique_ptr<DeviceMath> (*make_math)() = nullptr;  // none: cuBLASLt does not start
 };
 
 /// What the module exports as "tessera_cuda_module".

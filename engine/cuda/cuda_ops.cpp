@@ -161,17 +161,8 @@ CudaKernels CudaCarrier::kernels(Lane& lane) {
     std::copy_n(staging_.base(), host.size(), host.begin());
     return {};
   };
-  const auto to_device = [this, &lane](std::span<const std::byte> host,
-                                       std::span<std::byte> device) -> Status {
-    TESSERA_TRY(make_staging(Bytes{static_cast<std::int64_t>(host.size())}));
-    std::copy(host.begin(), host.end(), staging_.base());
-    staged_by_ = &lane;
-    return cuda_status(
-        module_.cuda,
-        module_.cuda.memcpy_async(device.data(), staging_.base(), host.size(), lane.stream()),
-        "cudaMemcpyAsync");
-  };
-  return {module_.cuda, module_.kernels, lane.stream(), workspace(lane), {to_host, to_device}};
+  const CudaKernels::Device device{module_.cuda, module_.kernels, mailbox_, math_.get()};
+  return {device, lane.stream(), workspace(lane), to_host};
 }
 
 Status CudaCarrier::make_staging(Bytes bytes) {

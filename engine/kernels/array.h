@@ -15,7 +15,11 @@ struct BFloat16 {
   std::uint16_t bits;
 };
 
+#ifdef __CUDACC__  // kernels of GPUs compute with the same functions
+#define TESSERA_INLINE __host__ __device__ __attribute__((always_inline))
+#else
 #define TESSERA_INLINE __attribute__((always_inline))
+#endif
 
 TESSERA_INLINE inline float load(float value) { return value; }
 TESSERA_INLINE inline float load(BFloat16 value) {

@@ -29,9 +29,10 @@ struct Attention::Head {
   float* statistics;
 };
 
-Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& shape) {
+Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& shape, int threads) {
   Attention out;
   out.shape_ = shape;
+  out.threads_ = threads;
   const DType type = shape.dtype;
   const std::int64_t d = shape.head_dim;
   const std::int64_t q = shape.q_stride;
@@ -78,7 +79,7 @@ Bytes Attention::room_of_thread() const {
                2 * aligned(half ? 4 * shape_.length * shape_.head_dim : 0)};
 }
 
-Bytes Attention::room(bool) const { return room_of_thread() * shape_.threads; }
+Bytes Attention::room(bool) const { return room_of_thread() * threads_; }
 
 Attention::Room Attention::room_at(void* room, int thread) const {
   const std::int64_t scores = std::min(block_rows, shape_.length) * shape_.length;
@@ -136,7 +137,7 @@ void Attention::backward_head(const Head& head, const Room& room, void* scratch,
 void Attention::forward(const HeadArrays<ConstArray>& in, Array out, float* statistics, void* room,
                         void* scratch, Bytes scratch_of_thread) const {
   const AttentionShape& s = shape_;
-  parallel(s.threads, s.batch * s.heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
+  parallel(threads_, s.batch * s.heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t token = i / s.heads * s.length;
       const std::int64_t h = i % s.heads;
@@ -159,7 +160,7 @@ void Attention::backward(const HeadArrays<ConstArray>& in, ConstArray out, Const
   const AttentionShape& s = shape_;
   const std::int64_t group = s.heads / s.kv_heads;
   parallel(
-      s.threads, s.batch * s.kv_heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
+      threads_, s.batch * s.kv_heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
         const Room own = room_at(room, thread);
         auto* own_scratch = static_cast<std::byte*>(scratch) + scratch_of_thread.value * thread;
         for (std::int64_t i = begin; i < end; ++i) {

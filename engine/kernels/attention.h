@@ -12,26 +12,10 @@
 
 namespace tessera::kernels {
 
-struct AttentionShape {
-  std::int64_t batch = 1, length = 1, heads = 1, kv_heads = 1, head_dim = 1;
-  DType dtype = DType::float32;
-  std::int64_t q_stride = 0, kv_stride = 0;  // from one token to the next, in elements
-  int threads = 1;
-
-  std::int64_t rows() const { return batch * heads * length; }
-  std::int64_t out_stride() const { return heads * head_dim; }
-};
-
-/// q, k, v or their gradients: tokens of heads side by side.
-template <class A>
-struct HeadArrays {
-  A q, k, v;
-};
-
 class Attention {
  public:
   /// Fails: what Matmuls::prepare fails with.
-  static Result<Attention> prepare(Matmuls& matmuls, const AttentionShape& shape);
+  static Result<Attention> prepare(Matmuls& matmuls, const AttentionShape& shape, int threads);
 
   /// Memory for a pass, which may hold anything before.
   Bytes room(bool backward) const;
@@ -61,6 +45,7 @@ class Attention {
                      bool first_of_group) const;
 
   AttentionShape shape_;
+  int threads_ = 1;
   std::vector<Block> blocks_;
 };
 

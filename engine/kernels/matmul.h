@@ -8,27 +8,13 @@
 //   product->run(a, b, c, nullptr, scratch);
 #pragma once
 
-#include <compare>
 #include <map>
 #include <memory>
 
-#include "engine/kernels/array.h"
+#include "engine/kernels/shapes.h"
 #include "tessera/status.h"
 
 namespace tessera::kernels {
-
-/// A is m x k, B is k x n, C is m x n; a stride is the distance of two rows as they lie in memory.
-struct MatmulShape {
-  std::int64_t m = 1, n = 1, k = 1;
-  DType input = DType::float32;                           // of A and B
-  DType output = DType::float32;                          // of C
-  bool a_transposed = false;                              // in memory it is k x m
-  bool b_transposed = false;                              // in memory it is n x k
-  std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // 0: rows follow each other
-  bool bias = false;                                      // n float32 numbers
-  bool add = false;                                       // C += A B
-  auto operator<=>(const MatmulShape&) const = default;
-};
 
 class Matmul {
  public:

@@ -118,23 +118,23 @@ constexpr std::int64_t grain = 64;  // rows
 }  // namespace
 
 void norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
-                  Array y, Array normal, float* reciprocal) {
+                  Array y, Array normal, float* reciprocal, int threads) {
   with_type(y.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    parallel(shape.threads, shape.rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
+    parallel(threads, shape.rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
       forward_rows(shape, begin, end, x, weight, bias, y.as<T>(), normal.as<T>(), reciprocal);
     });
   });
 }
 
 void norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
-                   const float* reciprocal, float* dx, float* sums) {
+                   const float* reciprocal, float* dx, float* sums, int threads) {
   with_type(normal.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    parallel(shape.threads, shape.rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
+    parallel(threads, shape.rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
       backward_rows(shape, begin, end, dy, weight, normal.as<T>(), reciprocal, dx);
     });
-    parallel(shape.threads, shape.width, strip, [&](int, std::int64_t begin, std::int64_t end) {
+    parallel(threads, shape.width, strip, [&](int, std::int64_t begin, std::int64_t end) {
       parameter_sums(shape, begin, end, dy, normal.as<T>(), sums, sums + shape.width);
     });
   });

@@ -82,14 +82,15 @@ RotaryTable rotary_table(const RotaryEmbedding& rotary, std::int64_t head_dim,
   return table;
 }
 
-void rotate(const RotaryTable& table, Array x, std::int64_t rows, std::int64_t length,
-            std::int64_t heads, bool inverse, int threads) {
+void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
+            int threads) {
   with_type(x.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     T* const data = x.as<T>();
-    const float* const cosines = table.cosine.data();
-    const float* const sines = table.sine.data();
+    const float* const cosines = table.cosine;
+    const float* const sines = table.sine;
     const std::int64_t half = table.half;
+    const std::int64_t length = table.length;
     const float sign = inverse ? -1.0F : 1.0F;
     parallel(threads, rows, 64, [&](int, std::int64_t begin, std::int64_t end) {
       wide([=]() TESSERA_INLINE {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/kernels/array.h"
+#include "engine/kernels/shapes.h"
 #include "tessera/model.h"
 
 namespace tessera::kernels {
@@ -14,6 +14,8 @@ namespace tessera::kernels {
 struct RotaryTable {
   std::int64_t half = 0;
   std::vector<float> cosine, sine;
+
+  std::int64_t numel() const { return static_cast<std::int64_t>(cosine.size()); }
 };
 
 /// Made without libm, so it is the same everywhere. REQUIRES: head_dim is even.
@@ -21,7 +23,7 @@ RotaryTable rotary_table(const RotaryEmbedding& rotary, std::int64_t head_dim,
                          std::int64_t positions);
 
 /// Rotates the heads of rows [b, t] in place; `inverse`: back, which is the gradient.
-void rotate(const RotaryTable& table, Array x, std::int64_t rows, std::int64_t length,
-            std::int64_t heads, bool inverse, int threads);
+void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
+            int threads);
 
 }  // namespace tessera::kernels

@@ -34,7 +34,7 @@ TESSERA_INLINE inline float exponential(float x) {
 TESSERA_INLINE inline float sigmoid(float x) { return 1.0F / (1.0F + exponential(-x)); }
 
 /// REQUIRES: x is positive and normal.
-inline float logarithm(float x) {
+TESSERA_INLINE inline float logarithm(float x) {
   auto bits = std::bit_cast<std::uint32_t>(x);
   float e = static_cast<float>(static_cast<std::int32_t>(bits >> 23) - 126);
   float m = std::bit_cast<float>((bits & 0x007FFFFFU) | 0x3F000000U);  // [0.5, 1)

@@ -9,10 +9,6 @@
 namespace tessera {
 namespace {
 
-constexpr double element = 2;  // bytes of an activation, see llama.cpp
-
-Polynomial per_token(double value) { return {0, value, 0}; }
-
 struct Dimensions {
   std::int64_t vocabulary, positions, hidden, layers, heads, inner;
   bool tied;

@@ -11,10 +11,6 @@
 namespace tessera {
 namespace {
 
-constexpr double element = 2;  // bytes of an activation
-
-Polynomial per_token(double value) { return {0, value, 0}; }
-
 class LlamaBuilder {
  public:
   LlamaBuilder(const LlamaDimensions& d, const std::string& name)

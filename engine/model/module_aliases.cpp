@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/at.h"
 #include "engine/model/module_graph.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/nearest_word.h"
@@ -12,9 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int depth_max = 200;  // as for the tree itself
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
+constexpr int alias_depth_max = 200;  // as for the tree itself
 
 class AliasReader {
  public:
@@ -83,7 +82,8 @@ class AliasReader {
                                  in_quotes(path)));
       }
       if (depth <= depth_[at(m)]) continue;
-      if (depth > depth_max) return error(fmt::format("nests deeper than {}", depth_max));
+      if (depth > alias_depth_max)
+        return error(fmt::format("nests deeper than {}", alias_depth_max));
       depth_[at(m)] = depth;
       for (ModuleId child : model_.module(m).children) open.emplace_back(child, depth + 1);
       for (ModuleId child : further_[at(m)]) open.emplace_back(child, depth + 1);

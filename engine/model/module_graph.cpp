@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "engine/model/at.h"
+
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 
 template <class T>
 void add_once(std::vector<T>& list, T value) {

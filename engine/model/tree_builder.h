@@ -10,6 +10,10 @@
 
 namespace tessera {
 
+inline constexpr double element = 2;  // bytes of an activation, see llama.cpp
+
+inline Polynomial per_token(double value) { return {0, value, 0}; }
+
 class TreeBuilder {
  public:
   TreeBuilder(std::string name, std::string root_class, DType dtype);

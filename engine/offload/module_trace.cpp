@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/model/at.h"
+
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 
 std::string names_of(const Model& model, const std::set<ParameterId>& parameters) {
   std::vector<std::string_view> names;

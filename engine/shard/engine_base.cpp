@@ -5,12 +5,11 @@
 
 #include <algorithm>
 
+#include "engine/model/at.h"
 #include "engine/runtime/arithmetic.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 
 bool lives_on_host(const Held* held) { return held->memory != Memory::device; }
 

@@ -3,14 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/at.h"
 #include "engine/model/module_graph.h"
 #include "engine/model/used_by.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
 Result<std::vector<ModuleId>> named_units(const Model& model,
                                           const std::vector<std::string>& paths) {

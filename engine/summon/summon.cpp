@@ -16,7 +16,7 @@ bool is_at_or_below(const Model& model, ModuleId module, ModuleId root) {
   return false;
 }
 
-Result<EngineBase*> base_of(Engine& engine) {
+Result<EngineBase*> summonable(Engine& engine) {
   auto* base = dynamic_cast<EngineBase*>(&engine);
   if (base != nullptr) return base;
   return Status(Code::not_supported,
@@ -50,7 +50,7 @@ Result<std::vector<std::size_t>> units_to_summon(const SummonOps& ops,
 
 Result<std::unique_ptr<FullParams>> summon_full_params(Engine& engine,
                                                        const SummonOptions& options) {
-  TESSERA_ASSIGN(EngineBase* const base, base_of(engine));
+  TESSERA_ASSIGN(EngineBase* const base, summonable(engine));
   auto summoned = std::make_unique<SummonedParams>(*base, options);
   TESSERA_TRY(summoned->open());
   return std::unique_ptr<FullParams>(std::move(summoned));
@@ -58,7 +58,7 @@ Result<std::unique_ptr<FullParams>> summon_full_params(Engine& engine,
 
 Status for_each_unit(Engine& engine, const SummonOptions& options,
                      const std::function<Status(const std::string& unit, FullParams&)>& visit) {
-  TESSERA_ASSIGN(EngineBase* const base, base_of(engine));
+  TESSERA_ASSIGN(EngineBase* const base, summonable(engine));
   const SummonOps ops(*base, options.rank0_only);
   TESSERA_ASSIGN(const auto wanted, units_to_summon(ops, options));
   for (const std::size_t index : wanted) {

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
+#include "engine/model/at.h"
 #include "engine/model/used_by.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
 // Leaves the modules of `open` that are not ancestors of `next`, then enters those that are.
 template <class Leave, class Enter>
@@ -72,7 +70,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   const auto s = options_.sequence_length;
   const auto batch = static_cast<double>(options_.batch);
   const bool backward = pass == Pass::backward;
-  ModuleWork out{.module = id, .pass = pass};
+  ModuleWork out{.module = id, .pass = pass, .on_device = options_.on_device};
   out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
@@ -92,7 +90,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
 Status PassProgram::read(ModuleId container, Pass pass) {
   const auto& reads = reads_[at(container)];
   if (reads.empty()) return {};
-  ModuleWork out{.module = container, .pass = pass, .only = reads};
+  ModuleWork out{.module = container, .pass = pass, .on_device = options_.on_device, .only = reads};
   for (ParameterId id : reads) {
     const Parameter& p = model_.parameter(id);
     out.cost.elementwise_bytes += static_cast<double>(bytes_of(p.numel(), p.dtype).value);
@@ -110,7 +108,7 @@ Status PassProgram::enter_forward(ModuleId id) {
 }
 
 ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
-  ModuleWork out{.module = block, .pass = pass};
+  ModuleWork out{.module = block, .pass = pass, .on_device = options_.on_device};
   out.saves = per_batch(module(block).checkpoint_bytes);
   if (!options_.memory) return out;
   ModuleMemory own = options_.memory(block, pass);

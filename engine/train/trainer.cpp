@@ -79,6 +79,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                    .dtype = options.dtype,
                                    .parameters = compute_dtype(options.scheme),
                                    .checkpointing = options.step.checkpointing,
+                                   .processor = runtime.processor(),
                                    .threads = options.threads,
                                    .progress = options.progress};
   TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, sizes));
@@ -129,6 +130,7 @@ void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
 Result<float> Trainer::State::mean_loss() {
   Compute sum;
   sum.writes = {View::whole(loss, DType::float32, Numel{1})};
+  sum.on_numbers = true;  // a GPU has told its losses when that starts
   sum.body = [this](const BodyContext& context) {
     float total = 0;
     for (float of_micro_batch : language.losses(context.rank())) total += of_micro_batch;

@@ -3,14 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/at.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/nearest_word.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
 Status error(const std::string& message) { return Status(Code::invalid_argument, message); }
 

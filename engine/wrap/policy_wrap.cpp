@@ -5,13 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/at.h"
 #include "engine/wrap/policy_decision.h"
 #include "engine/wrap/recursive_wrap.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
 
 std::vector<ModuleId> visible_modules(const ModuleGraph& graph, const IgnoredStates& ignored) {
   std::vector<ModuleId> modules = graph.modules_below(ModuleId{0});

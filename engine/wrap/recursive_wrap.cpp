@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
+#include "engine/model/at.h"
 #include "engine/wrap/policy_decision.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
 class Recursion {
  public:

@@ -28,6 +28,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
   Bytes peak_reserved() const override { return peak_reserved_; }
   std::int64_t op_ranks() const override { return op_ranks_; }
 
+  Processor processor() const override { return options_.processor; }
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override;
 

@@ -2,17 +2,14 @@
 // Whatever stops a save at whatever byte: one checkpoint is whole, and the next save works.
 #include "tests/checkpoint/memory_files.h"
 #include "tests/checkpoint/written_files.h"
+#include "tests/require_ok.h"
 
 namespace tessera {
 namespace {
 
 using test::MemoryFiles;
 using test::Random;
-
-void require_ok(const Status& status) {
-  INFO(status.message());
-  REQUIRE(status.ok());
-}
+using test::require_ok;
 
 // The newest checkpoint is one of the two, and whole. Returns its step.
 std::int64_t check_loadable(MemoryFiles& files, std::int64_t older, std::int64_t newer) {

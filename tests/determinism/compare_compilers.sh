@@ -3,21 +3,24 @@
 # The same options give the same bytes: traces of this build (g++ -O1) and of another compiler's
 # with more optimisation are compared byte by byte, and this program's first run with its second.
 #
-#   compare_compilers.sh SOURCE_DIR WORK_DIR TESSERA      exit code 77: no second compiler, skipped
+#   compare_compilers.sh SOURCE_DIR WORK_DIR TESSERA OTHER_DIR CMAKE_OPTION...
+#
+# The options configure a consumer's tree in OTHER_DIR. Exit code 77: no second compiler, skipped.
 set -eu
 source_dir=$1
 work_dir=$2
 this_build=$3
+other_dir=$4
+shift 4
 
 if ! command -v clang++ >/dev/null; then
   echo "skipped: clang++ is missing; scripts/bootstrap installs it"
   exit 77
 fi
 
-# The program alone, without inspector and tests.
-cmake -S "$source_dir" -B "$work_dir/clang-O2" -G Ninja -DCMAKE_CXX_COMPILER=clang++ \
-  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O2 -DTESSERA_INSPECTOR=OFF -DTESSERA_TESTS=OFF -DTESSERA_DNNL=OFF -DTESSERA_CUDA=OFF
-cmake --build "$work_dir/clang-O2" --target tessera --parallel 2
+cmake -S "$source_dir/tests/package/consumer" -B "$other_dir" -G Ninja "$@"
+cmake --build "$other_dir" --target tessera --parallel 2
+other_build=$other_dir/tessera/tessera
 
 failures=0
 traces=$work_dir/traces
@@ -45,7 +48,7 @@ compare() {
   shift
   simulate "$this_build" "$traces/$set_name.first.tessera" "$@"
   simulate "$this_build" "$traces/$set_name.second.tessera" "$@"
-  simulate "$work_dir/clang-O2/tessera" "$traces/$set_name.clang.tessera" "$@"
+  simulate "$other_build" "$traces/$set_name.clang.tessera" "$@"
   for other in second clang; do
     same "$traces/$set_name.first.tessera" "$traces/$set_name.$other.tessera" "$*"
   done

@@ -22,6 +22,7 @@ class ListingRuntime : public Runtime {
   const RankSet& world() const override { return carrier_.world(); }
   const RankSet& carried() const override { return carrier_.carried(); }
   PerRank<Time> now() const override { return carrier_.now(); }
+  Processor processor() const override { return carrier_.processor(); }
 
   Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
     lines_.push_back(fmt::format("stream {} {}", name, static_cast<int>(role)));

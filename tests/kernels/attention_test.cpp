@@ -94,10 +94,11 @@ struct Outcome {
   Numbers out, dq, dk, dv;
 };
 
-Outcome run(const AttentionShape& s, Numbers& q, Numbers& k, Numbers& v, Numbers& dout) {
-  kernels::limit_threads(s.threads);
-  kernels::Matmuls matmuls(s.threads);
-  auto attention = kernels::Attention::prepare(matmuls, s);
+Outcome run(const AttentionShape& s, int threads, Numbers& q, Numbers& k, Numbers& v,
+            Numbers& dout) {
+  kernels::limit_threads(threads);
+  kernels::Matmuls matmuls(threads);
+  auto attention = kernels::Attention::prepare(matmuls, s, threads);
   INFO(attention.status().message());
   REQUIRE(attention.ok());
   Outcome r{Numbers(dout.size(), s.dtype), Numbers(q.size(), s.dtype), Numbers(k.size(), s.dtype),
@@ -105,7 +106,7 @@ Outcome run(const AttentionShape& s, Numbers& q, Numbers& k, Numbers& v, Numbers
   std::vector<float> statistics(static_cast<std::size_t>(2 * s.rows()));
   const Bytes scratch_of_thread{(matmuls.scratch().value + 63) / 64 * 64};
   std::vector<float> memory(static_cast<std::size_t>(
-      (attention->room(true).value + scratch_of_thread.value * s.threads) / 4 + 32));
+      (attention->room(true).value + scratch_of_thread.value * threads) / 4 + 32));
   auto* room = reinterpret_cast<std::byte*>(memory.data());
   room += (64 - reinterpret_cast<std::uintptr_t>(room) % 64) % 64;
   auto* scratch = room + attention->room(true).value;
@@ -130,12 +131,11 @@ TEST_CASE("attention and its gradients are those of double precision", "[kernels
     s.dtype = random.chance(50) ? DType::float32 : DType::bfloat16;
     s.q_stride = s.heads * s.head_dim;
     s.kv_stride = s.kv_heads * s.head_dim;
-    s.threads = 1;
     Numbers q = Numbers::random(random, s.batch * s.length * s.q_stride, s.dtype, 2);
     Numbers k = Numbers::random(random, s.batch * s.length * s.kv_stride, s.dtype, 2);
     Numbers v = Numbers::random(random, s.batch * s.length * s.kv_stride, s.dtype);
     Numbers dout = Numbers::random(random, s.batch * s.length * s.out_stride(), s.dtype);
-    const Outcome one = run(s, q, k, v, dout);
+    const Outcome one = run(s, 1, q, k, v, dout);
     const Doubles dq = q.doubles();
     const Doubles dk = k.doubles();
     const Doubles dv = v.doubles();
@@ -147,8 +147,7 @@ TEST_CASE("attention and its gradients are those of double precision", "[kernels
     test::check_near(one.dq, eq, near);
     test::check_near(one.dk, ek, near);
     test::check_near(one.dv, ev, near);
-    s.threads = 2;
-    const Outcome two = run(s, q, k, v, dout);
+    const Outcome two = run(s, 2, q, k, v, dout);
     CHECK(one.out.doubles() == two.out.doubles());
     CHECK(one.dk.doubles() == two.dk.doubles());
   }

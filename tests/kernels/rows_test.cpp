@@ -51,7 +51,7 @@ TEST_CASE("norms and their gradients are those of double precision", "[kernels]"
     INFO("seed " << seed);
     kernels::NormShape s{.rows = 1 + random.below(150), .width = 1 + random.below(150)};
     s.centred = random.chance(50);
-    s.threads = static_cast<int>(1 + random.below(2));
+    const int threads = static_cast<int>(1 + random.below(2));
     const DType dtype = both[seed % 2];
     const std::int64_t w = s.width;
     Numbers x = Numbers::random(random, s.rows * w, DType::float32, 3);
@@ -85,9 +85,9 @@ TEST_CASE("norms and their gradients are those of double precision", "[kernels]"
     }
     auto floats = [](Numbers& v) { return v.array().as<float>(); };
     kernels::norm_forward(s, floats(x), floats(weight), s.centred ? floats(bias) : nullptr,
-                          y.array(), normal.array(), floats(reciprocal));
+                          y.array(), normal.array(), floats(reciprocal), threads);
     kernels::norm_backward(s, floats(dy), floats(weight), normal.array(), floats(reciprocal),
-                           floats(dx), floats(sums));
+                           floats(dx), floats(sums), threads);
     const double near = 3 * test::tolerance(dtype);
     test::check_near(y, ey, near);
     if (w > 2) test::check_near(dx, edx, 10 * near);  // of two numbers little is left
@@ -168,9 +168,10 @@ TEST_CASE("rotating back is the inverse of rotating", "[kernels]") {
   }
   Numbers x = Numbers::random(random, 600 * 3 * 10, DType::float32);
   const Doubles before = x.doubles();
-  kernels::rotate(table, x.array(), 600, 300, 3, false, 2);
+  const kernels::RotaryRows rows{table.cosine.data(), table.sine.data(), 5, 300};
+  kernels::rotate(rows, x.array(), 600, 3, false, 2);
   CHECK(x.doubles() != before);
-  kernels::rotate(table, x.array(), 600, 300, 3, true, 2);
+  kernels::rotate(rows, x.array(), 600, 3, true, 2);
   test::check_near(x, before, 1e-6);
 }
 

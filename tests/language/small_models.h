@@ -2,19 +2,9 @@
 // Published architectures in sizes that a test can afford.
 #pragma once
 
-#include <catch2/catch.hpp>
-#include <string>
-
-#include "tessera/model.h"
+#include "tests/parsed_model.h"
 
 namespace tessera::test {
-
-inline Model parsed(const std::string& config) {
-  auto model = parse_model(config, "config.json");
-  INFO(model.status().message());
-  REQUIRE(model.ok());
-  return *model;
-}
 
 inline Model small_gpt2() {
   return parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 19, "n_positions": 80,

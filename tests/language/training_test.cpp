@@ -4,119 +4,23 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "engine/train/real/data.h"
-#include "tessera/language_model.h"
 #include "tessera/real_model.h"
-#include "tessera/scheme.h"
-#include "tessera/sim/lockstep_runtime.h"
 #include "tests/host/thread_ranks.h"
-#include "tests/language/small_models.h"
-#include "tests/sim/test_costs.h"
+#include "tests/language/language_run.h"
 
 namespace tessera {
 namespace {
 
+using test::language_schemes;
+using test::simulated;
+using Run = test::LanguageRun;
+using Trained = test::TrainedLanguage;
+
 constexpr Rank ranks = 4;
-constexpr int steps = 3;
-constexpr std::uint64_t seed = 5;
-
-using Shards = std::map<ParameterId, std::map<Numel, std::vector<float>>>;
-
-struct Trained {
-  std::map<Rank, std::vector<float>> losses;  // of all steps
-  std::map<Rank, Shards> shards;
-};
-
-struct Run {
-  Model model;
-  Scheme scheme;
-  LanguageModelOptions options{.batch = 2, .sequence_length = 5, .threads = 1};
-  std::int32_t accumulation = 2;
-};
-
-// The same tokens as a RealModel of that seed makes up.
-void fill(const Run& run, Rank rank, std::int64_t step, std::int32_t micro_batch,
-          std::span<std::int32_t> to) {
-  const std::int64_t length = run.options.sequence_length;
-  const std::int64_t vocabulary = run.model.parameters[0].shape[0];
-  const real::DataPlace place{.seed = seed, .rank = rank, .step = step, .micro_batch = micro_batch};
-  for (const std::int64_t shift : {0, 1}) {
-    const real::Tensor ids = real::tokens(place, run.options.batch, length, shift, vocabulary);
-    for (std::int64_t n = 0; n < run.options.batch * length; ++n) {
-      const auto at = static_cast<std::size_t>(n / length * (length + 1) + n % length + shift);
-      to[at] = static_cast<std::int32_t>(ids.values[static_cast<std::size_t>(n)]);
-    }
-  }
-}
-
-Status train(Runtime& runtime, const Run& run, const std::function<Status()>& poll,
-             const std::function<Status()>& finish, Trained& out) {
-  TESSERA_ASSIGN(const auto engine, make_engine(runtime, run.model, run.scheme));
-  LanguageModelOptions options = run.options;
-  Status polled;
-  if (poll) {
-    options.progress = [&] {
-      if (polled.ok()) polled = poll();
-    };
-  }
-  TESSERA_ASSIGN(const auto language, LanguageModel::create(run.model, options));
-  TESSERA_TRY(language.take_workspace(runtime));
-  TESSERA_TRY(engine->initialise(language.initial_values(seed)));
-  TrainingOptions training;
-  training.accumulation = run.accumulation;
-  language.apply(training);
-  int step = 0;
-  language.set_data([&](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> to) {
-    fill(run, rank, step, micro_batch, to);
-  });
-  for (; step < steps; ++step) {
-    TESSERA_TRY(run_training_step(*engine, run.model, training));
-    for (std::size_t p = 0; p < run.model.parameters.size(); ++p) {
-      const ParameterId id{static_cast<std::int32_t>(p)};
-      TESSERA_TRY(
-          engine->inspect_shards(id, [&](Rank rank, Numel first, std::span<const float> values) {
-            out.shards[rank][id][first].assign(values.begin(), values.end());
-          }));
-    }
-    for (const RankRange& range : runtime.carried().ranges()) {
-      for (Rank r = range.begin; r < range.end; ++r) {
-        auto& all = out.losses[r];
-        const auto losses = language.losses(r);
-        all.insert(all.end(), losses.begin(), losses.end());
-      }
-    }
-  }
-  TESSERA_TRY(language.release());
-  TESSERA_TRY(polled);
-  return finish();
-}
-
-Trained simulated(const Run& run, Bytes* peak = nullptr, Rank world = ranks) {
-  const test::TestCosts costs;
-  auto simulator =
-      sim::LockstepRuntime::create({.world_size = world, .cost = &costs, .numerics = true});
-  REQUIRE(simulator.ok());
-  Trained out;
-  const Status trained =
-      train((*simulator)->seam(), run, {}, [&] { return (*simulator)->finish(); }, out);
-  INFO(trained.message());
-  REQUIRE(trained.ok());
-  if (peak != nullptr) *peak = (*simulator)->peak_reserved();
-  return out;
-}
-
-std::vector<std::pair<std::string, Scheme>> schemes(const std::string& block) {
-  const std::vector<std::string> units = {block + "0", block + "1"};
-  return {{"fully_shard", FullyShardOptions{.units = units}},
-          {"full_shard", Fsdp1Options{.units = units, .use_orig_params = true}},
-          {"replicate", ReplicateOptions{.bucket_cap = Bytes{2000}}},
-          {"sharded_data_parallel", ShardedDataParallelOptions{.reduce_buffer_size = Numel{300}}},
-          {"zero1", Zero12Options{.stage = 1}},
-          {"zero3", Zero3Options{.prefetch_bucket = Numel{500}, .reduce_bucket = Numel{600}}}};
-}
+constexpr std::uint64_t seed = test::language_seed;
 
 void check_falls(const std::vector<float>& losses) {
-  REQUIRE(losses.size() == steps);
+  REQUIRE(losses.size() == 3);
   for (float loss : losses) CHECK((loss > 1 && loss < 5));
 }
 
@@ -127,7 +31,7 @@ TEST_CASE("all schemes give the same losses, to the bit", "[language]") {
     Run run{.model = llama ? test::small_qwen2() : test::small_gpt2(), .scheme = {}};
     run.accumulation = 1;  // several are added up before or after they are reduced
     std::map<Rank, std::vector<float>> first;
-    for (const auto& [name, scheme] : schemes(llama ? "model.layers." : "h.")) {
+    for (const auto& [name, scheme] : language_schemes(llama ? "model.layers." : "h.")) {
       run.scheme = scheme;
       const Trained trained = simulated(run);
       INFO(name);
@@ -140,7 +44,7 @@ TEST_CASE("all schemes give the same losses, to the bit", "[language]") {
 
 TEST_CASE("checkpointed blocks train as if they were kept", "[language]") {
   for (const DType dtype : {DType::float32, DType::bfloat16}) {
-    for (const auto& [name, scheme] : schemes("h.")) {
+    for (const auto& [name, scheme] : language_schemes("h.")) {
       Run run{.model = test::small_gpt2(), .scheme = scheme};
       run.options.dtype = dtype;
       const Trained kept = simulated(run);
@@ -155,7 +59,7 @@ TEST_CASE("checkpointed blocks train as if they were kept", "[language]") {
 
 TEST_CASE("real ranks compute and reserve what the simulation says", "[language]") {
   for (const bool llama : {false, true}) {
-    for (const auto& [name, scheme] : schemes(llama ? "model.layers." : "h.")) {
+    for (const auto& [name, scheme] : language_schemes(llama ? "model.layers." : "h.")) {
       Run run{.model = llama ? test::small_llama() : test::small_gpt2(), .scheme = scheme};
       if (llama) run.options.checkpointing = ActivationCheckpointing::full;
       Bytes peak{};
@@ -217,7 +121,7 @@ TEST_CASE("GPT-2 is that of RealModel", "[language]") {
   REQUIRE(real.ok());
   const TrainingOptions training{
       .batch = 2, .sequence_length = 5, .accumulation = 2, .body = real->bodies()};
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < run.steps; ++step) {
     REQUIRE(run_training_step(**engine, run.model, training).ok());
     for (Rank r = 0; r < ranks; ++r) {
       for (std::size_t k = 0; k < 2; ++k) {

@@ -5,16 +5,9 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "tessera/model.h"
+#include "tests/parsed_model.h"
 
 namespace tessera::test {
-
-inline Model parsed(const std::string& json) {
-  auto model = parse_model(json, "test");
-  INFO(model.status().message());
-  REQUIRE(model.ok());
-  return *model;
-}
 
 /// 2 layers, hidden 8, 2 heads, vocabulary 11, 6 positions.
 inline Model tiny_gpt2(bool tied = true) {

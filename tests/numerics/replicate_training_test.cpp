@@ -6,11 +6,13 @@
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/numerics/real_models.h"
 #include "tests/numerics/unsharded_training.h"
+#include "tests/require_ok.h"
 #include "tests/sim/test_costs.h"
 
 namespace tessera {
 namespace {
 
+using test::require_ok;
 using test::UnshardedTraining;
 
 Model model_of(int number) {
@@ -20,11 +22,6 @@ Model model_of(int number) {
     case 2: return test::repeated();
     default: return test::frozen_and_tied();
   }
-}
-
-void require_ok(const Status& status) {
-  INFO(status.message());
-  REQUIRE(status.ok());
 }
 
 void check_equal(Engine& engine, const Model& model, const UnshardedTraining& reference,

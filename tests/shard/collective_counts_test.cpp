@@ -55,13 +55,13 @@ std::vector<Counts> counts(const Scheme& scheme, const std::vector<bool>& sync,
   return all;
 }
 
-const std::vector<std::string> blocks = {"L1", "L2", "L3"};
+const std::vector<std::string> linear_layers = {"L1", "L2", "L3"};
 
 TEST_CASE("collectives per step are those of the strategies", "[shard]") {
   constexpr int n = units;
   using S = ShardingStrategy;
   auto fsdp = [](S strategy, Index group = 0) {
-    return Fsdp1Options{.units = blocks, .strategy = strategy, .shard_group = group};
+    return Fsdp1Options{.units = linear_layers, .strategy = strategy, .shard_group = group};
   };
   auto steady = [](const Scheme& scheme) { return counts(scheme, {true, true, true}).back(); };
   CHECK(steady(fsdp(S::full_shard)) == Counts{2 * n - 1, n, 0});
@@ -69,15 +69,16 @@ TEST_CASE("collectives per step are those of the strategies", "[shard]") {
   CHECK(steady(fsdp(S::no_shard)) == Counts{0, 0, n});
   CHECK(steady(fsdp(S::hybrid_shard, 2)) == Counts{2 * n - 1, n, n});
   CHECK(steady(fsdp(S::hybrid_shard_zero2, 2)) == Counts{n, n, n});
-  CHECK(steady(FullyShardOptions{.units = blocks}) == Counts{2 * n - 1, n, 0});
-  CHECK(steady(FullyShardOptions{.units = blocks,
+  CHECK(steady(FullyShardOptions{.units = linear_layers}) == Counts{2 * n - 1, n, 0});
+  CHECK(steady(FullyShardOptions{.units = linear_layers,
                                  .reshard_after_forward = ReshardAfterForward::always}) ==
         Counts{2 * n, n, 0});
-  CHECK(steady(FullyShardOptions{.units = blocks,
+  CHECK(steady(FullyShardOptions{.units = linear_layers,
                                  .reshard_after_forward = ReshardAfterForward::never}) ==
         Counts{n, n, 0});
-  CHECK(steady(FullyShardOptions{.units = blocks, .shard_group = 2}) == Counts{2 * n - 1, n, n});
-  CHECK(steady(FullyShardOptions{.units = blocks,
+  CHECK(steady(FullyShardOptions{.units = linear_layers, .shard_group = 2}) ==
+        Counts{2 * n - 1, n, n});
+  CHECK(steady(FullyShardOptions{.units = linear_layers,
                                  .reshard_after_forward = ReshardAfterForward::to_group,
                                  .reshard_group = 2}) == Counts{2 * n, n, 0});
 }
@@ -86,21 +87,22 @@ TEST_CASE("micro-batches without synchronisation gather, but do not reduce", "[s
   constexpr int n = units;
   // Two micro-batches, the first without synchronisation.
   auto both = [](const Scheme& scheme) { return counts(scheme, {true, false}).back(); };
-  CHECK(both(Fsdp1Options{.units = blocks}) == Counts{2 * (2 * n - 1), n, 0});
+  CHECK(both(Fsdp1Options{.units = linear_layers}) == Counts{2 * (2 * n - 1), n, 0});
   // shard_grad_op stays gathered after the first: the second gathers nothing.
-  CHECK(both(Fsdp1Options{.units = blocks, .strategy = ShardingStrategy::shard_grad_op}) ==
+  CHECK(both(Fsdp1Options{.units = linear_layers, .strategy = ShardingStrategy::shard_grad_op}) ==
         Counts{n, n, 0});
-  CHECK(both(FullyShardOptions{.units = blocks}) == Counts{2 * (2 * n - 1), n, 0});
+  CHECK(both(FullyShardOptions{.units = linear_layers}) == Counts{2 * (2 * n - 1), n, 0});
 }
 
 TEST_CASE("recomputation gathers no unit twice in one backward", "[shard]") {
   const Model plain = test::g3();
   Model model = plain;
-  for (const std::string& name : blocks) {
+  for (const std::string& name : linear_layers) {
     model.modules[static_cast<std::size_t>(model.find_module(name).value)].is_block = true;
   }
-  for (const Scheme& scheme : {Scheme(Fsdp1Options{.units = blocks, .forward_prefetch = true}),
-                               Scheme(FullyShardOptions{.units = blocks})}) {
+  for (const Scheme& scheme :
+       {Scheme(Fsdp1Options{.units = linear_layers, .forward_prefetch = true}),
+        Scheme(FullyShardOptions{.units = linear_layers})}) {
     Recording recording;
     auto runtime = make_recording_runtime(4, recording);
     auto engine = make_engine(*runtime, model, scheme);

@@ -17,7 +17,7 @@ struct Recorded {
   Fsdp1Options options;
 };
 
-std::vector<std::string> golden(const std::string& name) {
+std::vector<std::string> recorded(const std::string& name) {
   std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/fsdp/" + name);
   REQUIRE(file);
   std::vector<std::string> lines;
@@ -48,7 +48,7 @@ TEST_CASE("fsdp1 issues the operations of recorded PyTorch runs in the same orde
     INFO(status.message());
     REQUIRE(status.ok());
   }
-  const auto expected = golden(file);
+  const auto expected = recorded(file);
   const auto units = (*engine)->units();
   const auto actual = to_fsdp1_notation(recording, units);
   for (std::size_t i = 0; i < std::min(expected.size(), actual.size()); ++i) {

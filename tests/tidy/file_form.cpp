@@ -61,7 +61,7 @@ Findings check_form(const SourceFile& file) {
   }
   if (!file.is_code()) return findings;
 
-  static const std::regex name(R"(^[a-z0-9_]+\.(h|cpp)$)");
+  static const std::regex name(R"(^[a-z0-9_]+\.(h|cpp|cu)$)");
   if (!std::regex_match(file.path.substr(file.path.rfind('/') + 1), name)) {
     findings.push_back({file.path, 0, "file names are snake_case"});
   }

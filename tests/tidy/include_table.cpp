@@ -34,9 +34,10 @@ const std::vector<Part>& parts() {
   static const std::vector<Part> table = {
       {"engine/", {"tessera/*.h", "engine/"}, text},
       {"engine/cuda/",
-       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/cuda/"},
+       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/kernels/",
+        "engine/cuda/"},
        text + Prefixes{"dlfcn.h"}},
-      {"engine/cuda/module/", {"tessera/*.h", "engine/cuda/"}, text + cuda},
+      {"engine/cuda/module/", {"tessera/*.h", "engine/kernels/", "engine/cuda/"}, text + cuda},
       {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/host/",
        {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},
@@ -65,7 +66,9 @@ const std::vector<Part>& parts() {
        text + Prefixes{"CLI/", "sys/", "unistd.h"}},
       {"tests/",
        every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/", "tests/"},
-       text + window + Prefixes{"catch2/", "malloc.h", "sqlite3.h", "sys/", "unistd.h"}},
+       text + window +
+           Prefixes{"catch2/", "malloc.h", "sanitizer/", "sqlite3.h", "sys/", "ucontext.h",
+                    "unistd.h"}},
       {"examples/", every_public, text},
   };
   return table;

@@ -54,7 +54,7 @@ Findings check_listed(const std::vector<SourceFile>& tree) {
   }
   Findings findings;
   for (const SourceFile& file : tree) {
-    if (file.ends_with(".cpp") && !listed(file.path, lists)) {
+    if ((file.ends_with(".cpp") || file.ends_with(".cu")) && !listed(file.path, lists)) {
       findings.push_back({file.path, 0, "no CMakeLists.txt lists it: it is dead"});
     }
     if (file.ends_with(".h") && !file.is_public_header() && !included.contains(file.path)) {

@@ -18,7 +18,7 @@ std::string read_text(const fs::path& path) {
 }
 
 bool is_ours(const fs::path& path) {
-  static constexpr std::array<std::string_view, 6> kinds = {".h",     ".cpp", ".sql",
+  static constexpr std::array<std::string_view, 7> kinds = {".h",     ".cpp", ".cu", ".sql",
                                                             ".cmake", ".md",  ".txt"};
   return std::find(kinds.begin(), kinds.end(), path.extension().string()) != kinds.end();
 }

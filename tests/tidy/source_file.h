@@ -15,7 +15,7 @@ struct SourceFile {
 
   bool in(std::string_view folder) const;         // "engine/" or "engine/cuda/"
   bool ends_with(std::string_view suffix) const;  // ".h"
-  bool is_code() const { return ends_with(".h") || ends_with(".cpp"); }
+  bool is_code() const { return ends_with(".h") || ends_with(".cpp") || ends_with(".cu"); }
   /// Installed: what users include.
   bool is_public_header() const;
 };

@@ -11,6 +11,7 @@
 #include "tessera/recording.h"
 #include "tessera/training.h"
 #include "tessera/zero3.h"
+#include "tests/parsed_model.h"
 #include "tests/zero3/net3.h"
 
 namespace tessera::test {
@@ -23,13 +24,6 @@ inline Zero3Options recorded_options() {
           .persistence_threshold = Numel{0},
           .reduce_bucket = Numel{1000},
           .sub_group_size = Numel{1'000'000'000'000}};
-}
-
-inline Model parsed(const std::string& json) {
-  Result<Model> model = parse_model(json, "test");
-  INFO(model.status().message());
-  REQUIRE(model.ok());
-  return std::move(*model);
 }
 
 /// "train,eval,forward,step", with graphs as in "train:short".

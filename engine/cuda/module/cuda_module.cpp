@@ -2,10 +2,20 @@
 // What the program finds when it opens this module: the tables, filled from the real libraries.
 #include "engine/cuda/cuda_module.h"
 
+#include "engine/cuda/module/kernel_math.h"
 #include "engine/cuda/module/tables.h"
+
+namespace tessera {
+
+static std::unique_ptr<DeviceMath> real_math() {
+  return device::make_kernel_math(device::make_products());
+}
+
+}  // namespace tessera
 
 extern "C" const tessera::CudaModule* tessera_cuda_module() {
   static const tessera::CudaModule module{tessera::cuda_module_version, tessera::real_cuda(),
-                                          tessera::real_nccl(), tessera::real_kernels()};
+                                          tessera::real_nccl(), tessera::real_kernels(),
+                                          tessera::real_math};
   return &module;
 }

@@ -15,11 +15,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "tessera/types.h"
 
 namespace tessera {
+
+namespace kernels {
+class Math;
+}
 
 /// Elements that a kernel reads.
 struct ConstElements {
@@ -102,6 +107,15 @@ class Kernels {
   /// To and from the host's memory. A GPU's host waits for what was queued before.
   virtual void read(ConstElements from, std::span<float> to) = 0;
   virtual void write(std::span<const float> from, Elements to) = 0;
+
+  /// The same without waiting: bytes for a place of the order of calls, as they are now; bytes as
+  /// they are at that place, given to `then` later, when the host waits for the operation.
+  virtual void send(std::span<const std::byte> from, std::span<std::byte> to) = 0;
+  virtual void receive(std::span<const std::byte> from,
+                       std::function<void(std::span<const std::byte>)> then) = 0;
+
+  /// What language models compute with the same order; null: the host reaches the memory itself.
+  virtual kernels::Math* math() { return nullptr; }
 };
 
 /// For memory that the host can reach. Has no state.

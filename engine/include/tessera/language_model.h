@@ -41,8 +41,9 @@ struct LanguageModelOptions {
   /// parameters than those of `dtype` are converted, which takes temporary memory.
   DType parameters = DType::float32;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
-  int threads = 0;                 // of this rank; 0: as many as it may use
-  std::function<void()> progress;  // called within long bodies: HostRuntime::poll
+  Processor processor = Processor::cpu;  // Runtime::processor
+  int threads = 0;                       // of this rank; 0: as many as it may use
+  std::function<void()> progress;        // called within long bodies: HostRuntime::poll
 };
 
 /// A handle: copies, and the functions it returns, share one state and keep it alive.
@@ -60,7 +61,7 @@ class LanguageModel {
   /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
   Status release() const;
 
-  /// Sets batch, sequence_length, checkpointing, body and memory.
+  /// Sets batch, sequence_length, checkpointing, body, on_device and memory.
   void apply(TrainingOptions& options) const;
 
   /// The tokens of a micro-batch: fill(rank, micro_batch, tokens), with sequence_length + 1 of them
@@ -75,7 +76,8 @@ class LanguageModel {
   /// 1, biases 0.
   std::function<float(ParameterId, Numel)> initial_values(std::uint64_t seed) const;
 
-  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens.
+  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. REQUIRES: the
+  /// host has waited for that step.
   std::span<const float> losses(Rank rank) const;
 
   /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by

@@ -51,6 +51,9 @@ class Runtime {
   /// The ranks whose work happens here: one on a GPU, all of them in a simulator.
   virtual const RankSet& carried() const = 0;
 
+  /// Where bodies compute, which decides how much memory they need.
+  virtual Processor processor() const { return Processor::cpu; }
+
   /// Fails: invalid_argument, beyond 16 streams.
   virtual Result<StreamId> create_stream(std::string_view name, StreamRole role) = 0;
 

@@ -60,6 +60,7 @@ struct TrainingOptions {
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>
       body;
+  bool on_device = false;  // ModuleWork::on_device, of all bodies
   /// Real numbers: what a body needs, instead of what the model's costs estimate. Given, bodies are
   /// asked for checkpointed blocks, too: forward keeps the block's input in what it saves,
   /// recompute restores it from there (Engine::keep_activations).

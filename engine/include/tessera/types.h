@@ -80,6 +80,9 @@ enum class DType : std::uint8_t {
   uint8 = 6,
 };
 
+/// What computes on a rank's numbers.
+enum class Processor : std::uint8_t { cpu, gpu };
+
 /// Bytes of one element.
 constexpr Bytes size_of(DType dtype) {
   switch (dtype) {

@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/at.h"
+
 namespace tessera {
-namespace {
-
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
-
-}  // namespace
 
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
     : EngineBase(runtime, model), options_(std::move(options)), flow_(model) {}

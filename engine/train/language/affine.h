@@ -15,8 +15,8 @@ struct AffineShape {
 
 class Affine {
  public:
-  /// Fails: what Matmuls::prepare fails with.
-  static Result<Affine> prepare(kernels::Matmuls& matmuls, const Shape& shape,
+  /// Fails: what MathPlan::prepare fails with.
+  static Result<Affine> prepare(kernels::MathPlan& plan, const Shape& shape,
                                 const AffineShape& own);
 
   void forward(const Call& call, kernels::ConstArray x, const void* weight, const float* bias,
@@ -29,11 +29,9 @@ class Affine {
                        kernels::Array gradient) const;
 
  private:
-  const kernels::Matmul* forward_ = nullptr;
-  const kernels::Matmul* input_half_ = nullptr;   // dx in the type of the products
-  const kernels::Matmul* input_full_[2] = {};     // dx in float32: written, added to
-  const kernels::Matmul* weight_full_ = nullptr;  // gradient in float32
-  const kernels::Matmul* weight_half_ = nullptr;  // in bfloat16
+  kernels::MatmulShape forward_;
+  kernels::MatmulShape input_;   // dx in float32
+  kernels::MatmulShape weight_;  // the gradient in float32
   bool out_in_ = false;
 };
 

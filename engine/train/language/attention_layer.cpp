@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/kernels/attention.h"
-#include "engine/kernels/rows.h"
 #include "engine/train/language/affine.h"
 #include "engine/train/language/layers.h"
 
@@ -24,31 +22,32 @@ class AttentionLayer final : public Layer {
     }
   }
 
-  Status prepare(kernels::Matmuls& matmuls) {
+  Status prepare(kernels::MathPlan& plan) {
     for (std::size_t k = 0; k < widths_.size(); ++k) {
-      TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(matmuls, shape_,
+      TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(plan, shape_,
                                                          {.rows = shape_.tokens(),
                                                           .in = shape_.width,
                                                           .out = widths_[k],
                                                           .out_in = !slots_.fused,
                                                           .bias = slots_.bias[k].read >= 0}));
     }
-    TESSERA_ASSIGN(out_, Affine::prepare(matmuls, shape_,
+    TESSERA_ASSIGN(out_, Affine::prepare(plan, shape_,
                                          {.rows = shape_.tokens(),
                                           .in = out_width(),
                                           .out = shape_.width,
                                           .out_in = !slots_.fused,
                                           .bias = slots_.out_bias.read >= 0,
                                           .residual = true}));
-    TESSERA_ASSIGN(attention_, kernels::Attention::prepare(matmuls, {.batch = shape_.batch,
-                                                                     .length = shape_.length,
-                                                                     .heads = slots_.heads,
-                                                                     .kv_heads = slots_.kv_heads,
-                                                                     .head_dim = slots_.head_dim,
-                                                                     .dtype = shape_.dtype,
-                                                                     .q_stride = widths_.front(),
-                                                                     .kv_stride = widths_.back(),
-                                                                     .threads = shape_.threads}));
+    attention_ = {.batch = shape_.batch,
+                  .length = shape_.length,
+                  .heads = slots_.heads,
+                  .kv_heads = slots_.kv_heads,
+                  .head_dim = slots_.head_dim,
+                  .dtype = shape_.dtype,
+                  .q_stride = widths_.front(),
+                  .kv_stride = widths_.back()};
+    TESSERA_TRY(plan.prepare(attention_));
+    for (const bool backward : {false, true}) room_[backward] = plan.room(attention_, backward);
     return {};
   }
 
@@ -66,10 +65,10 @@ class AttentionLayer final : public Layer {
       in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
                      own.weights.vector(call, slots_.bias[k]), saved.projected[k]);
     }
-    rotate(saved.projected, false);
+    rotate(call, saved.projected, false);
     const Heads h = heads(saved.projected);
-    attention_.forward({h.q, h.k, h.v}, saved.out, saved.statistics, own.attention,
-                       call.work.scratch, call.scratch_of_thread);
+    call.math->attention_forward(attention_, {h.q, h.k, h.v}, saved.out, saved.statistics,
+                                 {own.attention, call.work.scratch});
     call.poll();
     out_.forward(call, saved.out, own.weights.matrix(call, slots_.out_weight),
                  own.weights.vector(call, slots_.out_bias), {call.work.x, DType::float32});
@@ -84,10 +83,11 @@ class AttentionLayer final : public Layer {
     out_.input_gradient(call, dx, own.weights.matrix(call, slots_.out_weight), own.out);
     const Heads h = heads(saved.projected);
     const Heads d = heads(own.projected);
-    attention_.backward({h.q, h.k, h.v}, saved.out, own.out, saved.statistics, {d.q, d.k, d.v},
-                        own.attention, call.work.scratch, call.scratch_of_thread);
+    call.math->attention_backward(attention_, {h.q, h.k, h.v}, {saved.out, own.out},
+                                  saved.statistics, {d.q, d.k, d.v},
+                                  {own.attention, call.work.scratch});
     call.poll();
-    rotate(own.projected, true);
+    rotate(call, own.projected, true);
     for (std::size_t k = 0; k < widths_.size(); ++k) {
       bias_gradient(call, own.projected[k], widths_[k], slots_.bias[k], own.sums);
       in_[k].weight_gradient(call, saved.input, own.projected[k], call.gradient(slots_.weight[k]));
@@ -116,12 +116,13 @@ class AttentionLayer final : public Layer {
     return {projected[0], projected[0].from(q), projected[0].from(q + kv)};
   }
 
-  void rotate(const std::vector<Array>& projected, bool inverse) const {
-    if (slots_.rotary == nullptr) return;
-    kernels::rotate(*slots_.rotary, projected[0], shape_.tokens(), shape_.length, slots_.heads,
-                    inverse, shape_.threads);
-    kernels::rotate(*slots_.rotary, projected[1], shape_.tokens(), shape_.length, slots_.kv_heads,
-                    inverse, shape_.threads);
+  void rotate(const Call& call, const std::vector<Array>& projected, bool inverse) const {
+    if (!slots_.rotary) return;
+    const std::int64_t half = slots_.head_dim / 2;
+    const kernels::RotaryRows table{call.work.rotary, call.work.rotary + shape_.length * half, half,
+                                    shape_.length};
+    call.math->rotate(table, projected[0], shape_.tokens(), slots_.heads, inverse);
+    call.math->rotate(table, projected[1], shape_.tokens(), slots_.kv_heads, inverse);
   }
 
   struct Saved {
@@ -142,7 +143,7 @@ class AttentionLayer final : public Layer {
         : room(base),
           weights(l.shape_, l.shape_.width * std::max(l.widths_[0], l.out_width()),
                   std::max(l.widths_[0], l.shape_.width), room),
-          attention(room.bytes(l.attention_.room(backward))) {
+          attention(room.bytes(l.room_[backward])) {
       if (!backward) return;
       if (l.shape_.dtype != DType::float32) {
         converted = room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
@@ -153,8 +154,7 @@ class AttentionLayer final : public Layer {
     }
     ConstArray residual_gradient(const Call& call, const Shape& shape) const {
       if (shape.dtype == DType::float32) return {call.work.dx, DType::float32};
-      kernels::convert({call.work.dx, DType::float32}, converted, shape.tokens() * shape.width,
-                       shape.threads);
+      call.math->convert({call.work.dx, DType::float32}, converted, shape.tokens() * shape.width);
       return converted;
     }
     Room room;
@@ -168,7 +168,7 @@ class AttentionLayer final : public Layer {
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
                      float* sums) const {
     if (slot.write < 0) return;
-    kernels::column_sums(from, shape_.tokens(), width, sums, shape_.threads);
+    call.math->column_sums(from, shape_.tokens(), width, sums);
     Weights::add(call, slot, sums);
   }
 
@@ -177,14 +177,15 @@ class AttentionLayer final : public Layer {
   std::vector<std::int64_t> widths_;  // of the projections
   std::vector<Affine> in_;
   Affine out_;
-  kernels::Attention attention_;
+  kernels::AttentionShape attention_;
+  Bytes room_[2] = {};  // of attention: forward, backward
 };
 
 }  // namespace
 
-MadeLayer attention(kernels::Matmuls& matmuls, const Shape& shape, const AttentionSlots& slots) {
+MadeLayer attention(kernels::MathPlan& plan, const Shape& shape, const AttentionSlots& slots) {
   auto layer = std::make_unique<AttentionLayer>(shape, slots);
-  TESSERA_TRY(layer->prepare(matmuls));
+  TESSERA_TRY(layer->prepare(plan));
   return std::unique_ptr<Layer>(std::move(layer));
 }
 

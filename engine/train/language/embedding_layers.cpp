@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/kernels/rows.h"
 #include "engine/train/language/layers.h"
 
 namespace tessera::language {
@@ -13,19 +12,19 @@ class TokenEmbedding final : public Layer {
   Bytes temporary(bool) const override { return {}; }
 
   void forward(const Call& call) const override {
-    kernels::gather_rows(call.parameter(table_), ids(call), shape_.width, call.work.x,
-                         shape_.threads);
+    call.math->gather_rows(call.parameter(table_), rows(call), shape_.width, call.work.x);
   }
 
   void backward(const Call& call) const override {
     const kernels::Array gradient = call.gradient(table_);
     if (gradient.data == nullptr) return;
-    kernels::scatter_rows(call.work.dx, ids(call), shape_.width, gradient, shape_.threads);
+    call.math->scatter_rows(call.work.dx, rows(call), shape_.width, gradient);
   }
 
  private:
-  std::span<const std::int32_t> ids(const Call& call) const {
-    return {call.work.inputs, static_cast<std::size_t>(shape_.tokens())};
+  kernels::TokenRows rows(const Call& call) const {
+    const std::int64_t n = shape_.tokens();
+    return {call.work.tokens, call.work.tokens + 2 * n, n};
   }
 
   const Shape& shape_;
@@ -40,18 +39,18 @@ class PositionEmbedding final : public Layer {
   Bytes temporary(bool) const override { return {}; }
 
   void forward(const Call& call) const override {
-    kernels::add_positions(call.parameter(table_), shape_.batch, shape_.length, shape_.width,
-                           call.work.x, shape_.threads);
+    call.math->add_positions(call.parameter(table_), positions(), call.work.x);
   }
 
   void backward(const Call& call) const override {
     const kernels::Array gradient = call.gradient(table_);
     if (gradient.data == nullptr) return;
-    kernels::sum_positions(call.work.dx, shape_.batch, shape_.length, shape_.width, gradient,
-                           shape_.threads);
+    call.math->sum_positions(call.work.dx, positions(), gradient);
   }
 
  private:
+  kernels::Positions positions() const { return {shape_.batch, shape_.length, shape_.width}; }
+
   const Shape& shape_;
   const Slot table_;
 };

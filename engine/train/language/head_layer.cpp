@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/kernels/cross_entropy.h"
 #include "engine/train/language/affine.h"
 #include "engine/train/language/layers.h"
 
@@ -10,22 +9,20 @@ namespace {
 
 using kernels::Array;
 
-constexpr std::int64_t chunk_rows = 128;
-
 // Logits exist for some rows at a time, unless their gradient can take their place.
 class HeadLayer final : public Layer {
  public:
   HeadLayer(const Shape& shape, const HeadSlots& slots) : shape_(shape), slots_(slots) {}
 
-  Status prepare(kernels::Matmuls& matmuls) {
+  Status prepare(kernels::MathPlan& plan) {
     AffineShape all{
         .rows = shape_.tokens(), .in = shape_.width, .out = slots_.vocabulary, .out_in = true};
-    TESSERA_ASSIGN(back_, Affine::prepare(matmuls, shape_, all));
-    kernels::MatmulShape some{
-        .n = all.out, .k = all.in, .input = shape_.dtype, .b_transposed = true};
-    for (int last = 0; last < 2; ++last) {
-      some.m = last == 0 ? chunk() : (shape_.tokens() - 1) % chunk() + 1;
-      TESSERA_ASSIGN(logits_[last], matmuls.prepare(some));
+    TESSERA_ASSIGN(back_, Affine::prepare(plan, shape_, all));
+    chunk_ = std::min(plan.logits_rows(), shape_.tokens());
+    logits_ = {.n = all.out, .k = all.in, .input = shape_.dtype, .b_transposed = true};
+    for (const std::int64_t rows : {chunk_, (shape_.tokens() - 1) % chunk_ + 1}) {
+      logits_.m = rows;
+      TESSERA_TRY(plan.prepare(logits_));
     }
     return {};
   }
@@ -39,21 +36,23 @@ class HeadLayer final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
     const std::int64_t v = slots_.vocabulary;
+    const std::int32_t* const targets = call.work.tokens + shape_.tokens();
     keep_input(call, shape_, saved.input);
     const void* weight = own.weights.matrix(call, slots_.weight);
-    for (std::int64_t first = 0; first < shape_.tokens(); first += chunk()) {
-      const std::int64_t rows = std::min(chunk(), shape_.tokens() - first);
+    for (std::int64_t first = 0; first < shape_.tokens(); first += chunk_) {
+      const std::int64_t rows = std::min(chunk_, shape_.tokens() - first);
       const Array gradient = saved.gradient.from(first * v);
       float* const logits = own.logits != nullptr ? own.logits : gradient.as<float>();
-      logits_[first + rows == shape_.tokens()]->run(saved.input.from(first * shape_.width).data,
-                                                    weight, logits, nullptr, call.work.scratch);
-      kernels::cross_entropy(logits, call.work.targets + first, rows, v, call.gradient_scale,
-                             gradient, own.losses + first, shape_.threads);
+      kernels::MatmulShape shape = logits_;
+      shape.m = rows;
+      call.math->product(shape, saved.input.from(first * shape_.width).data, weight, logits,
+                         nullptr, call.work.scratch);
+      call.math->cross_entropy(logits, targets + first, rows, v, call.gradient_scale, gradient,
+                               own.losses + first);
       call.poll();
     }
-    double sum = 0;
-    for (std::int64_t n = 0; n < shape_.tokens(); ++n) sum += static_cast<double>(own.losses[n]);
-    *call.loss = static_cast<float>(sum / static_cast<double>(shape_.tokens()));
+    call.math->mean(own.losses, shape_.tokens(), own.losses);
+    call.give_loss(own.losses);
   }
 
   void backward(const Call& call) const override {
@@ -65,8 +64,6 @@ class HeadLayer final : public Layer {
   }
 
  private:
-  std::int64_t chunk() const { return std::min(chunk_rows, shape_.tokens()); }
-
   struct Saved {
     Saved(const HeadLayer& l, std::byte* base)
         : room(base),
@@ -81,7 +78,7 @@ class HeadLayer final : public Layer {
       if (backward) return;
       losses = room.floats(l.shape_.tokens());
       if (l.shape_.dtype != DType::float32) {
-        logits = room.floats(l.chunk() * l.slots_.vocabulary);
+        logits = room.floats(l.chunk_ * l.slots_.vocabulary);
       }
     }
     Room room;
@@ -93,14 +90,15 @@ class HeadLayer final : public Layer {
   const Shape& shape_;
   const HeadSlots slots_;
   Affine back_;
-  const kernels::Matmul* logits_[2] = {};  // of a chunk, of the last
+  kernels::MatmulShape logits_;  // of one row after another
+  std::int64_t chunk_ = 1;       // rows
 };
 
 }  // namespace
 
-MadeLayer head(kernels::Matmuls& matmuls, const Shape& shape, const HeadSlots& slots) {
+MadeLayer head(kernels::MathPlan& plan, const Shape& shape, const HeadSlots& slots) {
   auto layer = std::make_unique<HeadLayer>(shape, slots);
-  TESSERA_TRY(layer->prepare(matmuls));
+  TESSERA_TRY(layer->prepare(plan));
   return std::unique_ptr<Layer>(std::move(layer));
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "engine/kernels/parallel.h"
 #include "engine/runtime/arithmetic.h"
@@ -27,7 +28,9 @@ struct LanguageModel::State {
   Bytes workspace_bytes{};
   std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill;
   float loss_scale = 1;
-  std::map<Rank, std::vector<float>> losses;
+  using Losses = std::map<Rank, std::vector<float>>;
+  std::shared_ptr<Losses> losses = std::make_shared<Losses>();
+  std::set<Rank> has_rotary;  // in its workspace
 
   bool apart() const { return options.checkpointing == ActivationCheckpointing::full; }
   // Forward of a module that will run again: what it saves is only temporary.
@@ -41,8 +44,21 @@ struct LanguageModel::State {
   ModuleMemory memory(ModuleId module, Pass pass) const;
   void run(ModuleId module, Pass pass, std::int32_t micro_batch, const BodyContext& context);
   void move_stream(Pass pass, const BodyContext& context) const;
-  void begin(Rank rank, std::int32_t micro_batch, const language::Workspace& work);
+  void begin(std::int32_t micro_batch, const BodyContext& context, const language::Workspace& work);
+  void end(std::int32_t micro_batch, const BodyContext& context, const float* loss);
+  kernels::Math* math(const BodyContext& context) const;
 };
+
+namespace {
+
+// Into memory of the context's, which need not be the host's.
+template <class T>
+void send(const BodyContext& context, const std::vector<T>& from, T* to) {
+  context.kernels().send(std::as_bytes(std::span(from)),
+                         std::as_writable_bytes(std::span(to, from.size())));
+}
+
+}  // namespace
 
 ModuleMemory LanguageModel::State::memory(ModuleId module, Pass pass) const {
   ModuleMemory out;
@@ -61,33 +77,56 @@ ModuleMemory LanguageModel::State::memory(ModuleId module, Pass pass) const {
   return out;
 }
 
-void LanguageModel::State::begin(Rank rank, std::int32_t micro_batch,
+void LanguageModel::State::begin(std::int32_t micro_batch, const BodyContext& context,
                                  const language::Workspace& work) {
-  std::vector<float>& own = losses[rank];
+  const Rank rank = context.rank();
+  std::vector<float>& own = (*losses)[rank];
   if (micro_batch == 0) own.clear();
   own.push_back(0);
   const language::Shape& s = plan->shape;
-  const auto count = static_cast<std::size_t>(s.batch * (s.length + 1));
   TESSERA_ASSERT(fill != nullptr, "LanguageModel::set_data comes before training");
-  fill(rank, micro_batch, {work.data, count});
-  language::split_tokens(*plan, work);
+  std::vector<std::int32_t> given(static_cast<std::size_t>(s.batch * (s.length + 1)));
+  fill(rank, micro_batch, given);
+  send(context, language::split_tokens(*plan, given), work.tokens);
+  if (has_rotary.insert(rank).second) send(context, language::rotary_of(*plan), work.rotary);
+}
+
+// The loss arrives when the stream has come to it.
+void LanguageModel::State::end(std::int32_t micro_batch, const BodyContext& context,
+                               const float* loss) {
+  const Rank rank = context.rank();
+  const auto arrived = [all = losses, rank, micro_batch](std::span<const std::byte> from) {
+    std::vector<float>& own = (*all)[rank];
+    const auto place = static_cast<std::size_t>(micro_batch);
+    if (place < own.size()) std::memcpy(&own[place], from.data(), sizeof(float));
+  };
+  context.kernels().receive(std::as_bytes(std::span(loss, 1)), arrived);
+}
+
+kernels::Math* LanguageModel::State::math(const BodyContext& context) const {
+  kernels::Math* const on_device = context.kernels().math();
+  TESSERA_ASSERT(on_device == nullptr || plan->shape.processor == Processor::gpu,
+                 "LanguageModelOptions::processor is the runtime's");
+  if (on_device != nullptr) return on_device;
+  kernels::limit_threads(plan->shape.threads);
+  return &plan->host;
 }
 
 // The input of a checkpointed block, out of the stream and back.
 void LanguageModel::State::move_stream(Pass pass, const BodyContext& context) const {
   const bool keep = pass == Pass::forward;
   const auto layout = language::workspace_at(context.write(keep ? 1 : 0).data(), *plan, apart());
-  const auto bytes = static_cast<std::size_t>(stream_bytes().value);
+  const kernels::Array stream{layout.work.x, DType::float32};
+  const std::int64_t numel = plan->shape.tokens() * plan->shape.width;
   if (keep) {
-    std::memcpy(context.write(0).data(), layout.work.x, bytes);
+    math(context)->convert(stream, {context.write(0).data(), DType::float32}, numel);
   } else {
-    std::memcpy(layout.work.x, context.read(0).data(), bytes);
+    math(context)->convert({context.read(0).data(), DType::float32}, stream, numel);
   }
 }
 
 void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_batch,
                                const BodyContext& context) {
-  kernels::limit_threads(plan->shape.threads);
   const auto found = plan->layers.find(module);
   if (found == plan->layers.end()) return move_stream(pass, context);
   const PlannedLayer& planned = found->second;
@@ -111,15 +150,14 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
       call.saved = context.write(next++).data();
     }
   }
-  const auto layout = language::workspace_at(context.write(next).data(), *plan, apart());
-  call.work = layout.work;
-  call.scratch_of_thread = layout.scratch_of_thread;
+  call.math = math(context);
+  call.work = language::workspace_at(context.write(next).data(), *plan, apart()).work;
   call.progress = &options.progress;
   call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
   if (module == plan->first && pass == Pass::forward) {
-    begin(context.rank(), micro_batch, call.work);
+    begin(micro_batch, context, call.work);
   }
-  call.loss = &losses[context.rank()].back();
+  call.give_loss = [&](const float* loss) { end(micro_batch, context, loss); };
   backward ? planned.layer->backward(call) : planned.layer->forward(call);
 }
 
@@ -141,7 +179,8 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                         .length = options.sequence_length,
                         .dtype = options.dtype,
                         .parameters = options.parameters,
-                        .threads = options.threads};
+                        .threads = options.threads,
+                        .processor = options.processor};
   if (shape.threads == 0) shape.threads = kernels::available_threads();
   kernels::limit_threads(shape.threads);
   auto state = std::make_shared<State>();
@@ -175,6 +214,7 @@ void LanguageModel::apply(TrainingOptions& options) const {
   options.batch = state_->options.batch;
   options.sequence_length = state_->options.sequence_length;
   options.checkpointing = state_->options.checkpointing;
+  options.on_device = true;
   options.memory = [state = state_](ModuleId module, Pass pass) {
     return state->memory(module, pass);
   };
@@ -197,8 +237,8 @@ std::function<float(ParameterId, Numel)> LanguageModel::initial_values(std::uint
 }
 
 std::span<const float> LanguageModel::losses(Rank rank) const {
-  const auto found = state_->losses.find(rank);
-  if (found == state_->losses.end()) return {};
+  const auto found = state_->losses->find(rank);
+  if (found == state_->losses->end()) return {};
   return found->second;
 }
 

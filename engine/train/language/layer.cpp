@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/train/language/layer.h"
 
-#include "engine/kernels/rows.h"
-
 namespace tessera::language {
 namespace {
 
@@ -39,7 +37,7 @@ const void* Weights::matrix(const Call& call, const Slot& slot) const {
   TESSERA_ASSERT(given.dtype == shape_.parameters,
                  "LanguageModelOptions::parameters is the type that bodies read");
   if (given.dtype == shape_.dtype) return given.data;
-  kernels::convert(given, matrix_, slot.numel, shape_.threads);
+  call.math->convert(given, matrix_, slot.numel);
   return matrix_.data;
 }
 
@@ -47,13 +45,13 @@ const float* Weights::vector(const Call& call, const Slot& slot, int place) cons
   if (slot.read < 0) return nullptr;
   const kernels::ConstArray given = call.parameter(slot);
   if (given.dtype == DType::float32) return given.as<float>();
-  kernels::convert(given, {vector_[place], DType::float32}, slot.numel, 1);
+  call.math->convert(given, {vector_[place], DType::float32}, slot.numel);
   return vector_[place];
 }
 
 void Weights::add(const Call& call, const Slot& slot, const float* sums) {
   const kernels::Array gradient = call.gradient(slot);
-  if (gradient.data != nullptr) kernels::accumulate(sums, gradient, slot.numel);
+  if (gradient.data != nullptr) call.math->accumulate(sums, gradient, slot.numel);
 }
 
 }  // namespace tessera::language

@@ -2,13 +2,12 @@
 // What a module of a language model computes, on memory that others give.
 #pragma once
 
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "engine/kernels/matmul.h"
+#include "engine/kernels/math.h"
 #include "engine/train/language/room.h"
 
 namespace tessera::language {
@@ -19,20 +18,20 @@ struct Shape {
   DType dtype = DType::float32;       // of matrices
   DType parameters = DType::float32;  // as bodies read them
   int threads = 1;
+  Processor processor = Processor::cpu;
 
   std::int64_t tokens() const { return batch * length; }
 };
 
 /// What outlives a module, on one rank.
 struct Workspace {
-  float* x = nullptr;            // the residual stream: tokens x width
-  float* dx = nullptr;           // its gradient; the same place if nothing is computed twice
-  kernels::Array y;              // what a norm hands to the next module
-  float* dy = nullptr;           // its gradient, in the same place
-  std::int32_t* data = nullptr;  // batch x (length + 1) tokens, as the program gave them
-  std::int32_t* inputs = nullptr;
-  std::int32_t* targets = nullptr;
-  std::byte* scratch = nullptr;  // of the matrix library
+  float* x = nullptr;              // the residual stream: tokens x width
+  float* dx = nullptr;             // its gradient; the same place if nothing is computed twice
+  kernels::Array y;                // what a norm hands to the next module
+  float* dy = nullptr;             // its gradient, in the same place
+  std::int32_t* tokens = nullptr;  // inputs, targets, places of the inputs in their order
+  float* rotary = nullptr;         // cosines, sines
+  std::byte* scratch = nullptr;    // of the matrix library
 };
 
 /// A parameter among the views of a module's work.
@@ -44,14 +43,14 @@ struct Slot {
 
 /// One pass of one module on one rank.
 struct Call {
+  kernels::Math* math = nullptr;
   Workspace work;
   std::byte* saved = nullptr;
   std::byte* temporary = nullptr;
   std::vector<std::span<const std::byte>> parameters;
   std::vector<std::span<std::byte>> gradients;
   float gradient_scale = 1;  // of the loss
-  float* loss = nullptr;
-  Bytes scratch_of_thread{};
+  std::function<void(const float*)> give_loss;
   const std::function<void()>* progress = nullptr;
 
   kernels::ConstArray parameter(const Slot& slot) const;
@@ -64,8 +63,7 @@ struct Call {
 
 /// What the norm before has handed over, into what the module saves.
 inline void keep_input(const Call& call, const Shape& shape, const kernels::Array& input) {
-  std::memcpy(input.data, call.work.y.data,
-              static_cast<std::size_t>(shape.tokens() * shape.width * size_of(shape.dtype).value));
+  call.math->convert(call.work.y, input, shape.tokens() * shape.width);
 }
 
 class Layer {

@@ -3,7 +3,6 @@
 // and MLP read that and add to the stream; backward goes the other way with the gradients.
 #pragma once
 
-#include "engine/kernels/rope.h"
 #include "engine/train/language/layer.h"
 
 namespace tessera::language {
@@ -25,23 +24,23 @@ struct AttentionSlots {
   /// GPT-2: one matrix [in, out] for all; else q, k, v: [out, in].
   bool fused = false;
   Slot weight[3], bias[3], out_weight, out_bias;
-  std::shared_ptr<const kernels::RotaryTable> rotary;  // null: positions are learned
+  bool rotary = false;  // false: positions are learned
 };
-MadeLayer attention(kernels::Matmuls& matmuls, const Shape& shape, const AttentionSlots& slots);
+MadeLayer attention(kernels::MathPlan& plan, const Shape& shape, const AttentionSlots& slots);
 
 struct MlpSlots {
   std::int64_t inner = 1;
   Slot up_weight, up_bias, down_weight, down_bias;
   Slot gate_weight, gate_bias;  // only gated
 };
-MadeLayer gelu_mlp(kernels::Matmuls& matmuls, const Shape& shape, const MlpSlots& slots);
-MadeLayer gated_mlp(kernels::Matmuls& matmuls, const Shape& shape, const MlpSlots& slots);
+MadeLayer gelu_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
+MadeLayer gated_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
 
 /// The cross entropy of the next tokens.
 struct HeadSlots {
   std::int64_t vocabulary = 1;
   Slot weight, bias;
 };
-MadeLayer head(kernels::Matmuls& matmuls, const Shape& shape, const HeadSlots& slots);
+MadeLayer head(kernels::MathPlan& plan, const Shape& shape, const HeadSlots& slots);
 
 }  // namespace tessera::language

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/kernels/activation.h"
-#include "engine/kernels/rows.h"
 #include "engine/train/language/affine.h"
 #include "engine/train/language/layers.h"
 
@@ -18,14 +16,14 @@ class MlpLayer final : public Layer {
   MlpLayer(const Shape& shape, const MlpSlots& slots, bool gated)
       : shape_(shape), slots_(slots), gated_(gated) {}
 
-  Status prepare(kernels::Matmuls& matmuls) {
+  Status prepare(kernels::MathPlan& plan) {
     const AffineShape in{.rows = shape_.tokens(),
                          .in = shape_.width,
                          .out = slots_.inner,
                          .out_in = gated_,
                          .bias = slots_.up_bias.read >= 0};
-    TESSERA_ASSIGN(up_, Affine::prepare(matmuls, shape_, in));
-    TESSERA_ASSIGN(down_, Affine::prepare(matmuls, shape_,
+    TESSERA_ASSIGN(up_, Affine::prepare(plan, shape_, in));
+    TESSERA_ASSIGN(down_, Affine::prepare(plan, shape_,
                                           {.rows = shape_.tokens(),
                                            .in = slots_.inner,
                                            .out = shape_.width,
@@ -49,9 +47,9 @@ class MlpLayer final : public Layer {
     if (gated_) {
       up_.forward(call, saved.input, own.weights.matrix(call, slots_.gate_weight),
                   own.weights.vector(call, slots_.gate_bias), saved.gate);
-      kernels::swiglu(saved.gate, saved.up, saved.activated, inner(), shape_.threads);
+      call.math->swiglu(saved.gate, saved.up, saved.activated, inner());
     } else {
-      kernels::gelu(saved.up, saved.activated, inner(), shape_.threads);
+      call.math->gelu(saved.up, saved.activated, inner());
     }
     call.poll();
     down_.forward(call, saved.activated, own.weights.matrix(call, slots_.down_weight),
@@ -63,15 +61,15 @@ class MlpLayer final : public Layer {
     const Temporary own(*this, call.temporary, true);
     ConstArray dx{call.work.dx, DType::float32};
     if (own.converted.data != nullptr) {
-      kernels::convert(dx, own.converted, shape_.tokens() * shape_.width, shape_.threads);
+      call.math->convert(dx, own.converted, shape_.tokens() * shape_.width);
       dx = own.converted;
     }
     bias_gradient(call, dx, shape_.width, slots_.down_bias, own.sums);
     down_.weight_gradient(call, saved.activated, dx, call.gradient(slots_.down_weight));
     down_.input_gradient(call, dx, own.weights.matrix(call, slots_.down_weight), own.up);
     // Saved are the derivatives: forward left them there.
-    if (gated_) kernels::multiply(own.up, saved.gate, own.gate, inner(), shape_.threads);
-    kernels::multiply(own.up, saved.up, own.up, inner(), shape_.threads);
+    if (gated_) call.math->multiply(own.up, saved.gate, own.gate, inner());
+    call.math->multiply(own.up, saved.up, own.up, inner());
     call.poll();
     // d(up) = d * silu(gate), d(gate) = d * up * silu'(gate).
     const ConstArray up = gated_ ? own.gate : own.up;
@@ -124,7 +122,7 @@ class MlpLayer final : public Layer {
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
                      float* sums) const {
     if (slot.write < 0) return;
-    kernels::column_sums(from, shape_.tokens(), width, sums, shape_.threads);
+    call.math->column_sums(from, shape_.tokens(), width, sums);
     Weights::add(call, slot, sums);
   }
 
@@ -134,20 +132,20 @@ class MlpLayer final : public Layer {
   Affine up_, down_;  // gate has the shape of up
 };
 
-MadeLayer made(kernels::Matmuls& matmuls, const Shape& shape, const MlpSlots& slots, bool gated) {
+MadeLayer made(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots, bool gated) {
   auto layer = std::make_unique<MlpLayer>(shape, slots, gated);
-  TESSERA_TRY(layer->prepare(matmuls));
+  TESSERA_TRY(layer->prepare(plan));
   return std::unique_ptr<Layer>(std::move(layer));
 }
 
 }  // namespace
 
-MadeLayer gelu_mlp(kernels::Matmuls& matmuls, const Shape& shape, const MlpSlots& slots) {
-  return made(matmuls, shape, slots, false);
+MadeLayer gelu_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots) {
+  return made(plan, shape, slots, false);
 }
 
-MadeLayer gated_mlp(kernels::Matmuls& matmuls, const Shape& shape, const MlpSlots& slots) {
-  return made(matmuls, shape, slots, true);
+MadeLayer gated_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots) {
+  return made(plan, shape, slots, true);
 }
 
 }  // namespace tessera::language

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/kernels/norm.h"
 #include "engine/train/language/layers.h"
 
 namespace tessera::language {
@@ -12,7 +11,7 @@ class NormLayer final : public Layer {
   NormLayer(const Shape& shape, const NormSlots& slots)
       : shape_(shape),
         slots_(slots),
-        norm_{shape.tokens(), shape.width, slots.bias.read >= 0, slots.epsilon, shape.threads} {}
+        norm_{shape.tokens(), shape.width, slots.bias.read >= 0, slots.epsilon} {}
 
   Bytes saves() const override { return Saved(*this, nullptr).room.used(); }
   Bytes temporary(bool) const override { return Temporary(*this, nullptr).room.used(); }
@@ -20,17 +19,19 @@ class NormLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary temporary(*this, call.temporary);
-    kernels::norm_forward(norm_, call.work.x, temporary.weights.vector(call, slots_.weight),
-                          temporary.weights.vector(call, slots_.bias, 1), call.work.y, saved.normal,
-                          saved.reciprocal);
+    call.math->norm_forward(norm_, call.work.x, temporary.weights.vector(call, slots_.weight),
+                            temporary.weights.vector(call, slots_.bias, 1), call.work.y,
+                            saved.normal, saved.reciprocal);
   }
 
   void backward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary temporary(*this, call.temporary);
-    if (slots_.last) std::fill_n(call.work.dx, shape_.tokens() * shape_.width, 0.0F);
-    kernels::norm_backward(norm_, call.work.dy, temporary.weights.vector(call, slots_.weight),
-                           saved.normal, saved.reciprocal, call.work.dx, temporary.sums);
+    if (slots_.last) {
+      call.math->clear({call.work.dx, DType::float32}, shape_.tokens() * shape_.width);
+    }
+    call.math->norm_backward(norm_, call.work.dy, temporary.weights.vector(call, slots_.weight),
+                             saved.normal, saved.reciprocal, call.work.dx, temporary.sums);
     Weights::add(call, slots_.weight, temporary.sums);
     Weights::add(call, slots_.bias, temporary.sums + shape_.width);
   }

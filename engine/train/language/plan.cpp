@@ -133,16 +133,15 @@ class Planner {
       slots.rotary = rotary();
     }
     TESSERA_TRY(failed_);
-    return attention(plan_.matmuls, plan_.shape, slots);
+    return attention(plan_.math(), plan_.shape, slots);
   }
 
   // One table for all layers.
-  std::shared_ptr<const kernels::RotaryTable> rotary() {
-    if (rotary_ == nullptr) {
-      rotary_ = std::make_shared<const kernels::RotaryTable>(
-          kernels::rotary_table(model_.rotary, model_.head_dim, plan_.shape.length));
+  bool rotary() {
+    if (plan_.rotary.half == 0) {
+      plan_.rotary = kernels::rotary_table(model_.rotary, model_.head_dim, plan_.shape.length);
     }
-    return rotary_;
+    return true;
   }
 
   MadeLayer mlp_of(bool gelu) {
@@ -164,15 +163,15 @@ class Planner {
       slots.down_bias = slot("down_proj.bias", {h}, true);
     }
     TESSERA_TRY(failed_);
-    return gelu ? gelu_mlp(plan_.matmuls, plan_.shape, slots)
-                : gated_mlp(plan_.matmuls, plan_.shape, slots);
+    return gelu ? gelu_mlp(plan_.math(), plan_.shape, slots)
+                : gated_mlp(plan_.math(), plan_.shape, slots);
   }
 
   MadeLayer head_of() {
     HeadSlots slots{.vocabulary = plan_.vocabulary};
     slots.weight = slot("weight", {plan_.vocabulary, plan_.shape.width});
     TESSERA_TRY(failed_);
-    return head(plan_.matmuls, plan_.shape, slots);
+    return head(plan_.math(), plan_.shape, slots);
   }
 
   static constexpr std::int64_t any = -1;
@@ -215,7 +214,6 @@ class Planner {
   ModuleId id_;
   std::size_t slots_taken_ = 0;
   Status failed_;
-  std::shared_ptr<const kernels::RotaryTable> rotary_;
 };
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "engine/kernels/device_plan.h"
+#include "engine/kernels/host_math.h"
+#include "engine/kernels/rope.h"
 #include "engine/train/language/layers.h"
 #include "tessera/language_model.h"
 
@@ -26,14 +29,25 @@ struct Plan {
   ModuleId first, last;               // that run
   std::vector<Parameter> parameters;  // of the model
   std::vector<std::string> classes;   // of the modules that own them
-  kernels::Matmuls matmuls;
+  kernels::RotaryTable rotary;        // half is 0 where positions are learned
+  kernels::HostMath host;
   std::map<ModuleId, PlannedLayer> layers;
   ModuleId head_norm;  // the last norm
 
-  explicit Plan(const Shape& s) : shape(s), matmuls(s.threads) {}
+  explicit Plan(const Shape& s)
+      : shape(s),
+        host(s.threads, s.processor == Processor::cpu ? kernels::HostMath::Memory::given
+                                                      : kernels::HostMath::Memory::own) {}
+
+  kernels::MathPlan& math() {
+    return shape.processor == Processor::cpu ? static_cast<kernels::MathPlan&>(host) : device_;
+  }
 
   /// Fails: see LanguageModel::create.
   static Result<std::unique_ptr<Plan>> make(const Model& model, const Shape& shape);
+
+ private:
+  kernels::DevicePlan device_;
 };
 
 }  // namespace tessera::language

@@ -68,14 +68,16 @@ Result<std::vector<float>> Sampler::next_logits(std::span<const std::span<const 
   }
   const kernels::MatmulShape last{
       .n = plan->vocabulary, .k = plan->shape.width, .b_transposed = true};
-  TESSERA_ASSIGN(const kernels::Matmul* const to_logits, plan->matmuls.prepare(last));
+  TESSERA_TRY(plan->host.prepare(last));
   AlignedBytes held[3];
   const WorkspaceLayout sizes = workspace_at(nullptr, *plan, false);
   Call call;
-  call.scratch_of_thread = sizes.scratch_of_thread;
+  call.math = &plan->host;
   call.work = workspace_at(held[0].room(sizes.bytes), *plan, false).work;
-  std::fill_n(call.work.inputs, plan->shape.tokens(), 0);
-  std::copy(tokens.begin(), tokens.end(), call.work.inputs);
+  std::fill_n(call.work.tokens, plan->shape.tokens(), 0);
+  std::copy(tokens.begin(), tokens.end(), call.work.tokens);
+  const std::vector<float> rotary = rotary_of(*plan);
+  std::copy(rotary.begin(), rotary.end(), call.work.rotary);
   for (const ModuleId id : model_.forward) {
     const PlannedLayer& planned = plan->layers.at(id);
     call.parameters.clear();
@@ -89,8 +91,8 @@ Result<std::vector<float>> Sampler::next_logits(std::span<const std::span<const 
   }
   std::vector<float> logits(static_cast<std::size_t>(plan->vocabulary));
   const auto at = static_cast<std::int64_t>(tokens.size() - 1) * plan->shape.width;
-  to_logits->run(call.work.y.from(at).data, call.parameters.back().data(), logits.data(), nullptr,
-                 call.work.scratch);
+  plan->host.product(last, call.work.y.from(at).data, call.parameters.back().data(), logits.data(),
+                     nullptr, call.work.scratch);
   return logits;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/train/language/workspace.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace tessera::language {
 
-WorkspaceLayout workspace_at(std::byte* base, const Plan& plan, bool apart) {
+WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   const Shape& s = plan.shape;
   const std::int64_t stream = s.tokens() * s.width;
   Room room(base);
@@ -13,30 +16,37 @@ WorkspaceLayout workspace_at(std::byte* base, const Plan& plan, bool apart) {
   w.dx = apart ? room.floats(stream) : w.x;
   w.dy = room.floats(stream);
   w.y = {w.dy, s.dtype};
-  auto ids = [&room](std::int64_t count) {
-    return room.take(count, DType::int32).as<std::int32_t>();
-  };
-  w.data = ids(s.batch * (s.length + 1));
-  w.inputs = ids(s.tokens());
-  w.targets = ids(s.tokens());
-  constexpr std::int64_t alignment = 64;
-  out.scratch_of_thread =
-      Bytes{(plan.matmuls.scratch().value + alignment - 1) / alignment * alignment};
-  w.scratch = room.bytes(out.scratch_of_thread * s.threads);
+  w.tokens = room.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
+  w.rotary = room.floats(2 * plan.rotary.numel());
+  w.scratch = room.bytes(plan.math().scratch());
   out.bytes = room.used();
   return out;
 }
 
-void split_tokens(const Plan& plan, const Workspace& work) {
+std::vector<std::int32_t> split_tokens(const Plan& plan, std::span<const std::int32_t> given) {
   const Shape& s = plan.shape;
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    const std::int32_t* const from = work.data + b * (s.length + 1);
-    for (std::int64_t t = 0; t <= s.length; ++t) {
-      TESSERA_ASSERT(from[t] >= 0 && from[t] < plan.vocabulary, "tokens of the vocabulary");
-      if (t < s.length) work.inputs[b * s.length + t] = from[t];
-      if (t > 0) work.targets[b * s.length + t - 1] = from[t];
-    }
+  std::vector<std::int32_t> inputs, targets;
+  for (std::size_t k = 0; k < given.size(); ++k) {
+    TESSERA_ASSERT(given[k] >= 0 && given[k] < plan.vocabulary, "tokens of the vocabulary");
+    const auto place = static_cast<std::int64_t>(k) % (s.length + 1);
+    if (place < s.length) inputs.push_back(given[k]);
+    if (place > 0) targets.push_back(given[k]);
   }
+  std::vector<std::int32_t> by_id(inputs.size());
+  std::iota(by_id.begin(), by_id.end(), 0);
+  std::stable_sort(by_id.begin(), by_id.end(), [&](std::int32_t a, std::int32_t b) {
+    return inputs[static_cast<std::size_t>(a)] < inputs[static_cast<std::size_t>(b)];
+  });
+  std::vector<std::int32_t> all = std::move(inputs);
+  all.insert(all.end(), targets.begin(), targets.end());
+  all.insert(all.end(), by_id.begin(), by_id.end());
+  return all;
+}
+
+std::vector<float> rotary_of(const Plan& plan) {
+  std::vector<float> all = plan.rotary.cosine;
+  all.insert(all.end(), plan.rotary.sine.begin(), plan.rotary.sine.end());
+  return all;
 }
 
 }  // namespace tessera::language

@@ -9,13 +9,15 @@ namespace tessera::language {
 struct WorkspaceLayout {
   Workspace work;
   Bytes bytes{};
-  Bytes scratch_of_thread{};
 };
 
 /// `apart`: blocks are computed again in backward, so the stream and its gradient live at once.
-WorkspaceLayout workspace_at(std::byte* base, const Plan& plan, bool apart);
+WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart);
 
-/// tokens as given -> inputs and targets. REQUIRES: ids below the size of the vocabulary.
-void split_tokens(const Plan& plan, const Workspace& work);
+/// What belongs to Workspace::tokens: inputs, targets, places of the inputs in the order of (id,
+/// place). REQUIRES: ids below the size of the vocabulary.
+std::vector<std::int32_t> split_tokens(const Plan& plan, std::span<const std::int32_t> given);
+/// What belongs to Workspace::rotary.
+std::vector<float> rotary_of(const Plan& plan);
 
 }  // namespace tessera::language

@@ -10,7 +10,6 @@ namespace {
 constexpr int invalid_value = 1;
 constexpr int invalid_handle = 400;
 
-FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
 FakeEvent* event_of(CudaEvent event) { return reinterpret_cast<FakeEvent*>(event); }
 
 int code_of(bool done) { return done ? cuda_success : invalid_value; }
@@ -233,7 +232,7 @@ CudaApi cuda_table() {
 
 CudaModule StandIn::module() {
   return {cuda_module_version, cuda_table(), nccl_table(current().options().nccl_version),
-          kernel_table()};
+          kernel_table(), make_twin_math};
 }
 
 }  // namespace tessera::test

@@ -8,8 +8,6 @@
 namespace tessera::test {
 namespace {
 
-FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
-
 Elements elements(const KernelArray& array) {
   const auto bytes = static_cast<std::size_t>(bytes_of(Numel{array.numel}, array.dtype).value);
   return {{static_cast<std::byte*>(array.at), bytes}, array.dtype};

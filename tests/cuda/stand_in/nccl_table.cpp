@@ -283,7 +283,7 @@ int red_op_destroy(NcclOp op, NcclComm comm) {
   });
 }
 
-const char* get_error_string(int) { return "an error of the stand-in"; }
+const char* nccl_error_string(int) { return "an error of the stand-in"; }
 const char* get_last_error(NcclComm) { return ""; }
 
 }  // namespace
@@ -311,7 +311,7 @@ NcclApi nccl_table(int version) {
           recv,
           red_op_create_pre_mul_sum,
           red_op_destroy,
-          get_error_string,
+          nccl_error_string,
           get_last_error};
 }
 

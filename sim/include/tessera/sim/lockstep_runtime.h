@@ -39,8 +39,9 @@ struct LockstepOptions {
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks;
-  bool numerics = false;  // keep real bytes per rank, run bodies, reduce for real
-  Aio aio;                // numerics: how files on NVMe are read and written
+  Processor processor = Processor::cpu;  // that ranks are said to have
+  bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
+  Aio aio;                               // numerics: how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
   Bytes memory_per_rank{};           // 0: unlimited. More is recorded as out_of_memory, once
   TraceSink* sink = nullptr;         // gets everything but `begin` and `unit`

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal attention of bfloat16 heads with tensor cores: 64 rows of queries against 64 keys at a
+// time, 16 rows to a warp (FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2). In backward the
+// gradients of queries and of keys are two kernels, so that each sum belongs to one warp and has
+// one order.
+#include "engine/cuda/module/device.h"
+#include "engine/cuda/module/language_kernels.h"
+#include "engine/cuda/module/tensor_core.h"
+
+namespace tessera::device {
+namespace {
+
+constexpr int tile_rows = 64;
+constexpr int block_threads = 128;
+constexpr float log2_e = 1.44269504F;
+constexpr float lowest = -3.0e38F;
+
+using Heads = HeadArrays<const BFloat16*>;
+
+// What one block works on: a head, and 64 rows of it that begin at `first`.
+struct Place {
+  std::int64_t batch, head, first;
+  int warp_row, group, pair;  // of this warp among the 64; of this lane in the warp's fragments
+
+  __device__ Place(std::int64_t tile)
+      : batch(blockIdx.z),
+        head(blockIdx.y),
+        first(tile * tile_rows),
+        warp_row(static_cast<int>(threadIdx.x / warp_threads) * 16),
+        group(static_cast<int>(threadIdx.x % warp_threads) / 4),
+        pair(static_cast<int>(threadIdx.x % warp_threads) % 4) {}
+};
+
+__device__ std::int64_t kv_offset(const AttentionShape& s, std::int64_t batch,
+                                  std::int64_t kv_head, std::int64_t token) {
+  return (batch * s.length + token) * s.kv_stride + kv_head * s.head_dim;
+}
+__device__ std::int64_t q_offset(const AttentionShape& s, std::int64_t batch, std::int64_t head,
+                                 std::int64_t token) {
+  return (batch * s.length + token) * s.q_stride + head * s.head_dim;
+}
+__device__ std::int64_t out_offset(const AttentionShape& s, std::int64_t batch, std::int64_t head,
+                                   std::int64_t token) {
+  return (batch * s.length + token) * s.out_stride() + head * s.head_dim;
+}
+
+// Of the four lanes that share a row.
+__device__ float row_sum(float x) {
+  x += __shfl_xor_sync(0xFFFFFFFFU, x, 1);
+  return x + __shfl_xor_sync(0xFFFFFFFFU, x, 2);
+}
+__device__ float row_largest(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, 2));
+}
+
+// Scores become weights that are relative to the largest score so far.
+struct Softmax {
+  float most[2] = {lowest, lowest};
+  float sum[2] = {0, 0};  // of this lane's columns
+
+  // Returns in `shrink` by how much what was summed before counts less.
+  __device__ void take(float (&p)[8][4], float (&shrink)[2], float scale) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float larger = most[half];
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+        larger = fmaxf(larger, fmaxf(p[n][2 * half], p[n][2 * half + 1]));
+      }
+      larger = row_largest(larger);
+      shrink[half] = exp2f((most[half] - larger) * scale);
+      most[half] = larger;
+      float own = 0;
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+#pragma unroll
+        for (int k = 2 * half; k < 2 * half + 2; ++k) {
+          p[n][k] = exp2f((p[n][k] - larger) * scale);
+          own += p[n][k];
+        }
+      }
+      sum[half] = sum[half] * shrink[half] + own;
+    }
+  }
+};
+
+// On the diagonal: rows do not see keys behind themselves.
+__device__ void mask(float (&p)[8][4], const Place& at) {
+#pragma unroll
+  for (int n = 0; n < 8; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int row = at.warp_row + at.group + k / 2 * 8;
+      const int column = n * 8 + at.pair * 2 + k % 2;
+      if (column > row) p[n][k] = lowest;
+    }
+  }
+}
+
+template <int D>
+__global__ void __launch_bounds__(block_threads)
+    tiles_forward_kernel(AttentionShape s, Heads in, BFloat16* out, float* statistics,
+                         float scale) {
+  auto* const shared = reinterpret_cast<BFloat16*>(shared_bytes());
+  const Tile<D> q{shared};
+  const Tile<D> k{q.at + Tile<D>::rows * Tile<D>::stride};
+  const Tile<D> v{k.at + Tile<D>::rows * Tile<D>::stride};
+  const std::int64_t tile = gridDim.x - 1 - blockIdx.x;  // the longest first
+  const Place at(tile);
+  const std::int64_t kv_head = at.head / (s.heads / s.kv_heads);
+  q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, s.length - at.first,
+         s.head_dim);
+  float sums[D / 8][4] = {};
+  Softmax softmax;
+  for (std::int64_t other = 0; other <= tile; ++other) {
+    const std::int64_t first = other * tile_rows;
+    const std::int64_t kv = kv_offset(s, at.batch, kv_head, first);
+    __syncthreads();  // nobody needs the last keys any more
+    k.load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
+    v.load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
+    __syncthreads();
+    float p[8][4] = {};
+    multiply_transposed(p, q, at.warp_row, k);
+    if (other == tile) mask(p, at);
+    float shrink[2];
+    softmax.take(p, shrink, scale * log2_e);
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[n][i] *= shrink[i / 2];
+    }
+    multiply(sums, p, v);
+  }
+  float inverse[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    inverse[half] = 1.0F / row_sum(softmax.sum[half]);
+    const std::int64_t t = at.first + at.warp_row + at.group + 8 * half;
+    if (at.pair != 0 || t >= s.length) continue;
+    float* const own = statistics + 2 * ((at.batch * s.heads + at.head) * s.length + t);
+    own[0] = softmax.most[half] * scale;
+    own[1] = inverse[half];
+  }
+  store_rows<D>(sums, inverse, out + out_offset(s, at.batch, at.head, at.first), s.out_stride(),
+                at.warp_row, s.length - at.first, s.head_dim);
+}
+
+// Per query: largest score, reciprocal of the sum of weights, product of output and gradient.
+struct RowNumbers {
+  float most, inverse, along;
+};
+
+__device__ RowNumbers row_numbers(const AttentionShape& s, const float* statistics,
+                                  const float* along, std::int64_t batch, std::int64_t head,
+                                  std::int64_t t) {
+  if (t >= s.length) return {0, 0, 0};
+  const std::int64_t row = (batch * s.heads + head) * s.length + t;
+  return {statistics[2 * row], statistics[2 * row + 1], along[row]};
+}
+
+// Weights again, from scores.
+__device__ float weight(float score, const RowNumbers& row, float scale) {
+  return exp2f((score * scale - row.most) * log2_e) * row.inverse;
+}
+
+template <int D>
+__global__ void __launch_bounds__(block_threads)
+    tiles_query_gradient_kernel(AttentionShape s, Heads in, const BFloat16* dout,
+                                const float* statistics, const float* along, BFloat16* dq,
+                                float scale) {
+  constexpr int numbers = Tile<D>::rows * Tile<D>::stride;
+  auto* const shared = reinterpret_cast<BFloat16*>(shared_bytes());
+  const Tile<D> q{shared};
+  const Tile<D> g{q.at + numbers};
+  const Tile<D> k{g.at + numbers};
+  const Tile<D> v{k.at + numbers};
+  const std::int64_t tile = gridDim.x - 1 - blockIdx.x;
+  const Place at(tile);
+  const std::int64_t kv_head = at.head / (s.heads / s.kv_heads);
+  const std::int64_t rows = s.length - at.first;
+  q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, rows, s.head_dim);
+  g.load(dout + out_offset(s, at.batch, at.head, at.first), s.out_stride(), rows, s.head_dim);
+  RowNumbers own[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    own[half] = row_numbers(s, statistics, along, at.batch, at.head,
+                            at.first + at.warp_row + at.group + 8 * half);
+  }
+  float sums[D / 8][4] = {};
+  for (std::int64_t other = 0; other <= tile; ++other) {
+    const std::int64_t first = other * tile_rows;
+    const std::int64_t kv = kv_offset(s, at.batch, kv_head, first);
+    __syncthreads();
+    k.load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
+    v.load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
+    __syncthreads();
+    float p[8][4] = {};
+    float ds[8][4] = {};
+    multiply_transposed(p, q, at.warp_row, k);
+    if (other == tile) mask(p, at);
+    multiply_transposed(ds, g, at.warp_row, v);
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const RowNumbers& row = own[i / 2];
+        ds[n][i] = weight(p[n][i], row, scale) * (ds[n][i] - row.along) * scale;
+      }
+    }
+    multiply(sums, ds, k);
+  }
+  const float one[2] = {1, 1};
+  store_rows<D>(sums, one, dq + q_offset(s, at.batch, at.head, at.first), s.q_stride, at.warp_row,
+                rows, s.head_dim);
+}
+
+// A block has 64 keys, the rows of its fragments; queries are their columns.
+template <int D>
+__global__ void __launch_bounds__(block_threads)
+    tiles_key_gradient_kernel(AttentionShape s, Heads in, const BFloat16* dout,
+                              const float* statistics, const float* along, BFloat16* dk,
+                              BFloat16* dv, float scale) {
+  constexpr int numbers = Tile<D>::rows * Tile<D>::stride;
+  __shared__ RowNumbers queries[tile_rows];
+  auto* const shared = reinterpret_cast<BFloat16*>(shared_bytes());
+  const Tile<D> k{shared};
+  const Tile<D> v{k.at + numbers};
+  const Tile<D> q{v.at + numbers};
+  const Tile<D> g{q.at + numbers};
+  const std::int64_t tile = blockIdx.x;
+  const Place at(tile);  // whose head is one of keys
+  const std::int64_t kv = kv_offset(s, at.batch, at.head, at.first);
+  k.load(in.k + kv, s.kv_stride, s.length - at.first, s.head_dim);
+  v.load(in.v + kv, s.kv_stride, s.length - at.first, s.head_dim);
+  const std::int64_t group = s.heads / s.kv_heads;
+  const std::int64_t tiles = (s.length + tile_rows - 1) / tile_rows;
+  float of_keys[D / 8][4] = {};
+  float of_values[D / 8][4] = {};
+  for (std::int64_t step = 0; step < group * (tiles - tile); ++step) {
+    const std::int64_t head = at.head * group + step / (tiles - tile);
+    const std::int64_t other = tile + step % (tiles - tile);
+    const std::int64_t first = other * tile_rows;
+    __syncthreads();
+    q.load(in.q + q_offset(s, at.batch, head, first), s.q_stride, s.length - first, s.head_dim);
+    g.load(dout + out_offset(s, at.batch, head, first), s.out_stride(), s.length - first,
+           s.head_dim);
+    if (threadIdx.x < tile_rows) {
+      queries[threadIdx.x] =
+          row_numbers(s, statistics, along, at.batch, head, first + threadIdx.x);
+    }
+    __syncthreads();
+    float p[8][4] = {};
+    float ds[8][4] = {};
+    multiply_transposed(p, k, at.warp_row, q);
+    multiply_transposed(ds, v, at.warp_row, g);
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int column = n * 8 + at.pair * 2 + i % 2;
+        const RowNumbers& row = queries[column];
+        const bool seen = other > tile || column >= at.warp_row + at.group + i / 2 * 8;
+        p[n][i] = seen ? weight(p[n][i], row, scale) : 0.0F;
+        ds[n][i] = p[n][i] * (ds[n][i] - row.along) * scale;
+      }
+    }
+    multiply(of_values, p, g);
+    multiply(of_keys, ds, q);
+  }
+  const float one[2] = {1, 1};
+  store_rows<D>(of_keys, one, dk + kv, s.kv_stride, at.warp_row, s.length - at.first, s.head_dim);
+  store_rows<D>(of_values, one, dv + kv, s.kv_stride, at.warp_row, s.length - at.first,
+                s.head_dim);
+}
+
+Heads typed(const HeadArrays<ConstArray>& in) {
+  return {in.q.as<BFloat16>(), in.k.as<BFloat16>(), in.v.as<BFloat16>()};
+}
+
+float scale_of(const AttentionShape& s) { return 1.0F / sqrtf(static_cast<float>(s.head_dim)); }
+
+dim3 blocks(const AttentionShape& s, std::int64_t heads) {
+  const std::int64_t tiles = (s.length + tile_rows - 1) / tile_rows;
+  return dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(heads),
+              static_cast<unsigned>(s.batch));
+}
+
+// Calls f with the width of the tiles that heads of `head_dim` need.
+template <class F>
+int with_width(std::int64_t head_dim, const F& f) {
+  if (head_dim <= 32) return f(std::integral_constant<int, 32>{});
+  if (head_dim <= 64) return f(std::integral_constant<int, 64>{});
+  return f(std::integral_constant<int, 128>{});
+}
+
+}  // namespace
+
+bool fits_tiles(const AttentionShape& s, const HeadArrays<ConstArray>& in, ConstArray out) {
+  const auto aligned = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+  };
+  return s.dtype == DType::bfloat16 && s.head_dim % 8 == 0 && s.head_dim <= 128 &&
+         s.q_stride % 8 == 0 && s.kv_stride % 8 == 0 && aligned(in.q.data) && aligned(in.k.data) &&
+         aligned(in.v.data) && aligned(out.data);
+}
+
+int tiles_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,
+                  float* statistics, CudaStream stream) {
+  return with_width(s.head_dim, [&](auto width) {
+    constexpr int d = decltype(width)::value;
+    return launch(tiles_forward_kernel<d>, {blocks(s, s.heads), block_threads, 3 * Tile<d>::bytes},
+                  stream, s, typed(in), out.as<BFloat16>(), statistics, scale_of(s));
+  });
+}
+
+int tiles_backward(const AttentionShape& s, const HeadArrays<ConstArray>& in,
+                   const AttentionOut& out, const float* statistics,
+                   const HeadArrays<Array>& gradients, const float* along, CudaStream stream) {
+  return with_width(s.head_dim, [&](auto width) {
+    constexpr int d = decltype(width)::value;
+    const int code = launch(tiles_query_gradient_kernel<d>,
+                            {blocks(s, s.heads), block_threads, 4 * Tile<d>::bytes}, stream, s,
+                            typed(in), out.gradient.as<BFloat16>(), statistics, along,
+                            gradients.q.as<BFloat16>(), scale_of(s));
+    if (code != 0) return code;
+    return launch(tiles_key_gradient_kernel<d>,
+                  {blocks(s, s.kv_heads), block_threads, 4 * Tile<d>::bytes}, stream, s, typed(in),
+                  out.gradient.as<BFloat16>(), statistics, along, gradients.k.as<BFloat16>(),
+                  gradients.v.as<BFloat16>(), scale_of(s));
+  });
+}
+
+}  // namespace tessera::device

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and operands of what a language model computes.
+#pragma once
+
+#include <compare>
+
+#include "engine/kernels/array.h"
+
+namespace tessera::kernels {
+
+/// A is m x k, B is k x n, C is m x n; a stride is the distance of two rows as they lie in memory.
+struct MatmulShape {
+  std::int64_t m = 1, n = 1, k = 1;
+  DType input = DType::float32;                           // of A and B
+  DType output = DType::float32;                          // of C
+  bool a_transposed = false;                              // in memory it is k x m
+  bool b_transposed = false;                              // in memory it is n x k
+  std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // 0: rows follow each other
+  bool bias = false;                                      // n float32 numbers
+  bool add = false;                                       // C += A B
+  auto operator<=>(const MatmulShape&) const = default;
+};
+
+struct AttentionShape {
+  std::int64_t batch = 1, length = 1, heads = 1, kv_heads = 1, head_dim = 1;
+  DType dtype = DType::float32;
+  std::int64_t q_stride = 0, kv_stride = 0;  // from one token to the next, in elements
+  auto operator<=>(const AttentionShape&) const = default;
+
+  constexpr std::int64_t rows() const { return batch * heads * length; }
+  constexpr std::int64_t out_stride() const { return heads * head_dim; }
+};
+
+/// q, k, v or their gradients: tokens of heads side by side.
+template <class A>
+struct HeadArrays {
+  A q, k, v;
+};
+
+/// What attention gave, and its gradient.
+struct AttentionOut {
+  ConstArray values, gradient;
+};
+
+/// MathPlan::room and MathPlan::scratch.
+struct AttentionRoom {
+  void* room = nullptr;
+  void* scratch = nullptr;
+};
+
+struct NormShape {
+  std::int64_t rows = 1, width = 1;
+  bool centred = true;  // LayerNorm; false: RMSNorm
+  float epsilon = 1e-5F;
+};
+
+/// Tokens of a batch: what they are, and their places in the order of (what, place).
+struct TokenRows {
+  const std::int32_t* ids = nullptr;
+  const std::int32_t* by_id = nullptr;
+  std::int64_t count = 0;
+};
+
+/// `batch` sequences of `length` rows.
+struct Positions {
+  std::int64_t batch = 1, length = 1, width = 1;
+};
+
+/// Cosines and sines for `length` positions: row t has `half` of each.
+struct RotaryRows {
+  const float* cosine = nullptr;
+  const float* sine = nullptr;
+  std::int64_t half = 0;
+  std::int64_t length = 0;
+};
+
+}  // namespace tessera::kernels
