@@ -76,8 +76,8 @@ class LanguageModel {
   /// 1, biases 0.
   std::function<float(ParameterId, Numel)> initial_values(std::uint64_t seed) const;
 
-  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. REQUIRES: the
-  /// host has waited for that step.
+  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. After a pass
+  /// that evaluates, its own. REQUIRES: the host has waited for it.
   std::span<const float> losses(Rank rank) const;
 
   /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by
