@@ -4,9 +4,9 @@
 //
 // The idea: modules share a residual stream, which lies in a workspace taken from the runtime once;
 // everything else that a pass needs comes from the runtime, too, as what the module saves or as
-// temporary memory. So the peak of a simulated run is the peak of the real one. On CPUs matrices are
-// multiplied by oneDNN (what that packs inside of a call is its own), the rest are loops without
-// libm; on GPUs by cuBLASLt, the rest are kernels of the project's own.
+// temporary memory. So the peak of a simulated run is the peak of the real one. CPUs multiply
+// matrices by oneDNN (what that packs inside of a call is its own), the rest are loops without
+// libm; GPUs multiply them by cuBLASLt, the rest are kernels of the project's own.
 //
 //   TESSERA_ASSIGN(auto language, LanguageModel::create(model, {.batch = 8,
 //                                                       .sequence_length = 128}));
