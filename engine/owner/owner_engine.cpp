@@ -87,13 +87,6 @@ Status OwnerEngine::begin_forward() {
   return stale ? sync_buffers() : Status{};
 }
 
-Status OwnerEngine::post_forward(ModuleId module) {
-  if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
-  if (ends_pass(module)) stage_ = Stage::idle;
-  return {};
-}
-
 Status OwnerEngine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
   for (OwnedParameter& p : parameters_) p.touched = p.ready = false;

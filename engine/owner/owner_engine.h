@@ -83,7 +83,6 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
                           const std::function<void(Rank, std::span<const float>)>& read) override;
 
   Status begin_forward() override;
-  Status post_forward(ModuleId module) override;
   Status begin_backward() override;
   Status grad_ready(ParameterId parameter) override;
   Status end_backward() override;

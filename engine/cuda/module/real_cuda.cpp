@@ -34,6 +34,8 @@ CUmemAllocationProp pinned_on(int device) {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
+  // As ncclMemAlloc asks for it: other processes of this machine may map it, for windows of NCCL.
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return properties;
 }
 
