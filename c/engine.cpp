@@ -9,67 +9,67 @@
 namespace tessera::c {
 namespace {
 
-// As bodies see them: the module's own, then those of its children.
 void add_parameters(const Model& model, ModuleId id, std::vector<ParameterId>& all) {
   const Module& module = model.module(id);
   all.insert(all.end(), module.parameters.begin(), module.parameters.end());
   for (const ModuleId child : module.children) add_parameters(model, child, all);
 }
 
-struct Work {
-  const Model* model;
-  DType dtype;
-  ModuleId module;
-  ModuleWork::Pass pass;
-  std::int32_t micro_batch;
-  tessera_compute_fn compute;
-  void* user;
-
-  void operator()(const BodyContext& context) const {
-    std::vector<ParameterId> parameters;
-    add_parameters(*model, module, parameters);
-    std::vector<tessera_tensor> tensors;
-    std::size_t gradients = 0;
-    for (std::size_t k = 0; k < parameters.size(); ++k) {
-      const Parameter& parameter = model->parameter(parameters[k]);
-      const bool trained = pass == ModuleWork::Pass::backward && parameter.requires_grad;
-      tensors.push_back({.parameter = parameters[k].value,
-                         .dtype = static_cast<std::int32_t>(dtype),
-                         .numel = parameter.numel().value,
-                         .value = context.read(k).data(),
-                         .gradient = trained ? context.write(gradients++).data() : nullptr});
-    }
-    const tessera_pass what{.struct_size = sizeof what,
-                            .kind = static_cast<std::int32_t>(pass),
-                            .rank = context.rank(),
-                            .micro_batch = micro_batch,
-                            .module = model->module(module).path.c_str(),
-                            .tensor_count = static_cast<std::int32_t>(tensors.size()),
-                            .tensors = tensors.data()};
-    compute(user, &what);
-  }
-};
-
 float or_else(float value, float otherwise) { return value == 0 ? otherwise : value; }
+
+}  // namespace
+
+std::vector<ParameterId> parameters_of(const Model& model, ModuleId module) {
+  std::vector<ParameterId> all;
+  add_parameters(model, module, all);
+  return all;
+}
+
+void ProgramBody::operator()(const BodyContext& context) const {
+  std::vector<tessera_tensor> tensors;
+  std::size_t gradients = 0;
+  for (const ParameterId id : parameters_of(*model, module)) {
+    const Parameter& parameter = model->parameter(id);
+    const bool trained = pass == ModuleWork::Pass::backward && parameter.requires_grad;
+    tensors.push_back({.parameter = id.value,
+                       .dtype = static_cast<std::int32_t>(dtype),
+                       .numel = parameter.numel().value,
+                       .value = context.read(tensors.size()).data(),
+                       .gradient = trained ? context.write(gradients++).data() : nullptr});
+  }
+  const tessera_pass what{.struct_size = sizeof what,
+                          .kind = static_cast<std::int32_t>(pass),
+                          .rank = context.rank(),
+                          .micro_batch = micro_batch,
+                          .module = model->module(module).path.c_str(),
+                          .tensor_count = static_cast<std::int32_t>(tensors.size()),
+                          .tensors = tensors.data()};
+  compute(user, &what);
+}
+
+AdamOptions adam_of(const tessera_step_options& options) {
+  const AdamOptions usual;
+  return {.learning_rate = or_else(options.learning_rate, usual.learning_rate),
+          .beta1 = or_else(options.beta1, usual.beta1),
+          .beta2 = or_else(options.beta2, usual.beta2),
+          .epsilon = or_else(options.epsilon, usual.epsilon),
+          .weight_decay = options.weight_decay};
+}
+
+namespace {
 
 Status step(tessera_engine& engine, const tessera_step_options& options, tessera_compute_fn compute,
             void* user) {
   if (compute == nullptr) return Status(Code::invalid_argument, "compute: a function");
-  const AdamOptions usual;
-  TrainingOptions training{
-      .accumulation = std::max(options.accumulation, 1),
-      .sync_every_micro_batch = options.reduce_last_only == 0,
-      .checkpointing =
-          options.checkpoint != 0 ? ActivationCheckpointing::full : ActivationCheckpointing::none,
-      .adam = {.learning_rate = or_else(options.learning_rate, usual.learning_rate),
-               .beta1 = or_else(options.beta1, usual.beta1),
-               .beta2 = or_else(options.beta2, usual.beta2),
-               .epsilon = or_else(options.epsilon, usual.epsilon),
-               .weight_decay = options.weight_decay},
-      .max_grad_norm = options.max_grad_norm};
+  TrainingOptions training{.accumulation = std::max(options.accumulation, 1),
+                           .sync_every_micro_batch = options.reduce_last_only == 0,
+                           .checkpointing = options.checkpoint != 0 ? ActivationCheckpointing::full
+                                                                    : ActivationCheckpointing::none,
+                           .adam = adam_of(options),
+                           .max_grad_norm = options.max_grad_norm};
   training.body = [&](ModuleId module, ModuleWork::Pass pass,
                       std::int32_t micro_batch) -> std::function<void(const BodyContext&)> {
-    return Work{engine.model.get(), engine.dtype, module, pass, micro_batch, compute, user};
+    return ProgramBody{engine.model.get(), engine.dtype, module, pass, micro_batch, compute, user};
   };
   return run_training_step(*engine.engine, *engine.model, training);
 }
@@ -96,8 +96,8 @@ int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model, 
     const auto ranks = static_cast<tessera::Rank>(runtime->seam().world().count());
     TESSERA_ASSIGN(const tessera::Scheme chosen, tessera::c::scheme_of(scheme, options, ranks));
     TESSERA_ASSIGN(auto made, tessera::make_engine(runtime->seam(), *model->model, chosen));
-    *engine =
-        new tessera_engine{*runtime, model->model, tessera::compute_dtype(chosen), std::move(made)};
+    *engine = new tessera_engine{*runtime, model->model, tessera::compute_dtype(chosen), scheme,
+                                 std::move(made)};
     return {};
   });
 }

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/c/tessera.h"
 #include "tessera/engine.h"
@@ -29,10 +33,20 @@ struct tessera_runtime {
 };
 
 struct tessera_engine {
+  // Of a step that the program drives.
+  struct Driven {
+    std::optional<tessera::ModuleWork::Pass> pass;
+    std::int32_t micro_batch = 0;
+    std::map<tessera::ParameterId, int> uses;  // of the last forward, until backward has done them
+  };
+
   tessera_runtime& runtime;
   std::shared_ptr<const tessera::Model> model;
   tessera::DType dtype;  // of forward and backward
+  std::string scheme;
   std::unique_ptr<tessera::Engine> engine;
+  Driven driven = {};
+  std::string loaded_state = {};
 };
 
 namespace tessera::c {
@@ -60,6 +74,24 @@ Options taken(const Options* given) {
   std::memcpy(&all, given, std::min<std::size_t>(given->struct_size, sizeof all));
   return all;
 }
+
+/// What bodies of `module` see: its own parameters, then those of its children.
+std::vector<ParameterId> parameters_of(const Model& model, ModuleId module);
+
+/// Calls the program with the views of one module.
+struct ProgramBody {
+  const Model* model;
+  DType dtype;
+  ModuleId module;
+  ModuleWork::Pass pass;
+  std::int32_t micro_batch;
+  tessera_compute_fn compute;
+  void* user;
+
+  void operator()(const BodyContext& context) const;
+};
+
+AdamOptions adam_of(const tessera_step_options& options);
 
 /// Fails: invalid_argument (no such scheme or option), not_supported.
 Result<Scheme> scheme_of(const std::string& name, const char* options, Rank ranks);

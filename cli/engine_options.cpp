@@ -66,6 +66,11 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
                   fmt::format("--sequence-length {}: {} takes at most {} tokens", o.sequence_length,
                               model.name, model.sequence_length_max));
   }
+  if (model.sliding_window > 0 && out.training.sequence_length > model.sliding_window) {
+    out.warnings.push_back(fmt::format(
+        "{}: sliding_window is {}, but the costs of {} tokens are those of full attention",
+        o.model_path, model.sliding_window, out.training.sequence_length));
+  }
   out.training.accumulation = o.accumulation;
   if (!o.passes.empty() && o.accumulation > 1) {
     return Status(Code::invalid_argument,

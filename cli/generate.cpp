@@ -80,7 +80,8 @@ Status generate(const GenerateArguments& a) {
   TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
-  const std::int64_t longest = std::max<std::int64_t>(model.sequence_length_max, 1);
+  std::int64_t longest = std::max<std::int64_t>(model.sequence_length_max, 1);
+  if (model.sliding_window > 0) longest = std::min(longest, model.sliding_window);
   TESSERA_ASSIGN(const LanguageModel language,
                  LanguageModel::create(model, {.sequence_length = longest, .threads = a.threads}));
   std::vector<std::int32_t> tokens = prompt_of(a);

@@ -56,7 +56,7 @@ class TrainProgram {
     launch_ = read_launch();
     const Rank expected = ranks_of(arguments_.carrier, launch_);
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
-    TESSERA_ASSIGN(const Corpus corpus, open_corpus(arguments_, run_.model));
+    TESSERA_ASSIGN(const TrainData data, open_data(arguments_, run_.model));
     const bool first = launch_.rank == 0 || !launch_.by_launcher;
     if (first && !arguments_.trace.empty()) {
       TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
@@ -67,7 +67,7 @@ class TrainProgram {
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }
-    const Status trained = train(corpus);
+    const Status trained = train(data);
     carrier_.reset();  // what it still knows belongs into the trace
     const Status traced = trace_ ? trace_->finish() : Status{};
     return trained.ok() ? traced : trained;
@@ -77,7 +77,8 @@ class TrainProgram {
   Rank ranks() const { return carrier_->seam().world().count(); }
   bool prints() const { return carrier_->prints(); }
 
-  Status train(const Corpus& corpus) {
+  Status train(const TrainData& data) {
+    data.apply(arguments_.validation, run_.options);
     run_.options.progress = [this] { static_cast<void>(carrier_->poll()); };
     if (run_.options.threads == 0) run_.options.threads = threads();
     if (prints()) {
@@ -85,12 +86,15 @@ class TrainProgram {
           peak_flops_of(arguments_.peak_flops, *carrier_, run_.options.dtype, run_.options.threads);
     }
     if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_));
-    TESSERA_ASSIGN(trainer_, Trainer::create(carrier_->seam(), run_.model, corpus, run_.options));
+    TESSERA_ASSIGN(trainer_,
+                   Trainer::create(carrier_->seam(), run_.model, data.corpus, run_.options));
     if (trace_) describe_units();
-    TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_));
+    // How often a simulation asks whether a file is written must not depend on the disk.
+    TESSERA_ASSIGN(TrainFiles files,
+                   TrainFiles::begin(arguments_.files, *trainer_, carrier_->name() != "simulator"));
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
-      print_header(arguments_, run_, corpus, *trainer_, *carrier_, peak_);
+      print_header(arguments_, run_, data.corpus, *trainer_, *carrier_, peak_);
     }
     TESSERA_TRY(loop(files));
     TESSERA_TRY(files.finish());
@@ -123,6 +127,12 @@ class TrainProgram {
         .quiet = arguments_.quiet || !prints()};
   }
 
+  bool validates_after(std::int64_t step) const {
+    const std::int64_t every = arguments_.validation.every;
+    return arguments_.validation.wanted() &&
+           (step == arguments_.steps || (every > 0 && step % every == 0));
+  }
+
   Status loop(TrainFiles& files) {
     TrainLog log(figures());
     if (prints() && !arguments_.json.empty()) {
@@ -131,7 +141,12 @@ class TrainProgram {
     while (trainer_->steps_done() < arguments_.steps) {
       const auto begin = std::chrono::steady_clock::now();
       TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
-      if (prints()) TESSERA_TRY(log.step(step, seconds_since(begin), carrier_->peak_reserved()));
+      const double seconds = seconds_since(begin);
+      std::optional<float> validation;
+      if (validates_after(step.step)) {
+        TESSERA_ASSIGN(validation, trainer_->validate());
+      }
+      if (prints()) TESSERA_TRY(log.step({step, seconds, carrier_->peak_reserved(), validation}));
       TESSERA_TRY(files.step_done());
     }
     return {};

@@ -36,7 +36,8 @@ Status check(const TrainFileOptions& o) {
   return {};
 }
 
-Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& trainer) {
+Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& trainer,
+                                     bool asynchronous) {
   TrainFiles files(options, trainer);
   if (!options.load.empty()) TESSERA_TRY(import_weights(trainer.engine(), options.load));
   if (!options.resume.empty()) {
@@ -48,7 +49,8 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
   TESSERA_ASSIGN(files.checkpoints_,
                  Checkpointer::create(trainer.engine(), {.directory = options.save,
                                                          .scheme = std::string(trainer.scheme()),
-                                                         .keep = options.keep}));
+                                                         .keep = options.keep,
+                                                         .asynchronous = asynchronous}));
   return files;
 }
 

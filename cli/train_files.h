@@ -27,9 +27,11 @@ Status check(const TrainFileOptions& options);
 
 class TrainFiles {
  public:
-  /// Fills the trainer from --resume or --load. Both must outlive it.
+  /// Fills the trainer from --resume or --load. Both must outlive it. `asynchronous`: training goes
+  /// on while a checkpoint is written.
   /// Fails: what load_checkpoint, import_weights and Trainer::resume fail with.
-  static Result<TrainFiles> begin(const TrainFileOptions& options, Trainer& trainer);
+  static Result<TrainFiles> begin(const TrainFileOptions& options, Trainer& trainer,
+                                  bool asynchronous);
 
   /// After each step. Fails: as Checkpointer::save.
   Status step_done();

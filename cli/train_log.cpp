@@ -24,15 +24,16 @@ std::optional<double> TrainLog::mfu(double seconds_per_step) const {
   return figures_.flops_per_step / seconds_per_step / figures_.peak_flops;
 }
 
-Status TrainLog::step(const TrainedStep& step, double seconds, Bytes memory) {
-  seconds_ += seconds;
-  all_seconds_ += seconds;
+Status TrainLog::step(const LoggedStep& logged) {
+  const TrainedStep& step = logged.step;
+  seconds_ += logged.seconds;
+  all_seconds_ += logged.seconds;
   ++steps_;
-  if (json_.is_open()) TESSERA_TRY(write_json(step, seconds, memory));
+  if (json_.is_open()) TESSERA_TRY(write_json(logged));
   const bool last = step.step == figures_.steps;
-  if (step.step % figures_.log_every == 0 || last) {
+  if (step.step % figures_.log_every == 0 || last || logged.validation_loss) {
     progress_.clear();
-    if (!figures_.quiet) print(step, memory);
+    if (!figures_.quiet) print(logged);
     seconds_ = 0;
     steps_ = 0;
   }
@@ -42,32 +43,36 @@ Status TrainLog::step(const TrainedStep& step, double seconds, Bytes memory) {
   return {};
 }
 
-void TrainLog::print(const TrainedStep& step, Bytes memory) {
+void TrainLog::print(const LoggedStep& logged) {
+  const TrainedStep& step = logged.step;
   const double seconds = seconds_ / static_cast<double>(steps_);
   const auto width = fmt::formatted_size("{}", figures_.steps);
   const auto share = mfu(seconds);
   fmt::print(
-      "step {:>{}}/{} | loss {:.4f} | norm {:.3f} | lr {:.2e} | {:.1f} ms | {} tokens/s | "
+      "step {:>{}}/{} | loss {:.4f} {}| norm {:.3f} | lr {:.2e} | {:.1f} ms | {} tokens/s | "
       "MFU {} | {}\n",
-      step.step, width, figures_.steps, step.loss, step.grad_norm, step.learning_rate,
-      seconds * 1e3,
+      step.step, width, figures_.steps, step.loss,
+      logged.validation_loss ? fmt::format("| validation {:.4f} ", *logged.validation_loss) : "",
+      step.grad_norm, step.learning_rate, seconds * 1e3,
       with_separators(static_cast<std::int64_t>(static_cast<double>(step.tokens) / seconds)),
-      share ? fmt::format("{:.1f}%", *share * 100) : "-", readable(memory));
+      share ? fmt::format("{:.1f}%", *share * 100) : "-", readable(logged.memory));
   std::fflush(stdout);
 }
 
-Status TrainLog::write_json(const TrainedStep& step, double seconds, Bytes memory) {
+Status TrainLog::write_json(const LoggedStep& logged) {
+  const TrainedStep& step = logged.step;
   nlohmann::ordered_json line;
   line["step"] = step.step;
   line["loss"] = step.loss;
+  if (logged.validation_loss) line["validation_loss"] = *logged.validation_loss;
   line["grad_norm"] = step.grad_norm;
   line["learning_rate"] = step.learning_rate;
-  line["ms"] = seconds * 1e3;
+  line["ms"] = logged.seconds * 1e3;
   line["tokens"] = step.tokens;
-  line["tokens_per_s"] = static_cast<double>(step.tokens) / seconds;
-  const auto share = mfu(seconds);
+  line["tokens_per_s"] = static_cast<double>(step.tokens) / logged.seconds;
+  const auto share = mfu(logged.seconds);
   line["mfu"] = share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json(nullptr);
-  line["memory_bytes"] = memory.value;
+  line["memory_bytes"] = logged.memory.value;
   json_ << line.dump() << '\n' << std::flush;
   if (json_) return {};
   return Status(Code::io_error,

@@ -21,6 +21,13 @@ struct TrainFigures {
   bool quiet = false;
 };
 
+struct LoggedStep {
+  TrainedStep step;
+  double seconds = 0;
+  Bytes memory{};  // the most that a rank held so far
+  std::optional<float> validation_loss;
+};
+
 class TrainLog {
  public:
   explicit TrainLog(const TrainFigures& figures);
@@ -29,14 +36,13 @@ class TrainLog {
   /// Fails: io_error, naming it.
   Status open_json(const std::string& path, bool append);
 
-  /// A step that took so many seconds. `memory`: the most bytes that a rank held so far.
   /// Fails: io_error.
-  Status step(const TrainedStep& step, double seconds, Bytes memory);
+  Status step(const LoggedStep& logged);
 
  private:
   std::optional<double> mfu(double seconds_per_step) const;
-  void print(const TrainedStep& step, Bytes memory);
-  Status write_json(const TrainedStep& step, double seconds, Bytes memory);
+  void print(const LoggedStep& logged);
+  Status write_json(const LoggedStep& logged);
 
   const TrainFigures figures_;
   std::string path_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <tuple>
 
 #include "cli/checks.h"
 #include "cli/names_of.h"
@@ -35,6 +36,24 @@ void add_data_options(CLI::App& command, TrainArguments& a) {
       .add_option("--data-format", a.data_format,
                   "A token is a byte, or 2 or 4 of them; auto: .bin is uint16, all others bytes")
       ->check(names_of(formats))
+      ->group(group);
+  command.add_option("--validation", a.validation.file, "File to measure the loss on, untrained")
+      ->default_str("")
+      ->group(group);
+  command
+      .add_option("--validation-fraction", a.validation.fraction,
+                  "Instead: the last part of --data, which is not trained on")
+      ->check(within(0, 0.9))
+      ->group(group);
+  command
+      .add_option("--validate-every", a.validation.every,
+                  "Steps between validations; 0: only after the last")
+      ->check(within(0, 1e9))
+      ->group(group);
+  command
+      .add_option("--validation-batches", a.validation.batches,
+                  "How many a validation looks at, of all ranks together; 0: all")
+      ->check(within(0, 1e9))
       ->group(group);
   command.add_option("--seed", a.seed, "Of initial values and the order of samples")
       ->check(within(0, 18446744073709551615.0))
@@ -132,6 +151,13 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   EngineOptions engine = a.engine;
   if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));
+  if (training.model.sliding_window > 0 &&
+      training.training.sequence_length > training.model.sliding_window) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: sliding_window is {}, and attention within a window is not "
+                              "computed: choose a --sequence-length up to that",
+                              a.engine.model_path, training.model.sliding_window));
+  }
   TrainRun run;
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
@@ -153,15 +179,36 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   return run;
 }
 
-Result<Corpus> open_corpus(const TrainArguments& a, const Model& model) {
+Result<TrainData> open_data(const TrainArguments& a, const Model& model) {
+  if (!a.validation.file.empty() && a.validation.fraction > 0) {
+    return Status(Code::invalid_argument,
+                  "--validation and --validation-fraction both say what to validate on: leave one "
+                  "out");
+  }
   const ParameterId embedding = model.parameters.empty() ? ParameterId{} : ParameterId{0};
   if (!embedding.valid() || model.parameter(embedding).shape.size() != 2) {
     return Status(Code::not_supported,
                   fmt::format("{}: is no language model: its first parameter is no embedding",
                               a.engine.model_path));
   }
-  return Corpus::open(a.data, {.format = formats.at(a.data_format),
-                               .vocabulary = model.parameter(embedding).shape[0]});
+  const CorpusOptions options{.format = formats.at(a.data_format),
+                              .vocabulary = model.parameter(embedding).shape[0]};
+  TESSERA_ASSIGN(Corpus corpus, Corpus::open(a.data, options));
+  TrainData data{.corpus = std::move(corpus), .validation = {}};
+  if (a.validation.file.empty()) return data;
+  TESSERA_ASSIGN(data.validation, Corpus::open(a.validation.file, options));
+  return data;
+}
+
+void TrainData::apply(const ValidationArguments& arguments, TrainerOptions& options) const {
+  if (!arguments.wanted()) return;
+  ValidationData what{.batches = arguments.batches};
+  if (validation) {
+    what.corpus = &*validation;
+  } else {
+    std::tie(options.data, what.tokens) = split(corpus.tokens(), arguments.fraction);
+  }
+  options.validation = what;
 }
 
 }  // namespace tessera::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,21 @@
 
 namespace tessera::cli {
 
+struct ValidationArguments {
+  std::string file;
+  double fraction = 0;       // of --data, instead
+  std::int64_t every = 100;  // steps; 0: only after the last
+  std::int64_t batches = 16;
+
+  bool wanted() const { return !file.empty() || fraction > 0; }
+};
+
 struct TrainArguments {
   EngineOptions engine;
   std::string dtype = "float32";
   std::string data;
   std::string data_format = "auto";
+  ValidationArguments validation;
   std::int64_t steps = 1000;
   double learning_rate = 1e-3;
   std::string schedule = "cosine";
@@ -50,7 +61,17 @@ struct TrainRun {
 /// Fails: what `resolve` fails with; invalid_argument, naming the option.
 Result<TrainRun> resolve_train(const TrainArguments& arguments, Rank ranks);
 
-/// The tokens of --data for `model`. Fails: as Corpus::open.
-Result<Corpus> open_corpus(const TrainArguments& arguments, const Model& model);
+/// What is trained and validated on.
+struct TrainData {
+  Corpus corpus;
+  std::optional<Corpus> validation;  // a file of its own
+
+  /// Says so to a trainer, which must not outlive it.
+  void apply(const ValidationArguments& arguments, TrainerOptions& options) const;
+};
+
+/// The tokens for `model`. Fails: as Corpus::open; invalid_argument, if two options say what to
+/// validate on.
+Result<TrainData> open_data(const TrainArguments& arguments, const Model& model);
 
 }  // namespace tessera::cli

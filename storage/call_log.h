@@ -36,8 +36,12 @@ class CallLog : public TraceSink {
   Status finish() override { return {}; }
 
   const std::vector<std::byte>& bytes() const { return bytes_; }
-  /// Hands out the bytes and starts anew.
-  std::vector<std::byte> take() { return std::exchange(bytes_, {}); }
+  /// Hands out the bytes and starts anew, with room for as many.
+  std::vector<std::byte> take() {
+    std::vector<std::byte> next;
+    next.reserve(bytes_.capacity());
+    return std::exchange(bytes_, std::move(next));
+  }
 
  private:
   template <class T>

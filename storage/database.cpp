@@ -76,8 +76,7 @@ Status Statement::run_bound() {
 
 Result<Database> Database::open(const std::string& path, const std::string& uri, int flags) {
   sqlite3* connection = nullptr;
-  const int result = sqlite3_open_v2(uri.c_str(), &connection,
-                                     flags | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int result = sqlite3_open_v2(uri.c_str(), &connection, flags | SQLITE_OPEN_URI, nullptr);
   Database database;
   database.connection_.reset(connection);
   if (result == SQLITE_OK) return database;
@@ -86,14 +85,16 @@ Result<Database> Database::open(const std::string& path, const std::string& uri,
 }
 
 Result<Database> Database::open_read_only(const std::string& path) {
-  TESSERA_ASSIGN(Database database,
-                 open(path, uri_of(path, "mode=ro&immutable=1"), SQLITE_OPEN_READONLY));
+  TESSERA_ASSIGN(Database database, open(path, uri_of(path, "mode=ro&immutable=1"),
+                                         SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX));
   TESSERA_TRY(database.run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"));
   return database;
 }
 
 Result<Database> Database::open_disposable(const std::string& path) {
-  TESSERA_ASSIGN(Database database, open(path, uri_of(path, "mode=rw"), SQLITE_OPEN_READWRITE));
+  // Whoever writes is alone with it.
+  TESSERA_ASSIGN(Database database,
+                 open(path, uri_of(path, "mode=rw"), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX));
   TESSERA_TRY(database.run(
       "PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8'; PRAGMA auto_vacuum = NONE;"
       "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;"));

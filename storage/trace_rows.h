@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,6 +59,13 @@ class TraceRows : public TraceSink {
   void write_samples(ChunkHeader& header, std::span<const MemorySample> samples);
   Status commit();
 
+  struct TextHash {
+    using is_transparent = void;  // looks views up without copying them
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+
   Database& database_;
   std::unique_ptr<Statements> statements_;
   Status status_;
@@ -66,7 +75,7 @@ class TraceRows : public TraceSink {
   std::int32_t steps_ = 0;
   Time end_ = 0;
   std::int64_t peaks_ = 0;
-  std::map<std::string, std::int32_t, std::less<>> strings_;
+  std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
   std::vector<std::pair<std::int32_t, std::int32_t>> op_streams_;  // (op, stream), ascending
   std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
   std::unique_ptr<LaneBuffers<MemorySample>> samples_;

@@ -107,7 +107,7 @@ Status HostCarrier::carry_placement(BufferId id, const Allocation& request, cons
     trace_->place(id, request, ranks, end);
   }
   if (!ranks.contains(rank_)) return {};
-  places_[id] = {request.memory, state.live.at(id).offset};
+  places_.add(id, {request.memory, state.live.at(id).offset});
   peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
   if (request.memory == Memory::nvme) return {};  // it is in a file
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();

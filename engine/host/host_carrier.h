@@ -115,7 +115,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   const Rank rank_;
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
-  std::map<BufferId, Place> places_;
+  IdTable<BufferId, Place> places_;
   std::deque<std::pair<EventId, BufferId>> leaving_;  // places in use until an event
   std::vector<std::deque<Queued>> queues_;            // by StreamId
   std::vector<std::size_t> turns_;                    // streams, those that communicate first

@@ -56,6 +56,16 @@ RotaryEmbedding read_rotary(JsonReader& config, double theta) {
   return rotary;
 }
 
+// Mistral's layers all have one; Qwen2's only if it is switched on. Null means none, while a
+// missing key has Mistral's default. Llama ignores the key.
+std::int64_t read_sliding_window(JsonReader& config, const std::string& type) {
+  const bool null = config.json().contains("sliding_window") && !config.has("sliding_window");
+  if (type == "mistral" && !null) return config.integer("sliding_window", 1, 4096);
+  if (type == "mixtral" && !null) return config.integer("sliding_window", 0, 0);
+  const bool on = type == "qwen2" && config.boolean("use_sliding_window", false);
+  return on && !null ? config.integer("sliding_window", 1, 4096) : 0;
+}
+
 LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture) {
   const std::string type = architecture.model_type;
   LlamaDimensions d;
@@ -105,6 +115,7 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
   d.sequence_length_max = config.integer("max_position_embeddings", 1, architecture.positions);
   d.norm_epsilon = config.positive("rms_norm_eps", type == "mixtral" ? 1e-5 : 1e-6);
   d.rotary = read_rotary(config, type == "mixtral" ? 1e6 : 10000);
+  d.sliding_window = read_sliding_window(config, type);
   return d;
 }
 

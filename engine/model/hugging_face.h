@@ -19,6 +19,7 @@ struct LlamaDimensions {
   std::int64_t sequence_length_max = 0;
   double norm_epsilon = 1e-6;
   RotaryEmbedding rotary;
+  std::int64_t sliding_window = 0;  // 0: none
 };
 
 /// LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, MixtralForCausalLM.

@@ -82,12 +82,6 @@ Status Zero3Engine::values_change() {
   return {};
 }
 
-Status Zero3Engine::next_forward(const ForwardPass& pass) {
-  TESSERA_TRY(EngineBase::next_forward({.use = ForwardPass::Use::train, .graph = pass.graph}));
-  next_ = pass;
-  return {};
-}
-
 // After a drive failed nobody knows what the pass would have done, but every partition is what it
 // was: they can be looked at, and nothing else.
 Status Zero3Engine::remember(Status status) {
@@ -110,8 +104,8 @@ Status Zero3Engine::begin_forward() {
 
 Status Zero3Engine::start_forward() {
   TESSERA_TRY(refresh_trainable());
-  pass_ = std::exchange(next_, ForwardPass{});
-  if (pass_.use != ForwardPass::Use::train) {
+  begin_pass();
+  if (!trains()) {
     const bool training = pass_.use == ForwardPass::Use::no_backward;
     TESSERA_TRY(note("root", "", {Mark::Kind::evaluating, training ? 1 : 0}).status());
   }
@@ -149,7 +143,7 @@ Status Zero3Engine::post_forward(ModuleId module) {
     TESSERA_TRY(leave(module));
   }
   TESSERA_TRY(policy_->post_forward(module, recomputing()));
-  if (pass_.use == ForwardPass::Use::train || module != ModuleId{0}) return {};
+  if (!ends_pass(module)) return {};
   const bool evaluated = pass_.use == ForwardPass::Use::evaluate;
   TESSERA_TRY(evaluated ? policy_->end_pass() : policy_->drop_forward());
   stage_ = Stage::idle;
@@ -172,7 +166,7 @@ Status Zero3Engine::compute(const ModuleWork& work) {
 
 Status Zero3Engine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  if (pass_.use != ForwardPass::Use::train) {
+  if (!trains()) {
     return Status(Code::invalid_argument,
                   "backward pass is invalid for a model in evaluation: announce a forward pass for "
                   "training");

@@ -28,7 +28,6 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options);
   Status setup();
 
-  Status next_forward(const ForwardPass& pass) override;
   Status begin_forward() override;
   Status pre_forward(ModuleId module) override;
   Status post_forward(ModuleId module) override;
@@ -261,8 +260,6 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   CommunicatorId node_, secondary_, across_;  // ZeRO++: inside of nodes, between them
   StreamId all_gather_, reduce_, nccl_;
 
-  ForwardPass next_;                   // begin_forward takes it
-  ForwardPass pass_;                   // that runs, or ran last
   std::vector<ModuleId> running_;      // in forward: from the root down
   std::vector<ParameterId> returned_;  // by the module that runs
   bool asked_for_no_sync_ = false;

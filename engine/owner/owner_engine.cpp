@@ -77,28 +77,14 @@ Status OwnerEngine::setup() {
   return syncs ? sync_model() : Status{};
 }
 
-Status OwnerEngine::next_forward(const ForwardPass& pass) {
-  TESSERA_TRY(EngineBase::next_forward({.use = ForwardPass::Use::train, .graph = pass.graph}));
-  next_ = pass.use;
-  return {};
-}
-
 // fairscale lays out anew in evaluation, too, and once more when training goes on.
 Status OwnerEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
-  pass_ = std::exchange(next_, ForwardPass::Use::train);
-  const bool trains = pass_ == ForwardPass::Use::train;
-  if (trains && mask_changed()) TESSERA_TRY(refresh_trainable());
+  begin_pass();
+  if (trains() && mask_changed()) TESSERA_TRY(refresh_trainable());
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   const bool stale = sync_ && options_.broadcast_buffers && ranks_ > 1;
   return stale ? sync_buffers() : Status{};
-}
-
-Status OwnerEngine::post_forward(ModuleId module) {
-  if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
-  if (pass_ != ForwardPass::Use::train && module == ModuleId{0}) stage_ = Stage::idle;
-  return {};
 }
 
 Status OwnerEngine::begin_backward() {

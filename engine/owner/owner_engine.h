@@ -82,9 +82,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Status inspect_gradient(ParameterId parameter,
                           const std::function<void(Rank, std::span<const float>)>& read) override;
 
-  Status next_forward(const ForwardPass& pass) override;
   Status begin_forward() override;
-  Status post_forward(ModuleId module) override;
   Status begin_backward() override;
   Status grad_ready(ParameterId parameter) override;
   Status end_backward() override;
@@ -189,8 +187,6 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   CommunicatorId group_, norm_group_;
   StreamId comm_;
   std::function<bool(ParameterId)> counts_;  // into norms; none: all
-  ForwardPass::Use next_ = ForwardPass::Use::train;
-  ForwardPass::Use pass_ = ForwardPass::Use::train;
   bool reduces_ = true;  // this backward pass; what sync_ was when it began
   std::size_t next_bucket_ = 0;
 };

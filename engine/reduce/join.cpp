@@ -81,7 +81,7 @@ Status ReplicateEngine::announce_forward() {
     }
     TESSERA_TRY(agree_on_number("ranks_with_inputs", Reduction::sum, is_active));
   }
-  TESSERA_TRY(rebuild_if_due());
+  if (trains()) TESSERA_TRY(rebuild_if_due());
   TESSERA_TRY(sync_buffers());
   if (!join_.entered) return {};
   return agree_on_number("requires_sync", Reduction::sum,

@@ -125,8 +125,9 @@ Status ReplicateEngine::free_gradients(EventId stepped) {
 
 Status ReplicateEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  if (!unfinished_.empty()) {
+  if (trains() && !unfinished_.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("the last backward did not finish its reduction: {} got no gradient; "
                               "set find_unused_parameters, or use every parameter in the loss",

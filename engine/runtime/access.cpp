@@ -37,10 +37,13 @@ std::vector<Blocks> blocks_of(const Copy& copy, bool write) {
 // Joins pieces that follow each other inside a pitch; a row of joined pieces as wide as the pitch
 // is one contiguous range. What does not tile is described by its hull.
 void append_joined(std::vector<Blocks> blocks, std::vector<Access>& out) {
-  std::stable_sort(blocks.begin(), blocks.end(), [](const Blocks& a, const Blocks& b) {
+  const auto before = [](const Blocks& a, const Blocks& b) {
     return a.first.buffer != b.first.buffer ? a.first.buffer < b.first.buffer
                                             : a.first.begin < b.first.begin;
-  });
+  };
+  if (!std::is_sorted(blocks.begin(), blocks.end(), before)) {
+    std::stable_sort(blocks.begin(), blocks.end(), before);
+  }
   for (std::size_t i = 0; i < blocks.size();) {
     Blocks joined = blocks[i++];
     while (i < blocks.size() && blocks[i].first.buffer == joined.first.buffer &&

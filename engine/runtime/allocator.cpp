@@ -16,17 +16,21 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 // Pieces that every stream runs after need no clock, and then merge with their neighbours.
 void EventOrderedAllocator::settle(const StreamClock& settled) {
-  static constexpr StreamClock none{};
+  auto previous = free_.end();  // a settled one
   for (auto it = free_.begin(); it != free_.end();) {
-    if (covers(settled, it->second.ready)) it->second.ready = none;
-    if (it != free_.begin()) {
-      auto previous = std::prev(it);
-      if (previous->second.ready == none && it->second.ready == none &&
-          previous->first + previous->second.bytes == it->first) {
-        previous->second.bytes += it->second.bytes;
-        it = free_.erase(it);
-        continue;
-      }
+    Free& piece = it->second;
+    if (!piece.settled && covers(settled, piece.ready)) {
+      piece.ready = {};
+      piece.settled = true;
+    }
+    if (!piece.settled) {
+      previous = free_.end();
+    } else if (previous != free_.end() && previous->first + previous->second.bytes == it->first) {
+      previous->second.bytes += piece.bytes;
+      it = free_.erase(it);
+      continue;
+    } else {
+      previous = it;
     }
     ++it;
   }
@@ -42,7 +46,7 @@ EventOrderedAllocator::Run EventOrderedAllocator::find_run(std::int64_t bytes,
     if (run.bytes >= bytes && (best.bytes == 0 || run.bytes < best.bytes)) best = run;
   };
   for (auto it = free_.begin(); it != free_.end(); ++it) {
-    const bool usable = covers(clock, it->second.ready);
+    const bool usable = it->second.settled || covers(clock, it->second.ready);
     if (!usable || it->first != run_end) {
       close();
       run = {it, 0};
@@ -66,7 +70,9 @@ EventOrderedAllocator::Run EventOrderedAllocator::grow(std::int64_t bytes,
   for (auto it = free_.end(); it != free_.begin();) {
     --it;
     const std::int64_t expected = reserved_.value - at_end;
-    if (it->first + it->second.bytes != expected || !covers(clock, it->second.ready)) break;
+    if (it->first + it->second.bytes != expected ||
+        !(it->second.settled || covers(clock, it->second.ready)))
+      break;
     at_end += it->second.bytes;
     begin = it;
   }
@@ -94,7 +100,7 @@ EventOrderedAllocator::Placement EventOrderedAllocator::allocate(Bytes bytes, St
     const std::int64_t taken = std::min(left, it->second.bytes);
     if (taken < it->second.bytes) {
       free_.emplace_hint(run.begin, it->first + taken,
-                         Free{it->second.bytes - taken, it->second.ready});
+                         Free{it->second.bytes - taken, it->second.ready, it->second.settled});
     }
     free_.erase(it);
     left -= taken;
@@ -115,7 +121,7 @@ void EventOrderedAllocator::release(Bytes offset, Position after) {
     count = std::max(count, after.count);
   }
   allocated_ -= it->second.requested;
-  free_.emplace(offset.value, Free{it->second.bytes, ready});
+  free_.emplace(offset.value, Free{it->second.bytes, ready, ready == StreamClock{}});
   used_.erase(it);
 }
 

@@ -42,6 +42,7 @@ class EventOrderedAllocator {
   struct Free {
     std::int64_t bytes;
     StreamClock ready{};
+    bool settled = true;  // every stream runs after it: `ready` is zero
   };
   struct Used {
     std::int64_t bytes;

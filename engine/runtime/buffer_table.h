@@ -6,10 +6,9 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <utility>
 
-#include "tessera/assert.h"
+#include "engine/runtime/id_table.h"
 #include "tessera/types.h"
 
 namespace tessera {
@@ -19,20 +18,13 @@ class BufferTable {
  public:
   BufferId add(Buffer buffer) {
     const BufferId id{next_++};
-    known_.emplace_hint(known_.end(), id, std::move(buffer));
+    known_.add(id, std::move(buffer));
     return id;
   }
   /// Null: there is no such buffer, or not any more.
-  const Buffer* find(BufferId id) const {
-    const auto it = known_.find(id);
-    return it == known_.end() ? nullptr : &it->second;
-  }
+  const Buffer* find(BufferId id) const { return known_.find(id); }
   /// REQUIRES: it is there.
-  const Buffer& at(BufferId id) const {
-    const Buffer* buffer = find(id);
-    TESSERA_ASSERT(buffer != nullptr, "a buffer that somebody still has");
-    return *buffer;
-  }
+  const Buffer& at(BufferId id) const { return known_.at(id); }
   /// No rank has it any more.
   void gone(BufferId id) {
     gone_.push_back(id);
@@ -45,7 +37,7 @@ class BufferTable {
   static constexpr std::size_t remembered = 256;
 
   std::int32_t next_ = 0;
-  std::map<BufferId, Buffer> known_;
+  IdTable<BufferId, Buffer> known_;
   std::deque<BufferId> gone_;
 };
 

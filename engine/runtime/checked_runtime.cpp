@@ -41,33 +41,37 @@ Result<CommunicatorId> CheckedRuntime::create_communicator(const RankGroups& gro
   return id;
 }
 
+template <class What>
 Status CheckedRuntime::check_request(const RankSet& where, StreamId stream,
-                                     const std::string& what) const {
-  if (where.empty()) return Status(Code::invalid_argument, what + ": holds for no rank");
+                                     const What& what) const {
+  if (where.empty()) {
+    return Status(Code::invalid_argument, fmt::format("{}: holds for no rank", what()));
+  }
   if (!world_.covers(where)) {
-    return Status(Code::invalid_argument, fmt::format("{}: the run has no ranks {}", what,
+    return Status(Code::invalid_argument, fmt::format("{}: the run has no ranks {}", what(),
                                                       where.minus(world_).to_string()));
   }
   if (!known(stream)) {
     return Status(Code::invalid_argument,
-                  fmt::format("{}: there is no stream {}", what, stream.value));
+                  fmt::format("{}: there is no stream {}", what(), stream.value));
   }
   return {};
 }
 
 Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
-  TESSERA_TRY(check_request(request.where, request.stream, fmt::format("buffer {}", request.name)));
+  TESSERA_TRY(check_request(request.where, request.stream,
+                            [&] { return fmt::format("buffer {}", request.name); }));
   if (request.bytes < Bytes{0}) {
     return Status(Code::invalid_argument,
                   fmt::format("buffer {}: {} bytes", request.name, request.bytes.value));
   }
-  const BufferId id = buffers_.add({std::string(request.name), std::string(request.cause.unit),
-                                    request.bytes, request.memory, request.memory_class});
+  const BufferId id = buffers_.add(
+      {std::string(request.name), request.bytes, request.memory, request.memory_class});
   TESSERA_TRY(carry_allocate(id, request));
   TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
     auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
     const auto placed = allocator.allocate(request.bytes, request.stream, state.order);
-    state.live.emplace(id, Live{placed.offset, placed.ready, {}});
+    state.live.add(id, Live{placed.offset, placed.ready, {}});
     if (request.memory == Memory::device) {
       state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
                           allocator.reserved());
@@ -83,7 +87,8 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     return Status(Code::invalid_argument, fmt::format("release: there is no buffer {}", id.value));
   }
   const Buffer& record = *known;
-  TESSERA_TRY(check_request(where, StreamId{0}, fmt::format("release of {}", record.name)));
+  TESSERA_TRY(
+      check_request(where, StreamId{0}, [&] { return fmt::format("release of {}", record.name); }));
   if (after.value >= next_event_) {
     return Status(Code::invalid_argument, fmt::format("release of {}: event {} was never recorded",
                                                       record.name, after.value));
@@ -92,12 +97,12 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     TESSERA_ASSIGN(after, after_everything(StreamId{0}, where));
   }
   TESSERA_TRY(classes_.for_each_in(where, [&](const RankSet& ranks, RankState& state) -> Status {
-    const auto it = state.live.find(id);
-    if (it == state.live.end()) {
+    const Live* const live = state.live.find(id);
+    if (live == nullptr) {
       return Status(Code::hazard, fmt::format("release of {} on rank {}: it is not allocated",
                                               record.name, ranks.first()));
     }
-    const AccessHistory& history = it->second.history;
+    const AccessHistory& history = live->history;
     if (const Accessor* late = history.not_before(after, state.order)) {
       return Status(Code::hazard,
                     fmt::format("{} is released on rank {} before the {} that uses it has finished",
@@ -110,8 +115,8 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     }
     auto& allocator = state.allocators[static_cast<std::size_t>(record.memory)];
     const Position position = after.valid() ? state.order.position_of(after) : Position{};
-    allocator.release(it->second.offset, position);
-    state.live.erase(it);
+    allocator.release(live->offset, position);
+    state.live.erase(id);
     if (record.memory == Memory::device) {
       state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
                           allocator.reserved());
@@ -126,7 +131,7 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
 bool CheckedRuntime::is_live(BufferId id) const {
   const auto& all = classes_.all();
   return std::any_of(all.begin(), all.end(),
-                     [id](const auto& c) { return c.state.live.contains(id); });
+                     [id](const auto& c) { return c.state.live.find(id) != nullptr; });
 }
 
 Status CheckedRuntime::check_waits(const Op& op) const {
@@ -154,20 +159,19 @@ Index CheckedRuntime::group_size_of(const Op& op) const {
 
 Status CheckedRuntime::check_access(const Op& op, const Access& access, const RankSet& ranks,
                                     const RankState& state) const {
-  const auto it = state.live.find(access.buffer);
+  const Live* const live = state.live.find(access.buffer);
   const std::string& name = buffer(access.buffer).name;
-  if (it == state.live.end()) {
+  if (live == nullptr) {
     return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release", describe(op),
                                             ranks.first(), name));
   }
-  if (!covers(state.order.clock(op.stream), it->second.ready)) {
+  if (!covers(state.order.clock(op.stream), live->ready)) {
     return Status(Code::hazard,
                   fmt::format("{} on rank {} uses {} before the previous buffer in its memory is "
                               "out of use: a wait is missing",
                               describe(op), ranks.first(), name));
   }
-  const std::string wrong =
-      it->second.history.check(access, op.stream, group_size_of(op), state.order);
+  const std::string wrong = live->history.check(access, op.stream, group_size_of(op), state.order);
   if (wrong.empty()) return {};
   return Status(Code::hazard, fmt::format("{} on rank {} uses {} and {}", describe(op),
                                           ranks.first(), name, wrong));
@@ -184,7 +188,7 @@ Status CheckedRuntime::order_op(const Op& op, EventId event, const RankSet& rank
   const Position position = state.order.advance(op.stream, event);
   for (const Access& access : accesses) {
     state.live.find(access.buffer)
-        ->second.history.record(access, position, Accessor{kind_of(op), op.cause, event});
+        ->history.record(access, position, Accessor{kind_of(op), op.cause, event});
   }
   return {};
 }
@@ -208,7 +212,7 @@ Result<EventId> CheckedRuntime::after_everything(StreamId stream, const RankSet&
 }
 
 Result<EventId> CheckedRuntime::submit(const Op& op) {
-  TESSERA_TRY(check_request(op.where, op.stream, describe(op)));
+  TESSERA_TRY(check_request(op.where, op.stream, [&] { return describe(op); }));
   TESSERA_TRY(check_waits(op));
   const OpEnvironment environment{
       [this](CommunicatorId id) {
@@ -263,8 +267,7 @@ std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
   for (auto& c : classes_.all()) {
     const auto& peak = c.state.ledger.peak();
     for (const RankRange& range : c.ranks.ranges()) {
-      peaks.push_back(
-          {step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
+      peaks.push_back({step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
     }
     c.state.ledger.restart_peak();
   }
@@ -273,14 +276,16 @@ std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
 
 Status CheckedRuntime::check_consumed() const {
   for (const auto& c : classes_.all()) {
-    for (const auto& [id, live] : c.state.live) {
-      if (const Accessor* unread = live.history.unread_collective()) {
-        return Status(
-            Code::hazard,
-            fmt::format("the run ends on rank {} without using the result of the {} in {}",
-                        c.ranks.first(), unread->to_string(), buffer(id).name));
-      }
-    }
+    Status wrong;
+    c.state.live.any_of([&](BufferId id, const Live& live) {
+      const Accessor* unread = live.history.unread_collective();
+      if (unread == nullptr) return false;
+      wrong = Status(Code::hazard,
+                     fmt::format("the run ends on rank {} without using the result of the {} in {}",
+                                 c.ranks.first(), unread->to_string(), buffer(id).name));
+      return true;
+    });
+    if (!wrong.ok()) return wrong;
   }
   return {};
 }

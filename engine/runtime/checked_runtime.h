@@ -8,7 +8,6 @@
 // process finds the same ids, the same offsets and the same faults, without asking the others.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "engine/runtime/access_history.h"
 #include "engine/runtime/allocator.h"
 #include "engine/runtime/buffer_table.h"
+#include "engine/runtime/id_table.h"
 #include "engine/runtime/memory_ledger.h"
 #include "engine/runtime/rank_classes.h"
 #include "engine/runtime/stream_order.h"
@@ -56,7 +56,6 @@ class CheckedRuntime : public Runtime {
   };
   struct Buffer {
     std::string name;
-    std::string unit;
     Bytes bytes{};
     Memory memory = Memory::device;
     MemoryClass memory_class = MemoryClass::temporary;
@@ -64,7 +63,7 @@ class CheckedRuntime : public Runtime {
   struct RankState {
     StreamOrder order;
     std::array<EventOrderedAllocator, memory_count> allocators;
-    std::map<BufferId, Live> live;
+    IdTable<BufferId, Live> live;
     MemoryLedger ledger;  // device memory
   };
 
@@ -101,7 +100,9 @@ class CheckedRuntime : public Runtime {
   bool known(StreamId id) const {
     return id.valid() && id.value < static_cast<int>(streams_.size());
   }
-  Status check_request(const RankSet& where, StreamId stream, const std::string& what) const;
+  // `what` names the request where it is wrong: every operation comes through here.
+  template <class What>
+  Status check_request(const RankSet& where, StreamId stream, const What& what) const;
   Status check_waits(const Op& op) const;
   Status order_op(const Op& op, EventId event, const RankSet& ranks, RankState& state) const;
   Status check_access(const Op& op, const Access& access, const RankSet& ranks,

@@ -50,8 +50,9 @@ class RankClasses {
   void split(const RankSet& where) {
     const std::size_t count = classes_.size();
     for (std::size_t i = 0; i < count; ++i) {
+      if (where.covers(classes_[i].ranks)) continue;  // as nearly always
       RankSet inside = classes_[i].ranks.intersect(where);
-      if (inside.empty() || inside == classes_[i].ranks) continue;
+      if (inside.empty()) continue;
       RankSet outside = classes_[i].ranks.minus(where);
       Class rest{std::move(outside), classes_[i].state};
       classes_[i].ranks = std::move(inside);

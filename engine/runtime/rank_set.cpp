@@ -43,7 +43,15 @@ bool RankSet::contains(Rank rank) const {
   return after != ranges_.begin() && rank < std::prev(after)->end;
 }
 
-bool RankSet::covers(const RankSet& other) const { return other.minus(*this).empty(); }
+// Ranges are as long as can be, so each of the others' lies in one of these.
+bool RankSet::covers(const RankSet& other) const {
+  auto own = ranges_.begin();
+  for (const RankRange& r : other.ranges_) {
+    while (own != ranges_.end() && own->end < r.end) ++own;
+    if (own == ranges_.end() || r.begin < own->begin) return false;
+  }
+  return true;
+}
 
 RankSet RankSet::intersect(const RankSet& other) const {
   RankSet out;

@@ -79,9 +79,9 @@ void TraceReplay::place(BufferId id, const Allocation& request, const RankSet& r
 
 void TraceReplay::release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,
                           const RankSet& ranks) {
-  const auto* ops = after.valid() ? waited_.behind(after) : nullptr;
-  submitted_.emplace_back(MemoryChange{id, memory_class, -bytes, Bytes{}, ranks, StreamId{},
-                                       ops == nullptr ? std::vector<std::int32_t>{} : *ops});
+  WaitedOps::Ids ops = after.valid() ? waited_.behind(after) : nullptr;
+  submitted_.emplace_back(
+      MemoryChange{id, memory_class, -bytes, Bytes{}, ranks, StreamId{}, std::move(ops)});
 }
 
 void TraceReplay::close_step(std::int32_t step, std::vector<PeakMemory> peaks) {
@@ -109,7 +109,7 @@ Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times
 Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
   auto until = pool_.take();
   until->times = since->times;
-  for (std::int32_t id : op.waits) {
+  for (std::int32_t id : *op.waits) {
     const Ended* waited = find(id);
     if (waited == nullptr || !waited->communication) continue;
     for_each_rank(op.where, [&](Rank r) {
@@ -200,8 +200,8 @@ Time TraceReplay::horizon(Rank rank) const {
 
 void TraceReplay::replay(const MemoryChange& change) {
   std::vector<const Ended*> waited;
-  for (std::int32_t id : change.ops) {
-    if (const Ended* ended = find(id)) waited.push_back(ended);
+  for (std::size_t k = 0; change.ops && k < change.ops->size(); ++k) {
+    if (const Ended* ended = find((*change.ops)[k])) waited.push_back(ended);
   }
   for_each_rank(change.ranks, [&](Rank r) {
     Time time = 0;
@@ -233,7 +233,7 @@ void TraceReplay::end_compute(const std::vector<std::int32_t>& waits) {
 }
 
 void TraceReplay::replay(StepEnd& step) {
-  end_compute(step.ops);
+  end_compute(*step.ops);
   std::vector<Bytes> allocated(at(ranks_)), reserved(at(ranks_));
   for (const PeakMemory& peak : step.peaks) {
     std::fill(allocated.begin() + peak.first_rank, allocated.begin() + peak.end_rank,

@@ -56,7 +56,7 @@ class TraceReplay {
     StreamId stream;
     CommunicatorId communicator;
     RankSet where;
-    std::vector<std::int32_t> waits;
+    WaitedOps::Ids waits;
     EventId first_live;
   };
   struct MemoryChange {
@@ -65,13 +65,13 @@ class TraceReplay {
     Bytes delta{};
     Bytes address_end{};
     RankSet ranks;
-    StreamId stream;                // of an allocation
-    std::vector<std::int32_t> ops;  // it happens when they are over; none: long ago
+    StreamId stream;     // of an allocation
+    WaitedOps::Ids ops;  // it happens when they are over; null: long ago
   };
   struct StepEnd {
     std::int32_t step = 0;
     std::vector<PeakMemory> peaks;
-    std::vector<std::int32_t> ops;
+    WaitedOps::Ids ops;
   };
   struct Stream {
     StreamRole role = StreamRole::compute;

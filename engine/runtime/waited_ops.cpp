@@ -20,14 +20,18 @@ const WaitedOps::Event* WaitedOps::find(EventId event) const {
 
 void WaitedOps::wait_for(Stream& waiting, const Event& event) {
   if (event.direct >= 0) waiting.direct.push_back(event.direct);
-  waiting.all.insert(waiting.all.end(), event.all.begin(), event.all.end());
+  waiting.all.insert(waiting.all.end(), event.all->begin(), event.all->end());
+  waiting.before.reset();
 }
 
 // Streams that never run anything wait for more and more.
-void WaitedOps::prune(std::vector<std::int32_t>& ids) const {
-  if (ids.size() < 256) return;
-  make_set(ids);
-  std::erase_if(ids, [this](std::int32_t id) { return id < first_; });
+void WaitedOps::prune(Stream& stream) const {
+  for (auto* ids : {&stream.direct, &stream.all}) {
+    if (ids->size() < 256) continue;
+    make_set(*ids);
+    std::erase_if(*ids, [this](std::int32_t id) { return id < first_; });
+    stream.before.reset();
+  }
 }
 
 void WaitedOps::wait(const Op& op) {
@@ -54,7 +58,8 @@ void WaitedOps::record(const Op& op, EventId event) {
   stream.last = event.value;
   stream.direct.clear();
   stream.all.clear();
-  events_.push_back({event.value, {event.value}});
+  stream.before = std::make_shared<const std::vector<std::int32_t>>(1, event.value);
+  events_.push_back({event.value, stream.before});
 }
 
 void WaitedOps::forget_before(EventId event) {
@@ -63,10 +68,7 @@ void WaitedOps::forget_before(EventId event) {
     events_.pop_front();
     ++first_;
   }
-  for (Stream& stream : streams_) {
-    prune(stream.direct);
-    prune(stream.all);
-  }
+  for (Stream& stream : streams_) prune(stream);
 }
 
 std::vector<std::int32_t> WaitedOps::after(StreamId id) const {
@@ -76,16 +78,19 @@ std::vector<std::int32_t> WaitedOps::after(StreamId id) const {
   return ids;
 }
 
-const std::vector<std::int32_t>* WaitedOps::behind(EventId event) const {
+WaitedOps::Ids WaitedOps::behind(EventId event) const {
   const Event* found = find(event);
-  return found == nullptr ? nullptr : &found->all;
+  return found == nullptr ? nullptr : found->all;
 }
 
-std::vector<std::int32_t> WaitedOps::before_next(StreamId id) const {
-  std::vector<std::int32_t> ids = at(id).all;
-  if (last(id) >= 0) ids.push_back(last(id));
+WaitedOps::Ids WaitedOps::before_next(StreamId id) const {
+  const Stream& stream = at(id);
+  if (stream.before) return stream.before;
+  std::vector<std::int32_t> ids = stream.all;
+  if (stream.last >= 0) ids.push_back(stream.last);
   make_set(ids);
-  return ids;
+  stream.before = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
+  return stream.before;
 }
 
 }  // namespace tessera

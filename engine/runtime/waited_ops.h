@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "tessera/op.h"
@@ -14,6 +15,9 @@ namespace tessera {
 
 class WaitedOps {
  public:
+  /// Ascending ids, shared: most buffers of a module ask for the same ones.
+  using Ids = std::shared_ptr<const std::vector<std::int32_t>>;
+
   void add_stream() { streams_.emplace_back(); }
 
   /// What `op` waits for by itself, before its event is recorded.
@@ -30,27 +34,28 @@ class WaitedOps {
   /// The stream's youngest timed operation, or -1.
   std::int32_t last(StreamId stream) const { return at(stream).last; }
   /// The timed operations that are over when `event` happens, or null: it is over for every stream.
-  const std::vector<std::int32_t>* behind(EventId event) const;
+  Ids behind(EventId event) const;
   /// Those that are over before the next op of `stream` starts: its own youngest and what it
   /// waits for.
-  std::vector<std::int32_t> before_next(StreamId stream) const;
+  Ids before_next(StreamId stream) const;
 
  private:
   struct Stream {
     std::int32_t last = -1;
     std::vector<std::int32_t> direct;  // rows of `after`
     std::vector<std::int32_t> all;     // and those behind the waits waited for
+    mutable Ids before;                // of before_next; null: to be found anew
   };
   struct Event {
     std::int32_t direct = -1;
-    std::vector<std::int32_t> all;
+    Ids all;
   };
 
   Stream& at(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
   const Stream& at(StreamId id) const { return streams_[static_cast<std::size_t>(id.value)]; }
   const Event* find(EventId event) const;
   static void wait_for(Stream& waiting, const Event& event);
-  void prune(std::vector<std::int32_t>& ids) const;
+  void prune(Stream& stream) const;
 
   std::vector<Stream> streams_;
   std::deque<Event> events_;  // events_[k] has id first_ + k

@@ -225,8 +225,11 @@ Status EngineBase::pre_forward(ModuleId) {
   return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
 }
 
-Status EngineBase::post_forward(ModuleId) {
-  return recomputing() ? Status{} : expect(Stage::forward, "post_forward");
+Status EngineBase::post_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  if (ends_pass(module)) stage_ = Stage::idle;
+  return {};
 }
 
 Status EngineBase::pre_backward(ModuleId) { return expect(Stage::backward, "pre_backward"); }
@@ -246,13 +249,14 @@ Status EngineBase::next_forward(const ForwardPass& pass) {
     return Status(Code::invalid_argument,
                   fmt::format("{} has no graph '{}'", model_.name, pass.graph));
   }
-  const bool trains = pass.use == ForwardPass::Use::train;
-  if (trains && (pass.graph.empty() || runs_any_graph())) return {};
-  return Status(Code::not_supported,
-                fmt::format("{} is nothing that this scheme can do with {}: use zero3",
-                            trains ? fmt::format("training along the graph '{}'", pass.graph)
-                                   : "a forward pass without backward",
-                            model_.name));
+  if (!pass.graph.empty() && !runs_any_graph()) {
+    return Status(Code::not_supported,
+                  fmt::format("training along the graph '{}' is nothing that this scheme can do "
+                              "with {}: use zero3",
+                              pass.graph, model_.name));
+  }
+  next_ = pass;
+  return {};
 }
 
 Status EngineBase::recompute_begin(ModuleId module) {

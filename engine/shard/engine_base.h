@@ -196,6 +196,11 @@ class EngineBase : public virtual Engine {
   Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
 
   Status expect(Stage stage, const char* call) const;
+  /// At the beginning of a forward pass: it is what `next_forward` said.
+  void begin_pass() { pass_ = std::exchange(next_, ForwardPass{}); }
+  bool trains() const { return pass_.use == ForwardPass::Use::train; }
+  /// A pass without backward ends where its root does.
+  bool ends_pass(ModuleId left) const { return !trains() && left == ModuleId{0}; }
   static Status ready_twice(std::string_view parameter);
   /// The parameters that the work concerns.
   const std::vector<ParameterId>& parameters_of(const ModuleWork& work) const;
@@ -218,6 +223,7 @@ class EngineBase : public virtual Engine {
   StreamId compute_;
   StreamId host_;  // where the CPU steps what lives in host memory; none: in the order of compute_
 
+  ForwardPass pass_;  // that runs, or ran last
   Stage stage_ = Stage::idle;
   Phase phase_ = Phase::init;
   std::int32_t step_ = 0;
@@ -253,6 +259,7 @@ class EngineBase : public virtual Engine {
   Status keeps_none(ModuleId module) const;
   Cause of_module(Cause cause, const ModuleWork& work) const;
 
+  ForwardPass next_;                      // begin_pass takes it
   ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;

@@ -82,7 +82,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   if (keeps() && needed && flow_.runs_backward(entry)) out.saves = memory.saves;
   out.temporary = memory.temporary;
   out.workspace = std::move(memory.workspace);
-  if (options_.body && keeps()) out.body = options_.body(id, pass, micro_batch_);
+  if (computes()) out.body = options_.body(id, pass, micro_batch_);
   return out;
 }
 
@@ -95,13 +95,13 @@ Status PassProgram::read(ModuleId container, Pass pass) {
     const Parameter& p = model_.parameter(id);
     out.cost.elementwise_bytes += static_cast<double>(bytes_of(p.numel(), p.dtype).value);
   }
-  if (options_.body && keeps()) out.body = options_.body(container, pass, micro_batch_);
+  if (computes()) out.body = options_.body(container, pass, micro_batch_);
   return engine_.compute(out);
 }
 
 Status PassProgram::enter_forward(ModuleId id) {
   TESSERA_TRY(engine_.pre_forward(id));
-  TESSERA_TRY(read(id, Pass::forward));
+  TESSERA_TRY(read(id, forward_pass()));
   for (ParameterId p : reads_[at(id)]) ++uses_left_[at(p)];
   const bool kept = module(id).is_block && checkpointed(id) && keeps() && flow_.out_of(id);
   return kept ? engine_.keep_activations(block_input(id, Pass::forward)) : Status{};
@@ -120,7 +120,7 @@ ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
 }
 
 Status PassProgram::compute_forward(std::size_t entry) {
-  TESSERA_TRY(engine_.compute(work(entry, Pass::forward)));
+  TESSERA_TRY(engine_.compute(work(entry, forward_pass())));
   if (!flow_.runs_backward(entry)) return {};
   for (ParameterId p : used_[at(forward_[entry])]) ++uses_left_[at(p)];
   return {};

@@ -26,6 +26,9 @@ class PassProgram {
   std::vector<ModuleId> chain(ModuleId id) const;  // root ... id
   bool checkpointed(ModuleId id) const;
   bool keeps() const { return use_ == ForwardPass::Use::train; }
+  // Whoever throws the outputs of a forward pass away needs no numbers.
+  bool computes() const { return options_.body && use_ != ForwardPass::Use::no_backward; }
+  Pass forward_pass() const { return keeps() ? Pass::forward : Pass::evaluate; }
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
   ModuleWork block_input(ModuleId block, Pass pass) const;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/runtime/number.h"
@@ -55,8 +56,21 @@ struct Trainer::State {
   EventId loss_written = {};
   float grad_norm = 0;  // the same on every rank
 
+  // Of the batches of the validation data, in their order.
+  struct Validation {
+    const Corpus& corpus;
+    Sampler sampler;
+    std::int64_t batches = 0;
+  };
+  std::optional<Validation> validation = {};
+  std::optional<std::int64_t> validating = {};  // rank 0's batch; none: training
+
   Status prepare();
+  Status prepare_validation(const ValidationData& data);
   void fill(Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) const;
+  void read_samples(const Corpus& from, const Sampler& order, const SamplerState& first,
+                    std::span<std::int32_t> tokens) const;
+  Result<PerRank<float>> summed_losses();
   Result<float> mean_loss();
   std::int64_t samples_per_step() const {
     return options.step.batch * options.step.accumulation * count(runtime);
@@ -73,7 +87,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   TESSERA_TRY(check_dtypes(options));
   const TokenRange data = options.data.count > 0 ? options.data : TokenRange{0, corpus.tokens()};
   const std::int64_t length = options.step.sequence_length;
-  TESSERA_ASSIGN(const Sampler sampler, Sampler::create(data, length, options.seed));
+  TESSERA_ASSIGN(const Sampler sampler,
+                 Sampler::create(corpus.source(), data, length, options.seed));
   const LanguageModelOptions sizes{.batch = options.step.batch,
                                    .sequence_length = length,
                                    .dtype = options.dtype,
@@ -92,7 +107,20 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
 
+Status Trainer::State::prepare_validation(const ValidationData& data) {
+  const Corpus& from = data.corpus == nullptr ? corpus : *data.corpus;
+  TokenRange tokens = data.tokens;
+  if (tokens.count == 0 && data.corpus != nullptr) tokens = {0, from.tokens()};
+  TESSERA_ASSIGN(const Sampler order,
+                 Sampler::create(fmt::format("{} (for validation)", from.source()), tokens,
+                                 options.step.sequence_length, options.seed));
+  const std::int64_t all = std::max<std::int64_t>(1, order.samples() / options.step.batch);
+  validation.emplace(Validation{from, order, data.batches == 0 ? all : data.batches});
+  return {};
+}
+
 Status Trainer::State::prepare() {
+  if (options.validation) TESSERA_TRY(prepare_validation(*options.validation));
   place.seed = options.seed;
   language.apply(step);
   language.set_data([this](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) {
@@ -113,21 +141,30 @@ Status Trainer::State::prepare() {
   return {};
 }
 
-void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
-                          std::span<std::int32_t> tokens) const {
-  const std::int64_t first =
-      (static_cast<std::int64_t>(micro_batch) * count(runtime) + rank) * options.step.batch;
+void Trainer::State::read_samples(const Corpus& from, const Sampler& order,
+                                  const SamplerState& first, std::span<std::int32_t> tokens) const {
   const auto length = static_cast<std::size_t>(options.step.sequence_length + 1);
   for (std::int64_t b = 0; b < options.step.batch; ++b) {
-    const SamplerState sample = sampler.after(place.sampler, first + b);
-    corpus.read(sampler.first_token(sample),
-                tokens.subspan(static_cast<std::size_t>(b) * length, length));
+    from.read(order.first_token(order.after(first, b)),
+              tokens.subspan(static_cast<std::size_t>(b) * length, length));
   }
 }
 
-// Each rank adds its micro-batches, then all ranks add in rank order: one rank with four
-// micro-batches rounds as four ranks with one.
-Result<float> Trainer::State::mean_loss() {
+void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
+                          std::span<std::int32_t> tokens) const {
+  const std::int64_t batch = options.step.batch;
+  if (validating) {
+    const Sampler& order = validation->sampler;
+    return read_samples(validation->corpus, order, order.after({}, (*validating + rank) * batch),
+                        tokens);
+  }
+  const std::int64_t first =
+      (static_cast<std::int64_t>(micro_batch) * count(runtime) + rank) * batch;
+  read_samples(corpus, sampler, sampler.after(place.sampler, first), tokens);
+}
+
+// Of each rank's micro-batches.
+Result<PerRank<float>> Trainer::State::summed_losses() {
   Compute sum;
   sum.writes = {View::whole(loss, DType::float32, Numel{1})};
   sum.on_numbers = true;  // a GPU has told its losses when that starts
@@ -143,10 +180,39 @@ Result<float> Trainer::State::mean_loss() {
         .what = {}};
   op.what = sum;
   TESSERA_ASSIGN(loss_written, runtime.submit(op));
-  TESSERA_ASSIGN(const PerRank<float> sums, runtime.read(sum.writes[0]));
+  return runtime.read(sum.writes[0]);
+}
+
+// Each rank adds its micro-batches, then all ranks add in rank order: one rank with four
+// micro-batches rounds as four ranks with one.
+Result<float> Trainer::State::mean_loss() {
+  TESSERA_ASSIGN(const PerRank<float> sums, summed_losses());
   float total = 0;
   for (Rank rank = 0; rank < count(runtime); ++rank) total += sums[rank];
   return total / static_cast<float>(count(runtime) * options.step.accumulation);
+}
+
+// Batches are added in their order, whoever looked at them; ranks that have none left look at some
+// that do not count.
+Result<float> Trainer::validate() {
+  State& s = *state_;
+  if (!s.validation) {
+    return Status(Code::invalid_argument,
+                  "there are no validation data: set TrainerOptions::validation");
+  }
+  TrainingOptions evaluation = s.step;
+  evaluation.passes = {{.kind = TrainingPass::Kind::evaluate, .graph = {}}};
+  float total = 0;
+  for (std::int64_t first = 0; first < s.validation->batches; first += count(s.runtime)) {
+    s.validating = first;
+    TESSERA_TRY(run_training_step(*s.engine, s.model, evaluation));
+    TESSERA_ASSIGN(const PerRank<float> losses, s.summed_losses());
+    for (Rank rank = 0; rank < count(s.runtime); ++rank) {
+      if (first + rank < s.validation->batches) total += losses[rank];
+    }
+  }
+  s.validating.reset();
+  return total / static_cast<float>(s.validation->batches);
 }
 
 Result<TrainedStep> Trainer::step() {

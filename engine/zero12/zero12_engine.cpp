@@ -31,6 +31,7 @@ std::vector<StreamId> Zero12Engine::side_streams() const {
 
 Status Zero12Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   return std::exchange(values_are_old_, false) ? refresh() : Status{};
 }

@@ -4,9 +4,12 @@
 //
 //   bench_host local TRACE [STEPS] [MICROSECONDS_PER_MODULE]
 //   mpirun -n 4 bench_host mpi TRACE [STEPS] [MICROSECONDS_PER_MODULE]
+//   bench_host count TRACE|- STEPS
 //
 // Runs with and without a trace take turns; the ratio is the median of theirs. The engine's share
 // is when nothing computes and no collective is under way, on the average rank, as the trace tells.
+// Under valgrind --tool=callgrind, `count` shows what one run costs, with a trace or, where TRACE
+// is -, without (docs/measurements/overhead.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,6 +112,12 @@ struct Bench {
     return median(times);
   }
 
+  // One run.
+  Status count() const {
+    std::vector<double> ignored;
+    return path == "-" ? run(nullptr).status() : traced(1, true, ignored).status();
+  }
+
   Result<double> traced(Rank ranks, bool first, std::vector<double>& shares) const {
     if (!first) return run(nullptr);
     TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(path));
@@ -166,7 +175,9 @@ int main(int argc, char** argv) {
               .per_module = 1000 * static_cast<Time>(argc > 4 ? std::atoi(argv[4]) : 500),
               .path = argv[2],
               .alone = std::string_view(argv[1]) == "local"};
-  const Status status = bench.compare();
+  const bool counts = std::string_view(argv[1]) == "count";
+  if (counts) bench.alone = true, bench.per_module = 0;
+  const Status status = counts ? bench.count() : bench.compare();
   if (!status.ok()) fmt::print("{}\n", status.message());
   return status.ok() ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -63,8 +64,9 @@ struct Seen {
 void compute(void* user, const tessera_pass* pass) {
   auto& seen = *static_cast<Seen*>(user);
   if (pass->rank == 0) {
-    seen.calls.push_back(std::string(pass->kind == TESSERA_FORWARD ? "forward " : "backward ") +
-                         pass->module + " " + std::to_string(pass->micro_batch));
+    const char* const kinds[] = {"forward ", "backward ", "recompute ", "evaluate "};
+    seen.calls.push_back(std::string(kinds[pass->kind]) + pass->module + " " +
+                         std::to_string(pass->micro_batch));
   }
   for (std::int32_t t = 0; t < pass->tensor_count; ++t) {
     const tessera_tensor& tensor = pass->tensors[t];
@@ -124,6 +126,102 @@ TEST_CASE("every scheme trains the same from C", "[c_api]") {
     CHECK(seen.calls == expected.calls);
     CHECK(seen.values == expected.values);
   }
+}
+
+// What tessera_engine_step does, by hand.
+void drive(Handles& all, Seen& seen, std::int32_t kind) {
+  const bool backward = kind == TESSERA_BACKWARD;
+  require_ok(tessera_engine_begin(all.engine, kind));
+  for (const char* module : {backward ? "b" : "a", backward ? "a" : "b"}) {
+    require_ok(tessera_engine_enter(all.engine, module));
+    const std::size_t calls = seen.calls.size();
+    require_ok(tessera_engine_compute(all.engine, module, compute, &seen));
+    CHECK(seen.calls.size() == calls + 1);
+    require_ok(tessera_engine_leave(all.engine, module));
+  }
+  require_ok(tessera_engine_end(all.engine));
+}
+
+TEST_CASE("a program that drives its own passes trains as one that is called", "[c_api]") {
+  const char* const scheme =
+      GENERATE("fully_shard", "full_shard", "replicate", "sharded_data_parallel", "zero2", "zero3");
+  INFO(scheme);
+  const Seen expected = train(scheme, nullptr, 2);
+  Handles all;
+  open(all, scheme, nullptr, 2);
+  require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+  Seen seen;
+  tessera_step_options step{};
+  step.struct_size = sizeof step;
+  step.learning_rate = 0.5F;
+  for (int i = 0; i < 3; ++i) {
+    seen.calls.clear();
+    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+      drive(all, seen, TESSERA_FORWARD);
+      drive(all, seen, TESSERA_BACKWARD);
+    }
+    CHECK(seen.calls == expected.calls);
+    if (i < 2) require_ok(tessera_engine_update(all.engine, &step));
+    if (i == 0) drive(all, seen, TESSERA_EVALUATE);
+  }
+  require_ok(tessera_engine_update(all.engine, &step));
+  require_ok(tessera_runtime_finish(all.runtime));
+  CHECK(seen.values == expected.values);
+}
+
+TEST_CASE("passes out of order are refused", "[c_api]") {
+  Handles all;
+  open(all, "fully_shard", nullptr, 2);
+  require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+  Seen seen;
+  CHECK(tessera_engine_enter(all.engine, "a") == TESSERA_INVALID_ARGUMENT);
+  CHECK_THAT(tessera_last_error(), Contains("of module a: call tessera_engine_begin first"));
+  CHECK(tessera_engine_end(all.engine) == TESSERA_INVALID_ARGUMENT);
+  CHECK(tessera_engine_begin(all.engine, TESSERA_RECOMPUTE) == TESSERA_INVALID_ARGUMENT);
+  require_ok(tessera_engine_begin(all.engine, TESSERA_FORWARD));
+  CHECK(tessera_engine_begin(all.engine, TESSERA_BACKWARD) == TESSERA_INVALID_ARGUMENT);
+  CHECK(tessera_engine_enter(all.engine, "c") == TESSERA_INVALID_ARGUMENT);
+  CHECK_THAT(tessera_last_error(), Contains("two has no module c"));
+  CHECK(tessera_engine_compute(all.engine, "a", nullptr, nullptr) == TESSERA_INVALID_ARGUMENT);
+}
+
+TEST_CASE("what is saved is loaded by another scheme and number of ranks", "[c_api]") {
+  const std::string folder = std::string(TESSERA_BINARY_DIR) + "/tests/scratch/c_api";
+  const auto read = [](void* user, std::int32_t, std::int64_t first, const float* values,
+                       std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      (*static_cast<std::map<std::int64_t, float>*>(user))[first + i] = values[i];
+    }
+  };
+  std::map<std::int64_t, float> saved, loaded;
+  {
+    Handles all;
+    open(all, "zero3", nullptr, 2);
+    require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+    Seen seen;
+    require_ok(tessera_engine_step(all.engine, nullptr, compute, &seen));
+    tessera_save_options options{};
+    options.struct_size = sizeof options;
+    options.state = "line 17";
+    require_ok(tessera_save(all.engine, folder.c_str(), 1, &options));
+    require_ok(tessera_engine_read_shards(all.engine, 0, read, &saved));
+    require_ok(tessera_runtime_finish(all.runtime));
+  }
+  Handles all;
+  open(all, "fully_shard", nullptr, 3);
+  require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+  CHECK(tessera_load(all.engine, "/nowhere", nullptr, nullptr) == TESSERA_IO_ERROR);
+  std::int64_t step = 0;
+  const char* state = nullptr;
+  require_ok(tessera_load(all.engine, folder.c_str(), &step, &state));
+  require_ok(tessera_engine_read_shards(all.engine, 0, read, &loaded));
+  require_ok(tessera_runtime_finish(all.runtime));
+  CHECK(step == 1);
+  CHECK(std::string(state) == "line 17");
+  CHECK(saved.size() == 15);
+  CHECK(loaded == saved);
+  CHECK(saved.at(3) != initial(nullptr, 0, 3));
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("shards are read rank by rank", "[c_api]") {

@@ -25,6 +25,11 @@ void prepare() {
   write("text.txt", text);
 }
 
+std::string text_of(const std::string& name) {
+  std::ifstream file(run_folder() + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // "step" lines of a --json file.
 std::vector<nlohmann::json> lines_of(const std::string& name) {
   std::vector<nlohmann::json> lines;
@@ -121,6 +126,60 @@ TEST_CASE("what was trained can be exported, loaded and asked for text", "[cli][
         "tessera: give --weights or --checkpoint, one of them\n");
 }
 
+TEST_CASE("a simulated run that saves leaves the same trace every time", "[cli][train]") {
+  prepare();
+  const std::string options =
+      "--runtime simulator --ranks 2 --scheme zero3 --save-every 1 --save saved ";
+  for (const std::string trace : {"one.tessera", "two.tessera"}) {
+    std::filesystem::remove_all(run_folder() + "saved");
+    REQUIRE(train("-q " + options + "--trace " + trace).exit_code == 0);
+  }
+  CHECK(text_of("one.tessera").size() > 1000);
+  CHECK(text_of("one.tessera") == text_of("two.tessera"));
+}
+
+TEST_CASE("the loss of what is not trained on is in lines and objects", "[cli][train]") {
+  prepare();
+  const ProgramRun run = train("--json log.json --validation text.txt --validate-every 4");
+  INFO(run.messages);
+  REQUIRE(run.exit_code == 0);
+  const auto lines = lines_of("log.json");
+  REQUIRE(lines.size() == 6);
+  for (const auto& line : lines) {
+    const std::int64_t step = line["step"];
+    CHECK(line.contains("validation_loss") == (step == 4 || step == 6));
+  }
+  const double last = lines.back()["validation_loss"];
+  CHECK(last > 3);
+  CHECK(last < 6);
+  CHECK(run.output.find("| validation ") != std::string::npos);
+  CHECK(train("-q --validation-fraction 0.2 --validate-every 0 --json held.json").exit_code == 0);
+  CHECK_FALSE(lines_of("held.json")[4].contains("validation_loss"));
+  CHECK(lines_of("held.json")[5].contains("validation_loss"));
+  CHECK(refusal("--data text.txt --validation text.txt --validation-fraction 0.1") ==
+        "tessera: --validation and --validation-fraction both say what to validate on: leave one "
+        "out\n");
+  write("few.txt", "abc");
+  CHECK(refusal("--data text.txt --validation few.txt")
+            .find("few.txt (for validation): 3 tokens are too few") != std::string::npos);
+}
+
+TEST_CASE("a window of attention is refused where it would matter", "[cli][train]") {
+  prepare();
+  write("mistral.json", R"({"model_type": "mistral", "vocab_size": 256, "hidden_size": 16,
+      "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+      "num_key_value_heads": 1, "max_position_embeddings": 32, "sliding_window": 8})");
+  const std::string command = "train mistral.json --data text.txt --steps 1 --batch 1 --threads 1";
+  CHECK(
+      run_tessera(command).messages ==
+      "tessera: mistral.json: sliding_window is 8, and attention within a window is not computed: "
+      "choose a --sequence-length up to that\n");
+  CHECK(run_tessera(command + " --sequence-length 8").exit_code == 0);
+  CHECK(run_tessera("simulate mistral.json -o window.tessera")
+            .messages.find("mistral.json: sliding_window is 8, but the costs") !=
+        std::string::npos);
+}
+
 TEST_CASE("data and options that make no sense are refused in a sentence", "[cli][train]") {
   prepare();
   write("empty.txt", "");
@@ -128,7 +187,7 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
   CHECK(refusal("--data none.txt") ==
         "tessera: none.txt: cannot be read: name a text file or a file of tokens\n");
   CHECK(refusal("--data empty.txt") == "tessera: empty.txt: is empty: nothing to train on\n");
-  CHECK(refusal("--data short.txt").find("tessera: 3 tokens are too few") == 0);
+  CHECK(refusal("--data short.txt").find("tessera: short.txt: 3 tokens are too few") == 0);
   CHECK(refusal("--data text.txt --data-format uint16").find("beyond the model's vocabulary") !=
         std::string::npos);
   CHECK(refusal("--data text.txt --param-dtype bf16").find("choose one dtype for both") !=

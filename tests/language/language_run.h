@@ -33,6 +33,7 @@ struct LanguageRun {
   LanguageModelOptions options{.batch = 2, .sequence_length = 5, .threads = 1};
   std::int32_t accumulation = 2;
   int steps = 3;
+  std::vector<TrainingPass> passes;
 };
 
 // The same tokens as a RealModel of that seed makes up.
@@ -66,6 +67,7 @@ inline Status train(Runtime& runtime, const LanguageRun& run, const std::functio
   TESSERA_TRY(engine->initialise(language.initial_values(language_seed)));
   TrainingOptions training;
   training.accumulation = run.accumulation;
+  training.passes = run.passes;
   language.apply(training);
   int step = 0;
   language.set_data([&](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> to) {

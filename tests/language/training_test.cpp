@@ -103,6 +103,22 @@ TEST_CASE("checkpointing needs less memory", "[language]") {
   CHECK(again < kept - Bytes{2 << 20});
 }
 
+TEST_CASE("evaluation keeps nothing and finds what training finds", "[language]") {
+  Run run{.model = test::parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
+      "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
+          .scheme = ReplicateOptions{}};
+  run.options.batch = 4;
+  run.options.sequence_length = 64;
+  Bytes training{};
+  Bytes evaluation{};
+  const Trained trained = simulated(run, &training, 1);
+  run.passes = {{.kind = TrainingPass::Kind::evaluate, .graph = {}}};
+  const Trained evaluated = simulated(run, &evaluation, 1);
+  CHECK(evaluated.losses.at(0).size() == 3);
+  CHECK(evaluated.losses.at(0).front() == trained.losses.at(0).front());
+  CHECK(evaluation < training - Bytes{4 << 20});
+}
+
 TEST_CASE("GPT-2 is that of RealModel", "[language]") {
   Run run{.model = test::small_gpt2(), .scheme = FullyShardOptions{.units = {"h.0"}}};
   const Trained trained = simulated(run);
@@ -142,6 +158,11 @@ TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 1, "num_local_experts": 2})");
   CHECK(refused(mixtral, {.threads = 1}).find("MixtralSparseMoeBlock") != std::string::npos);
+  Model far = test::small_qwen2();
+  far.sliding_window = 8;
+  CHECK(refused(far, {.sequence_length = 9, .threads = 1}).find("sliding_window is 8, but") !=
+        std::string::npos);
+  CHECK(LanguageModel::create(far, {.sequence_length = 8, .threads = 1}).ok());
   CHECK(refused(test::small_gpt2(), {.sequence_length = 81, .threads = 1})
             .find("80 positions, fewer than the sequence length 81") != std::string::npos);
   CHECK(refused(test::small_gpt2(), {.batch = 0}).find("batch 0") != std::string::npos);

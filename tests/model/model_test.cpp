@@ -182,7 +182,16 @@ TEST_CASE("what only real numbers need is read, too", "[model]") {
   CHECK_FALSE(yarn.rotary.known);
   CHECK(parsed(R"({"model_type": "gpt2", "layer_norm_epsilon": 1e-6})").norm_epsilon == 1e-6);
 
-  for (const char* bad : {R"({"model_type": "gpt2", "layer_norm_epsilon": 0})",
+  CHECK(shipped("mistral-7b").sliding_window == 4096);
+  CHECK(parsed(R"({"model_type": "mistral"})").sliding_window == 4096);
+  CHECK(parsed(R"({"model_type": "mistral", "sliding_window": null})").sliding_window == 0);
+  CHECK(parsed(R"({"model_type": "qwen2", "sliding_window": 64})").sliding_window == 0);
+  CHECK(parsed(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 64})")
+            .sliding_window == 64);
+  CHECK(parsed(R"({"model_type": "llama", "sliding_window": 64})").sliding_window == 0);
+
+  for (const char* bad : {R"({"model_type": "mistral", "sliding_window": "far"})",
+                          R"({"model_type": "gpt2", "layer_norm_epsilon": 0})",
                           R"({"model_type": "llama", "rope_theta": "many"})",
                           R"({"model_type": "llama", "rope_scaling": 4})"}) {
     CHECK(parse_model(bad, "config.json").status().code() == Code::invalid_argument);

@@ -23,7 +23,7 @@ struct RandomSampler {
 RandomSampler random_sampler(test::Random& random) {
   const std::int64_t length = 1 + random.below(20);
   const TokenRange range{random.below(100), length + 1 + random.below(2000)};
-  auto sampler = Sampler::create(range, length, random.next());
+  auto sampler = Sampler::create("book", range, length, random.next());
   REQUIRE(sampler.ok());
   return {range, length, *sampler};
 }
@@ -82,7 +82,7 @@ TEST_CASE("going on from any state is the same as never having stopped", "[sampl
 }
 
 TEST_CASE("epochs have orders of their own", "[sampler]") {
-  const auto sampler = Sampler::create({0, 10'000}, 10, 7);
+  const auto sampler = Sampler::create("book", {0, 10'000}, 10, 7);
   REQUIRE(sampler.ok());
   std::int64_t same = 0;
   for (std::int64_t k = 0; k < sampler->samples(); ++k) {
@@ -92,12 +92,12 @@ TEST_CASE("epochs have orders of their own", "[sampler]") {
 }
 
 TEST_CASE("too few tokens for a sequence, and states of other data, are refused", "[sampler]") {
-  const auto few = Sampler::create({0, 8}, 8, 0);
+  const auto few = Sampler::create("book", {0, 8}, 8, 0);
   REQUIRE_FALSE(few.ok());
   CHECK(few.status().message() ==
-        "8 tokens are too few: a sequence of 8 needs 9, the last one as its target: use more data "
-        "or shorter sequences");
-  const auto least = Sampler::create({0, 9}, 8, 0);
+        "book: 8 tokens are too few: a sequence of 8 needs 9, the last one as its target: use more "
+        "data or shorter sequences");
+  const auto least = Sampler::create("book", {0, 9}, 8, 0);
   REQUIRE(least.ok());
   CHECK(least->samples() == 1);
   CHECK(least->first_token({5, 0}) == 0);

@@ -69,15 +69,17 @@ Said alone(const Model& model, const Scheme& scheme) {
   return said;
 }
 
-Said simulated(const Model& model, const Scheme& scheme, TraceSink* sink = nullptr) {
+Said simulated(const Model& model, const Scheme& scheme, TraceSink* sink = nullptr,
+               bool validates = true) {
   const test::TestCosts costs;
   auto simulator = sim::LockstepRuntime::create(
       {.world_size = ranks, .cost = &costs, .numerics = true, .aio = {}, .sink = sink});
   REQUIRE(simulator.ok());
   Said said;
-  const Status status =
-      test::train((*simulator)->seam(), model, test::small_options(scheme, 1, steps), steps, said,
-                  [&] { return (*simulator)->finish(); });
+  TrainerOptions options = test::small_options(scheme, 1, steps);
+  if (!validates) options.validation.reset();
+  const Status status = test::train((*simulator)->seam(), model, options, steps, said,
+                                    [&] { return (*simulator)->finish(); });
   INFO(status.message());
   REQUIRE(status.ok());
   return said;
@@ -105,9 +107,12 @@ TEST_CASE("one rank that accumulates, four ranks and four simulated ranks lose t
   CHECK(reference.losses.back() < reference.losses.front());
   for (const auto& [name, scheme] : flat_schemes()) {
     INFO(name);
-    CHECK(alone(model, scheme).losses == reference.losses);
+    const Said one = alone(model, scheme);
+    CHECK(one.losses == reference.losses);
+    CHECK(one.validation == reference.validation);
     const Said simulation = simulated(model, scheme);
     CHECK(simulation.losses == reference.losses);
+    CHECK(simulation.validation == reference.validation);
     for (const Said& rank : on_threads(model, scheme)) CHECK(rank == simulation);
   }
 }
@@ -143,6 +148,37 @@ TEST_CASE("a real run's operations are the simulated ones, in the same order", "
     CHECK(real.order.size() > 1000);
     CHECK(real.order == simulation.order);
   }
+}
+
+TEST_CASE("training goes on after a validation as if there had been none", "[trainer]") {
+  const Model model = test::small_gpt();
+  for (const auto& [name, scheme] : flat_schemes()) {
+    INFO(name);
+    const Said validated = simulated(model, scheme);
+    const Said trained = simulated(model, scheme, nullptr, false);
+    CHECK(validated.validation.size() == 4);
+    CHECK(validated.validation.back() < validated.validation.front());
+    CHECK(trained.losses == validated.losses);
+    CHECK(trained.norms == validated.norms);
+  }
+}
+
+TEST_CASE("validation needs data", "[trainer]") {
+  const Model model = test::small_gpt();
+  const Corpus corpus = test::small_corpus();
+  TrainerOptions options = test::small_options(ReplicateOptions{}, 1, steps);
+  auto runtime = make_local_runtime({});
+  REQUIRE(runtime.ok());
+  options.validation->tokens = {.first = 492, .count = 8};
+  CHECK(Trainer::create((*runtime)->seam(), model, corpus, options).status().message() ==
+        "text (for validation): 8 tokens are too few: a sequence of 8 needs 9, the last one as its "
+        "target: use more data or shorter sequences");
+  options.validation.reset();
+  auto trainer = Trainer::create((*runtime)->seam(), model, corpus, options);
+  REQUIRE(trainer.ok());
+  CHECK((*trainer)->validate().status().code() == Code::invalid_argument);
+  REQUIRE((*trainer)->finish().ok());
+  REQUIRE((*runtime)->finish().ok());
 }
 
 TEST_CASE("a trainer goes on from its state, and refuses those of others", "[trainer]") {

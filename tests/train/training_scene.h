@@ -52,6 +52,8 @@ inline TrainerOptions small_options(const Scheme& scheme, std::int32_t accumulat
   options.learning_rate = {
       .schedule = LearningRate::Schedule::cosine, .peak = 0.01F, .warmup = 3, .steps = steps};
   options.dtype = compute_dtype(scheme);
+  options.data = {.first = 0, .count = 400};
+  options.validation = ValidationData{.tokens = {.first = 400, .count = 100}, .batches = 5};
   options.seed = 5;
   options.threads = 1;
   return options;
@@ -61,6 +63,7 @@ inline TrainerOptions small_options(const Scheme& scheme, std::int32_t accumulat
 struct Said {
   std::vector<float> losses;
   std::vector<float> norms;
+  std::vector<float> validation;  // after every fifth step
   friend bool operator==(const Said&, const Said&) = default;
 };
 
@@ -72,6 +75,9 @@ inline Status train(Runtime& runtime, const Model& model, const TrainerOptions& 
     TESSERA_ASSIGN(const TrainedStep step, trainer->step());
     said.losses.push_back(step.loss);
     said.norms.push_back(step.grad_norm);
+    if (!options.validation || step.step % 5 != 0) continue;
+    TESSERA_ASSIGN(const float loss, trainer->validate());
+    said.validation.push_back(loss);
   }
   TESSERA_TRY(trainer->finish());
   return finish();

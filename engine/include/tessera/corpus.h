@@ -46,6 +46,8 @@ class Corpus {
   static Result<Corpus> from_bytes(std::string bytes, const std::string& source,
                                    const CorpusOptions& options);
 
+  /// What messages call it: its file.
+  const std::string& source() const { return source_; }
   std::int64_t tokens() const { return static_cast<std::int64_t>(bytes_.size()) / width_; }
   /// Tokens from `first` on. May be called by several threads.
   /// REQUIRES: first >= 0, first + into.size() <= tokens().
@@ -54,6 +56,7 @@ class Corpus {
  private:
   Corpus() = default;
 
+  std::string source_;
   std::string bytes_;
   std::int64_t width_ = 1;  // of a token, in bytes
 };

@@ -31,7 +31,12 @@ namespace tessera {
 
 /// The work of one module in one pass.
 struct ModuleWork {
-  enum class Pass : std::uint8_t { forward, backward, recompute };
+  enum class Pass : std::uint8_t {
+    forward,
+    backward,
+    recompute,
+    evaluate,  // forward without a backward to follow: nothing is kept for it
+  };
   ModuleId module;
   Pass pass = Pass::forward;
   ComputeCost cost;
@@ -80,8 +85,9 @@ class Engine {
   virtual ~Engine() = default;
 
   /// Says what the next forward pass is; without this call it trains along Model::forward. A pass
-  /// that is not for training ends with the root's post_forward. Fails: invalid_argument (no such
-  /// graph; in forward or backward), not_supported (the scheme has no such passes).
+  /// that is not for training ends with the root's post_forward and leaves nothing behind. Fails:
+  /// invalid_argument (no such graph; in forward or backward), not_supported (a graph where the
+  /// scheme has only one order).
   virtual Status next_forward(const ForwardPass& pass) = 0;
   virtual Status begin_forward() = 0;
   virtual Status pre_forward(ModuleId module) = 0;

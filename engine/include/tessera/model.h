@@ -141,6 +141,9 @@ struct Model {
   std::int64_t head_dim = 0;             // 0: unknown
   double norm_epsilon = 1e-5;
   RotaryEmbedding rotary;  // of the Llama family
+  /// A token sees so many at most; 0: all before it. Costs do not know it, real training refuses
+  /// longer sequences.
+  std::int64_t sliding_window = 0;
 
   const Module& module(ModuleId id) const { return modules[static_cast<std::size_t>(id.value)]; }
   const Parameter& parameter(ParameterId id) const {

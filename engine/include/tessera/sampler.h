@@ -6,7 +6,7 @@
 // k). So nothing but a place in that order is needed to go on, and ranks share one order: where a
 // step begins depends on how many samples were used before, not on who used them.
 //
-//   TESSERA_ASSIGN(const Sampler sampler, Sampler::create(training, 128, seed));
+//   TESSERA_ASSIGN(const Sampler sampler, Sampler::create("book.txt", training, 128, seed));
 //   SamplerState state;                                  // or that of a checkpoint
 //   corpus.read(sampler.first_token(sampler.after(state, 5)), tokens);   // the sixth sample
 //   state = sampler.after(state, samples_per_step);
@@ -27,8 +27,10 @@ struct SamplerState {
 
 class Sampler {
  public:
+  /// `source` names the tokens in messages.
   /// Fails: invalid_argument, if the range is shorter than one sample, naming both lengths.
-  static Result<Sampler> create(TokenRange range, std::int64_t sequence_length, std::uint64_t seed);
+  static Result<Sampler> create(const std::string& source, TokenRange range,
+                                std::int64_t sequence_length, std::uint64_t seed);
 
   /// Samples of an epoch: windows that follow each other, beginning at another token every epoch.
   std::int64_t samples() const { return samples_; }

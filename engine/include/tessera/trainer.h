@@ -18,6 +18,9 @@
 //   TESSERA_TRY(trainer->finish());
 //   TESSERA_TRY(runtime->finish());           // before the trainer goes
 //
+// `validate` finds the same on any number of ranks, too: batch b of the validation data is rank
+// b % world's.
+//
 // Bit for bit holds without clipping, whose norm is a sum over shards, and if the number of
 // micro-batches per step is a power of two.
 #pragma once
@@ -26,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tessera/corpus.h"
@@ -36,15 +40,25 @@
 
 namespace tessera {
 
+/// Tokens that are never trained on.
+struct ValidationData {
+  const Corpus* corpus = nullptr;  // must outlive the trainer; none: the one that is trained on
+  TokenRange tokens;               // of it; count 0: all of another corpus
+  /// How many batches `validate` looks at, of all ranks together; 0: as many as there are. The same
+  /// ones every time, on any number of ranks.
+  std::int64_t batches = 16;
+};
+
 struct TrainerOptions {
   Scheme scheme;
   /// Sizes, accumulation, checkpointing, AdamW, clipping. What computes is the trainer's.
   TrainingOptions step;
-  DType dtype = DType::float32;    // of forward and backward: float32 or bfloat16
-  LearningRate learning_rate;      // instead of step.adam's
-  std::uint64_t seed = 0;          // of initial values and of the order of samples
-  int threads = 0;                 // of the kernels; 0: their default
-  TokenRange data;                 // of the corpus; count 0: all of it
+  DType dtype = DType::float32;  // of forward and backward: float32 or bfloat16
+  LearningRate learning_rate;    // instead of step.adam's
+  std::uint64_t seed = 0;        // of initial values and of the order of samples
+  int threads = 0;               // of the kernels; 0: their default
+  TokenRange data;               // of the corpus; count 0: all of it
+  std::optional<ValidationData> validation;
   bool decay_all = false;          // weight decay of vectors, too, such as biases and norms
   std::function<void()> progress;  // called while modules compute: HostRuntime::poll
 };
@@ -71,6 +85,11 @@ class Trainer {
   /// One step. Stops the host until it is done. Fails: what the engine fails with;
   /// invalid_argument, if the loss is no number any more, naming the step.
   Result<TrainedStep> step();
+
+  /// The mean loss of the validation data, in nats per token, by forward passes that keep nothing:
+  /// training goes on as if nothing had run. Between two steps, on all ranks; stops the host.
+  /// Fails: invalid_argument (there are no validation data), what the engine fails with.
+  Result<float> validate();
 
   std::int64_t steps_done() const;
   std::int64_t tokens_per_step() const;  // of all ranks

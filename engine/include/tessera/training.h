@@ -55,8 +55,9 @@ struct TrainingOptions {
   std::function<void(Rank, float)> grad_norm;
   /// Scales the loss: it steps, or skips, and then updates. The bodies multiply by its scale.
   GradScaler* scaler = nullptr;
-  /// Real numbers: the body of a module's pass, or nothing. Asked in training passes only; the
-  /// micro-batches of a step are counted over all graphs.
+  /// Real numbers: the body of a module's pass, or nothing. Asked in training passes and, with
+  /// Pass::evaluate, in those that evaluate; the micro-batches of a step are those that train,
+  /// counted over all graphs.
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>
       body;

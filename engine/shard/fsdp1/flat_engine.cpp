@@ -176,6 +176,7 @@ Status FlatEngine::free_gradients(EventId stepped) {
 
 Status FlatEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (!initialised_ && sharded()) {
     for (const FlatUnit& unit : units_) {
@@ -197,7 +198,9 @@ Status FlatEngine::pre_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
-  if (!initialised_) pre_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  if (!initialised_ && trains()) {
+    pre_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  }
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   unit->needs_pre_forward = false;
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
@@ -215,6 +218,18 @@ Status FlatEngine::post_forward(ModuleId module) {
   unit->post_forward_indices.push_back(post_forward_order_.size());
   unit->needs_pre_backward = flow_.out_of(module);
   post_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  return ends_pass(module) ? end_evaluation() : Status{};
+}
+
+// Training goes on as if nothing had run.
+Status FlatEngine::end_evaluation() {
+  for (FlatUnit& unit : units_) {
+    TESSERA_TRY(reshard(unit, true));
+    unit.post_forward_indices.clear();
+    unit.needs_pre_backward = false;
+  }
+  post_forward_order_.clear();
+  stage_ = Stage::idle;
   return {};
 }
 

@@ -89,6 +89,7 @@ class FlatEngine final : public EngineBase {
   Status reshard(FlatUnit& unit, bool free);
   Status prefetch(FlatUnit& unit, Reason reason);
   Status prefetch_backward(const FlatUnit& unit);
+  Status end_evaluation();
   Status prefetch_forward(const FlatUnit& unit);
 
   // flat_reduce.cpp

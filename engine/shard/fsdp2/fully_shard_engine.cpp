@@ -156,6 +156,7 @@ Status FullyShardEngine::free_gradients(EventId stepped) {
 
 Status FullyShardEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   // The gathers must see what the optimizer wrote.
   const Cause why = cause("root", Reason::order);
@@ -181,7 +182,7 @@ Status FullyShardEngine::post_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
-  const bool to_group = unit->reshards_to_group && flow_.out_of(module);
+  const bool to_group = unit->reshards_to_group && flow_.out_of(module) && trains();
   if (unit->reshard_after_forward) {
     TESSERA_TRY(to_group ? reshard_to_group(*unit) : reshard(*unit));
   }
@@ -192,6 +193,17 @@ Status FullyShardEngine::post_forward(ModuleId module) {
     TESSERA_TRY(free_gathered(*last_gathered_, cause(unit->name, Reason::free_memory)));
     last_gathered_.reset();
   }
+  return ends_pass(module) ? end_evaluation() : Status{};
+}
+
+// Training goes on as if nothing had run.
+Status FullyShardEngine::end_evaluation() {
+  for (Unit& unit : units_) {
+    TESSERA_TRY(reshard(unit));
+    unit.post_forward_indices.clear();
+  }
+  forward_order_.clear();
+  stage_ = Stage::idle;
   return {};
 }
 

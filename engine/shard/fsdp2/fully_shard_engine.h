@@ -127,6 +127,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status reshard(Unit& unit);
   Status reshard_to_group(Unit& unit);
   Status prefetch_before(std::size_t post_forward_index);
+  Status end_evaluation();
   Gathering gathering(const Unit& unit) const;
 
   // unit_reduce.cpp

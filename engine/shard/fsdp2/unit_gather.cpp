@@ -104,9 +104,9 @@ Status FullyShardEngine::copy_out(Unit& unit) {
   Copy copy;
   for (UnitParameter& p : unit.parameters) {
     const Numel padded = p.layout.shard * group_size_;
-    TESSERA_ASSIGN(p.unsharded, allocate(fmt::format("{}.{}.unsharded", unit.name, p.name),
-                                         bytes_of(padded, unit.param_dtype),
-                                         MemoryClass::unsharded_parameters, compute_, why));
+    TESSERA_ASSIGN(p.unsharded,
+                   allocate(p.held.name + ".unsharded", bytes_of(padded, unit.param_dtype),
+                            MemoryClass::unsharded_parameters, compute_, why));
     const Numel block = p.layout.shard * g.scale;
     View from = View::part(unit.gather_buffer, unit.param_dtype, p.layout.offset * g.scale, block);
     from.end = unit.layout.shard * group_size_;

@@ -62,6 +62,7 @@ Result<Corpus> Corpus::from_bytes(std::string bytes, const std::string& source,
                               "format in which it was written",
                               source, bytes.size(), corpus.width_));
   }
+  corpus.source_ = source;
   corpus.bytes_ = std::move(bytes);
   for (std::int64_t k = 0; k < corpus.tokens(); ++k) {
     const std::int64_t token = token_at(corpus.bytes_, corpus.width_, k);

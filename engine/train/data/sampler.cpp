@@ -42,13 +42,14 @@ std::int64_t permuted(std::int64_t index, std::int64_t count, std::uint64_t key)
   return static_cast<std::int64_t>(value);
 }
 
-Result<Sampler> Sampler::create(TokenRange range, std::int64_t sequence_length,
-                                std::uint64_t seed) {
+Result<Sampler> Sampler::create(const std::string& source, TokenRange range,
+                                std::int64_t sequence_length, std::uint64_t seed) {
   if (sequence_length < 1 || range.count <= sequence_length) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} tokens are too few: a sequence of {} needs {}, the last one as "
-                              "its target: use more data or shorter sequences",
-                              range.count, sequence_length, sequence_length + 1));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{}: {} tokens are too few: a sequence of {} needs {}, the last one as "
+                    "its target: use more data or shorter sequences",
+                    source, range.count, sequence_length, sequence_length + 1));
   }
   Sampler sampler;
   sampler.range_ = range;

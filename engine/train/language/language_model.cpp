@@ -33,9 +33,9 @@ struct LanguageModel::State {
   std::set<Rank> has_rotary;  // in its workspace
 
   bool apart() const { return options.checkpointing == ActivationCheckpointing::full; }
-  // Forward of a module that will run again: what it saves is only temporary.
+  // Forward of a module that will run again, or has no backward: what it saves is only temporary.
   bool forgets(const PlannedLayer& planned, Pass pass) const {
-    return apart() && planned.in_block && pass == Pass::forward;
+    return pass == Pass::evaluate || (apart() && planned.in_block && pass == Pass::forward);
   }
   Bytes stream_bytes() const {
     return Bytes{plan->shape.tokens() * plan->shape.width * std::int64_t{sizeof(float)}};
@@ -154,7 +154,7 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
   call.work = language::workspace_at(context.write(next).data(), *plan, apart()).work;
   call.progress = &options.progress;
   call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
-  if (module == plan->first && pass == Pass::forward) {
+  if (module == plan->first && (pass == Pass::forward || pass == Pass::evaluate)) {
     begin(micro_batch, context, call.work);
   }
   call.give_loss = [&](const float* loss) { end(micro_batch, context, loss); };

@@ -16,6 +16,12 @@ class Planner {
 
   Status make() {
     if (!model_.rotary.known) return unsupported(model_.modules[0], "an unknown rope_scaling");
+    if (model_.sliding_window > 0 && plan_.shape.length > model_.sliding_window) {
+      return Status(Code::not_supported,
+                    fmt::format("{}: sliding_window is {}, but sequences have {} tokens: attention "
+                                "within a window is not computed, choose shorter sequences",
+                                model_.name, model_.sliding_window, plan_.shape.length));
+    }
     TESSERA_TRY(measure());
     for (std::size_t k = 0; k < model_.forward.size(); ++k) TESSERA_TRY(plan_layer(k));
     plan_.first = model_.forward.front();

@@ -69,6 +69,7 @@ void RankPasses::run(ModuleId module, ModuleWork::Pass pass, std::int32_t micro_
     case ModuleWork::Pass::forward: return forward(module, micro_batch, context);
     case ModuleWork::Pass::recompute: return recompute(module, context);
     case ModuleWork::Pass::backward: return backward(module, context);
+    case ModuleWork::Pass::evaluate: return;  // RealModel has no body for it
   }
 }
 

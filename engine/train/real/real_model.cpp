@@ -28,7 +28,10 @@ Result<RealModel> RealModel::create(const Model& model, const RealModelOptions& 
 }
 
 decltype(TrainingOptions::body) RealModel::bodies() const {
-  return [state = state_](ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch) {
+  using Body = std::function<void(const BodyContext&)>;
+  return [state = state_](ModuleId module, ModuleWork::Pass pass,
+                          std::int32_t micro_batch) -> Body {
+    if (pass == ModuleWork::Pass::evaluate) return {};
     return [state, module, pass, micro_batch](const BodyContext& context) {
       const auto rank = static_cast<std::size_t>(context.rank());
       TESSERA_ASSERT(rank < state->ranks.size(), "RealModelOptions::world_size counts every rank");

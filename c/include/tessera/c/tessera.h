@@ -134,7 +134,8 @@ TESSERA_C_API int tessera_engine_initialise(tessera_engine* engine, tessera_valu
 typedef enum tessera_pass_kind {
   TESSERA_FORWARD = 0,
   TESSERA_BACKWARD = 1,
-  TESSERA_RECOMPUTE = 2
+  TESSERA_RECOMPUTE = 2,
+  TESSERA_EVALUATE = 3 /* forward without a backward to follow */
 } tessera_pass_kind;
 
 typedef struct tessera_tensor {
@@ -177,6 +178,51 @@ typedef struct tessera_step_options {
  * work may wait until then. It is called in the calling thread. */
 TESSERA_C_API int tessera_engine_step(tessera_engine* engine, const tessera_step_options* options,
                                       tessera_compute_fn compute, void* user);
+
+/* ---- A step in the program's own order, instead of tessera_engine_step ----
+ *
+ * The program says where a pass is, and computes when it likes:
+ *
+ *   tessera_engine_begin(engine, TESSERA_FORWARD);
+ *   tessera_engine_enter(engine, "h.0");                          gathers what h.0 needs
+ *   tessera_engine_compute(engine, "h.0.attn", compute, user);    as often as there are modules
+ *   tessera_engine_leave(engine, "h.0");                          frees it, if the scheme does
+ *   ...
+ *   tessera_engine_end(engine);
+ *   tessera_engine_begin(engine, TESSERA_BACKWARD);               the same in reverse
+ *   ...
+ *   tessera_engine_end(engine);
+ *   tessera_engine_update(engine, NULL);                          the optimizer
+ *
+ * Modules are entered like brackets, from outside to inside; those that are no units of the scheme
+ * may be left out. All ranks do the same. Several forward and backward passes before an update add
+ * their gradients up. A pass with TESSERA_EVALUATE has no backward. */
+TESSERA_C_API int tessera_engine_begin(tessera_engine* engine, int32_t pass_kind);
+TESSERA_C_API int tessera_engine_enter(tessera_engine* engine, const char* module);
+/* Calls `compute` for every rank that this process carries, and returns afterwards. */
+TESSERA_C_API int tessera_engine_compute(tessera_engine* engine, const char* module,
+                                         tessera_compute_fn compute, void* user);
+TESSERA_C_API int tessera_engine_leave(tessera_engine* engine, const char* module);
+TESSERA_C_API int tessera_engine_end(tessera_engine* engine);
+/* Of `options`, `accumulation`, `checkpoint` and `reduce_last_only` mean nothing here. */
+TESSERA_C_API int tessera_engine_update(tessera_engine* engine,
+                                        const tessera_step_options* options);
+
+/* ---- Checkpoints: between two steps, by all ranks at the same time. ---- */
+
+typedef struct tessera_save_options {
+  uint32_t struct_size;
+  int32_t keep;      /* how many checkpoints stay in the folder; 0: 2, -1: all */
+  const char* state; /* the program's own text, which tessera_load gives back; null: none */
+} tessera_save_options;
+
+/* What the engine holds, into directory/step-000123; returns when it is complete. */
+TESSERA_C_API int tessera_save(tessera_engine* engine, const char* directory, int64_t step,
+                               const tessera_save_options* options);
+/* From a checkpoint, or from the newest in a folder, of any scheme and number of ranks. step and
+ * state may be null; *state is valid until the engine loads again or is destroyed. */
+TESSERA_C_API int tessera_load(tessera_engine* engine, const char* path, int64_t* step,
+                               const char** state);
 
 /* Elements [first, first + count) of the parameter, as `rank` keeps them in float32. Called for
  * every carried rank and piece before tessera_engine_read_shards returns. */
