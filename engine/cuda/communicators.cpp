@@ -21,8 +21,9 @@ Status Communicators::open(bool id_from_environment) {
         },
         [] { return std::string("the others to start NCCL"); }));
   }
-  return settle(world_, api_.comm_init_rank(&world_, peers_.ranks(), &id, peers_.rank(), "tessera"),
-                "ncclCommInitRankConfig");
+  return settle(
+      world_, api_.comm_init_rank(&world_, peers_.ranks(), &id, peers_.rank(), {.name = "tessera"}),
+      "ncclCommInitRankConfig");
 }
 
 // Collective over the parent, also for ranks that get no communicator (NCCL's usage/communicators).
@@ -31,7 +32,7 @@ Status Communicators::split(CommunicatorId id, const RankGroups& groups, const s
   const int color = group < 0 ? nccl_no_color : group;
   const int key = group < 0 ? 0 : groups.index_of(peers_.rank());
   NcclComm& comm = groups_[id];
-  const int code = api_.comm_split(world_, color, key, &comm, name.c_str());
+  const int code = api_.comm_split(world_, color, key, &comm, {name.c_str(), copy_engines_});
   TESSERA_TRY(settle(world_, code, "ncclCommSplit"));
   if (comm == nullptr) return {};
   return settle(comm, nccl_in_progress, "ncclCommSplit");

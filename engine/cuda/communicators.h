@@ -16,8 +16,9 @@ namespace tessera {
 
 class Communicators {
  public:
-  Communicators(const NcclApi& api, CudaPeers& peers, Patience& patience)
-      : api_(api), peers_(peers), patience_(patience) {}
+  /// `copy_engines`: as in NcclCommOptions, of what is split.
+  Communicators(const NcclApi& api, CudaPeers& peers, Patience& patience, bool copy_engines)
+      : api_(api), peers_(peers), patience_(patience), copy_engines_(copy_engines) {}
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   ~Communicators() { abort(); }
@@ -45,6 +46,7 @@ class Communicators {
   const NcclApi& api_;
   CudaPeers& peers_;
   Patience& patience_;
+  const bool copy_engines_;
   NcclComm world_ = nullptr;
   std::map<CommunicatorId, NcclComm> groups_;  // NCCL fills them in while it works
 };

@@ -34,8 +34,10 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       pinned_(module_.cuda),
       answers_(module_.cuda),
       staging_(module_.cuda),
-      communicators_(module_.nccl, *peers_, patience_),
+      communicators_(module_.nccl, *peers_, patience_, options_.windows),
       collectives_(module_.nccl, communicators_),
+      growth_(peers_->ranks()),
+      windows_(module_.nccl, communicators_),
       events_(module_.cuda),
       mailbox_(module_.cuda, events_),
       swapped_(options.aio, {}, options.clock),
@@ -92,6 +94,9 @@ Status CudaCarrier::setup() {
       return Status(Code::not_supported, "cuBLASLt does not start: check the CUDA toolkit");
     }
     TESSERA_TRY(communicators_.open(/*id_from_environment=*/!options_.comm_id.empty()));
+    TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
+                            module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
+    if (options_.windows) TESSERA_TRY(windows_.open());
     return start_trace();
   };
   return noted(enter());
@@ -149,6 +154,9 @@ Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, cons
   if (trace_ && request.memory == Memory::device) {
     trace_->place(id, request, ranks, state.live.at(id).offset + request.bytes);
   }
+  if (request.memory == Memory::device) {
+    growth_.placed(id, ranks.count(), state.allocators[0].reserved());
+  }
   return ranks.contains(rank_) ? noted(place(id, request, state)) : Status{};
 }
 
@@ -202,7 +210,9 @@ Status CudaCarrier::enqueue(const Op& op, EventId event, std::int64_t place) {
 Status CudaCarrier::hand_over(const Op& op, Lane& lane) {
   if (const auto* work = std::get_if<Copy>(&op.what)) return copy(*work, lane);
   if (const auto* work = std::get_if<Compute>(&op.what)) return compute(*work, lane);
-  return communicator_of(op).valid() ? collective(op, lane) : Status{};
+  if (!communicator_of(op).valid()) return {};
+  TESSERA_TRY(prepare_collective(op, lane));
+  return collective(op, lane);
 }
 
 Status CudaCarrier::order(Lane& lane, const Op& op) {
@@ -297,6 +307,7 @@ Status CudaCarrier::finish_all() {
   TESSERA_TRY(drain_all());
   TESSERA_TRY(check_consumed());
   TESSERA_TRY(end_trace());
+  TESSERA_TRY(windows_.close());
   TESSERA_TRY(communicators_.close());
   finished_ = true;
   return {};

@@ -17,6 +17,7 @@
 #include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
 #include "engine/cuda/staging.h"
+#include "engine/cuda/windows.h"
 #include "engine/runtime/checked_runtime.h"
 #include "engine/swap/swap_store.h"
 #include "tessera/cuda_runtime.h"
@@ -63,6 +64,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status enqueue(const Op& op, EventId event, std::int64_t place);
   Status hand_over(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
+  Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
+  Status cover(const Op& op);
   Status read_all(const View& scalar, std::vector<float>& all);
   Status finish_all();
   Status until(const std::function<Result<bool>()>& done);
@@ -108,6 +111,10 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   std::unique_ptr<DeviceMath> math_;
   Communicators communicators_;
   Collectives collectives_;
+  EqualGrowth growth_;
+  Windows windows_;
+  int nccl_version_ = 0;
+  Lane* last_collective_ = nullptr;
   EventPool events_;
   Mailbox mailbox_;
   SwapStore swapped_;

@@ -32,6 +32,14 @@ class DeviceMemory {
 
   std::byte* at(Bytes offset) const { return base_ + offset.value; }
   Bytes mapped() const { return mapped_; }
+  /// Pieces of the range that were mapped one by one, in their order.
+  struct Range {
+    Bytes begin, end;
+  };
+  std::size_t segments() const { return segments_.size(); }
+  Range segment(std::size_t i) const {
+    return {segments_[i].offset, segments_[i].offset + segments_[i].bytes};
+  }
 
  private:
   struct Segment {

@@ -5,35 +5,12 @@
 #include <cstdlib>
 
 #include "engine/cuda/cuda_carrier.h"
+#include "engine/cuda/nccl_settings.h"
 #include "engine/cuda/transport_peers.h"
 #include "engine/host/transport_module.h"
 
 namespace tessera {
 namespace {
-
-// What the user has set stays.
-void prefer(const char* variable, const std::string& value) {
-  setenv(variable, value.c_str(), /*overwrite=*/0);
-}
-
-// NCCL refuses two ranks on one GPU of one host (init.cc, "Duplicate GPU detected"), so each is
-// taken for a host of its own, and nothing that works only inside one is used.
-void share_gpu(Rank rank) {
-  setenv("NCCL_HOSTID", fmt::format("tessera-rank-{}", rank).c_str(), /*overwrite=*/1);
-  for (const char* off :
-       {"NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_CUMEM_HOST_ENABLE"}) {
-    prefer(off, "0");
-  }
-  for (const char* disable : {"NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"}) {
-    prefer(disable, "1");
-  }
-  prefer("NCCL_NET", "Socket");
-  prefer("NCCL_SOCKET_IFNAME", "lo");
-  prefer("NCCL_NET_PLUGIN", "none");
-  prefer("NCCL_ALGO", "Ring");
-  prefer("NCCL_PROTO", "Simple");
-  prefer("NCCL_MAX_CTAS", "2");
-}
 
 Result<std::unique_ptr<CudaPeers>> find_peers(const CudaOptions& options,
                                               const std::string& modules) {
@@ -51,7 +28,6 @@ Result<std::unique_ptr<CudaPeers>> find_peers(const CudaOptions& options,
                               "(CudaOptions::of_mpi)",
                               options.ranks));
   }
-  if (options.ranks > 1) prefer("NCCL_COMM_ID", options.comm_id);
   return std::unique_ptr<CudaPeers>(std::make_unique<NamedPeers>(options.rank, options.ranks));
 }
 
@@ -68,9 +44,9 @@ Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& option
   TESSERA_ASSIGN(const CudaModule* const module, open_cuda_module(modules));
   TESSERA_TRY(check_cuda(*module));
   TESSERA_ASSIGN(auto peers, find_peers(options, modules));
-  // Collectives of several communicators start in the order in which the host submits them.
-  prefer("NCCL_LAUNCH_ORDER_IMPLICIT", "1");
-  if (options.share_gpu) share_gpu(peers->rank());
+  for (const NcclSetting& setting : nccl_settings(options, peers->rank())) {
+    setenv(setting.variable.c_str(), setting.value.c_str(), setting.always ? 1 : 0);
+  }
   return make_cuda_runtime(*module, std::move(peers), options);
 }
 

@@ -13,6 +13,7 @@
 namespace tessera {
 
 using NcclComm = struct NcclCommTag*;
+using NcclWindow = struct NcclWindowTag*;
 struct NcclId {
   std::array<char, 128> bytes{};
 };
@@ -20,6 +21,13 @@ struct NcclId {
 inline constexpr int nccl_success = 0;
 inline constexpr int nccl_in_progress = 7;
 inline constexpr int nccl_no_color = -1;
+inline constexpr int nccl_in_launch_order = 22600;  // NCCL_LAUNCH_ORDER_IMPLICIT is known from here
+
+struct NcclCommOptions {
+  const char* name = "";
+  /// Copy engines instead of processors move what is in windows, where they can (NCCL 2.28).
+  bool copy_engines = false;
+};
 
 // ncclRedOp_t and ncclDataType_t
 enum class NcclOp : int {
@@ -43,12 +51,17 @@ enum class NcclType : int {
 struct NcclApi {
   int (*get_version)(int* version);  // 22809 is 2.28.9
   int (*get_unique_id)(NcclId* id);
-  int (*comm_init_rank)(NcclComm* comm, int ranks, const NcclId* id, int rank, const char* name);
-  int (*comm_split)(NcclComm parent, int color, int key, NcclComm* comm, const char* name);
+  int (*comm_init_rank)(NcclComm* comm, int ranks, const NcclId* id, int rank,
+                        const NcclCommOptions& options);
+  int (*comm_split)(NcclComm parent, int color, int key, NcclComm* comm,
+                    const NcclCommOptions& options);
   int (*comm_get_async_error)(NcclComm comm, int* error);
   int (*comm_finalize)(NcclComm comm);
   int (*comm_destroy)(NcclComm comm);
   int (*comm_abort)(NcclComm comm);
+  /// Symmetric windows. Null: this NCCL has none. Collective, in the same order.
+  int (*comm_window_register)(NcclComm comm, void* at, std::size_t bytes, NcclWindow* window);
+  int (*comm_window_deregister)(NcclComm comm, NcclWindow window);
   int (*group_start)();
   int (*group_end)();
 

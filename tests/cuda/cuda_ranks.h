@@ -46,6 +46,7 @@ inline CudaOutcome run_on_gpus(const StandInOptions& options, const CudaProgram&
 inline void require_clean(const CudaOutcome& outcome) {
   for (std::size_t rank = 0; rank < outcome.statuses.size(); ++rank) {
     INFO("rank " << rank << ": " << outcome.statuses[rank].message());
+    INFO((outcome.reports.empty() ? std::string() : outcome.reports.front()));
     REQUIRE(outcome.statuses[rank].ok());
   }
   INFO((outcome.reports.empty() ? std::string() : outcome.reports.front()));

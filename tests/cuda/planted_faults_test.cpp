@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong on real machines, planted one by one: each is found, under its right name.
-#include <algorithm>
 #include <functional>
 
-#include "tests/cuda/every_call.h"
-#include "tests/host/training_run.h"
+#include "tests/cuda/faulty_training.h"
 
 namespace tessera {
 namespace {
@@ -12,72 +10,12 @@ namespace {
 using test::Call;
 using test::CollectiveCall;
 using test::CollectiveKind;
+using test::drop;
+using test::faulty_ranks;
+using test::Outcome;
 using test::PlantedFault;
-using test::StandIn;
 using test::StandInOptions;
-using test::Trained;
-
-constexpr Rank ranks = 2;
-
-struct Outcome {
-  std::vector<Status> statuses;
-  std::string reports;  // all of them
-  std::string leaks;
-  bool same_numbers = false;  // as simulated
-
-  bool reports_say(const std::string& words) const {
-    return reports.find(words) != std::string::npos;
-  }
-  bool somebody_says(const std::string& words) const {
-    return std::any_of(statuses.begin(), statuses.end(), [&](const Status& status) {
-      return status.message().find(words) != std::string::npos;
-    });
-  }
-  bool silent() const {
-    return reports.empty() && std::all_of(statuses.begin(), statuses.end(),
-                                          [](const Status& status) { return status.ok(); });
-  }
-};
-
-const test::Run& training() {
-  static const test::Run run = test::training_run(test::schemes().front().second, ranks);
-  return run;
-}
-
-const std::vector<Trained>& simulated() {
-  Bytes peak{};
-  static const std::vector<Trained> all = test::simulated(training(), peak);
-  return all;
-}
-
-Outcome train_with(StandInOptions options) {
-  options.ranks = ranks;
-  if (options.seed == 0) options.seed = 5;
-  StandIn world(options);
-  std::vector<Trained> real(ranks);
-  Outcome outcome;
-  outcome.statuses =
-      test::run_on(world,
-                   [&](HostRuntime& runtime, Rank rank) {
-                     return test::train(
-                         runtime.seam(), training(),
-                         [&](Rank) -> Trained& { return real[static_cast<std::size_t>(rank)]; },
-                         [&] { return runtime.finish(); });
-                   },
-                   {.deadline = 3'000'000'000});
-  for (const std::string& report : world.reports()) outcome.reports += report + "\n";
-  outcome.leaks = world.leaks();
-  outcome.same_numbers = true;
-  for (std::size_t r = 0; r < real.size(); ++r) {
-    outcome.same_numbers = outcome.same_numbers && real[r].shards == simulated()[r].shards &&
-                           real[r].losses == simulated()[r].losses;
-  }
-  return outcome;
-}
-
-Outcome drop(Call call, int use, std::uint64_t seed = 5) {
-  return train_with({.seed = seed, .fault = PlantedFault{call, 1, use, 0, /*dropped=*/true}});
-}
+using test::train_with;
 
 // Changes the `use`-th collective of a kind, on rank 1 or on both.
 Outcome tamper(CollectiveKind kind, bool both, const std::function<void(CollectiveCall&)>& change) {
@@ -190,7 +128,7 @@ TEST_CASE("memory that was not mapped is not touched unseen", "[cuda]") {
 
 TEST_CASE("communicators that are not aborted are left behind", "[cuda]") {
   StandInOptions options;
-  options.ranks = ranks;
+  options.ranks = faulty_ranks;
   options.seed = 5;
   options.fault = PlantedFault{Call::comm_abort, 0, 1, 0, /*dropped=*/true};
   options.tamper = [](int rank, int use, CollectiveCall& call) {

@@ -14,7 +14,7 @@
 
 namespace tessera::test {
 
-class ListingRuntime final : public Runtime {
+class ListingRuntime : public Runtime {
  public:
   ListingRuntime(Runtime& carrier, std::vector<std::string>& lines)
       : carrier_(carrier), lines_(lines) {}

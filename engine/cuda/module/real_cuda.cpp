@@ -17,16 +17,16 @@ cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(s
 cudaEvent_t native(CudaEvent event) { return reinterpret_cast<cudaEvent_t>(event); }
 CUdeviceptr address(void* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
-// `call` of the driver with its arguments; codes of driver and runtime mean the same.
-template <class... Parameters, class... Arguments>
-int driver(CUresult (*)(Parameters...), const char* name, Arguments... arguments) {
+// A function of the driver with its arguments; codes of driver and runtime mean the same.
+template <class Function, class... Arguments>
+int driver(const char* name, Arguments... arguments) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t code =
       cudaGetDriverEntryPointByVersion(name, &found, driver_api, cudaEnableDefault, &result);
   if (code != cudaSuccess) return code;
   if (found == nullptr || result != cudaDriverEntryPointSuccess) return cudaErrorInsufficientDriver;
-  return reinterpret_cast<CUresult (*)(Parameters...)>(found)(arguments...);
+  return reinterpret_cast<Function*>(found)(arguments...);
 }
 
 CUmemAllocationProp pinned_on(int device) {
@@ -34,6 +34,8 @@ CUmemAllocationProp pinned_on(int device) {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
+  // As ncclMemAlloc asks for it: other processes of this machine may map it, for windows of NCCL.
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return properties;
 }
 
@@ -53,42 +55,43 @@ int device_get_name(char* name, int bytes, int device) {
 
 int mem_get_granularity(std::size_t* bytes, int device) {
   const CUmemAllocationProp properties = pinned_on(device);
-  return driver(&cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", bytes, &properties,
-                CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  return driver<decltype(cuMemGetAllocationGranularity)>(
+      "cuMemGetAllocationGranularity", bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 }
 int mem_address_reserve(void** base, std::size_t bytes) {
   CUdeviceptr range = 0;
-  const int code = driver(&cuMemAddressReserve, "cuMemAddressReserve", &range, bytes,
-                          std::size_t{0}, CUdeviceptr{0}, 0ULL);
+  const int code = driver<decltype(cuMemAddressReserve)>("cuMemAddressReserve", &range, bytes,
+                                                         std::size_t{0}, CUdeviceptr{0}, 0ULL);
   *base = reinterpret_cast<void*>(range);
   return code;
 }
 int mem_address_free(void* base, std::size_t bytes) {
-  return driver(&cuMemAddressFree, "cuMemAddressFree", address(base), bytes);
+  return driver<decltype(cuMemAddressFree)>("cuMemAddressFree", address(base), bytes);
 }
 int mem_create(CudaMemory* memory, std::size_t bytes, int device) {
   const CUmemAllocationProp properties = pinned_on(device);
   CUmemGenericAllocationHandle handle = 0;
-  const int code = driver(&cuMemCreate, "cuMemCreate", &handle, bytes, &properties, 0ULL);
+  const int code = driver<decltype(cuMemCreate)>("cuMemCreate", &handle, bytes, &properties, 0ULL);
   *memory = handle;
   return code;
 }
 int mem_map(void* at, std::size_t bytes, CudaMemory memory) {
-  return driver(&cuMemMap, "cuMemMap", address(at), bytes, std::size_t{0},
-                CUmemGenericAllocationHandle{memory}, 0ULL);
+  return driver<decltype(cuMemMap)>("cuMemMap", address(at), bytes, std::size_t{0},
+                                    CUmemGenericAllocationHandle{memory}, 0ULL);
 }
 int mem_set_access(void* at, std::size_t bytes, int device) {
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access.location.id = device;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return driver(&cuMemSetAccess, "cuMemSetAccess", address(at), bytes, &access, std::size_t{1});
+  return driver<decltype(cuMemSetAccess)>("cuMemSetAccess", address(at), bytes, &access,
+                                          std::size_t{1});
 }
 int mem_unmap(void* at, std::size_t bytes) {
-  return driver(&cuMemUnmap, "cuMemUnmap", address(at), bytes);
+  return driver<decltype(cuMemUnmap)>("cuMemUnmap", address(at), bytes);
 }
 int mem_release(CudaMemory memory) {
-  return driver(&cuMemRelease, "cuMemRelease", CUmemGenericAllocationHandle{memory});
+  return driver<decltype(cuMemRelease)>("cuMemRelease", CUmemGenericAllocationHandle{memory});
 }
 
 int stream_create(CudaStream* stream, int priority) {

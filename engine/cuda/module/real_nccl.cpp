@@ -6,6 +6,10 @@
 
 #include "engine/cuda/module/tables.h"
 
+// An older library has none of these; the module opens all the same.
+#pragma weak ncclCommWindowRegister
+#pragma weak ncclCommWindowDeregister
+
 namespace tessera {
 namespace {
 
@@ -22,21 +26,26 @@ cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(s
 ncclDataType_t native(NcclType type) { return static_cast<ncclDataType_t>(type); }
 ncclRedOp_t native(NcclOp op) { return static_cast<ncclRedOp_t>(op); }
 
-ncclConfig_t config(const char* name) {
+ncclConfig_t config(const NcclCommOptions& options) {
   ncclConfig_t made = NCCL_CONFIG_INITIALIZER;
   made.blocking = 0;
-  made.commName = name;
+  made.commName = options.name;
+#if NCCL_VERSION_CODE >= 22800
+  if (options.copy_engines) made.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+#endif
   return made;
 }
 
-int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const char* name) {
+int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank,
+                   const NcclCommOptions& options) {
   ncclUniqueId unique;
   std::memcpy(&unique, id->bytes.data(), sizeof unique);
-  ncclConfig_t own = config(name);
+  ncclConfig_t own = config(options);
   return ncclCommInitRankConfig(native(comm), ranks, unique, rank, &own);
 }
-int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const char* name) {
-  ncclConfig_t own = config(name);
+int comm_split(NcclComm parent, int color, int key, NcclComm* comm,
+               const NcclCommOptions& options) {
+  ncclConfig_t own = config(options);
   return ncclCommSplit(native(parent), color, key, native(comm), &own);
 }
 int comm_get_async_error(NcclComm comm, int* error) {
@@ -45,6 +54,13 @@ int comm_get_async_error(NcclComm comm, int* error) {
   *error = state;
   return code;
 }
+
+#if NCCL_VERSION_CODE >= 22700
+int comm_window_register(NcclComm comm, void* at, std::size_t bytes, NcclWindow* window) {
+  return ncclCommWindowRegister(native(comm), at, bytes, reinterpret_cast<ncclWindow_t*>(window),
+                                NCCL_WIN_COLL_SYMMETRIC);
+}
+#endif
 
 int all_gather(const void* in, void* out, std::size_t count, NcclType type, NcclComm comm,
                CudaStream stream) {
@@ -96,6 +112,14 @@ NcclApi real_nccl() {
   api.comm_finalize = [](NcclComm comm) -> int { return ncclCommFinalize(native(comm)); };
   api.comm_destroy = [](NcclComm comm) -> int { return ncclCommDestroy(native(comm)); };
   api.comm_abort = [](NcclComm comm) -> int { return ncclCommAbort(native(comm)); };
+#if NCCL_VERSION_CODE >= 22700
+  if (&ncclCommWindowRegister != nullptr) {  // else the library is older than its header was
+    api.comm_window_register = comm_window_register;
+    api.comm_window_deregister = [](NcclComm comm, NcclWindow window) -> int {
+      return ncclCommWindowDeregister(native(comm), reinterpret_cast<ncclWindow_t>(window));
+    };
+  }
+#endif
   api.group_start = []() -> int { return ncclGroupStart(); };
   api.group_end = []() -> int { return ncclGroupEnd(); };
   api.all_gather = all_gather;

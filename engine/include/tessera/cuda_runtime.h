@@ -44,6 +44,12 @@ struct CudaOptions {
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;
+  /// NCCL reads and writes device memory without copies of its own: the allocator's memory becomes
+  /// symmetric windows (NCCL 2.27), and in one NVLink domain copy engines gather (2.28). All ranks
+  /// must then have what they exchange at equal offsets, as schemes without owners do.
+  bool windows = false;
+  /// NCCL adds in one order for one number of ranks, not in the fastest for each size of message.
+  bool deterministic = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so
   /// many that find each other without MPI. The latter need `comm_id`, "host:port" where rank 0
   /// listens; of torchrun's variables that is MASTER_ADDR and a port that nobody uses.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-2 and Llama with real numbers, fast: the bodies with which a training program trains a Model
-// on CPUs, and with which a numeric simulator computes the same bits.
+// on CPUs or GPUs, and with which a numeric simulator computes the same bits as CPUs.
 //
 // The idea: modules share a residual stream, which lies in a workspace taken from the runtime once;
 // everything else that a pass needs comes from the runtime, too, as what the module saves or as
-// temporary memory. So the peak of a simulated run is the peak of the real one. Matrices are
-// multiplied by oneDNN (what that packs inside of a call is its own), the rest are loops without
-// libm.
+// temporary memory. So the peak of a simulated run is the peak of the real one. CPUs multiply
+// matrices by oneDNN (what that packs inside of a call is its own), the rest are loops without
+// libm; GPUs multiply them by cuBLASLt, the rest are kernels of the project's own.
 //
 //   TESSERA_ASSIGN(auto language, LanguageModel::create(model, {.batch = 8,
 //                                                       .sequence_length = 128}));
@@ -51,8 +51,8 @@ class LanguageModel {
  public:
   /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
   /// it is not needed afterwards. Takes no memory of a runtime.
-  /// Fails: not_supported (built without oneDNN; another architecture; an unknown kind of rotary
-  /// embedding), invalid_argument (sizes).
+  /// Fails: not_supported (on CPUs built without oneDNN; on GPUs heads of more than 128; another
+  /// architecture; an unknown kind of rotary embedding), invalid_argument (sizes).
   static Result<LanguageModel> create(const Model& model, const LanguageModelOptions& options);
 
   /// Before training, once. Call it when the engine exists: the workspace belongs to the first

@@ -39,6 +39,8 @@ enum class Call {
   comm_finalize,
   comm_destroy,
   comm_abort,
+  comm_window_register,
+  comm_window_deregister,
   group_start,
   group_end,
   all_gather,

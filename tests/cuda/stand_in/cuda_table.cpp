@@ -69,6 +69,7 @@ int mem_set_access(void* at, std::size_t bytes, int device) {
 int mem_unmap(void* at, std::size_t bytes) {
   return called(Call::mem_unmap, [&](StandIn& world) {
     world.forget(at, bytes, StandIn::device);
+    if (world.nccl().in_window(at, bytes, StandIn::device)) world.report("a window is unmapped");
     return code_of(world.memory().unmap(at, bytes));
   });
 }
@@ -230,7 +231,8 @@ CudaApi cuda_table() {
 }
 
 CudaModule StandIn::module() {
-  return {cuda_module_version, cuda_table(), nccl_table(), kernel_table(), make_twin_math};
+  return {cuda_module_version, cuda_table(), nccl_table(current().options().nccl_version),
+          kernel_table(), make_twin_math};
 }
 
 }  // namespace tessera::test

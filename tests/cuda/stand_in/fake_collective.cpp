@@ -42,15 +42,25 @@ std::string describe(const CollectiveCall& call) {
   if (reduces(call.kind))
     text += fmt::format(", op {} x {}", static_cast<int>(call.op), call.factor);
   if (is_rooted(call.kind)) text += fmt::format(", root {}", call.root);
+  if (!call.places.empty()) text += ", " + call.places;
   return text;
 }
 
 bool matches(const CollectiveCall& a, const CollectiveCall& b) {
   if (a.kind != b.kind) return false;
-  if (a.kind == CollectiveKind::exchange) return true;
-  return a.count == b.count && a.type == b.type &&
+  if (a.kind == CollectiveKind::exchange) return true;  // see letters_match
+  return a.count == b.count && a.type == b.type && a.places == b.places &&
          (!reduces(a.kind) || (a.op == b.op && a.factor == b.factor)) &&
          (!is_rooted(a.kind) || a.root == b.root);
+}
+
+// What `from` sends to `to` is what that expects.
+bool letters_match(int from, const CollectiveCall& sender, int to, const CollectiveCall& receiver) {
+  const auto sent = sender.sends.find(to);
+  const auto expected = receiver.receives.find(from);
+  const bool sends = sent != sender.sends.end();
+  const bool expects = expected != receiver.receives.end();
+  return sends == expects && (!sends || sent->second.bytes == expected->second.bytes);
 }
 
 using Calls = std::vector<CollectiveCall>;
@@ -124,7 +134,13 @@ std::string FakeCollective::join(int index, const CollectiveCall& call) {
   streams_.push_back(call.stream);
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     const CollectiveCall& other = calls_[i];
-    if (other.stream == nullptr || matches(other, call)) continue;
+    if (other.stream == nullptr) continue;
+    const auto own = static_cast<int>(i);
+    if (call.kind == CollectiveKind::exchange && other.kind == CollectiveKind::exchange &&
+        !(letters_match(own, other, index, call) && letters_match(index, call, own, other))) {
+      return fmt::format("what index {} sends to index {} is not what that expects", own, index);
+    }
+    if (matches(other, call)) continue;
     return fmt::format("index {} asks for {}, index {} for {}", i, describe(other), index,
                        describe(call));
   }

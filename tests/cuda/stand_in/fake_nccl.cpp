@@ -29,6 +29,7 @@ FakeComm* FakeNccl::init(const std::string& id, int ranks, int rank, int device)
     group->size = ranks;
     group->name = "world";
   }
+  if (!group->devices.insert(device).second) return nullptr;
   return enter(group, rank, device);
 }
 
@@ -59,7 +60,16 @@ int FakeNccl::state(FakeComm& comm) {
   if (comm.busy > 0) return --comm.busy, nccl_in_progress;
   const bool splitting = comm.splits > 0 && group.split_by[comm.splits] < group.size;
   const bool closing = comm.closing > 0 && group.closed < group.size;
-  return group.complete() && !splitting && !closing ? nccl_success : nccl_in_progress;
+  const int window = comm.windows.newest();
+  const bool registering = window > 0 && group.registrations.by_number[window].come < group.size;
+  return group.complete() && !splitting && !closing && !registering ? nccl_success
+                                                                    : nccl_in_progress;
+}
+
+bool FakeNccl::in_window(const void* at, std::size_t bytes, int device) const {
+  return std::any_of(comms_.begin(), comms_.end(), [&](const auto& comm) {
+    return comm->device == device && comm->windows.overlaps(at, bytes);
+  });
 }
 
 void FakeNccl::finalize(FakeComm& comm) {

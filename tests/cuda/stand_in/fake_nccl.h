@@ -6,11 +6,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/cuda/nccl_api.h"
 #include "tests/cuda/stand_in/fake_streams.h"
+#include "tests/cuda/stand_in/fake_windows.h"
 
 namespace tessera::test {
 
@@ -28,6 +30,7 @@ struct CollectiveCall {
   float factor = 1;  // of the operator
   int root = 0;
   FakeStream* stream = nullptr;
+  std::string places;  // in windows
   struct Message {
     std::byte* at = nullptr;
     std::size_t bytes = 0;
@@ -43,6 +46,8 @@ struct FakeGroup {
   int closed = 0;  // finalized
   int error = 0;
   std::string name;
+  std::set<int> devices;  // of a world's ranks
+  FakeRegistrations registrations;
   std::vector<std::shared_ptr<FakeCollective>> collectives;
   std::map<std::pair<int, int>, std::shared_ptr<FakeGroup>> split;  // by number and color
   std::map<int, int> split_by;                                      // by number: how many have come
@@ -58,6 +63,7 @@ struct FakeComm {
   int closing = 0;  // finalized
   int busy = 0;     // looks until the last call is over
   std::map<int, float> operators;
+  FakeWindows windows;
 };
 
 /// Collectives of one group, met by all its members.
@@ -88,6 +94,8 @@ class FakeNccl {
   FakeNccl(int devices, std::uint64_t seed)
       : random_(seed), order_(static_cast<std::size_t>(devices)) {}
 
+  std::string unique_id() { return "world " + std::to_string(++ids_); }
+  /// Null: another rank has this device, which NCCL refuses.
   FakeComm* init(const std::string& id, int ranks, int rank, int device);
   FakeComm* split(FakeComm& parent, int color, int key, int device);
   bool knows(const FakeComm* comm) const;
@@ -101,10 +109,13 @@ class FakeNccl {
   /// The meeting that `call` belongs to. `problem`: what is wrong with it.
   std::shared_ptr<Meeting> submit(FakeComm& comm, const CollectiveCall& call, std::string& problem);
   std::size_t live() const { return comms_.size(); }
+  /// Memory of a device that a communicator there knows.
+  bool in_window(const void* at, std::size_t bytes, int device) const;
 
   // Sends and receives between group_start and group_end, by rank.
   struct Batch {
     int depth = 0;
+    int failed = 0;  // of a call inside
     std::map<FakeComm*, CollectiveCall> calls;
   };
   Batch& batch(int rank) { return batches_[rank]; }
@@ -114,6 +125,7 @@ class FakeNccl {
   FakeComm* enter(const std::shared_ptr<FakeGroup>& group, int index, int device);
 
   Random random_;
+  int ids_ = 0;
   std::map<std::string, std::shared_ptr<FakeGroup>> worlds_;  // by unique id
   std::vector<std::unique_ptr<FakeComm>> comms_;
   std::vector<std::deque<const Meeting*>> order_;

@@ -2,7 +2,7 @@
 // The stand-in's functions of NCCL.
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "engine/runtime/number.h"
 #include "tests/cuda/stand_in/tables.h"
@@ -11,6 +11,7 @@ namespace tessera::test {
 namespace {
 
 constexpr int invalid_argument = 4;
+constexpr int invalid_usage = 5;
 
 FakeComm* comm_of(NcclComm comm) { return reinterpret_cast<FakeComm*>(comm); }
 
@@ -64,6 +65,17 @@ std::string wrong_place(const FakeComm& comm, const CollectiveCall& call) {
   return fmt::format("{} in place, but not at the rank's own part", name_of(call.kind));
 }
 
+// What others reach must be at the same place on all ranks; a rank's own part is only its own
+// business (NCCL's device/symmetric/all_gather.cuh, reduce_scatter.cuh), but known or not alike.
+std::string places_of(const FakeComm& comm, const CollectiveCall& call) {
+  const bool scatters = call.kind == CollectiveKind::reduce_scatter;
+  if (!scatters && call.kind != CollectiveKind::all_gather) return {};
+  const std::byte* const whole = scatters ? call.in : call.out;
+  const std::byte* const own = scatters ? call.out : call.in;
+  const bool known = comm.windows.overlaps(own, 1);
+  return comm.windows.place(whole) + (known ? ", in a window" : ", elsewhere");
+}
+
 int submit(StandIn& world, FakeComm& comm, const CollectiveCall& call,
            const std::vector<MemoryAccess>& accesses) {
   if (std::string wrong = wrong_place(comm, call); !wrong.empty()) world.report(wrong);
@@ -89,6 +101,7 @@ int collect(Call name, NcclComm comm, CollectiveCall call, CudaStream stream) {
     if (world.options().tamper) {
       world.options().tamper(world.rank(), world.uses(name, world.rank()), call);
     }
+    call.places = places_of(own, call);
     return submit(world, own, call, accesses_of(own, call));
   });
 }
@@ -109,19 +122,20 @@ int get_version(int* version) {
   return 0;
 }
 int get_unique_id(NcclId* id) {
-  return called(Call::get_unique_id, [&](StandIn&) {
-    std::strncpy(id->bytes.data(), "the world", id->bytes.size());
+  return called(Call::get_unique_id, [&](StandIn& world) {
+    const std::string made = world.nccl().unique_id();
+    std::copy(made.begin(), made.end(), id->bytes.begin());
     return 0;
   });
 }
-int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const char*) {
+int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const NcclCommOptions&) {
   return called(Call::comm_init_rank, [&](StandIn& world) {
-    *comm = reinterpret_cast<NcclComm>(
-        world.nccl().init(id->bytes.data(), ranks, rank, StandIn::device));
-    return nccl_in_progress;
+    FakeComm* const made = world.nccl().init(id->bytes.data(), ranks, rank, StandIn::device);
+    *comm = reinterpret_cast<NcclComm>(made);
+    return made == nullptr ? invalid_usage : nccl_in_progress;
   });
 }
-int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const char*) {
+int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const NcclCommOptions&) {
   return called(Call::comm_split, parent, [&](StandIn& world, FakeComm& own) {
     *comm = reinterpret_cast<NcclComm>(world.nccl().split(own, color, key, StandIn::device));
     return nccl_in_progress;
@@ -142,6 +156,12 @@ int comm_finalize(NcclComm comm) {
 int comm_destroy(NcclComm comm) {
   return called(Call::comm_destroy, comm, [&](StandIn& world, FakeComm& own) {
     if (own.closing == 0) world.report("a communicator is destroyed that was not finalized");
+    if (!own.windows.empty()) {
+      world.report("a communicator is destroyed whose windows were not deregistered");
+    }
+    if (!own.operators.empty()) {
+      world.report("a communicator is destroyed whose operators were not destroyed");
+    }
     world.nccl().destroy(&own, world.streams());
     return 0;
   });
@@ -153,6 +173,22 @@ int comm_abort(NcclComm comm) {
   });
 }
 
+int comm_window_register(NcclComm comm, void* at, std::size_t bytes, NcclWindow* window) {
+  return called(Call::comm_window_register, comm, [&](StandIn& world, FakeComm& own) {
+    if (!world.memory().accessible(at, bytes, own.device)) return invalid_argument;
+    const std::string differs = own.windows.add(own.group->registrations, at, bytes);
+    if (!differs.empty()) world.report(differs);
+    *window = reinterpret_cast<NcclWindow>(static_cast<std::intptr_t>(own.windows.newest()));
+    return nccl_in_progress;
+  });
+}
+int comm_window_deregister(NcclComm comm, NcclWindow window) {
+  return called(Call::comm_window_deregister, comm, [&](StandIn&, FakeComm& own) {
+    const auto number = static_cast<int>(reinterpret_cast<std::intptr_t>(window));
+    return own.windows.remove(number) ? nccl_success : invalid_argument;
+  });
+}
+
 int group_start() {
   return called(Call::group_start,
                 [](StandIn& world) { return ++world.nccl().batch(world.rank()).depth, 0; });
@@ -161,9 +197,13 @@ int group_end() {
   return called(Call::group_end, [](StandIn& world) {
     FakeNccl::Batch& batch = world.nccl().batch(world.rank());
     if (--batch.depth > 0) return 0;
-    const auto calls = std::exchange(batch.calls, {});
-    int code = nccl_success;
-    for (const auto& [comm, call] : calls) {
+    auto calls = std::exchange(batch.calls, {});
+    int code = std::exchange(batch.failed, nccl_success);
+    if (code != nccl_success) return code;  // then nothing of the group is done
+    for (auto& [comm, call] : calls) {
+      if (world.options().tamper) {
+        world.options().tamper(world.rank(), world.uses(Call::group_end, world.rank()), call);
+      }
       std::vector<MemoryAccess> accesses;
       for (const auto& [peer, m] : call.sends) accesses.push_back({m.at, m.bytes, false});
       for (const auto& [peer, m] : call.receives) accesses.push_back({m.at, m.bytes, true});
@@ -205,8 +245,9 @@ int broadcast(const void* in, void* out, std::size_t count, NcclType type, int r
 }
 
 int note(Call name, NcclComm comm, int peer, CollectiveCall::Message message, CudaStream stream) {
-  return called(name, comm, [&](StandIn& world, FakeComm& own) {
-    FakeNccl::Batch& batch = world.nccl().batch(world.rank());
+  StandIn& all = StandIn::current();
+  FakeNccl::Batch& batch = all.nccl().batch(all.rank());
+  const int code = called(name, comm, [&](StandIn& world, FakeComm& own) {
     if (batch.depth == 0) world.report("a message outside of a group: it would wait for ever");
     CollectiveCall& call = batch.calls[&own];
     call.kind = CollectiveKind::exchange;
@@ -214,6 +255,8 @@ int note(Call name, NcclComm comm, int peer, CollectiveCall::Message message, Cu
     (name == Call::send ? call.sends : call.receives)[peer] = message;
     return 0;
   });
+  if (code != 0) batch.failed = code;
+  return code;
 }
 int send(const void* in, std::size_t count, NcclType type, int peer, NcclComm comm,
          CudaStream stream) {
@@ -245,7 +288,8 @@ const char* get_last_error(NcclComm) { return ""; }
 
 }  // namespace
 
-NcclApi nccl_table() {
+NcclApi nccl_table(int version) {
+  const bool has_windows = version >= 22700;
   return {get_version,
           get_unique_id,
           comm_init_rank,
@@ -254,6 +298,8 @@ NcclApi nccl_table() {
           comm_finalize,
           comm_destroy,
           comm_abort,
+          has_windows ? comm_window_register : nullptr,
+          has_windows ? comm_window_deregister : nullptr,
           group_start,
           group_end,
           all_gather,

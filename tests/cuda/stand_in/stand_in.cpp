@@ -128,6 +128,13 @@ int StandIn::queue_meeting(FakeStream* stream, const std::vector<MemoryAccess>& 
                            const std::string& name, std::shared_ptr<Meeting> meeting) {
   const int code = check(stream, accesses, name);
   if (code != 0) return code;
+  auto& [last, count] = last_meeting_[static_cast<std::size_t>(stream->device)];
+  const bool ordered = last == nullptr || stream->clock[last->index] >= count;
+  if (options_.nccl_version < nccl_in_launch_order && !ordered) {
+    report("NCCL before 2.26 may start " + name + " before the collective that was called first");
+  }
+  last = stream;
+  count = stream->clock[stream->index];
   stream->queue.push_back({{}, nullptr, 0, false, std::move(meeting)});
   progress(random_.chance(25) ? 1 : 0);
   return 0;

@@ -105,6 +105,7 @@ class StandIn {
   FakeStreams streams_;
   FakeNccl nccl_;
   std::vector<RaceCheck> races_;  // by device
+  std::map<std::size_t, std::pair<FakeStream*, std::uint64_t>> last_meeting_;
   std::vector<std::string> reports_;
   std::vector<std::map<Call, int>> uses_;  // by rank
   std::vector<int> marks_;                 // by rank

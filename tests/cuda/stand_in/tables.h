@@ -9,7 +9,7 @@ namespace tessera::test {
 
 CudaApi cuda_table();
 KernelApi kernel_table();
-NcclApi nccl_table();
+NcclApi nccl_table(int version);
 std::unique_ptr<DeviceMath> make_twin_math();
 
 inline FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
