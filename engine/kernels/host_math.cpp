@@ -13,7 +13,7 @@
 namespace tessera::kernels {
 namespace {
 
-constexpr std::int64_t alignment = 64;
+constexpr std::int64_t block_alignment = 64;
 
 std::size_t bytes(std::int64_t numel, DType dtype) {
   return static_cast<std::size_t>(numel * size_of(dtype).value);
@@ -135,7 +135,8 @@ Bytes HostMath::room(const AttentionShape& shape, bool backward) const {
 }
 
 Bytes HostMath::scratch_of_thread() const {
-  return Bytes{(matmuls_.scratch().value + alignment - 1) / alignment * alignment};
+  return Bytes{(matmuls_.scratch().value + block_alignment - 1) / block_alignment *
+               block_alignment};
 }
 
 const Attention& HostMath::attention(const AttentionShape& shape) {
@@ -146,13 +147,15 @@ const Attention& HostMath::attention(const AttentionShape& shape) {
 
 AttentionRoom HostMath::memory(Bytes room, const AttentionRoom& given) {
   if (memory_ == Memory::given) return given;
-  const Bytes wanted = room + scratch() + Bytes{2 * alignment};
+  const Bytes wanted = room + scratch() + Bytes{2 * block_alignment};
   if (own_.size() < static_cast<std::size_t>(wanted.value)) {
     own_.resize(static_cast<std::size_t>(wanted.value));
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(own_.data());
-  std::byte* const aligned = own_.data() + (alignment - begin % alignment) % alignment;
-  return {aligned, aligned + (room.value + alignment - 1) / alignment * alignment};
+  std::byte* const aligned =
+      own_.data() + (block_alignment - begin % block_alignment) % block_alignment;
+  return {aligned,
+          aligned + (room.value + block_alignment - 1) / block_alignment * block_alignment};
 }
 
 }  // namespace tessera::kernels

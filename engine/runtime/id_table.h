@@ -63,7 +63,7 @@ class IdTable {
     const Id* const ids = ids_.data();
     while (count > 0) {
       const std::size_t half = count / 2;
-      const bool after = ids[first + half] < id;
+      const bool after = ids[first + half].value < id.value;
       first = after ? first + half + 1 : first;
       count = after ? count - half - 1 : half;
     }
