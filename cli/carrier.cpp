@@ -56,6 +56,7 @@ class SimulatorCarrier final : public Carrier {
     lockstep.cost = carrier->cost_.get();
     lockstep.numerics = true;
     lockstep.aio = needs.aio;
+    if (options.device == "cuda") lockstep.processor = Processor::gpu;  // as a run there would
     lockstep.sink = needs.sink;
     lockstep.recorded_ranks.resize(static_cast<std::size_t>(options.ranks));
     std::iota(lockstep.recorded_ranks.begin(), lockstep.recorded_ranks.end(), 0);
@@ -112,6 +113,7 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
   cuda.deadline = static_cast<Time>(options.deadline_s * 1e9);
   cuda.interrupted = [] { return asked_to_end != 0; };
   cuda.share_gpu = options.share_gpu;
+  cuda.profile_nccl = options.profile_nccl;
   cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};
   cuda.local_rank = runtime == "local" ? 0 : launch.local_rank;
   if (runtime == "mpi") cuda.ranks = CudaOptions::of_mpi;
@@ -136,6 +138,10 @@ void add_carrier_options(CLI::App& command, CarrierOptions& o) {
       ->group(group);
   command.add_option("--device", o.device, "Where: cpu, cuda (one GPU a rank), auto: a GPU if any")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->group(group);
+  command
+      .add_flag("--profile-nccl", o.profile_nccl,
+                "cuda: the trace says how NCCL carries out collectives")
       ->group(group);
   command.add_flag("--share-gpu", o.share_gpu, "cuda: ranks may share a GPU, slowly; for tests")
       ->group(group);

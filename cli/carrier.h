@@ -18,6 +18,7 @@ struct CarrierOptions {
   std::string runtime = "auto";
   std::string device = "cpu";
   bool share_gpu = false;
+  bool profile_nccl = false;
   double pinned_gib = 0;
   Rank ranks = 1;  // of the simulator
   std::string cluster = "dgx-h100";

@@ -192,18 +192,19 @@ Status CudaCarrier::carry_out(const Op& op, EventId event) {
   enter_step(op.cause.step);
   const bool here = op.where.contains(rank_);
   lane_of_.push_back(here ? static_cast<std::int8_t>(op.stream.value) : std::int8_t{-1});
-  const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
-  return here ? noted(enqueue(op, event, place)) : Status{};
+  if (here) return noted(enqueue(op, event));
+  if (trace_) trace_->submit(op, event, first_live_event(), here);
+  return {};
 }
 
-Status CudaCarrier::enqueue(const Op& op, EventId event, std::int64_t place) {
+Status CudaCarrier::enqueue(const Op& op, EventId event) {
   Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
   TESSERA_TRY(order(lane, op));
-  if (place >= 0) TESSERA_TRY(times_->begin(place, lane.stream()));
-  TESSERA_TRY(hand_over(op, lane));
-  if (place >= 0) TESSERA_TRY(times_->end(lane.stream()));
-  const OpKind kind = kind_of(op);
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
+  if (trace_ && !idle) TESSERA_TRY(times_->begin(lane.stream()));
+  TESSERA_TRY(hand_over(op, lane));
+  if (trace_) TESSERA_TRY(submit_to_trace(op, event, lane));
+  const OpKind kind = kind_of(op);
   return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
 }
 

@@ -61,7 +61,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
   Status place(BufferId id, const Allocation& request, const RankState& state);
-  Status enqueue(const Op& op, EventId event, std::int64_t place);
+  Status enqueue(const Op& op, EventId event);
   Status hand_over(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
@@ -76,6 +76,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   // The trace (cuda_trace.cpp).
   Status start_trace();
   void enter_step(std::int32_t step);
+  Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
   Status end_trace();
 

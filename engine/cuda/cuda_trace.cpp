@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the carrier tells its trace, and when times come in.
+#include <array>
+
 #include "engine/cuda/cuda_carrier.h"
 
 namespace tessera {
@@ -23,6 +25,18 @@ Status CudaCarrier::start_trace() {
 
 void CudaCarrier::enter_step(std::int32_t step) {
   if (trace_) trace_->enter_step(step, [this](std::int32_t of) { return take_peaks(of); });
+}
+
+// After it was handed over: only then NCCL has decided how it carries out a collective.
+Status CudaCarrier::submit_to_trace(const Op& op, EventId event, Lane& lane) {
+  std::array<char, 64> algorithm{};
+  int length = 0;
+  if (communicator_of(op).valid()) {
+    length = module_.nccl.last_collective(algorithm.data(), static_cast<int>(algorithm.size()));
+  }
+  const auto place = trace_->submit(op, event, first_live_event(), /*here=*/true,
+                                    {algorithm.data(), static_cast<std::size_t>(length)});
+  return place < 0 ? Status{} : times_->end(lane.stream(), place);
 }
 
 Status CudaCarrier::advance_trace() {

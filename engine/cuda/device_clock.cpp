@@ -10,7 +10,7 @@ namespace {
 
 constexpr int references_at_start = 16;
 constexpr Time between_references = 100'000'000;
-constexpr Rank device = 1;
+constexpr Rank device_rank = 1;
 
 }  // namespace
 
@@ -57,9 +57,9 @@ Result<bool> DeviceClock::look() {
   reference_ = std::exchange(next_, nullptr);
   reference_time_ = happened;
   if (open_) {
-    clocks_.bound(device, happened - seen, happened - recorded_, happened);
+    clocks_.bound(device_rank, happened - seen, happened - recorded_, happened);
   } else {
-    clocks_.exchange(device, recorded_, happened, seen);
+    clocks_.exchange(device_rank, recorded_, happened, seen);
   }
   return true;
 }
@@ -73,7 +73,7 @@ Result<Time> DeviceClock::device_time(CudaEvent event) const {
 
 Result<Time> DeviceClock::time_of(CudaEvent event) const {
   TESSERA_ASSIGN(const Time happened, device_time(event));
-  return clocks_.aligned(device, happened);
+  return clocks_.aligned(device_rank, happened);
 }
 
 }  // namespace tessera

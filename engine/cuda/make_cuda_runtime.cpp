@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From options to a running carrier: the module, the others, and what NCCL reads from variables.
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -11,6 +12,13 @@
 
 namespace tessera {
 namespace {
+
+// The module is a plugin of NCCL's, too: by the file that it was opened from.
+void profile_nccl(const CudaModule& module) {
+  Dl_info found{};
+  if (dladdr(&module, &found) == 0) return;
+  setenv("NCCL_PROFILER_PLUGIN", found.dli_fname, /*overwrite=*/0);
+}
 
 Result<std::unique_ptr<CudaPeers>> find_peers(const CudaOptions& options,
                                               const std::string& modules) {
@@ -47,6 +55,7 @@ Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& option
   for (const NcclSetting& setting : nccl_settings(options, peers->rank())) {
     setenv(setting.variable.c_str(), setting.value.c_str(), setting.always ? 1 : 0);
   }
+  if (options.profile_nccl && options.sink != nullptr) profile_nccl(*module);
   return make_cuda_runtime(*module, std::move(peers), options);
 }
 

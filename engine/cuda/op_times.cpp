@@ -27,15 +27,17 @@ Result<CudaEvent> OpTimes::record(CudaStream stream) {
   return cuda_status(api_, code, "cudaEventRecord");
 }
 
-Status OpTimes::begin(std::int64_t place, CudaStream stream) {
+Status OpTimes::begin(CudaStream stream) {
   if (++unread_ > unread_operations_max) TESSERA_TRY(collect());
   TESSERA_ASSIGN(const CudaEvent event, record(stream));
-  pending_[stream].push_back({place, event});
+  pending_[stream].push_back({.begin = event});
   return {};
 }
 
-Status OpTimes::end(CudaStream stream) {
-  TESSERA_ASSIGN(pending_[stream].back().end, record(stream));
+Status OpTimes::end(CudaStream stream, std::int64_t place) {
+  Pending& op = pending_[stream].back();
+  op.place = place;
+  TESSERA_ASSIGN(op.end, record(stream));
   return {};
 }
 

@@ -27,8 +27,8 @@ class OpTimes {
 
   Status open(const DeviceClock::Wait& wait) { return clock_.open(wait); }
   /// What is handed to `stream` from here to `end` is the operation with this place in the trace.
-  Status begin(std::int64_t place, CudaStream stream);
-  Status end(CudaStream stream);
+  Status begin(CudaStream stream);
+  Status end(CudaStream stream, std::int64_t place);
   /// Tells what has happened since. Does not wait.
   Status collect();
   /// Also what has only begun. The run ends here.
@@ -36,9 +36,9 @@ class OpTimes {
 
  private:
   struct Pending {
-    std::int64_t place = 0;
     CudaEvent begin = nullptr;
     CudaEvent end = nullptr;  // null: all of it has not been handed over
+    std::int64_t place = -1;
   };
   Result<CudaEvent> record(CudaStream stream);
   Result<bool> happened(CudaEvent event) const;

@@ -90,8 +90,9 @@ void HostTrace::add_communicator(CommunicatorId id, std::string_view name,
   }
 }
 
-std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, bool here) {
-  if (replay_) replay_->submit(op, event, first_live);
+std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, bool here,
+                               std::string_view algorithm) {
+  if (replay_) replay_->submit(op, event, first_live, algorithm);
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
   const bool exchange = needs_all(kind_of(op)) && op.where.contains(0);
   times_.push_back({.op = event.value,

@@ -49,7 +49,8 @@ class HostTrace {
   }
   /// Every operation, on every rank; `here`: it holds for this one. Returns the place of its times
   /// for the next two, or -1.
-  std::int64_t submit(const Op& op, EventId event, EventId first_live, bool here);
+  std::int64_t submit(const Op& op, EventId event, EventId first_live, bool here,
+                      std::string_view algorithm = {});
   void begin(std::int64_t place) { began(place, clock_()); }
   void end(std::int64_t place) { ended(place, clock_()); }
   /// The same, of somebody who has measured it, by this rank's clock.

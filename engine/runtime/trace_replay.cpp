@@ -53,7 +53,8 @@ void TraceReplay::add_communicator(CommunicatorId id, std::string_view name,
   sink_.communicator({id.value, name, groups.group_size_max(), groups.group_count()});
 }
 
-void TraceReplay::submit(const Op& op, EventId event, EventId first_live) {
+void TraceReplay::submit(const Op& op, EventId event, EventId first_live,
+                         std::string_view algorithm) {
   waited_.wait(op);
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
     return waited_.record(op, event);
@@ -61,6 +62,7 @@ void TraceReplay::submit(const Op& op, EventId event, EventId first_live) {
   const std::vector<std::int32_t> after = waited_.after(op.stream);
   TraceRow row(op, event);
   row.op.after = after;
+  row.op.algorithm = algorithm;
   sink_.op(row.op);
   submitted_.emplace_back(TimedOp{event.value, kind_of(op), op.stream, communicator_of(op),
                                   op.where, waited_.before_next(op.stream), first_live});

@@ -30,7 +30,8 @@ class TraceReplay {
   // In the order of the calls of a Runtime.
   void add_stream(StreamId id, std::string_view name, StreamRole role);
   void add_communicator(CommunicatorId id, std::string_view name, const RankGroups& groups);
-  void submit(const Op& op, EventId event, EventId first_live);
+  /// `algorithm`: how a collective is carried out, if that is known.
+  void submit(const Op& op, EventId event, EventId first_live, std::string_view algorithm = {});
   void host_wait(EventId event) { waited_.host_wait(event); }
   void allocate(BufferId id, const Allocation& request);
   /// `end`: one past its last byte, of `ranks`.

@@ -46,6 +46,19 @@ TEST_CASE("what a run on GPUs submits is in its trace as in the simulator's", "[
   }
 }
 
+TEST_CASE("what NCCL's profiler says of a collective is in the collective's row", "[cuda]") {
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
+  RecordedTrace trace;
+  StandIn world({.ranks = 2, .profiled = "RING SIMPLE, 2 channels", .look = 2'000});
+  traced(world, run, &trace);
+  int collectives = 0;
+  for (const auto& [id, op] : trace.ops) {
+    collectives += is_collective(op.kind) ? 1 : 0;
+    CHECK(op.algorithm == (is_collective(op.kind) ? "RING SIMPLE, 2 channels" : ""));
+  }
+  CHECK(collectives > 5);
+}
+
 struct Counted {
   std::vector<Trained> trained;
   std::vector<int> marks, waits;  // by rank

@@ -22,6 +22,7 @@ class RecordedTrace final : public TraceSink {
     std::int32_t stream = 0;
     std::int32_t communicator = -1;
     std::int32_t step = 0;
+    std::string algorithm;
   };
   struct Step {
     Time begin = 0, end = 0, compute = 0, communication = 0, exposed = 0, blocking = 0, wait = 0;
@@ -46,7 +47,7 @@ class RecordedTrace final : public TraceSink {
   }
   void unit(const TraceUnit&) override {}
   void op(const TraceOp& o) override {
-    ops[o.id] = {o.kind, o.stream, o.communicator, o.step};
+    ops[o.id] = {o.kind, o.stream, o.communicator, o.step, std::string(o.algorithm)};
     order.push_back(fmt::format(
         "op {} {} stream {} communicator {} step {}.{} {} {} unit '{}' module '{}' '{}' bytes {} "
         "dtype {} flops {} after {}",

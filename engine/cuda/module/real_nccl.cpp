@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "engine/cuda/module/nccl_profiler.h"
 #include "engine/cuda/module/tables.h"
 
 // An older library has none of these; the module opens all the same.
@@ -133,6 +134,7 @@ NcclApi real_nccl() {
   api.red_op_destroy = [](NcclOp op, NcclComm comm) -> int {
     return ncclRedOpDestroy(native(op), native(comm));
   };
+  api.last_collective = last_collective;
   api.get_error_string = [](int code) -> const char* {
     return ncclGetErrorString(static_cast<ncclResult_t>(code));
   };

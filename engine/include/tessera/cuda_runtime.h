@@ -34,6 +34,9 @@ struct CudaOptions {
   /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
   /// then need a clock, and MPI if there are several.
   TraceSink* sink = nullptr;
+  /// The trace says by which algorithm, protocol and channels NCCL carries out collectives: it
+  /// loads the module as its profiler plugin, unless NCCL_PROFILER_PLUGIN names another.
+  bool profile_nccl = false;
   /// The GPU among those that this process sees; -1: `local_rank`, modulo their number.
   int device = -1;
   /// Of the processes on this machine; -1: the rank.

@@ -283,6 +283,11 @@ int red_op_destroy(NcclOp op, NcclComm comm) {
   });
 }
 
+int last_collective(char* text, int bytes) {
+  const std::string& told = StandIn::current().options().profiled;
+  return static_cast<int>(told.copy(text, static_cast<std::size_t>(bytes)));
+}
+
 const char* nccl_error_string(int) { return "an error of the stand-in"; }
 const char* get_last_error(NcclComm) { return ""; }
 
@@ -311,6 +316,7 @@ NcclApi nccl_table(int version) {
           recv,
           red_op_create_pre_mul_sum,
           red_op_destroy,
+          last_collective,
           nccl_error_string,
           get_last_error};
 }

@@ -39,6 +39,7 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
+  std::string profiled;   // what NCCL's profiler says of every collective
   Time look = 1'000'000;  // ns that pass when somebody asks for the time
 };
 
