@@ -128,12 +128,12 @@ TEST_CASE("a rank that sends to the wrong one, or too much, is named", "[cuda]")
   SECTION("another length") {
     CHECK(tamper(CollectiveKind::exchange, [](CollectiveCall& c) {
             c.sends[0].bytes -= 4;
-          }).reports_say("sends to index 1 is not what that expects"));
+          }).reports_say("what index 1 sends to index 0 is not what that expects"));
   }
   SECTION("nobody's letter") {
     CHECK(tamper(CollectiveKind::exchange, [](CollectiveCall& c) {
             c.sends.erase(0);
-          }).reports_say("is not what that expects"));
+          }).reports_say("what index 1 sends to index 0 is not what that expects"));
   }
   SECTION("a message outside of a group") {
     CHECK(call_without(Call::group_start).reports_say("a message outside of a group"));
