@@ -14,10 +14,12 @@ Status CudaCarrier::start_trace() {
                   "ranks that only NCCL connects cannot send each other their times: start them "
                   "with mpirun, or without a trace");
   }
+  // Whoever gives up tells the others before its memory goes, from which they may still read.
+  const auto complete = [&](Transport::Request request) {
+    return noted(until([&] { return transport->test(request); }));
+  };
   TESSERA_ASSIGN(trace_, HostTrace::start(*transport, rank_ == 0 ? options_.sink : nullptr,
-                                          options_.clock, [&](Transport::Request request) {
-                                            return until([&] { return transport->test(request); });
-                                          }));
+                                          options_.clock, complete));
   if (!trace_) return {};
   times_ = std::make_unique<OpTimes>(module_.cuda, *trace_, options_.clock);
   return times_->open([this](const std::function<Result<bool>()>& done) { return until(done); });

@@ -7,6 +7,14 @@
 
 namespace tessera::test {
 
+/// From one of the places where something goes wrong to the next that is tried: all of them, but
+/// where every access is checked.
+#ifdef TESSERA_SANITIZED
+inline constexpr int place_distance = 5;
+#else
+inline constexpr int place_distance = 1;
+#endif
+
 /// Two ranks. Fails with `corrupt` if a number is not what it should be.
 Status every_call(HostRuntime& host, Rank rank);
 

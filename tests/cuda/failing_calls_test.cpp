@@ -56,7 +56,7 @@ bool fails_in_order(const PlantedFault& fault) {
 TEST_CASE("each function fails at each of its uses", "[cuda]") {
   for (int call = 0; call < test::call_count; ++call) {
     PlantedFault fault{.call = static_cast<Call>(call), .rank = 1};
-    while (fails_in_order(fault)) ++fault.use;
+    while (fails_in_order(fault)) fault.use += test::place_distance;
     if (fault.call == Call::get_unique_id || fault.call == Call::comm_abort) continue;
     CHECK(fault.use > 1);
   }

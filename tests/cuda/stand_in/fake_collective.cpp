@@ -63,6 +63,10 @@ bool letters_match(int from, const CollectiveCall& sender, int to, const Collect
   return sends == expects && (!sends || sent->second.bytes == expected->second.bytes);
 }
 
+std::string wrong_letter(int from, int to) {
+  return fmt::format("what index {} sends to index {} is not what that expects", from, to);
+}
+
 using Calls = std::vector<CollectiveCall>;
 
 // All outputs are made from what the inputs were before.
@@ -136,9 +140,9 @@ std::string FakeCollective::join(int index, const CollectiveCall& call) {
     const CollectiveCall& other = calls_[i];
     if (other.stream == nullptr) continue;
     const auto own = static_cast<int>(i);
-    if (call.kind == CollectiveKind::exchange && other.kind == CollectiveKind::exchange &&
-        !(letters_match(own, other, index, call) && letters_match(index, call, own, other))) {
-      return fmt::format("what index {} sends to index {} is not what that expects", own, index);
+    if (call.kind == CollectiveKind::exchange && other.kind == CollectiveKind::exchange) {
+      if (!letters_match(own, other, index, call)) return wrong_letter(own, index);
+      if (!letters_match(index, call, own, other)) return wrong_letter(index, own);
     }
     if (matches(other, call)) continue;
     return fmt::format("index {} asks for {}, index {} for {}", i, describe(other), index,
