@@ -84,7 +84,8 @@ TEST_CASE("memory that is given back too early is a hazard", "[cuda]") {
 }
 
 TEST_CASE("a module that does not wait for its prefetch is a hazard", "[cuda]") {
-  CHECK(found_as(FaultyRuntime::Fault::stale_prefetch, "a wait is missing") >= 10 / test::place_distance);
+  CHECK(found_as(FaultyRuntime::Fault::stale_prefetch, "a wait is missing") >=
+        10 / test::place_distance);
 }
 
 TEST_CASE("shards of the wrong size or dtype are refused before they move", "[cuda]") {
