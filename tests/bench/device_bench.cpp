@@ -4,8 +4,6 @@
 //   bench_device [MiB] [rounds]
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -15,20 +13,13 @@
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/staging.h"
 #include "tessera/cuda_runtime.h"
+#include "tests/bench/measure.h"
 
 namespace tessera {
 namespace {
 
-Time now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+using bench::median;
+using bench::now;
 
 // cudaMemcpyAsync and nothing else.
 class PlainCopies {

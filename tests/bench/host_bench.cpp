@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <vector>
@@ -23,23 +22,16 @@
 #include "tessera/scheme.h"
 #include "tessera/storage/trace_writer.h"
 #include "tessera/training.h"
+#include "tests/bench/measure.h"
 
 namespace {
+
+using tessera::bench::median;
+using tessera::bench::now;
 
 using namespace tessera;  // a program, not a library
 
 constexpr int rounds = 5;
-
-Time now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // Passes a trace on, and keeps the steps.
 class Steps final : public TraceSink {

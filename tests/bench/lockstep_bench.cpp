@@ -15,9 +15,12 @@
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
+#include "tests/bench/measure.h"
 #include "tests/sim/heap_oracle.h"
 
 namespace {
+
+using tessera::bench::median;
 
 using namespace tessera;  // a program, not a library
 
@@ -25,11 +28,6 @@ double seconds(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 struct Bench {
@@ -68,7 +66,7 @@ struct Bench {
     const test::Program program = test::program_of(recording, *costs);
     auto duration = [jitter](std::int32_t event, Rank rank, Time nominal) {
       const std::uint64_t u = hash32(static_cast<std::uint32_t>(rank * 7919) ^
-                                          hash32(static_cast<std::uint32_t>(event)));
+                                     hash32(static_cast<std::uint32_t>(event)));
       const auto amplitude = static_cast<Time>(jitter * static_cast<double>(nominal));
       return nominal - amplitude +
              static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
@@ -86,7 +84,7 @@ struct Bench {
     const double time = seconds([&] {
       for (int k = 0; k < rounds; ++k) {
         clock_add(clocks[static_cast<std::size_t>((k + 1) % arrays)].data(),
-                       clocks[static_cast<std::size_t>(k % arrays)].data(), 1, n);
+                  clocks[static_cast<std::size_t>(k % arrays)].data(), 1, n);
       }
     });
     return static_cast<double>(rounds) * static_cast<double>(n) / time;

@@ -89,12 +89,18 @@ TEST_CASE("real ranks compute and reserve what the simulation says", "[language]
   }
 }
 
-TEST_CASE("checkpointing needs less memory", "[language]") {
+// Large enough that activations are most of its memory.
+Run run_of_eight_blocks() {
   Run run{.model = test::parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
       "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
           .scheme = ReplicateOptions{}};
   run.options.batch = 4;
   run.options.sequence_length = 64;
+  return run;
+}
+
+TEST_CASE("checkpointing needs less memory", "[language]") {
+  Run run = run_of_eight_blocks();
   Bytes kept{};
   Bytes again{};
   simulated(run, &kept, 1);
@@ -104,11 +110,7 @@ TEST_CASE("checkpointing needs less memory", "[language]") {
 }
 
 TEST_CASE("evaluation keeps nothing and finds what training finds", "[language]") {
-  Run run{.model = test::parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
-      "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
-          .scheme = ReplicateOptions{}};
-  run.options.batch = 4;
-  run.options.sequence_length = 64;
+  Run run = run_of_eight_blocks();
   Bytes training{};
   Bytes evaluation{};
   const Trained trained = simulated(run, &training, 1);
