@@ -32,7 +32,7 @@ struct CudaOptions {
   /// Asked while this rank waits: true ends the run (cancelled).
   std::function<bool()> interrupted;
   /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
-  /// then need a clock, and MPI if there are several.
+  /// then need a clock. Without MPI every sixteenth step waits for those before it, see decision 27.
   TraceSink* sink = nullptr;
   /// The trace says by which algorithm, protocol and channels NCCL carries out collectives: it
   /// loads the module as its profiler plugin, unless NCCL_PROFILER_PLUGIN names another.
