@@ -12,7 +12,7 @@ Status CudaCarrier::start_trace(int device) {
     TESSERA_ASSIGN(trace_link_, trace_link_of(*transport));
   } else {
     auto link = std::make_unique<NcclLink>(module_.cuda, module_.nccl, *peers_, communicators_,
-                                           events_, control_);
+                                           events_, control_.stream());
     TESSERA_TRY(link->open(device));
     trace_link_ = std::move(link);
   }

@@ -54,20 +54,19 @@ Status NcclLink::send() {
   const auto piece = static_cast<std::int64_t>(m.piece);
   const Bytes all{piece * peers_.ranks()};
   const Bytes answers_at{static_cast<std::int64_t>(piece_max_)};
-  const CudaStream stream = lane_.stream();
   std::memcpy(host_.base(), m.own.data() + m.sent, m.piece);
   TESSERA_TRY(cuda_status(cuda_,
-                          cuda_.memcpy_async(device_.at(Bytes{0}), host_.base(), m.piece, stream),
+                          cuda_.memcpy_async(device_.at(Bytes{0}), host_.base(), m.piece, stream_),
                           "cudaMemcpyAsync"));
   const int code = nccl_.all_gather(device_.at(Bytes{0}), device_.at(answers_at), m.piece,
-                                    NcclType::uint8, communicators_.world(), stream);
+                                    NcclType::uint8, communicators_.world(), stream_);
   TESSERA_TRY(communicators_.settle(communicators_.world(), code, "ncclAllGather"));
   TESSERA_TRY(
       cuda_status(cuda_,
                   cuda_.memcpy_async(host_.base() + answers_at.value, device_.at(answers_at),
-                                     static_cast<std::size_t>(all.value), stream),
+                                     static_cast<std::size_t>(all.value), stream_),
                   "cudaMemcpyAsync"));
-  TESSERA_ASSIGN(arrived_, lane_.mark());
+  TESSERA_ASSIGN(arrived_, events_.record(stream_));
   return {};
 }
 
@@ -83,9 +82,8 @@ void NcclLink::take() {
 
 Result<bool> NcclLink::test(Request) {
   if (arrived_ == nullptr) return true;
-  const int code = cuda_.event_query(arrived_);
-  if (code == cuda_not_ready) return false;
-  TESSERA_TRY(cuda_status(cuda_, code, "cudaEventQuery"));
+  TESSERA_ASSIGN(const bool arrived, has_happened(cuda_, arrived_));
+  if (!arrived) return false;
   events_.give_back(std::exchange(arrived_, nullptr));
   take();
   if (message_.sent == message_.own.size()) return true;

@@ -17,15 +17,15 @@ namespace tessera {
 
 class NcclLink final : public TraceLink {
  public:
-  /// What it uses must outlive it. `lane`: nobody else hands anything to it meanwhile.
+  /// What it uses must outlive it. `stream`: nothing else is on it.
   NcclLink(const CudaApi& cuda, const NcclApi& nccl, CudaPeers& peers, Communicators& communicators,
-           EventPool& events, Lane& lane)
+           EventPool& events, CudaStream stream)
       : cuda_(cuda),
         nccl_(nccl),
         peers_(peers),
         communicators_(communicators),
         events_(events),
-        lane_(lane),
+        stream_(stream),
         device_(cuda),
         host_(cuda) {}
   NcclLink(const NcclLink&) = delete;
@@ -62,7 +62,7 @@ class NcclLink final : public TraceLink {
   CudaPeers& peers_;
   Communicators& communicators_;
   EventPool& events_;
-  Lane& lane_;
+  const CudaStream stream_;
   std::size_t piece_max_ = 0;
   DeviceMemory device_;  // the own piece, then all
   PinnedMemory host_;    // as on the device

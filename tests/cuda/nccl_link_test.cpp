@@ -62,7 +62,7 @@ Status say(CudaPeers& peers, std::vector<std::byte>& own, std::vector<std::byte>
   Lane lane(module.cuda, events);
   TESSERA_TRY(lane.open(0));
   {
-    NcclLink link(module.cuda, module.nccl, peers, communicators, events, lane);
+    NcclLink link(module.cuda, module.nccl, peers, communicators, events, lane.stream());
     TESSERA_TRY(link.open(peers.rank()));
     const auto complete = [&](TraceLink::Request request) {
       return patience.until(
