@@ -178,6 +178,8 @@ TEST_CASE("a window of attention is refused where it would matter", "[cli][train
   CHECK(run_tessera("simulate mistral.json -o window.tessera")
             .messages.find("mistral.json: sliding_window is 8, but the costs") !=
         std::string::npos);
+  CHECK(run_tessera("estimate mistral.json").messages.find("sliding_window is 8, but the costs") !=
+        std::string::npos);
 }
 
 TEST_CASE("data and options that make no sense are refused in a sentence", "[cli][train]") {
