@@ -15,6 +15,7 @@ namespace tessera::device {
 using kernels::Array;
 using kernels::BFloat16;
 using kernels::ConstArray;
+using kernels::Float16;
 using kernels::load;
 using kernels::store;
 using kernels::with_type;
