@@ -162,7 +162,7 @@ Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, cons
 
 Status CudaCarrier::place(BufferId id, const Allocation& request, const RankState& state) {
   const Bytes offset = state.live.at(id).offset;
-  places_[id] = {request.memory, offset};
+  places_.add(id, {request.memory, offset});
   if (request.memory == Memory::device) {
     const Bytes reserved = state.allocators[0].reserved();
     const Status grown = device_.grow(reserved);
@@ -191,7 +191,7 @@ Status CudaCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
   enter_step(op.cause.step);
   const bool here = op.where.contains(rank_);
-  lane_of_.push_back(here ? static_cast<std::int8_t>(op.stream.value) : std::int8_t{-1});
+  TESSERA_TRY(noted(owners_.add(here ? op.stream : StreamId{})));
   if (here) return noted(enqueue(op, event));
   if (trace_) trace_->submit(op, event, first_live_event(), here);
   return {};
@@ -218,9 +218,8 @@ Status CudaCarrier::hand_over(const Op& op, Lane& lane) {
 
 Status CudaCarrier::order(Lane& lane, const Op& op) {
   for (EventId event : op.after) {
-    const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
-    if (owner < 0 || owner == op.stream.value) continue;
-    TESSERA_TRY(lane.wait(*lanes_[static_cast<std::size_t>(owner)], event));
+    Lane* const owner = owners_.of(event);
+    if (owner != nullptr && owner != &lane) TESSERA_TRY(lane.wait(*owner, event));
   }
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return {};
@@ -257,13 +256,8 @@ std::string CudaCarrier::oldest_waiting() {
 }
 
 Status CudaCarrier::drain(Lane& lane) {
-  TESSERA_ASSIGN(const CudaEvent here, lane.mark());
-  Status reached = until([&]() -> Result<bool> {
-    const int code = module_.cuda.event_query(here);
-    if (code == cuda_not_ready) return false;
-    TESSERA_TRY(cuda_status(module_.cuda, code, "cudaEventQuery"));
-    return true;
-  });
+  TESSERA_ASSIGN(const CudaEvent here, events_.record(lane.stream()));
+  Status reached = until([&] { return has_happened(module_.cuda, here); });
   events_.give_back(here);
   TESSERA_TRY(reached);
   return mailbox_.collect();
@@ -279,10 +273,9 @@ Status CudaCarrier::drain_all() {
 Status CudaCarrier::carry_wait(EventId event) {
   TESSERA_TRY(failure_);
   if (trace_) trace_->host_wait(event);
-  const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
-  if (owner < 0) return {};
-  Lane& lane = *lanes_[static_cast<std::size_t>(owner)];
-  TESSERA_TRY(noted(until([&] { return lane.reached(event); })));
+  if (Lane* const owner = owners_.of(event)) {
+    TESSERA_TRY(noted(until([&] { return owner->reached(event); })));
+  }
   return noted(mailbox_.collect());
 }
 

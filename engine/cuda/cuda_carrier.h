@@ -13,6 +13,7 @@
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
+#include "engine/cuda/event_owners.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
@@ -119,11 +120,11 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   EventPool events_;
   Mailbox mailbox_;
   SwapStore swapped_;
-  std::map<BufferId, Place> places_;
+  IdTable<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
   Lane control_;                              // of `read`
-  std::vector<std::int8_t> lane_of_;          // by EventId: its stream, -1: not of this rank
-  Lane* staged_by_ = nullptr;                 // who may still copy from the staging memory
+  EventOwners owners_{lanes_};
+  Lane* staged_by_ = nullptr;  // who may still copy from the staging memory
   int reads_ = 0;
   Status failure_;
   bool finished_ = false;
