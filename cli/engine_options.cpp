@@ -54,9 +54,9 @@ void add_passes_option(CLI::App& command, EngineOptions& o) {
 std::vector<std::string> window_warnings(const std::string& model_path, const Model& model,
                                          std::int64_t sequence_length) {
   if (model.sliding_window == 0 || sequence_length <= model.sliding_window) return {};
-  return {
-      fmt::format("{}: sliding_window is {}, but the costs of {} tokens are those of full attention",
-                  model_path, model.sliding_window, sequence_length)};
+  return {fmt::format(
+      "{}: sliding_window is {}, but the costs of {} tokens are those of full attention",
+      model_path, model.sliding_window, sequence_length)};
 }
 
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {

@@ -7,10 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifdef __CUDACC__
-#include <cuda_fp16.h>
-#endif
-
 #include "tessera/assert.h"
 #include "tessera/types.h"
 
@@ -44,10 +40,12 @@ TESSERA_INLINE inline void store(BFloat16& to, float value) {
 
 #ifdef __CUDA_ARCH__  // one instruction each
 TESSERA_INLINE inline float load(Float16 value) {
-  return __half2float(__ushort_as_half(value.bits));
+  float out = 0;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(value.bits));
+  return out;
 }
 TESSERA_INLINE inline void store(Float16& to, float value) {
-  to.bits = __half_as_ushort(__float2half_rn(value));
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
 }
 #else
 /// As engine/runtime/number.h, but without branches, so that loops become vector code.

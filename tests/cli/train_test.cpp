@@ -108,18 +108,19 @@ TEST_CASE("a resumed run goes on bit by bit, with another scheme", "[cli][train]
 TEST_CASE("a run in float16 keeps its scale when it is resumed", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "halves");
-  const std::string options = "-q --dtype float16 --loss-scale 4194304 --loss-scale-interval 2 ";
-  REQUIRE(train(options + "--json whole.json --save halves --save-every 3 --keep 0").exit_code ==
-          0);
+  const std::string options = "-q --dtype float16 --loss-scale-interval 2 ";
+  REQUIRE(train(options + "--loss-scale 4194304 --json halves.json --save halves --save-every 3 "
+                          "--keep 0")
+              .exit_code == 0);
   const ProgramRun rest =
-      train(options + "--loss-scale 8 --json rest.json --resume halves/step-000003");
+      train(options + "--loss-scale 8 --json halves-rest.json --resume halves/step-000003");
   INFO(rest.messages);
   REQUIRE(rest.exit_code == 0);
-  const auto whole = lines_of("whole.json");
+  const auto whole = lines_of("halves.json");
   CHECK(whole[0]["loss_scale"] == 4194304);
   CHECK(whole[2]["skipped_steps"] >= 1);
   CHECK(whole[5]["loss_scale"] < 4194304);
-  const auto resumed = lines_of("rest.json");
+  const auto resumed = lines_of("halves-rest.json");
   REQUIRE(resumed.size() == 3);
   for (std::size_t k = 0; k < 3; ++k) {
     for (const char* key : {"loss", "loss_scale", "skipped_steps"}) {
