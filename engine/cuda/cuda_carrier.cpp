@@ -58,6 +58,7 @@ CudaCarrier::~CudaCarrier() {
   for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
   mailbox_.abandon();
   file_copies_.abandon();
+  if (trace_link_) trace_link_->abandon();
 }
 
 // One for each stream, behind the answers of `read`.
@@ -100,7 +101,7 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
                             module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
     if (options_.windows) TESSERA_TRY(windows_.open());
-    return start_trace();
+    return start_trace(device);
   };
   return noted(enter());
 }
@@ -136,7 +137,7 @@ void CudaCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
 
 Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
   TESSERA_TRY(failure_);
-  enter_step(request.cause.step);
+  TESSERA_TRY(noted(enter_step(request.cause.step)));
   if (trace_) trace_->allocate(id, request);
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
   return noted(swapped_.allocate(id, request, rank_));
@@ -193,7 +194,7 @@ Status CudaCarrier::place(BufferId id, const Allocation& request, const RankStat
 
 Status CudaCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
-  enter_step(op.cause.step);
+  TESSERA_TRY(noted(enter_step(op.cause.step)));
   const bool here = op.where.contains(rank_);
   TESSERA_TRY(noted(owners_.add(here ? op.stream : StreamId{})));
   if (here) return noted(enqueue(op, event));

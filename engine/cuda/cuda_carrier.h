@@ -76,10 +76,11 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   std::string oldest_waiting();
 
   // The trace (cuda_trace.cpp).
-  Status start_trace();
-  void enter_step(std::int32_t step);
+  Status start_trace(int device);
+  Status enter_step(std::int32_t step);
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
+  Status write_trace();
   Status end_trace();
 
   // Carrying out one operation (cuda_ops.cpp).
@@ -133,6 +134,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   bool finished_ = false;
   Bytes peak_reserved_{};
   std::string device_name_;
+  std::unique_ptr<TraceLink> trace_link_;
   std::unique_ptr<HostTrace> trace_;  // or null
   std::unique_ptr<OpTimes> times_;    // with a trace
 };
