@@ -38,7 +38,9 @@ class FakePeers final : public CudaPeers {
     return Status(Code::communication_error, world_.ended_.message());
   }
   void idle() override { world_.turns_.yield(); }
-  Transport* transport() override { return letters_.get(); }
+  Transport* transport() override {
+    return world_.options().only_nccl ? nullptr : letters_.get();
+  }
 
  private:
   StandIn& world_;

@@ -37,6 +37,7 @@ struct StandInOptions {
   std::optional<PlantedFault> fault;
   std::function<void(int rank, int use, CollectiveCall&)> tamper;  // with a collective
   bool deaf = false;                                               // nobody hears who gives up
+  bool only_nccl = false;                                          // connects them, as torchrun's
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
