@@ -21,9 +21,10 @@ Status Communicators::open(bool id_from_environment) {
         },
         [] { return std::string("the others to start NCCL"); }));
   }
-  return settle(
-      world_, api_.comm_init_rank(&world_, peers_.ranks(), &id, peers_.rank(), {.name = "tessera"}),
-      "ncclCommInitRankConfig");
+  // Arguments have no order: Clang would pass on `world_` as it was before the call.
+  const int code =
+      api_.comm_init_rank(&world_, peers_.ranks(), &id, peers_.rank(), {.name = "tessera"});
+  return settle(world_, code, "ncclCommInitRankConfig");
 }
 
 // Collective over the parent, also for ranks that get no communicator (NCCL's usage/communicators).
