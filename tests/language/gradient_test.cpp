@@ -134,6 +134,8 @@ TEST_CASE("the loss is that of double precision", "[language]") {
     LanguageModelOptions half = options;
     half.dtype = DType::bfloat16;
     CHECK(trained(model, half, tokens).loss == Approx(expected).epsilon(0.03));
+    half.dtype = DType::float16;
+    CHECK(trained(model, half, tokens).loss == Approx(expected).epsilon(0.004));
   }
 }
 

@@ -157,6 +157,7 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
   call.math = math(context);
   call.work = language::workspace_at(context.write(next).data(), *plan, apart()).work;
   call.progress = &options.progress;
+  call.half = plan->shape.half();
   call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
   if (module == plan->first && (pass == Pass::forward || pass == Pass::evaluate)) {
     begin(micro_batch, context, call.work);
@@ -174,10 +175,16 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                               options.batch, options.sequence_length, options.threads));
   }
   for (const DType dtype : {options.dtype, options.parameters}) {
-    if (dtype == DType::float32 || dtype == DType::bfloat16) continue;
-    return Status(Code::not_supported, fmt::format("real training computes with float32 and "
-                                                   "bfloat16, not with {}",
+    if (kernels::is_computed(dtype)) continue;
+    return Status(Code::not_supported, fmt::format("real training computes with float32, bfloat16 "
+                                                   "and float16, not with {}",
                                                    name_of(dtype)));
+  }
+  if (size_of(options.dtype) == size_of(options.parameters) &&
+      options.dtype != options.parameters) {
+    return Status(Code::invalid_argument,
+                  fmt::format("modules compute in {}, but parameters are {}: choose one of them",
+                              name_of(options.dtype), name_of(options.parameters)));
   }
   language::Shape shape{.batch = options.batch,
                         .length = options.sequence_length,

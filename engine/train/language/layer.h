@@ -20,6 +20,9 @@ struct Shape {
   int threads = 1;
   Processor processor = Processor::cpu;
 
+  /// Of parameters and gradients that have two bytes an element.
+  DType half() const { return parameters == DType::float32 ? dtype : parameters; }
+
   std::int64_t tokens() const { return batch * length; }
 };
 
@@ -49,7 +52,8 @@ struct Call {
   std::byte* temporary = nullptr;
   std::vector<std::span<const std::byte>> parameters;
   std::vector<std::span<std::byte>> gradients;
-  float gradient_scale = 1;  // of the loss
+  DType half = DType::bfloat16;  // Shape::half
+  float gradient_scale = 1;      // of the loss
   std::function<void(const float*)> give_loss;
   const std::function<void()>* progress = nullptr;
 
