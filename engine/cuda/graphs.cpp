@@ -41,12 +41,14 @@ Result<CudaGraphExec> Graphs::record(CudaStream stream, const std::function<Stat
   recording_ = false;
   CudaGraph graph = nullptr;
   const int ended = api_.stream_end_capture(stream, &graph);
-  TESSERA_TRY(handed_over);
-  TESSERA_TRY(cuda_status(api_, ended, "cudaStreamEndCapture"));
+  Status recorded =
+      handed_over.ok() ? cuda_status(api_, ended, "cudaStreamEndCapture") : handed_over;
   CudaGraphExec made = nullptr;
-  const int code = api_.graph_instantiate(&made, graph);
-  api_.graph_destroy(graph);
-  TESSERA_TRY(cuda_status(api_, code, "cudaGraphInstantiate"));
+  if (recorded.ok()) {
+    recorded = cuda_status(api_, api_.graph_instantiate(&made, graph), "cudaGraphInstantiate");
+  }
+  if (graph != nullptr) api_.graph_destroy(graph);
+  TESSERA_TRY(recorded);
   return made;
 }
 

@@ -182,10 +182,10 @@ int stream_begin_capture(CudaStream stream) {
   });
 }
 int stream_end_capture(CudaStream stream, CudaGraph* graph) {
+  FakeStream* const recorded = StandIn::current().recording();
+  StandIn::current().recording(nullptr);  // whatever happens
   return called(Call::stream_end_capture, [&](StandIn& world) {
-    FakeStream* const recorded = stream_of(stream);
-    if (recorded != world.recording()) return invalid_handle;
-    world.recording(nullptr);
+    if (recorded == nullptr || recorded != stream_of(stream)) return invalid_handle;
     *graph = reinterpret_cast<CudaGraph>(world.streams().keep(std::move(recorded->recording)));
     return 0;
   });

@@ -13,8 +13,7 @@ StandIn* only = nullptr;
 // What may be called while a stream is recorded.
 bool may_be_recorded(Call call) {
   return call == Call::memcpy_async || call == Call::memcpy_2d_async ||
-         call == Call::memset_async || call == Call::cast_blocks || call == Call::kernel ||
-         call == Call::stream_end_capture;
+         call == Call::memset_async || call == Call::cast_blocks || call == Call::kernel;
 }
 
 }  // namespace
