@@ -81,12 +81,6 @@ class LanguageModel {
   /// that evaluates, its own. REQUIRES: the host has waited for it.
   std::span<const float> losses(Rank rank) const;
 
-  /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by
-  /// ParameterId, float32. Fails: invalid_argument (no tokens, too many, or none of the
-  /// vocabulary; a parameter of another size).
-  Result<std::vector<float>> next_logits(std::span<const std::span<const float>> parameters,
-                                         std::span<const std::int32_t> tokens) const;
-
  private:
   struct State;
   explicit LanguageModel(std::shared_ptr<State> state) : state_(std::move(state)) {}
