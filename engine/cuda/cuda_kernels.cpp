@@ -85,8 +85,8 @@ void CudaKernels::dequantize(const BlockFormat& format, std::span<const std::byt
 bool CudaKernels::with_host() {
   if (status_.ok() && device_.recorded) {
     status_ = Status(Code::invalid_argument,
-                     "a computation that says it repeats (Compute::repeated) exchanges numbers with "
-                     "the host: its graph would be launched without them");
+                     "a computation that says it repeats (Compute::repeated) exchanges numbers "
+                     "with the host: its graph would be launched without them");
   }
   return status_.ok();
 }
