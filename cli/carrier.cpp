@@ -123,6 +123,7 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
   cuda.interrupted = [] { return asked_to_end != 0; };
   cuda.share_gpu = options.share_gpu;
   cuda.profile_nccl = options.profile_nccl;
+  cuda.graphs = options.cuda_graphs;
   cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};
   cuda.local_rank = runtime == "local" ? 0 : launch.local_rank;
   if (runtime == "mpi") cuda.ranks = CudaOptions::of_mpi;
@@ -152,6 +153,10 @@ void add_carrier_options(CLI::App& command, CarrierOptions& o) {
   command
       .add_flag("--profile-nccl", o.profile_nccl,
                 "cuda: the trace says how NCCL carries out collectives")
+      ->group(group);
+  command
+      .add_flag("--cuda-graphs", o.cuda_graphs,
+                "cuda: launch what modules repeat in every step as graphs")
       ->group(group);
   command.add_flag("--share-gpu", o.share_gpu, "cuda: ranks may share a GPU, slowly; for tests")
       ->group(group);

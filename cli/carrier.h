@@ -19,6 +19,7 @@ struct CarrierOptions {
   std::string device = "cpu";
   bool share_gpu = false;
   bool profile_nccl = false;
+  bool cuda_graphs = false;
   double pinned_gib = 0;
   Rank ranks = 1;  // of the simulator
   std::string cluster = "dgx-h100";

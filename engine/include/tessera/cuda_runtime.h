@@ -53,6 +53,10 @@ struct CudaOptions {
   /// symmetric windows (NCCL 2.27), and in one NVLink domain copy engines gather (2.28). All ranks
   /// must then have what they exchange at equal offsets, as schemes without owners do.
   bool windows = false;
+  /// What computations repeat (Compute::repeated) is launched as CUDA graphs from the second time
+  /// on: the host has less to do, the numbers are the same. Graphs take device memory beside what
+  /// is planned.
+  bool graphs = false;
   /// NCCL adds in one order for one number of ranks, not in the fastest for each size of message.
   bool deterministic = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so

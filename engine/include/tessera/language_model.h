@@ -62,7 +62,7 @@ class LanguageModel {
   /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
   Status release() const;
 
-  /// Sets batch, sequence_length, checkpointing, body, on_device and memory.
+  /// Sets batch, sequence_length, checkpointing, body, on_device, repeated and memory.
   void apply(TrainingOptions& options) const;
 
   /// The tokens of a micro-batch: fill(rank, micro_batch, tokens), with sequence_length + 1 of them
@@ -80,12 +80,6 @@ class LanguageModel {
   /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. After a pass
   /// that evaluates, its own. REQUIRES: the host has waited for it.
   std::span<const float> losses(Rank rank) const;
-
-  /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by
-  /// ParameterId, float32. Fails: invalid_argument (no tokens, too many, or none of the
-  /// vocabulary; a parameter of another size).
-  Result<std::vector<float>> next_logits(std::span<const std::span<const float>> parameters,
-                                         std::span<const std::int32_t> tokens) const;
 
  private:
   struct State;

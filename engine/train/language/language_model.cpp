@@ -10,7 +10,6 @@
 #include "engine/kernels/parallel.h"
 #include "engine/runtime/arithmetic.h"
 #include "engine/train/language/initial_values.h"
-#include "engine/train/language/sampler.h"
 #include "engine/train/language/workspace.h"
 
 namespace tessera {
@@ -22,7 +21,6 @@ using Pass = ModuleWork::Pass;
 struct LanguageModel::State {
   LanguageModelOptions options;
   std::unique_ptr<language::Plan> plan;
-  std::unique_ptr<language::Sampler> sampler;
   Runtime* runtime = nullptr;
   BufferId workspace;
   Bytes workspace_bytes{};
@@ -47,6 +45,10 @@ struct LanguageModel::State {
   void begin(std::int32_t micro_batch, const BodyContext& context, const language::Workspace& work);
   void end(std::int32_t micro_batch, const BodyContext& context, const float* loss);
   kernels::Math* math(const BodyContext& context) const;
+  /// What touches the host does not: tokens that come, losses that go and their scale.
+  bool repeats(ModuleId module, Pass pass) const {
+    return module != plan->last && (module != plan->first || pass == Pass::backward);
+  }
 };
 
 namespace {
@@ -193,7 +195,6 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
   auto state = std::make_shared<State>();
   state->options = options;
   TESSERA_ASSIGN(state->plan, language::Plan::make(model, shape));
-  state->sampler = std::make_unique<language::Sampler>(model, shape.threads);
   state->workspace_bytes = language::workspace_at(nullptr, *state->plan, state->apart()).bytes;
   return LanguageModel(std::move(state));
 }
@@ -225,6 +226,10 @@ void LanguageModel::apply(TrainingOptions& options) const {
   options.memory = [state = state_](ModuleId module, Pass pass) {
     return state->memory(module, pass);
   };
+  options.repeated = [state = state_](ModuleId module, Pass pass) {
+    if (!state->repeats(module, pass)) return Repeated{};
+    return Repeated{state, module.value * 4 + static_cast<std::int32_t>(pass)};
+  };
   options.body = [state = state_](ModuleId module, Pass pass, std::int32_t micro_batch) {
     return [state, module, pass, micro_batch](const BodyContext& context) {
       state->run(module, pass, micro_batch, context);
@@ -247,12 +252,6 @@ std::span<const float> LanguageModel::losses(Rank rank) const {
   const auto found = state_->losses->find(rank);
   if (found == state_->losses->end()) return {};
   return found->second;
-}
-
-Result<std::vector<float>> LanguageModel::next_logits(
-    std::span<const std::span<const float>> parameters,
-    std::span<const std::int32_t> tokens) const {
-  return state_->sampler->next_logits(parameters, tokens);
 }
 
 }  // namespace tessera

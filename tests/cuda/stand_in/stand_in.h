@@ -84,6 +84,9 @@ class StandIn {
   int take_late_failure() { return std::exchange(late_failure_, 0); }
   int rank() const { return turns_.current(); }
   void report(std::string what);
+  /// `stream` of this rank is being recorded; null: none is any more.
+  void recording(FakeStream* stream) { recording_[static_cast<std::size_t>(rank())] = stream; }
+  FakeStream* recording() const { return recording_[static_cast<std::size_t>(rank())]; }
   void count_record(bool timed) { marks_[static_cast<std::size_t>(rank())] += timed ? 0 : 1; }
   FakeMemory& memory() { return memory_; }
   FakeStreams& streams() { return streams_; }
@@ -114,6 +117,7 @@ class StandIn {
   std::vector<std::string> reports_;
   std::vector<std::map<Call, int>> uses_;  // by rank
   std::vector<int> marks_;                 // by rank
+  std::vector<FakeStream*> recording_;     // by rank
   ThreadWorld letters_;                    // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
   Status ended_;
