@@ -79,6 +79,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status enter_step(std::int32_t step);
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
+  void take_kernel_times();
   Status write_trace();
   Status end_trace();
 
@@ -132,8 +133,9 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Bytes peak_reserved_{};
   std::string device_name_;
   std::unique_ptr<TraceLink> trace_link_;
-  std::unique_ptr<HostTrace> trace_;  // or null
-  std::unique_ptr<OpTimes> times_;    // with a trace
+  std::unique_ptr<HostTrace> trace_;          // or null
+  std::unique_ptr<OpTimes> times_;            // with a trace
+  std::map<std::int64_t, EventId> profiled_;  // collectives, by NcclCollective::number
 };
 
 /// One rank of the peers' world. `module` must outlive it.

@@ -35,8 +35,9 @@ struct CudaOptions {
   /// then need a clock. Without MPI NCCL carries times, and every sixteenth step waits for those
   /// before it.
   TraceSink* sink = nullptr;
-  /// The trace says by which algorithm, protocol and channels NCCL carries out collectives: it
-  /// loads the module as its profiler plugin, unless NCCL_PROFILER_PLUGIN names another.
+  /// The trace says by which algorithm, protocol and channels NCCL carries out collectives, and
+  /// how long their kernels run on rank 0's GPU: NCCL loads the module as its profiler plugin,
+  /// unless NCCL_PROFILER_PLUGIN names another.
   bool profile_nccl = false;
   /// The GPU among those that this process sees; -1: `local_rank`, modulo their number.
   int device = -1;
