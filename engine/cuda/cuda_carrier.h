@@ -61,6 +61,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
 
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
+  Status grow_pinned(Bytes bytes);
   Status place(BufferId id, const Allocation& request, const RankState& state);
   Status enqueue(const Op& op, EventId event);
   Status hand_over(const Op& op, Lane& lane);

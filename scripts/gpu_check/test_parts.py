@@ -87,7 +87,8 @@ def repeats(machine):
     runs = []
     for k in range(2):
         weights = machine.work / f"weights-{k}.safetensors"
-        lines = machine.train([*training(machine, steps), "--export", str(weights)])
+        lines = machine.train([*training(machine, steps), "--deterministic", "--export",
+                               str(weights)])
         runs.append((losses_of(lines), weights.read_bytes()))
     if runs[0] != runs[1]:
         raise Failed("two runs of the same options have different losses or weights")

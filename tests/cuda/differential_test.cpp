@@ -12,8 +12,7 @@ void check_as_simulated(const std::string& name, const Scheme& scheme, Rank rank
                         std::uint64_t seed) {
   INFO("seed " << seed);
   test::check_as_simulated(name, scheme, ranks, [&](const test::RankProgram& program) {
-    test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program,
-                                          {.pinned_memory = Bytes{1 << 20}}));
+    test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program, {}));
   });
 }
 

@@ -20,7 +20,7 @@ Status every_call(HostRuntime& host, Rank rank);
 
 /// Options that it needs. The trace must outlive the run.
 inline CudaOptions every_call_options(RecordedTrace& trace) {
-  return {.sink = &trace, .pinned_memory = Bytes{4096}, .windows = true};
+  return {.sink = &trace, .pinned_memory = Bytes{4096}, .windows = CudaOptions::Windows::on};
 }
 
 }  // namespace tessera::test
