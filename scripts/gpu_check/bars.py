@@ -46,3 +46,10 @@ def rows(results, shown, dry):
         figures = (result or {}).get("figures", {})
         found = [shown(figures[key]) for key in keys if figures.get(key) is not None]
         yield what, "; ".join(found) or "-", asked, verdict(result, asked, found, dry)
+
+
+def unknown(results):
+    """Figures that a bar names and its part, which passed, does not know."""
+    by_name = {result["name"]: result for result in results if result["state"] == "passed"}
+    return [f"{part}: {key}" for _, part, keys, _ in BARS for key in keys
+            if part in by_name and key not in by_name[part]["figures"]]

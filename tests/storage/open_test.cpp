@@ -90,7 +90,7 @@ TEST_CASE("verify notices any change of content", "[storage][open]") {
         "UPDATE string SET text = 'other' WHERE id = 1", "DELETE FROM op_after WHERE after = 0",
         "UPDATE rank_step SET wait = wait / 2 + 1 WHERE step = 1", "UPDATE buffer SET bytes = 5",
         "DELETE FROM peak_memory_class", "INSERT INTO diagnostic VALUES (99, 0, '', 0, 0, 0, '')",
-        "DELETE FROM op_kernel WHERE rank = 3", "UPDATE op_kernel SET time = time + 1",
+        "DELETE FROM op_kernel WHERE rank = 7", "UPDATE op_kernel SET time = time + 1",
         "DELETE FROM op_kernel", "DELETE FROM span_chunk WHERE rank = 2",
         "UPDATE span_chunk SET t0 = t0 - 1", "UPDATE memory_chunk SET data = x'00'",
         "DELETE FROM memory_chunk WHERE rank = 0",

@@ -202,8 +202,8 @@ Recording random_recording(std::uint64_t seed, const RecordingSize& size) {
   make_memory(random, size, recording);
   make_summaries(random, size, recording);
   for (const storage::OpRow& op : recording.ops) {
-    if (random.chance(30)) recording.kernels.push_back({op.id, 1, number(random)});
-    if (random.chance(30)) recording.kernels.push_back({op.id, 3, number(random)});
+    if (random.chance(30)) recording.kernels.push_back({op.id, 0, number(random)});
+    if (random.chance(30)) recording.kernels.push_back({op.id, size.ranks - 1, number(random)});
   }
   return recording;
 }

@@ -44,8 +44,8 @@ struct CudaOptions {
   /// Of the processes on this machine; -1: the rank.
   Rank local_rank = -1;
   /// All of the pinned host memory that Memory::pinned_host may use, taken when it is first used.
-  /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what is
-  /// there moves to at least twice as much, so after a step or two it no longer happens.
+  /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what
+  /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
   Aio aio;  // how files on NVMe are read and written
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
