@@ -15,8 +15,6 @@
 namespace tessera::device::emulator {
 namespace {
 
-using kernels::BFloat16;
-
 constexpr int warp = 32;
 constexpr int threads_max = 256;
 constexpr std::size_t stack_bytes = 128 << 10;
@@ -31,7 +29,7 @@ struct Lane {
   float number = 0;
   std::array<unsigned, 4> a{};
   std::array<unsigned, 2> b{};
-  const BFloat16* row = nullptr;
+  const std::uint16_t* row = nullptr;
 };
 
 struct Fiber {
@@ -132,8 +130,9 @@ void run_block() {
   }
 }
 
+template <class T>
 float number(unsigned pair, int half) {
-  return kernels::load(BFloat16{static_cast<std::uint16_t>(pair >> (16 * half))});
+  return kernels::load(T{static_cast<std::uint16_t>(pair >> (16 * half))});
 }
 
 }  // namespace
@@ -169,6 +168,7 @@ float from_lane(float x, int lane) {
   return found;
 }
 
+template <class T>
 void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   Lane& own = lane_of_warp(own_lane());
   std::copy(std::begin(a), std::end(a), own.a.begin());
@@ -181,22 +181,27 @@ void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b
     for (int k = 0; k < 16; ++k) {
       const Lane& left = lane_of_warp(row % 8 * 4 + k % 8 / 2);
       const Lane& right = lane_of_warp(column * 4 + k % 8 / 2);
-      sum += number(left.a[static_cast<std::size_t>(row / 8 + k / 8 * 2)], k % 2) *
-             number(right.b[static_cast<std::size_t>(k / 8)], k % 2);
+      sum += number<T>(left.a[static_cast<std::size_t>(row / 8 + k / 8 * 2)], k % 2) *
+             number<T>(right.b[static_cast<std::size_t>(k / 8)], k % 2);
     }
     c[i] += sum;
   }
   meet_warp();
 }
 
-void load_matrices(unsigned (&r)[4], const BFloat16* row, bool transposed) {
-  lane_of_warp(own_lane()).row = row;
+template void multiply_add<kernels::BFloat16>(float (&)[4], const unsigned (&)[4], unsigned,
+                                              unsigned);
+template void multiply_add<kernels::Float16>(float (&)[4], const unsigned (&)[4], unsigned,
+                                             unsigned);
+
+void load_matrices(unsigned (&r)[4], const void* row, bool transposed) {
+  lane_of_warp(own_lane()).row = static_cast<const std::uint16_t*>(row);
   meet_warp();
   for (int j = 0; j < 4; ++j) {
     const int outer = own_lane() / 4;
     const int inner = own_lane() % 4 * 2;
     const auto at = [&](int matrix_row, int column) -> unsigned {
-      return lane_of_warp(j * 8 + matrix_row).row[column].bits;
+      return lane_of_warp(j * 8 + matrix_row).row[column];
     };
     r[j] = transposed ? at(inner, outer) | at(inner + 1, outer) << 16
                       : at(outer, inner) | at(outer, inner + 1) << 16;
