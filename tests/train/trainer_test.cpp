@@ -128,7 +128,7 @@ TEST_CASE("Llama, groups of ranks and bfloat16 lose the same for real as simulat
                                           .shard_group = 2,
                                           .param_dtype = half}},
       {"zero3", Zero3Options{.param_dtype = half}}};
-  const Model model = test::small_llama();
+  const Model model = test::small_grouped_llama();
   for (const auto& [name, scheme] : schemes) {
     INFO(name);
     const Said simulation = simulated(model, scheme);

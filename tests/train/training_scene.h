@@ -21,7 +21,7 @@ inline Model small_gpt() {
   return *model;
 }
 
-inline Model small_llama() {
+inline Model small_grouped_llama() {
   auto model = parse_model(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
       "hidden_act": "silu", "max_position_embeddings": 8, "num_key_value_heads": 1,
       "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": false,
