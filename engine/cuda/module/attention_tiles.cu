@@ -2,7 +2,7 @@
 // Causal attention of bfloat16 or float16 heads with tensor cores: 64 rows of queries against 64
 // keys at a time, 16 rows to a warp (FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2). In
 // backward the gradients of queries and of keys are two kernels, so that each sum belongs to one
-// warp and has one order.
+// warp and has one order. The next tiles come while the last ones are multiplied.
 #include "engine/cuda/module/device.h"
 #include "engine/cuda/module/language_kernels.h"
 #include "engine/cuda/module/tensor_core.h"
@@ -99,29 +99,47 @@ __device__ void mask(float (&p)[8][4], const Place& at) {
   }
 }
 
+// A tile of keys and one of values, and what was to be copied before.
+template <class T, int D>
+__device__ void fetch_keys(const TilePairs<T, D>& keys, const AttentionShape& s, const Heads<T>& in,
+                           std::int64_t batch, std::int64_t kv_head, std::int64_t tile) {
+  const std::int64_t first = tile * tile_rows;
+  const std::int64_t kv = kv_offset(s, batch, kv_head, first);
+  keys.first(tile).load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
+  keys.second(tile).load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
+  end_copies();
+}
+
+// For all copies of all threads, but for those of the next tiles.
+__device__ void wait_for(bool next_on_its_way) {
+  if (next_on_its_way) {
+    wait_for_copies<1>();
+  } else {
+    wait_for_copies<0>();
+  }
+  __syncthreads();
+}
+
 template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
     tiles_forward_kernel(AttentionShape s, Heads<T> in, T* out, float* statistics, float scale) {
   auto* const shared = reinterpret_cast<T*>(shared_bytes());
   const Tile<T, D> q{shared};
-  const Tile<T, D> k{q.at + Tile<T, D>::rows * Tile<T, D>::stride};
-  const Tile<T, D> v{k.at + Tile<T, D>::rows * Tile<T, D>::stride};
+  const TilePairs<T, D> keys{q.at + Tile<T, D>::numbers};
   const std::int64_t tile = gridDim.x - 1 - blockIdx.x;  // the longest first
   const Place at(tile);
   const std::int64_t kv_head = at.head / (s.heads / s.kv_heads);
   q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, s.length - at.first,
          s.head_dim);
+  fetch_keys(keys, s, in, at.batch, kv_head, 0);
   float sums[D / 8][4] = {};
   Softmax softmax;
   for (std::int64_t other = 0; other <= tile; ++other) {
-    const std::int64_t first = other * tile_rows;
-    const std::int64_t kv = kv_offset(s, at.batch, kv_head, first);
     __syncthreads();  // nobody needs the last keys any more
-    k.load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
-    v.load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
-    __syncthreads();
+    if (other < tile) fetch_keys(keys, s, in, at.batch, kv_head, other + 1);
+    wait_for(other < tile);
     float p[8][4] = {};
-    multiply_transposed(p, q, at.warp_row, k);
+    multiply_transposed(p, q, at.warp_row, keys.first(other));
     if (other == tile) mask(p, at);
     float shrink[2];
     softmax.take(p, shrink, scale * log2_e);
@@ -130,7 +148,7 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[n][i] *= shrink[i / 2];
     }
-    multiply(sums, p, v);
+    multiply(sums, p, keys.second(other));
   }
   float inverse[2];
 #pragma unroll
@@ -168,18 +186,17 @@ template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
     tiles_query_gradient_kernel(AttentionShape s, Heads<T> in, const T* dout,
                                 const float* statistics, const float* along, T* dq, float scale) {
-  constexpr int numbers = Tile<T, D>::rows * Tile<T, D>::stride;
   auto* const shared = reinterpret_cast<T*>(shared_bytes());
   const Tile<T, D> q{shared};
-  const Tile<T, D> g{q.at + numbers};
-  const Tile<T, D> k{g.at + numbers};
-  const Tile<T, D> v{k.at + numbers};
+  const Tile<T, D> g{q.at + Tile<T, D>::numbers};
+  const TilePairs<T, D> keys{g.at + Tile<T, D>::numbers};
   const std::int64_t tile = gridDim.x - 1 - blockIdx.x;
   const Place at(tile);
   const std::int64_t kv_head = at.head / (s.heads / s.kv_heads);
   const std::int64_t rows = s.length - at.first;
   q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, rows, s.head_dim);
   g.load(dout + out_offset(s, at.batch, at.head, at.first), s.out_stride(), rows, s.head_dim);
+  fetch_keys(keys, s, in, at.batch, kv_head, 0);
   RowNumbers own[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -188,17 +205,14 @@ __global__ void __launch_bounds__(block_threads)
   }
   float sums[D / 8][4] = {};
   for (std::int64_t other = 0; other <= tile; ++other) {
-    const std::int64_t first = other * tile_rows;
-    const std::int64_t kv = kv_offset(s, at.batch, kv_head, first);
     __syncthreads();
-    k.load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
-    v.load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
-    __syncthreads();
+    if (other < tile) fetch_keys(keys, s, in, at.batch, kv_head, other + 1);
+    wait_for(other < tile);
     float p[8][4] = {};
     float ds[8][4] = {};
-    multiply_transposed(p, q, at.warp_row, k);
+    multiply_transposed(p, q, at.warp_row, keys.first(other));
     if (other == tile) mask(p, at);
-    multiply_transposed(ds, g, at.warp_row, v);
+    multiply_transposed(ds, g, at.warp_row, keys.second(other));
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
 #pragma unroll
@@ -207,7 +221,7 @@ __global__ void __launch_bounds__(block_threads)
         ds[n][i] = weight(p[n][i], row, scale) * (ds[n][i] - row.along) * scale;
       }
     }
-    multiply(sums, ds, k);
+    multiply(sums, ds, keys.first(other));
   }
   const float one[2] = {1, 1};
   store_rows<D>(sums, one, dq + q_offset(s, at.batch, at.head, at.first), s.q_stride, at.warp_row,
@@ -219,34 +233,43 @@ template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
     tiles_key_gradient_kernel(AttentionShape s, Heads<T> in, const T* dout, const float* statistics,
                               const float* along, T* dk, T* dv, float scale) {
-  constexpr int numbers = Tile<T, D>::rows * Tile<T, D>::stride;
   __shared__ RowNumbers queries[tile_rows];
   auto* const shared = reinterpret_cast<T*>(shared_bytes());
   const Tile<T, D> k{shared};
-  const Tile<T, D> v{k.at + numbers};
-  const Tile<T, D> q{v.at + numbers};
-  const Tile<T, D> g{q.at + numbers};
+  const Tile<T, D> v{k.at + Tile<T, D>::numbers};
+  const TilePairs<T, D> pairs{v.at + Tile<T, D>::numbers};  // of queries and their gradients
   const std::int64_t tile = blockIdx.x;
   const Place at(tile);  // whose head is one of keys
   const std::int64_t kv = kv_offset(s, at.batch, at.head, at.first);
   k.load(in.k + kv, s.kv_stride, s.length - at.first, s.head_dim);
   v.load(in.v + kv, s.kv_stride, s.length - at.first, s.head_dim);
-  const std::int64_t group = s.heads / s.kv_heads;
-  const std::int64_t tiles = (s.length + tile_rows - 1) / tile_rows;
+  const int group = static_cast<int>(s.heads / s.kv_heads);
+  const int seen_by = static_cast<int>(gridDim.x - blockIdx.x);  // tiles of queries, per head
+  const auto head_of = [&](int step) { return at.head * group + step / seen_by; };
+  const auto tile_of = [&](int step) { return tile + step % seen_by; };
+  const auto fetch = [&](int step) {
+    const std::int64_t first = tile_of(step) * tile_rows;
+    pairs.first(step).load(in.q + q_offset(s, at.batch, head_of(step), first), s.q_stride,
+                           s.length - first, s.head_dim);
+    pairs.second(step).load(dout + out_offset(s, at.batch, head_of(step), first), s.out_stride(),
+                            s.length - first, s.head_dim);
+    end_copies();
+  };
+  fetch(0);
   float of_keys[D / 8][4] = {};
   float of_values[D / 8][4] = {};
-  for (std::int64_t step = 0; step < group * (tiles - tile); ++step) {
-    const std::int64_t head = at.head * group + step / (tiles - tile);
-    const std::int64_t other = tile + step % (tiles - tile);
-    const std::int64_t first = other * tile_rows;
+  const int steps = group * seen_by;
+  for (int step = 0; step < steps; ++step) {
+    const std::int64_t other = tile_of(step);
+    const Tile<T, D> q = pairs.first(step);
+    const Tile<T, D> g = pairs.second(step);
     __syncthreads();
-    q.load(in.q + q_offset(s, at.batch, head, first), s.q_stride, s.length - first, s.head_dim);
-    g.load(dout + out_offset(s, at.batch, head, first), s.out_stride(), s.length - first,
-           s.head_dim);
+    if (step + 1 < steps) fetch(step + 1);
     if (threadIdx.x < tile_rows) {
-      queries[threadIdx.x] = row_numbers(s, statistics, along, at.batch, head, first + threadIdx.x);
+      queries[threadIdx.x] = row_numbers(s, statistics, along, at.batch, head_of(step),
+                                         other * tile_rows + threadIdx.x);
     }
-    __syncthreads();
+    wait_for(step + 1 < steps);
     float p[8][4] = {};
     float ds[8][4] = {};
     multiply_transposed(p, k, at.warp_row, q);
@@ -310,9 +333,10 @@ bool fits_tiles(const AttentionShape& s, const HeadArrays<ConstArray>& in, Const
 int tiles_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,
                   float* statistics, CudaStream stream) {
   return with_tile(s, [&]<class T, int d>(Tile<T, d>*) {
-    return launch(tiles_forward_kernel<T, d>,
-                  {blocks(s, s.heads), block_threads, 3 * Tile<T, d>::bytes}, stream, s,
-                  typed<T>(in), out.as<T>(), statistics, scale_of(s));
+    return launch(
+        tiles_forward_kernel<T, d>,
+        {blocks(s, s.heads), block_threads, (1 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes},
+        stream, s, typed<T>(in), out.as<T>(), statistics, scale_of(s));
   });
 }
 
@@ -320,15 +344,17 @@ int tiles_backward(const AttentionShape& s, const HeadArrays<ConstArray>& in,
                    const AttentionOut& out, const float* statistics,
                    const HeadArrays<Array>& gradients, const float* along, CudaStream stream) {
   return with_tile(s, [&]<class T, int d>(Tile<T, d>*) {
-    const int code =
-        launch(tiles_query_gradient_kernel<T, d>,
-               {blocks(s, s.heads), block_threads, 4 * Tile<T, d>::bytes}, stream, s, typed<T>(in),
-               out.gradient.as<T>(), statistics, along, gradients.q.as<T>(), scale_of(s));
+    const int code = launch(
+        tiles_query_gradient_kernel<T, d>,
+        {blocks(s, s.heads), block_threads, (2 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes},
+        stream, s, typed<T>(in), out.gradient.as<T>(), statistics, along, gradients.q.as<T>(),
+        scale_of(s));
     if (code != 0) return code;
-    return launch(tiles_key_gradient_kernel<T, d>,
-                  {blocks(s, s.kv_heads), block_threads, 4 * Tile<T, d>::bytes}, stream, s,
-                  typed<T>(in), out.gradient.as<T>(), statistics, along, gradients.k.as<T>(),
-                  gradients.v.as<T>(), scale_of(s));
+    return launch(
+        tiles_key_gradient_kernel<T, d>,
+        {blocks(s, s.kv_heads), block_threads, (2 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes},
+        stream, s, typed<T>(in), out.gradient.as<T>(), statistics, along, gradients.k.as<T>(),
+        gradients.v.as<T>(), scale_of(s));
   });
 }
 

@@ -56,9 +56,28 @@ __device__ inline void load_matrices(unsigned (&r)[4], const void* row, bool tra
                  : "memory");
   }
 }
+
+/// 16 bytes to shared memory, or zeros if `exists` is not; when, nobody knows before
+/// wait_for_copies. Copies of a thread up to end_copies are a group (PTX ISA, "cp.async").
+__device__ inline void copy_later(void* to, const void* from, bool exists) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(at), "l"(from), "r"(exists ? 16 : 0)
+               : "memory");
+}
+__device__ inline void end_copies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+/// For this thread's groups, but for the youngest `left`.
+template <int left>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(left) : "memory");
+}
 #else
+using emulator::copy_later;
+using emulator::end_copies;
 using emulator::load_matrices;
 using emulator::multiply_add;
+using emulator::wait_for_copies;
 #endif
 
 /// 64 rows of a head in shared memory. Rows are 16 bytes longer than they need to be: then those of
@@ -67,11 +86,13 @@ template <class T, int D>
 struct Tile {
   static constexpr int rows = 64;
   static constexpr int stride = D + 8;
-  static constexpr std::size_t bytes = sizeof(T) * rows * stride;
+  static constexpr int numbers = rows * stride;
+  static constexpr std::size_t bytes = sizeof(T) * numbers;
 
   T* at;
 
-  /// Of `from`, `count` rows of `width` are there; the rest becomes zero. For all threads.
+  /// Of `from`, `count` rows of `width` are there; the rest becomes zero. For all threads, and
+  /// later: see copy_later.
   __device__ void load(const T* from, std::int64_t row_stride, std::int64_t count,
                        std::int64_t width) const {
     constexpr int per_row = D / 8;
@@ -79,11 +100,8 @@ struct Tile {
          i += static_cast<int>(blockDim.x)) {
       const int r = i / per_row;
       const int c = i % per_row * 8;
-      uint4 numbers{0, 0, 0, 0};
-      if (r < count && c < width) {
-        numbers = *reinterpret_cast<const uint4*>(from + r * row_stride + c);
-      }
-      *reinterpret_cast<uint4*>(at + r * stride + c) = numbers;
+      const bool exists = r < count && c < width;
+      copy_later(at + r * stride + c, exists ? from + r * row_stride + c : from, exists);
     }
   }
 
@@ -97,6 +115,21 @@ struct Tile {
     const int lane = static_cast<int>(threadIdx.x % warp_threads);
     load_matrices(r, at + (row + lane % 8 + lane / 16 * 8) * stride + column + lane / 8 % 2 * 8,
                   false);
+  }
+};
+
+/// Pairs of tiles: while one is in use, the next is on its way.
+template <class T, int D>
+struct TilePairs {
+  static constexpr int tiles = 4;
+
+  T* at;
+
+  __device__ Tile<T, D> first(std::int64_t pair) const {
+    return {at + pair % 2 * 2 * Tile<T, D>::numbers};
+  }
+  __device__ Tile<T, D> second(std::int64_t pair) const {
+    return {first(pair).at + Tile<T, D>::numbers};
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct Meeting {
   std::int64_t times = 0;
 };
 
+struct Copy {
+  void* to;
+  const void* from;
+  bool exists;
+};
+
 struct Lane {
   float number = 0;
   std::array<unsigned, 4> a{};
@@ -36,7 +43,8 @@ struct Fiber {
   ucontext_t context{};
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(stack_bytes);
   bool done = false;
-  void* fake_stack = nullptr;  // of the address sanitizer
+  std::vector<std::vector<Copy>> copies;  // by group; the last one is open
+  void* fake_stack = nullptr;             // of the address sanitizer
 };
 
 struct Block {
@@ -101,6 +109,41 @@ Lane& lane_of_warp(int lane) {
   return block.lanes[static_cast<std::size_t>(block.current / warp * warp + lane)];
 }
 
+// Whether all threads of the warp are done.
+bool look_at_warp(int first) {
+  bool all_done = true;
+  for (int k = first; k < first + warp; ++k) {
+    Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
+    if (fiber.done) continue;
+    block.current = k;
+    threadIdx = dim3(static_cast<unsigned>(k), 0, 0);
+    void* fake = nullptr;
+    switch_to(block.home, fiber.context, fiber.stack.get(), stack_bytes, &fake);
+    all_done = all_done && fiber.done;
+  }
+  return all_done;
+}
+
+// A warp comes as far as it can before the next one moves at all: then a barrier that is missing
+// shows.
+void run_warps() {
+  bool all_done = false;
+  while (!all_done) {
+    all_done = true;
+    bool moved = false;
+    for (int first = 0; first < block.threads; first += warp) {
+      bool done = false;
+      do {
+        block.moved = false;
+        done = look_at_warp(first);
+        moved = moved || block.moved;
+      } while (block.moved);
+      all_done = all_done && done;
+    }
+    TESSERA_ASSERT(all_done || moved, "threads of a block wait at different places");
+  }
+}
+
 void run_block() {
   block.of_block = {};
   block.of_warps.fill({});
@@ -108,26 +151,13 @@ void run_block() {
   for (int k = 0; k < block.threads; ++k) {
     Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
     fiber.done = false;
+    fiber.copies.assign(1, {});
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, stack_bytes};
     fiber.context.uc_link = nullptr;
     makecontext(&fiber.context, begin, 0);
   }
-  bool all_done = false;
-  while (!all_done) {
-    all_done = true;
-    block.moved = false;
-    for (int k = 0; k < block.threads; ++k) {
-      Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
-      if (fiber.done) continue;
-      block.current = k;
-      threadIdx = dim3(static_cast<unsigned>(k), 0, 0);
-      void* fake = nullptr;
-      switch_to(block.home, fiber.context, fiber.stack.get(), stack_bytes, &fake);
-      all_done = all_done && fiber.done;
-    }
-    TESSERA_ASSERT(all_done || block.moved, "threads of a block wait at different places");
-  }
+  run_warps();
 }
 
 template <class T>
@@ -155,6 +185,37 @@ void run(const dim3& blocks, int threads, std::size_t shared, const std::functio
 }
 
 unsigned char* shared_bytes() { return shared_memory.data(); }
+
+namespace {
+
+void carry_out(const Copy& copy) {
+  constexpr std::size_t bytes = 16;
+  if (copy.exists) {
+    std::memcpy(copy.to, copy.from, bytes);
+  } else {
+    std::memset(copy.to, 0, bytes);
+  }
+}
+
+Fiber& own_fiber() { return block.fibers[static_cast<std::size_t>(block.current)]; }
+
+}  // namespace
+
+void copy_later(void* to, const void* from, bool exists) {
+  const Copy copy{to, from, exists};
+  if (block.current % 2 == 0) return carry_out(copy);
+  own_fiber().copies.back().push_back(copy);
+}
+
+void end_copies() { own_fiber().copies.emplace_back(); }
+
+void finish_copies(std::size_t groups_left) {
+  auto& groups = own_fiber().copies;
+  while (groups.size() > groups_left + 1) {
+    for (const Copy& copy : groups.front()) carry_out(copy);
+    groups.erase(groups.begin());
+  }
+}
 
 void wait_for_block() { meet(block.of_block, block.threads); }
 
