@@ -79,6 +79,7 @@ Status CudaCarrier::end_trace() {
   if (!trace_) return {};
   trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
   TESSERA_TRY(write_trace());
+  take_kernel_times();  // as far as NCCL has told
   trace_->finish();
   return {};
 }
