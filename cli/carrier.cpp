@@ -133,6 +133,7 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
   cuda.profile_nccl = options.profile_nccl;
   cuda.deterministic = options.deterministic;
   TESSERA_ASSIGN(cuda.windows, windows_of(options, needs));
+  cuda.graphs = options.cuda_graphs;
   cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};
   cuda.local_rank = runtime == "local" ? 0 : launch.local_rank;
   if (runtime == "mpi") cuda.ranks = CudaOptions::of_mpi;
@@ -171,6 +172,10 @@ void add_carrier_options(CLI::App& command, CarrierOptions& o) {
       .add_flag("--deterministic", o.deterministic,
                 "The same bits from the same options and ranks: on GPUs NCCL adds in one order, "
                 "elsewhere it is always so")
+      ->group(group);
+  command
+      .add_flag("--cuda-graphs", o.cuda_graphs,
+                "cuda: launch what modules repeat in every step as graphs")
       ->group(group);
   command.add_flag("--share-gpu", o.share_gpu, "cuda: ranks may share a GPU, slowly; for tests")
       ->group(group);

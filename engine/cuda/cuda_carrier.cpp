@@ -47,6 +47,7 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       windows_(module_.nccl, communicators_),
       events_(module_.cuda),
       mailbox_(module_.cuda, events_),
+      graphs_(module_.cuda),
       swapped_(options.aio, options.swap_io, options.clock),
       file_copies_(module_.cuda, events_, swapped_, rank_),
       control_(module_.cuda, events_) {}
@@ -301,6 +302,7 @@ Status CudaCarrier::carry_wait(EventId event) {
 }
 
 Status CudaCarrier::poll() {
+  if (graphs_.recording()) return {};
   TESSERA_TRY(failure_);
   TESSERA_TRY(noted(peers_->ended()));
   TESSERA_TRY(noted(advance_trace()));

@@ -15,6 +15,7 @@
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/event_owners.h"
 #include "engine/cuda/file_copies.h"
+#include "engine/cuda/graphs.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
@@ -95,6 +96,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
   Status compute(const Compute& compute, Lane& lane);
   using Spans = std::vector<std::span<std::byte>>;
+  Status hand_over(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run_on_host(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run_staged(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
@@ -124,6 +126,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Lane* last_collective_ = nullptr;
   EventPool events_;
   Mailbox mailbox_;
+  Graphs graphs_;
   SwapStore swapped_;
   FileCopies file_copies_;
   IdTable<BufferId, Place> places_;

@@ -47,7 +47,7 @@ struct CudaOptions {
   /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what
   /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
-  Aio aio;  // how files on NVMe are read and written
+  Aio aio;                                            // how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // as HostOptions::swap_io
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
@@ -58,6 +58,10 @@ struct CudaOptions {
   /// automatic: on where NCCL has them and neither `deterministic` nor `share_gpu` is set.
   enum class Windows { off, on, automatic };
   Windows windows = Windows::off;
+  /// What computations repeat (Compute::repeated) is launched as CUDA graphs from the second time
+  /// on: the host has less to do, the numbers are the same. Graphs take device memory beside what
+  /// is planned.
+  bool graphs = false;
   /// NCCL adds in one order for one number of ranks, not in the fastest for each size of message.
   /// Not with windows: how NCCL adds there is its own business.
   bool deterministic = false;

@@ -85,6 +85,9 @@ class StandIn {
   int take_late_failure() { return std::exchange(late_failure_, 0); }
   int rank() const { return turns_.current(); }
   void report(std::string what);
+  /// `stream` of this rank is being recorded; null: none is any more.
+  void recording(FakeStream* stream) { recording_[static_cast<std::size_t>(rank())] = stream; }
+  FakeStream* recording() const { return recording_[static_cast<std::size_t>(rank())]; }
   void count_record(bool timed) { marks_[static_cast<std::size_t>(rank())] += timed ? 0 : 1; }
   /// A collective that the profiler knows: its number.
   std::int64_t profile();
@@ -120,7 +123,8 @@ class StandIn {
   std::vector<int> marks_;                       // by rank
   std::vector<std::deque<NcclKernel>> kernels_;  // by rank: what the profiler will say
   std::int64_t profiled_ = 0;
-  ThreadWorld letters_;  // between ranks, beside NCCL
+  std::vector<FakeStream*> recording_;  // by rank
+  ThreadWorld letters_;                 // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
   Status ended_;
   int late_failure_ = 0;
