@@ -63,6 +63,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
 
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
+  Status grow_pinned(Bytes bytes);
   Status place(BufferId id, const Allocation& request, const RankState& state);
   Status enqueue(const Op& op, EventId event);
   Status hand_over(const Op& op, Lane& lane);
@@ -81,6 +82,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status enter_step(std::int32_t step);
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
+  void take_kernel_times();
   Status write_trace();
   Status end_trace();
 
@@ -138,8 +140,9 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Bytes peak_reserved_{};
   std::string device_name_;
   std::unique_ptr<TraceLink> trace_link_;
-  std::unique_ptr<HostTrace> trace_;  // or null
-  std::unique_ptr<OpTimes> times_;    // with a trace
+  std::unique_ptr<HostTrace> trace_;          // or null
+  std::unique_ptr<OpTimes> times_;            // with a trace
+  std::map<std::int64_t, EventId> profiled_;  // collectives, by NcclCollective::number
 };
 
 /// One rank of the peers' world. `module` must outlive it.
