@@ -20,4 +20,11 @@ Status nccl_status(const NcclApi& api, NcclComm comm, int code, const char* call
                             says ? ": " : "", says ? words : ""));
 }
 
+Result<bool> has_happened(const CudaApi& api, CudaEvent event) {
+  const int code = api.event_query(event);
+  if (code == cuda_not_ready) return false;
+  TESSERA_TRY(cuda_status(api, code, "cudaEventQuery"));
+  return true;
+}
+
 }  // namespace tessera

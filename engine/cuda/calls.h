@@ -12,5 +12,7 @@ namespace tessera {
 Status cuda_status(const CudaApi& api, int code, const char* call);
 /// Ok or communication_error, with NCCL's own last words. REQUIRES: not in progress.
 Status nccl_status(const NcclApi& api, NcclComm comm, int code, const char* call);
+/// Whether the device has come to `event`. Does not wait.
+Result<bool> has_happened(const CudaApi& api, CudaEvent event);
 
 }  // namespace tessera

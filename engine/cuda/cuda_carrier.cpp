@@ -55,6 +55,7 @@ CudaCarrier::~CudaCarrier() {
   scratch_.abandon();
   for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
   mailbox_.abandon();
+  if (trace_link_) trace_link_->abandon();
 }
 
 // One for each stream, behind the answers of `read`.
@@ -97,7 +98,7 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
                             module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
     if (options_.windows) TESSERA_TRY(windows_.open());
-    return start_trace();
+    return start_trace(device);
   };
   return noted(enter());
 }
@@ -132,7 +133,7 @@ void CudaCarrier::carry_communicator(CommunicatorId id, const Communicator& comm
 
 Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
   TESSERA_TRY(failure_);
-  enter_step(request.cause.step);
+  TESSERA_TRY(noted(enter_step(request.cause.step)));
   if (trace_) trace_->allocate(id, request);
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
   return noted(swapped_.allocate(id, request, rank_));
@@ -162,7 +163,7 @@ Status CudaCarrier::carry_placement(BufferId id, const Allocation& request, cons
 
 Status CudaCarrier::place(BufferId id, const Allocation& request, const RankState& state) {
   const Bytes offset = state.live.at(id).offset;
-  places_[id] = {request.memory, offset};
+  places_.add(id, {request.memory, offset});
   if (request.memory == Memory::device) {
     const Bytes reserved = state.allocators[0].reserved();
     const Status grown = device_.grow(reserved);
@@ -189,9 +190,9 @@ Status CudaCarrier::place(BufferId id, const Allocation& request, const RankStat
 
 Status CudaCarrier::carry_out(const Op& op, EventId event) {
   TESSERA_TRY(failure_);
-  enter_step(op.cause.step);
+  TESSERA_TRY(noted(enter_step(op.cause.step)));
   const bool here = op.where.contains(rank_);
-  lane_of_.push_back(here ? static_cast<std::int8_t>(op.stream.value) : std::int8_t{-1});
+  TESSERA_TRY(noted(owners_.add(here ? op.stream : StreamId{})));
   if (here) return noted(enqueue(op, event));
   if (trace_) trace_->submit(op, event, first_live_event(), here);
   return {};
@@ -218,9 +219,8 @@ Status CudaCarrier::hand_over(const Op& op, Lane& lane) {
 
 Status CudaCarrier::order(Lane& lane, const Op& op) {
   for (EventId event : op.after) {
-    const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
-    if (owner < 0 || owner == op.stream.value) continue;
-    TESSERA_TRY(lane.wait(*lanes_[static_cast<std::size_t>(owner)], event));
+    Lane* const owner = owners_.of(event);
+    if (owner != nullptr && owner != &lane) TESSERA_TRY(lane.wait(*owner, event));
   }
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return {};
@@ -257,13 +257,8 @@ std::string CudaCarrier::oldest_waiting() {
 }
 
 Status CudaCarrier::drain(Lane& lane) {
-  TESSERA_ASSIGN(const CudaEvent here, lane.mark());
-  Status reached = until([&]() -> Result<bool> {
-    const int code = module_.cuda.event_query(here);
-    if (code == cuda_not_ready) return false;
-    TESSERA_TRY(cuda_status(module_.cuda, code, "cudaEventQuery"));
-    return true;
-  });
+  TESSERA_ASSIGN(const CudaEvent here, events_.record(lane.stream()));
+  Status reached = until([&] { return has_happened(module_.cuda, here); });
   events_.give_back(here);
   TESSERA_TRY(reached);
   return mailbox_.collect();
@@ -279,10 +274,9 @@ Status CudaCarrier::drain_all() {
 Status CudaCarrier::carry_wait(EventId event) {
   TESSERA_TRY(failure_);
   if (trace_) trace_->host_wait(event);
-  const std::int8_t owner = lane_of_[static_cast<std::size_t>(event.value)];
-  if (owner < 0) return {};
-  Lane& lane = *lanes_[static_cast<std::size_t>(owner)];
-  TESSERA_TRY(noted(until([&] { return lane.reached(event); })));
+  if (Lane* const owner = owners_.of(event)) {
+    TESSERA_TRY(noted(until([&] { return owner->reached(event); })));
+  }
   return noted(mailbox_.collect());
 }
 

@@ -13,6 +13,7 @@
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
+#include "engine/cuda/event_owners.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
@@ -74,10 +75,11 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   std::string oldest_waiting();
 
   // The trace (cuda_trace.cpp).
-  Status start_trace();
-  void enter_step(std::int32_t step);
+  Status start_trace(int device);
+  Status enter_step(std::int32_t step);
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
+  Status write_trace();
   Status end_trace();
 
   // Carrying out one operation (cuda_ops.cpp).
@@ -119,16 +121,17 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   EventPool events_;
   Mailbox mailbox_;
   SwapStore swapped_;
-  std::map<BufferId, Place> places_;
+  IdTable<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
   Lane control_;                              // of `read`
-  std::vector<std::int8_t> lane_of_;          // by EventId: its stream, -1: not of this rank
-  Lane* staged_by_ = nullptr;                 // who may still copy from the staging memory
+  EventOwners owners_{lanes_};
+  Lane* staged_by_ = nullptr;  // who may still copy from the staging memory
   int reads_ = 0;
   Status failure_;
   bool finished_ = false;
   Bytes peak_reserved_{};
   std::string device_name_;
+  std::unique_ptr<TraceLink> trace_link_;
   std::unique_ptr<HostTrace> trace_;  // or null
   std::unique_ptr<OpTimes> times_;    // with a trace
 };

@@ -3,30 +3,34 @@
 #include <array>
 
 #include "engine/cuda/cuda_carrier.h"
+#include "engine/cuda/nccl_link.h"
 
 namespace tessera {
 
-Status CudaCarrier::start_trace() {
-  Transport* const transport = peers_->transport();
-  if (transport == nullptr && options_.sink == nullptr) return {};
-  if (transport == nullptr) {
-    return Status(Code::not_supported,
-                  "ranks that only NCCL connects cannot send each other their times: start them "
-                  "with mpirun, or without a trace");
+Status CudaCarrier::start_trace(int device) {
+  if (Transport* const transport = peers_->transport(); transport != nullptr) {
+    TESSERA_ASSIGN(trace_link_, trace_link_of(*transport));
+  } else {
+    auto link = std::make_unique<NcclLink>(module_.cuda, module_.nccl, *peers_, communicators_,
+                                           events_, control_.stream());
+    TESSERA_TRY(link->open(device));
+    trace_link_ = std::move(link);
   }
   // Whoever gives up tells the others before its memory goes, from which they may still read.
-  const auto complete = [&](Transport::Request request) {
-    return noted(until([&] { return transport->test(request); }));
+  const auto complete = [&](TraceLink::Request request) {
+    return noted(until([&] { return trace_link_->test(request); }));
   };
-  TESSERA_ASSIGN(trace_, HostTrace::start(*transport, rank_ == 0 ? options_.sink : nullptr,
+  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, rank_ == 0 ? options_.sink : nullptr,
                                           options_.clock, complete));
-  if (!trace_) return {};
+  if (!trace_) return trace_link_.reset(), Status{};
   times_ = std::make_unique<OpTimes>(module_.cuda, *trace_, options_.clock);
   return times_->open([this](const std::function<Result<bool>()>& done) { return until(done); });
 }
 
-void CudaCarrier::enter_step(std::int32_t step) {
-  if (trace_) trace_->enter_step(step, [this](std::int32_t of) { return take_peaks(of); });
+Status CudaCarrier::enter_step(std::int32_t step) {
+  if (!trace_) return {};
+  trace_->enter_step(step, [this](std::int32_t of) { return take_peaks(of); });
+  return trace_->full() ? write_trace() : Status{};
 }
 
 // After it was handed over: only then NCCL has decided how it carries out a collective.
@@ -47,14 +51,19 @@ Status CudaCarrier::advance_trace() {
   return trace_->advance();
 }
 
+// All ranks come here behind the same operation, and none goes on before what is closed is written.
+Status CudaCarrier::write_trace() {
+  return until([this]() -> Result<bool> {
+    TESSERA_TRY(times_->collect());
+    TESSERA_TRY(trace_->advance(/*together=*/true));
+    return trace_->idle();
+  });
+}
+
 Status CudaCarrier::end_trace() {
   if (!trace_) return {};
   trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
-  const auto idle = [this]() -> Result<bool> {
-    TESSERA_TRY(advance_trace());
-    return trace_->idle();
-  };
-  TESSERA_TRY(until(idle));
+  TESSERA_TRY(write_trace());
   trace_->finish();
   return {};
 }

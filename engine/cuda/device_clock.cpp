@@ -39,15 +39,14 @@ Status DeviceClock::tick() {
 }
 
 Status DeviceClock::record() {
-  TESSERA_ASSIGN(next_, events_.take());
   recorded_ = host_();
-  return cuda_status(api_, api_.event_record(next_, stream_), "cudaEventRecord");
+  TESSERA_ASSIGN(next_, events_.record(stream_));
+  return {};
 }
 
 Result<bool> DeviceClock::look() {
-  const int code = api_.event_query(next_);
-  if (code == cuda_not_ready) return false;
-  TESSERA_TRY(cuda_status(api_, code, "cudaEventQuery"));
+  TESSERA_ASSIGN(const bool over, has_happened(api_, next_));
+  if (!over) return false;
   const Time seen = host_();
   Time happened = 0;
   if (reference_ != nullptr) {

@@ -28,6 +28,14 @@ Result<CudaEvent> EventPool::take() {
   return event;
 }
 
+Result<CudaEvent> EventPool::record(CudaStream stream) {
+  TESSERA_ASSIGN(const CudaEvent event, take());
+  const int code = api_.event_record(event, stream);
+  if (code == cuda_success) return event;
+  give_back(event);
+  return cuda_status(api_, code, "cudaEventRecord");
+}
+
 Lane::~Lane() {
   for (const Recorded& recorded : recorded_) events_.give_back(recorded.event);
   if (stream_ != nullptr) api_.stream_destroy(stream_);
@@ -43,16 +51,8 @@ Status Lane::submitted(const Accessor& op, bool needs_event) {
   return needs_event ? record() : Status{};
 }
 
-Result<CudaEvent> Lane::mark() {
-  TESSERA_ASSIGN(const CudaEvent event, events_.take());
-  const int code = api_.event_record(event, stream_);
-  if (code == cuda_success) return event;
-  events_.give_back(event);
-  return cuda_status(api_, code, "cudaEventRecord");
-}
-
 Status Lane::record() {
-  TESSERA_ASSIGN(const CudaEvent event, mark());
+  TESSERA_ASSIGN(const CudaEvent event, events_.record(stream_));
   recorded_.push_back({youngest_, event});
   return {};
 }
@@ -76,9 +76,8 @@ Status Lane::wait(Lane& other, EventId event) {
 
 Status Lane::retire() {
   while (!recorded_.empty()) {
-    const int code = api_.event_query(recorded_.front().event);
-    if (code == cuda_not_ready) return {};
-    TESSERA_TRY(cuda_status(api_, code, "cudaEventQuery"));
+    TESSERA_ASSIGN(const bool over, has_happened(api_, recorded_.front().event));
+    if (!over) return {};
     finished_ = recorded_.front().last.event;
     events_.give_back(recorded_.front().event);
     recorded_.pop_front();

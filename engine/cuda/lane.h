@@ -24,10 +24,13 @@ class EventPool {
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool();
 
-  Result<CudaEvent> take();
+  /// An event behind everything that `stream` has been given; the caller gives it back.
+  Result<CudaEvent> record(CudaStream stream);
   void give_back(CudaEvent event) { free_.push_back(event); }
 
  private:
+  Result<CudaEvent> take();
+
   const CudaApi& api_;
   const Kind kind_;
   std::vector<CudaEvent> free_;
@@ -48,8 +51,6 @@ class Lane {
   EventId youngest() const { return youngest_.event; }
   /// What is submitted from now on runs after `event` of `other`.
   Status wait(Lane& other, EventId event);
-  /// An event of the pool behind everything so far; the caller gives it back.
-  Result<CudaEvent> mark();
   /// Whether `event` has happened. Does not wait.
   Result<bool> reached(EventId event);
   /// The oldest op that is not known to be over; event none: all are.

@@ -8,7 +8,9 @@
 namespace tessera {
 
 Mailbox::~Mailbox() {
-  for (const Letter& letter : travelling_) events_.give_back(letter.copied);
+  for (const Letter& letter : travelling_) {
+    if (letter.copied != nullptr) events_.give_back(letter.copied);
+  }
 }
 
 Result<Mailbox::Letter> Mailbox::take(std::size_t bytes) {
@@ -30,9 +32,9 @@ Result<Mailbox::Letter> Mailbox::take(std::size_t bytes) {
 }
 
 Status Mailbox::post(Letter letter, CudaStream stream) {
-  TESSERA_ASSIGN(letter.copied, events_.take());
-  travelling_.push_back(std::move(letter));
-  return cuda_status(api_, api_.event_record(travelling_.back().copied, stream), "cudaEventRecord");
+  travelling_.push_back(std::move(letter));  // the stream may use it, whatever happens now
+  TESSERA_ASSIGN(travelling_.back().copied, events_.record(stream));
+  return {};
 }
 
 Status Mailbox::send(std::span<const std::byte> from, std::span<std::byte> device,
@@ -58,11 +60,10 @@ Status Mailbox::collect() {
   std::vector<Letter> still;
   Status failed;
   for (Letter& letter : std::exchange(travelling_, {})) {
-    const int code = failed.ok() ? api_.event_query(letter.copied) : cuda_not_ready;
-    if (code != cuda_success && code != cuda_not_ready) {
-      failed = cuda_status(api_, code, "cudaEventQuery");
-    }
-    if (code != cuda_success) {
+    const bool look = failed.ok() && letter.copied != nullptr;
+    const auto over = look ? has_happened(api_, letter.copied) : Result<bool>(false);
+    if (!over.ok()) failed = over.status();
+    if (!over.ok() || !*over) {
       still.push_back(std::move(letter));
       continue;
     }

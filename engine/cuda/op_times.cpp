@@ -19,17 +19,9 @@ OpTimes::~OpTimes() {
   }
 }
 
-Result<CudaEvent> OpTimes::record(CudaStream stream) {
-  TESSERA_ASSIGN(const CudaEvent event, events_.take());
-  const int code = api_.event_record(event, stream);
-  if (code == cuda_success) return event;
-  events_.give_back(event);
-  return cuda_status(api_, code, "cudaEventRecord");
-}
-
 Status OpTimes::begin(CudaStream stream) {
   if (++unread_ > unread_operations_max) TESSERA_TRY(collect());
-  TESSERA_ASSIGN(const CudaEvent event, record(stream));
+  TESSERA_ASSIGN(const CudaEvent event, events_.record(stream));
   pending_[stream].push_back({.begin = event});
   return {};
 }
@@ -37,15 +29,8 @@ Status OpTimes::begin(CudaStream stream) {
 Status OpTimes::end(CudaStream stream, std::int64_t place) {
   Pending& op = pending_[stream].back();
   op.place = place;
-  TESSERA_ASSIGN(op.end, record(stream));
+  TESSERA_ASSIGN(op.end, events_.record(stream));
   return {};
-}
-
-Result<bool> OpTimes::happened(CudaEvent event) const {
-  const int code = api_.event_query(event);
-  if (code == cuda_not_ready) return false;
-  TESSERA_TRY(cuda_status(api_, code, "cudaEventQuery"));
-  return true;
 }
 
 Status OpTimes::collect() {
@@ -58,7 +43,7 @@ Status OpTimes::collect() {
 Status OpTimes::collect(std::deque<Pending>& of_stream) {
   while (!of_stream.empty() && of_stream.front().end != nullptr) {
     const Pending& op = of_stream.front();
-    TESSERA_ASSIGN(const bool over, happened(op.end));
+    TESSERA_ASSIGN(const bool over, has_happened(api_, op.end));
     if (!over) return {};
     TESSERA_ASSIGN(const Time begin, clock_.time_of(op.begin));
     TESSERA_ASSIGN(const Time end, clock_.time_of(op.end));
@@ -77,7 +62,7 @@ void OpTimes::collect_last() {
   for (auto& [stream, of_stream] : pending_) {
     if (of_stream.empty()) continue;
     const Pending& op = of_stream.front();
-    const auto over = happened(op.begin);
+    const auto over = has_happened(api_, op.begin);
     if (!over.ok() || !*over) continue;
     const auto begin = clock_.time_of(op.begin);
     if (begin.ok()) trace_.began(op.place, *begin);

@@ -40,8 +40,6 @@ class OpTimes {
     CudaEvent end = nullptr;  // null: all of it has not been handed over
     std::int64_t place = -1;
   };
-  Result<CudaEvent> record(CudaStream stream);
-  Result<bool> happened(CudaEvent event) const;
   Status collect(std::deque<Pending>& of_stream);
 
   const CudaApi& api_;

@@ -37,7 +37,8 @@ Status HostCarrier::prepare() {
   TESSERA_TRY(gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(names)),
                      "the start of all ranks"));
   watch_.watch(PeerProcesses(names));
-  TESSERA_ASSIGN(trace_, HostTrace::start(*transport_, rank_ == 0 ? options_.sink : nullptr,
+  TESSERA_ASSIGN(trace_link_, trace_link_of(*transport_));
+  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, rank_ == 0 ? options_.sink : nullptr,
                                           options_.clock, [this](Transport::Request request) {
                                             return complete(request, "the start of the trace");
                                           }));

@@ -126,6 +126,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   bool finished_ = false;
   Bytes peak_reserved_{};
   bool in_body_ = false;
+  std::unique_ptr<TraceLink> trace_link_;
   std::unique_ptr<HostTrace> trace_;  // or null
 };
 

@@ -9,9 +9,8 @@
 namespace tessera {
 namespace {
 
-// Of all ranks, for traces only: so nothing else must be in the same order everywhere.
-constexpr CommunicatorId tracing{std::numeric_limits<std::int32_t>::max() - 1};
 constexpr int exchanges = 16;
+constexpr std::size_t steps_max = 16;  // without coming together
 
 template <class T>
 std::span<std::byte> bytes(std::vector<T>& values) {
@@ -23,41 +22,39 @@ bool needs_all(OpKind kind) {
          kind == OpKind::all_reduce || kind == OpKind::all_to_all;
 }
 
-Status no_clock(Transport& transport) {
+Status no_clock(TraceLink& link) {
   const Status status(Code::invalid_argument,
                       fmt::format("rank {} has no clock, but a trace needs times of all ranks: set "
                                   "HostOptions::clock",
-                                  transport.rank()));
-  transport.abort(status);
+                                  link.rank()));
+  link.abort(status);
   return status;
 }
 
 }  // namespace
 
-HostTrace::HostTrace(Transport& transport, std::function<Time()> clock)
-    : transport_(transport),
+HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock)
+    : link_(link),
       clock_(std::move(clock)),
-      rank_(transport.rank()),
-      ranks_(static_cast<std::size_t>(transport.ranks())),
-      clocks_(transport.ranks()) {}
+      rank_(link.rank()),
+      ranks_(static_cast<std::size_t>(link.ranks())),
+      clocks_(link.ranks()) {}
 
 HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
 
-Result<std::unique_ptr<HostTrace>> HostTrace::start(Transport& transport, TraceSink* sink,
+Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, TraceSink* sink,
                                                     std::function<Time()> clock,
                                                     const Complete& complete) {
   const bool timeless = !clock;
-  if (sink != nullptr && timeless) return no_clock(transport);
-  TESSERA_ASSIGN(const auto all, RankGroups::strided(transport.ranks(), transport.ranks()));
-  TESSERA_TRY(transport.add_communicator(tracing, all));
+  if (sink != nullptr && timeless) return no_clock(link);
   std::vector<std::byte> wanted{std::byte{sink != nullptr}};
-  TESSERA_ASSIGN(const auto asked, transport.broadcast(tracing, 0, wanted));
+  TESSERA_ASSIGN(const auto asked, link.broadcast(wanted));
   TESSERA_TRY(complete(asked));
   if (wanted[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
-  if (timeless) return no_clock(transport);
-  std::unique_ptr<HostTrace> trace(new HostTrace(transport, std::move(clock)));
+  if (timeless) return no_clock(link);
+  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock)));
   TESSERA_TRY(trace->align(complete));
-  if (trace->rank_ == 0) trace->replay_.emplace(*sink, transport.ranks());
+  if (trace->rank_ == 0) trace->replay_.emplace(*sink, link.ranks());
   trace->start_ = trace->clock_();
   return trace;
 }
@@ -66,11 +63,11 @@ Status HostTrace::align(const Complete& complete) {
   for (int k = 0; k < exchanges; ++k) {
     const Time sent = clock_();
     std::vector<std::byte> ping(1);
-    TESSERA_ASSIGN(const auto there, transport_.broadcast(tracing, 0, ping));
+    TESSERA_ASSIGN(const auto there, link_.broadcast(ping));
     TESSERA_TRY(complete(there));
     std::vector<Time> own{clock_()};
     std::vector<Time> seen(rank_ == 0 ? ranks_ : 0);
-    TESSERA_ASSIGN(const auto back, transport_.gather(tracing, 0, bytes(own), bytes(seen)));
+    TESSERA_ASSIGN(const auto back, link_.gather(bytes(own), bytes(seen)));
     TESSERA_TRY(complete(back));
     const Time now = clock_();
     for (std::size_t r = 1; r < seen.size(); ++r) {
@@ -125,10 +122,12 @@ bool HostTrace::front_is_done() {
   return done_ == steps_.front();
 }
 
-Status HostTrace::advance() {
-  if (over_) return {};
+bool HostTrace::full() const { return !link_.at_any_time() && steps_.size() >= steps_max; }
+
+Status HostTrace::advance(bool together) {
+  if (over_ || !(together || link_.at_any_time())) return {};
   if (sending_) {
-    TESSERA_ASSIGN(const bool arrived, transport_.test(sending_->request));
+    TESSERA_ASSIGN(const bool arrived, link_.test(sending_->request));
     if (!arrived) return {};
     const auto sent = std::exchange(sending_, nullptr);
     if (rank_ == 0) take(*sent);
@@ -145,8 +144,7 @@ Status HostTrace::send() {
     sending->own.push_back(times_[k].end);
   }
   if (rank_ == 0) sending->all.resize(2 * count * ranks_);
-  TESSERA_ASSIGN(sending->request,
-                 transport_.gather(tracing, 0, bytes(sending->own), bytes(sending->all)));
+  TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
   sending_ = std::move(sending);
   if (rank_ != 0) times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
   if (rank_ != 0) first_ += static_cast<std::int64_t>(count);

@@ -13,18 +13,19 @@
 #include <vector>
 
 #include "engine/host/clock_alignment.h"
-#include "engine/host/transport.h"
+#include "engine/host/trace_link.h"
 #include "engine/runtime/trace_replay.h"
 
 namespace tessera {
 
 class HostTrace {
  public:
-  using Complete = std::function<Status(Transport::Request)>;
+  using Complete = std::function<Status(TraceLink::Request)>;
   using TakePeaks = std::function<std::vector<PeakMemory>(std::int32_t step)>;
 
   /// Collective over all ranks. `sink` is rank 0's; `complete` waits for a request.
-  static Result<std::unique_ptr<HostTrace>> start(Transport& transport, TraceSink* sink,
+  /// Null: rank 0 has no sink. `link` must outlive the trace.
+  static Result<std::unique_ptr<HostTrace>> start(TraceLink& link, TraceSink* sink,
                                                   std::function<Time()> clock,
                                                   const Complete& complete);
   ~HostTrace();
@@ -63,8 +64,11 @@ class HostTrace {
   /// What was submitted so far may go to rank 0 once it is done.
   void close_step(const TakePeaks& take_peaks);
 
-  /// Does what can be done now. Fails: as the transport does.
-  Status advance();
+  /// Does what can be done now. `together`: all ranks are here, at the same place in their order of
+  /// operations, and stay until it is idle. Fails: as the link does.
+  Status advance(bool together = false);
+  /// Ranks should come together, or what is not written becomes too much: at the same step on all.
+  bool full() const;
   /// Everything is written, up to the last step that was closed.
   bool idle() const { return !sending_ && steps_.empty(); }
   void finish();
@@ -83,10 +87,10 @@ class HostTrace {
   struct Sending {
     std::vector<Time> own;
     std::vector<Time> all;
-    Transport::Request request = 0;
+    TraceLink::Request request = 0;
   };
 
-  HostTrace(Transport& transport, std::function<Time()> clock);
+  HostTrace(TraceLink& link, std::function<Time()> clock);
   Status align(const Complete& complete);
   Times& times(std::int64_t place) { return times_[static_cast<std::size_t>(place - first_)]; }
   bool front_is_done();
@@ -94,7 +98,7 @@ class HostTrace {
   void take(const Sending& sent);
   void tighten(const Sending& sent);
 
-  Transport& transport_;
+  TraceLink& link_;
   const std::function<Time()> clock_;
   const Rank rank_;
   const std::size_t ranks_;

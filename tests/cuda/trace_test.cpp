@@ -109,9 +109,8 @@ TEST_CASE("times of the device are the host's, whatever its own clock says", "[c
     module.cuda.stream_create(&stream, 0);
     Time worst = 0;
     for (int k = 0; k < 2'000; ++k) {
-      TESSERA_ASSIGN(const CudaEvent event, events.take());
       const Time before = host();
-      module.cuda.event_record(event, stream);
+      TESSERA_ASSIGN(const CudaEvent event, events.record(stream));
       TESSERA_TRY(wait([&]() -> Result<bool> { return module.cuda.event_query(event) == 0; }));
       const Time after = host();
       TESSERA_ASSIGN(const Time happened, clock.time_of(event));

@@ -24,7 +24,7 @@ inline void simulate(const Run& run, RecordedTrace& sink) {
   REQUIRE(status.ok());
 }
 
-inline void check_times(const RecordedTrace& trace, Rank ranks) {
+inline void check_times(const RecordedTrace& trace, Rank ranks, int steps = training_run_steps) {
   std::map<std::pair<Rank, std::int32_t>, Time> last;  // by rank and stream
   for (const auto& [id, op] : trace.ops) {
     INFO("op " << id << " " << name_of(op.kind));
@@ -37,7 +37,8 @@ inline void check_times(const RecordedTrace& trace, Rank ranks) {
       before = span.end;
     }
   }
-  REQUIRE(trace.steps.size() == training_run_steps + 1);  // and what looks at the results
+  REQUIRE(trace.steps.size() ==
+          static_cast<std::size_t>(steps) + 1);  // and what looks at the results
   std::vector<Time> end(static_cast<std::size_t>(ranks));
   for (const auto& step : trace.steps) {
     REQUIRE(step.size() == static_cast<std::size_t>(ranks));

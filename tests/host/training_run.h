@@ -23,15 +23,16 @@ struct Trained {
   std::vector<float> losses;
 };
 
+inline constexpr int training_run_steps = 3;
+
 struct Run {
   Model model;
   Scheme scheme;
   Rank ranks = 1;
+  int steps = training_run_steps;
   TrainingOptions training;
   RealModelOptions data;
 };
-
-inline constexpr int training_run_steps = 3;
 
 using Finish = std::function<Status()>;
 
@@ -44,7 +45,7 @@ inline Status train(Runtime& runtime, const Run& run, const std::function<Traine
   TESSERA_TRY(engine->initialise(real.initial_values()));
   TrainingOptions training = run.training;
   training.body = real.bodies();
-  for (int step = 0; step < training_run_steps; ++step) {
+  for (int step = 0; step < run.steps; ++step) {
     TESSERA_TRY(run_training_step(*engine, run.model, training));
   }
   for (std::size_t p = 0; p < run.model.parameters.size(); ++p) {

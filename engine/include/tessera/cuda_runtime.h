@@ -32,7 +32,8 @@ struct CudaOptions {
   /// Asked while this rank waits: true ends the run (cancelled).
   std::function<bool()> interrupted;
   /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
-  /// then need a clock, and MPI if there are several.
+  /// then need a clock. Without MPI NCCL carries times, and every sixteenth step waits for those
+  /// before it.
   TraceSink* sink = nullptr;
   /// The trace says by which algorithm, protocol and channels NCCL carries out collectives: it
   /// loads the module as its profiler plugin, unless NCCL_PROFILER_PLUGIN names another.

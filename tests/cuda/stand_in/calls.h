@@ -57,11 +57,13 @@ inline constexpr int call_count = static_cast<int>(Call::red_op_destroy) + 1;
 
 /// The `use`-th call of a rank, from 1.
 struct PlantedFault {
+  static constexpr int every_rank = -1;
   Call call = Call::event_record;
   int rank = 0;
   int use = 1;
   int code = 999;        // what it returns
   bool dropped = false;  // instead: it says that all is well and does nothing
+  bool late = false;     // of NCCL: the call is taken, and then its communicator fails
 };
 
 }  // namespace tessera::test

@@ -56,6 +56,7 @@ FakeComm* FakeNccl::split(FakeComm& parent, int color, int key, int device) {
 
 int FakeNccl::state(FakeComm& comm) {
   FakeGroup& group = *comm.group;
+  if (comm.error != 0) return comm.error;
   if (group.error != 0) return group.error;
   if (comm.busy > 0) return --comm.busy, nccl_in_progress;
   const bool splitting = comm.splits > 0 && group.split_by[comm.splits] < group.size;

@@ -62,6 +62,7 @@ struct FakeComm {
   int splits = 0;
   int closing = 0;  // finalized
   int busy = 0;     // looks until the last call is over
+  int error = 0;    // of this rank alone
   std::map<int, float> operators;
   FakeWindows windows;
 };

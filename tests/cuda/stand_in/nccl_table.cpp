@@ -19,7 +19,9 @@ template <class F>
 int called(Call call, NcclComm comm, F&& f) {
   return called(call, [&](StandIn& world) {
     if (!world.nccl().knows(comm_of(comm))) return invalid_argument;
-    return f(world, *comm_of(comm));
+    FakeComm& own = *comm_of(comm);
+    own.error = std::max(own.error, world.take_late_failure());
+    return f(world, own);
   });
 }
 
@@ -132,7 +134,9 @@ int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const 
   return called(Call::comm_init_rank, [&](StandIn& world) {
     FakeComm* const made = world.nccl().init(id->bytes.data(), ranks, rank, StandIn::device);
     *comm = reinterpret_cast<NcclComm>(made);
-    return made == nullptr ? invalid_usage : nccl_in_progress;
+    if (made == nullptr) return invalid_usage;
+    made->error = world.take_late_failure();
+    return nccl_in_progress;
   });
 }
 int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const NcclCommOptions&) {

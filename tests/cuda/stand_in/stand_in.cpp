@@ -38,7 +38,9 @@ class FakePeers final : public CudaPeers {
     return Status(Code::communication_error, world_.ended_.message());
   }
   void idle() override { world_.turns_.yield(); }
-  Transport* transport() override { return letters_.get(); }
+  Transport* transport() override {
+    return world_.options().only_nccl ? nullptr : letters_.get();
+  }
 
  private:
   StandIn& world_;
@@ -83,8 +85,9 @@ StandIn::Verdict StandIn::enter(Call call) {
   const int count = ++uses_[static_cast<std::size_t>(rank())][call];
   if (options_.seed != 0 && random_.chance(5)) turns_.yield();
   const auto& fault = options_.fault;
-  const bool strikes = fault && fault->call == call && fault->rank == rank() && fault->use == count;
-  if (!strikes) return {};
+  const bool here = fault && (fault->rank == rank() || fault->rank == PlantedFault::every_rank);
+  if (!here || fault->call != call || fault->use != count) return {};
+  if (fault->late) return late_failure_ = fault->code, Verdict{};
   return fault->dropped ? Verdict{0, true} : Verdict{fault->code, false};
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/cuda/cuda_module.h"
@@ -36,6 +37,7 @@ struct StandInOptions {
   std::optional<PlantedFault> fault;
   std::function<void(int rank, int use, CollectiveCall&)> tamper;  // with a collective
   bool deaf = false;                                               // nobody hears who gives up
+  bool only_nccl = false;                                          // connects them, as torchrun's
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
@@ -78,6 +80,8 @@ class StandIn {
     bool dropped = false;
   };
   Verdict enter(Call call);
+  /// What the communicator of this call is to fail with later; or 0.
+  int take_late_failure() { return std::exchange(late_failure_, 0); }
   int rank() const { return turns_.current(); }
   void report(std::string what);
   void count_record(bool timed) { marks_[static_cast<std::size_t>(rank())] += timed ? 0 : 1; }
@@ -113,6 +117,7 @@ class StandIn {
   ThreadWorld letters_;                    // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
   Status ended_;
+  int late_failure_ = 0;
 };
 
 }  // namespace tessera::test
