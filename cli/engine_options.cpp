@@ -51,6 +51,14 @@ void add_passes_option(CLI::App& command, EngineOptions& o) {
       ->group("Training step");
 }
 
+std::vector<std::string> window_warnings(const std::string& model_path, const Model& model,
+                                         std::int64_t sequence_length) {
+  if (model.sliding_window == 0 || sequence_length <= model.sliding_window) return {};
+  return {fmt::format(
+      "{}: sliding_window is {}, but the costs of {} tokens are those of full attention",
+      model_path, model.sliding_window, sequence_length)};
+}
+
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_ASSIGN(Model model, load_model(o.model_path));
   Training out;
@@ -66,11 +74,7 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
                   fmt::format("--sequence-length {}: {} takes at most {} tokens", o.sequence_length,
                               model.name, model.sequence_length_max));
   }
-  if (model.sliding_window > 0 && out.training.sequence_length > model.sliding_window) {
-    out.warnings.push_back(fmt::format(
-        "{}: sliding_window is {}, but the costs of {} tokens are those of full attention",
-        o.model_path, model.sliding_window, out.training.sequence_length));
-  }
+  out.warnings = window_warnings(o.model_path, model, out.training.sequence_length);
   out.training.accumulation = o.accumulation;
   if (!o.passes.empty() && o.accumulation > 1) {
     return Status(Code::invalid_argument,

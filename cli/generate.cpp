@@ -7,8 +7,8 @@
 #include "cli/command.h"
 #include "cli/token_choice.h"
 #include "tessera/checkpoint.h"
+#include "tessera/decoder.h"
 #include "tessera/host_runtime.h"
-#include "tessera/language_model.h"
 #include "tessera/scheme.h"
 #include "tessera/weights.h"
 
@@ -71,6 +71,24 @@ void print_token(const GenerateArguments& a, std::int32_t token) {
   std::fflush(stdout);
 }
 
+// No more than the run needs.
+std::int64_t context_for(const GenerateArguments& a, const Model& model) {
+  std::int64_t most = std::max<std::int64_t>(model.sequence_length_max, 1);
+  if (model.sliding_window > 0) most = std::min(most, model.sliding_window);
+  return std::min(most, static_cast<std::int64_t>(prompt_of(a).size()) + a.tokens);
+}
+
+// The prompt, then the youngest token. Where there is no room for that the older half is forgotten:
+// places are counted from the first token, so what is kept has to be taken again.
+std::span<const std::int32_t> to_take(Decoder& decoder, std::span<const std::int32_t> tokens,
+                                      bool first) {
+  const auto context = static_cast<std::size_t>(decoder.context());
+  if (first) return tokens.last(std::min(tokens.size(), context));
+  if (decoder.taken() < decoder.context()) return tokens.last(1);
+  decoder.forget();
+  return tokens.last((context + 1) / 2);
+}
+
 Status generate(const GenerateArguments& a) {
   if (a.weights.empty() == a.checkpoint.empty()) {
     return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
@@ -80,16 +98,13 @@ Status generate(const GenerateArguments& a) {
   TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
-  std::int64_t longest = std::max<std::int64_t>(model.sequence_length_max, 1);
-  if (model.sliding_window > 0) longest = std::min(longest, model.sliding_window);
-  TESSERA_ASSIGN(const LanguageModel language,
-                 LanguageModel::create(model, {.sequence_length = longest, .threads = a.threads}));
+  TESSERA_ASSIGN(
+      Decoder decoder,
+      Decoder::create(model, parameters, {.context = context_for(a, model), .threads = a.threads}));
   std::vector<std::int32_t> tokens = prompt_of(a);
   for (std::int32_t token : tokens) print_token(a, token);
   for (std::int64_t k = 0; k < a.tokens; ++k) {
-    const auto seen = std::min<std::size_t>(tokens.size(), static_cast<std::size_t>(longest));
-    TESSERA_ASSIGN(const auto logits,
-                   language.next_logits(parameters, std::span(tokens).last(seen)));
+    TESSERA_ASSIGN(const auto logits, decoder.take(to_take(decoder, tokens, k == 0)));
     tokens.push_back(choose_token(logits, a.choice, static_cast<std::uint64_t>(k)));
     print_token(a, tokens.back());
   }

@@ -43,17 +43,26 @@ Status TrainLog::step(const LoggedStep& logged) {
   return {};
 }
 
+namespace {
+
+std::string scale_text(const TrainedStep& step) {
+  if (!step.loss_scale) return "";
+  return fmt::format("| scale {:g}, {} skipped ", *step.loss_scale, step.skipped_steps);
+}
+
+}  // namespace
+
 void TrainLog::print(const LoggedStep& logged) {
   const TrainedStep& step = logged.step;
   const double seconds = seconds_ / static_cast<double>(steps_);
   const auto width = fmt::formatted_size("{}", figures_.steps);
   const auto share = mfu(seconds);
   fmt::print(
-      "step {:>{}}/{} | loss {:.4f} {}| norm {:.3f} | lr {:.2e} | {:.1f} ms | {} tokens/s | "
+      "step {:>{}}/{} | loss {:.4f} {}| norm {:.3f} {}| lr {:.2e} | {:.1f} ms | {} tokens/s | "
       "MFU {} | {}\n",
       step.step, width, figures_.steps, step.loss,
       logged.validation_loss ? fmt::format("| validation {:.4f} ", *logged.validation_loss) : "",
-      step.grad_norm, step.learning_rate, seconds * 1e3,
+      step.grad_norm, scale_text(step), step.learning_rate, seconds * 1e3,
       with_separators(static_cast<std::int64_t>(static_cast<double>(step.tokens) / seconds)),
       share ? fmt::format("{:.1f}%", *share * 100) : "-", readable(logged.memory));
   std::fflush(stdout);
@@ -67,6 +76,10 @@ Status TrainLog::write_json(const LoggedStep& logged) {
   if (logged.validation_loss) line["validation_loss"] = *logged.validation_loss;
   line["grad_norm"] = step.grad_norm;
   line["learning_rate"] = step.learning_rate;
+  if (step.loss_scale) {
+    line["loss_scale"] = *step.loss_scale;
+    line["skipped_steps"] = step.skipped_steps;
+  }
   line["ms"] = logged.seconds * 1e3;
   line["tokens"] = step.tokens;
   line["tokens_per_s"] = static_cast<double>(step.tokens) / logged.seconds;

@@ -22,10 +22,9 @@ const std::map<std::string, TokenFormat> formats = {{"auto", TokenFormat::by_nam
                                                     {"bytes", TokenFormat::bytes},
                                                     {"uint16", TokenFormat::uint16},
                                                     {"uint32", TokenFormat::uint32}};
-const std::map<std::string, DType> trained_dtypes = {{"float32", DType::float32},
-                                                     {"fp32", DType::float32},
-                                                     {"bfloat16", DType::bfloat16},
-                                                     {"bf16", DType::bfloat16}};
+const std::map<std::string, DType> trained_dtypes = {
+    {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
+    {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16}};
 
 void add_data_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Data";
@@ -89,6 +88,16 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Run";
   command.add_option("--dtype", a.dtype, "Of forward and backward; masters are float32")
       ->check(names_of(trained_dtypes))
+      ->group(group);
+  command
+      .add_option("--loss-scale", a.loss_scale,
+                  "float16: the first factor of the loss, which halves when gradients overflow")
+      ->check(within(1, 1e30))
+      ->group(group);
+  command
+      .add_option("--loss-scale-interval", a.loss_scale_interval,
+                  "float16: steps without overflow until it doubles")
+      ->check(within(1, 1e9))
       ->group(group);
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
@@ -167,6 +176,8 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   o.step = training.training;
   o.dtype = trained_dtypes.at(a.dtype);
   if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
+  o.loss_scale.initial_scale = static_cast<float>(a.loss_scale);
+  o.loss_scale.growth_interval = a.loss_scale_interval;
   o.learning_rate = learning_rate(a);
   o.step.adam = {.learning_rate = o.learning_rate.peak,
                  .beta1 = static_cast<float>(a.betas[0]),

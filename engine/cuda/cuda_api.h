@@ -46,6 +46,9 @@ struct CudaApi {
   int (*stream_create)(CudaStream* stream, int priority);  // never waits for the null stream
   int (*stream_destroy)(CudaStream stream);
   int (*stream_wait_event)(CudaStream stream, CudaEvent event);
+  /// What is given to the stream next runs when `*word`, in pinned memory, is `value` or later:
+  /// they are compared as numbers that begin anew.
+  int (*stream_wait_value)(CudaStream stream, const std::uint32_t* word, std::uint32_t value);
   int (*event_create)(CudaEvent* event);        // without timing
   int (*event_create_timed)(CudaEvent* event);  // knows when it happened
   int (*event_destroy)(CudaEvent event);

@@ -40,7 +40,8 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       windows_(module_.nccl, communicators_),
       events_(module_.cuda),
       mailbox_(module_.cuda, events_),
-      swapped_(options.aio, {}, options.clock),
+      swapped_(options.aio, options.swap_io, options.clock),
+      file_copies_(module_.cuda, events_, swapped_, rank_),
       control_(module_.cuda, events_) {}
 
 // Members go in the opposite order of their declaration: streams, events, communicators, memory.
@@ -50,11 +51,13 @@ CudaCarrier::~CudaCarrier() {
   if (trace_ && failure_.ok()) give_up(Status(Code::cancelled, "it ended its run too early"));
   communicators_.abort();
   patience_.stop_listening();
+  file_copies_.give_up();
   if (drain_all().ok()) return;
   device_.abandon();
   scratch_.abandon();
   for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
   mailbox_.abandon();
+  file_copies_.abandon();
   if (trace_link_) trace_link_->abandon();
 }
 
@@ -111,6 +114,7 @@ Status CudaCarrier::noted(Status status) {
     trace_->fail(status);
   }
   communicators_.abort();
+  file_copies_.give_up();
   peers_->abort(status);
   return status;
 }
@@ -146,7 +150,7 @@ void CudaCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
   }
   if (!ranks.contains(rank_)) return;
-  swapped_.release(id, rank_);
+  if (released.memory == Memory::nvme) file_copies_.release(id);
   places_.erase(id);
 }
 
@@ -199,6 +203,7 @@ Status CudaCarrier::carry_out(const Op& op, EventId event) {
 }
 
 Status CudaCarrier::enqueue(const Op& op, EventId event) {
+  TESSERA_TRY(file_copies_.advance().status());
   Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
   TESSERA_TRY(order(lane, op));
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
@@ -232,13 +237,14 @@ Status CudaCarrier::until(const std::function<Result<bool>()>& done) {
   std::int64_t before = 0;
   return patience_.until(
       [&]() -> Result<Patience::Seen> {
+        TESSERA_ASSIGN(const bool copied, file_copies_.advance());
         TESSERA_ASSIGN(const bool reached, done());
         if (reached) return Patience::Seen::done;
         TESSERA_TRY(communicators_.check());
         TESSERA_TRY(advance_trace());
         std::int64_t now = 0;
         for (const auto& lane : lanes_) now += lane->finished().value;
-        const bool moved = std::exchange(before, now) != now;
+        const bool moved = std::exchange(before, now) != now || copied;
         return moved ? Patience::Seen::progress : Patience::Seen::nothing;
       },
       [this] { return oldest_waiting(); });
@@ -284,6 +290,7 @@ Status CudaCarrier::poll() {
   TESSERA_TRY(failure_);
   TESSERA_TRY(noted(peers_->ended()));
   TESSERA_TRY(noted(advance_trace()));
+  TESSERA_TRY(noted(file_copies_.advance().status()));
   return noted(communicators_.check());
 }
 

@@ -14,6 +14,7 @@
 #include "engine/cuda/cuda_module.h"
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/event_owners.h"
+#include "engine/cuda/file_copies.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
@@ -86,6 +87,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   std::span<std::byte> bytes(const View& view, Index index) const;
   Index index_in(CommunicatorId id) const;  // none: 0
   Status copy(const Copy& copy, Lane& lane);
+  Status copy_files(const Copy& copy, Index index, CudaStream stream);
   Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream);
   Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream);
   Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
@@ -121,6 +123,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   EventPool events_;
   Mailbox mailbox_;
   SwapStore swapped_;
+  FileCopies file_copies_;
   IdTable<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
   Lane control_;                              // of `read`

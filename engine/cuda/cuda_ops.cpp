@@ -33,21 +33,24 @@ Index CudaCarrier::index_in(CommunicatorId id) const {
   return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
 }
 
-// Files are read and written by the host: it waits until the stream has come to the copy.
 Status CudaCarrier::copy(const Copy& copy, Lane& lane) {
   const Index index = index_in(copy.index_in);
-  const bool writes = copy.route == CopyRoute::to_nvme;
-  const bool reads = copy.route == CopyRoute::from_nvme;
-  if (reads || writes) TESSERA_TRY(drain(lane));
+  if (copy.route == CopyRoute::to_nvme || copy.route == CopyRoute::from_nvme) {
+    return copy_files(copy, index, lane.stream());
+  }
   for (const CopyBlocks& piece : copy.pieces) {
-    if (reads || writes) {
-      const View& host = writes ? piece.from : piece.to;
-      TESSERA_TRY(swapped_.move(piece, copy.route, rank_, bytes(host, index)));
-    } else {
-      TESSERA_TRY(copy_piece(piece, index, lane.stream()));
-    }
+    TESSERA_TRY(copy_piece(piece, index, lane.stream()));
   }
   return {};
+}
+
+Status CudaCarrier::copy_files(const Copy& copy, Index index, CudaStream stream) {
+  std::vector<FileCopies::Piece> pieces;
+  for (const CopyBlocks& piece : copy.pieces) {
+    const View& host = copy.route == CopyRoute::to_nvme ? piece.from : piece.to;
+    pieces.push_back({piece, bytes(host, index)});
+  }
+  return file_copies_.submit(copy.route, std::move(pieces), stream);
 }
 
 Status CudaCarrier::copy_piece(const CopyBlocks& piece, Index index, CudaStream stream) {

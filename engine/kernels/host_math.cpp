@@ -100,7 +100,7 @@ void HostMath::cross_entropy(const float* logits, const std::int32_t* targets, s
 
 void HostMath::product(const MatmulShape& shape, const void* a, const void* b, void* c,
                        const float* bias, void* scratch) {
-  const auto prepared = matmuls_.prepare(shape);
+  const auto prepared = products_.prepare(shape);
   TESSERA_ASSERT(prepared.ok(), "the CPU multiplies what was prepared");
   (*prepared)->run(a, b, c, bias, memory({}, {nullptr, scratch}).scratch);
 }
@@ -121,11 +121,11 @@ void HostMath::attention_backward(const AttentionShape& shape, const HeadArrays<
                     scratch_of_thread());
 }
 
-Status HostMath::prepare(const MatmulShape& shape) { return matmuls_.prepare(shape).status(); }
+Status HostMath::prepare(const MatmulShape& shape) { return products_.prepare(shape).status(); }
 
 Status HostMath::prepare(const AttentionShape& shape) {
   if (attentions_.contains(shape)) return {};
-  TESSERA_ASSIGN(Attention made, Attention::prepare(matmuls_, shape, threads_));
+  TESSERA_ASSIGN(Attention made, Attention::prepare(in_attention_, shape, threads_));
   attentions_.emplace(shape, std::move(made));
   return {};
 }
@@ -134,8 +134,12 @@ Bytes HostMath::room(const AttentionShape& shape, bool backward) const {
   return attentions_.at(shape).room(backward);
 }
 
+Bytes HostMath::scratch() const {
+  return std::max(products_.scratch(), scratch_of_thread() * threads_);
+}
+
 Bytes HostMath::scratch_of_thread() const {
-  return Bytes{(matmuls_.scratch().value + block_alignment - 1) / block_alignment *
+  return Bytes{(in_attention_.scratch().value + block_alignment - 1) / block_alignment *
                block_alignment};
 }
 

@@ -16,7 +16,7 @@ class HostMath final : public Math, public MathPlan {
   /// plan of another Math. Then nothing needs to be prepared.
   enum class Memory { given, own };
   explicit HostMath(int threads, Memory memory = Memory::given)
-      : threads_(threads), memory_(memory), matmuls_(threads) {}
+      : threads_(threads), memory_(memory), in_attention_(threads) {}
 
   void clear(Array values, std::int64_t numel) override;
   void convert(ConstArray from, Array to, std::int64_t numel) override;
@@ -50,19 +50,20 @@ class HostMath final : public Math, public MathPlan {
   /// Fails also without oneDNN.
   Status prepare(const MatmulShape& shape) override;
   Status prepare(const AttentionShape& shape) override;
-  Bytes scratch() const override { return scratch_of_thread() * threads_; }
+  Bytes scratch() const override;
   Bytes room(const AttentionShape& shape, bool backward) const override;
   std::int64_t logits_rows() const override { return 128; }
 
  private:
-  Bytes scratch_of_thread() const;
+  Bytes scratch_of_thread() const;  // in attention
   const Attention& attention(const AttentionShape& shape);
   /// `given`, or own memory instead.
   AttentionRoom memory(Bytes room, const AttentionRoom& given);
 
   const int threads_;
   const Memory memory_;
-  Matmuls matmuls_;
+  Matmuls products_{1};
+  Matmuls in_attention_;  // which multiplies on all threads at the same time
   std::map<AttentionShape, Attention> attentions_;
   std::vector<std::byte> own_;
 };

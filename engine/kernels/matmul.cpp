@@ -44,6 +44,9 @@ struct Matmul::Prepared {
   Bytes scratch{};
   mutable std::vector<Place> places;
 
+  void run(const void* a, const void* b, void* c, const float* bias, void* own_scratch,
+           int place) const;
+
   Prepared(const MatmulShape& shape, int count) {
     const auto a = matrix(shape.m, shape.k, shape.input, shape.a_transposed, shape.a_stride);
     const auto b = matrix(shape.k, shape.n, shape.input, shape.b_transposed, shape.b_stride);
@@ -81,15 +84,22 @@ struct Matmul::Prepared {
 
 void Matmul::run(const void* a, const void* b, void* c, const float* bias, void* scratch,
                  int place) const {
-  Prepared::Place& own = prepared_->places[static_cast<std::size_t>(place)];
+  if (!widened_) return prepared_->run(a, b, c, bias, scratch, place);
+  const Widened in = widened_->before(a, b, c, scratch);
+  prepared_->run(in.a, in.b, in.c, bias, in.rest, place);
+  widened_->after(in, c);
+}
+
+void Matmul::Prepared::run(const void* a, const void* b, void* c, const float* bias,
+                           void* own_scratch, int place) const {
+  Place& own = places[static_cast<std::size_t>(place)];
   own.a.set_data_handle(const_cast<void*>(a));
   own.b.set_data_handle(const_cast<void*>(b));
   own.c.set_data_handle(c);
   if (own.bias) own.bias.set_data_handle(const_cast<float*>(bias));
-  if (own.scratch) own.scratch.set_data_handle(scratch);
-  const dnnl_status_t done =
-      dnnl_primitive_execute(prepared_->primitive.get(), prepared_->stream.get(),
-                             static_cast<int>(own.arguments.size()), own.arguments.data());
+  if (own.scratch) own.scratch.set_data_handle(own_scratch);
+  const dnnl_status_t done = dnnl_primitive_execute(
+      primitive.get(), stream.get(), static_cast<int>(own.arguments.size()), own.arguments.data());
   TESSERA_ASSERT(done == dnnl_success, "a prepared product of matrices runs");
 }
 
@@ -98,8 +108,11 @@ Result<const Matmul*> Matmuls::prepare(const MatmulShape& shape) {
   if (found != prepared_.end()) return &found->second;
   try {
     Matmul made;
-    made.prepared_ = std::make_shared<const Matmul::Prepared>(shape, places_);
-    scratch_ = std::max(scratch_, made.prepared_->scratch);
+    if (WidenedProduct::needed(shape)) made.widened_.emplace(shape);
+    made.prepared_ = std::make_shared<const Matmul::Prepared>(
+        made.widened_ ? made.widened_->product() : shape, places_);
+    const Bytes widened = made.widened_ ? made.widened_->scratch() : Bytes{0};
+    scratch_ = std::max(scratch_, widened + made.prepared_->scratch);
     return &prepared_.emplace(shape, std::move(made)).first->second;
   } catch (const dnnl::error& e) {
     return Status(Code::not_supported,

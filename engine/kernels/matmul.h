@@ -10,8 +10,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
-#include "engine/kernels/shapes.h"
+#include "engine/kernels/widened.h"
 #include "tessera/status.h"
 
 namespace tessera::kernels {
@@ -26,6 +27,7 @@ class Matmul {
   friend class Matmuls;
   struct Prepared;
   std::shared_ptr<const Prepared> prepared_;
+  std::optional<WidenedProduct> widened_;  // float16, of which prepared_ is the float32
 };
 
 class Matmuls {

@@ -157,6 +157,7 @@ class EngineGradScaler final : public GradScaler {
     return scale_.update(found_);
   }
 
+  bool skipped() const override { return found_; }
   LossScale::State state() const override { return scale_.state(); }
   void load(const LossScale::State& state) override { scale_.load(state); }
 

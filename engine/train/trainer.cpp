@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/kernels/array.h"
 #include "engine/runtime/number.h"
 #include "engine/train/trainer_state.h"
 #include "tessera/language_model.h"
@@ -28,10 +29,11 @@ std::vector<ParamGroup> groups_of(const Model& model) {
 
 Status check_dtypes(const TrainerOptions& options) {
   const DType gathered = compute_dtype(options.scheme);
-  if (options.dtype != DType::float32 && options.dtype != DType::bfloat16) {
-    return Status(Code::not_supported,
-                  fmt::format("training in {} is not supported: choose float32 or bfloat16",
-                              name_of(options.dtype)));
+  if (!kernels::is_computed(options.dtype)) {
+    return Status(
+        Code::not_supported,
+        fmt::format("training in {} is not supported: choose float32, bfloat16 or float16",
+                    name_of(options.dtype)));
   }
   if (gathered == DType::float32 || gathered == options.dtype) return {};
   return Status(Code::invalid_argument,
@@ -51,6 +53,7 @@ struct Trainer::State {
   TrainingOptions step;  // with bodies
   std::unique_ptr<Engine> engine;
   LanguageModel language;
+  std::unique_ptr<GradScaler> scaler = {};  // only float16
   TrainerPlace place = {};
   BufferId loss = {};  // of each rank: the sum over its micro-batches
   EventId loss_written = {};
@@ -67,6 +70,8 @@ struct Trainer::State {
 
   Status prepare();
   Status prepare_validation(const ValidationData& data);
+  void scale_loss();
+  void note_scale(TrainedStep& done);
   void fill(Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) const;
   void read_samples(const Corpus& from, const Sampler& order, const SamplerState& first,
                     std::span<std::int32_t> tokens) const;
@@ -126,8 +131,10 @@ Status Trainer::State::prepare() {
   language.set_data([this](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) {
     fill(rank, micro_batch, tokens);
   });
-  // Reductions average over ranks; over micro-batches the loss does.
-  language.set_loss_scale(1.0F / static_cast<float>(options.step.accumulation));
+  if (options.dtype == DType::float16) {
+    TESSERA_ASSIGN(scaler, grad_scaler(*engine, {.loss_scale = options.loss_scale}));
+    step.scaler = scaler.get();
+  }
   step.grad_norm = [this](Rank, float norm) { grad_norm = norm; };
   if (!options.decay_all) TESSERA_TRY(engine->set_param_groups(groups_of(model)));
   TESSERA_TRY(engine->initialise(language.initial_values(options.seed)));
@@ -139,6 +146,20 @@ Status Trainer::State::prepare() {
                                          .name = "trainer.loss",
                                          .directory = {}}));
   return {};
+}
+
+// Reductions average over ranks; over micro-batches the loss does.
+void Trainer::State::scale_loss() {
+  const float scale = scaler ? scaler->scale() : 1.0F;
+  language.set_loss_scale(scale / static_cast<float>(options.step.accumulation));
+}
+
+void Trainer::State::note_scale(TrainedStep& done) {
+  if (!scaler) return;
+  done.skipped = scaler->skipped();
+  place.loss_scale = scaler->state();
+  place.skipped_steps += done.skipped ? 1 : 0;
+  done.skipped_steps = place.skipped_steps;
 }
 
 void Trainer::State::read_samples(const Corpus& from, const Sampler& order,
@@ -220,12 +241,15 @@ Result<TrainedStep> Trainer::step() {
   TrainedStep done{.step = s.place.step + 1, .tokens = tokens_per_step()};
   done.learning_rate = s.options.learning_rate.at(s.place.step);
   s.step.adam.learning_rate = done.learning_rate;
+  if (s.scaler) done.loss_scale = s.scaler->scale();
+  s.scale_loss();
   TESSERA_TRY(run_training_step(*s.engine, s.model, s.step));
   TESSERA_ASSIGN(done.loss, s.mean_loss());
+  s.note_scale(done);
   done.grad_norm = s.grad_norm;
   s.place.sampler = s.sampler.after(s.place.sampler, s.samples_per_step());
   ++s.place.step;
-  if (std::isfinite(done.loss)) return done;
+  if (std::isfinite(done.loss) || done.skipped) return done;
   return Status(Code::invalid_argument,
                 fmt::format("the loss of step {} is {}: lower the learning rate, clip the "
                             "gradients' norm, or look at the data of epoch {}",
@@ -261,6 +285,7 @@ Status Trainer::resume(const std::map<std::string, std::string>& state) {
                               place.seed, state_->options.seed));
   }
   state_->place = place;
+  if (state_->scaler && place.loss_scale) state_->scaler->load(*place.loss_scale);
   return {};
 }
 

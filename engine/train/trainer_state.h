@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "tessera/grad_scaler.h"
 #include "tessera/sampler.h"
 
 namespace tessera {
@@ -13,6 +15,8 @@ struct TrainerPlace {
   std::int64_t step = 0;  // done
   SamplerState sampler;   // of the next step's first sample
   std::uint64_t seed = 0;
+  std::optional<LossScale::State> loss_scale;  // only float16
+  std::int64_t skipped_steps = 0;              // likewise
 };
 
 std::string to_json(const TrainerPlace& place);

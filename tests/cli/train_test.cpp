@@ -105,6 +105,32 @@ TEST_CASE("a resumed run goes on bit by bit, with another scheme", "[cli][train]
   CHECK(report.output.find("zero3") != std::string::npos);
 }
 
+TEST_CASE("a run in float16 keeps its scale when it is resumed", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "halves");
+  const std::string options = "-q --dtype float16 --loss-scale-interval 2 ";
+  REQUIRE(train(options + "--loss-scale 4194304 --json halves.json --save halves --save-every 3 "
+                          "--keep 0")
+              .exit_code == 0);
+  const ProgramRun rest =
+      train(options + "--loss-scale 8 --json halves-rest.json --resume halves/step-000003");
+  INFO(rest.messages);
+  REQUIRE(rest.exit_code == 0);
+  const auto whole = lines_of("halves.json");
+  CHECK(whole[0]["loss_scale"] == 4194304);
+  CHECK(whole[2]["skipped_steps"] >= 1);
+  CHECK(whole[5]["loss_scale"] < 4194304);
+  const auto resumed = lines_of("halves-rest.json");
+  REQUIRE(resumed.size() == 3);
+  for (std::size_t k = 0; k < 3; ++k) {
+    for (const char* key : {"loss", "loss_scale", "skipped_steps"}) {
+      CHECK(resumed[k][key] == whole[k + 3][key]);
+    }
+  }
+  const ProgramRun seen = train("--dtype fp16 --loss-scale 64");
+  CHECK(seen.output.find(" | scale 64, 0 skipped | lr ") != std::string::npos);
+}
+
 TEST_CASE("what was trained can be exported, loaded and asked for text", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "saved");
@@ -177,6 +203,8 @@ TEST_CASE("a window of attention is refused where it would matter", "[cli][train
   CHECK(run_tessera(command + " --sequence-length 8").exit_code == 0);
   CHECK(run_tessera("simulate mistral.json -o window.tessera")
             .messages.find("mistral.json: sliding_window is 8, but the costs") !=
+        std::string::npos);
+  CHECK(run_tessera("estimate mistral.json").messages.find("sliding_window is 8, but the costs") !=
         std::string::npos);
 }
 

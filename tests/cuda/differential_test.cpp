@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same engine and model on fake GPUs and in the simulator: the same numbers, the same memory.
 #include "tests/cuda/cuda_ranks.h"
+#include "tests/cuda/slow_drive.h"
 #include "tests/host/as_simulated.h"
 #include "tests/host/offloaded_runs.h"
 #include "tests/swap/scratch_folder.h"
@@ -9,11 +10,11 @@ namespace tessera {
 namespace {
 
 void check_as_simulated(const std::string& name, const Scheme& scheme, Rank ranks,
-                        std::uint64_t seed) {
+                        std::uint64_t seed, CudaOptions options = {}) {
   INFO("seed " << seed);
+  options.pinned_memory = Bytes{1 << 20};
   test::check_as_simulated(name, scheme, ranks, [&](const test::RankProgram& program) {
-    test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program,
-                                          {.pinned_memory = Bytes{1 << 20}}));
+    test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program, options));
   });
 }
 
@@ -29,10 +30,13 @@ TEST_CASE("GPUs train as the simulator does, in its order, to the bit and to the
 TEST_CASE("GPUs offload to the host and to files as the simulator does", "[cuda][offload]") {
   const test::ScratchFolder folder;
   const Rank ranks = GENERATE(1, 2, 3);
-  const std::uint64_t seed = GENERATE(0, 1);
+  const std::uint64_t seed = GENERATE(0, 1, 2, 3);
+  test::DriveHabits habits{.looks = static_cast<int>(seed * seed)};
+  const auto drive = [&habits] { return std::make_unique<test::SlowDrive>(habits); };
   for (const auto& [name, scheme] : test::offloaded_schemes(folder.path())) {
-    check_as_simulated(name, scheme, ranks, seed);
+    check_as_simulated(name, scheme, ranks, seed, {.swap_io = drive});
   }
+  CHECK(habits.moved > 0);
 }
 
 // A failure prints the seed that repeats it.

@@ -23,12 +23,14 @@ class Program {
 
   Result<View> numbers(std::int64_t numel, DType dtype = DType::float32,
                        Memory memory = Memory::device) {
+    const std::string_view folder = memory == Memory::nvme ? TESSERA_BINARY_DIR : "";
     TESSERA_ASSIGN(const BufferId id, runtime_.allocate({.bytes = bytes_of(Numel{numel}, dtype),
                                                          .memory = memory,
                                                          .stream = compute_,
                                                          .where = runtime_.world(),
                                                          .cause = {},
-                                                         .name = "numbers"}));
+                                                         .name = "numbers",
+                                                         .directory = folder}));
     return View::whole(id, dtype, Numel{numel});
   }
 
@@ -94,6 +96,7 @@ Status copies(Program& p) {
   TESSERA_ASSIGN(const View rows, p.numbers(6));
   TESSERA_ASSIGN(const View host, p.numbers(6, DType::float32, Memory::pinned_host));
   TESSERA_ASSIGN(const View host2, p.numbers(6, DType::float32, Memory::pinned_host));
+  TESSERA_ASSIGN(const View file, p.numbers(6, DType::float32, Memory::nvme));
   TESSERA_TRY(p.fill(a));
   TESSERA_TRY(p.copy({.from = a, .to = half}));
   View widened = half;
@@ -120,6 +123,9 @@ Status copies(Program& p) {
     c.kernels().scale({c.read(0), DType::float32}, {c.write(0), DType::float32}, 2);
   };
   TESSERA_TRY(p.compute(twice));
+  TESSERA_TRY(p.copy({.from = host2, .to = file}, CopyRoute::to_nvme));
+  TESSERA_TRY(p.copy({.from = file, .to = host}, CopyRoute::from_nvme));
+  TESSERA_TRY(p.copy({.from = host, .to = host2}, CopyRoute::on_host));
   TESSERA_TRY(p.copy({.from = host2, .to = host}, CopyRoute::on_host));
   TESSERA_TRY(p.copy({.from = host, .to = a}, CopyRoute::to_device));
   return p.expect(a, 1, 4, 24);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tests/cuda/cuda_ranks.h"
+#include "tests/cuda/slow_drive.h"
 #include "tests/host/recorded_trace.h"
 
 namespace tessera::test {
@@ -20,7 +21,11 @@ Status every_call(HostRuntime& host, Rank rank);
 
 /// Options that it needs. The trace must outlive the run.
 inline CudaOptions every_call_options(RecordedTrace& trace) {
-  return {.sink = &trace, .pinned_memory = Bytes{4096}, .windows = true};
+  static DriveHabits quick;
+  return {.sink = &trace,
+          .pinned_memory = Bytes{4096},
+          .swap_io = [] { return std::make_unique<SlowDrive>(quick); },
+          .windows = true};
 }
 
 }  // namespace tessera::test

@@ -69,22 +69,23 @@ TEST_CASE("language models train on GPUs as simulated, to the bit and to the byt
   }
 }
 
-TEST_CASE("checkpointing, bfloat16 and offload train on GPUs as simulated", "[cuda][language]") {
+TEST_CASE("checkpointing, halves and offload train on GPUs as simulated", "[cuda][language]") {
   const bool llama = GENERATE(false, true);
   LanguageRun run = tiny(llama, FullyShardOptions{.units = {llama ? "model.layers.0" : "h.0"}});
   SECTION("blocks are computed again") {
     run.options.checkpointing = ActivationCheckpointing::full;
     check_as_simulated(run, 2, 3);
   }
-  SECTION("matrices are bfloat16") {
-    run.options.dtype = DType::bfloat16;
+  SECTION("matrices are halves") {
+    run.options.dtype = GENERATE(DType::bfloat16, DType::float16);
     check_as_simulated(run, 2, 4);
   }
-  SECTION("parameters are gathered in bfloat16") {
+  SECTION("parameters are gathered as halves") {
+    const DType half = GENERATE(DType::bfloat16, DType::float16);
     run.scheme = FullyShardOptions{.units = {llama ? "model.layers.0" : "h.0"},
-                                   .param_dtype = DType::bfloat16,
+                                   .param_dtype = half,
                                    .reduce_dtype = DType::float32};
-    run.options.dtype = run.options.parameters = DType::bfloat16;
+    run.options.dtype = run.options.parameters = half;
     run.options.checkpointing = ActivationCheckpointing::full;
     check_as_simulated(run, 2, 5);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/kernels/attention.h"
 
+#include "engine/kernels/attention_onward.h"
 #include "engine/kernels/parallel.h"
 #include "tests/kernels/numbers.h"
 
@@ -121,14 +122,14 @@ Outcome run(const AttentionShape& s, int threads, Numbers& q, Numbers& k, Number
 }  // namespace
 
 TEST_CASE("attention and its gradients are those of double precision", "[kernels]") {
-  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 18; ++seed) {
     test::Random random(seed);
     INFO("seed " << seed);
     AttentionShape s{.batch = 1 + random.below(3), .head_dim = 1 + random.below(20)};
     s.length = seed % 4 == 0 ? 100 + random.below(60) : 1 + random.below(70);
     s.kv_heads = 1 + random.below(3);
     s.heads = s.kv_heads * (1 + random.below(3));
-    s.dtype = random.chance(50) ? DType::float32 : DType::bfloat16;
+    s.dtype = test::computed_dtypes[seed % 3];
     s.q_stride = s.heads * s.head_dim;
     s.kv_stride = s.kv_heads * s.head_dim;
     Numbers q = Numbers::random(random, s.batch * s.length * s.q_stride, s.dtype, 2);
@@ -140,7 +141,7 @@ TEST_CASE("attention and its gradients are those of double precision", "[kernels
     const Doubles dk = k.doubles();
     const Doubles dv = v.doubles();
     const Tokens tokens{s, dq, dk, dv};
-    const double near = s.dtype == DType::float32 ? 2e-5 : 3e-2;
+    const double near = test::attention_tolerance(s.dtype);
     test::check_near(one.out, tokens.forward(), near);
     Doubles eq(dq.size(), 0), ek(dk.size(), 0), ev(dv.size(), 0);
     tokens.backward(dout.doubles(), eq, ek, ev);
@@ -150,6 +151,35 @@ TEST_CASE("attention and its gradients are those of double precision", "[kernels
     const Outcome two = run(s, 2, q, k, v, dout);
     CHECK(one.out.doubles() == two.out.doubles());
     CHECK(one.dk.doubles() == two.dk.doubles());
+  }
+}
+
+TEST_CASE("queries that come later see all keys before them", "[kernels]") {
+  for (std::uint64_t seed = 1; seed <= 18; ++seed) {
+    test::Random random(seed);
+    INFO("seed " << seed);
+    AttentionShape s{.length = 1 + random.below(90), .head_dim = 1 + random.below(40)};
+    s.kv_heads = 1 + random.below(3);
+    s.heads = s.kv_heads * (1 + random.below(3));
+    s.dtype = test::computed_dtypes[seed % 3];
+    s.q_stride = s.heads * s.head_dim + random.below(5);
+    s.kv_stride = s.kv_heads * s.head_dim + random.below(5);
+    Numbers q = Numbers::random(random, s.length * s.q_stride, s.dtype, 2);
+    Numbers k = Numbers::random(random, s.length * s.kv_stride, s.dtype, 2);
+    Numbers v = Numbers::random(random, s.length * s.kv_stride, s.dtype);
+    const Doubles dq = q.doubles(), dk = k.doubles(), dv = v.doubles();
+    const Doubles all = Tokens{s, dq, dk, dv}.forward();
+    const std::int64_t first = random.below(s.length);
+    AttentionShape onward = s;
+    onward.length -= first;
+    Numbers out(static_cast<std::size_t>(onward.length * s.out_stride()), s.dtype);
+    const int threads = 1 + static_cast<int>(seed % 2);
+    std::vector<float> scores(static_cast<std::size_t>(s.length * threads));
+    kernels::attention_onward(onward, first,
+                              {q.array().from(first * s.q_stride), k.array(), v.array()},
+                              out.array(), scores.data(), threads);
+    test::check_near(out, {all.begin() + first * s.out_stride(), all.end()},
+                     test::attention_tolerance(s.dtype));
   }
 }
 

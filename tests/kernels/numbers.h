@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random arrays of both element types, and what they are in double precision.
+// Random arrays of each element type, and what they are in double precision.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,8 @@ using Doubles = std::vector<double>;
 
 class Numbers {
  public:
-  Numbers(std::size_t count, DType dtype) : dtype_(dtype), floats_(count), halves_(count) {}
+  Numbers(std::size_t count, DType dtype)
+      : dtype_(dtype), floats_(count), halves_(count), short_halves_(count) {}
 
   static Numbers random(Random& random, std::int64_t count, DType dtype, double scale = 1) {
     Numbers out(static_cast<std::size_t>(count), dtype);
@@ -29,14 +30,18 @@ class Numbers {
   void set(std::size_t i, float value) {
     kernels::store(floats_[i], value);
     kernels::store(halves_[i], value);
+    kernels::store(short_halves_[i], value);
   }
   std::size_t size() const { return floats_.size(); }
   kernels::Array array() {
     if (dtype_ == DType::float32) return {floats_.data(), dtype_};
+    if (dtype_ == DType::float16) return {short_halves_.data(), dtype_};
     return {halves_.data(), dtype_};
   }
   double operator[](std::size_t i) const {
-    return static_cast<double>(dtype_ == DType::float32 ? floats_[i] : kernels::load(halves_[i]));
+    if (dtype_ == DType::float32) return static_cast<double>(floats_[i]);
+    return static_cast<double>(dtype_ == DType::float16 ? kernels::load(short_halves_[i])
+                                                        : kernels::load(halves_[i]));
   }
   Doubles doubles() const {
     Doubles out;
@@ -48,6 +53,7 @@ class Numbers {
   DType dtype_;
   std::vector<float> floats_;
   std::vector<kernels::BFloat16> halves_;
+  std::vector<kernels::Float16> short_halves_;
 };
 
 inline void check_near(const Numbers& actual, const Doubles& expected, double tolerance) {
@@ -62,6 +68,18 @@ inline void check_near(const Numbers& actual, const Doubles& expected, double to
 }
 
 /// A few units in the last place, times what sums lose.
-inline double tolerance(DType dtype) { return dtype == DType::float32 ? 3e-6 : 1.2e-2; }
+inline double tolerance(DType dtype) {
+  if (dtype == DType::float16) return 1.5e-3;
+  return dtype == DType::float32 ? 3e-6 : 1.2e-2;
+}
+
+/// Likewise, with weights that are rounded in between.
+inline double attention_tolerance(DType dtype) {
+  if (dtype == DType::float16) return 4e-3;
+  return dtype == DType::float32 ? 2e-5 : 3e-2;
+}
+
+/// What kernels compute with.
+inline constexpr DType computed_dtypes[] = {DType::float32, DType::bfloat16, DType::float16};
 
 }  // namespace tessera::test

@@ -18,8 +18,6 @@ namespace {
 using test::Doubles;
 using test::Numbers;
 
-constexpr DType both[] = {DType::float32, DType::bfloat16};
-
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
@@ -31,6 +29,18 @@ TEST_CASE("halves round as everywhere else", "[kernels]") {
     kernels::BFloat16 half{};
     kernels::store(half, value);
     REQUIRE(half.bits == to_bfloat16(value));
+    kernels::Float16 short_half{};
+    kernels::store(short_half, value);
+    REQUIRE(short_half.bits == to_float16(value));
+  }
+  for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = kernels::load(kernels::Float16{half});
+    REQUIRE(std::bit_cast<std::uint32_t>(value) ==
+            std::bit_cast<std::uint32_t>(from_float16(half)));
+    kernels::Float16 again{};
+    kernels::store(again, value);
+    if (!std::isnan(value)) REQUIRE(again.bits == half);
   }
 }
 
@@ -52,7 +62,7 @@ TEST_CASE("norms and their gradients are those of double precision", "[kernels]"
     kernels::NormShape s{.rows = 1 + random.below(150), .width = 1 + random.below(150)};
     s.centred = random.chance(50);
     const int threads = static_cast<int>(1 + random.below(2));
-    const DType dtype = both[seed % 2];
+    const DType dtype = test::computed_dtypes[seed % 3];
     const std::int64_t w = s.width;
     Numbers x = Numbers::random(random, s.rows * w, DType::float32, 3);
     Numbers weight = Numbers::random(random, w, DType::float32);
@@ -97,7 +107,7 @@ TEST_CASE("norms and their gradients are those of double precision", "[kernels]"
 
 TEST_CASE("activations come with their derivatives", "[kernels]") {
   test::Random random(4);
-  for (const DType dtype : both) {
+  for (const DType dtype : test::computed_dtypes) {
     constexpr std::int64_t n = 1003;
     Numbers x = Numbers::random(random, n, dtype, 6);
     Numbers up = Numbers::random(random, n, dtype, 2);
@@ -127,7 +137,7 @@ TEST_CASE("activations come with their derivatives", "[kernels]") {
 
 TEST_CASE("cross entropy comes with its gradient", "[kernels]") {
   test::Random random(9);
-  for (const DType dtype : both) {
+  for (const DType dtype : test::computed_dtypes) {
     for (const std::int64_t width : {1, 7, 257}) {
       constexpr std::int64_t rows = 37;
       constexpr double scale = 0.25;
@@ -177,7 +187,7 @@ TEST_CASE("rotating back is the inverse of rotating", "[kernels]") {
 
 TEST_CASE("rows are gathered, scattered and summed in their order", "[kernels]") {
   test::Random random(6);
-  for (const DType dtype : both) {
+  for (const DType dtype : test::computed_dtypes) {
     constexpr std::int64_t width = 71, rows = 50, table_rows = 9;
     Numbers table = Numbers::random(random, table_rows * width, dtype);
     Numbers x(at(rows * width), DType::float32);

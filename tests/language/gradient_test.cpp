@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss, gradients and logits of language models against double precision.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "tessera/decoder.h"
 #include "tessera/fully_shard.h"
 #include "tessera/host_runtime.h"
 #include "tessera/language_model.h"
@@ -134,6 +136,8 @@ TEST_CASE("the loss is that of double precision", "[language]") {
     LanguageModelOptions half = options;
     half.dtype = DType::bfloat16;
     CHECK(trained(model, half, tokens).loss == Approx(expected).epsilon(0.03));
+    half.dtype = DType::float16;
+    CHECK(trained(model, half, tokens).loss == Approx(expected).epsilon(0.004));
   }
 }
 
@@ -172,32 +176,103 @@ TEST_CASE("gradients are the slopes of the loss", "[language]") {
   }
 }
 
-TEST_CASE("logits for sampling are those of double precision", "[language]") {
+namespace {
+
+// A model's values, as a decoder takes them.
+struct Held {
+  Values values;
+  std::vector<std::vector<float>> floats;
+  std::vector<std::span<const float>> parameters;
+
+  explicit Held(const Model& model) : values(values_of(model)) {
+    for (const auto& v : values) floats.emplace_back(v.begin(), v.end());
+    for (const auto& v : floats) parameters.emplace_back(v);
+  }
+};
+
+std::size_t likeliest(const std::vector<float>& logits) {
+  return static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+}  // namespace
+
+TEST_CASE("a decoder's logits are those of double precision, however it gets the tokens",
+          "[language]") {
   for (const Case& c : cases()) {
     const Model model = c.model();
-    auto language = LanguageModel::create(model, {.threads = 1});
-    REQUIRE(language.ok());
-    const Values values = values_of(model);
-    std::vector<std::vector<float>> held;
-    std::vector<std::span<const float>> parameters;
-    for (const auto& v : values) held.emplace_back(v.begin(), v.end());
-    for (const auto& v : held) parameters.emplace_back(v);
-    for (const std::int64_t length : {1, 5, 66}) {
-      const auto tokens = tokens_of(model, length);
-      auto logits = language->next_logits(parameters, tokens);
-      INFO(c.name << ", " << length << " tokens: " << logits.status().message());
-      REQUIRE(logits.ok());
-      const auto expected = test::reference_logits(model, values, tokens);
-      REQUIRE(logits->size() == expected.size());
-      for (std::size_t k = 0; k < expected.size(); ++k) {
-        CHECK((*logits)[k] == Approx(expected[k]).epsilon(1e-4).margin(1e-4));
+    const Held held(model);
+    for (const int threads : {1, 2}) {
+      auto decoder = Decoder::create(model, held.parameters, {.context = 70, .threads = threads});
+      INFO(c.name << ": " << decoder.status().message());
+      REQUIRE(decoder.ok());
+      const Bytes memory = decoder->memory();
+      const auto tokens = tokens_of(model, 70);
+      for (const std::vector<std::int64_t>& parts : std::vector<std::vector<std::int64_t>>{
+               {1}, {5}, {70}, {66, 1, 3}, {1, 1, 1, 20, 1, 46}}) {
+        decoder->forget();
+        std::int64_t taken = 0;
+        for (const std::int64_t count : parts) {
+          const auto logits = decoder->take(std::span(tokens).subspan(
+              static_cast<std::size_t>(taken), static_cast<std::size_t>(count)));
+          taken += count;
+          INFO(count << " of " << taken << " tokens: " << logits.status().message());
+          REQUIRE(logits.ok());
+          CHECK(decoder->taken() == taken);
+          const auto expected =
+              test::reference_logits(model, held.values, {tokens.begin(), tokens.begin() + taken});
+          REQUIRE(logits->size() == expected.size());
+          for (std::size_t k = 0; k < expected.size(); ++k) {
+            CHECK((*logits)[k] == Approx(expected[k]).epsilon(1e-4).margin(1e-4));
+          }
+        }
       }
+      CHECK(decoder->memory() == memory);
     }
-    CHECK(language->next_logits(parameters, {}).status().code() == Code::invalid_argument);
-    parameters.pop_back();
-    CHECK(language->next_logits(parameters, tokens_of(model, 3)).status().code() ==
-          Code::invalid_argument);
   }
+}
+
+TEST_CASE("what a decoder keeps does not change what it expects", "[language]") {
+  for (const Case& c : cases()) {
+    INFO(c.name);
+    const Model model = c.model();
+    const Held held(model);
+    auto keeps = Decoder::create(model, held.parameters, {.context = 40, .threads = 1});
+    auto forgets = Decoder::create(model, held.parameters, {.context = 40, .threads = 1});
+    REQUIRE((keeps.ok() && forgets.ok()));
+    std::vector<std::int32_t> tokens = tokens_of(model, 3);
+    auto logits = keeps->take(tokens);
+    while (tokens.size() < 40) {
+      REQUIRE(logits.ok());
+      forgets->forget();
+      const auto again = forgets->take(tokens);
+      REQUIRE(again.ok());
+      CHECK(likeliest(*again) == likeliest(*logits));
+      tokens.push_back(static_cast<std::int32_t>(likeliest(*logits)));
+      logits = keeps->take(std::span(tokens).last(1));
+    }
+    CHECK(logits.ok());
+    CHECK(keeps->take(std::span(tokens).last(1)).status().message() ==
+          "1 tokens after 40 are more than the context of 40: forget some");
+  }
+}
+
+TEST_CASE("a decoder refuses what is no text of its model", "[language]") {
+  const Model model = test::small_gpt2();
+  Held held(model);
+  auto decoder = Decoder::create(model, held.parameters, {.threads = 1});
+  REQUIRE(decoder.ok());
+  CHECK(decoder->context() == 80);
+  CHECK(decoder->take({}).status().message() == "a decoder takes at least one token");
+  const std::int32_t none[] = {1, 100000};
+  CHECK(decoder->take(none).status().message().find("token 100000 is none of the") == 0);
+  CHECK(decoder->taken() == 0);
+  CHECK(Decoder::create(model, held.parameters, {.context = 81})
+            .status()
+            .message()
+            .find("a context of 81 tokens: ") == 0);
+  held.parameters.pop_back();
+  CHECK(Decoder::create(model, held.parameters, {}).status().message().find("given are 0") !=
+        std::string::npos);
 }
 
 }  // namespace tessera

@@ -43,7 +43,7 @@ TEST_CASE("all schemes give the same losses, to the bit", "[language]") {
 }
 
 TEST_CASE("checkpointed blocks train as if they were kept", "[language]") {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (const auto& [name, scheme] : language_schemes("h.")) {
       Run run{.model = test::small_gpt2(), .scheme = scheme};
       run.options.dtype = dtype;
@@ -168,8 +168,10 @@ TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
   CHECK(refused(test::small_gpt2(), {.sequence_length = 81, .threads = 1})
             .find("80 positions, fewer than the sequence length 81") != std::string::npos);
   CHECK(refused(test::small_gpt2(), {.batch = 0}).find("batch 0") != std::string::npos);
-  CHECK(refused(test::small_gpt2(), {.dtype = DType::float16}).find("float16") !=
+  CHECK(refused(test::small_gpt2(), {.dtype = DType::float64}).find("float64") !=
         std::string::npos);
+  CHECK(refused(test::small_gpt2(), {.dtype = DType::float16, .parameters = DType::bfloat16}) ==
+        "modules compute in float16, but parameters are bfloat16: choose one of them");
 }
 
 }  // namespace tessera

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 // What a run left behind that does not depend on time.
 struct Left {
-  std::vector<double> losses, validation;
+  std::vector<double> losses, validation, scales, skipped;
   std::vector<std::string> operations;
 };
 
@@ -46,7 +46,8 @@ class Folder {
     INFO(command << "\n" << text_of(name + ".out"));
     REQUIRE(WIFEXITED(status));
     REQUIRE(WEXITSTATUS(status) == 0);
-    return {column(name, "loss"), column(name, "validation_loss"), operations(name)};
+    return {column(name, "loss"), column(name, "validation_loss"), column(name, "loss_scale"),
+            column(name, "skipped_steps"), operations(name)};
   }
 
  private:
@@ -111,6 +112,19 @@ TEST_CASE("four processes train as the simulator says, operation by operation", 
     CHECK(real.losses == first.losses);
     CHECK(real.validation == first.validation);
   }
+}
+
+TEST_CASE("four processes skip what overflows in float16, as the simulator says", "[mpi]") {
+  Folder folder;
+  const std::string options = "--scheme zero3 --dtype float16 --loss-scale 67108864";
+  const Left simulated = folder.train("simulated", "", "--runtime simulator --ranks 4 " + options);
+  const Left real = folder.train("real", TESSERA_MPIRUN " -n 4", options);
+  CHECK(simulated.skipped.back() > 2);
+  CHECK(simulated.skipped.back() < 18);
+  CHECK(real.losses == simulated.losses);
+  CHECK(real.scales == simulated.scales);
+  CHECK(real.skipped == simulated.skipped);
+  CHECK(real.operations == simulated.operations);
 }
 
 }  // namespace

@@ -128,13 +128,50 @@ TEST_CASE("Llama, groups of ranks and bfloat16 lose the same for real as simulat
                                           .shard_group = 2,
                                           .param_dtype = half}},
       {"zero3", Zero3Options{.param_dtype = half}}};
-  const Model model = test::small_llama();
+  const Model model = test::small_grouped_llama();
   for (const auto& [name, scheme] : schemes) {
     INFO(name);
     const Said simulation = simulated(model, scheme);
     CHECK(simulation.losses.back() < simulation.losses.front());
     for (const Said& rank : on_threads(model, scheme)) CHECK(rank == simulation);
   }
+}
+
+TEST_CASE("float16 skips what overflows, on all ranks alike", "[trainer]") {
+  const DType half = DType::float16;
+  const std::vector<Named> schemes = {
+      {"fully_shard", FullyShardOptions{.param_dtype = half}},
+      {"fully_shard in groups", FullyShardOptions{.shard_group = 2, .param_dtype = half}},
+      {"full_shard, reduced in float32",
+       Fsdp1Options{.param_dtype = half, .reduce_dtype = DType::float32}},
+      {"zero2", Zero12Options{.stage = 2, .param_dtype = half}},
+      {"zero3", Zero3Options{.param_dtype = half}}};
+  for (const auto& [name, scheme] : schemes) {
+    INFO(name);
+    const Said simulation = simulated(test::small_gpt(), scheme);
+    CHECK(simulation.losses.back() < simulation.losses.front());
+    CHECK(simulation.skipped.front());
+    CHECK(!simulation.skipped.back());
+    for (std::size_t k = 1; k < simulation.scales.size(); ++k) {
+      const float before = simulation.scales[k - 1];
+      const float now = simulation.scales[k];
+      CHECK((simulation.skipped[k - 1] ? now == before / 2 : now == before || now == before * 2));
+    }
+    for (const Said& rank : on_threads(test::small_gpt(), scheme)) CHECK(rank == simulation);
+  }
+}
+
+TEST_CASE("a scale that cannot shrink any more ends the run with a sentence", "[trainer]") {
+  TrainerOptions options =
+      test::small_options(FullyShardOptions{.param_dtype = DType::float16}, 1, steps);
+  options.loss_scale = {.initial_scale = 0x1p24F, .min_scale = 0x1p23F};
+  auto runtime = make_local_runtime({});
+  REQUIRE(runtime.ok());
+  Said said;
+  const Status status = test::train((*runtime)->seam(), test::small_gpt(), options, steps, said,
+                                    [&] { return (*runtime)->finish(); });
+  CHECK(status.message().find("loss scale already at minimum") != std::string::npos);
+  CHECK(said.skipped == std::vector<bool>{true});
 }
 
 TEST_CASE("a real run's operations are the simulated ones, in the same order", "[trainer]") {

@@ -21,7 +21,7 @@ inline Model small_gpt() {
   return *model;
 }
 
-inline Model small_llama() {
+inline Model small_grouped_llama() {
   auto model = parse_model(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
       "hidden_act": "silu", "max_position_embeddings": 8, "num_key_value_heads": 1,
       "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": false,
@@ -52,6 +52,7 @@ inline TrainerOptions small_options(const Scheme& scheme, std::int32_t accumulat
   options.learning_rate = {
       .schedule = LearningRate::Schedule::cosine, .peak = 0.01F, .warmup = 3, .steps = steps};
   options.dtype = compute_dtype(scheme);
+  options.loss_scale = {.initial_scale = 0x1p24F, .growth_interval = 4, .min_scale = 1};
   options.data = {.first = 0, .count = 400};
   options.validation = ValidationData{.tokens = {.first = 400, .count = 100}, .batches = 5};
   options.seed = 5;
@@ -64,6 +65,8 @@ struct Said {
   std::vector<float> losses;
   std::vector<float> norms;
   std::vector<float> validation;  // after every fifth step
+  std::vector<float> scales;      // only float16
+  std::vector<bool> skipped;
   friend bool operator==(const Said&, const Said&) = default;
 };
 
@@ -74,7 +77,9 @@ inline Status train(Runtime& runtime, const Model& model, const TrainerOptions& 
   while (trainer->steps_done() < steps) {
     TESSERA_ASSIGN(const TrainedStep step, trainer->step());
     said.losses.push_back(step.loss);
-    said.norms.push_back(step.grad_norm);
+    said.norms.push_back(step.skipped ? 0 : step.grad_norm);  // which may be no number
+    if (step.loss_scale) said.scales.push_back(*step.loss_scale);
+    said.skipped.push_back(step.skipped);
     if (!options.validation || step.step % 5 != 0) continue;
     TESSERA_ASSIGN(const float loss, trainer->validate());
     said.validation.push_back(loss);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal attention of bfloat16 heads with tensor cores: 64 rows of queries against 64 keys at a
-// time, 16 rows to a warp (FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2). In backward the
-// gradients of queries and of keys are two kernels, so that each sum belongs to one warp and has
-// one order.
+// Causal attention of bfloat16 or float16 heads with tensor cores: 64 rows of queries against 64
+// keys at a time, 16 rows to a warp (FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2). In
+// backward the gradients of queries and of keys are two kernels, so that each sum belongs to one
+// warp and has one order. The next tiles come while the last ones are multiplied.
 #include "engine/cuda/module/device.h"
 #include "engine/cuda/module/language_kernels.h"
 #include "engine/cuda/module/tensor_core.h"
@@ -15,7 +15,8 @@ constexpr int block_threads = 128;
 constexpr float log2_e = 1.44269504F;
 constexpr float lowest = -3.0e38F;
 
-using Heads = HeadArrays<const BFloat16*>;
+template <class T>
+using Heads = HeadArrays<const T*>;
 
 // What one block works on: a head, and 64 rows of it that begin at `first`.
 struct Place {
@@ -31,8 +32,8 @@ struct Place {
         pair(static_cast<int>(threadIdx.x % warp_threads) % 4) {}
 };
 
-__device__ std::int64_t kv_offset(const AttentionShape& s, std::int64_t batch,
-                                  std::int64_t kv_head, std::int64_t token) {
+__device__ std::int64_t kv_offset(const AttentionShape& s, std::int64_t batch, std::int64_t kv_head,
+                                  std::int64_t token) {
   return (batch * s.length + token) * s.kv_stride + kv_head * s.head_dim;
 }
 __device__ std::int64_t q_offset(const AttentionShape& s, std::int64_t batch, std::int64_t head,
@@ -98,30 +99,47 @@ __device__ void mask(float (&p)[8][4], const Place& at) {
   }
 }
 
-template <int D>
+// A tile of keys and one of values, and what was to be copied before.
+template <class T, int D>
+__device__ void fetch_keys(const TilePairs<T, D>& keys, const AttentionShape& s, const Heads<T>& in,
+                           std::int64_t batch, std::int64_t kv_head, std::int64_t tile) {
+  const std::int64_t first = tile * tile_rows;
+  const std::int64_t kv = kv_offset(s, batch, kv_head, first);
+  keys.first(tile).load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
+  keys.second(tile).load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
+  end_copies();
+}
+
+// For all copies of all threads, but for those of the next tiles.
+__device__ void wait_for(bool next_on_its_way) {
+  if (next_on_its_way) {
+    wait_for_copies<1>();
+  } else {
+    wait_for_copies<0>();
+  }
+  __syncthreads();
+}
+
+template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
-    tiles_forward_kernel(AttentionShape s, Heads in, BFloat16* out, float* statistics,
-                         float scale) {
-  auto* const shared = reinterpret_cast<BFloat16*>(shared_bytes());
-  const Tile<D> q{shared};
-  const Tile<D> k{q.at + Tile<D>::rows * Tile<D>::stride};
-  const Tile<D> v{k.at + Tile<D>::rows * Tile<D>::stride};
+    tiles_forward_kernel(AttentionShape s, Heads<T> in, T* out, float* statistics, float scale) {
+  auto* const shared = reinterpret_cast<T*>(shared_bytes());
+  const Tile<T, D> q{shared};
+  const TilePairs<T, D> keys{q.at + Tile<T, D>::numbers};
   const std::int64_t tile = gridDim.x - 1 - blockIdx.x;  // the longest first
   const Place at(tile);
   const std::int64_t kv_head = at.head / (s.heads / s.kv_heads);
   q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, s.length - at.first,
          s.head_dim);
+  fetch_keys(keys, s, in, at.batch, kv_head, 0);
   float sums[D / 8][4] = {};
   Softmax softmax;
   for (std::int64_t other = 0; other <= tile; ++other) {
-    const std::int64_t first = other * tile_rows;
-    const std::int64_t kv = kv_offset(s, at.batch, kv_head, first);
     __syncthreads();  // nobody needs the last keys any more
-    k.load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
-    v.load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
-    __syncthreads();
+    if (other < tile) fetch_keys(keys, s, in, at.batch, kv_head, other + 1);
+    wait_for(other < tile);
     float p[8][4] = {};
-    multiply_transposed(p, q, at.warp_row, k);
+    multiply_transposed(p, q, at.warp_row, keys.first(other));
     if (other == tile) mask(p, at);
     float shrink[2];
     softmax.take(p, shrink, scale * log2_e);
@@ -130,7 +148,7 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[n][i] *= shrink[i / 2];
     }
-    multiply(sums, p, v);
+    multiply(sums, p, keys.second(other));
   }
   float inverse[2];
 #pragma unroll
@@ -164,23 +182,21 @@ __device__ float weight(float score, const RowNumbers& row, float scale) {
   return exp2f((score * scale - row.most) * log2_e) * row.inverse;
 }
 
-template <int D>
+template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
-    tiles_query_gradient_kernel(AttentionShape s, Heads in, const BFloat16* dout,
-                                const float* statistics, const float* along, BFloat16* dq,
-                                float scale) {
-  constexpr int numbers = Tile<D>::rows * Tile<D>::stride;
-  auto* const shared = reinterpret_cast<BFloat16*>(shared_bytes());
-  const Tile<D> q{shared};
-  const Tile<D> g{q.at + numbers};
-  const Tile<D> k{g.at + numbers};
-  const Tile<D> v{k.at + numbers};
+    tiles_query_gradient_kernel(AttentionShape s, Heads<T> in, const T* dout,
+                                const float* statistics, const float* along, T* dq, float scale) {
+  auto* const shared = reinterpret_cast<T*>(shared_bytes());
+  const Tile<T, D> q{shared};
+  const Tile<T, D> g{q.at + Tile<T, D>::numbers};
+  const TilePairs<T, D> keys{g.at + Tile<T, D>::numbers};
   const std::int64_t tile = gridDim.x - 1 - blockIdx.x;
   const Place at(tile);
   const std::int64_t kv_head = at.head / (s.heads / s.kv_heads);
   const std::int64_t rows = s.length - at.first;
   q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, rows, s.head_dim);
   g.load(dout + out_offset(s, at.batch, at.head, at.first), s.out_stride(), rows, s.head_dim);
+  fetch_keys(keys, s, in, at.batch, kv_head, 0);
   RowNumbers own[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -189,17 +205,14 @@ __global__ void __launch_bounds__(block_threads)
   }
   float sums[D / 8][4] = {};
   for (std::int64_t other = 0; other <= tile; ++other) {
-    const std::int64_t first = other * tile_rows;
-    const std::int64_t kv = kv_offset(s, at.batch, kv_head, first);
     __syncthreads();
-    k.load(in.k + kv, s.kv_stride, s.length - first, s.head_dim);
-    v.load(in.v + kv, s.kv_stride, s.length - first, s.head_dim);
-    __syncthreads();
+    if (other < tile) fetch_keys(keys, s, in, at.batch, kv_head, other + 1);
+    wait_for(other < tile);
     float p[8][4] = {};
     float ds[8][4] = {};
-    multiply_transposed(p, q, at.warp_row, k);
+    multiply_transposed(p, q, at.warp_row, keys.first(other));
     if (other == tile) mask(p, at);
-    multiply_transposed(ds, g, at.warp_row, v);
+    multiply_transposed(ds, g, at.warp_row, keys.second(other));
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
 #pragma unroll
@@ -208,7 +221,7 @@ __global__ void __launch_bounds__(block_threads)
         ds[n][i] = weight(p[n][i], row, scale) * (ds[n][i] - row.along) * scale;
       }
     }
-    multiply(sums, ds, k);
+    multiply(sums, ds, keys.first(other));
   }
   const float one[2] = {1, 1};
   store_rows<D>(sums, one, dq + q_offset(s, at.batch, at.head, at.first), s.q_stride, at.warp_row,
@@ -216,40 +229,47 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // A block has 64 keys, the rows of its fragments; queries are their columns.
-template <int D>
+template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
-    tiles_key_gradient_kernel(AttentionShape s, Heads in, const BFloat16* dout,
-                              const float* statistics, const float* along, BFloat16* dk,
-                              BFloat16* dv, float scale) {
-  constexpr int numbers = Tile<D>::rows * Tile<D>::stride;
+    tiles_key_gradient_kernel(AttentionShape s, Heads<T> in, const T* dout, const float* statistics,
+                              const float* along, T* dk, T* dv, float scale) {
   __shared__ RowNumbers queries[tile_rows];
-  auto* const shared = reinterpret_cast<BFloat16*>(shared_bytes());
-  const Tile<D> k{shared};
-  const Tile<D> v{k.at + numbers};
-  const Tile<D> q{v.at + numbers};
-  const Tile<D> g{q.at + numbers};
+  auto* const shared = reinterpret_cast<T*>(shared_bytes());
+  const Tile<T, D> k{shared};
+  const Tile<T, D> v{k.at + Tile<T, D>::numbers};
+  const TilePairs<T, D> pairs{v.at + Tile<T, D>::numbers};  // of queries and their gradients
   const std::int64_t tile = blockIdx.x;
   const Place at(tile);  // whose head is one of keys
   const std::int64_t kv = kv_offset(s, at.batch, at.head, at.first);
   k.load(in.k + kv, s.kv_stride, s.length - at.first, s.head_dim);
   v.load(in.v + kv, s.kv_stride, s.length - at.first, s.head_dim);
-  const std::int64_t group = s.heads / s.kv_heads;
-  const std::int64_t tiles = (s.length + tile_rows - 1) / tile_rows;
+  const int group = static_cast<int>(s.heads / s.kv_heads);
+  const int seen_by = static_cast<int>(gridDim.x - blockIdx.x);  // tiles of queries, per head
+  const auto head_of = [&](int step) { return at.head * group + step / seen_by; };
+  const auto tile_of = [&](int step) { return tile + step % seen_by; };
+  const auto fetch = [&](int step) {
+    const std::int64_t first = tile_of(step) * tile_rows;
+    pairs.first(step).load(in.q + q_offset(s, at.batch, head_of(step), first), s.q_stride,
+                           s.length - first, s.head_dim);
+    pairs.second(step).load(dout + out_offset(s, at.batch, head_of(step), first), s.out_stride(),
+                            s.length - first, s.head_dim);
+    end_copies();
+  };
+  fetch(0);
   float of_keys[D / 8][4] = {};
   float of_values[D / 8][4] = {};
-  for (std::int64_t step = 0; step < group * (tiles - tile); ++step) {
-    const std::int64_t head = at.head * group + step / (tiles - tile);
-    const std::int64_t other = tile + step % (tiles - tile);
-    const std::int64_t first = other * tile_rows;
+  const int steps = group * seen_by;
+  for (int step = 0; step < steps; ++step) {
+    const std::int64_t other = tile_of(step);
+    const Tile<T, D> q = pairs.first(step);
+    const Tile<T, D> g = pairs.second(step);
     __syncthreads();
-    q.load(in.q + q_offset(s, at.batch, head, first), s.q_stride, s.length - first, s.head_dim);
-    g.load(dout + out_offset(s, at.batch, head, first), s.out_stride(), s.length - first,
-           s.head_dim);
+    if (step + 1 < steps) fetch(step + 1);
     if (threadIdx.x < tile_rows) {
-      queries[threadIdx.x] =
-          row_numbers(s, statistics, along, at.batch, head, first + threadIdx.x);
+      queries[threadIdx.x] = row_numbers(s, statistics, along, at.batch, head_of(step),
+                                         other * tile_rows + threadIdx.x);
     }
-    __syncthreads();
+    wait_for(step + 1 < steps);
     float p[8][4] = {};
     float ds[8][4] = {};
     multiply_transposed(p, k, at.warp_row, q);
@@ -270,12 +290,12 @@ __global__ void __launch_bounds__(block_threads)
   }
   const float one[2] = {1, 1};
   store_rows<D>(of_keys, one, dk + kv, s.kv_stride, at.warp_row, s.length - at.first, s.head_dim);
-  store_rows<D>(of_values, one, dv + kv, s.kv_stride, at.warp_row, s.length - at.first,
-                s.head_dim);
+  store_rows<D>(of_values, one, dv + kv, s.kv_stride, at.warp_row, s.length - at.first, s.head_dim);
 }
 
-Heads typed(const HeadArrays<ConstArray>& in) {
-  return {in.q.as<BFloat16>(), in.k.as<BFloat16>(), in.v.as<BFloat16>()};
+template <class T>
+Heads<T> typed(const HeadArrays<ConstArray>& in) {
+  return {in.q.as<T>(), in.k.as<T>(), in.v.as<T>()};
 }
 
 float scale_of(const AttentionShape& s) { return 1.0F / sqrtf(static_cast<float>(s.head_dim)); }
@@ -286,12 +306,17 @@ dim3 blocks(const AttentionShape& s, std::int64_t heads) {
               static_cast<unsigned>(s.batch));
 }
 
-// Calls f with the width of the tiles that heads of `head_dim` need.
-template <class F>
+// Calls f with a null pointer to tiles as the heads of `s` need them.
+template <class T, class F>
 int with_width(std::int64_t head_dim, const F& f) {
-  if (head_dim <= 32) return f(std::integral_constant<int, 32>{});
-  if (head_dim <= 64) return f(std::integral_constant<int, 64>{});
-  return f(std::integral_constant<int, 128>{});
+  if (head_dim <= 32) return f(static_cast<Tile<T, 32>*>(nullptr));
+  if (head_dim <= 64) return f(static_cast<Tile<T, 64>*>(nullptr));
+  return f(static_cast<Tile<T, 128>*>(nullptr));
+}
+template <class F>
+int with_tile(const AttentionShape& s, const F& f) {
+  if (s.dtype == DType::float16) return with_width<Float16>(s.head_dim, f);
+  return with_width<BFloat16>(s.head_dim, f);
 }
 
 }  // namespace
@@ -300,34 +325,36 @@ bool fits_tiles(const AttentionShape& s, const HeadArrays<ConstArray>& in, Const
   const auto aligned = [](const void* at) {
     return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
   };
-  return s.dtype == DType::bfloat16 && s.head_dim % 8 == 0 && s.head_dim <= 128 &&
+  return s.dtype != DType::float32 && s.head_dim % 8 == 0 && s.head_dim <= 128 &&
          s.q_stride % 8 == 0 && s.kv_stride % 8 == 0 && aligned(in.q.data) && aligned(in.k.data) &&
          aligned(in.v.data) && aligned(out.data);
 }
 
 int tiles_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,
                   float* statistics, CudaStream stream) {
-  return with_width(s.head_dim, [&](auto width) {
-    constexpr int d = decltype(width)::value;
-    return launch(tiles_forward_kernel<d>, {blocks(s, s.heads), block_threads, 3 * Tile<d>::bytes},
-                  stream, s, typed(in), out.as<BFloat16>(), statistics, scale_of(s));
+  return with_tile(s, [&]<class T, int d>(Tile<T, d>*) {
+    return launch(
+        tiles_forward_kernel<T, d>,
+        {blocks(s, s.heads), block_threads, (1 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes},
+        stream, s, typed<T>(in), out.as<T>(), statistics, scale_of(s));
   });
 }
 
 int tiles_backward(const AttentionShape& s, const HeadArrays<ConstArray>& in,
                    const AttentionOut& out, const float* statistics,
                    const HeadArrays<Array>& gradients, const float* along, CudaStream stream) {
-  return with_width(s.head_dim, [&](auto width) {
-    constexpr int d = decltype(width)::value;
-    const int code = launch(tiles_query_gradient_kernel<d>,
-                            {blocks(s, s.heads), block_threads, 4 * Tile<d>::bytes}, stream, s,
-                            typed(in), out.gradient.as<BFloat16>(), statistics, along,
-                            gradients.q.as<BFloat16>(), scale_of(s));
+  return with_tile(s, [&]<class T, int d>(Tile<T, d>*) {
+    const int code = launch(
+        tiles_query_gradient_kernel<T, d>,
+        {blocks(s, s.heads), block_threads, (2 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes},
+        stream, s, typed<T>(in), out.gradient.as<T>(), statistics, along, gradients.q.as<T>(),
+        scale_of(s));
     if (code != 0) return code;
-    return launch(tiles_key_gradient_kernel<d>,
-                  {blocks(s, s.kv_heads), block_threads, 4 * Tile<d>::bytes}, stream, s, typed(in),
-                  out.gradient.as<BFloat16>(), statistics, along, gradients.k.as<BFloat16>(),
-                  gradients.v.as<BFloat16>(), scale_of(s));
+    return launch(
+        tiles_key_gradient_kernel<T, d>,
+        {blocks(s, s.kv_heads), block_threads, (2 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes},
+        stream, s, typed<T>(in), out.gradient.as<T>(), statistics, along, gradients.k.as<T>(),
+        gradients.v.as<T>(), scale_of(s));
   });
 }
 

@@ -15,6 +15,7 @@ namespace tessera::device {
 using kernels::Array;
 using kernels::BFloat16;
 using kernels::ConstArray;
+using kernels::Float16;
 using kernels::load;
 using kernels::store;
 using kernels::with_type;
@@ -58,6 +59,14 @@ int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream, Argument
 
 inline unsigned char* shared_bytes() { return emulator::shared_bytes(); }
 #endif
+
+/// What `launches` returns of a null pointer to the element type.
+template <class Launches>
+int typed_launch(DType dtype, const Launches& launches) {
+  int code = 0;
+  with_type(dtype, [&](auto* type) { code = launches(type); });
+  return code;
+}
 
 /// Blocks for one thread per element, and what a thread adds to come to its next one.
 inline Grid elements(std::int64_t numel) {

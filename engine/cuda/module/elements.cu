@@ -130,67 +130,48 @@ int launch_packed(void (*of_packs)(Parameters...), void (*of_ones)(Parameters...
 }  // namespace
 
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream) {
-  int code = 0;
-  with_type(from.dtype, [&](auto* in) {
-    with_type(to.dtype, [&](auto* out) {
-      using From = std::remove_pointer_t<decltype(in)>;
-      using To = std::remove_pointer_t<decltype(out)>;
-      code = launch_packed(convert_kernel<pack_numel, From, To>, convert_kernel<1, From, To>, numel,
+  return typed_launch(from.dtype, [&]<class From>(From*) {
+    return typed_launch(to.dtype, [&]<class To>(To*) {
+      return launch_packed(convert_kernel<pack_numel, From, To>, convert_kernel<1, From, To>, numel,
                            stream, from.as<From>(), to.as<To>());
     });
   });
-  return code;
 }
 
 int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream) {
-  int code = 0;
-  with_type(to.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch_packed(accumulate_kernel<pack_numel, T>, accumulate_kernel<1, T>, numel, stream,
+  return typed_launch(to.dtype, [&]<class T>(T*) {
+    return launch_packed(accumulate_kernel<pack_numel, T>, accumulate_kernel<1, T>, numel, stream,
                          from, to.as<T>());
   });
-  return code;
 }
 
 int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream) {
-  int code = 0;
-  with_type(to.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch_packed(multiply_kernel<pack_numel, T>, multiply_kernel<1, T>, numel, stream,
+  return typed_launch(to.dtype, [&]<class T>(T*) {
+    return launch_packed(multiply_kernel<pack_numel, T>, multiply_kernel<1, T>, numel, stream,
                          a.as<T>(), b.as<T>(), to.as<T>());
   });
-  return code;
 }
 
 int gelu(Array x, Array y, std::int64_t numel, CudaStream stream) {
-  int code = 0;
-  with_type(x.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch_packed(gelu_kernel<pack_numel, T>, gelu_kernel<1, T>, numel, stream, x.as<T>(),
+  return typed_launch(x.dtype, [&]<class T>(T*) {
+    return launch_packed(gelu_kernel<pack_numel, T>, gelu_kernel<1, T>, numel, stream, x.as<T>(),
                          y.as<T>());
   });
-  return code;
 }
 
 int swiglu(Array gate, Array up, Array y, std::int64_t numel, CudaStream stream) {
-  int code = 0;
-  with_type(gate.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch_packed(swiglu_kernel<pack_numel, T>, swiglu_kernel<1, T>, numel, stream,
+  return typed_launch(gate.dtype, [&]<class T>(T*) {
+    return launch_packed(swiglu_kernel<pack_numel, T>, swiglu_kernel<1, T>, numel, stream,
                          gate.as<T>(), up.as<T>(), y.as<T>());
   });
-  return code;
 }
 
 int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
            CudaStream stream) {
-  int code = 0;
-  with_type(x.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(rotate_kernel<T>, elements(rows * heads * table.half), stream, table, x.as<T>(),
+  return typed_launch(x.dtype, [&]<class T>(T*) {
+    return launch(rotate_kernel<T>, elements(rows * heads * table.half), stream, table, x.as<T>(),
                   rows, heads, inverse ? -1.0F : 1.0F);
   });
-  return code;
 }
 
 }  // namespace tessera::device

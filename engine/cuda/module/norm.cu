@@ -81,28 +81,22 @@ __global__ void parameter_kernel(NormShape s, const float* dy, const T* normal, 
 
 int norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
                  Array y, Array normal, float* reciprocal, CudaStream stream) {
-  int code = 0;
-  with_type(y.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(forward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream, shape, x,
+  return typed_launch(y.dtype, [&]<class T>(T*) {
+    return launch(forward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream, shape, x,
                   weight, bias, y.as<T>(), normal.as<T>(), reciprocal);
   });
-  return code;
 }
 
 int norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
                   const float* reciprocal, float* dx, float* sums, CudaStream stream) {
-  int code = 0;
-  with_type(normal.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(backward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream, shape, dy,
-                  weight, normal.as<T>(), reciprocal, dx);
-    if (code != 0) return;
+  return typed_launch(normal.dtype, [&]<class T>(T*) {
+    const int code = launch(backward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream,
+                            shape, dy, weight, normal.as<T>(), reciprocal, dx);
+    if (code != 0) return code;
     const auto strips = static_cast<unsigned>((shape.width + warp_threads - 1) / warp_threads);
-    code = launch(parameter_kernel<T>, {dim3(strips)}, stream, shape, dy, normal.as<T>(), sums,
+    return launch(parameter_kernel<T>, {dim3(strips)}, stream, shape, dy, normal.as<T>(), sums,
                   sums + shape.width);
   });
-  return code;
 }
 
 }  // namespace tessera::device

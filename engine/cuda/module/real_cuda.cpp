@@ -98,6 +98,12 @@ int stream_create(CudaStream* stream, int priority) {
   return cudaStreamCreateWithPriority(reinterpret_cast<cudaStream_t*>(stream),
                                       cudaStreamNonBlocking, priority);
 }
+int stream_wait_value(CudaStream stream, const std::uint32_t* word, std::uint32_t value) {
+  return driver<decltype(cuStreamWaitValue32)>(
+      "cuStreamWaitValue32", reinterpret_cast<CUstream>(stream),
+      address(const_cast<std::uint32_t*>(word)), cuuint32_t{value},
+      unsigned{CU_STREAM_WAIT_VALUE_GEQ});
+}
 int event_create(CudaEvent* event) {
   return cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), cudaEventDisableTiming);
 }
@@ -139,6 +145,7 @@ CudaApi real_cuda() {
   api.stream_wait_event = [](CudaStream stream, CudaEvent event) -> int {
     return cudaStreamWaitEvent(native(stream), native(event), 0);
   };
+  api.stream_wait_value = stream_wait_value;
   api.event_create = event_create;
   api.event_create_timed = [](CudaEvent* event) -> int {
     return cudaEventCreate(reinterpret_cast<cudaEvent_t*>(event));

@@ -122,24 +122,18 @@ __global__ void cross_entropy_kernel(const float* logits, const std::int32_t* ta
 
 int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
                 CudaStream stream) {
-  int code = 0;
-  with_type(from.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(column_sums_kernel<T>, {dim3(blocks(width, warp_threads))}, stream, from.as<T>(),
+  return typed_launch(from.dtype, [&]<class T>(T*) {
+    return launch(column_sums_kernel<T>, {dim3(blocks(width, warp_threads))}, stream, from.as<T>(),
                   rows, width, sums);
   });
-  return code;
 }
 
 int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
              const float* bias, CudaStream stream) {
-  int code = 0;
-  with_type(to.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(add_bias_kernel<T>, elements(rows * width), stream, to.as<T>(), rows, width,
+  return typed_launch(to.dtype, [&]<class T>(T*) {
+    return launch(add_bias_kernel<T>, elements(rows * width), stream, to.as<T>(), rows, width,
                   row_stride, bias);
   });
-  return code;
 }
 
 int mean(const float* values, std::int64_t numel, float* to, CudaStream stream) {
@@ -148,56 +142,41 @@ int mean(const float* values, std::int64_t numel, float* to, CudaStream stream) 
 
 int gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x,
                 CudaStream stream) {
-  int code = 0;
-  with_type(table.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(gather_kernel<T>, elements(rows.count * width), stream, table.as<T>(), rows,
+  return typed_launch(table.dtype, [&]<class T>(T*) {
+    return launch(gather_kernel<T>, elements(rows.count * width), stream, table.as<T>(), rows,
                   width, x);
   });
-  return code;
 }
 
 int scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width, Array gradient,
                  CudaStream stream) {
-  int code = 0;
-  with_type(gradient.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(scatter_kernel<T>, {dim3(static_cast<unsigned>(rows.count))}, stream, dx, rows,
+  return typed_launch(gradient.dtype, [&]<class T>(T*) {
+    return launch(scatter_kernel<T>, {dim3(static_cast<unsigned>(rows.count))}, stream, dx, rows,
                   width, gradient.as<T>());
   });
-  return code;
 }
 
 int add_positions(ConstArray table, const Positions& shape, float* x, CudaStream stream) {
-  int code = 0;
-  with_type(table.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(add_positions_kernel<T>, elements(shape.batch * shape.length * shape.width),
+  return typed_launch(table.dtype, [&]<class T>(T*) {
+    return launch(add_positions_kernel<T>, elements(shape.batch * shape.length * shape.width),
                   stream, table.as<T>(), shape, x);
   });
-  return code;
 }
 
 int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaStream stream) {
-  int code = 0;
-  with_type(gradient.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(sum_positions_kernel<T>, elements(shape.length * shape.width), stream, dx, shape,
+  return typed_launch(gradient.dtype, [&]<class T>(T*) {
+    return launch(sum_positions_kernel<T>, elements(shape.length * shape.width), stream, dx, shape,
                   gradient.as<T>());
   });
-  return code;
 }
 
 int cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
                   std::int64_t width, float scale, Array gradient, float* losses,
                   CudaStream stream) {
-  int code = 0;
-  with_type(gradient.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    code = launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows))}, stream, logits,
+  return typed_launch(gradient.dtype, [&]<class T>(T*) {
+    return launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows))}, stream, logits,
                   targets, width, scale, gradient.as<T>(), losses);
   });
-  return code;
 }
 
 }  // namespace tessera::device

@@ -45,6 +45,7 @@ struct CudaOptions {
   /// All of the pinned host memory that Memory::pinned_host may use; taken when it is first used.
   Bytes pinned_memory{};
   Aio aio;  // how files on NVMe are read and written
+  std::function<std::unique_ptr<BlockIo>()> swap_io;  // as HostOptions::swap_io
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;

@@ -85,6 +85,8 @@ class GradScaler {
   /// Adapts the scale. Fails: invalid_argument (no step since the last update; an overflow at the
   /// smallest scale of DeepSpeed's rules).
   virtual Status update() = 0;
+  /// Whether the last step was dropped.
+  virtual bool skipped() const = 0;
   /// For checkpoints. `load` between two updates.
   virtual LossScale::State state() const = 0;
   virtual void load(const LossScale::State& state) = 0;

@@ -35,9 +35,10 @@ namespace tessera {
 struct LanguageModelOptions {
   std::int64_t batch = 1;            // sequences per rank and micro-batch
   std::int64_t sequence_length = 1;  // tokens per sequence
-  /// Of matrices and saved activations; sums, norms and the residual stream are float32.
+  /// Of matrices and saved activations: float32, bfloat16, or float16, whose gradients need a loss
+  /// scale. Sums, norms and the residual stream are float32.
   DType dtype = DType::float32;
-  /// What the engine gives bodies to read: bfloat16, where the scheme gathers parameters so. Other
+  /// What the engine gives bodies to read: a half, where the scheme gathers parameters so. Other
   /// parameters than those of `dtype` are converted, which takes temporary memory.
   DType parameters = DType::float32;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
@@ -52,7 +53,7 @@ class LanguageModel {
   /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
   /// it is not needed afterwards. Takes no memory of a runtime.
   /// Fails: not_supported (on CPUs built without oneDNN; on GPUs heads of more than 128; another
-  /// architecture; an unknown kind of rotary embedding), invalid_argument (sizes).
+  /// architecture; an unknown kind of rotary embedding), invalid_argument (sizes; two halves).
   static Result<LanguageModel> create(const Model& model, const LanguageModelOptions& options);
 
   /// Before training, once. Call it when the engine exists: the workspace belongs to the first
@@ -79,12 +80,6 @@ class LanguageModel {
   /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. After a pass
   /// that evaluates, its own. REQUIRES: the host has waited for it.
   std::span<const float> losses(Rank rank) const;
-
-  /// For sampling, without an engine: the logits of the token after `tokens`. `parameters` by
-  /// ParameterId, float32. Fails: invalid_argument (no tokens, too many, or none of the
-  /// vocabulary; a parameter of another size).
-  Result<std::vector<float>> next_logits(std::span<const std::span<const float>> parameters,
-                                         std::span<const std::int32_t> tokens) const;
 
  private:
   struct State;

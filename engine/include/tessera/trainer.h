@@ -53,11 +53,13 @@ struct TrainerOptions {
   Scheme scheme;
   /// Sizes, accumulation, checkpointing, AdamW, clipping. What computes is the trainer's.
   TrainingOptions step;
-  DType dtype = DType::float32;  // of forward and backward: float32 or bfloat16
-  LearningRate learning_rate;    // instead of step.adam's
-  std::uint64_t seed = 0;        // of initial values and of the order of samples
-  int threads = 0;               // of the kernels; 0: their default
-  TokenRange data;               // of the corpus; count 0: all of it
+  DType dtype = DType::float32;  // of forward and backward: float32, bfloat16, float16
+  /// float16: what the loss is multiplied by. Steps whose gradients overflow are skipped.
+  LossScaleOptions loss_scale{.min_scale = 1};
+  LearningRate learning_rate;  // instead of step.adam's
+  std::uint64_t seed = 0;      // of initial values and of the order of samples
+  int threads = 0;             // of the kernels; 0: their default
+  TokenRange data;             // of the corpus; count 0: all of it
   std::optional<ValidationData> validation;
   bool decay_all = false;          // weight decay of vectors, too, such as biases and norms
   std::function<void()> progress;  // called while modules compute: HostRuntime::poll
@@ -70,6 +72,10 @@ struct TrainedStep {
   float grad_norm = 0;    // of all gradients, before clipping
   float learning_rate = 0;
   std::int64_t tokens = 0;  // of all ranks
+  /// float16: of this step; and whether its gradients overflowed, so that nothing was learned.
+  std::optional<float> loss_scale;
+  bool skipped = false;
+  std::int64_t skipped_steps = 0;  // of the whole run so far
 };
 
 class Trainer {
@@ -83,7 +89,8 @@ class Trainer {
   ~Trainer();
 
   /// One step. Stops the host until it is done. Fails: what the engine fails with;
-  /// invalid_argument, if the loss is no number any more, naming the step.
+  /// invalid_argument, if the loss is no number any more though the step was not skipped, naming
+  /// the step, and if gradients overflow at the smallest loss scale.
   Result<TrainedStep> step();
 
   /// The mean loss of the validation data, in nats per token, by forward passes that keep nothing:

@@ -59,7 +59,7 @@ void Affine::weight_gradient(const Call& call, kernels::ConstArray x, kernels::C
                              kernels::Array gradient) const {
   if (gradient.data == nullptr) return;
   TESSERA_ASSERT(gradient.dtype == DType::float32 || dy.dtype == gradient.dtype,
-                 "gradients in bfloat16 need LanguageModelOptions::dtype bfloat16");
+                 "gradients are float32, or LanguageModelOptions::dtype");
   const void* a = out_in_ ? dy.data : x.data;
   const void* b = out_in_ ? x.data : dy.data;
   call.math->product(with(weight_, gradient.dtype, true), a, b, gradient.data, nullptr,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "engine/kernels/attention_onward.h"
 #include "engine/train/language/affine.h"
 #include "engine/train/language/layers.h"
 
@@ -46,36 +47,39 @@ class AttentionLayer final : public Layer {
                   .dtype = shape_.dtype,
                   .q_stride = widths_.front(),
                   .kv_stride = widths_.back()};
+    if (decodes()) {
+      room_[0] = bytes_of(Numel{shape_.threads * shape_.context}, DType::float32);
+      return {};
+    }
     TESSERA_TRY(plan.prepare(attention_));
     for (const bool backward : {false, true}) room_[backward] = plan.room(attention_, backward);
     return {};
   }
 
-  Bytes saves() const override { return Saved(*this, nullptr).room.used(); }
+  Bytes saves() const override { return Saved(*this, {}).room.used(); }
+  Bytes keeps() const override { return Saved(*this, {}).kept.used(); }
   Bytes temporary(bool backward) const override {
     return Temporary(*this, nullptr, backward).room.used();
   }
 
   void forward(const Call& call) const override {
-    const Saved saved(*this, call.saved);
+    const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, false);
     const Array& x = saved.input;
     keep_input(call, shape_, x);
     for (std::size_t k = 0; k < widths_.size(); ++k) {
       in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
-                     own.weights.vector(call, slots_.bias[k]), saved.projected[k]);
+                     own.weights.vector(call, slots_.bias[k]), rows(call, saved.projected)[k]);
     }
-    rotate(call, saved.projected, false);
-    const Heads h = heads(saved.projected);
-    call.math->attention_forward(attention_, {h.q, h.k, h.v}, saved.out, saved.statistics,
-                                 {own.attention, call.work.scratch});
+    rotate(call, rows(call, saved.projected), false);
+    attend(call, saved, own);
     call.poll();
     out_.forward(call, saved.out, own.weights.matrix(call, slots_.out_weight),
                  own.weights.vector(call, slots_.out_bias), {call.work.x, DType::float32});
   }
 
   void backward(const Call& call) const override {
-    const Saved saved(*this, call.saved);
+    const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, true);
     const ConstArray dx = own.residual_gradient(call, shape_);
     bias_gradient(call, dx, shape_.width, slots_.out_bias, own.sums);
@@ -101,12 +105,23 @@ class AttentionLayer final : public Layer {
 
   std::int64_t out_width() const { return slots_.heads * slots_.head_dim; }
 
+  bool decodes() const { return shape_.context > 0; }
+
   std::vector<Array> take_projected(Room& room) const {
+    const std::int64_t tokens = decodes() ? shape_.context : shape_.tokens();
     std::vector<Array> out;
     for (const std::int64_t width : widths_) {
-      out.push_back(room.take(shape_.tokens() * width, shape_.dtype));
+      out.push_back(room.take(tokens * width, shape_.dtype));
     }
     return out;
+  }
+
+  // Those of this pass's tokens.
+  std::vector<Array> rows(const Call& call, std::vector<Array> projected) const {
+    for (std::size_t k = 0; k < widths_.size(); ++k) {
+      projected[k] = projected[k].from(call.first * widths_[k]);
+    }
+    return projected;
   }
 
   Heads heads(const std::vector<Array>& projected) const {
@@ -119,20 +134,21 @@ class AttentionLayer final : public Layer {
   void rotate(const Call& call, const std::vector<Array>& projected, bool inverse) const {
     if (!slots_.rotary) return;
     const std::int64_t half = slots_.head_dim / 2;
-    const kernels::RotaryRows table{call.work.rotary, call.work.rotary + shape_.length * half, half,
-                                    shape_.length};
+    const float* const cosine = call.work.rotary + call.first * half;
+    const kernels::RotaryRows table{cosine, cosine + shape_.places() * half, half, shape_.length};
     call.math->rotate(table, projected[0], shape_.tokens(), slots_.heads, inverse);
     call.math->rotate(table, projected[1], shape_.tokens(), slots_.kv_heads, inverse);
   }
 
   struct Saved {
-    Saved(const AttentionLayer& l, std::byte* base)
-        : room(base),
+    Saved(const AttentionLayer& l, const Call& call)
+        : room(call.saved),
+          kept(call.kept),
           input(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          projected(l.take_projected(room)),
+          projected(l.take_projected(l.decodes() ? kept : room)),
           out(room.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype)),
           statistics(room.floats(2 * l.shape_.tokens() * l.slots_.heads)) {}
-    Room room;
+    Room room, kept;
     Array input;
     std::vector<Array> projected;
     Array out;
@@ -164,6 +180,18 @@ class AttentionLayer final : public Layer {
     std::vector<Array> projected;
     float* sums = nullptr;
   };
+
+  // While decoding queries are kept, too, because they lie among keys and values.
+  void attend(const Call& call, const Saved& saved, const Temporary& own) const {
+    const Heads all = heads(saved.projected);
+    if (!decodes()) {
+      return call.math->attention_forward(attention_, {all.q, all.k, all.v}, saved.out,
+                                          saved.statistics, {own.attention, call.work.scratch});
+    }
+    const Array q = heads(rows(call, saved.projected)).q;
+    kernels::attention_onward(attention_, call.first, {q, all.k, all.v}, saved.out,
+                              reinterpret_cast<float*>(own.attention), shape_.threads);
+  }
 
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
                      float* sums) const {

@@ -39,7 +39,8 @@ class PositionEmbedding final : public Layer {
   Bytes temporary(bool) const override { return {}; }
 
   void forward(const Call& call) const override {
-    call.math->add_positions(call.parameter(table_), positions(), call.work.x);
+    const kernels::ConstArray table = call.parameter(table_).from(call.first * shape_.width);
+    call.math->add_positions(table, positions(), call.work.x);
   }
 
   void backward(const Call& call) const override {

@@ -10,7 +10,6 @@
 #include "engine/kernels/parallel.h"
 #include "engine/runtime/arithmetic.h"
 #include "engine/train/language/initial_values.h"
-#include "engine/train/language/sampler.h"
 #include "engine/train/language/workspace.h"
 
 namespace tessera {
@@ -22,7 +21,6 @@ using Pass = ModuleWork::Pass;
 struct LanguageModel::State {
   LanguageModelOptions options;
   std::unique_ptr<language::Plan> plan;
-  std::unique_ptr<language::Sampler> sampler;
   Runtime* runtime = nullptr;
   BufferId workspace;
   Bytes workspace_bytes{};
@@ -153,6 +151,7 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
   call.math = math(context);
   call.work = language::workspace_at(context.write(next).data(), *plan, apart()).work;
   call.progress = &options.progress;
+  call.half = plan->shape.half();
   call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
   if (module == plan->first && (pass == Pass::forward || pass == Pass::evaluate)) {
     begin(micro_batch, context, call.work);
@@ -170,10 +169,16 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                               options.batch, options.sequence_length, options.threads));
   }
   for (const DType dtype : {options.dtype, options.parameters}) {
-    if (dtype == DType::float32 || dtype == DType::bfloat16) continue;
-    return Status(Code::not_supported, fmt::format("real training computes with float32 and "
-                                                   "bfloat16, not with {}",
+    if (kernels::is_computed(dtype)) continue;
+    return Status(Code::not_supported, fmt::format("real training computes with float32, bfloat16 "
+                                                   "and float16, not with {}",
                                                    name_of(dtype)));
+  }
+  if (size_of(options.dtype) == size_of(options.parameters) &&
+      options.dtype != options.parameters) {
+    return Status(Code::invalid_argument,
+                  fmt::format("modules compute in {}, but parameters are {}: choose one of them",
+                              name_of(options.dtype), name_of(options.parameters)));
   }
   language::Shape shape{.batch = options.batch,
                         .length = options.sequence_length,
@@ -186,7 +191,6 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
   auto state = std::make_shared<State>();
   state->options = options;
   TESSERA_ASSIGN(state->plan, language::Plan::make(model, shape));
-  state->sampler = std::make_unique<language::Sampler>(model, shape.threads);
   state->workspace_bytes = language::workspace_at(nullptr, *state->plan, state->apart()).bytes;
   return LanguageModel(std::move(state));
 }
@@ -240,12 +244,6 @@ std::span<const float> LanguageModel::losses(Rank rank) const {
   const auto found = state_->losses->find(rank);
   if (found == state_->losses->end()) return {};
   return found->second;
-}
-
-Result<std::vector<float>> LanguageModel::next_logits(
-    std::span<const std::span<const float>> parameters,
-    std::span<const std::int32_t> tokens) const {
-  return state_->sampler->next_logits(parameters, tokens);
 }
 
 }  // namespace tessera

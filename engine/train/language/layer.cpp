@@ -4,24 +4,24 @@
 namespace tessera::language {
 namespace {
 
-DType dtype_of(std::size_t bytes, std::int64_t numel) {
+DType dtype_of(std::size_t bytes, std::int64_t numel, DType half) {
   if (static_cast<std::int64_t>(bytes) == 4 * numel) return DType::float32;
   TESSERA_ASSERT(static_cast<std::int64_t>(bytes) == 2 * numel,
-                 "a body sees whole parameters in float32 or bfloat16");
-  return DType::bfloat16;
+                 "a body sees whole parameters in float32 or a half");
+  return half;
 }
 
 }  // namespace
 
 kernels::ConstArray Call::parameter(const Slot& slot) const {
   const auto bytes = parameters[static_cast<std::size_t>(slot.read)];
-  return {bytes.data(), dtype_of(bytes.size(), slot.numel)};
+  return {bytes.data(), dtype_of(bytes.size(), slot.numel, half)};
 }
 
 kernels::Array Call::gradient(const Slot& slot) const {
   if (slot.write < 0) return {};
   const auto bytes = gradients[static_cast<std::size_t>(slot.write)];
-  return {bytes.data(), dtype_of(bytes.size(), slot.numel)};
+  return {bytes.data(), dtype_of(bytes.size(), slot.numel, half)};
 }
 
 Weights::Weights(const Shape& shape, std::int64_t largest_matrix, std::int64_t longest_vector,

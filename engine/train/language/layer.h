@@ -15,12 +15,18 @@ namespace tessera::language {
 /// What all layers of a model share.
 struct Shape {
   std::int64_t batch = 1, length = 1, width = 1;
+  std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
   DType dtype = DType::float32;       // of matrices
   DType parameters = DType::float32;  // as bodies read them
   int threads = 1;
   Processor processor = Processor::cpu;
 
+  /// Of parameters and gradients that have two bytes an element.
+  DType half() const { return parameters == DType::float32 ? dtype : parameters; }
+
   std::int64_t tokens() const { return batch * length; }
+  /// In which tokens can be.
+  std::int64_t places() const { return context > 0 ? context : length; }
 };
 
 /// What outlives a module, on one rank.
@@ -46,10 +52,13 @@ struct Call {
   kernels::Math* math = nullptr;
   Workspace work;
   std::byte* saved = nullptr;
+  std::byte* kept = nullptr;  // Layer::keeps
+  std::int64_t first = 0;     // decoding: the place of the first token
   std::byte* temporary = nullptr;
   std::vector<std::span<const std::byte>> parameters;
   std::vector<std::span<std::byte>> gradients;
-  float gradient_scale = 1;  // of the loss
+  DType half = DType::bfloat16;  // Shape::half
+  float gradient_scale = 1;      // of the loss
   std::function<void(const float*)> give_loss;
   const std::function<void()>* progress = nullptr;
 
@@ -70,6 +79,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual Bytes saves() const = 0;
+  /// Decoding: from one pass to the next.
+  virtual Bytes keeps() const { return {}; }
   virtual Bytes temporary(bool backward) const = 0;
   virtual void forward(const Call& call) const = 0;
   virtual void backward(const Call& call) const = 0;

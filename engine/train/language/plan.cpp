@@ -16,11 +16,11 @@ class Planner {
 
   Status make() {
     if (!model_.rotary.known) return unsupported(model_.modules[0], "an unknown rope_scaling");
-    if (model_.sliding_window > 0 && plan_.shape.length > model_.sliding_window) {
+    if (model_.sliding_window > 0 && plan_.shape.places() > model_.sliding_window) {
       return Status(Code::not_supported,
                     fmt::format("{}: sliding_window is {}, but sequences have {} tokens: attention "
                                 "within a window is not computed, choose shorter sequences",
-                                model_.name, model_.sliding_window, plan_.shape.length));
+                                model_.name, model_.sliding_window, plan_.shape.places()));
     }
     TESSERA_TRY(measure());
     for (std::size_t k = 0; k < model_.forward.size(); ++k) TESSERA_TRY(plan_layer(k));
@@ -94,10 +94,10 @@ class Planner {
     if (k == 0) return token_embedding(plan_.shape, table);
     const std::int64_t positions = table.numel / plan_.shape.width;
     if (k > 1) return unsupported(model_.module(id_), "a third Embedding");
-    if (positions >= plan_.shape.length) return position_embedding(plan_.shape, table);
+    if (positions >= plan_.shape.places()) return position_embedding(plan_.shape, table);
     return Status(Code::invalid_argument,
                   fmt::format("module {} has {} positions, fewer than the sequence length {}",
-                              model_.module(id_).path, positions, plan_.shape.length));
+                              model_.module(id_).path, positions, plan_.shape.places()));
   }
 
   MadeLayer norm_of(std::size_t k) {
@@ -145,7 +145,7 @@ class Planner {
   // One table for all layers.
   bool rotary() {
     if (plan_.rotary.half == 0) {
-      plan_.rotary = kernels::rotary_table(model_.rotary, model_.head_dim, plan_.shape.length);
+      plan_.rotary = kernels::rotary_table(model_.rotary, model_.head_dim, plan_.shape.places());
     }
     return true;
   }

@@ -82,11 +82,16 @@ void compare(std::vector<Given> given, double tolerance, const F& f) {
 
 const float* floats(const Array& array) { return array.as<const float>(); }
 
-double near(DType dtype) { return dtype == DType::float32 ? 3e-5 : 3e-2; }
+constexpr DType dtypes[] = {DType::float32, DType::bfloat16, DType::float16};
+
+double near(DType dtype) {
+  if (dtype == DType::float16) return 4e-3;
+  return dtype == DType::float32 ? 3e-5 : 3e-2;
+}
 
 void check_elements(std::int64_t n) {
   test::Random random(1);
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : dtypes) {
     const auto any = [&](DType type) { return numbers(random, n, type); };
     compare({any(dtype), any(dtype), any(dtype), any(DType::float32)}, 0,
             [&](Math& m, Arrays& x, void*) {
@@ -110,7 +115,7 @@ void check_rows(std::int64_t rows, std::int64_t width) {
   std::stable_sort(by_id.begin(), by_id.end(), [&](std::int32_t a, std::int32_t b) {
     return ids[static_cast<std::size_t>(a)] < ids[static_cast<std::size_t>(b)];
   });
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : dtypes) {
     const auto full = [&](DType type) { return numbers(random, rows * width, type); };
     const auto row = [&](std::int64_t n) { return numbers(random, n, DType::float32); };
     const kernels::NormShape norm{.rows = rows, .width = width};
@@ -142,12 +147,12 @@ void check_rows(std::int64_t rows, std::int64_t width) {
 
 void check_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
   test::Random random(3);
-  for (int which = 0; which < 16; ++which) {
+  for (int which = 0; which < 24; ++which) {
     kernels::MatmulShape s{.m = m_rows, .n = n, .k = k};
-    s.input = which % 2 == 0 ? DType::float32 : DType::bfloat16;
-    s.a_transposed = which / 2 % 2 == 1;
-    s.b_transposed = which / 4 % 2 == 1;
-    s.bias = s.add = which / 8 == 1;
+    s.input = dtypes[which / 8];
+    s.a_transposed = which % 2 == 1;
+    s.b_transposed = which / 2 % 2 == 1;
+    s.bias = s.add = which / 4 % 2 == 1;
     compare({numbers(random, m_rows * k, s.input), numbers(random, k * n, s.input),
              numbers(random, m_rows * n, DType::float32), numbers(random, n, DType::float32)},
             near(s.input), [&](Math& m, Arrays& x, void* room) {
@@ -171,7 +176,7 @@ void check_attention(const kernels::AttentionShape& s) {
 }
 
 void check_attentions(std::int64_t length) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : dtypes) {
     for (const std::int64_t head_dim : {16, 20, 64, 128}) {
       INFO("head_dim " << head_dim);
       check_attention({.batch = 1,

@@ -21,6 +21,7 @@ enum class Call {
   stream_create,
   stream_destroy,
   stream_wait_event,
+  stream_wait_value,
   event_create,
   event_create_timed,
   event_destroy,

@@ -108,6 +108,14 @@ int stream_wait_event(CudaStream stream, CudaEvent event) {
     return 0;
   });
 }
+int stream_wait_value(CudaStream stream, const std::uint32_t* word, std::uint32_t value) {
+  return called(Call::stream_wait_value, [&](StandIn& world) {
+    if (!world.memory().accessible(word, sizeof(*word), StandIn::device)) return invalid_value;
+    if (!world.streams().knows(stream_of(stream))) return invalid_handle;
+    world.streams().wait(*stream_of(stream), word, value);
+    return 0;
+  });
+}
 int event_create(CudaEvent* event) {
   return called(Call::event_create, [&](StandIn& world) {
     *event = reinterpret_cast<CudaEvent>(world.streams().create_event(StandIn::device).get());
@@ -218,6 +226,7 @@ CudaApi cuda_table() {
           stream_create,
           stream_destroy,
           stream_wait_event,
+          stream_wait_value,
           event_create,
           event_create_timed,
           event_destroy,

@@ -63,6 +63,13 @@ void FakeStreams::wait(FakeStream& stream, const std::shared_ptr<FakeEvent>& eve
   stream.queue.push_back({{}, event, event->recorded, /*waits=*/true, nullptr});
 }
 
+void FakeStreams::wait(FakeStream& stream, const std::uint32_t* word, std::uint32_t value) {
+  FakeOp op;
+  op.word = word;
+  op.value = value;
+  stream.queue.push_back(std::move(op));
+}
+
 void FakeStreams::see(const FakeEvent& event) {
   join(seen_[static_cast<std::size_t>(event.device)], event.clock);
 }
@@ -70,6 +77,7 @@ void FakeStreams::see(const FakeEvent& event) {
 bool FakeStreams::may_run(const FakeStream& stream) const {
   if (stream.queue.empty()) return false;
   const FakeOp& op = stream.queue.front();
+  if (op.word != nullptr) return static_cast<std::int32_t>(*op.word - op.value) >= 0;
   if (op.waits) return op.event->reached >= op.generation;
   if (!op.meeting) return true;
   const auto at_head = [&](const FakeStream* s) {

@@ -41,6 +41,8 @@ struct FakeOp {
   std::uint64_t generation = 0;
   bool waits = false;
   std::shared_ptr<Meeting> meeting;
+  const std::uint32_t* word = nullptr;  // that is to become `value`
+  std::uint32_t value = 0;
 };
 
 struct FakeStream {
@@ -67,6 +69,7 @@ class FakeStreams {
   const Clock& advance(FakeStream& stream);
   void record(FakeStream& stream, const std::shared_ptr<FakeEvent>& event);
   void wait(FakeStream& stream, const std::shared_ptr<FakeEvent>& event);
+  void wait(FakeStream& stream, const std::uint32_t* word, std::uint32_t value);
   /// The host of the event's device has seen it.
   void see(const FakeEvent& event);
   const Clock& seen(int device) const { return seen_[static_cast<std::size_t>(device)]; }

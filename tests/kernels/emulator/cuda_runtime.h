@@ -2,8 +2,10 @@
 // In the place of CUDA's header: what the project's kernels use of the language, on the CPU.
 //
 // The idea: the threads of a block are fibers, of which one runs until it waits for the others; the
-// blocks come one after another. Shared memory begins as NaN. What a warp does together is what the
-// PTX ISA says of "Matrix Fragments for mma.m16n8k16" and "ldmatrix", lane by lane.
+// blocks come one after another. Shared memory begins as NaN, and a copy to it that may come later
+// comes at once for every other thread, for the rest when it is waited for. What a warp does
+// together is what the PTX ISA says of "Matrix Fragments for mma.m16n8k16" and "ldmatrix", lane by
+// lane.
 #pragma once
 
 #include <cmath>
@@ -26,9 +28,6 @@ struct dim3 {
   explicit dim3(unsigned of_x = 1, unsigned of_y = 1, unsigned of_z = 1)
       : x(of_x), y(of_y), z(of_z) {}
 };
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-};
 
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -45,8 +44,17 @@ unsigned char* shared_bytes();
 void wait_for_block();
 float from_lane(float x, int lane);
 int own_lane();
+/// Of numbers of type T: BFloat16, Float16.
+template <class T>
 void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
-void load_matrices(unsigned (&r)[4], const kernels::BFloat16* row, bool transposed);
+void load_matrices(unsigned (&r)[4], const void* row, bool transposed);
+void copy_later(void* to, const void* from, bool exists);
+void end_copies();
+void finish_copies(std::size_t groups_left);
+template <int left>
+void wait_for_copies() {
+  finish_copies(left);
+}
 
 }  // namespace tessera::device::emulator
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -15,8 +16,6 @@
 namespace tessera::device::emulator {
 namespace {
 
-using kernels::BFloat16;
-
 constexpr int warp = 32;
 constexpr int threads_max = 256;
 constexpr std::size_t stack_bytes = 128 << 10;
@@ -27,18 +26,25 @@ struct Meeting {
   std::int64_t times = 0;
 };
 
+struct Copy {
+  void* to;
+  const void* from;
+  bool exists;
+};
+
 struct Lane {
   float number = 0;
   std::array<unsigned, 4> a{};
   std::array<unsigned, 2> b{};
-  const BFloat16* row = nullptr;
+  const std::uint16_t* row = nullptr;
 };
 
 struct Fiber {
   ucontext_t context{};
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(stack_bytes);
   bool done = false;
-  void* fake_stack = nullptr;  // of the address sanitizer
+  std::vector<std::vector<Copy>> copies;  // by group; the last one is open
+  void* fake_stack = nullptr;             // of the address sanitizer
 };
 
 struct Block {
@@ -103,6 +109,41 @@ Lane& lane_of_warp(int lane) {
   return block.lanes[static_cast<std::size_t>(block.current / warp * warp + lane)];
 }
 
+// Whether all threads of the warp are done.
+bool look_at_warp(int first) {
+  bool all_done = true;
+  for (int k = first; k < first + warp; ++k) {
+    Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
+    if (fiber.done) continue;
+    block.current = k;
+    threadIdx = dim3(static_cast<unsigned>(k), 0, 0);
+    void* fake = nullptr;
+    switch_to(block.home, fiber.context, fiber.stack.get(), stack_bytes, &fake);
+    all_done = all_done && fiber.done;
+  }
+  return all_done;
+}
+
+// A warp comes as far as it can before the next one moves at all: then a barrier that is missing
+// shows.
+void run_warps() {
+  bool all_done = false;
+  while (!all_done) {
+    all_done = true;
+    bool moved = false;
+    for (int first = 0; first < block.threads; first += warp) {
+      bool done = false;
+      do {
+        block.moved = false;
+        done = look_at_warp(first);
+        moved = moved || block.moved;
+      } while (block.moved);
+      all_done = all_done && done;
+    }
+    TESSERA_ASSERT(all_done || moved, "threads of a block wait at different places");
+  }
+}
+
 void run_block() {
   block.of_block = {};
   block.of_warps.fill({});
@@ -110,30 +151,18 @@ void run_block() {
   for (int k = 0; k < block.threads; ++k) {
     Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
     fiber.done = false;
+    fiber.copies.assign(1, {});
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, stack_bytes};
     fiber.context.uc_link = nullptr;
     makecontext(&fiber.context, begin, 0);
   }
-  bool all_done = false;
-  while (!all_done) {
-    all_done = true;
-    block.moved = false;
-    for (int k = 0; k < block.threads; ++k) {
-      Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
-      if (fiber.done) continue;
-      block.current = k;
-      threadIdx = dim3(static_cast<unsigned>(k), 0, 0);
-      void* fake = nullptr;
-      switch_to(block.home, fiber.context, fiber.stack.get(), stack_bytes, &fake);
-      all_done = all_done && fiber.done;
-    }
-    TESSERA_ASSERT(all_done || block.moved, "threads of a block wait at different places");
-  }
+  run_warps();
 }
 
+template <class T>
 float number(unsigned pair, int half) {
-  return kernels::load(BFloat16{static_cast<std::uint16_t>(pair >> (16 * half))});
+  return kernels::load(T{static_cast<std::uint16_t>(pair >> (16 * half))});
 }
 
 }  // namespace
@@ -157,6 +186,37 @@ void run(const dim3& blocks, int threads, std::size_t shared, const std::functio
 
 unsigned char* shared_bytes() { return shared_memory.data(); }
 
+namespace {
+
+void carry_out(const Copy& copy) {
+  constexpr std::size_t bytes = 16;
+  if (copy.exists) {
+    std::memcpy(copy.to, copy.from, bytes);
+  } else {
+    std::memset(copy.to, 0, bytes);
+  }
+}
+
+Fiber& own_fiber() { return block.fibers[static_cast<std::size_t>(block.current)]; }
+
+}  // namespace
+
+void copy_later(void* to, const void* from, bool exists) {
+  const Copy copy{to, from, exists};
+  if (block.current % 2 == 0) return carry_out(copy);
+  own_fiber().copies.back().push_back(copy);
+}
+
+void end_copies() { own_fiber().copies.emplace_back(); }
+
+void finish_copies(std::size_t groups_left) {
+  auto& groups = own_fiber().copies;
+  while (groups.size() > groups_left + 1) {
+    for (const Copy& copy : groups.front()) carry_out(copy);
+    groups.erase(groups.begin());
+  }
+}
+
 void wait_for_block() { meet(block.of_block, block.threads); }
 
 int own_lane() { return block.current % warp; }
@@ -169,6 +229,7 @@ float from_lane(float x, int lane) {
   return found;
 }
 
+template <class T>
 void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   Lane& own = lane_of_warp(own_lane());
   std::copy(std::begin(a), std::end(a), own.a.begin());
@@ -181,22 +242,27 @@ void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b
     for (int k = 0; k < 16; ++k) {
       const Lane& left = lane_of_warp(row % 8 * 4 + k % 8 / 2);
       const Lane& right = lane_of_warp(column * 4 + k % 8 / 2);
-      sum += number(left.a[static_cast<std::size_t>(row / 8 + k / 8 * 2)], k % 2) *
-             number(right.b[static_cast<std::size_t>(k / 8)], k % 2);
+      sum += number<T>(left.a[static_cast<std::size_t>(row / 8 + k / 8 * 2)], k % 2) *
+             number<T>(right.b[static_cast<std::size_t>(k / 8)], k % 2);
     }
     c[i] += sum;
   }
   meet_warp();
 }
 
-void load_matrices(unsigned (&r)[4], const BFloat16* row, bool transposed) {
-  lane_of_warp(own_lane()).row = row;
+template void multiply_add<kernels::BFloat16>(float (&)[4], const unsigned (&)[4], unsigned,
+                                              unsigned);
+template void multiply_add<kernels::Float16>(float (&)[4], const unsigned (&)[4], unsigned,
+                                             unsigned);
+
+void load_matrices(unsigned (&r)[4], const void* row, bool transposed) {
+  lane_of_warp(own_lane()).row = static_cast<const std::uint16_t*>(row);
   meet_warp();
   for (int j = 0; j < 4; ++j) {
     const int outer = own_lane() / 4;
     const int inner = own_lane() % 4 * 2;
     const auto at = [&](int matrix_row, int column) -> unsigned {
-      return lane_of_warp(j * 8 + matrix_row).row[column].bits;
+      return lane_of_warp(j * 8 + matrix_row).row[column];
     };
     r[j] = transposed ? at(inner, outer) | at(inner + 1, outer) << 16
                       : at(outer, inner) | at(outer, inner + 1) << 16;
