@@ -103,6 +103,23 @@ Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
       std::make_unique<HostCarrier>(std::move(opened).value(), runtime));
 }
 
+Result<CudaOptions::Windows> windows_of(const CarrierOptions& options, const CarrierNeeds& needs) {
+  using Windows = CudaOptions::Windows;
+  if (options.windows == "off") return Windows::off;
+  if (options.windows == "auto") return needs.owners ? Windows::off : Windows::automatic;
+  if (needs.owners) {
+    return Status(Code::invalid_argument,
+                  "--windows on needs what ranks exchange at equal offsets, but owners have memory "
+                  "that others lack: use another scheme, or --windows off");
+  }
+  if (options.deterministic) {
+    return Status(Code::invalid_argument,
+                  "--windows on lets NCCL add in an order that it does not tell: give "
+                  "--deterministic or --windows on, not both");
+  }
+  return Windows::on;
+}
+
 Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, const Launch& launch,
                                              const std::string& runtime,
                                              const CarrierNeeds& needs) {
@@ -114,6 +131,9 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
   cuda.interrupted = [] { return asked_to_end != 0; };
   cuda.share_gpu = options.share_gpu;
   cuda.profile_nccl = options.profile_nccl;
+  cuda.deterministic = options.deterministic;
+  TESSERA_ASSIGN(cuda.windows, windows_of(options, needs));
+  cuda.graphs = options.cuda_graphs;
   cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};
   cuda.local_rank = runtime == "local" ? 0 : launch.local_rank;
   if (runtime == "mpi") cuda.ranks = CudaOptions::of_mpi;
@@ -143,11 +163,25 @@ void add_carrier_options(CLI::App& command, CarrierOptions& o) {
       .add_flag("--profile-nccl", o.profile_nccl,
                 "cuda: the trace says how NCCL carries out collectives")
       ->group(group);
+  command
+      .add_option("--windows", o.windows,
+                  "cuda: NCCL moves memory without copies of its own: on, off, auto (where it can)")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->group(group);
+  command
+      .add_flag("--deterministic", o.deterministic,
+                "The same bits from the same options and ranks: on GPUs NCCL adds in one order, "
+                "elsewhere it is always so")
+      ->group(group);
+  command
+      .add_flag("--cuda-graphs", o.cuda_graphs,
+                "cuda: launch what modules repeat in every step as graphs")
+      ->group(group);
   command.add_flag("--share-gpu", o.share_gpu, "cuda: ranks may share a GPU, slowly; for tests")
       ->group(group);
   command
       .add_option("--pinned-memory", o.pinned_gib,
-                  "cuda: GiB of host memory that offloading may use, per rank")
+                  "cuda: GiB of host memory, per rank, pinned at once; 0: as much as is needed")
       ->check(within(0, 1e6))
       ->group(group);
   command.add_option("--ranks", o.ranks, "Of the simulator")->check(within(1, 4096))->group(group);

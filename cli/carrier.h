@@ -19,6 +19,9 @@ struct CarrierOptions {
   std::string device = "cpu";
   bool share_gpu = false;
   bool profile_nccl = false;
+  std::string windows = "off";
+  bool deterministic = false;
+  bool cuda_graphs = false;
   double pinned_gib = 0;
   Rank ranks = 1;  // of the simulator
   std::string cluster = "dgx-h100";
@@ -52,10 +55,11 @@ Rank ranks_of(const CarrierOptions& options, const Launch& launch);
 struct CarrierNeeds {
   Aio aio;                    // how files on NVMe are read and written
   TraceSink* sink = nullptr;  // of rank 0; must outlive the carrier
+  bool owners = false;        // have memory that others lack: the scheme cannot use windows
 };
 
-/// Fails: not_supported (no MPI or no GPU here), saying what is missing; what the runtimes fail
-/// with.
+/// Fails: not_supported (no MPI or no GPU here), saying what is missing; invalid_argument (options
+/// that exclude each other); what the runtimes fail with.
 Result<std::unique_ptr<Carrier>> open_carrier(const CarrierOptions& options, const Launch& launch,
                                               const CarrierNeeds& needs);
 

@@ -153,44 +153,90 @@ double bus_factor(OpKind kind, std::int32_t ranks) {
   }
 }
 
+// The collectives of a trace.
+class CollectiveOps {
+ public:
+  CollectiveOps(const storage::TraceInfo& info, const std::vector<storage::OpRow>& ops) {
+    for (const auto& row : info.communicators) group_sizes_[row.id] = row.group_size;
+    for (const auto& op : ops) {
+      if (is_collective(op.kind)) by_id_[op.id] = &op;
+    }
+  }
+
+  const storage::OpRow* find(std::int32_t id) const {
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? nullptr : found->second;
+  }
+  /// Bytes that each link carries; 0: unknown.
+  double carried(const storage::OpRow& op) const {
+    const auto group = group_sizes_.find(op.communicator);
+    if (group == group_sizes_.end() || group->second < 1) return 0;
+    return bus_factor(op.kind, group->second) * static_cast<double>(op.bytes.value);
+  }
+
+ private:
+  std::map<std::int32_t, std::int32_t> group_sizes_;
+  std::map<std::int32_t, const storage::OpRow*> by_id_;
+};
+
 struct SpanSums {
-  Time transfer = 0, wait = 0;
-  std::vector<double> bus_bandwidths;
+  Time transfer = 0, wait = 0, kernel = 0;
+  std::vector<double> bus_bandwidths, kernel_bus_bandwidths;
 };
 
 using Collectives = std::map<OpKind, CommunicationKind>;
 
-Status add_spans(const storage::TraceReader& reader, const std::vector<storage::OpRow>& ops,
-                 Collectives& kinds) {
-  const storage::TraceInfo& info = reader.info();
-  if (info.run.recorded_ranks.empty()) return {};
-  TESSERA_ASSIGN(auto lanes, reader.lanes(info.run.recorded_ranks.front(), 0, info.end + 1));
-  std::map<std::int32_t, std::int32_t> group_sizes;
-  for (const auto& row : info.communicators) group_sizes[row.id] = row.group_size;
-  std::map<std::int32_t, const storage::OpRow*> by_id;
-  for (const auto& op : ops) by_id[op.id] = &op;
-  std::map<OpKind, SpanSums> sums;
+void add_bandwidth(double carried, Time time, std::vector<double>& bandwidths) {
+  if (time > 0 && carried > 0) bandwidths.push_back(carried / static_cast<double>(time) * 1e9);
+}
+
+Status add_spans(const storage::TraceReader& reader, Rank rank, const CollectiveOps& ops,
+                 std::map<OpKind, SpanSums>& sums) {
+  TESSERA_ASSIGN(auto lanes, reader.lanes(rank, 0, reader.info().end + 1));
   for (const storage::Lane& lane : lanes) {
     for (std::size_t i = 0; i < lane.op.size(); ++i) {
-      const auto op = by_id.find(lane.op[i]);
-      if (op == by_id.end() || !kinds.contains(op->second->kind)) continue;
-      const storage::OpRow& row = *op->second;
-      SpanSums& sum = sums[row.kind];
+      const storage::OpRow* const op = ops.find(lane.op[i]);
+      if (op == nullptr) continue;
+      SpanSums& sum = sums[op->kind];
       const Time transfer = lane.end[i] - lane.ready[i];
       sum.transfer += transfer;
       sum.wait += lane.ready[i] - lane.begin[i];
-      const auto group = group_sizes.find(row.communicator);
-      if (transfer <= 0 || group == group_sizes.end() || group->second < 1) continue;
-      const double carried =
-          bus_factor(row.kind, group->second) * static_cast<double>(row.bytes.value);
-      sum.bus_bandwidths.push_back(carried / static_cast<double>(transfer) * 1e9);
+      add_bandwidth(ops.carried(*op), transfer, sum.bus_bandwidths);
     }
   }
+  return {};
+}
+
+Status add_kernels(const storage::TraceReader& reader, Rank rank, const CollectiveOps& ops,
+                   std::map<OpKind, SpanSums>& sums) {
+  TESSERA_ASSIGN(const auto kernels, reader.kernels());
+  for (const storage::KernelRow& row : kernels) {
+    const storage::OpRow* const op = ops.find(row.op);
+    if (op == nullptr || row.rank != rank) continue;
+    SpanSums& sum = sums[op->kind];
+    sum.kernel += row.time;
+    add_bandwidth(ops.carried(*op), row.time, sum.kernel_bus_bandwidths);
+  }
+  return {};
+}
+
+Status add_times(const storage::TraceReader& reader, const std::vector<storage::OpRow>& ops,
+                 Collectives& kinds) {
+  const storage::TraceInfo& info = reader.info();
+  if (info.run.recorded_ranks.empty()) return {};
+  const Rank rank = info.run.recorded_ranks.front();
+  const CollectiveOps collectives(info, ops);
+  std::map<OpKind, SpanSums> sums;
+  TESSERA_TRY(add_spans(reader, rank, collectives, sums));
+  TESSERA_TRY(add_kernels(reader, rank, collectives, sums));
   for (auto& [kind, sum] : sums) {
     CommunicationKind& row = kinds[kind];
     row.transfer = sum.transfer;
     row.wait = sum.wait;
+    if (sum.kernel > 0) row.kernel = sum.kernel;
     if (!sum.bus_bandwidths.empty()) row.bus_bandwidth_bytes_per_s = median(sum.bus_bandwidths);
+    if (sum.kernel_bus_bandwidths.empty()) continue;
+    row.kernel_bus_bandwidth_bytes_per_s = median(sum.kernel_bus_bandwidths);
   }
   return {};
 }
@@ -205,7 +251,7 @@ Status add_communication(const storage::TraceReader& reader, ReportData& report)
     ++row.count;
     row.bytes += op.bytes;
   }
-  TESSERA_TRY(add_spans(reader, ops, kinds));
+  TESSERA_TRY(add_times(reader, ops, kinds));
   for (auto& [kind, row] : kinds) report.communication.push_back(row);
   return {};
 }

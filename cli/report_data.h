@@ -46,6 +46,9 @@ struct CommunicationKind {
   Bytes bytes{};
   std::optional<Time> transfer, wait;               // without a recorded rank: unknown
   std::optional<double> bus_bandwidth_bytes_per_s;  // median over the spans
+  // The same of NCCL's kernels on the device, where the trace knows them.
+  std::optional<Time> kernel;
+  std::optional<double> kernel_bus_bandwidth_bytes_per_s;
 };
 
 struct ReportData {

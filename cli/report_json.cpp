@@ -95,12 +95,15 @@ Json memory_json(const ReportData& report) {
 Json communication_json(const ReportData& report) {
   Json kinds = Json::array();
   for (const CommunicationKind& row : report.communication) {
-    kinds.push_back({{"kind", name_of(row.kind)},
-                     {"count", row.count},
-                     {"bytes", row.bytes.value},
-                     {"transfer_ns", optional(row.transfer)},
-                     {"wait_ns", optional(row.wait)},
-                     {"bus_bandwidth_bytes_per_s", optional(row.bus_bandwidth_bytes_per_s)}});
+    kinds.push_back(
+        {{"kind", name_of(row.kind)},
+         {"count", row.count},
+         {"bytes", row.bytes.value},
+         {"transfer_ns", optional(row.transfer)},
+         {"wait_ns", optional(row.wait)},
+         {"bus_bandwidth_bytes_per_s", optional(row.bus_bandwidth_bytes_per_s)},
+         {"kernel_ns", optional(row.kernel)},
+         {"kernel_bus_bandwidth_bytes_per_s", optional(row.kernel_bus_bandwidth_bytes_per_s)}});
   }
   return kinds;
 }

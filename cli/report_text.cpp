@@ -164,23 +164,45 @@ Table memory_table(const ReportData& report) {
   return table;
 }
 
+std::string gigabytes_per_s(const std::optional<double>& bytes_per_s) {
+  return bytes_per_s ? fmt::format("{:.1f}", *bytes_per_s / 1e9) : "-";
+}
+
+std::string milliseconds_or_dash(const std::optional<Time>& time) {
+  return time ? milliseconds(*time) : "-";
+}
+
 Table communication_table(const ReportData& report) {
   Bytes most{};
-  for (const CommunicationKind& row : report.communication) most = std::max(most, row.bytes);
-  const MemoryUnit in_units(most);
-  Table table("Collectives of all steps",
-              {"kind", "count", in_units.name(), "transfer ms", "waiting ms", "busbw GB/s"});
+  bool kernels = false;
   for (const CommunicationKind& row : report.communication) {
-    table.row(
-        {std::string(name_of(row.kind)), with_separators(row.count), in_units(row.bytes),
-         row.transfer ? milliseconds(*row.transfer) : "-", row.wait ? milliseconds(*row.wait) : "-",
-         row.bus_bandwidth_bytes_per_s ? fmt::format("{:.1f}", *row.bus_bandwidth_bytes_per_s / 1e9)
-                                       : "-"});
+    most = std::max(most, row.bytes);
+    kernels = kernels || row.kernel;
+  }
+  const MemoryUnit in_units(most);
+  std::vector<std::string> columns = {"kind",        "count",      in_units.name(),
+                                      "transfer ms", "waiting ms", "busbw GB/s"};
+  if (kernels) columns.insert(columns.end(), {"kernel ms", "its busbw"});
+  Table table("Collectives of all steps", columns);
+  for (const CommunicationKind& row : report.communication) {
+    std::vector<std::string> cells = {std::string(name_of(row.kind)),
+                                      with_separators(row.count),
+                                      in_units(row.bytes),
+                                      milliseconds_or_dash(row.transfer),
+                                      milliseconds_or_dash(row.wait),
+                                      gigabytes_per_s(row.bus_bandwidth_bytes_per_s)};
+    if (kernels) {
+      cells.push_back(milliseconds_or_dash(row.kernel));
+      cells.push_back(gigabytes_per_s(row.kernel_bus_bandwidth_bytes_per_s));
+    }
+    table.row(std::move(cells));
   }
   const auto& recorded = report.run.recorded_ranks;
   table.note(recorded.empty()
                  ? "no rank was recorded: times are unknown"
                  : fmt::format("times and median bus bandwidth of rank {}", recorded.front()));
+  if (kernels)
+    table.note("kernel: on the device, as NCCL says; it waits there for other ranks, too");
   return table;
 }
 

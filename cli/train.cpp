@@ -47,6 +47,10 @@ void print_header(const TrainArguments& arguments, const TrainRun& run, const Co
   std::fflush(stdout);
 }
 
+bool has_owners(const Scheme& scheme) {
+  return std::holds_alternative<ShardedDataParallelOptions>(scheme);
+}
+
 // One training run.
 class TrainProgram {
  public:
@@ -63,7 +67,8 @@ class TrainProgram {
       TESSERA_ASSIGN(trace_, storage::TraceWriter::create(arguments_.trace));
     }
     TESSERA_ASSIGN(carrier_, open_carrier(arguments_.carrier, launch_,
-                                          {aio_of(run_.options.scheme), trace_.get()}));
+                                          {aio_of(run_.options.scheme), trace_.get(),
+                                           has_owners(run_.options.scheme)}));
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }

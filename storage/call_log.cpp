@@ -50,6 +50,10 @@ void fields(A& a, MemoryCall& v) {
   a(v.samples);
 }
 template <class A>
+void fields(A& a, TraceKernel& v) {
+  a(v.rank), a(v.op), a(v.time);
+}
+template <class A>
 void fields(A& a, PeakMemory& v) {
   a(v.step), a(v.first_rank), a(v.end_rank), a(v.allocated), a(v.reserved), a(v.by_class);
 }
@@ -70,6 +74,7 @@ enum class Call : std::uint8_t {
   unit,
   op,
   spans,
+  kernel,
   buffer,
   memory,
   peak_memory,
@@ -85,6 +90,7 @@ constexpr Call call_of() {
   if constexpr (std::is_same_v<T, TraceUnit>) return Call::unit;
   if constexpr (std::is_same_v<T, TraceOp>) return Call::op;
   if constexpr (std::is_same_v<T, SpanBatch>) return Call::spans;
+  if constexpr (std::is_same_v<T, TraceKernel>) return Call::kernel;
   if constexpr (std::is_same_v<T, TraceBuffer>) return Call::buffer;
   if constexpr (std::is_same_v<T, MemoryCall>) return Call::memory;
   if constexpr (std::is_same_v<T, PeakMemory>) return Call::peak_memory;
@@ -190,6 +196,7 @@ void replay_one(Reader& reader, TraceSink& sink) {
     case Call::unit: return sink.unit(read<TraceUnit>(reader));
     case Call::op: return sink.op(read<TraceOp>(reader));
     case Call::spans: return sink.spans(read<SpanBatch>(reader));
+    case Call::kernel: return sink.kernel(read<TraceKernel>(reader));
     case Call::buffer: return sink.buffer(read<TraceBuffer>(reader));
     case Call::memory: return sink.memory(read<MemoryCall>(reader).samples);
     case Call::peak_memory: return sink.peak_memory(read<PeakMemory>(reader));
@@ -213,6 +220,7 @@ void CallLog::communicator(const TraceCommunicator& communicator) { append(commu
 void CallLog::unit(const TraceUnit& unit) { append(unit); }
 void CallLog::op(const TraceOp& op) { append(op); }
 void CallLog::spans(const SpanBatch& spans) { append(spans); }
+void CallLog::kernel(const TraceKernel& kernel) { append(kernel); }
 void CallLog::buffer(const TraceBuffer& buffer) { append(buffer); }
 void CallLog::memory(std::span<const MemorySample> samples) { append(MemoryCall{samples}); }
 void CallLog::peak_memory(const PeakMemory& peak) { append(peak); }

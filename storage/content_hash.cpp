@@ -36,6 +36,9 @@ constexpr const char* hashed_rows[] = {
     "SELECT rank, seq, count, t0, t1, checksum FROM memory_chunk ORDER BY rank, seq",
 };
 
+/// What came later and is hashed only if it has rows, so that traces without them keep their hash.
+constexpr const char* kernel_rows = "SELECT op, rank, time FROM op_kernel ORDER BY op, rank";
+
 /// The type's number, then the value.
 void add_column(const Statement& rows, int column, Checksum& checksum) {
   const int type = rows.type(column);
@@ -49,19 +52,27 @@ void add_column(const Statement& rows, int column, Checksum& checksum) {
   }
 }
 
+Result<std::int64_t> add_rows(const Database& database, const char* sql, Checksum& checksum) {
+  TESSERA_ASSIGN(Statement rows, database.prepare(sql));
+  for (std::int64_t count = 0;; ++count) {
+    TESSERA_ASSIGN(const bool row, rows.next());
+    if (!row) return count;
+    for (int i = 0; i < rows.columns(); ++i) add_column(rows, i, checksum);
+  }
+}
+
 }  // namespace
 
 Result<std::string> content_hash_of(const Database& database) {
   Checksum checksum;
   for (const char* sql : hashed_rows) {
-    TESSERA_ASSIGN(Statement rows, database.prepare(sql));
-    std::int64_t count = 0;
-    for (;; ++count) {
-      TESSERA_ASSIGN(const bool row, rows.next());
-      if (!row) break;
-      for (int i = 0; i < rows.columns(); ++i) add_column(rows, i, checksum);
-    }
+    TESSERA_ASSIGN(const std::int64_t count, add_rows(database, sql, checksum));
     checksum.add(count);
+  }
+  TESSERA_ASSIGN(const bool kernels, database.has_table("op_kernel"));
+  if (kernels) {
+    TESSERA_ASSIGN(const std::int64_t count, add_rows(database, kernel_rows, checksum));
+    if (count > 0) checksum.add(count);
   }
   return fmt::format("{:016x}", checksum.value());
 }

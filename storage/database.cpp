@@ -115,4 +115,11 @@ Result<Statement> Database::prepare(std::string_view sql) const {
   return Statement(statement);
 }
 
+Result<bool> Database::has_table(std::string_view name) const {
+  TESSERA_ASSIGN(Statement tables,
+                 prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"));
+  tables.bind(name);
+  return tables.next();
+}
+
 }  // namespace tessera::storage

@@ -72,6 +72,8 @@ class Database {
   /// Any number of statements without results.
   Status run(const char* sql);
   Result<Statement> prepare(std::string_view sql) const;
+  /// What later versions added is missing in older files.
+  Result<bool> has_table(std::string_view name) const;
 
  private:
   struct Close {

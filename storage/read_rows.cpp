@@ -268,4 +268,16 @@ Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database) {
   return diagnostics;
 }
 
+Result<std::vector<KernelRow>> read_kernels(const Database& database) {
+  std::vector<KernelRow> kernels;
+  TESSERA_ASSIGN(const bool known, database.has_table("op_kernel"));
+  if (!known) return kernels;  // an older trace
+  TESSERA_TRY(for_each_row(database, "SELECT op, rank, time FROM op_kernel ORDER BY op, rank",
+                           [&](const Statement& row) -> Status {
+                             kernels.push_back({row.int32(0), row.int32(1), row.integer(2)});
+                             return {};
+                           }));
+  return kernels;
+}
+
 }  // namespace tessera::storage

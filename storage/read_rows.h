@@ -17,5 +17,6 @@ Result<std::vector<BufferRow>> read_buffers(const Database& database);
 Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, std::int32_t steps);
 Result<std::vector<PeakMemory>> read_peak_memory(const Database& database);
 Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database);
+Result<std::vector<KernelRow>> read_kernels(const Database& database);
 
 }  // namespace tessera::storage

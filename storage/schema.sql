@@ -84,6 +84,13 @@ CREATE TABLE op_after (
   PRIMARY KEY (op, after)
 ) WITHOUT ROWID;
 
+CREATE TABLE op_kernel (
+  op INTEGER NOT NULL,    -- op.id, a collective
+  rank INTEGER NOT NULL,  -- rank.rank
+  time INTEGER NOT NULL,  -- ns from the first start of its kernels on the device to the last end
+  PRIMARY KEY (op, rank)
+) WITHOUT ROWID;
+
 CREATE TABLE buffer (
   id INTEGER PRIMARY KEY,         -- what memory samples refer to
   name INTEGER NOT NULL,          -- string.id

@@ -140,6 +140,10 @@ Result<std::vector<PeakMemory>> TraceReader::peak_memory() const {
   return state_->named(read_peak_memory(state_->database));
 }
 
+Result<std::vector<KernelRow>> TraceReader::kernels() const {
+  return state_->named(read_kernels(state_->database));
+}
+
 Result<std::vector<DiagnosticRow>> TraceReader::diagnostics() const {
   return state_->named(read_diagnostics(state_->database));
 }

@@ -24,8 +24,8 @@ Status wrong(std::string message) { return {Code::invalid_argument, std::move(me
 }  // namespace
 
 struct TraceRows::Statements {
-  Statement meta, run, rank, stream, communicator, unit, string, op, op_after, buffer, rank_step,
-      peak_memory, peak_memory_class, diagnostic, span_chunk, memory_chunk;
+  Statement meta, run, rank, stream, communicator, unit, string, op, op_after, op_kernel, buffer,
+      rank_step, peak_memory, peak_memory_class, diagnostic, span_chunk, memory_chunk;
 
   static Result<std::unique_ptr<Statements>> prepare(const Database& database);
 };
@@ -47,6 +47,7 @@ Result<std::unique_ptr<TraceRows::Statements>> TraceRows::Statements::prepare(
   TESSERA_ASSIGN(Statement op, insert("op", 15));
   TESSERA_ASSIGN(Statement op_after,
                  database.prepare("INSERT OR IGNORE INTO op_after VALUES (?, ?)"));
+  TESSERA_ASSIGN(Statement op_kernel, insert("op_kernel", 3));
   TESSERA_ASSIGN(Statement buffer, insert("buffer", 5));
   TESSERA_ASSIGN(Statement rank_step, insert("rank_step", 11));
   TESSERA_ASSIGN(Statement peak_memory, insert("peak_memory", 6));
@@ -57,8 +58,8 @@ Result<std::unique_ptr<TraceRows::Statements>> TraceRows::Statements::prepare(
   TESSERA_ASSIGN(Statement memory_chunk, insert("memory_chunk", 7));
   return std::make_unique<Statements>(Statements{
       std::move(meta), std::move(run), std::move(rank), std::move(stream), std::move(communicator),
-      std::move(unit), std::move(string), std::move(op), std::move(op_after), std::move(buffer),
-      std::move(rank_step), std::move(peak_memory), std::move(peak_memory_class),
+      std::move(unit), std::move(string), std::move(op), std::move(op_after), std::move(op_kernel),
+      std::move(buffer), std::move(rank_step), std::move(peak_memory), std::move(peak_memory_class),
       std::move(diagnostic), std::move(span_chunk), std::move(memory_chunk)});
 }
 
@@ -233,6 +234,11 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
                                     b.wait[i], b.peak_allocated[i].value,
                                     b.peak_reserved[i].value));
   }
+}
+
+void TraceRows::kernel(const TraceKernel& kernel) {
+  if (!ready() || !has_rank(kernel.rank, "A kernel")) return;
+  keep(statements_->op_kernel.run(kernel.op, kernel.rank, kernel.time));
 }
 
 void TraceRows::diagnostic(const TraceDiagnostic& d) {

@@ -32,6 +32,7 @@ class TraceRows : public TraceSink {
   void unit(const TraceUnit& unit) override;
   void op(const TraceOp& op) override;
   void spans(const SpanBatch& spans) override;
+  void kernel(const TraceKernel& kernel) override;
   void buffer(const TraceBuffer& buffer) override;
   void memory(std::span<const MemorySample> samples) override;
   void peak_memory(const PeakMemory& peak) override;

@@ -51,6 +51,7 @@ class ThreadedWriter final : public TraceWriter {
                    "the columns of a span batch have one length");
     log(&CallLog::spans, s);
   }
+  void kernel(const TraceKernel& kernel) override { log(&CallLog::kernel, kernel); }
   void buffer(const TraceBuffer& buffer) override { log(&CallLog::buffer, buffer); }
   void memory(std::span<const MemorySample> samples) override { log(&CallLog::memory, samples); }
   void peak_memory(const PeakMemory& peak) override { log(&CallLog::peak_memory, peak); }

@@ -13,6 +13,8 @@ namespace tessera {
 
 using CudaStream = struct CudaStreamTag*;
 using CudaEvent = struct CudaEventTag*;
+using CudaGraph = struct CudaGraphTag*;
+using CudaGraphExec = struct CudaGraphExecTag*;
 using CudaMemory = std::uint64_t;  // CUmemGenericAllocationHandle
 
 inline constexpr int cuda_success = 0;
@@ -57,6 +59,15 @@ struct CudaApi {
   /// Between two that have happened; negative if `to` was first. Each is right to half a
   /// microsecond, and a float has few digits: `from` should be recent.
   int (*event_elapsed_time)(float* milliseconds, CudaEvent from, CudaEvent to);
+
+  // What is given to the stream in between is recorded instead of done; this thread must not call
+  // anything else meanwhile.
+  int (*stream_begin_capture)(CudaStream stream);
+  int (*stream_end_capture)(CudaStream stream, CudaGraph* graph);
+  int (*graph_instantiate)(CudaGraphExec* made, CudaGraph graph);
+  int (*graph_destroy)(CudaGraph graph);
+  int (*graph_launch)(CudaGraphExec graph, CudaStream stream);
+  int (*graph_exec_destroy)(CudaGraphExec graph);
 
   int (*memcpy_async)(void* to, const void* from, std::size_t bytes, CudaStream stream);
   int (*memcpy_2d_async)(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

@@ -15,9 +15,16 @@ namespace {
 
 constexpr Bytes number_slot{8};  // of `read`: room for one number of any dtype
 constexpr Bytes answers_at{256};
+constexpr Bytes pinned_bytes_min{1 << 20};
 constexpr Bytes workspace_bytes{norm_workspace_bytes};
 
 bool waited_for(OpKind kind) { return kind != OpKind::compute; }
+
+bool wants_windows(const CudaOptions& options, const NcclApi& nccl) {
+  using Windows = CudaOptions::Windows;
+  if (options.windows != Windows::automatic) return options.windows == Windows::on;
+  return nccl.comm_window_register != nullptr && !options.deterministic && !options.share_gpu;
+}
 
 }  // namespace
 
@@ -34,12 +41,13 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       pinned_(module_.cuda),
       answers_(module_.cuda),
       staging_(module_.cuda),
-      communicators_(module_.nccl, *peers_, patience_, options_.windows),
+      communicators_(module_.nccl, *peers_, patience_, wants_windows(options, module.nccl)),
       collectives_(module_.nccl, communicators_),
       growth_(peers_->ranks()),
       windows_(module_.nccl, communicators_),
       events_(module_.cuda),
       mailbox_(module_.cuda, events_),
+      graphs_(module_.cuda),
       swapped_(options.aio, options.swap_io, options.clock),
       file_copies_(module_.cuda, events_, swapped_, rank_),
       control_(module_.cuda, events_) {}
@@ -100,7 +108,7 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(communicators_.open(/*id_from_environment=*/!options_.comm_id.empty()));
     TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
                             module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
-    if (options_.windows) TESSERA_TRY(windows_.open());
+    if (wants_windows(options_, module_.nccl)) TESSERA_TRY(windows_.open());
     return start_trace(device);
   };
   return noted(enter());
@@ -181,15 +189,22 @@ Status CudaCarrier::place(BufferId id, const Allocation& request, const RankStat
                                             reserved.value, peak_reserved_.value, grown.message()));
   }
   if (request.memory == Memory::nvme) return {};
-  if (pinned_.base() == nullptr && options_.pinned_memory > Bytes{0}) {
-    TESSERA_TRY(pinned_.allocate(options_.pinned_memory));
-  }
+  if (offset + request.bytes <= pinned_.bytes()) return {};
+  if (options_.pinned_memory == Bytes{0}) return grow_pinned(offset + request.bytes);
+  if (pinned_.base() == nullptr) TESSERA_TRY(pinned_.allocate(options_.pinned_memory));
   if (offset + request.bytes <= pinned_.bytes()) return {};
   return Status(Code::out_of_memory,
                 fmt::format("rank {} has no room for the {} bytes of {} in pinned host memory: {} "
                             "bytes would be in use, CudaOptions::pinned_memory is {}",
                             rank_, request.bytes.value, request.name,
                             (offset + request.bytes).value, options_.pinned_memory.value));
+}
+
+// Nothing may use the old place any more. Nor may NCCL's kernels run while CUDA pins memory, which
+// can stop the device.
+Status CudaCarrier::grow_pinned(Bytes bytes) {
+  TESSERA_TRY(drain_all());
+  return pinned_.grow(std::max({bytes, pinned_.bytes() * 2, pinned_bytes_min}));
 }
 
 Status CudaCarrier::carry_out(const Op& op, EventId event) {
@@ -287,6 +302,7 @@ Status CudaCarrier::carry_wait(EventId event) {
 }
 
 Status CudaCarrier::poll() {
+  if (graphs_.recording()) return {};
   TESSERA_TRY(failure_);
   TESSERA_TRY(noted(peers_->ended()));
   TESSERA_TRY(noted(advance_trace()));

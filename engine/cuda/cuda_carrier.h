@@ -15,6 +15,7 @@
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/event_owners.h"
 #include "engine/cuda/file_copies.h"
+#include "engine/cuda/graphs.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
 #include "engine/cuda/op_times.h"
@@ -62,6 +63,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
 
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
+  Status grow_pinned(Bytes bytes);
   Status place(BufferId id, const Allocation& request, const RankState& state);
   Status enqueue(const Op& op, EventId event);
   Status hand_over(const Op& op, Lane& lane);
@@ -80,6 +82,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status enter_step(std::int32_t step);
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
+  void take_kernel_times();
   Status write_trace();
   Status end_trace();
 
@@ -93,6 +96,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
   Status compute(const Compute& compute, Lane& lane);
   using Spans = std::vector<std::span<std::byte>>;
+  Status hand_over(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run_on_host(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run_staged(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
@@ -122,6 +126,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Lane* last_collective_ = nullptr;
   EventPool events_;
   Mailbox mailbox_;
+  Graphs graphs_;
   SwapStore swapped_;
   FileCopies file_copies_;
   IdTable<BufferId, Place> places_;
@@ -135,8 +140,9 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Bytes peak_reserved_{};
   std::string device_name_;
   std::unique_ptr<TraceLink> trace_link_;
-  std::unique_ptr<HostTrace> trace_;  // or null
-  std::unique_ptr<OpTimes> times_;    // with a trace
+  std::unique_ptr<HostTrace> trace_;          // or null
+  std::unique_ptr<OpTimes> times_;            // with a trace
+  std::map<std::int64_t, EventId> profiled_;  // collectives, by NcclCollective::number
 };
 
 /// One rank of the peers' world. `module` must outlive it.

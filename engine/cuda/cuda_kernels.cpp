@@ -82,8 +82,17 @@ void CudaKernels::dequantize(const BlockFormat& format, std::span<const std::byt
            "dequantize");
 }
 
+bool CudaKernels::with_host() {
+  if (status_.ok() && device_.recorded) {
+    status_ = Status(Code::invalid_argument,
+                     "a computation that says it repeats (Compute::repeated) exchanges numbers "
+                     "with the host: its graph would be launched without them");
+  }
+  return status_.ok();
+}
+
 void CudaKernels::read(ConstElements from, std::span<float> to) {
-  if (!status_.ok() || to.empty()) return;
+  if (to.empty() || !with_host()) return;
   std::vector<std::byte> numbers(from.bytes.size());
   status_ = to_host_(from.bytes, numbers);
   if (!status_.ok()) return;
@@ -98,11 +107,11 @@ void CudaKernels::write(std::span<const float> from, Elements to) {
 }
 
 void CudaKernels::send(std::span<const std::byte> from, std::span<std::byte> to) {
-  if (status_.ok() && !from.empty()) status_ = device_.mailbox.send(from, to, stream_);
+  if (!from.empty() && with_host()) status_ = device_.mailbox.send(from, to, stream_);
 }
 
 void CudaKernels::receive(std::span<const std::byte> from, Mailbox::Then then) {
-  if (status_.ok()) status_ = device_.mailbox.receive(from, std::move(then), stream_);
+  if (with_host()) status_ = device_.mailbox.receive(from, std::move(then), stream_);
 }
 
 kernels::Math* CudaKernels::math() {

@@ -18,6 +18,7 @@ class CudaKernels final : public Kernels {
     const KernelApi& api;
     Mailbox& mailbox;
     DeviceMath* math;
+    bool recorded = false;  // into a graph, which is launched again without the host
   };
   /// Waits for what the stream has been given.
   using ToHost =
@@ -52,6 +53,8 @@ class CudaKernels final : public Kernels {
 
  private:
   void launched(int code, const char* name);
+  /// Whether nothing has failed and the host may take part.
+  bool with_host();
 
   const Device device_;
   const KernelApi& api_;

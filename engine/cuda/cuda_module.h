@@ -15,7 +15,7 @@
 namespace tessera {
 
 /// Changes with any of the tables: program and module of different builds do not fit.
-inline constexpr int cuda_module_version = 4;
+inline constexpr int cuda_module_version = 6;
 /// The oldest NCCL whose calls mean what the carrier takes them for: 2.20, and the newest major.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;

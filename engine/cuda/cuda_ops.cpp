@@ -18,6 +18,20 @@ bool is_full(const View& view, Index index) {
   return view.end_at(index) - view.begin_at(index) == view.numel;
 }
 
+Graphs::Key key_of(const Compute& compute, CudaStream stream,
+                   const std::vector<std::span<std::byte>>& reads,
+                   const std::vector<std::span<std::byte>>& writes) {
+  const auto address = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at); };
+  Graphs::Key key = {address(compute.repeated.of.get()),
+                     static_cast<std::uintptr_t>(compute.repeated.part), address(stream),
+                     reads.size(), writes.size()};
+  for (const auto* views : {&reads, &writes}) {
+    for (const auto& view : *views) key.insert(key.end(), {address(view.data()), view.size()});
+  }
+  key.insert(key.end(), compute.zeroed.begin(), compute.zeroed.end());
+  return key;
+}
+
 }  // namespace
 
 std::span<std::byte> CudaCarrier::bytes(const View& view, Index index) const {
@@ -124,6 +138,16 @@ Status CudaCarrier::compute(const Compute& compute, Lane& lane) {
   const Index index = index_in(compute.index_in);
   for (const View& view : compute.reads) reads.push_back(bytes(view, index));
   for (const View& view : compute.writes) writes.push_back(bytes(view, index));
+  const bool by_kernels = compute.body && !compute.on_numbers && !compute.cost.on_host;
+  if (!options_.graphs || !by_kernels || !compute.repeated.of) {
+    return hand_over(compute, lane, reads, writes);
+  }
+  return graphs_.run(key_of(compute, lane.stream(), reads, writes), compute.repeated.of,
+                     lane.stream(), [&] { return hand_over(compute, lane, reads, writes); });
+}
+
+Status CudaCarrier::hand_over(const Compute& compute, Lane& lane, const Spans& reads,
+                              const Spans& writes) {
   for (std::size_t k : compute.zeroed) {
     if (writes[k].empty()) continue;
     TESSERA_TRY(
@@ -164,7 +188,8 @@ CudaKernels CudaCarrier::kernels(Lane& lane) {
     std::copy_n(staging_.base(), host.size(), host.begin());
     return {};
   };
-  const CudaKernels::Device device{module_.cuda, module_.kernels, mailbox_, math_.get()};
+  const CudaKernels::Device device{module_.cuda, module_.kernels, mailbox_, math_.get(),
+                                   graphs_.recording()};
   return {device, lane.stream(), workspace(lane), to_host};
 }
 

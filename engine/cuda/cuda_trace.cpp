@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the carrier tells its trace, and when times come in.
-#include <array>
-
 #include "engine/cuda/cuda_carrier.h"
 #include "engine/cuda/nccl_link.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::size_t profiled_max = 4096;  // whose kernels have not been told of
+
+}  // namespace
 
 Status CudaCarrier::start_trace(int device) {
   if (Transport* const transport = peers_->transport(); transport != nullptr) {
@@ -35,20 +38,32 @@ Status CudaCarrier::enter_step(std::int32_t step) {
 
 // After it was handed over: only then NCCL has decided how it carries out a collective.
 Status CudaCarrier::submit_to_trace(const Op& op, EventId event, Lane& lane) {
-  std::array<char, 64> algorithm{};
-  int length = 0;
-  if (communicator_of(op).valid()) {
-    length = module_.nccl.last_collective(algorithm.data(), static_cast<int>(algorithm.size()));
+  NcclCollective told;
+  const bool one_call = communicator_of(op).valid() && kind_of(op) != OpKind::all_to_all;
+  if (one_call && module_.nccl.last_collective(&told)) {
+    profiled_[told.number] = event;
+    if (profiled_.size() > profiled_max) profiled_.erase(profiled_.begin());
   }
-  const auto place = trace_->submit(op, event, first_live_event(), /*here=*/true,
-                                    {algorithm.data(), static_cast<std::size_t>(length)});
+  const auto place = trace_->submit(op, event, first_live_event(), /*here=*/true, told.how.data());
   return place < 0 ? Status{} : times_->end(lane.stream(), place);
 }
 
 Status CudaCarrier::advance_trace() {
   if (!times_) return {};
   TESSERA_TRY(times_->collect());
+  take_kernel_times();
   return trace_->advance();
+}
+
+// `read` and the trace itself use collectives, too, which are nobody's operations.
+void CudaCarrier::take_kernel_times() {
+  NcclKernel kernel;
+  while (module_.nccl.next_kernel(&kernel)) {
+    const auto found = profiled_.find(kernel.number);
+    if (found == profiled_.end()) continue;
+    trace_->kernel(found->second, kernel.time);
+    profiled_.erase(found);
+  }
 }
 
 // All ranks come here behind the same operation, and none goes on before what is closed is written.
@@ -64,6 +79,7 @@ Status CudaCarrier::end_trace() {
   if (!trace_) return {};
   trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
   TESSERA_TRY(write_trace());
+  take_kernel_times();  // as far as NCCL has told
   trace_->finish();
   return {};
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "engine/cuda/cuda_api.h"
+#include "tessera/types.h"
 
 namespace tessera {
 
@@ -48,6 +49,17 @@ enum class NcclType : int {
   bfloat16 = 9
 };
 
+/// How NCCL carries out a collective: "RING SIMPLE, 24 channels".
+struct NcclCollective {
+  std::array<char, 64> how{};  // ends with 0
+  std::int64_t number = 0;     // ascending; what NcclKernel calls it
+};
+
+struct NcclKernel {
+  std::int64_t number = 0;
+  Time time = 0;  // ns on the device, from the start of its first channel to the end of its last
+};
+
 struct NcclApi {
   int (*get_version)(int* version);  // 22809 is 2.28.9
   int (*get_unique_id)(NcclId* id);
@@ -84,10 +96,11 @@ struct NcclApi {
   int (*red_op_create_pre_mul_sum)(NcclOp* op, const void* factor, NcclType type, NcclComm comm);
   int (*red_op_destroy)(NcclOp op, NcclComm comm);
 
-  /// Not NCCL's, but what its profiler said: "Ring Simple, 24 channels", of the collective that
-  /// this process handed over last. Each is told once. How many characters that is; 0: it is
-  /// silent.
-  int (*last_collective)(char* text, int bytes);
+  /// Not NCCL's, but what its profiler said of the collective that this process handed over last.
+  /// Each is told once; false: it is silent.
+  bool (*last_collective)(NcclCollective* collective);
+  /// One whose kernels have ended since, each once, in the order of their ends. False: no more.
+  bool (*next_kernel)(NcclKernel* kernel);
 
   const char* (*get_error_string)(int code);
   const char* (*get_last_error)(NcclComm comm);

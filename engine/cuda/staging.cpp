@@ -2,6 +2,7 @@
 #include "engine/cuda/staging.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/cuda/calls.h"
 
@@ -25,6 +26,15 @@ Status PinnedMemory::allocate(Bytes bytes) {
                           "cudaHostAlloc"));
   base_ = static_cast<std::byte*>(base);
   bytes_ = bytes;
+  return {};
+}
+
+Status PinnedMemory::grow(Bytes bytes) {
+  PinnedMemory larger(api_);
+  TESSERA_TRY(larger.allocate(bytes));
+  if (base_ != nullptr) std::memcpy(larger.base_, base_, static_cast<std::size_t>(bytes_.value));
+  std::swap(base_, larger.base_);
+  std::swap(bytes_, larger.bytes_);
   return {};
 }
 

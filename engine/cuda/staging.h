@@ -23,6 +23,8 @@ class PinnedMemory {
 
   /// Instead of what was there. Fails: out_of_memory.
   Status allocate(Bytes bytes);
+  /// With what was there. REQUIRES: nobody uses that place. Fails: out_of_memory.
+  Status grow(Bytes bytes);
   /// Leaves the memory to the end of the process: somebody may still use it.
   void abandon() { base_ = nullptr; }
   std::byte* base() const { return base_; }

@@ -57,6 +57,10 @@ class HostTrace {
   /// The same, of somebody who has measured it, by this rank's clock.
   void began(std::int64_t place, Time time);
   void ended(std::int64_t place, Time time);
+  /// What rank 0's communication library says of an operation that was submitted.
+  void kernel(EventId op, Time time) {
+    if (replay_ && !over_) replay_->sink().kernel({0, op.value, time});
+  }
   /// Before anything of a step changes memory. `take_peaks` says what the step before has used.
   void enter_step(std::int32_t step, const TakePeaks& take_peaks) {
     while (step_ < step) close_step(take_peaks);

@@ -288,6 +288,7 @@ Status EngineBase::compute(const ModuleWork& work) {
   why.module = module.path;
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
   what.on_numbers = !work.on_device;
+  what.repeated = work.repeated;
   TESSERA_TRY(add_views(work, what));
   auto& stack = activations_[at(work.module)];
   BufferId temporary;

@@ -83,6 +83,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   out.temporary = memory.temporary;
   out.workspace = std::move(memory.workspace);
   if (computes()) out.body = options_.body(id, pass, micro_batch_);
+  if (options_.repeated) out.repeated = options_.repeated(id, pass);
   return out;
 }
 

@@ -49,6 +49,10 @@ void collective_fields(const Surface& ui, TraceModel& model, const storage::OpRo
   }
   field(ui, "Bus bandwidth",
         format_rate(facts.busbw) + (op.algorithm.empty() ? "" : ", " + op.algorithm));
+  if (facts.kernel > 0) {
+    field(ui, "Kernel on the device",
+          format_time(facts.kernel) + ", " + format_rate(facts.kernel_busbw));
+  }
   rule(ui);
   field(ui, "Wait for last rank", with_share(facts.wait, facts.duration));
   field(ui, "Transfer", with_share(facts.transfer, facts.duration));

@@ -44,6 +44,7 @@ Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
   TESSERA_ASSIGN(model->steps_, model->reader_.rank_steps());
   TESSERA_ASSIGN(model->peaks_, model->reader_.peak_memory());
   TESSERA_ASSIGN(model->diagnostics_, model->reader_.diagnostics());
+  TESSERA_ASSIGN(model->kernels_, model->reader_.kernels());
   return model;
 }
 
@@ -73,6 +74,14 @@ const storage::CommunicatorRow* TraceModel::communicator(const storage::OpRow& o
 std::vector<std::int32_t> TraceModel::waited_for(std::int32_t op) const {
   auto ids = reader_.waited_for(op);
   return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
+}
+
+Time TraceModel::kernel_time(Rank rank, std::int32_t op) const {
+  const auto it = std::lower_bound(kernels_.begin(), kernels_.end(), std::pair(op, rank),
+                                   [](const storage::KernelRow& row, const auto& wanted) {
+                                     return std::pair(row.op, row.rank) < wanted;
+                                   });
+  return it == kernels_.end() || it->op != op || it->rank != rank ? 0 : it->time;
 }
 
 bool TraceModel::recorded(Rank rank) const {

@@ -54,6 +54,8 @@ class TraceModel {
   /// nullptr if the op is no collective.
   const storage::CommunicatorRow* communicator(const storage::OpRow& op) const;
   std::vector<std::int32_t> waited_for(std::int32_t op) const;
+  /// Of a collective on `rank`, as the communication library says; 0: unknown.
+  Time kernel_time(Rank rank, std::int32_t op) const;
 
   bool recorded(Rank rank) const;
   /// Loads the rank on first use; without spans if it was not recorded or cannot be read.
@@ -79,6 +81,7 @@ class TraceModel {
   storage::RankSteps steps_;
   std::vector<PeakMemory> peaks_;
   std::vector<storage::DiagnosticRow> diagnostics_;
+  std::vector<storage::KernelRow> kernels_;  // by op, then rank
   std::map<Rank, RankData> ranks_;
 };
 

@@ -5,6 +5,13 @@
 #include <set>
 
 namespace tessera::inspector {
+namespace {
+
+double per_second(Bytes bytes, Time time) {
+  return time > 0 ? static_cast<double>(bytes.value) / (static_cast<double>(time) / 1e9) : 0;
+}
+
+}  // namespace
 
 double bus_factor(OpKind kind, std::int32_t group_size) {
   const double n = std::max(group_size, 1);
@@ -47,11 +54,13 @@ SpanFacts facts_of(TraceModel& model, const SpanRef& span) {
   facts.wait = spans.ready[span.index] - facts.begin;
   facts.transfer = facts.duration - facts.wait;
   for (auto [begin, end] : exposed_parts(model, span)) facts.exposed += end - begin;
+  facts.kernel = model.kernel_time(span.rank, op.id);
   const auto* communicator = model.communicator(op);
-  if (facts.transfer > 0 && communicator != nullptr) {
-    facts.algbw = static_cast<double>(op.bytes.value) / (static_cast<double>(facts.transfer) / 1e9);
-    facts.busbw = facts.algbw * bus_factor(op.kind, communicator->group_size);
-  }
+  if (communicator == nullptr) return facts;
+  const double factor = bus_factor(op.kind, communicator->group_size);
+  facts.algbw = per_second(op.bytes, facts.transfer);
+  facts.busbw = facts.algbw * factor;
+  facts.kernel_busbw = per_second(op.bytes, facts.kernel) * factor;
   return facts;
 }
 

@@ -17,7 +17,9 @@ struct SpanFacts {
   Time exposed = 0;   // collectives: parts in which the rank's compute stream does nothing
   double busbw = 0;   // bytes per second, 0 if it has none
   double algbw = 0;
-  double flops_per_s = 0;  // compute
+  Time kernel = 0;          // collectives: on the device, as the communication library says
+  double kernel_busbw = 0;  // by that time
+  double flops_per_s = 0;   // compute
   bool collective = false;
 };
 

@@ -296,6 +296,10 @@ void draw_span_tooltip(const Surface& ui, TraceModel& model, const SpanRef& span
                 std::string(name_of(op.dtype)).c_str(), format_rate(facts.busbw).c_str());
     ImGui::Text("wait %s, transfer %s, exposed %s", format_time(facts.wait).c_str(),
                 format_time(facts.transfer).c_str(), format_time(facts.exposed).c_str());
+    if (facts.kernel > 0) {
+      ImGui::Text("kernel %s, bus %s", format_time(facts.kernel).c_str(),
+                  format_rate(facts.kernel_busbw).c_str());
+    }
   } else if (facts.flops_per_s > 0) {
     ImGui::Text("%s/s", format_flops(facts.flops_per_s).c_str());
   }

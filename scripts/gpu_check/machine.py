@@ -16,7 +16,10 @@ ALL_SECONDS = 525  # of everything together
 
 
 class Failed(Exception):
-    """What was to hold does not."""
+    """What was to hold does not. `figures`: what was found nevertheless."""
+    def __init__(self, why, figures=None):
+        super().__init__(why)
+        self.figures = figures or {}
 
 
 class Skipped(Exception):
@@ -106,7 +109,7 @@ class Machine:
         except Skipped as why:
             result.update(state="skipped", why=str(why))
         except Failed as why:
-            result.update(state="failed", why=str(why))
+            result.update(state="failed", why=str(why), figures=why.figures)
         except (OSError, ValueError, KeyError, IndexError) as why:
             result.update(state="failed", why=f"{type(why).__name__}: {why}")
         result["seconds"] = round(time.monotonic() - begin, 1)

@@ -3,6 +3,8 @@
 import json
 import time
 
+from gpu_check import bars
+
 
 def shown(value):
     if isinstance(value, float):
@@ -22,12 +24,17 @@ def line(result):
     return f"{result['name']}: {result['state']} ({result['seconds']} s) {words(result)}"
 
 
-def table(results):
+def table(results, dry):
     machine = results[0]["figures"]
     lines = [
         "# What a GPU shows", "",
         f"`scripts/gpu-check`, {time.strftime('%Y-%m-%d')}, on "
         + "; ".join(f"{key} {value}" for key, value in machine.items()) + ".", "",
+        "| asked of a GPU | found | bar | verdict |", "| --- | --- | --- | --- |"]
+    for row in bars.rows(results[1:], shown, dry):
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in row) + " |")
+    lines += [
+        "", "## Parts", "",
         "| part | state | seconds | what was found |", "| --- | --- | --- | --- |"]
     for result in results[1:]:
         found = words(result).replace("|", "/")
@@ -35,7 +42,7 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
-def write(folder, results):
+def write(folder, results, dry):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gpu-check.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "gpu-check.md").write_text(table(results))
+    (folder / "gpu-check.md").write_text(table(results, dry))

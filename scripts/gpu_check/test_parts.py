@@ -7,6 +7,7 @@ import socket
 from gpu_check.machine import Failed, Skipped, tail
 
 LOSS_BAR = 3e-5
+SANITIZER_TOOLS = ("memcheck", "racecheck", "initcheck")
 RANK_SCHEMES = (0, 3, 7, 10)  # fully_shard, full_shard, sharded_data_parallel, zero3
 
 
@@ -75,9 +76,10 @@ def losses(machine):
     if len(on_gpu) != steps or len(on_cpu) != steps:
         raise Failed(f"{len(on_gpu)} and {len(on_cpu)} steps instead of {steps}")
     worst = max(abs(a - b) / abs(b) for a, b in zip(on_gpu, on_cpu))
+    figures = {"steps": steps, "largest relative difference": worst, "last loss": on_gpu[-1]}
     if worst > LOSS_BAR:
-        raise Failed(f"losses differ by {worst:.2g}, more than {LOSS_BAR:.0e}")
-    return {"steps": steps, "largest relative difference": worst, "last loss": on_gpu[-1]}
+        raise Failed(f"losses differ by {worst:.2g}, more than {LOSS_BAR:.0e}", figures)
+    return figures
 
 
 def repeats(machine):
@@ -85,7 +87,8 @@ def repeats(machine):
     runs = []
     for k in range(2):
         weights = machine.work / f"weights-{k}.safetensors"
-        lines = machine.train([*training(machine, steps), "--export", str(weights)])
+        lines = machine.train([*training(machine, steps), "--deterministic", "--export",
+                               str(weights)])
         runs.append((losses_of(lines), weights.read_bytes()))
     if runs[0] != runs[1]:
         raise Failed("two runs of the same options have different losses or weights")
@@ -96,7 +99,7 @@ def sanitizer(machine):
     if machine.dry or not shutil.which("compute-sanitizer"):
         raise Skipped("compute-sanitizer is not here")
     found, broken = {}, []
-    for tool in ("memcheck", "racecheck", "initcheck"):
+    for tool in SANITIZER_TOOLS:
         output, code = machine.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
                                     machine.program("test_cuda_device"), "[small]"])
         if "Device not supported" in output:
@@ -107,5 +110,5 @@ def sanitizer(machine):
         if code != 0:
             broken.append(f"{tool}: {verdict}: {tail(output, 3)}")
     if broken:
-        raise Failed("; ".join(broken))
+        raise Failed("; ".join(broken), found)
     return found

@@ -73,6 +73,9 @@ void write_ops(TraceSink& sink) {
   collective(OpKind::all_gather, Bytes{4000}, 50, 1000);   // 3 GB/s on the bus
   collective(OpKind::all_gather, Bytes{4000}, 150, 3000);  // 1 GB/s
   collective(OpKind::all_reduce, Bytes{4000}, 0, 1000);    // 6 GB/s
+  sink.kernel({rank, 0, 500});                             // 6 GB/s
+  sink.kernel({rank, 1, 750});                             // 4 GB/s
+  sink.kernel({0, 1, 1});                                  // of a rank that is not looked at
   TraceOp compute{.id = id, .kind = OpKind::compute, .stream = 0};
   sink.op(compute);
   const Time end = begin + 10;
@@ -164,7 +167,10 @@ TEST_CASE("collectives are counted by kind, timed on the first recorded rank", "
   CHECK(*gather.transfer == 4000);
   CHECK(*gather.wait == 200);
   CHECK(*gather.bus_bandwidth_bytes_per_s == Approx(2e9));
+  CHECK(*gather.kernel == 1250);
+  CHECK(*gather.kernel_bus_bandwidth_bytes_per_s == Approx(5e9));
   const CommunicationKind& reduce = report.communication[1];
+  CHECK_FALSE(reduce.kernel.has_value());
   CHECK(reduce.kind == OpKind::all_reduce);
   CHECK(*reduce.bus_bandwidth_bytes_per_s == Approx(6e9));
 }

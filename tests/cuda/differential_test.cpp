@@ -10,9 +10,8 @@ namespace tessera {
 namespace {
 
 void check_as_simulated(const std::string& name, const Scheme& scheme, Rank ranks,
-                        std::uint64_t seed, CudaOptions options = {}) {
+                        std::uint64_t seed, const CudaOptions& options = {}) {
   INFO("seed " << seed);
-  options.pinned_memory = Bytes{1 << 20};
   test::check_as_simulated(name, scheme, ranks, [&](const test::RankProgram& program) {
     test::require_clean(test::run_on_gpus({.ranks = ranks, .seed = seed}, program, options));
   });

@@ -155,6 +155,17 @@ Status kernels(Program& p) {
   return p.expect(b, 0, 2, 12);
 }
 
+// The third time its graph is launched alone.
+Status repeats(Program& p) {
+  TESSERA_ASSIGN(const View a, p.numbers(4));
+  TESSERA_TRY(p.fill(a));
+  Compute half{.cost = {}, .reads = {}, .writes = {a}, .body = {}};
+  half.body = [](const BodyContext& c) { c.kernels().divide({c.write(0), DType::float32}, 2); };
+  half.repeated = {std::make_shared<int>(0), 1};
+  for (int k = 0; k < 3; ++k) TESSERA_TRY(p.compute(half));
+  return p.expect(a, 3, 0.5F, 1.75F);
+}
+
 Status collectives(Program& p) {
   TESSERA_ASSIGN(const View a, p.numbers(4));
   TESSERA_ASSIGN(const View all, p.numbers(8));
@@ -184,6 +195,7 @@ Status every_call(HostRuntime& host, Rank rank) {
   TESSERA_TRY(program.setup());
   TESSERA_TRY(copies(program));
   TESSERA_TRY(kernels(program));
+  TESSERA_TRY(repeats(program));
   TESSERA_TRY(collectives(program));
   return host.finish();
 }

@@ -25,7 +25,8 @@ inline CudaOptions every_call_options(RecordedTrace& trace) {
   return {.sink = &trace,
           .pinned_memory = Bytes{4096},
           .swap_io = [] { return std::make_unique<SlowDrive>(quick); },
-          .windows = true};
+          .windows = CudaOptions::Windows::on,
+          .graphs = true};
 }
 
 }  // namespace tessera::test

@@ -14,9 +14,10 @@ using test::PlantedFault;
 using test::StandIn;
 
 // What only clears up: its failure has nobody to be told to, and what it was to clear stays.
-const std::set<Call> clearing = {Call::mem_address_free, Call::mem_unmap,      Call::mem_release,
-                                 Call::free_host,        Call::stream_destroy, Call::event_destroy,
-                                 Call::comm_abort};
+const std::set<Call> clearing = {
+    Call::mem_address_free, Call::mem_unmap,      Call::mem_release,
+    Call::free_host,        Call::stream_destroy, Call::event_destroy,
+    Call::comm_abort,       Call::graph_destroy,  Call::graph_exec_destroy};
 
 TEST_CASE("a program that calls everything gives the right numbers", "[cuda]") {
   const std::uint64_t seed = GENERATE(0, 1, 2, 3);

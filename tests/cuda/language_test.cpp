@@ -2,39 +2,46 @@
 // Language models on fake GPUs and in the simulator: the same numbers, the same memory, whatever
 // the order in which the devices run.
 #include "tests/cuda/cuda_ranks.h"
+#include "tests/host/trace_checks.h"
 #include "tests/language/language_run.h"
 #include "tests/random.h"
 
 namespace tessera {
 namespace {
 
+using test::Call;
 using test::LanguageRun;
+using test::StandIn;
 using test::TrainedLanguage;
 
 struct OnGpus {
   std::vector<TrainedLanguage> trained;
   std::vector<Bytes> peaks;
   int kernels = 0;  // that rank 0 has launched
+  int graphs = 0;   // likewise
 };
 
-OnGpus on_gpus(const LanguageRun& run, Rank ranks, std::uint64_t seed) {
+OnGpus on_gpus(const LanguageRun& run, Rank ranks, std::uint64_t seed, CudaOptions options = {}) {
+  options.pinned_memory = Bytes{4 << 20};
   OnGpus out{std::vector<TrainedLanguage>(static_cast<std::size_t>(ranks)),
              std::vector<Bytes>(static_cast<std::size_t>(ranks))};
   const test::StandInOptions world{
       .ranks = ranks, .device_bytes = std::size_t{192} << 20, .seed = seed};
-  test::require_clean(test::run_on_gpus(world,
-                                        [&](HostRuntime& runtime, Rank rank) {
-                                          const auto own = static_cast<std::size_t>(rank);
-                                          TESSERA_TRY(test::train(
-                                              runtime.seam(), run, [&] { return runtime.poll(); },
-                                              [&] { return runtime.finish(); }, out.trained[own]));
-                                          out.peaks[own] = runtime.peak_reserved();
-                                          if (rank == 0)
-                                            out.kernels = test::StandIn::current().uses(
-                                                test::Call::kernel, 0);
-                                          return Status{};
-                                        },
-                                        {.pinned_memory = Bytes{4 << 20}}));
+  test::require_clean(test::run_on_gpus(
+      world,
+      [&](HostRuntime& runtime, Rank rank) {
+        const auto own = static_cast<std::size_t>(rank);
+        TESSERA_TRY(test::train(
+            runtime.seam(), run, [&] { return runtime.poll(); }, [&] { return runtime.finish(); },
+            out.trained[own]));
+        out.peaks[own] = runtime.peak_reserved();
+        if (rank != 0) return Status{};
+        const StandIn& gpu = StandIn::current();
+        out.kernels = gpu.uses(Call::kernel, 0);
+        out.graphs = gpu.uses(Call::graph_launch, 0);
+        return Status{};
+      },
+      options));
   return out;
 }
 
@@ -111,6 +118,31 @@ TEST_CASE("a hundred steps on a GPU lose what the CPU loses", "[cuda][language]"
   for (std::size_t k = 0; k < losses.size(); ++k) {
     INFO("loss " << k);
     CHECK(losses[k] == Approx(expected[k]).margin(3e-5));
+  }
+}
+
+TEST_CASE("with graphs the same numbers come in the same order, from fewer launches",
+          "[cuda][language][graphs]") {
+  const bool llama = GENERATE(false, true);
+  const Rank ranks = GENERATE(1, 2);
+  for (const auto& [name, scheme] : test::language_schemes(llama ? "model.layers." : "h.")) {
+    INFO(name << ", " << ranks << " ranks");
+    LanguageRun run = tiny(llama, scheme);
+    run.steps = 5;
+    test::RecordedTrace direct, launched;
+    const OnGpus expected = on_gpus(run, ranks, 1, {.sink = &direct});
+    const OnGpus real = on_gpus(run, ranks, 2, {.sink = &launched, .graphs = true});
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const auto own = static_cast<std::size_t>(rank);
+      CHECK(real.trained[own].losses == expected.trained[own].losses);
+      CHECK(real.trained[own].shards == expected.trained[own].shards);
+      CHECK(real.peaks[own] == expected.peaks[own]);
+    }
+    CHECK(expected.graphs == 0);
+    CHECK(real.graphs > 20);
+    CHECK(real.kernels < expected.kernels * 4 / 5);
+    CHECK(launched.order == direct.order);
+    test::check_times(launched, ranks, run.steps);
   }
 }
 

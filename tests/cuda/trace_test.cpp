@@ -46,7 +46,7 @@ TEST_CASE("what a run on GPUs submits is in its trace as in the simulator's", "[
   }
 }
 
-TEST_CASE("what NCCL's profiler says of a collective is in the collective's row", "[cuda]") {
+TEST_CASE("what NCCL's profiler says of a collective and its kernels is in the trace", "[cuda]") {
   const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
   RecordedTrace trace;
   StandIn world({.ranks = 2, .profiled = "RING SIMPLE, 2 channels", .look = 2'000});
@@ -55,8 +55,10 @@ TEST_CASE("what NCCL's profiler says of a collective is in the collective's row"
   for (const auto& [id, op] : trace.ops) {
     collectives += is_collective(op.kind) ? 1 : 0;
     CHECK(op.algorithm == (is_collective(op.kind) ? "RING SIMPLE, 2 channels" : ""));
+    CHECK(trace.kernels.count(id) == (is_collective(op.kind) ? 1 : 0));
   }
   CHECK(collectives > 5);
+  for (const auto& [op, time] : trace.kernels) CHECK(time == 700);
 }
 
 struct Counted {

@@ -19,8 +19,8 @@ TEST_CASE("with windows the same comes out, and all of them are given back", "[c
     INFO("seed " << seed);
     test::check_as_simulated(name, scheme, ranks, [&](const test::RankProgram& program) {
       StandIn world({.ranks = ranks, .seed = seed});
-      test::require_clean(
-          {test::run_on(world, program, {.windows = true}), world.reports(), world.leaks()});
+      test::require_clean({test::run_on(world, program, {.windows = CudaOptions::Windows::on}),
+                           world.reports(), world.leaks()});
       CHECK(world.uses(test::Call::comm_window_register, 0) > 0);
       CHECK(world.uses(test::Call::comm_window_register, 0) ==
             world.uses(test::Call::comm_window_deregister, 0));
@@ -28,10 +28,32 @@ TEST_CASE("with windows the same comes out, and all of them are given back", "[c
   }
 }
 
+TEST_CASE("windows can be left to what NCCL has and what else was asked for", "[cuda][windows]") {
+  const auto opens = [](int nccl, CudaOptions options) {
+    options.windows = CudaOptions::Windows::automatic;
+    StandIn world({.ranks = 2, .nccl_version = nccl});
+    const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
+    const auto statuses = test::run_on(
+        world,
+        [&](HostRuntime& runtime, Rank) {
+          test::Trained trained;
+          return test::train(
+              runtime.seam(), run, [&](Rank) -> test::Trained& { return trained; },
+              [&] { return runtime.finish(); });
+        },
+        options);
+    test::require_clean({statuses, world.reports(), world.leaks()});
+    return world.uses(test::Call::comm_window_register, 0) > 0;
+  };
+  CHECK(opens(22809, {}));
+  CHECK_FALSE(opens(22609, {}));
+  CHECK_FALSE(opens(22809, {.deterministic = true}));
+}
+
 TEST_CASE("an NCCL without windows is named", "[cuda][windows]") {
   StandIn world({.ranks = 2, .nccl_version = 22609});
-  const auto statuses =
-      test::run_on(world, [](HostRuntime&, Rank) { return Status(); }, {.windows = true});
+  const auto statuses = test::run_on(world, [](HostRuntime&, Rank) { return Status(); },
+                                     {.windows = CudaOptions::Windows::on});
   CHECK(statuses[0].message() == "CudaOptions::windows needs NCCL 2.27 or newer: switch it off");
   CHECK(world.leaks().empty());
 }
@@ -67,7 +89,7 @@ TEST_CASE("a buffer at another offset on some rank is refused by name", "[cuda][
         TESSERA_TRY(submit(Compute{.reads = {view}}));
         return host.finish();
       },
-      {.windows = windows});
+      {.windows = windows ? CudaOptions::Windows::on : CudaOptions::Windows::off});
   CHECK(world.leaks().empty());
   if (!windows) return test::require_clean({statuses, world.reports(), ""});
   CHECK(statuses[0].message() ==

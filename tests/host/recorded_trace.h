@@ -33,6 +33,7 @@ class RecordedTrace final : public TraceSink {
   std::vector<std::string> peaks;
   std::map<std::int32_t, OpRow> ops;
   std::map<std::int32_t, std::map<Rank, Span>> spans_of;  // by op
+  std::map<std::int32_t, Time> kernels;                   // by op, of rank 0
   std::map<Rank, std::vector<MemorySample>> memory_of;
   std::vector<std::vector<Step>> steps;  // by rank
   std::vector<std::string> diagnostics;
@@ -46,6 +47,9 @@ class RecordedTrace final : public TraceSink {
         fmt::format("communicator {} {} {} {}", c.id, c.name, c.group_size, c.group_count));
   }
   void unit(const TraceUnit&) override {}
+  void kernel(const TraceKernel& k) override {
+    if (k.rank == 0) kernels[k.op] = k.time;
+  }
   void op(const TraceOp& o) override {
     ops[o.id] = {o.kind, o.stream, o.communicator, o.step, std::string(o.algorithm)};
     order.push_back(fmt::format(

@@ -28,6 +28,7 @@ auto tied(const storage::Lane& r) {
 auto tied(const storage::DiagnosticRow& r) {
   return std::tie(r.severity, r.code, r.message, r.rank, r.op, r.time);
 }
+auto tied(const storage::KernelRow& r) { return std::tie(r.op, r.rank, r.time); }
 auto tied(const PeakMemory& r) {
   return std::tie(r.step, r.first_rank, r.end_rank, r.allocated, r.reserved, r.by_class);
 }
@@ -105,6 +106,9 @@ void check_equal(const storage::TraceReader& reader, const Recording& recording)
   auto diagnostics = reader.diagnostics();
   REQUIRE(diagnostics.ok());
   check_rows("diagnostics", *diagnostics, recording.diagnostics);
+  auto kernels = reader.kernels();
+  REQUIRE(kernels.ok());
+  check_rows("kernels", *kernels, recording.kernels);
 }
 
 }  // namespace tessera::test

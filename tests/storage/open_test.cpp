@@ -90,8 +90,10 @@ TEST_CASE("verify notices any change of content", "[storage][open]") {
         "UPDATE string SET text = 'other' WHERE id = 1", "DELETE FROM op_after WHERE after = 0",
         "UPDATE rank_step SET wait = wait / 2 + 1 WHERE step = 1", "UPDATE buffer SET bytes = 5",
         "DELETE FROM peak_memory_class", "INSERT INTO diagnostic VALUES (99, 0, '', 0, 0, 0, '')",
-        "DELETE FROM span_chunk WHERE rank = 2", "UPDATE span_chunk SET t0 = t0 - 1",
-        "UPDATE memory_chunk SET data = x'00'", "DELETE FROM memory_chunk WHERE rank = 0",
+        "DELETE FROM op_kernel WHERE rank = 7", "UPDATE op_kernel SET time = time + 1",
+        "DELETE FROM op_kernel", "DELETE FROM span_chunk WHERE rank = 2",
+        "UPDATE span_chunk SET t0 = t0 - 1", "UPDATE memory_chunk SET data = x'00'",
+        "DELETE FROM memory_chunk WHERE rank = 0",
         "UPDATE meta SET value = '{}' WHERE key = 'options'"}) {
     INFO(sql);
     test::write(random_recording(43), path);
@@ -103,6 +105,20 @@ TEST_CASE("verify notices any change of content", "[storage][open]") {
     CHECK(status.code() == Code::corrupt);
     CHECK(status.message().find(path) != std::string::npos);
   }
+}
+
+TEST_CASE("a trace without times of kernels may lack their table, as older ones do",
+          "[storage][open]") {
+  const Folder folder("without_kernels");
+  const std::string path = folder / "run.tessera";
+  test::Recording recording = random_recording(45);
+  recording.kernels.clear();
+  test::write(recording, path);
+  change(path, "DROP TABLE op_kernel");
+  auto reader = TraceReader::open(path);
+  REQUIRE(reader.ok());
+  CHECK(reader->verify().ok());
+  test::check_equal(*reader, recording);
 }
 
 TEST_CASE("a damaged chunk is named by the call that reads it", "[storage][open]") {

@@ -201,6 +201,10 @@ Recording random_recording(std::uint64_t seed, const RecordingSize& size) {
   make_lanes(random, recording);
   make_memory(random, size, recording);
   make_summaries(random, size, recording);
+  for (const storage::OpRow& op : recording.ops) {
+    if (random.chance(30)) recording.kernels.push_back({op.id, 0, number(random)});
+    if (random.chance(30)) recording.kernels.push_back({op.id, size.ranks - 1, number(random)});
+  }
   return recording;
 }
 
@@ -224,6 +228,9 @@ void send(const Recording& recording, TraceSink& sink) {
   send_memory(recording, sink);
   send_steps(recording.rank_steps, sink);
   for (const PeakMemory& peak : recording.peaks) sink.peak_memory(peak);
+  for (auto k = recording.kernels.rbegin(); k != recording.kernels.rend(); ++k) {
+    sink.kernel({k->rank, k->op, k->time});
+  }
   for (const auto& d : recording.diagnostics) {
     sink.diagnostic({d.severity, d.code, d.rank, d.op, d.time, d.message});
   }

@@ -23,6 +23,7 @@ struct Recording {
   storage::RankSteps rank_steps;
   std::vector<PeakMemory> peaks;
   std::vector<storage::DiagnosticRow> diagnostics;
+  std::vector<storage::KernelRow> kernels;
 };
 
 struct RecordingSize {

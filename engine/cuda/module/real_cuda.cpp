@@ -15,6 +15,8 @@ constexpr unsigned int driver_api = 12000;  // the version whose signatures are 
 
 cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(stream); }
 cudaEvent_t native(CudaEvent event) { return reinterpret_cast<cudaEvent_t>(event); }
+cudaGraph_t native(CudaGraph graph) { return reinterpret_cast<cudaGraph_t>(graph); }
+cudaGraphExec_t native(CudaGraphExec graph) { return reinterpret_cast<cudaGraphExec_t>(graph); }
 CUdeviceptr address(void* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
 // A function of the driver with its arguments; codes of driver and runtime mean the same.
@@ -157,6 +159,23 @@ CudaApi real_cuda() {
   api.event_query = [](CudaEvent event) -> int { return cudaEventQuery(native(event)); };
   api.event_elapsed_time = [](float* milliseconds, CudaEvent from, CudaEvent to) -> int {
     return cudaEventElapsedTime(milliseconds, native(from), native(to));
+  };
+  api.stream_begin_capture = [](CudaStream stream) -> int {
+    // Other threads, NCCL's, may go on as they like.
+    return cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal);
+  };
+  api.stream_end_capture = [](CudaStream stream, CudaGraph* graph) -> int {
+    return cudaStreamEndCapture(native(stream), reinterpret_cast<cudaGraph_t*>(graph));
+  };
+  api.graph_instantiate = [](CudaGraphExec* made, CudaGraph graph) -> int {
+    return cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(made), native(graph), 0);
+  };
+  api.graph_destroy = [](CudaGraph graph) -> int { return cudaGraphDestroy(native(graph)); };
+  api.graph_launch = [](CudaGraphExec graph, CudaStream stream) -> int {
+    return cudaGraphLaunch(native(graph), native(stream));
+  };
+  api.graph_exec_destroy = [](CudaGraphExec graph) -> int {
+    return cudaGraphExecDestroy(native(graph));
   };
   api.memcpy_async = memcpy_async;
   api.memcpy_2d_async = memcpy_2d_async;

@@ -135,6 +135,7 @@ NcclApi real_nccl() {
     return ncclRedOpDestroy(native(op), native(comm));
   };
   api.last_collective = last_collective;
+  api.next_kernel = next_kernel;
   api.get_error_string = [](int code) -> const char* {
     return ncclGetErrorString(static_cast<ncclResult_t>(code));
   };

@@ -35,16 +35,19 @@ struct CudaOptions {
   /// then need a clock. Without MPI NCCL carries times, and every sixteenth step waits for those
   /// before it.
   TraceSink* sink = nullptr;
-  /// The trace says by which algorithm, protocol and channels NCCL carries out collectives: it
-  /// loads the module as its profiler plugin, unless NCCL_PROFILER_PLUGIN names another.
+  /// The trace says by which algorithm, protocol and channels NCCL carries out collectives, and
+  /// how long their kernels run on rank 0's GPU: NCCL loads the module as its profiler plugin,
+  /// unless NCCL_PROFILER_PLUGIN names another.
   bool profile_nccl = false;
   /// The GPU among those that this process sees; -1: `local_rank`, modulo their number.
   int device = -1;
   /// Of the processes on this machine; -1: the rank.
   Rank local_rank = -1;
-  /// All of the pinned host memory that Memory::pinned_host may use; taken when it is first used.
+  /// All of the pinned host memory that Memory::pinned_host may use, taken when it is first used.
+  /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what
+  /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
-  Aio aio;  // how files on NVMe are read and written
+  Aio aio;                                            // how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // as HostOptions::swap_io
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
@@ -52,8 +55,15 @@ struct CudaOptions {
   /// NCCL reads and writes device memory without copies of its own: the allocator's memory becomes
   /// symmetric windows (NCCL 2.27), and in one NVLink domain copy engines gather (2.28). All ranks
   /// must then have what they exchange at equal offsets, as schemes without owners do.
-  bool windows = false;
+  /// automatic: on where NCCL has them and neither `deterministic` nor `share_gpu` is set.
+  enum class Windows { off, on, automatic };
+  Windows windows = Windows::off;
+  /// What computations repeat (Compute::repeated) is launched as CUDA graphs from the second time
+  /// on: the host has less to do, the numbers are the same. Graphs take device memory beside what
+  /// is planned.
+  bool graphs = false;
   /// NCCL adds in one order for one number of ranks, not in the fastest for each size of message.
+  /// Not with windows: how NCCL adds there is its own business.
   bool deterministic = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so
   /// many that find each other without MPI. The latter need `comm_id`, "host:port" where rank 0

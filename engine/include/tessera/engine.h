@@ -52,6 +52,7 @@ struct ModuleWork {
   /// The body reaches its views by kernels alone, or launches work on the device itself. Otherwise
   /// it gets copies in the host's memory where memory is a device's.
   bool on_device = false;
+  Repeated repeated = {};
   /// Buffers of the host program that the body reads and writes, on all ranks.
   std::vector<View> workspace;
   /// Not empty: the work concerns these parameters instead, in this order. So a module computes

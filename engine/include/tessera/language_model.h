@@ -62,7 +62,7 @@ class LanguageModel {
   /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
   Status release() const;
 
-  /// Sets batch, sequence_length, checkpointing, body, on_device and memory.
+  /// Sets batch, sequence_length, checkpointing, body, on_device, repeated and memory.
   void apply(TrainingOptions& options) const;
 
   /// The tokens of a micro-batch: fill(rank, micro_batch, tokens), with sequence_length + 1 of them

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -166,6 +167,13 @@ class BodyContext {
   }
 };
 
+/// By what a carrier may know again what a body does: bodies with equal `of` and `part` hand the
+/// same work to the device whenever their views are the same memory, and do nothing on the host.
+struct Repeated {
+  std::shared_ptr<const void> of;  // none: the body runs every time
+  std::int32_t part = 0;
+};
+
 /// Work of the host program or of the engine: `body` runs once per rank where numbers are real.
 struct Compute {
   ComputeCost cost;
@@ -177,6 +185,7 @@ struct Compute {
   /// The body itself looks at elements, without kernels: where memory is a device's, it gets copies
   /// in the host's. Slow.
   bool on_numbers = false;
+  Repeated repeated = {};
 };
 
 /// The op's stream waits for everything submitted to `stream` so far; with no stream only for

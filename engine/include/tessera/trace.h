@@ -156,6 +156,14 @@ struct SpanBatch {
   std::span<const Time> end;
 };
 
+/// How long a collective really ran on one rank's device, as its communication library says: from
+/// the first start of its kernels to the last end. An op's span has what is around them, too.
+struct TraceKernel {
+  Rank rank = 0;
+  std::int32_t op = 0;
+  Time time = 0;
+};
+
 /// A logical allocation, shared by the ranks that made it.
 struct TraceBuffer {
   std::int32_t id = 0;
@@ -222,6 +230,8 @@ class TraceSink {
   virtual void unit(const TraceUnit& unit) = 0;
   virtual void op(const TraceOp& op) = 0;
   virtual void spans(const SpanBatch& spans) = 0;
+  /// Once at most for a rank and an op, in any order of ops. Few runs have any.
+  virtual void kernel(const TraceKernel&) {}
   virtual void buffer(const TraceBuffer& buffer) = 0;
   virtual void memory(std::span<const MemorySample> samples) = 0;
   virtual void peak_memory(const PeakMemory& peak) = 0;

@@ -62,6 +62,7 @@ struct TrainingOptions {
                                                         std::int32_t micro_batch)>
       body;
   bool on_device = false;  // ModuleWork::on_device, of all bodies
+  std::function<Repeated(ModuleId, ModuleWork::Pass)> repeated;  // ModuleWork::repeated
   /// Real numbers: what a body needs, instead of what the model's costs estimate. Given, bodies are
   /// asked for checkpointed blocks, too: forward keeps the block's input in what it saves,
   /// recompute restores it from there (Engine::keep_activations).

@@ -45,6 +45,10 @@ struct LanguageModel::State {
   void begin(std::int32_t micro_batch, const BodyContext& context, const language::Workspace& work);
   void end(std::int32_t micro_batch, const BodyContext& context, const float* loss);
   kernels::Math* math(const BodyContext& context) const;
+  /// What touches the host does not: tokens that come, losses that go and their scale.
+  bool repeats(ModuleId module, Pass pass) const {
+    return module != plan->last && (module != plan->first || pass == Pass::backward);
+  }
 };
 
 namespace {
@@ -221,6 +225,10 @@ void LanguageModel::apply(TrainingOptions& options) const {
   options.on_device = true;
   options.memory = [state = state_](ModuleId module, Pass pass) {
     return state->memory(module, pass);
+  };
+  options.repeated = [state = state_](ModuleId module, Pass pass) {
+    if (!state->repeats(module, pass)) return Repeated{};
+    return Repeated{state, module.value * 4 + static_cast<std::int32_t>(pass)};
   };
   options.body = [state = state_](ModuleId module, Pass pass, std::int32_t micro_batch) {
     return [state, module, pass, micro_batch](const BodyContext& context) {

@@ -10,6 +10,10 @@ namespace {
 constexpr int invalid_value = 1;
 constexpr int invalid_handle = 400;
 
+template <class Handle>
+FakeGraph* graph_of(Handle graph) {
+  return reinterpret_cast<FakeGraph*>(graph);
+}
 FakeEvent* event_of(CudaEvent event) { return reinterpret_cast<FakeEvent*>(event); }
 
 int code_of(bool done) { return done ? cuda_success : invalid_value; }
@@ -169,6 +173,54 @@ int event_elapsed_time(float* milliseconds, CudaEvent from, CudaEvent to) {
   });
 }
 
+int stream_begin_capture(CudaStream stream) {
+  return called(Call::stream_begin_capture, [&](StandIn& world) {
+    if (!world.streams().knows(stream_of(stream))) return invalid_handle;
+    stream_of(stream)->recording = std::make_shared<FakeGraph>();
+    world.recording(stream_of(stream));
+    return 0;
+  });
+}
+int stream_end_capture(CudaStream stream, CudaGraph* graph) {
+  FakeStream* const recorded = StandIn::current().recording();
+  StandIn::current().recording(nullptr);  // whatever happens
+  return called(Call::stream_end_capture, [&](StandIn& world) {
+    if (recorded == nullptr || recorded != stream_of(stream)) return invalid_handle;
+    *graph = reinterpret_cast<CudaGraph>(world.streams().keep(std::move(recorded->recording)));
+    return 0;
+  });
+}
+int graph_instantiate(CudaGraphExec* made, CudaGraph graph) {
+  return called(Call::graph_instantiate, [&](StandIn& world) {
+    const auto known = world.streams().graph(graph_of(graph));
+    if (!known) return invalid_handle;
+    *made =
+        reinterpret_cast<CudaGraphExec>(world.streams().keep(std::make_shared<FakeGraph>(*known)));
+    return 0;
+  });
+}
+int graph_destroy(CudaGraph graph) {
+  return called(Call::graph_destroy, [&](StandIn& world) {
+    return world.streams().destroy_graph(graph_of(graph)) ? cuda_success : invalid_handle;
+  });
+}
+int graph_launch(CudaGraphExec graph, CudaStream stream) {
+  return called(Call::graph_launch, [&](StandIn& world) {
+    const auto known = world.streams().graph(graph_of(graph));
+    if (!known) return invalid_handle;
+    for (const FakeGraph::Node& node : known->nodes) {
+      const int code = world.enqueue(stream_of(stream), node.accesses, node.name, node.run);
+      if (code != 0) return code;
+    }
+    return 0;
+  });
+}
+int graph_exec_destroy(CudaGraphExec graph) {
+  return called(Call::graph_exec_destroy, [&](StandIn& world) {
+    return world.streams().destroy_graph(graph_of(graph)) ? cuda_success : invalid_handle;
+  });
+}
+
 int memcpy_async(void* to, const void* from, std::size_t bytes, CudaStream stream) {
   return called(Call::memcpy_async, [&](StandIn& world) {
     return world.enqueue(stream_of(stream), {{from, bytes, false}, {to, bytes, true}}, "a copy",
@@ -233,6 +285,12 @@ CudaApi cuda_table() {
           event_record,
           event_query,
           event_elapsed_time,
+          stream_begin_capture,
+          stream_end_capture,
+          graph_instantiate,
+          graph_destroy,
+          graph_launch,
+          graph_exec_destroy,
           memcpy_async,
           memcpy_2d_async,
           memset_async,

@@ -70,6 +70,21 @@ void FakeStreams::wait(FakeStream& stream, const std::uint32_t* word, std::uint3
   stream.queue.push_back(std::move(op));
 }
 
+std::shared_ptr<FakeGraph> FakeStreams::graph(const FakeGraph* graph) const {
+  const auto found =
+      std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& g) { return g.get() == graph; });
+  return found == graphs_.end() ? nullptr : *found;
+}
+
+FakeGraph* FakeStreams::keep(std::shared_ptr<FakeGraph> graph) {
+  graphs_.push_back(std::move(graph));
+  return graphs_.back().get();
+}
+
+bool FakeStreams::destroy_graph(const FakeGraph* graph) {
+  return std::erase_if(graphs_, [&](const auto& g) { return g.get() == graph; }) == 1;
+}
+
 void FakeStreams::see(const FakeEvent& event) {
   join(seen_[static_cast<std::size_t>(event.device)], event.clock);
 }
@@ -129,7 +144,7 @@ void FakeStreams::drop(const Meeting* meeting, const FakeStream* of) {
 std::size_t FakeStreams::live() const {
   const auto streams =
       std::count_if(streams_.begin(), streams_.end(), [](const auto& s) { return !s->destroyed; });
-  return static_cast<std::size_t>(streams) + events_.size();
+  return static_cast<std::size_t>(streams) + events_.size() + graphs_.size();
 }
 
 }  // namespace tessera::test

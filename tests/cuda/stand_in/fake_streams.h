@@ -45,12 +45,23 @@ struct FakeOp {
   std::uint32_t value = 0;
 };
 
+/// What a stream was given while it was recorded.
+struct FakeGraph {
+  struct Node {
+    std::vector<MemoryAccess> accesses;
+    std::string name;
+    std::function<void()> run;
+  };
+  std::vector<Node> nodes;
+};
+
 struct FakeStream {
   int device = 0;
   std::size_t index = 0;  // on the device
   bool destroyed = false;
   Clock clock{};  // what is over before the next operation
   std::deque<FakeOp> queue;
+  std::shared_ptr<FakeGraph> recording;
 };
 
 class FakeStreams {
@@ -70,6 +81,10 @@ class FakeStreams {
   void record(FakeStream& stream, const std::shared_ptr<FakeEvent>& event);
   void wait(FakeStream& stream, const std::shared_ptr<FakeEvent>& event);
   void wait(FakeStream& stream, const std::uint32_t* word, std::uint32_t value);
+  /// Null: there is none. A graph is known from `keep` to `destroy_graph`.
+  std::shared_ptr<FakeGraph> graph(const FakeGraph* graph) const;
+  FakeGraph* keep(std::shared_ptr<FakeGraph> graph);
+  bool destroy_graph(const FakeGraph* graph);
   /// The host of the event's device has seen it.
   void see(const FakeEvent& event);
   const Clock& seen(int device) const { return seen_[static_cast<std::size_t>(device)]; }
@@ -94,6 +109,7 @@ class FakeStreams {
   int worked_ = 0;
   std::vector<std::unique_ptr<FakeStream>> streams_;
   std::vector<std::shared_ptr<FakeEvent>> events_;
+  std::vector<std::shared_ptr<FakeGraph>> graphs_;
   std::vector<Clock> seen_;  // by device
 };
 

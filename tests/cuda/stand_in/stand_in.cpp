@@ -10,6 +10,12 @@ namespace {
 
 StandIn* only = nullptr;
 
+// What may be called while a stream is recorded.
+bool may_be_recorded(Call call) {
+  return call == Call::memcpy_async || call == Call::memcpy_2d_async ||
+         call == Call::memset_async || call == Call::cast_blocks || call == Call::kernel;
+}
+
 }  // namespace
 
 thread_local int StandIn::device = 0;
@@ -38,9 +44,7 @@ class FakePeers final : public CudaPeers {
     return Status(Code::communication_error, world_.ended_.message());
   }
   void idle() override { world_.turns_.yield(); }
-  Transport* transport() override {
-    return world_.options().only_nccl ? nullptr : letters_.get();
-  }
+  Transport* transport() override { return world_.options().only_nccl ? nullptr : letters_.get(); }
 
  private:
   StandIn& world_;
@@ -59,6 +63,8 @@ StandIn::StandIn(StandInOptions options)
       races_(static_cast<std::size_t>(options_.ranks)),
       uses_(static_cast<std::size_t>(options_.ranks)),
       marks_(static_cast<std::size_t>(options_.ranks)),
+      kernels_(static_cast<std::size_t>(options_.ranks)),
+      recording_(static_cast<std::size_t>(options_.ranks)),
       letters_(options_.ranks) {
   TESSERA_ASSERT(only == nullptr, "one world at a time");
   only = this;
@@ -84,6 +90,10 @@ std::vector<Status> StandIn::run(const std::function<Status(std::unique_ptr<Cuda
 StandIn::Verdict StandIn::enter(Call call) {
   const int count = ++uses_[static_cast<std::size_t>(rank())][call];
   if (options_.seed != 0 && random_.chance(5)) turns_.yield();
+  if (recording() != nullptr && !may_be_recorded(call)) {
+    report(fmt::format("call {} while a stream is recorded", static_cast<int>(call)));
+    return {900, false};  // cudaErrorStreamCaptureUnsupported
+  }
   const auto& fault = options_.fault;
   const bool here = fault && (fault->rank == rank() || fault->rank == PlantedFault::every_rank);
   if (!here || fault->call != call || fault->use != count) return {};
@@ -95,6 +105,22 @@ int StandIn::uses(Call call, int of_rank) const {
   const auto& counts = uses_[static_cast<std::size_t>(of_rank)];
   const auto found = counts.find(call);
   return found == counts.end() ? 0 : found->second;
+}
+
+// It also tells of collectives that nobody has asked about.
+std::int64_t StandIn::profile() {
+  auto& kernels = kernels_[static_cast<std::size_t>(rank())];
+  kernels.push_back({++profiled_, 1});
+  kernels.push_back({++profiled_, 700});
+  return profiled_;
+}
+
+bool StandIn::next_kernel(NcclKernel& kernel) {
+  auto& kernels = kernels_[static_cast<std::size_t>(rank())];
+  if (kernels.empty()) return false;
+  kernel = kernels.front();
+  kernels.pop_front();
+  return true;
 }
 
 void StandIn::report(std::string what) {
@@ -120,6 +146,10 @@ int StandIn::check(FakeStream* stream, const std::vector<MemoryAccess>& accesses
 
 int StandIn::enqueue(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
                      const std::string& name, std::function<void()> run) {
+  if (stream == recording() && stream != nullptr) {
+    stream->recording->nodes.push_back({accesses, name, std::move(run)});
+    return 0;
+  }
   const int code = check(stream, accesses, name);
   if (code != 0) return code;
   stream->queue.push_back({std::move(run), nullptr, 0, false, nullptr});

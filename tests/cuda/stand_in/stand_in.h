@@ -11,6 +11,7 @@
 //   CHECK(stand_in.reports().empty());
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,7 +42,7 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
-  std::string profiled;   // what NCCL's profiler says of every collective
+  std::string profiled;   // what NCCL's profiler says of every collective; kernels take 700 ns
   Time look = 1'000'000;  // ns that pass when somebody asks for the time
 };
 
@@ -84,7 +85,13 @@ class StandIn {
   int take_late_failure() { return std::exchange(late_failure_, 0); }
   int rank() const { return turns_.current(); }
   void report(std::string what);
+  /// `stream` of this rank is being recorded; null: none is any more.
+  void recording(FakeStream* stream) { recording_[static_cast<std::size_t>(rank())] = stream; }
+  FakeStream* recording() const { return recording_[static_cast<std::size_t>(rank())]; }
   void count_record(bool timed) { marks_[static_cast<std::size_t>(rank())] += timed ? 0 : 1; }
+  /// A collective that the profiler knows: its number.
+  std::int64_t profile();
+  bool next_kernel(NcclKernel& kernel);
   FakeMemory& memory() { return memory_; }
   FakeStreams& streams() { return streams_; }
   FakeNccl& nccl() { return nccl_; }
@@ -112,9 +119,12 @@ class StandIn {
   std::vector<RaceCheck> races_;  // by device
   std::map<std::size_t, std::pair<FakeStream*, std::uint64_t>> last_meeting_;
   std::vector<std::string> reports_;
-  std::vector<std::map<Call, int>> uses_;  // by rank
-  std::vector<int> marks_;                 // by rank
-  ThreadWorld letters_;                    // between ranks, beside NCCL
+  std::vector<std::map<Call, int>> uses_;        // by rank
+  std::vector<int> marks_;                       // by rank
+  std::vector<std::deque<NcclKernel>> kernels_;  // by rank: what the profiler will say
+  std::int64_t profiled_ = 0;
+  std::vector<FakeStream*> recording_;  // by rank
+  ThreadWorld letters_;                 // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
   Status ended_;
   int late_failure_ = 0;

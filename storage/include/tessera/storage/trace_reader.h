@@ -91,6 +91,12 @@ struct RankSteps {
   std::vector<Bytes> peak_allocated, peak_reserved;
 };
 
+struct KernelRow {
+  std::int32_t op;
+  Rank rank;
+  Time time;
+};
+
 struct DiagnosticRow {
   TraceDiagnostic::Severity severity;
   std::string code, message;
@@ -133,6 +139,8 @@ class TraceReader {
   Result<RankSteps> rank_steps() const;
   Result<std::vector<PeakMemory>> peak_memory() const;
   Result<std::vector<DiagnosticRow>> diagnostics() const;
+  /// By op, then rank. Empty if nobody knew any.
+  Result<std::vector<KernelRow>> kernels() const;
   /// Ascending ids of the ops that `op` waited for besides its own stream.
   Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
 
