@@ -32,6 +32,7 @@ class Machine:
         self.dry = arguments.dry_run
         self.build = arguments.build
         self.programs = self.on_the_stand_in() if self.dry else arguments.packed
+        self.libraries = [] if self.dry else self.carried_along()
         self.end = time.monotonic() + ALL_SECONDS
         self.part_end = self.end
         self.measured = {}  # what one part has found and another one needs
@@ -46,6 +47,14 @@ class Machine:
         stand_in = self.build / "tests/cuda/stand_in/libtessera_cuda.so"
         (folder / stand_in.name).symlink_to(stand_in.resolve())
         return folder
+
+    def carried_along(self):
+        """Folders of libraries; the C++ runtime only where the machine has none that does."""
+        libraries = [str(self.programs / "lib")]
+        own = subprocess.run([self.program("tessera"), "--version"], check=False,
+                             env={**os.environ, "LD_LIBRARY_PATH": libraries[0]},
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return libraries if own.returncode == 0 else [*libraries, str(self.programs / "lib/cxx")]
 
     def program(self, name):
         return str(self.programs / name)
@@ -66,7 +75,7 @@ class Machine:
         """Ours before the machine's, which has CUDA and NCCL, perhaps only inside of PyTorch."""
         env = dict(os.environ)
         if not self.dry:
-            folders = [str(self.programs / "lib"), *cuda_folders()]
+            folders = [*self.libraries, *cuda_folders()]
             env["LD_LIBRARY_PATH"] = ":".join(folders + [env.get("LD_LIBRARY_PATH", "")])
         env.update(extra or {})
         return env

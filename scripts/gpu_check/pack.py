@@ -16,6 +16,8 @@ TARGETS = [name.removeprefix("lib").removesuffix(".so") for name in PROGRAMS]
 STAYS = re.compile(
     r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv|cuda|nccl|cudart|cublas|cublasLt|nvrtc)"
     r"\.so)")
+# Ours may want a younger C library than the machine's, whose own is then as young as ours.
+CXX_RUNTIME = ("libstdc++.so.6", "libgcc_s.so.1")
 MOST_BYTES = 64 << 20
 
 
@@ -35,7 +37,7 @@ def pack(root, build):
 def collect(build):
     folder = build / "gpu-check"
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "lib").mkdir(parents=True)
+    (folder / "lib/cxx").mkdir(parents=True)
     libraries = {}
     for name, place in PROGRAMS.items():
         built = pathlib.Path(build) / place / name
@@ -44,7 +46,7 @@ def collect(build):
         libraries.update(needed(built))
     for name, path in sorted(libraries.items()):
         if not STAYS.match(name):
-            shutil.copy2(path, folder / "lib" / name)
+            shutil.copy2(path, folder / ("lib/cxx" if name in CXX_RUNTIME else "lib") / name)
     archive = pathlib.Path(shutil.make_archive(str(folder), "xztar", build, folder.name))
     size = archive.stat().st_size
     print(f"gpu-check: {folder}: {sum(path.is_file() for path in folder.rglob('*'))} files, "

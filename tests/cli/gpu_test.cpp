@@ -124,6 +124,22 @@ TEST_CASE("a GPU trains as the CPU does", "[cli][gpu]") {
   CHECK(losses("--scheme zero3 --device auto") == expected);
 }
 
+TEST_CASE("options of GPUs that exclude each other are refused", "[cli][gpu]") {
+  prepare();
+  const Installation gpu = with_stand_in();
+  const auto said = [&](const std::string& options) {
+    const ProgramRun run = gpu.run(training + ("--device cuda " + options));
+    CHECK(run.exit_code == 2);
+    return run.messages;
+  };
+  CHECK(said("--windows on --deterministic") ==
+        "tessera: --windows on lets NCCL add in an order that it does not tell: give "
+        "--deterministic or --windows on, not both\n");
+  CHECK(said("--windows on --scheme sharded_data_parallel") ==
+        "tessera: --windows on needs what ranks exchange at equal offsets, but owners have memory "
+        "that others lack: use another scheme, or --windows off\n");
+}
+
 TEST_CASE("ranks of torchrun meet at the port after its own", "[cli][gpu]") {
   prepare();
   const Installation gpu = with_stand_in();
