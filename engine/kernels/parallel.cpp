@@ -26,26 +26,23 @@ InstructionSet instruction_set() {
 }
 #endif
 
-#if defined(_OPENMP)
 void parallel(int threads, std::int64_t count, std::int64_t grain,
               const std::function<void(int, std::int64_t, std::int64_t)>& part) {
   const std::int64_t parts =
       std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, std::max(threads, 1));
   if (parts == 1) return part(0, 0, count);
   const int workers = static_cast<int>(parts);
+#if defined(_OPENMP)  // else the same parts, one by one
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
+#endif
   for (int k = 0; k < workers; ++k) part(k, count * k / workers, count * (k + 1) / workers);
 }
 
+#if defined(_OPENMP)
 void limit_threads(int threads) { omp_set_num_threads(threads); }
 
 int available_threads() { return std::max(omp_get_num_procs(), 1); }
 #else
-void parallel(int, std::int64_t count, std::int64_t,
-              const std::function<void(int, std::int64_t, std::int64_t)>& part) {
-  part(0, 0, count);
-}
-
 void limit_threads(int) {}
 
 int available_threads() {

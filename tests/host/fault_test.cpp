@@ -223,9 +223,13 @@ TEST_CASE("a body that does not come back is reported from outside", "[host][fau
 
 TEST_CASE("a rank that waits can be told to stop", "[host][faults]") {
   HostOptions options;
-  options.interrupted = [] { return true; };
-  const Statuses statuses = on_threads(2, options, [](HostRuntime& host, Rank rank) {
-    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::atomic<bool> asked{false};  // by a rank that waits
+  options.interrupted = [&] {
+    asked = true;
+    return true;
+  };
+  const Statuses statuses = on_threads(2, options, [&](HostRuntime& host, Rank rank) {
+    while (rank == 1 && !asked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return call_all(host, program);
   });
   for (const Status& status : statuses) {
