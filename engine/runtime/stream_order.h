@@ -22,8 +22,8 @@ using StreamClock = std::array<std::uint32_t, stream_count_max>;
 inline void join(StreamClock& into, const StreamClock& from) {
   for (std::size_t s = 0; s < into.size(); ++s) into[s] = std::max(into[s], from[s]);
 }
-/// Elementwise a >= b. Counts are below 2^31, as events' ids are, so the sign of a difference tells:
-/// every allocation asks this often, and so it takes no branches.
+/// Elementwise a >= b. Counts are below 2^31, as events' ids are, so the sign of a difference
+/// tells: every allocation asks this often, and so it takes no branches.
 inline bool covers(const StreamClock& a, const StreamClock& b) {
   std::uint32_t signs = 0;
   for (std::size_t s = 0; s < a.size(); ++s) signs |= a[s] - b[s];
