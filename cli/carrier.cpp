@@ -10,6 +10,7 @@
 
 #include "cli/checks.h"
 #include "cli/command.h"
+#include "cli/exit_deadline.h"
 #include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
@@ -28,8 +29,15 @@ Time now() {
 
 class HostCarrier final : public Carrier {
  public:
-  HostCarrier(std::unique_ptr<HostRuntime> runtime, std::string name)
-      : runtime_(std::move(runtime)), name_(std::move(name)) {}
+  HostCarrier(std::unique_ptr<HostRuntime> runtime, std::string name, double deadline_s)
+      : runtime_(std::move(runtime)), name_(std::move(name)), deadline_s_(deadline_s) {}
+  ~HostCarrier() override {
+    if (runtime_->seam().world().count() == 1) return;
+    exit_within(deadline_s_,
+                fmt::format("this rank was done {:.1f} s ago, but other processes do not end: one "
+                            "of them hangs; what was saved is complete",
+                            deadline_s_));
+  }
 
   Runtime& seam() override { return runtime_->seam(); }
   Status poll() override { return runtime_->poll(); }
@@ -40,7 +48,8 @@ class HostCarrier final : public Carrier {
 
  private:
   std::unique_ptr<HostRuntime> runtime_;
-  std::string name_;
+  const std::string name_;
+  const double deadline_s_;  // also of the end, where processes wait for each other once more
 };
 
 class SimulatorCarrier final : public Carrier {
@@ -100,7 +109,7 @@ Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
   auto opened = runtime == "mpi" ? make_mpi_runtime(host) : make_local_runtime(host);
   if (!opened.ok()) return runtime == "mpi" ? with_hint(opened.status()) : opened.status();
   return std::unique_ptr<Carrier>(
-      std::make_unique<HostCarrier>(std::move(opened).value(), runtime));
+      std::make_unique<HostCarrier>(std::move(opened).value(), runtime, options.deadline_s));
 }
 
 Result<CudaOptions::Windows> windows_of(const CarrierOptions& options, const CarrierNeeds& needs) {
@@ -143,7 +152,8 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
     cuda.ranks = launch.ranks;
   }
   TESSERA_ASSIGN(auto opened, make_cuda_runtime(cuda));
-  return std::unique_ptr<Carrier>(std::make_unique<HostCarrier>(std::move(opened), "cuda"));
+  return std::unique_ptr<Carrier>(
+      std::make_unique<HostCarrier>(std::move(opened), "cuda", options.deadline_s));
 }
 
 }  // namespace

@@ -131,6 +131,11 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
   done_.add(!here);
   const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
   if (!here) return {};
+  if (takes_no_turns(op)) {
+    // What others wait for starts first.
+    TESSERA_TRY(progress().status());
+    if (may_run_now(op)) return run_now(op, event, place);
+  }
   Queued next{.event = event,
               .op = op,
               .after = {op.after.begin(), op.after.end()},
@@ -147,6 +152,31 @@ Status HostCarrier::carry_out(const Op& op, EventId event) {
   const auto stream = static_cast<std::size_t>(op.stream.value);
   last_[stream] = event;
   queues_[stream].push_back(std::move(next));
+  return progress().status();
+}
+
+bool HostCarrier::may_run_now(const Op& op) const {
+  if (in_body_ || !queues_[static_cast<std::size_t>(op.stream.value)].empty()) return false;
+  const auto* wait = std::get_if<Wait>(&op.what);
+  if (wait != nullptr && wait->stream.valid()) {
+    const EventId last = last_[static_cast<std::size_t>(wait->stream.value)];
+    if (last.valid() && !is_done(last)) return false;
+  }
+  return std::all_of(op.after.begin(), op.after.end(),
+                     [this](EventId waited) { return is_done(waited); });
+}
+
+// Most operations find their stream empty: they need no place in a queue, and no copy of
+// themselves.
+Status HostCarrier::run_now(const Op& op, EventId event, std::int64_t place) {
+  {
+    const HangGuard::Inside inside(guard_, &op);
+    if (trace_) trace_->begin(place);
+    run(op);
+  }
+  last_[static_cast<std::size_t>(op.stream.value)] = event;
+  done_.happen(event);
+  if (trace_) trace_->end(place);
   return progress().status();
 }
 
@@ -213,19 +243,15 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
 
 Result<bool> HostCarrier::start(Queued& next) {
   if (trace_) trace_->begin(next.trace_place);
+  if (takes_no_turns(next.op)) {
+    run(next.op);
+    return true;
+  }
   if (const auto* work = std::get_if<Copy>(&next.op.what)) {
     next.running = start_files(*work);
-    if (next.running) return next.running->advance();
-    copy(*work);
+  } else {
+    TESSERA_ASSIGN(next.running, start_collective(next.op));
   }
-  if (const auto* work = std::get_if<Compute>(&next.op.what)) {
-    in_body_ = true;
-    compute(*work);
-    in_body_ = false;
-  }
-  const CommunicatorId id = communicator_of(next.op);
-  if (!id.valid()) return true;
-  TESSERA_ASSIGN(next.running, start_collective(next.op));
   return next.running->advance();
 }
 

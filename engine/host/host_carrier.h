@@ -99,10 +99,14 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   Status end_trace();
 
   // Carrying out one operation.
+  static bool takes_no_turns(const Op& op);
+  bool may_run_now(const Op& op) const;
+  Status run_now(const Op& op, EventId event, std::int64_t place);
+  void run(const Op& op);
   Result<bool> start(Queued& next);
   std::span<std::byte> bytes(const View& view, Index index) const;
   void copy(const Copy& copy) const;
-  std::unique_ptr<RunningTask> start_files(const Copy& copy);
+  std::unique_ptr<RunningTask> start_files(const Copy& copy);  // on the way to or from NVMe
   void compute(const Compute& compute) const;
   Index index_in(CommunicatorId id) const;  // none: 0
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;

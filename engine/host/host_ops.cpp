@@ -17,6 +17,22 @@ Index HostCarrier::index_in(CommunicatorId id) const {
   return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
 }
 
+// It is done when it returns: neither other ranks nor a drive take part.
+bool HostCarrier::takes_no_turns(const Op& op) {
+  const auto* copy = std::get_if<Copy>(&op.what);
+  if (copy == nullptr) return !communicator_of(op).valid();
+  return copy->route != CopyRoute::to_nvme && copy->route != CopyRoute::from_nvme;
+}
+
+void HostCarrier::run(const Op& op) {
+  if (const auto* work = std::get_if<Copy>(&op.what)) copy(*work);
+  if (const auto* work = std::get_if<Compute>(&op.what)) {
+    in_body_ = true;
+    compute(*work);
+    in_body_ = false;
+  }
+}
+
 void HostCarrier::copy(const Copy& copy) const {
   const Index index = index_in(copy.index_in);
   copy_in_memory(copy, [&](const View& view) { return bytes(view, index); });
@@ -24,7 +40,6 @@ void HostCarrier::copy(const Copy& copy) const {
 
 std::unique_ptr<RunningTask> HostCarrier::start_files(const Copy& copy) {
   const bool writes = copy.route == CopyRoute::to_nvme;
-  if (!writes && copy.route != CopyRoute::from_nvme) return nullptr;
   const Index index = index_in(copy.index_in);
   std::vector<SwapMove> moves;
   for (const CopyBlocks& piece : copy.pieces) {

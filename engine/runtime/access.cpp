@@ -60,7 +60,7 @@ void append_joined(std::vector<Blocks> blocks, std::vector<Access>& out) {
 }
 
 struct Collector {
-  std::vector<Access> out;
+  std::vector<Access>& out;
 
   void operator()(const AllGather& o) { pair(o.input, o.output); }
   void operator()(const ReduceScatter& o) { pair(o.input, o.output); }
@@ -112,10 +112,15 @@ bool contains(const Access& outer, const Access& inner) {
   return outer.step == 0 && outer.begin <= begin && end <= outer.end_at(0);
 }
 
+void list_accesses(const Op& op, std::vector<Access>& out) {
+  out.clear();
+  std::visit(Collector{out}, op.what);
+}
+
 std::vector<Access> accesses_of(const Op& op) {
-  Collector collector;
-  std::visit(collector, op.what);
-  return std::move(collector.out);
+  std::vector<Access> accesses;
+  list_accesses(op, accesses);
+  return accesses;
 }
 
 }  // namespace tessera

@@ -28,5 +28,7 @@ bool contains(const Access& outer, const Access& inner);
 
 /// All accesses of `op`. Pieces of a copy that tile a range are joined into one.
 std::vector<Access> accesses_of(const Op& op);
+/// The same, in place of what was in `out`.
+void list_accesses(const Op& op, std::vector<Access>& out);
 
 }  // namespace tessera

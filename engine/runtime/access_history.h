@@ -30,6 +30,9 @@ class AccessHistory {
                     const StreamOrder& order) const;
   void record(const Access& access, Position position, const Accessor& accessor);
 
+  /// As a new buffer's.
+  void clear() { records_.clear(); }
+
   /// The first access that is not over when `event` happens (none: that any op is still owed), or
   /// nullptr.
   const Accessor* not_before(EventId event, const StreamOrder& order) const;

@@ -14,72 +14,148 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 }  // namespace
 
-// Pieces that every stream runs after need no clock, and then merge with their neighbours.
-void EventOrderedAllocator::settle(const StreamClock& settled) {
-  auto previous = free_.end();  // a settled one
-  for (auto it = free_.begin(); it != free_.end();) {
-    Free& piece = it->second;
-    if (!piece.settled && covers(settled, piece.ready)) {
-      piece.ready = {};
-      piece.settled = true;
-    }
-    if (!piece.settled) {
-      previous = free_.end();
-    } else if (previous != free_.end() && previous->first + previous->second.bytes == it->first) {
-      previous->second.bytes += piece.bytes;
-      it = free_.erase(it);
-      continue;
-    } else {
-      previous = it;
-    }
-    ++it;
+EventOrderedAllocator::PieceId EventOrderedAllocator::new_piece(const Piece& piece) {
+  if (unused_.empty()) {
+    pieces_.push_back(piece);
+    return static_cast<PieceId>(pieces_.size()) - 1;
   }
+  const PieceId id = unused_.back();
+  unused_.pop_back();
+  at(id) = piece;
+  return id;
+}
+
+void EventOrderedAllocator::insert_after(List list, Ends& ends, PieceId before, PieceId id) {
+  const PieceId after = before == none ? ends.first : (at(before).*list).after;
+  at(id).*list = {before, after};
+  (before == none ? ends.first : (at(before).*list).after) = id;
+  (after == none ? ends.last : (at(after).*list).before) = id;
+}
+
+void EventOrderedAllocator::remove(List list, Ends& ends, PieceId id) {
+  const auto [before, after] = at(id).*list;
+  (before == none ? ends.first : (at(before).*list).after) = after;
+  (after == none ? ends.last : (at(after).*list).before) = before;
+}
+
+// The nearest free piece before `id`. Looks to both sides: one of them is near.
+EventOrderedAllocator::PieceId EventOrderedAllocator::free_before(PieceId id) const {
+  PieceId before = at(id).all.before;
+  PieceId after = at(id).all.after;
+  while (before != none && after != none) {
+    if (!at(before).used) return before;
+    if (!at(after).used) return at(after).free.before;
+    before = at(before).all.before;
+    after = at(after).all.after;
+  }
+  while (before != none && at(before).used) before = at(before).all.before;
+  if (before != none) return before;
+  while (after != none && at(after).used) after = at(after).all.after;
+  return after == none ? none : at(after).free.before;
+}
+
+// Clocks only advance: what a stream once covers it covers for ever.
+bool EventOrderedAllocator::usable(Piece& piece, StreamId stream, const StreamClock& clock) {
+  const std::uint32_t bit = 1U << stream.value;
+  if ((piece.usable_by & bit) == 0 && covers(clock, piece.ready)) piece.usable_by |= bit;
+  return (piece.usable_by & bit) != 0;
+}
+
+// Pieces that every stream runs after need no clock, and then merge with their neighbours. What
+// `allocate` finds is the same with and without it, so that it need not be done every time.
+void EventOrderedAllocator::settle(const StreamClock& settled) {
+  for (PieceId id = free_.first; id != none; id = at(id).free.after) {
+    Piece& piece = at(id);
+    if (piece.usable_by != every_stream && covers(settled, piece.ready)) {
+      piece.ready = {};
+      piece.usable_by = every_stream;
+    }
+    const PieceId before = piece.all.before;
+    const bool merges = piece.usable_by == every_stream && before != none && !at(before).used &&
+                        at(before).usable_by == every_stream;
+    if (!merges) continue;
+    swallow_next(before, piece.bytes);
+    id = before;
+  }
+  free_after_settling_ = free_count_;
 }
 
 // The smallest run of neighbouring free pieces that `clock` covers and that holds `bytes`.
-EventOrderedAllocator::Run EventOrderedAllocator::find_run(std::int64_t bytes,
+EventOrderedAllocator::Run EventOrderedAllocator::find_run(std::int64_t bytes, StreamId stream,
                                                            const StreamClock& clock) {
-  Run best{free_.end(), 0};
-  Run run{free_.end(), 0};
+  Run best;
+  Run run;
   std::int64_t run_end = -1;
-  auto close = [&] {
+  const auto close = [&] {
     if (run.bytes >= bytes && (best.bytes == 0 || run.bytes < best.bytes)) best = run;
   };
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
-    const bool usable = it->second.settled || covers(clock, it->second.ready);
-    if (!usable || it->first != run_end) {
+  for (PieceId id = free_.first; id != none; id = at(id).free.after) {
+    Piece& piece = at(id);
+    const bool use = usable(piece, stream, clock);
+    if (!use || piece.offset != run_end) {
       close();
-      run = {it, 0};
+      run = {id, 0};
     }
-    if (!usable) {
-      run_end = -1;
-      continue;
-    }
-    run.bytes += it->second.bytes;
-    run_end = it->first + it->second.bytes;
+    if (use) run.bytes += piece.bytes;
+    run_end = use ? piece.offset + piece.bytes : -1;
   }
   close();
   return best;
 }
 
 // Appends whole pages so that a usable run at the end holds `bytes`.
-EventOrderedAllocator::Run EventOrderedAllocator::grow(std::int64_t bytes,
+EventOrderedAllocator::Run EventOrderedAllocator::grow(std::int64_t bytes, StreamId stream,
                                                        const StreamClock& clock) {
-  std::int64_t at_end = 0;
-  FreeMap::iterator begin = free_.end();
-  for (auto it = free_.end(); it != free_.begin();) {
-    --it;
-    const std::int64_t expected = reserved_.value - at_end;
-    if (it->first + it->second.bytes != expected ||
-        !(it->second.settled || covers(clock, it->second.ready)))
-      break;
-    at_end += it->second.bytes;
-    begin = it;
+  Run run;
+  for (PieceId id = all_.last; id != none; id = at(id).all.before) {
+    if (at(id).used || !usable(at(id), stream, clock)) break;
+    run = {id, run.bytes + at(id).bytes};
   }
-  const std::int64_t more = round_up(bytes - at_end, allocator_page.value);
-  auto added = free_.emplace(reserved_.value, Free{more}).first;
+  const std::int64_t more = round_up(bytes - run.bytes, allocator_page.value);
+  Piece end;
+  end.offset = reserved_.value;
+  end.bytes = more;
+  end.usable_by = every_stream;
+  const PieceId added = new_piece(end);
+  insert_after(&Piece::all, all_, all_.last, added);
+  insert_after(&Piece::free, free_, free_.last, added);
+  ++free_count_;
   reserved_ += Bytes{more};
-  return {begin == free_.end() ? added : begin, at_end + more};
+  return {run.begin == none ? added : run.begin, run.bytes + more};
+}
+
+// The first `bytes` of the free piece behind `id` become a part of `id`.
+void EventOrderedAllocator::swallow_next(PieceId id, std::int64_t bytes) {
+  const PieceId next = at(id).all.after;
+  join(at(id).ready, at(next).ready);
+  at(id).bytes += bytes;
+  at(next).offset += bytes;
+  at(next).bytes -= bytes;
+  if (at(next).bytes > 0) return;
+  remove(&Piece::all, all_, next);
+  remove(&Piece::free, free_, next);
+  --free_count_;
+  unused_.push_back(next);
+}
+
+// Of the run that begins with the free piece `id`; `id` is the piece that is used then.
+void EventOrderedAllocator::take(PieceId id, std::int64_t bytes) {
+  if (at(id).bytes > bytes) {
+    Piece rest = at(id);
+    rest.offset += bytes;
+    rest.bytes -= bytes;
+    const PieceId added = new_piece(rest);
+    insert_after(&Piece::all, all_, id, added);
+    insert_after(&Piece::free, free_, id, added);
+    ++free_count_;
+    at(id).bytes = bytes;
+  }
+  while (at(id).bytes < bytes) {
+    swallow_next(id, std::min(bytes - at(id).bytes, at(at(id).all.after).bytes));
+  }
+  remove(&Piece::free, free_, id);
+  --free_count_;
+  at(id).used = true;
 }
 
 EventOrderedAllocator::Placement EventOrderedAllocator::allocate(Bytes bytes, StreamId stream,
@@ -87,60 +163,52 @@ EventOrderedAllocator::Placement EventOrderedAllocator::allocate(Bytes bytes, St
   TESSERA_ASSERT(bytes.value >= 0, "an allocation has no negative size");
   const std::int64_t wanted =
       round_up(std::max<std::int64_t>(bytes.value, 1), allocation_alignment.value);
-  settle(order.settled());
+  if (free_count_ > free_after_settling_) settle(order.settled());
   const StreamClock& clock = order.clock(stream);
-  Run run = find_run(wanted, clock);
-  if (run.bytes == 0) run = grow(wanted, clock);
-
-  const std::int64_t offset = run.begin->first;
-  Used used{wanted, bytes};
-  for (std::int64_t left = wanted; left > 0;) {
-    auto it = run.begin++;
-    join(used.ready, it->second.ready);
-    const std::int64_t taken = std::min(left, it->second.bytes);
-    if (taken < it->second.bytes) {
-      free_.emplace_hint(run.begin, it->first + taken,
-                         Free{it->second.bytes - taken, it->second.ready, it->second.settled});
-    }
-    free_.erase(it);
-    left -= taken;
-  }
+  Run run = find_run(wanted, stream, clock);
+  if (run.bytes == 0) run = grow(wanted, stream, clock);
+  take(run.begin, wanted);
+  Piece& taken = at(run.begin);
+  taken.requested = bytes;
   allocated_ += bytes;
-  const Placement placement{Bytes{offset}, used.ready};
-  used_.emplace(offset, used);
-  return placement;
+  return {run.begin, Bytes{taken.offset}, taken.ready};
 }
 
-void EventOrderedAllocator::release(Bytes offset, Position after) {
-  auto it = used_.find(offset.value);
-  TESSERA_ASSERT(it != used_.end(), "only handed out pieces can be released");
+void EventOrderedAllocator::release(PieceId id, Position after) {
+  const bool handed_out = id >= 0 && id < static_cast<PieceId>(pieces_.size()) && at(id).used;
+  TESSERA_ASSERT(handed_out, "only handed out pieces can be released");
+  Piece& piece = at(id);
   // Whoever used the piece ran after its own `ready`, so what follows `after` follows both.
-  StreamClock ready = it->second.ready;
   if (after.stream >= 0) {
-    auto& count = ready[static_cast<std::size_t>(after.stream)];
+    auto& count = piece.ready[static_cast<std::size_t>(after.stream)];
     count = std::max(count, after.count);
   }
-  allocated_ -= it->second.requested;
-  free_.emplace(offset.value, Free{it->second.bytes, ready, ready == StreamClock{}});
-  used_.erase(it);
+  allocated_ -= piece.requested;
+  piece.used = false;
+  piece.usable_by = piece.ready == StreamClock{} ? every_stream : 0;
+  insert_after(&Piece::free, free_, free_before(id), id);
+  ++free_count_;
 }
 
 bool EventOrderedAllocator::consistent() const {
-  auto free = free_.begin();
-  auto used = used_.begin();
-  std::int64_t at = 0;
+  std::int64_t at_offset = 0;
   Bytes requested{};
-  while (free != free_.end() || used != used_.end()) {
-    if (free != free_.end() && free->first == at) {
-      at += (free++)->second.bytes;
-    } else if (used != used_.end() && used->first == at) {
-      requested += used->second.requested;
-      at += (used++)->second.bytes;
-    } else {
-      return false;
+  int free_count = 0;
+  PieceId free = free_.first;
+  for (PieceId id = all_.first; id != none; id = at(id).all.after) {
+    const Piece& piece = at(id);
+    if (piece.offset != at_offset || piece.bytes <= 0) return false;
+    at_offset += piece.bytes;
+    if (piece.used) {
+      requested += piece.requested;
+      continue;
     }
+    if (free != id) return false;  // both lists have one order
+    free = piece.free.after;
+    ++free_count;
   }
-  return at == reserved_.value && requested == allocated_;
+  return free == none && free_count == free_count_ && at_offset == reserved_.value &&
+         requested == allocated_;
 }
 
 }  // namespace tessera

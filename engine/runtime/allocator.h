@@ -7,11 +7,12 @@
 // peak. Best fit over runs of neighbouring usable pieces, lowest address first; the range grows by
 // whole pages at its end (expandable segments over reserved virtual memory).
 //
-//   Bytes offset = allocator.allocate(Bytes{4096}, compute, order);
-//   allocator.release(offset, order.position_of(done));
+//   const auto placed = allocator.allocate(Bytes{4096}, compute, order);
+//   allocator.release(placed.piece, order.position_of(done));
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <vector>
 
 #include "engine/runtime/stream_order.h"
 #include "tessera/types.h"
@@ -23,15 +24,18 @@ inline constexpr Bytes allocator_page{2 << 20};    // granularity of device memo
 
 class EventOrderedAllocator {
  public:
+  using PieceId = std::int32_t;
+
   struct Placement {
+    PieceId piece = -1;   // to release it
     Bytes offset{};       // from the start of the range
     StreamClock ready{};  // a stream may use the bytes once its clock covers this
   };
 
   /// REQUIRES: bytes >= 0. A request of 0 bytes takes one aligned piece, so that offsets differ.
   Placement allocate(Bytes bytes, StreamId stream, const StreamOrder& order);
-  /// The piece at `offset` may be reused after `after`.
-  void release(Bytes offset, Position after);
+  /// `piece`, which `allocate` gave, may be reused after `after`.
+  void release(PieceId piece, Position after);
 
   Bytes allocated() const { return allocated_; }  // requested bytes handed out
   Bytes reserved() const { return reserved_; }    // pages taken from the device, never returned
@@ -39,28 +43,54 @@ class EventOrderedAllocator {
   bool consistent() const;
 
  private:
-  struct Free {
-    std::int64_t bytes;
-    StreamClock ready{};
-    bool settled = true;  // every stream runs after it: `ready` is zero
+  static constexpr PieceId none = -1;
+  static constexpr std::uint32_t every_stream = ~0U;
+
+  // Neighbours in a list that is in the order of addresses.
+  struct Links {
+    PieceId before = none;
+    PieceId after = none;
   };
-  struct Used {
-    std::int64_t bytes;
-    Bytes requested;
+  struct Piece {
+    std::int64_t offset = 0;
+    std::int64_t bytes = 0;
+    Links all;
+    Links free;  // of a piece that is not used
+    bool used = false;
+    std::uint32_t usable_by = 0;  // bits of streams that are known to cover `ready`, if it is free
+    Bytes requested{};
     StreamClock ready{};
   };
-  using FreeMap = std::map<std::int64_t, Free>;
+  using List = Links Piece::*;
+  // A list's ends.
+  struct Ends {
+    PieceId first = none;
+    PieceId last = none;
+  };
   struct Run {
-    FreeMap::iterator begin;
+    PieceId begin = none;
     std::int64_t bytes = 0;
   };
 
+  Piece& at(PieceId id) { return pieces_[static_cast<std::size_t>(id)]; }
+  const Piece& at(PieceId id) const { return pieces_[static_cast<std::size_t>(id)]; }
+  static bool usable(Piece& piece, StreamId stream, const StreamClock& clock);
+  PieceId new_piece(const Piece& piece);
+  void insert_after(List list, Ends& ends, PieceId before, PieceId id);
+  void remove(List list, Ends& ends, PieceId id);
+  PieceId free_before(PieceId id) const;
   void settle(const StreamClock& settled);
-  Run find_run(std::int64_t bytes, const StreamClock& clock);
-  Run grow(std::int64_t bytes, const StreamClock& clock);
+  Run find_run(std::int64_t bytes, StreamId stream, const StreamClock& clock);
+  Run grow(std::int64_t bytes, StreamId stream, const StreamClock& clock);
+  void swallow_next(PieceId id, std::int64_t bytes);
+  void take(PieceId id, std::int64_t bytes);
 
-  FreeMap free_;  // offset -> piece; neighbours merge once every stream runs after them
-  std::map<std::int64_t, Used> used_;
+  std::vector<Piece> pieces_;
+  std::vector<PieceId> unused_;  // places in `pieces_`
+  Ends all_;
+  Ends free_;  // neighbours merge once every stream runs after them
+  int free_count_ = 0;
+  int free_after_settling_ = 0;
   Bytes allocated_{};
   Bytes reserved_{};
 };

@@ -71,7 +71,10 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
   TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
     auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
     const auto placed = allocator.allocate(request.bytes, request.stream, state.order);
-    state.live.add(id, Live{placed.offset, placed.ready, {}});
+    Live& live = state.live.add(id);
+    live.piece = placed.piece;
+    live.offset = placed.offset;
+    live.ready = placed.ready;
     if (request.memory == Memory::device) {
       state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
                           allocator.reserved());
@@ -115,7 +118,7 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
     }
     auto& allocator = state.allocators[static_cast<std::size_t>(record.memory)];
     const Position position = after.valid() ? state.order.position_of(after) : Position{};
-    allocator.release(live->offset, position);
+    allocator.release(live->piece, position);
     state.live.erase(id);
     if (record.memory == Memory::device) {
       state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
@@ -157,38 +160,40 @@ Index CheckedRuntime::group_size_of(const Op& op) const {
   return id.valid() ? communicator(id).groups.group_size_max() : 1;
 }
 
-Status CheckedRuntime::check_access(const Op& op, const Access& access, const RankSet& ranks,
+Status CheckedRuntime::check_access(const Op& op, const Access& access, Index group_size,
+                                    const Live* live, const RankSet& ranks,
                                     const RankState& state) const {
-  const Live* const live = state.live.find(access.buffer);
-  const std::string& name = buffer(access.buffer).name;
   if (live == nullptr) {
     return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release", describe(op),
-                                            ranks.first(), name));
+                                            ranks.first(), buffer(access.buffer).name));
   }
   if (!covers(state.order.clock(op.stream), live->ready)) {
     return Status(Code::hazard,
                   fmt::format("{} on rank {} uses {} before the previous buffer in its memory is "
                               "out of use: a wait is missing",
-                              describe(op), ranks.first(), name));
+                              describe(op), ranks.first(), buffer(access.buffer).name));
   }
-  const std::string wrong = live->history.check(access, op.stream, group_size_of(op), state.order);
+  const std::string wrong = live->history.check(access, op.stream, group_size, state.order);
   if (wrong.empty()) return {};
   return Status(Code::hazard, fmt::format("{} on rank {} uses {} and {}", describe(op),
-                                          ranks.first(), name, wrong));
+                                          ranks.first(), buffer(access.buffer).name, wrong));
 }
 
 Status CheckedRuntime::order_op(const Op& op, EventId event, const RankSet& ranks,
-                                RankState& state) const {
+                                RankState& state) {
   for (EventId waited : op.after) state.order.wait(op.stream, waited);
   if (const auto* wait = std::get_if<Wait>(&op.what); wait != nullptr && wait->stream.valid()) {
     state.order.wait_stream(op.stream, wait->stream);
   }
-  const std::vector<Access> accesses = accesses_of(op);
-  for (const Access& access : accesses) TESSERA_TRY(check_access(op, access, ranks, state));
+  const Index group_size = group_size_of(op);
+  accessed_.clear();
+  for (const Access& access : accesses_) {
+    accessed_.push_back(state.live.find(access.buffer));
+    TESSERA_TRY(check_access(op, access, group_size, accessed_.back(), ranks, state));
+  }
   const Position position = state.order.advance(op.stream, event);
-  for (const Access& access : accesses) {
-    state.live.find(access.buffer)
-        ->history.record(access, position, Accessor{kind_of(op), op.cause, event});
+  for (std::size_t k = 0; k < accesses_.size(); ++k) {
+    accessed_[k]->history.record(accesses_[k], position, Accessor{kind_of(op), op.cause, event});
   }
   return {};
 }
@@ -219,13 +224,10 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
         const bool exists = id.valid() && id.value < static_cast<int>(communicators_.size());
         return exists ? &communicator(id).groups : nullptr;
       },
-      [this](BufferId id) {
+      [this](BufferId id) -> std::optional<OpEnvironment::Buffer> {
         const Buffer* known = buffers_.find(id);
-        return known == nullptr ? Bytes{-1} : known->bytes;
-      },
-      [this](BufferId id) {
-        const Buffer* known = buffers_.find(id);
-        return known == nullptr ? Memory::device : known->memory;
+        if (known == nullptr) return {};
+        return OpEnvironment::Buffer{known->bytes, known->memory};
       }};
   TESSERA_TRY(check_op(op, environment));
   if (std::any_of(op.after.begin(), op.after.end(),
@@ -234,6 +236,7 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
   }
 
   const EventId event{next_event_};
+  list_accesses(op, accesses_);
   TESSERA_TRY(classes_.for_each_in(op.where, [&](const RankSet& ranks, RankState& state) {
     return order_op(op, event, ranks, state);
   }));

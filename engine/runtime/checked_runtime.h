@@ -50,9 +50,12 @@ class CheckedRuntime : public Runtime {
   };
   /// A live buffer of one class of ranks.
   struct Live {
+    EventOrderedAllocator::PieceId piece = -1;
     Bytes offset{};       // in its memory's range
     StreamClock ready{};  // the previous occupant of the bytes is gone after this
     AccessHistory history;
+
+    void clear() { history.clear(); }
   };
   struct Buffer {
     std::string name;
@@ -104,9 +107,9 @@ class CheckedRuntime : public Runtime {
   template <class What>
   Status check_request(const RankSet& where, StreamId stream, const What& what) const;
   Status check_waits(const Op& op) const;
-  Status order_op(const Op& op, EventId event, const RankSet& ranks, RankState& state) const;
-  Status check_access(const Op& op, const Access& access, const RankSet& ranks,
-                      const RankState& state) const;
+  Status order_op(const Op& op, EventId event, const RankSet& ranks, RankState& state);
+  Status check_access(const Op& op, const Access& access, Index group_size, const Live* live,
+                      const RankSet& ranks, const RankState& state) const;
   Index group_size_of(const Op& op) const;
   bool is_live(BufferId id) const;
   bool is_uncertain(EventId event) const;
@@ -119,6 +122,8 @@ class CheckedRuntime : public Runtime {
   BufferTable<Buffer> buffers_;
   std::int32_t next_event_ = 0;
   RankClasses<RankState> classes_;
+  std::vector<Access> accesses_;  // of the operation that is ordered
+  std::vector<Live*> accessed_;   // by them, of the ranks that are
 };
 
 }  // namespace tessera

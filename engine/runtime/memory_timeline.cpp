@@ -10,8 +10,8 @@ namespace tessera {
 MemoryTimeline::MemoryTimeline(std::vector<Rank> ranks)
     : ranks_(std::move(ranks)), lanes_(ranks_.size()) {}
 
-void MemoryTimeline::change(std::size_t slot, Time time, BufferId buffer, MemoryClass memory_class,
-                            Bytes delta, Bytes address_end) {
+void MemoryTimeline::change(std::size_t slot, Time time, std::int32_t buffer,
+                            MemoryClass memory_class, Bytes delta, Bytes address_end) {
   Lane& lane = lanes_[slot];
   lane.pending.push_back({std::max(time, lane.sent), buffer, memory_class, delta, address_end});
 }
@@ -32,7 +32,7 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
     const std::int64_t page = allocator_page.value;
     const Bytes used{(it->address_end.value + page - 1) / page * page};
     if (it->delta > Bytes{0}) lane.reserved = std::max(lane.reserved, used);
-    samples.push_back({ranks_[slot], it->time, it->buffer.value, it->memory_class, it->delta,
+    samples.push_back({ranks_[slot], it->time, it->buffer, it->memory_class, it->delta,
                        lane.allocated, lane.reserved});
   }
   lane.pending.erase(lane.pending.begin(), end);

@@ -19,9 +19,9 @@ class MemoryTimeline {
 
   const std::vector<Rank>& ranks() const { return ranks_; }
   /// A buffer of recorded rank number `slot` appears (delta > 0) or goes (delta < 0) at `time`.
-  /// `address_end`: one past its last byte in the device's range.
-  void change(std::size_t slot, Time time, BufferId buffer, MemoryClass memory_class, Bytes delta,
-              Bytes address_end);
+  /// `buffer`: its row of the trace. `address_end`: one past its last byte in the device's range.
+  void change(std::size_t slot, Time time, std::int32_t buffer, MemoryClass memory_class,
+              Bytes delta, Bytes address_end);
   /// Sends the changes of `slot` before `horizon`. What follows with an earlier time counts as of
   /// then: a stream that has never run has no clock that would say when its first buffers came.
   void flush(std::size_t slot, Time horizon, TraceSink& sink);
@@ -29,7 +29,7 @@ class MemoryTimeline {
  private:
   struct Change {
     Time time;
-    BufferId buffer;
+    std::int32_t buffer;
     MemoryClass memory_class;
     Bytes delta;
     Bytes address_end;

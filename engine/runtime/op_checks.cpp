@@ -15,12 +15,12 @@ class OpChecker {
   Status operator()(const AllGather& o) const {
     TESSERA_TRY(whole_groups(o.communicator));
     TESSERA_TRY(gathered(o.communicator, o.input, o.output));
-    return transferable({o.input, o.output}, group_size(o.communicator));
+    return transferable(o.input, o.output, group_size(o.communicator));
   }
   Status operator()(const ReduceScatter& o) const {
     TESSERA_TRY(whole_groups(o.communicator));
     TESSERA_TRY(gathered(o.communicator, o.output, o.input));
-    return transferable({o.input, o.output}, group_size(o.communicator));
+    return transferable(o.input, o.output, group_size(o.communicator));
   }
   Status operator()(const AllReduce& o) const {
     return same_size(o.communicator, o.input, o.output);
@@ -50,20 +50,24 @@ class OpChecker {
         return fail(fmt::format("copies {} elements into a view of {}", piece.from.numel.value,
                                 piece.to.numel.value));
       }
-      TESSERA_TRY(in_bounds({piece.to}, n));
+      TESSERA_ASSIGN(const auto to, in_bounds(piece.to, n));
       if (!piece.from.buffer.valid()) continue;
-      TESSERA_TRY(in_bounds({piece.from}, n));
-      TESSERA_TRY(on_route(o.route, piece));
+      TESSERA_ASSIGN(const auto from, in_bounds(piece.from, n));
+      TESSERA_TRY(on_route(o.route, piece, from, to));
     }
     return {};
   }
   Status operator()(const Compute& o) const {
     const Index n = o.index_in.valid() ? group_size(o.index_in) : 1;
     if (n < 1) return fail("uses an unknown communicator for its index");
-    TESSERA_TRY(in_bounds(o.reads, n));
-    TESSERA_TRY(in_bounds(o.writes, n));
-    TESSERA_TRY(addressable(o.reads));
-    return addressable(o.writes);
+    for (const auto* views : {&o.reads, &o.writes}) {
+      for (const View& view : *views) {
+        TESSERA_ASSIGN(const auto buffer, in_bounds(view, n));
+        if (buffer.memory != Memory::nvme) continue;
+        return fail("uses what is on NVMe: copy it to host memory first");
+      }
+    }
+    return {};
   }
   Status operator()(const Wait&) const { return {}; }
   Status operator()(const Mark&) const { return {}; }
@@ -131,7 +135,7 @@ class OpChecker {
       return fail(fmt::format("{} {} in, {} {} out", input.numel.value, name_of(input.dtype),
                               output.numel.value, name_of(output.dtype)));
     }
-    return transferable({input, output}, group_size(id));
+    return transferable(input, output, group_size(id));
   }
 
   Status root_in_group(CommunicatorId id, Index root) const {
@@ -140,60 +144,51 @@ class OpChecker {
     return {};
   }
 
-  Status on_route(CopyRoute route, const CopyBlocks& piece) const {
-    const Memory from = environment_.memory(piece.from.buffer);
-    const Memory to = environment_.memory(piece.to.buffer);
-    if (route_between(from, to) == route) {
-      const bool drive = from == Memory::nvme || to == Memory::nvme;
-      return drive ? whole_slot(piece, from == Memory::nvme ? piece.from : piece.to) : Status{};
+  Status on_route(CopyRoute route, const CopyBlocks& piece, const OpEnvironment::Buffer& from,
+                  const OpEnvironment::Buffer& to) const {
+    if (route_between(from.memory, to.memory) == route) {
+      if (from.memory == Memory::nvme) return whole_slot(piece, piece.from, from);
+      return to.memory == Memory::nvme ? whole_slot(piece, piece.to, to) : Status{};
     }
     static constexpr const char* names[] = {"the device", "host memory", "NVMe"};
-    return fail(fmt::format("copies from {} to {} by another route", names[static_cast<int>(from)],
-                            names[static_cast<int>(to)]));
+    return fail(fmt::format("copies from {} to {} by another route",
+                            names[static_cast<int>(from.memory)],
+                            names[static_cast<int>(to.memory)]));
   }
 
   // A file's slot has one checksum per block, so it moves as a whole.
-  Status whole_slot(const CopyBlocks& piece, const View& slot) const {
-    const bool whole = bytes_of(slot.numel, slot.dtype) == environment_.buffer_bytes(slot.buffer);
+  Status whole_slot(const CopyBlocks& piece, const View& slot,
+                    const OpEnvironment::Buffer& buffer) const {
+    const bool whole = bytes_of(slot.numel, slot.dtype) == buffer.bytes;
     const bool plain = piece.from.dtype == piece.to.dtype && piece.count == 1 &&
                        piece.from.step == Numel{0} && piece.to.step == Numel{0};
     if (whole && plain) return {};
     return fail("moves a part of what is on NVMe, or casts it: buffers there move as a whole");
   }
 
-  Status addressable(const std::vector<View>& views) const {
-    for (const View& view : views) {
-      if (environment_.memory(view.buffer) != Memory::nvme) continue;
-      return fail("uses what is on NVMe: copy it to host memory first");
-    }
-    return {};
-  }
-
-  Status transferable(const std::vector<View>& views, Index n) const {
-    TESSERA_TRY(in_bounds(views, n));
-    for (const View& view : views) {
-      if (environment_.memory(view.buffer) == Memory::device) continue;
+  Status transferable(const View& input, const View& output, Index n) const {
+    for (const View* view : {&input, &output}) {
+      TESSERA_ASSIGN(const auto buffer, in_bounds(*view, n));
+      if (buffer.memory == Memory::device) continue;
       return fail("uses memory that is not on the device: copy it there first");
     }
     return {};
   }
 
-  Status in_bounds(const std::vector<View>& views, Index n) const {
-    for (const View& view : views) {
-      const Bytes held = environment_.buffer_bytes(view.buffer);
-      if (held < Bytes{0}) {
-        return fail(fmt::format("uses buffer {}, which is released or was never allocated",
-                                view.buffer.value),
-                    Code::hazard);
-      }
-      const bool negative = view.first < Numel{0} || view.numel < Numel{0} || view.step < Numel{0};
-      const bool indexed = n == 1 || view.step == Numel{0} || view.begin_at(n - 1) <= view.end;
-      if (negative || !indexed || bytes_of(view.end, view.dtype) > held) {
-        return fail(fmt::format("a view ends at element {} of a buffer of {} bytes", view.end.value,
-                                held.value));
-      }
+  Result<OpEnvironment::Buffer> in_bounds(const View& view, Index n) const {
+    const auto held = environment_.buffer(view.buffer);
+    if (!held) {
+      return fail(fmt::format("uses buffer {}, which is released or was never allocated",
+                              view.buffer.value),
+                  Code::hazard);
     }
-    return {};
+    const bool negative = view.first < Numel{0} || view.numel < Numel{0} || view.step < Numel{0};
+    const bool indexed = n == 1 || view.step == Numel{0} || view.begin_at(n - 1) <= view.end;
+    if (negative || !indexed || bytes_of(view.end, view.dtype) > held->bytes) {
+      return fail(fmt::format("a view ends at element {} of a buffer of {} bytes", view.end.value,
+                              held->bytes.value));
+    }
+    return *held;
   }
 
   const Op& op_;

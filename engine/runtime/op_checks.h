@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tessera/op.h"
@@ -13,8 +14,11 @@ namespace tessera {
 /// What the checks need to know about handles.
 struct OpEnvironment {
   std::function<const RankGroups*(CommunicatorId)> groups;  // nullptr: no such communicator
-  std::function<Bytes(BufferId)> buffer_bytes;              // negative: no such buffer
-  std::function<Memory(BufferId)> memory;                   // of one that exists
+  struct Buffer {
+    Bytes bytes{};
+    Memory memory = Memory::device;
+  };
+  std::function<std::optional<Buffer>(BufferId)> buffer;  // none: no such buffer
 };
 
 /// Fails: invalid_argument (sizes, dtypes, bounds), divergent (part of a group), in a sentence that

@@ -2,87 +2,101 @@
 #include "tessera/rank_set.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera {
 
+RankSet::RankSet(std::vector<RankRange> ranges) {
+  if (ranges.size() == 1) {
+    one_ = ranges.front();
+  } else {
+    many_ = std::move(ranges);
+  }
+}
+
 RankSet RankSet::range(Rank begin, Rank end) {
   RankSet set;
-  if (begin < end) set.ranges_.push_back({begin, end});
+  if (begin < end) set.one_ = {begin, end};
   return set;
 }
 
 RankSet RankSet::of(std::vector<Rank> ranks) {
   std::sort(ranks.begin(), ranks.end());
-  RankSet set;
+  std::vector<RankRange> out;
   for (Rank rank : ranks) {
-    if (!set.ranges_.empty() && rank < set.ranges_.back().end) continue;  // a repeat
-    if (!set.ranges_.empty() && rank == set.ranges_.back().end) {
-      ++set.ranges_.back().end;
+    if (!out.empty() && rank < out.back().end) continue;  // a repeat
+    if (!out.empty() && rank == out.back().end) {
+      ++out.back().end;
     } else {
-      set.ranges_.push_back({rank, rank + 1});
+      out.push_back({rank, rank + 1});
     }
   }
-  return set;
+  return RankSet(std::move(out));
 }
 
 Rank RankSet::count() const {
   Rank total = 0;
-  for (const auto& r : ranges_) total += r.end - r.begin;
+  for (const auto& r : ranges()) total += r.end - r.begin;
   return total;
 }
 
 Rank RankSet::first() const {
   TESSERA_ASSERT(!empty(), "an empty set has no first rank");
-  return ranges_.front().begin;
+  return ranges().front().begin;
 }
 
 bool RankSet::contains(Rank rank) const {
+  if (many_.empty()) return one_.begin <= rank && rank < one_.end;
   const auto after =
-      std::upper_bound(ranges_.begin(), ranges_.end(), rank,
+      std::upper_bound(many_.begin(), many_.end(), rank,
                        [](Rank value, const RankRange& r) { return value < r.begin; });
-  return after != ranges_.begin() && rank < std::prev(after)->end;
+  return after != many_.begin() && rank < std::prev(after)->end;
 }
 
 // Ranges are as long as can be, so each of the others' lies in one of these.
 bool RankSet::covers(const RankSet& other) const {
-  auto own = ranges_.begin();
-  for (const RankRange& r : other.ranges_) {
-    while (own != ranges_.end() && own->end < r.end) ++own;
-    if (own == ranges_.end() || r.begin < own->begin) return false;
+  const auto all = ranges();
+  auto own = all.begin();
+  for (const RankRange& r : other.ranges()) {
+    while (own != all.end() && own->end < r.end) ++own;
+    if (own == all.end() || r.begin < own->begin) return false;
   }
   return true;
 }
 
 RankSet RankSet::intersect(const RankSet& other) const {
-  RankSet out;
-  auto a = ranges_.begin();
-  auto b = other.ranges_.begin();
-  while (a != ranges_.end() && b != other.ranges_.end()) {
+  std::vector<RankRange> out;
+  const auto own = ranges();
+  const auto others = other.ranges();
+  auto a = own.begin();
+  auto b = others.begin();
+  while (a != own.end() && b != others.end()) {
     const Rank begin = std::max(a->begin, b->begin);
     const Rank end = std::min(a->end, b->end);
-    if (begin < end) out.ranges_.push_back({begin, end});
+    if (begin < end) out.push_back({begin, end});
     (a->end < b->end) ? ++a : ++b;
   }
-  return out;
+  return RankSet(std::move(out));
 }
 
 RankSet RankSet::minus(const RankSet& other) const {
-  RankSet out;
-  auto b = other.ranges_.begin();
-  for (RankRange a : ranges_) {
-    while (b != other.ranges_.end() && b->end <= a.begin) ++b;
-    for (auto cut = b; cut != other.ranges_.end() && cut->begin < a.end; ++cut) {
-      if (a.begin < cut->begin) out.ranges_.push_back({a.begin, cut->begin});
+  std::vector<RankRange> out;
+  const auto others = other.ranges();
+  auto b = others.begin();
+  for (RankRange a : ranges()) {
+    while (b != others.end() && b->end <= a.begin) ++b;
+    for (auto cut = b; cut != others.end() && cut->begin < a.end; ++cut) {
+      if (a.begin < cut->begin) out.push_back({a.begin, cut->begin});
       a.begin = std::max(a.begin, cut->end);
     }
-    if (a.begin < a.end) out.ranges_.push_back(a);
+    if (a.begin < a.end) out.push_back(a);
   }
-  return out;
+  return RankSet(std::move(out));
 }
 
 std::string RankSet::to_string() const {
   std::string text;
-  for (const auto& r : ranges_) {
+  for (const auto& r : ranges()) {
     if (!text.empty()) text += ',';
     text += std::to_string(r.begin);
     if (r.end - r.begin > 1) text += '-' + std::to_string(r.end - 1);

@@ -14,14 +14,6 @@ bool reached(const StreamClock& clock, Position position) {
 
 }  // namespace
 
-void join(StreamClock& into, const StreamClock& from) {
-  for (std::size_t s = 0; s < into.size(); ++s) into[s] = std::max(into[s], from[s]);
-}
-
-bool covers(const StreamClock& a, const StreamClock& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), [](auto x, auto y) { return x >= y; });
-}
-
 const StreamOrder::Event* StreamOrder::find(EventId event) const {
   TESSERA_ASSERT(recorded(event), "an event must be recorded before it is used");
   if (event.value < first_live_) return nullptr;

@@ -6,6 +6,7 @@
 // Timing never enters: what is ordered here is ordered on every machine.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -18,9 +19,16 @@ inline constexpr int stream_count_max = 16;
 using StreamClock = std::array<std::uint32_t, stream_count_max>;
 
 /// Elementwise maximum, into the first.
-void join(StreamClock& into, const StreamClock& from);
-/// Elementwise a >= b.
-bool covers(const StreamClock& a, const StreamClock& b);
+inline void join(StreamClock& into, const StreamClock& from) {
+  for (std::size_t s = 0; s < into.size(); ++s) into[s] = std::max(into[s], from[s]);
+}
+/// Elementwise a >= b. Counts are below 2^31, as events' ids are, so the sign of a difference
+/// tells: every allocation asks this often, and so it takes no branches.
+inline bool covers(const StreamClock& a, const StreamClock& b) {
+  std::uint32_t signs = 0;
+  for (std::size_t s = 0; s < a.size(); ++s) signs |= a[s] - b[s];
+  return signs >> 31 == 0;
+}
 
 /// The op number `count` (from 1) of a stream; stream -1 stands for "before everything".
 struct Position {

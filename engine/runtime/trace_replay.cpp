@@ -71,19 +71,21 @@ void TraceReplay::submit(const Op& op, EventId event, EventId first_live,
 }
 
 void TraceReplay::allocate(BufferId id, const Allocation& request) {
-  sink_.buffer({id.value, request.name, request.cause.unit, request.memory_class, request.bytes});
+  buffers_.add(id, request, sink_);
 }
 
 void TraceReplay::place(BufferId id, const Allocation& request, const RankSet& ranks, Bytes end) {
-  submitted_.emplace_back(MemoryChange{id, request.memory_class, request.bytes, end, ranks,
-                                       request.stream, waited_.before_next(request.stream)});
+  submitted_.emplace_back(MemoryChange{buffers_.row_of(id), request.memory_class, request.bytes,
+                                       end, ranks, request.stream,
+                                       waited_.before_next(request.stream)});
 }
 
 void TraceReplay::release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,
                           const RankSet& ranks) {
   WaitedOps::Ids ops = after.valid() ? waited_.behind(after) : nullptr;
-  submitted_.emplace_back(
-      MemoryChange{id, memory_class, -bytes, Bytes{}, ranks, StreamId{}, std::move(ops)});
+  submitted_.emplace_back(MemoryChange{buffers_.row_of(id), memory_class, -bytes, Bytes{}, ranks,
+                                       StreamId{}, std::move(ops)});
+  buffers_.release(id, ranks);
 }
 
 void TraceReplay::close_step(std::int32_t step, std::vector<PeakMemory> peaks) {
@@ -151,15 +153,15 @@ Clock TraceReplay::meet(const TimedOp& op, const Clock& begin, const Clock& end)
 
 void TraceReplay::send_spans(const TimedOp& op, const Clock& begin, const Clock& ready,
                              const Clock& end) {
-  std::vector<Rank> ranks;
-  std::vector<Time> begins, readies, ends;
+  span_ranks_.clear();
+  for (auto* times : {&span_begins_, &span_readies_, &span_ends_}) times->clear();
   for_each_rank(op.where, [&](Rank r) {
-    ranks.push_back(r);
-    begins.push_back((*begin)[at(r)]);
-    readies.push_back((*ready)[at(r)]);
-    ends.push_back((*end)[at(r)]);
+    span_ranks_.push_back(r);
+    span_begins_.push_back((*begin)[at(r)]);
+    span_readies_.push_back((*ready)[at(r)]);
+    span_ends_.push_back((*end)[at(r)]);
   });
-  sink_.spans({op.id, ranks, begins, readies, ends});
+  sink_.spans({op.id, span_ranks_, span_begins_, span_readies_, span_ends_});
 }
 
 void TraceReplay::op_took(std::span<const Time> begins, std::span<const Time> ends) {
@@ -178,6 +180,7 @@ void TraceReplay::op_took(std::span<const Time> begins, std::span<const Time> en
   send_spans(op, begin, is_collective(op.kind) ? meet(op, begin, end) : begin, end);
   own.clock = end;
   own.used = true;
+  last_ops_.reset();
   ended_.push_back({op.id, end, own.role == StreamRole::communication});
   while (ended_.front().id < op.first_live.value) ended_.pop_front();
 }
@@ -200,11 +203,18 @@ Time TraceReplay::horizon(Rank rank) const {
   return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
 }
 
-void TraceReplay::replay(const MemoryChange& change) {
-  std::vector<const Ended*> waited;
+const std::vector<const TraceReplay::Ended*>& TraceReplay::waited_by(const MemoryChange& change) {
+  if (change.ops && change.ops == last_ops_) return last_waited_;
+  last_ops_ = change.ops;
+  last_waited_.clear();
   for (std::size_t k = 0; change.ops && k < change.ops->size(); ++k) {
-    if (const Ended* ended = find((*change.ops)[k])) waited.push_back(ended);
+    if (const Ended* ended = find((*change.ops)[k])) last_waited_.push_back(ended);
   }
+  return last_waited_;
+}
+
+void TraceReplay::replay(const MemoryChange& change) {
+  const std::vector<const Ended*>& waited = waited_by(change);
   for_each_rank(change.ranks, [&](Rank r) {
     Time time = 0;
     if (change.stream.valid()) time = (*stream(change.stream).clock)[at(r)];

@@ -18,6 +18,7 @@
 #include "engine/runtime/clock_pool.h"
 #include "engine/runtime/memory_timeline.h"
 #include "engine/runtime/step_accounts.h"
+#include "engine/runtime/traced_buffers.h"
 #include "engine/runtime/waited_ops.h"
 #include "tessera/runtime.h"
 
@@ -61,7 +62,7 @@ class TraceReplay {
     EventId first_live;
   };
   struct MemoryChange {
-    BufferId buffer;
+    std::int32_t buffer = 0;  // its row
     MemoryClass memory_class = MemoryClass::temporary;
     Bytes delta{};
     Bytes address_end{};
@@ -90,6 +91,7 @@ class TraceReplay {
   Clock where_it_holds(const TimedOp& op, std::span<const Time> times, const Clock& lowest);
   Clock blocked_until(const TimedOp& op, const Clock& since, const Clock& begin);
   Clock meet(const TimedOp& op, const Clock& begin, const Clock& end);
+  const std::vector<const Ended*>& waited_by(const MemoryChange& change);
   void send_spans(const TimedOp& op, const Clock& begin, const Clock& ready, const Clock& end);
   void account_gap(const Clock& begin, const Clock& end, bool blocking);
   void end_compute(const std::vector<std::int32_t>& waits);
@@ -106,7 +108,13 @@ class TraceReplay {
   std::map<CommunicatorId, RankGroups> groups_;
   std::deque<std::variant<TimedOp, MemoryChange, StepEnd>> submitted_;
   std::deque<Ended> ended_;  // ascending
+  // Of the youngest memory change: neighbours wait for the same operations.
+  WaitedOps::Ids last_ops_;
+  std::vector<const Ended*> last_waited_;
+  std::vector<Rank> span_ranks_;  // of the youngest spans, as the next three
+  std::vector<Time> span_begins_, span_readies_, span_ends_;
   StepAccounts accounts_;
+  TracedBuffers buffers_;
   MemoryTimeline memory_;
 };
 

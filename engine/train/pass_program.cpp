@@ -11,7 +11,7 @@ namespace {
 
 // Leaves the modules of `open` that are not ancestors of `next`, then enters those that are.
 template <class Leave, class Enter>
-Status move(std::vector<ModuleId>& open, const std::vector<ModuleId>& next, Leave&& leave,
+Status move(std::vector<ModuleId>& open, std::span<const ModuleId> next, Leave&& leave,
             Enter&& enter) {
   std::size_t common = 0;
   while (common < open.size() && common < next.size() && open[common] == next[common]) ++common;
@@ -39,6 +39,7 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const TrainingOptio
       flow_(model, forward_),
       used_(used_by(model)),
       reads_(reads_of_containers(model)) {
+  for (ModuleId id : forward_) chains_.push_back(chain(id));
   for (const Module& m : model.modules) outputs_.push_back(m.outputs);
   for (const ParameterUse& use : model.returns) {
     outputs_[at(use.module)] += model.parameter(use.parameter).requires_grad ? 1 : 0;
@@ -50,6 +51,13 @@ std::vector<ModuleId> PassProgram::chain(ModuleId id) const {
   for (ModuleId m = id; m.valid(); m = module(m).parent) out.push_back(m);
   std::reverse(out.begin(), out.end());
   return out;
+}
+
+// Where the walk is between an entry and the next: a module that runs twice in a row is left and
+// entered again.
+std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
+  const std::span<const ModuleId> whole = chains_[entry];
+  return whole.first(whole.size() - (whole.size() > 1 ? 1 : 0));
 }
 
 bool PassProgram::checkpointed(ModuleId id) const {
@@ -136,13 +144,9 @@ Status PassProgram::forward(ForwardPass::Use use, std::int32_t micro_batch) {
   TESSERA_TRY(engine_.next_forward({use, graph_}));
   TESSERA_TRY(engine_.begin_forward());
   for (std::size_t k = 0; k < forward_.size(); ++k) {
-    const ModuleId id = forward_[k];
-    TESSERA_TRY(move(open_, chain(id), leave, enter));
+    TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(compute_forward(k));
-    // A module that runs twice in a row is left and entered again.
-    std::vector<ModuleId> parent = chain(id);
-    if (parent.size() > 1) parent.pop_back();
-    TESSERA_TRY(move(open_, parent, leave, enter));
+    TESSERA_TRY(move(open_, above(k), leave, enter));
   }
   return move(open_, {}, leave, enter);
 }
@@ -152,8 +156,7 @@ Status PassProgram::forward(ForwardPass::Use use, std::int32_t micro_batch) {
 Status PassProgram::recompute(ModuleId block, std::size_t last) {
   std::size_t first = last;
   auto inside = [&](std::size_t k) {
-    const auto ancestors = chain(forward_[k]);
-    return std::find(ancestors.begin(), ancestors.end(), block) != ancestors.end();
+    return std::find(chains_[k].begin(), chains_[k].end(), block) != chains_[k].end();
   };
   while (forward_[last] != block && first > 0 && inside(first - 1)) --first;
   auto enter = [this](ModuleId id) -> Status {
@@ -161,19 +164,16 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
     return read(id, Pass::recompute);
   };
   auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
-  const std::vector<ModuleId> above = chain(module(block).parent);
-  std::vector<ModuleId> open = above;
+  const std::vector<ModuleId> outside = chain(module(block).parent);
+  std::vector<ModuleId> open = outside;
   TESSERA_TRY(engine_.recompute_begin(block));
   TESSERA_TRY(engine_.restore_activations(block_input(block, Pass::recompute)));
   for (std::size_t k = first; k <= last; ++k) {
-    const ModuleId id = forward_[k];
-    TESSERA_TRY(move(open, chain(id), leave, enter));
+    TESSERA_TRY(move(open, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
-    std::vector<ModuleId> parent = chain(id);
-    parent.pop_back();
-    TESSERA_TRY(move(open, parent, leave, enter));
+    TESSERA_TRY(move(open, above(k), leave, enter));
   }
-  TESSERA_TRY(move(open, above, leave, enter));
+  TESSERA_TRY(move(open, outside, leave, enter));
   return engine_.recompute_end(block);
 }
 
@@ -208,12 +208,10 @@ Status PassProgram::backward() {
   TESSERA_TRY(engine_.begin_backward());
   while (k > 0 && flow_.runs_backward(k - 1)) {
     const ModuleId id = forward_[--k];
-    TESSERA_TRY(move(open_, chain(id), leave, enter));
+    TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(work(k, Pass::backward)));
     TESSERA_TRY(gradients_ready(used_[at(id)]));
-    std::vector<ModuleId> parent = chain(id);
-    if (parent.size() > 1) parent.pop_back();
-    TESSERA_TRY(move(open_, parent, leave, enter));
+    TESSERA_TRY(move(open_, above(k), leave, enter));
   }
   TESSERA_TRY(move(open_, {}, leave, enter));
   return engine_.end_backward();

@@ -2,6 +2,7 @@
 // Walks one execution order of a model and calls the engine where a framework's hooks would fire.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/model/gradient_flow.h"
@@ -24,6 +25,7 @@ class PassProgram {
 
   const Module& module(ModuleId id) const { return model_.module(id); }
   std::vector<ModuleId> chain(ModuleId id) const;  // root ... id
+  std::span<const ModuleId> above(std::size_t entry) const;
   bool checkpointed(ModuleId id) const;
   bool keeps() const { return use_ == ForwardPass::Use::train; }
   // Whoever throws the outputs of a forward pass away needs no numbers.
@@ -46,6 +48,7 @@ class PassProgram {
   const TrainingOptions& options_;
   const std::string graph_;
   const std::vector<ModuleId>& forward_;
+  std::vector<std::vector<ModuleId>> chains_;  // of each of them
   const GradientFlow flow_;
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers

@@ -13,6 +13,7 @@
 #include "engine/runtime/memory_timeline.h"
 #include "sim/lockstep/numeric_store.h"
 #include "engine/runtime/step_accounts.h"
+#include "engine/runtime/traced_buffers.h"
 #include "engine/runtime/waited_ops.h"
 #include "tessera/sim/lockstep_runtime.h"
 
@@ -110,6 +111,7 @@ class LockstepCarrier final : public LockstepRuntime, public CheckedRuntime {
 
   WaitedOps waited_;  // kept for the trace only
   StepAccounts accounts_;
+  TracedBuffers traced_;
   MemoryTimeline memory_;
   NumericStore numbers_;
   std::int32_t step_ = 0;

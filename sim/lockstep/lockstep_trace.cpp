@@ -84,10 +84,7 @@ void LockstepCarrier::trace_spans(const Op& op, EventId event, const Timing& tim
 Status LockstepCarrier::carry_allocate(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
   if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
-  if (options_.sink != nullptr) {
-    options_.sink->buffer(
-        {id.value, request.name, request.cause.unit, request.memory_class, request.bytes});
-  }
+  if (options_.sink != nullptr) traced_.add(id, request, *options_.sink);
   return {};
 }
 
@@ -125,7 +122,7 @@ Status LockstepCarrier::carry_placement(BufferId id, const Allocation& request,
     for (const Pending& pending : stream.pending) {
       time = std::max(time, (*pending.clock)[static_cast<std::size_t>(rank)]);
     }
-    memory_.change(slot, time, id, request.memory_class, request.bytes, end);
+    memory_.change(slot, time, traced_.row_of(id), request.memory_class, request.bytes, end);
   }
   return {};
 }
@@ -157,8 +154,10 @@ void LockstepCarrier::carry_release(BufferId id, EventId after, const RankSet& r
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;
-    memory_.change(slot, time_at(event, rank), id, released.memory_class, -released.bytes, Bytes{});
+    memory_.change(slot, time_at(event, rank), traced_.row_of(id), released.memory_class,
+                   -released.bytes, Bytes{});
   }
+  traced_.release(id, ranks);
 }
 
 void LockstepCarrier::enter_step(std::int32_t step) {

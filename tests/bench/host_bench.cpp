@@ -5,9 +5,10 @@
 //   bench_host local TRACE [STEPS] [MICROSECONDS_PER_MODULE]
 //   mpirun -n 4 bench_host mpi TRACE [STEPS] [MICROSECONDS_PER_MODULE]
 //   bench_host count TRACE|- STEPS
+//   bench_host shares TRACE
 //
 // Runs with and without a trace take turns; the ratio is the median of theirs. The engine's share
-// is when nothing computes and no collective is under way, on the average rank, as the trace tells.
+// is what step_shares.h calls `none`; `shares` prints it of any trace.
 // Under valgrind --tool=callgrind, `count` shows what one run costs, with a trace or, where TRACE
 // is -, without (docs/measurements/overhead.md).
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "tessera/storage/trace_writer.h"
 #include "tessera/training.h"
 #include "tests/bench/measure.h"
+#include "tests/bench/step_shares.h"
 
 namespace {
 
@@ -32,38 +34,6 @@ using tessera::bench::now;
 using namespace tessera;  // a program, not a library
 
 constexpr int rounds = 5;
-
-// Passes a trace on, and keeps the steps.
-class Steps final : public TraceSink {
- public:
-  explicit Steps(TraceSink& next) : next_(next) {}
-  std::vector<double> engine_shares;
-
-  void begin(const TraceRun& v) override { next_.begin(v); }
-  void stream(const TraceStream& v) override { next_.stream(v); }
-  void communicator(const TraceCommunicator& v) override { next_.communicator(v); }
-  void unit(const TraceUnit& v) override { next_.unit(v); }
-  void op(const TraceOp& v) override { next_.op(v); }
-  void spans(const SpanBatch& v) override { next_.spans(v); }
-  void buffer(const TraceBuffer& v) override { next_.buffer(v); }
-  void memory(std::span<const MemorySample> v) override { next_.memory(v); }
-  void peak_memory(const PeakMemory& v) override { next_.peak_memory(v); }
-  void rank_steps(const RankStepBatch& v) override {
-    double share = 0;
-    for (std::size_t r = 0; r < v.begin.size(); ++r) {
-      const Time step = v.end[r] - v.begin[r];
-      share += static_cast<double>(step - v.compute[r] - v.exposed[r]) /
-               static_cast<double>(std::max<Time>(step, 1));
-    }
-    if (v.step > 0) engine_shares.push_back(share / static_cast<double>(v.begin.size()));
-    next_.rank_steps(v);
-  }
-  void diagnostic(const TraceDiagnostic& v) override { next_.diagnostic(v); }
-  Status finish() override { return next_.finish(); }
-
- private:
-  TraceSink& next_;
-};
 
 struct Bench {
   Model model;
@@ -87,7 +57,7 @@ struct Bench {
     return runtime.wait(end);
   }
 
-  // Milliseconds of a step; `shares`: the engine's, on rank 0 of a traced run.
+  // Milliseconds of a step.
   Result<double> run(TraceSink* sink) const {
     TESSERA_ASSIGN(auto host, runtime(sink));
     FullyShardOptions options;
@@ -116,15 +86,11 @@ struct Bench {
   }
 
   // One run.
-  Status count() const {
-    std::vector<double> ignored;
-    return path == "-" ? run(nullptr).status() : traced(1, true, ignored).status();
-  }
+  Status count() const { return path == "-" ? run(nullptr).status() : traced(1, true).status(); }
 
-  Result<double> traced(Rank ranks, bool first, std::vector<double>& shares) const {
+  Result<double> traced(Rank ranks, bool first) const {
     if (!first) return run(nullptr);
     TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(path));
-    Steps sink(*writer);
     TraceRun about{.name = fmt::format("bench on {} processes", ranks),
                    .model = model.name,
                    .scheme = "fully_shard",
@@ -135,10 +101,9 @@ struct Bench {
     about.ranks = about.ranks_per_node = ranks;
     about.recorded_ranks.resize(static_cast<std::size_t>(ranks));
     std::iota(about.recorded_ranks.begin(), about.recorded_ranks.end(), 0);
-    sink.begin(about);
-    TESSERA_ASSIGN(const double ms, run(&sink));
-    TESSERA_TRY(sink.finish());
-    shares.push_back(median(sink.engine_shares));
+    writer->begin(about);
+    TESSERA_ASSIGN(const double ms, run(writer.get()));
+    TESSERA_TRY(writer->finish());
     return ms;
   }
 
@@ -151,18 +116,29 @@ struct Bench {
     std::vector<double> ratios, shares, plain_ms;
     for (int round = 0; round < rounds; ++round) {
       TESSERA_ASSIGN(const double plain, run(nullptr));
-      TESSERA_ASSIGN(const double traced_ms, traced(ranks, first, shares));
+      TESSERA_ASSIGN(const double traced_ms, traced(ranks, first));
+      if (!first) continue;
+      TESSERA_ASSIGN(const auto parts, tessera::bench::step_shares(path));
+      shares.push_back(parts.none);
       ratios.push_back(traced_ms / plain);
       plain_ms.push_back(plain);
     }
     if (!first) return {};
     fmt::print("{} processes, {:.2f} ms a step\n", ranks, median(plain_ms));
     fmt::print("tracing:  {:+.2f} % of a step\n", 100 * (median(ratios) - 1));
-    fmt::print("engine:   {:.2f} % of a step outside of computing and collectives\n",
+    fmt::print("engine:   {:.2f} % of a step in which nothing computes, copies or communicates\n",
                100 * median(shares));
     return {};
   }
 };
+
+Status print_shares(const std::string& path) {
+  TESSERA_ASSIGN(const auto shares, tessera::bench::step_shares(path));
+  fmt::print("computes {:.1f} %, else communicates {:.1f} %, else copies {:.1f} %, none {:.1f} %\n",
+             100 * shares.computes, 100 * shares.communicates, 100 * shares.copies,
+             100 * shares.none);
+  return {};
+}
 
 }  // namespace
 
@@ -172,7 +148,8 @@ int main(int argc, char** argv) {
       "vocab_size": 256, "layer_norm_epsilon": 1e-05, "activation_function": "gelu_new"})",
                            "bench");
   if (!model.ok()) return fmt::print("{}\n", model.status().message()), 1;
-  if (argc < 3) return fmt::print("usage: bench_host local|mpi TRACE [STEPS] [MICROSECONDS]\n"), 2;
+  if (argc < 3)
+    return fmt::print("usage: bench_host local|mpi|count|shares TRACE [STEPS] [MICROSECONDS]\n"), 2;
   Bench bench{.model = *std::move(model),
               .steps = argc > 3 ? std::atoi(argv[3]) : 20,
               .per_module = 1000 * static_cast<Time>(argc > 4 ? std::atoi(argv[4]) : 500),
@@ -180,7 +157,8 @@ int main(int argc, char** argv) {
               .alone = std::string_view(argv[1]) == "local"};
   const bool counts = std::string_view(argv[1]) == "count";
   if (counts) bench.alone = true, bench.per_module = 0;
-  const Status status = counts ? bench.count() : bench.compare();
+  const bool reads = std::string_view(argv[1]) == "shares";
+  const Status status = reads ? print_shares(bench.path) : counts ? bench.count() : bench.compare();
   if (!status.ok()) fmt::print("{}\n", status.message());
   return status.ok() ? 0 : 1;
 }

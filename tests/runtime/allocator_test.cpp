@@ -30,33 +30,33 @@ struct Streams {
 TEST_CASE("a released piece is reused at once by the stream it was released on", "[allocator]") {
   Streams s;
   EventOrderedAllocator allocator;
-  const Bytes first = allocator.allocate(1000_bytes, compute, s.order).offset;
-  allocator.release(first, s.order.position_of(s.op(compute)));
-  CHECK(allocator.allocate(1000_bytes, compute, s.order).offset == first);
+  const auto first = allocator.allocate(1000_bytes, compute, s.order);
+  allocator.release(first.piece, s.order.position_of(s.op(compute)));
+  CHECK(allocator.allocate(1000_bytes, compute, s.order).offset == first.offset);
 }
 
 TEST_CASE("another stream gets a released piece only once it waits for the release",
           "[allocator]") {
   Streams s;
   EventOrderedAllocator allocator;
-  const Bytes first = allocator.allocate(1000_bytes, compute, s.order).offset;
+  const auto first = allocator.allocate(1000_bytes, compute, s.order);
   const EventId used = s.op(compute);
-  allocator.release(first, s.order.position_of(used));
+  allocator.release(first.piece, s.order.position_of(used));
   const Bytes elsewhere = allocator.allocate(1000_bytes, gather, s.order).offset;
-  CHECK(elsewhere != first);
+  CHECK(elsewhere != first.offset);
   s.order.wait(gather, used);
-  CHECK(allocator.allocate(1000_bytes, gather, s.order).offset == first);
+  CHECK(allocator.allocate(1000_bytes, gather, s.order).offset == first.offset);
 }
 
 TEST_CASE("neighbouring free pieces serve one larger request", "[allocator]") {
   Streams s;
   EventOrderedAllocator allocator;
-  const Bytes a = allocator.allocate(512_bytes, compute, s.order).offset;
-  const Bytes b = allocator.allocate(512_bytes, compute, s.order).offset;
+  const auto a = allocator.allocate(512_bytes, compute, s.order);
+  const auto b = allocator.allocate(512_bytes, compute, s.order);
   const Bytes c = allocator.allocate(512_bytes, compute, s.order).offset;
-  allocator.release(a, s.order.position_of(s.op(compute)));
-  allocator.release(b, s.order.position_of(s.op(compute)));
-  CHECK(allocator.allocate(1024_bytes, compute, s.order).offset == a);
+  allocator.release(a.piece, s.order.position_of(s.op(compute)));
+  allocator.release(b.piece, s.order.position_of(s.op(compute)));
+  CHECK(allocator.allocate(1024_bytes, compute, s.order).offset == a.offset);
   CHECK(c == Bytes{1024});
 }
 
@@ -85,6 +85,7 @@ TEST_CASE("no two buffers that are not ordered ever share bytes", "[allocator]")
   struct Live {
     std::int64_t begin, end;
     StreamId stream;
+    EventOrderedAllocator::PieceId piece;
   };
   EventOrderedAllocator allocator;
   std::vector<Past> past;
@@ -96,7 +97,8 @@ TEST_CASE("no two buffers that are not ordered ever share bytes", "[allocator]")
       const Bytes bytes{random.below(200'000)};
       const auto placed = allocator.allocate(bytes, stream, order);
       const Live added{placed.offset.value,
-                       placed.offset.value + std::max<std::int64_t>(bytes.value, 1), stream};
+                       placed.offset.value + std::max<std::int64_t>(bytes.value, 1), stream,
+                       placed.piece};
       for (const Live& other : live) CHECK((other.end <= added.begin || added.end <= other.begin));
       for (const Past& other : past) {
         const bool apart = other.end <= added.begin || added.end <= other.begin;
@@ -108,7 +110,7 @@ TEST_CASE("no two buffers that are not ordered ever share bytes", "[allocator]")
           static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())));
       const EventId event{events++};
       const Position released = order.advance(live[victim].stream, event);
-      allocator.release(Bytes{live[victim].begin}, released);
+      allocator.release(live[victim].piece, released);
       past.push_back({live[victim].begin, live[victim].end, released});
       live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
     } else if (events > 0) {

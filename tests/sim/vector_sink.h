@@ -27,6 +27,7 @@ struct VectorSink final : TraceSink {
   std::map<std::int32_t, TraceOp> ops;  // string_views are dropped
   std::vector<std::string> labels;
   std::vector<SpanRow> span_rows;
+  std::vector<std::string> buffers;  // "0 full of layer, 64"
   std::vector<MemorySample> samples;
   std::vector<PeakMemory> peaks;
   std::vector<StepRow> steps;
@@ -48,7 +49,10 @@ struct VectorSink final : TraceSink {
       span_rows.push_back({b.op, b.ranks[i], b.begin[i], b.ready[i], b.end[i]});
     }
   }
-  void buffer(const TraceBuffer&) override {}
+  void buffer(const TraceBuffer& b) override {
+    buffers.push_back(std::to_string(b.id) + " " + std::string(b.name) + " of " +
+                      std::string(b.unit) + ", " + std::to_string(b.bytes.value));
+  }
   void memory(std::span<const MemorySample> s) override {
     samples.insert(samples.end(), s.begin(), s.end());
   }

@@ -35,13 +35,16 @@ class RankSet {
   /// From ranks in any order, repeats allowed.
   static RankSet of(std::vector<Rank> ranks);
 
-  bool empty() const { return ranges_.empty(); }
+  bool empty() const { return one_.begin == one_.end && many_.empty(); }
   Rank count() const;
   /// REQUIRES: !empty().
   Rank first() const;
   bool contains(Rank rank) const;
   bool covers(const RankSet& other) const;
-  std::span<const RankRange> ranges() const { return ranges_; }
+  std::span<const RankRange> ranges() const {
+    if (!many_.empty()) return many_;
+    return {&one_, empty() ? std::size_t{0} : 1};
+  }
 
   RankSet intersect(const RankSet& other) const;
   RankSet minus(const RankSet& other) const;
@@ -51,7 +54,10 @@ class RankSet {
   std::string to_string() const;
 
  private:
-  std::vector<RankRange> ranges_;
+  explicit RankSet(std::vector<RankRange> ranges);
+
+  RankRange one_;  // of a set that is one range, as nearly all are: copies cost no memory
+  std::vector<RankRange> many_;
 };
 
 /// Disjoint groups of ranks: all process groups of one mesh axis. Affine groups (`strided`) cost no

@@ -20,7 +20,7 @@ namespace {
 // Tokens of a long text go together: then the matrices are read once for all of them.
 constexpr std::int64_t tokens_together = 64;
 constexpr std::size_t tokens_worth_it = 8;  // fewer cost less one by one
-constexpr std::size_t alignment = 64;
+constexpr std::size_t memory_alignment = 64;
 
 // So many tokens at a time, the same number always.
 struct Stride {
@@ -118,9 +118,9 @@ Status Decoder::State::prepare() {
     stride.call.math = &stride.plan->host;
     TESSERA_TRY(stride.plan->host.prepare(last_product(*stride.plan)));
   }
-  memory.resize(static_cast<std::size_t>(lay_out(nullptr).value) + alignment);
+  memory.resize(static_cast<std::size_t>(lay_out(nullptr).value) + memory_alignment);
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  lay_out(memory.data() + (alignment - address % alignment) % alignment);
+  lay_out(memory.data() + (memory_alignment - address % memory_alignment) % memory_alignment);
   for (Stride& stride : strides) {
     const std::vector<float> rotary = language::rotary_of(*stride.plan);
     std::copy(rotary.begin(), rotary.end(), stride.call.work.rotary);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which row of a trace stands for a buffer.
+//
+// The idea: steps repeat, so a run has few kinds of buffers: name, unit, class and size. The trace
+// has one row for each kind, and memory samples refer to it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/runtime/id_table.h"
+#include "tessera/runtime.h"
+#include "tessera/trace.h"
+
+namespace tessera {
+
+class TracedBuffers {
+ public:
+  /// Before the first sample of `id`. A new kind's row goes to `sink`.
+  void add(BufferId id, const Allocation& request, TraceSink& sink);
+  /// REQUIRES: some of the ranks that have it have not released it.
+  std::int32_t row_of(BufferId id) const { return live_.at(id).row; }
+  void release(BufferId id, const RankSet& ranks);
+
+ private:
+  struct Live {
+    std::int32_t row = 0;
+    Rank ranks = 0;  // that have it
+  };
+
+  std::map<std::string, std::int32_t> rows_;
+  IdTable<BufferId, Live> live_;
+  std::string key_;
+};
+
+}  // namespace tessera
