@@ -134,9 +134,12 @@ struct Bench {
 
 Status print_shares(const std::string& path) {
   TESSERA_ASSIGN(const auto shares, tessera::bench::step_shares(path));
-  fmt::print("computes {:.1f} %, else communicates {:.1f} %, else copies {:.1f} %, none {:.1f} %\n",
-             100 * shares.computes, 100 * shares.communicates, 100 * shares.copies,
-             100 * shares.none);
+  fmt::print(
+      "computes {:.1f} %, else communicates {:.1f} %, else copies {:.1f} %, between steps {:.1f} "
+      "%, "
+      "none {:.1f} %\n",
+      100 * shares.computes, 100 * shares.communicates, 100 * shares.copies, 100 * shares.between,
+      100 * shares.none);
   return {};
 }
 

@@ -17,6 +17,7 @@ struct StepShares {
   double computes = 0;
   double communicates = 0;  // and does not compute
   double copies = 0;        // on other streams than computing, and none of the above
+  double between = 0;       // before its first operation: ranks meet to read the loss, and log it
   double none = 0;          // the engine's own time, and what other processes take
 };
 
@@ -63,7 +64,11 @@ inline Result<StepShares> of_rank(const storage::TraceReader& trace, Rank rank, 
   out.copies = add([](StreamRole role) {
     return role != StreamRole::compute && role != StreamRole::communication;
   });
-  out.none = 1 - before;
+  Time first = end;
+  for (const auto& [from, to] : spans) first = std::min(first, std::max(from, begin));
+  out.between =
+      static_cast<double>(first - begin) / static_cast<double>(std::max<Time>(end - begin, 1));
+  out.none = 1 - before - out.between;
   return out;
 }
 
@@ -73,7 +78,8 @@ inline Result<StepShares> step_shares(const std::string& path) {
   TESSERA_ASSIGN(const auto trace, storage::TraceReader::open(path));
   TESSERA_ASSIGN(const auto steps, trace.rank_steps());
   constexpr double StepShares::*parts[] = {&StepShares::computes, &StepShares::communicates,
-                                           &StepShares::copies, &StepShares::none};
+                                           &StepShares::copies, &StepShares::between,
+                                           &StepShares::none};
   std::vector<double> values[std::size(parts)];
   for (std::int32_t step = 1; step < steps.steps; ++step) {
     StepShares mean;
