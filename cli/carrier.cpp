@@ -141,6 +141,7 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
   cuda.share_gpu = options.share_gpu;
   cuda.profile_nccl = options.profile_nccl;
   cuda.deterministic = options.deterministic;
+  cuda.tf32 = options.tf32;
   TESSERA_ASSIGN(cuda.windows, windows_of(options, needs));
   cuda.graphs = options.cuda_graphs;
   cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};
@@ -182,6 +183,9 @@ void add_carrier_options(CLI::App& command, CarrierOptions& o) {
       .add_flag("--deterministic", o.deterministic,
                 "The same bits from the same options and ranks: on GPUs NCCL adds in one order, "
                 "elsewhere it is always so")
+      ->group(group);
+  command
+      .add_flag("--tf32", o.tf32, "cuda: float32 matrices are multiplied in TF32, on tensor cores")
       ->group(group);
   command
       .add_flag("--cuda-graphs", o.cuda_graphs,

@@ -21,6 +21,7 @@ struct CarrierOptions {
   bool profile_nccl = false;
   std::string windows = "off";
   bool deterministic = false;
+  bool tf32 = false;
   bool cuda_graphs = false;
   double pinned_gib = 0;
   Rank ranks = 1;  // of the simulator

@@ -28,11 +28,13 @@ constexpr std::array peaks = {
 
 }  // namespace
 
-double stated_peak_flops(std::string_view gpu, DType dtype) {
+double stated_peak_flops(std::string_view gpu, DType dtype, bool tf32) {
   const auto fits = [gpu](const Peak& peak) { return gpu.find(peak.name) != gpu.npos; };
   const auto found = std::find_if(peaks.begin(), peaks.end(), fits);
   if (found == peaks.end()) return 0;
-  return (dtype == DType::float32 ? found->single : found->half) * 1e12;
+  // Tensor cores take TF32 at half the rate of halves, on all of them.
+  const double single = tf32 ? found->half / 2 : found->single;
+  return (dtype == DType::float32 ? single : found->half) * 1e12;
 }
 
 }  // namespace tessera::cli

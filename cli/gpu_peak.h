@@ -9,7 +9,7 @@
 namespace tessera::cli {
 
 /// FLOP/s of dense matrix products with inputs of `dtype` on the GPU that the driver calls so
-/// ("NVIDIA H200"); 0: not known here. float32 is real float32, as cuBLAS is asked for.
-double stated_peak_flops(std::string_view gpu, DType dtype);
+/// ("NVIDIA H200"); 0: not known here. float32 is real float32, unless `tf32`.
+double stated_peak_flops(std::string_view gpu, DType dtype, bool tf32 = false);
 
 }  // namespace tessera::cli

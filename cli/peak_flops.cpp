@@ -46,11 +46,12 @@ double measured_peak_flops(DType dtype, int threads) {
 
 }  // namespace
 
-PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads) {
+PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads, bool tf32) {
   if (given > 0) return {given, "as given"};
   if (!carrier.device().empty()) {
-    return {stated_peak_flops(carrier.device(), dtype),
-            fmt::format("{}, {}, dense", carrier.device(), name_of(dtype))};
+    const bool rounded = tf32 && dtype == DType::float32;
+    return {stated_peak_flops(carrier.device(), dtype, rounded),
+            fmt::format("{}, {}, dense", carrier.device(), rounded ? "tf32" : name_of(dtype))};
   }
   if (carrier.name() == "simulator") return {};
   return {measured_peak_flops(dtype, threads), fmt::format("{} matmul", name_of(dtype))};

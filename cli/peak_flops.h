@@ -15,8 +15,8 @@ struct PeakFlops {
   std::string name;  // "NVIDIA H200, bfloat16, dense"
 };
 
-/// `given` counts if it is not 0. On a CPU it is the best of several products, which take about
-/// ten milliseconds together.
-PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads);
+/// `given` counts if it is not 0. `tf32`: as CudaOptions. On a CPU it is the best of several
+/// products, which take about ten milliseconds together.
+PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads, bool tf32);
 
 }  // namespace tessera::cli

@@ -87,8 +87,8 @@ class TrainProgram {
     run_.options.progress = [this] { static_cast<void>(carrier_->poll()); };
     if (run_.options.threads == 0) run_.options.threads = threads();
     if (prints()) {
-      peak_ =
-          peak_flops_of(arguments_.peak_flops, *carrier_, run_.options.dtype, run_.options.threads);
+      peak_ = peak_flops_of(arguments_.peak_flops, *carrier_, run_.options.dtype,
+                            run_.options.threads, arguments_.carrier.tf32);
     }
     if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_));
     TESSERA_ASSIGN(trainer_,

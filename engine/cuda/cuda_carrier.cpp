@@ -101,7 +101,7 @@ Status CudaCarrier::setup() {
     TESSERA_TRY(scratch_.grow(scratch));
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(control_.open(0));
-    math_ = module_.make_math();
+    math_ = module_.make_math(options_.tf32);
     if (math_ == nullptr) {
       return Status(Code::not_supported, "cuBLASLt does not start: check the CUDA toolkit");
     }

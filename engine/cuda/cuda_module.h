@@ -15,7 +15,7 @@
 namespace tessera {
 
 /// Changes with any of the tables: program and module of different builds do not fit.
-inline constexpr int cuda_module_version = 6;
+inline constexpr int cuda_module_version = 7;
 /// The oldest NCCL whose calls mean what the carrier takes them for: 2.20, and the newest major.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
@@ -25,7 +25,7 @@ struct CudaModule {
   CudaApi cuda;
   NcclApi nccl;
   KernelApi kernels;
-  std::unique_ptr<DeviceMath> (*make_math)() = nullptr;  // none: cuBLASLt does not start
+  std::unique_ptr<DeviceMath> (*make_math)(bool tf32) = nullptr;  // none: cuBLASLt does not start
 };
 
 /// What the module exports as "tessera_cuda_module".

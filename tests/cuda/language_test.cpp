@@ -121,6 +121,22 @@ TEST_CASE("a hundred steps on a GPU lose what the CPU loses", "[cuda][language]"
   }
 }
 
+TEST_CASE("TF32 rounds the operands of float32 products, and nothing else", "[cuda][language]") {
+  const auto loss = [](DType dtype, bool tf32) {
+    LanguageRun run = tiny(false, FullyShardOptions{});
+    run.options.dtype = dtype;
+    run.steps = 1;
+    CudaOptions options;
+    options.tf32 = tf32;
+    return on_gpus(run, 1, 1, options).trained[0].losses.at(0).front();
+  };
+  const float exact = loss(DType::float32, false);
+  const float rounded = loss(DType::float32, true);
+  CHECK(rounded != exact);
+  CHECK(std::abs(rounded - exact) < 1e-3F);
+  CHECK(loss(DType::bfloat16, true) == loss(DType::bfloat16, false));
+}
+
 TEST_CASE("with graphs the same numbers come in the same order, from fewer launches",
           "[cuda][language][graphs]") {
   const bool llama = GENERATE(false, true);

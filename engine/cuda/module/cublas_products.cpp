@@ -46,7 +46,8 @@ class Choice {
  public:
   using Alignments = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // of A, B, C
 
-  Choice(const kernels::MatmulShape& shape) : shape_(shape) {}
+  Choice(const kernels::MatmulShape& shape, bool tf32)
+      : shape_(shape), tf32_(tf32 && shape.input == DType::float32) {}
   Choice(const Choice&) = delete;
   Choice& operator=(const Choice&) = delete;
   ~Choice() {
@@ -59,7 +60,8 @@ class Choice {
 
   cublasStatus_t make(cublasLtHandle_t handle, const Alignments& alignments) {
     const ColumnProduct by = by_columns(shape_);
-    cublasStatus_t status = cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    const auto compute = tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasStatus_t status = cublasLtMatmulDescCreate(&product_, compute, CUDA_R_32F);
     const auto then = [&status](cublasStatus_t next) {
       if (status == CUBLAS_STATUS_SUCCESS) status = next;
     };
@@ -115,6 +117,7 @@ class Choice {
   }
 
   const kernels::MatmulShape shape_;
+  const bool tf32_;
   cublasLtMatmulDesc_t product_ = nullptr;
   cublasLtMatrixLayout_t first_ = nullptr;
   cublasLtMatrixLayout_t second_ = nullptr;
@@ -125,7 +128,7 @@ class Choice {
 
 class CublasProducts final : public Products {
  public:
-  explicit CublasProducts(cublasLtHandle_t handle) : handle_(handle) {}
+  CublasProducts(cublasLtHandle_t handle, bool tf32) : handle_(handle), tf32_(tf32) {}
   ~CublasProducts() override {
     choices_.clear();
     cublasLtDestroy(handle_);
@@ -137,7 +140,7 @@ class CublasProducts final : public Products {
                                         alignment_of(operands.c)};
     std::unique_ptr<Choice>& choice = choices_[{shape, alignments}];
     if (choice == nullptr) {
-      auto made = std::make_unique<Choice>(shape);
+      auto made = std::make_unique<Choice>(shape, tf32_);
       const cublasStatus_t status = made->make(handle_, alignments);
       if (status != CUBLAS_STATUS_SUCCESS) return cuda_code(status);
       choice = std::move(made);
@@ -147,15 +150,16 @@ class CublasProducts final : public Products {
 
  private:
   cublasLtHandle_t handle_;
+  const bool tf32_;
   std::map<std::pair<kernels::MatmulShape, Choice::Alignments>, std::unique_ptr<Choice>> choices_;
 };
 
 }  // namespace
 
-std::unique_ptr<Products> make_products() {
+std::unique_ptr<Products> make_products(bool tf32) {
   cublasLtHandle_t handle = nullptr;
   if (cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS) return nullptr;
-  return std::make_unique<CublasProducts>(handle);
+  return std::make_unique<CublasProducts>(handle, tf32);
 }
 
 }  // namespace tessera::device

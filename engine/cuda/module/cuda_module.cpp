@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-static std::unique_ptr<DeviceMath> real_math() {
-  return device::make_kernel_math(device::make_products());
+static std::unique_ptr<DeviceMath> real_math(bool tf32) {
+  return device::make_kernel_math(device::make_products(tf32));
 }
 
 }  // namespace tessera

@@ -51,7 +51,7 @@ class Products {
                   CudaStream stream) = 0;
 };
 
-/// By cuBLASLt. Null: it does not start.
-std::unique_ptr<Products> make_products();
+/// By cuBLASLt; `tf32`: as CudaOptions. Null: it does not start.
+std::unique_ptr<Products> make_products(bool tf32);
 
 }  // namespace tessera::device

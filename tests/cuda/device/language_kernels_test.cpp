@@ -56,7 +56,7 @@ void compare(std::vector<Given> given, double tolerance, const F& f) {
     there.push_back({uploaded.back().at, g.dtype});
     here.push_back({g.bytes.data(), g.dtype});
   }
-  static const std::unique_ptr<DeviceMath> math = test::device_module().make_math();
+  static const std::unique_ptr<DeviceMath> math = test::device_module().make_math(false);
   REQUIRE(math != nullptr);
   math->use(device.stream());
   const auto scratch = static_cast<std::size_t>(kernels::device_scratch_bytes.value);

@@ -10,7 +10,7 @@ namespace tessera::test {
 CudaApi cuda_table();
 KernelApi kernel_table();
 NcclApi nccl_table(int version);
-std::unique_ptr<DeviceMath> make_twin_math();
+std::unique_ptr<DeviceMath> make_twin_math(bool tf32);
 
 inline FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The twin of a device's mathematics: HostMath, queued as kernels are.
+#include <bit>
+#include <cstring>
+
 #include "engine/kernels/host_math.h"
 #include "tests/cuda/stand_in/stand_in.h"
 #include "tests/cuda/stand_in/tables.h"
@@ -22,6 +25,17 @@ using kernels::TokenRows;
 
 std::size_t bytes(std::int64_t numel, DType dtype) {
   return static_cast<std::size_t>(bytes_of(Numel{numel}, dtype).value);
+}
+
+// Rounded to the nearest, as tensor cores do with operands.
+std::vector<float> in_tf32(const void* values, std::int64_t numel) {
+  std::vector<float> rounded(static_cast<std::size_t>(numel));
+  std::memcpy(rounded.data(), values, rounded.size() * sizeof(float));
+  for (float& value : rounded) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    value = std::bit_cast<float>((bits + 0xfff + ((bits >> 13) & 1)) & ~std::uint32_t{0x1fff});
+  }
+  return rounded;
 }
 
 // Computes when its turn comes, with memory of its own.
@@ -51,6 +65,7 @@ struct Accesses {
 
 class TwinMath final : public DeviceMath {
  public:
+  explicit TwinMath(bool tf32) : tf32_(tf32) {}
   void use(CudaStream stream) override {
     stream_ = reinterpret_cast<FakeStream*>(stream);
     failure_ = {};
@@ -169,7 +184,10 @@ class TwinMath final : public DeviceMath {
               .reads(bias, s.n)
               .writes(c, extent(s.m, s.n, s.c_stride), s.output)
               .writes(scratch, 1, DType::uint8),  // which stands for all of it
-          [=] { host().product(s, a, b, c, bias, nullptr); });
+          [=, tf32 = tf32_ && s.input == DType::float32] {
+            if (!tf32) return host().product(s, a, b, c, bias, nullptr);
+            host().product(s, in_tf32(a, in_a).data(), in_tf32(b, in_b).data(), c, bias, nullptr);
+          });
   }
   void attention_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,
                          float* statistics, const AttentionRoom&) override {
@@ -195,6 +213,7 @@ class TwinMath final : public DeviceMath {
   }
 
  private:
+  const bool tf32_;
   static Accesses of(const TokenRows& rows) {
     return Accesses()
         .reads(rows.ids, rows.count, DType::int32)
@@ -227,6 +246,6 @@ class TwinMath final : public DeviceMath {
 
 }  // namespace
 
-std::unique_ptr<DeviceMath> make_twin_math() { return std::make_unique<TwinMath>(); }
+std::unique_ptr<DeviceMath> make_twin_math(bool tf32) { return std::make_unique<TwinMath>(tf32); }
 
 }  // namespace tessera::test
