@@ -91,14 +91,21 @@ Status with_hint(const Status& status) {
                             status.message()));
 }
 
-Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
-                                             const std::string& runtime,
-                                             const CarrierNeeds& needs) {
-  HostOptions host;
+// What processes on CPUs and on GPUs take alike.
+template <class Options>
+Options host_options(const CarrierOptions& options, const CarrierNeeds& needs) {
+  Options host;
   host.clock = now;
   host.aio = needs.aio;
   host.sink = needs.sink;
   host.deadline = static_cast<Time>(options.deadline_s * 1e9);
+  return host;
+}
+
+Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
+                                             const std::string& runtime,
+                                             const CarrierNeeds& needs) {
+  auto host = host_options<HostOptions>(options, needs);
   if (runtime == "mpi") {
     host.interrupted = [] { return asked_to_end != 0; };
     host.on_hang = [](const std::string& why) {
@@ -132,11 +139,7 @@ Result<CudaOptions::Windows> windows_of(const CarrierOptions& options, const Car
 Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, const Launch& launch,
                                              const std::string& runtime,
                                              const CarrierNeeds& needs) {
-  CudaOptions cuda;
-  cuda.clock = now;
-  cuda.aio = needs.aio;
-  cuda.sink = needs.sink;
-  cuda.deadline = static_cast<Time>(options.deadline_s * 1e9);
+  auto cuda = host_options<CudaOptions>(options, needs);
   cuda.interrupted = [] { return asked_to_end != 0; };
   cuda.share_gpu = options.share_gpu;
   cuda.profile_nccl = options.profile_nccl;

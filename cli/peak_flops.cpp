@@ -50,7 +50,7 @@ PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int t
   if (given > 0) return {given, "as given"};
   if (!carrier.device().empty()) {
     const bool rounded = tf32 && dtype == DType::float32;
-    return {stated_peak_flops(carrier.device(), dtype, rounded),
+    return {stated_peak_flops(carrier.device(), dtype, tf32),
             fmt::format("{}, {}, dense", carrier.device(), rounded ? "tf32" : name_of(dtype))};
   }
   if (carrier.name() == "simulator") return {};

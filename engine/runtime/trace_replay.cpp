@@ -113,9 +113,8 @@ Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times
 Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
   auto until = pool_.take();
   until->times = since->times;
-  for (std::int32_t id : *op.waits) {
-    const Ended* waited = find(id);
-    if (waited == nullptr || !waited->communication) continue;
+  for (const Ended* waited : ended_of(op.waits)) {
+    if (!waited->communication) continue;
     for_each_rank(op.where, [&](Rank r) {
       const Time end = std::min((*waited->clock)[at(r)], (*begin)[at(r)]);
       until->times[at(r)] = std::max(until->times[at(r)], end);
@@ -203,18 +202,18 @@ Time TraceReplay::horizon(Rank rank) const {
   return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
 }
 
-const std::vector<const TraceReplay::Ended*>& TraceReplay::waited_by(const MemoryChange& change) {
-  if (change.ops && change.ops == last_ops_) return last_waited_;
-  last_ops_ = change.ops;
-  last_waited_.clear();
-  for (std::size_t k = 0; change.ops && k < change.ops->size(); ++k) {
-    if (const Ended* ended = find((*change.ops)[k])) last_waited_.push_back(ended);
+const std::vector<const TraceReplay::Ended*>& TraceReplay::ended_of(const WaitedOps::Ids& ops) {
+  if (ops && ops == last_ops_) return last_ended_;
+  last_ops_ = ops;
+  last_ended_.clear();
+  for (std::size_t k = 0; ops && k < ops->size(); ++k) {
+    if (const Ended* ended = find((*ops)[k])) last_ended_.push_back(ended);
   }
-  return last_waited_;
+  return last_ended_;
 }
 
 void TraceReplay::replay(const MemoryChange& change) {
-  const std::vector<const Ended*>& waited = waited_by(change);
+  const std::vector<const Ended*>& waited = ended_of(change.ops);
   for_each_rank(change.ranks, [&](Rank r) {
     Time time = 0;
     if (change.stream.valid()) time = (*stream(change.stream).clock)[at(r)];
@@ -226,14 +225,12 @@ void TraceReplay::replay(const MemoryChange& change) {
 }
 
 // A step ends when its compute stream has come to what it waits for next.
-void TraceReplay::end_compute(const std::vector<std::int32_t>& waits) {
+void TraceReplay::end_compute(const WaitedOps::Ids& waits) {
   Stream& own = stream(compute_);
   auto end = pool_.take();
   end->times = own.clock->times;
   bool blocking = false;
-  for (std::int32_t id : waits) {
-    const Ended* ended = find(id);
-    if (ended == nullptr) continue;
+  for (const Ended* ended : ended_of(waits)) {
     blocking |= ended->communication;
     for (std::size_t r = 0; r < end->times.size(); ++r) {
       end->times[r] = std::max(end->times[r], (*ended->clock)[r]);
@@ -245,7 +242,7 @@ void TraceReplay::end_compute(const std::vector<std::int32_t>& waits) {
 }
 
 void TraceReplay::replay(StepEnd& step) {
-  end_compute(*step.ops);
+  end_compute(step.ops);
   std::vector<Bytes> allocated(at(ranks_)), reserved(at(ranks_));
   for (const PeakMemory& peak : step.peaks) {
     std::fill(allocated.begin() + peak.first_rank, allocated.begin() + peak.end_rank,

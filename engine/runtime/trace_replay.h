@@ -91,10 +91,11 @@ class TraceReplay {
   Clock where_it_holds(const TimedOp& op, std::span<const Time> times, const Clock& lowest);
   Clock blocked_until(const TimedOp& op, const Clock& since, const Clock& begin);
   Clock meet(const TimedOp& op, const Clock& begin, const Clock& end);
-  const std::vector<const Ended*>& waited_by(const MemoryChange& change);
+  /// Those of `ops` that are remembered. Valid until the next call.
+  const std::vector<const Ended*>& ended_of(const WaitedOps::Ids& ops);
   void send_spans(const TimedOp& op, const Clock& begin, const Clock& ready, const Clock& end);
   void account_gap(const Clock& begin, const Clock& end, bool blocking);
-  void end_compute(const std::vector<std::int32_t>& waits);
+  void end_compute(const WaitedOps::Ids& waits);
   void replay(const MemoryChange& change);
   void replay(StepEnd& step);
   Time horizon(Rank rank) const;
@@ -108,9 +109,9 @@ class TraceReplay {
   std::map<CommunicatorId, RankGroups> groups_;
   std::deque<std::variant<TimedOp, MemoryChange, StepEnd>> submitted_;
   std::deque<Ended> ended_;  // ascending
-  // Of the youngest memory change: neighbours wait for the same operations.
+  // What was asked for last: neighbours wait for the same operations.
   WaitedOps::Ids last_ops_;
-  std::vector<const Ended*> last_waited_;
+  std::vector<const Ended*> last_ended_;
   std::vector<Rank> span_ranks_;  // of the youngest spans, as the next three
   std::vector<Time> span_begins_, span_readies_, span_ends_;
   StepAccounts accounts_;
