@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;  // 1 had other checksums
 constexpr const char* version_key = "tessera_checkpoint";
 
 std::string checksum_of(const json& content) {
