@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "engine/cuda/calls.h"
+#include "engine/cuda/device_file_task.h"
+#include "engine/host/file_task.h"
 #include "engine/runtime/stream_order.h"
 
 namespace tessera {
@@ -18,8 +20,7 @@ constexpr std::size_t word_distance = 64;  // each in a cache line of its own
 FileCopies::~FileCopies() { give_up(); }
 
 std::uint32_t* FileCopies::word_of(const Queue& queue) {
-  const auto place = static_cast<std::size_t>(&queue - queues_.data());
-  return reinterpret_cast<std::uint32_t*>(words_.base() + place * word_distance);
+  return reinterpret_cast<std::uint32_t*>(words_.base() + queue.place * word_distance);
 }
 
 Result<FileCopies::Queue*> FileCopies::queue_of(CudaStream stream) {
@@ -31,14 +32,14 @@ Result<FileCopies::Queue*> FileCopies::queue_of(CudaStream stream) {
     TESSERA_TRY(words_.allocate(bytes));
     std::memset(words_.base(), 0, static_cast<std::size_t>(bytes.value));
   }
-  queues_.push_back({.stream = stream, .copies = {}});
+  queues_.push_back({.stream = stream, .place = queues_.size(), .copies = {}});
   return &queues_.back();
 }
 
 Status FileCopies::submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream) {
   TESSERA_ASSIGN(Queue* const queue, queue_of(stream));
   TESSERA_ASSIGN(const CudaEvent reached, events_.record(stream));
-  queue->copies.push_back({next_++, route, std::move(pieces), reached, std::nullopt});
+  queue->copies.push_back({next_++, route, std::move(pieces), reached, nullptr});
   const std::uint32_t number = ++queue->submitted;
   return cuda_status(api_, api_.stream_wait_value(stream, word_of(*queue), number),
                      "cuStreamWaitValue32");
@@ -50,6 +51,23 @@ void FileCopies::let_go(const Queue& queue) {
   std::atomic_ref(*word_of(queue)).store(over, std::memory_order_release);
 }
 
+std::unique_ptr<RunningTask> FileCopies::start(const Waiting& copy) {
+  const bool on_device =
+      copy.route == CopyRoute::device_to_nvme || copy.route == CopyRoute::nvme_to_device;
+  if (on_device) {
+    std::vector<DeviceFileTask::Piece> pieces;
+    for (const Piece& piece : copy.pieces) {
+      pieces.push_back({files_.slot_of(piece.blocks, copy.route, rank_), piece.memory});
+    }
+    return std::make_unique<DeviceFileTask>(sums_, writes_files(copy.route), std::move(pieces));
+  }
+  std::vector<SwapMove> moves;
+  for (const Piece& piece : copy.pieces) {
+    moves.push_back(files_.start(piece.blocks, copy.route, rank_, piece.memory));
+  }
+  return std::make_unique<FileTask>(std::move(moves));
+}
+
 Result<bool> FileCopies::advance(Queue& queue) {
   if (queue.copies.empty()) return false;
   Waiting& next = queue.copies.front();
@@ -58,11 +76,7 @@ Result<bool> FileCopies::advance(Queue& queue) {
     TESSERA_ASSIGN(const bool here, has_happened(api_, next.reached));
     if (!here) return false;
     events_.give_back(std::exchange(next.reached, nullptr));
-    std::vector<SwapMove> moves;
-    for (const Piece& piece : next.pieces) {
-      moves.push_back(files_.start(piece.blocks, next.route, rank_, piece.host));
-    }
-    next.moving.emplace(std::move(moves));
+    next.moving = start(next);
   }
   TESSERA_ASSIGN(const bool over, next.moving->advance());
   if (!over) return starts;

@@ -92,6 +92,9 @@ class SwapFile {
   /// Stops until a block of any transfer has moved. False: none is under way.
   bool wait();
 
+  /// Whether blocks are under way.
+  bool moving() const { return !flying_.empty(); }
+
   bool direct() const { return direct_; }
   const char* io_name() const { return io_->name(); }
   std::size_t block_size() const { return block_; }
