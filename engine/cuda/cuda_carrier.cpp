@@ -161,11 +161,10 @@ Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
 Status CudaCarrier::make_file(BufferId id, const Allocation& request) {
   TESSERA_TRY(swapped_.allocate(id, request, rank_));
   if (!options_.aio.use_gds) return {};
+  TESSERA_TRY(drain_all());  // pinning memory, as in grow_pinned
   const std::int64_t block = options_.aio.block_size.value;
-  const auto blocks = static_cast<std::size_t>((request.bytes.value + block - 1) / block);
-  if (!file_copies_.sums().lacks(blocks)) return {};
-  TESSERA_TRY(drain_all());
-  return file_copies_.sums().make_room(blocks);
+  return file_copies_.make_sums(
+      id, static_cast<std::size_t>((request.bytes.value + block - 1) / block));
 }
 
 std::unique_ptr<BlockIo> CudaCarrier::make_io() {
@@ -317,7 +316,6 @@ Status CudaCarrier::drain_all() {
   for (const auto& lane : lanes_) {
     if (lane->stream() != nullptr) TESSERA_TRY(drain(*lane));
   }
-  TESSERA_TRY(until([this] { return file_copies_.sums().idle(); }));
   return control_.stream() == nullptr ? Status{} : drain(control_);
 }
 

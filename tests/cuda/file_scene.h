@@ -29,7 +29,10 @@ class FileScene {
   }
   Result<EventId> write() { return copy(files_, host_, file_, CopyRoute::to_nvme); }
   Result<EventId> read() { return copy(files_, file_, again_, CopyRoute::from_nvme); }
-  Result<EventId> write_direct() { return copy(files_, device_, file_, CopyRoute::device_to_nvme); }
+  Result<EventId> write_direct() {
+    TESSERA_TRY(submit(files_, Wait{compute_}).status());
+    return copy(files_, device_, file_, CopyRoute::device_to_nvme);
+  }
   Result<EventId> read_direct() {
     TESSERA_TRY(submit(files_, Wait{compute_}).status());
     return copy(files_, file_, device_, CopyRoute::nvme_to_device);

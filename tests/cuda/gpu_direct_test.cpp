@@ -79,8 +79,8 @@ TEST_CASE("checksums that were never computed are noticed", "[cuda]") {
   const FileSceneEnd ended =
       run_direct(world, habits, [](FileScene& scene, HostRuntime& host) -> Status {
         TESSERA_TRY(scene.write_direct().status());
-        TESSERA_TRY(scene.twice().status());
         TESSERA_TRY(scene.wait_for_files());
+        TESSERA_TRY(scene.twice().status());
         TESSERA_TRY(scene.write_direct().status());
         TESSERA_TRY(scene.read_direct().status());
         return host.finish();

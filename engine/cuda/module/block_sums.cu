@@ -7,8 +7,6 @@
 namespace tessera::device {
 namespace {
 
-constexpr int sum_threads = 1024;
-
 __device__ std::uint64_t word_at(const unsigned char* data, std::size_t bytes, std::size_t k) {
   const unsigned char* const at = data + 8 * k;
   const bool whole = 8 * k + 8 <= bytes;
@@ -25,16 +23,16 @@ __device__ std::uint64_t word_at(const unsigned char* data, std::size_t bytes, s
 // A block of threads has a block of the file, whose words are added in any order.
 __global__ void block_sums_kernel(const unsigned char* data, std::size_t bytes, std::size_t block,
                                   std::uint64_t* sums) {
-  __shared__ std::uint64_t parts[sum_threads];
+  __shared__ std::uint64_t parts[threads];
   const std::size_t begin = blockIdx.x * block;
   const std::size_t size = bytes - begin < block ? bytes - begin : block;
   std::uint64_t own = 0;
-  for (std::size_t k = threadIdx.x; k < words_of(size); k += sum_threads) {
+  for (std::size_t k = threadIdx.x; k < words_of(size); k += threads) {
     own += mixed_word(word_at(data + begin, size, k), k + 1);
   }
   parts[threadIdx.x] = own;
   __syncthreads();
-  for (unsigned half = sum_threads / 2; half > 0; half /= 2) {
+  for (unsigned half = threads / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
     __syncthreads();
   }
@@ -47,7 +45,7 @@ int block_sums(const void* data, std::size_t bytes, std::size_t block, std::uint
                CudaStream stream) {
   if (bytes == 0) return 0;
   const auto blocks = static_cast<unsigned>((bytes + block - 1) / block);
-  return launch(block_sums_kernel, {dim3(blocks), sum_threads}, stream,
+  return launch(block_sums_kernel, {dim3(blocks)}, stream,
                 static_cast<const unsigned char*>(data), bytes, block, sums);
 }
 

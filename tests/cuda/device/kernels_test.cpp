@@ -240,7 +240,7 @@ void check_block_sums(const std::vector<std::int64_t>& sizes) {
       const Twin data = b.numbers(numel, DType::bfloat16);
       const std::size_t bytes = data.host.size();
       const std::size_t count = (bytes + block - 1) / block;
-      PinnedMemory sums(device_module().cuda);
+      PinnedMemory sums(test::device_module().cuda);
       REQUIRE(sums.allocate(Bytes{static_cast<std::int64_t>(8 * count)}).ok());
       auto* const found = reinterpret_cast<std::uint64_t*>(sums.base());
       // Odd addresses, too: nothing says where a view begins.
