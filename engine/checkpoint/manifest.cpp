@@ -165,6 +165,12 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& source
                   fmt::format("{}: {} is {}, this version reads {}: use a newer tessera", source,
                               version_key, version.get<std::uint64_t>(), format_version));
   }
+  if (version.is_number_unsigned() && version.get<std::uint64_t>() < format_version) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: {} is {}, this version reads {}: load it with the tessera that "
+                              "saved it, and export its weights",
+                              source, version_key, version.get<std::uint64_t>(), format_version));
+  }
   const bool known = version == format_version && parsed->contains("content") &&
                      parsed->contains("checksum") && (*parsed)["content"].is_object();
   if (!known || (*parsed)["checksum"] != checksum_of((*parsed)["content"])) {
