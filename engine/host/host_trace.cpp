@@ -37,8 +37,7 @@ HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock)
     : link_(link),
       clock_(std::move(clock)),
       rank_(link.rank()),
-      ranks_(static_cast<std::size_t>(link.ranks())),
-      clocks_(link.ranks()) {}
+      ranks_(static_cast<std::size_t>(link.ranks())) {}
 
 HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
 
@@ -53,13 +52,18 @@ Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, TraceSink* 
   if (wanted[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
   if (timeless) return no_clock(link);
   std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock)));
-  TESSERA_TRY(trace->align(complete));
-  if (trace->rank_ == 0) trace->replay_.emplace(*sink, link.ranks());
+  TESSERA_ASSIGN(auto clocks, trace->align(complete));
   trace->start_ = trace->clock_();
+  if (trace->rank_ == 0) {
+    trace->submitted_.emplace(*sink);
+    trace->replay_ =
+        std::make_shared<AlignedReplay>(link.ranks(), std::move(clocks), trace->start_);
+  }
   return trace;
 }
 
-Status HostTrace::align(const Complete& complete) {
+Result<ClockAlignment> HostTrace::align(const Complete& complete) {
+  ClockAlignment clocks(link_.ranks());
   for (int k = 0; k < exchanges; ++k) {
     const Time sent = clock_();
     std::vector<std::byte> ping(1);
@@ -71,30 +75,32 @@ Status HostTrace::align(const Complete& complete) {
     TESSERA_TRY(complete(back));
     const Time now = clock_();
     for (std::size_t r = 1; r < seen.size(); ++r) {
-      clocks_.exchange(static_cast<Rank>(r), sent, seen[r], now);
+      clocks.exchange(static_cast<Rank>(r), sent, seen[r], now);
     }
   }
-  return {};
+  return clocks;
 }
 
 void HostTrace::add_communicator(CommunicatorId id, std::string_view name,
                                  const RankGroups& groups) {
-  if (!replay_) return;
-  replay_->add_communicator(id, name, groups);
+  if (!submitted_) return;
+  submitted_->add_communicator(id, name, groups);
   const Index own = groups.group_of(0);
+  std::vector<Rank> members;
   for (Index i = 0; own >= 0 && i < groups.group_size(own); ++i) {
-    members_with_0_[id].push_back(groups.member(own, i));
+    members.push_back(groups.member(own, i));
   }
+  with_0_[id] = std::make_shared<const std::vector<Rank>>(std::move(members));
 }
 
 std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, bool here,
                                std::string_view algorithm) {
-  if (replay_) replay_->submit(op, event, first_live, algorithm);
+  if (submitted_) submitted_->submit(op, event, first_live, algorithm);
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
-  const bool exchange = needs_all(kind_of(op)) && op.where.contains(0);
-  times_.push_back({.op = event.value,
-                    .done = !here,
-                    .exchange = exchange ? communicator_of(op) : CommunicatorId{}});
+  times_.push_back({.op = event.value, .done = !here, .exchange = nullptr});
+  if (submitted_ && needs_all(kind_of(op)) && op.where.contains(0)) {
+    times_.back().exchange = with_0_.at(communicator_of(op));
+  }
   return first_ + static_cast<std::int64_t>(times_.size()) - 1;
 }
 
@@ -112,7 +118,10 @@ void HostTrace::ended(std::int64_t place, Time time) {
 
 void HostTrace::close_step(const TakePeaks& take_peaks) {
   auto peaks = take_peaks(step_);
-  if (replay_) replay_->close_step(step_, std::move(peaks));
+  if (submitted_) {
+    submitted_->close_step(step_, std::move(peaks));
+    items_.push_back(submitted_->take());
+  }
   steps_.push_back(first_ + static_cast<std::int64_t>(times_.size()));
   ++step_;
 }
@@ -130,7 +139,7 @@ Status HostTrace::advance(bool together) {
     TESSERA_ASSIGN(const bool arrived, link_.test(sending_->request));
     if (!arrived) return {};
     const auto sent = std::exchange(sending_, nullptr);
-    if (rank_ == 0) take(*sent);
+    if (rank_ == 0) hand_over(std::move(sent->all));
   }
   return !steps_.empty() && front_is_done() ? send() : Status{};
 }
@@ -146,80 +155,50 @@ Status HostTrace::send() {
   if (rank_ == 0) sending->all.resize(2 * count * ranks_);
   TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
   sending_ = std::move(sending);
-  if (rank_ != 0) times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
-  if (rank_ != 0) first_ += static_cast<std::int64_t>(count);
+  if (rank_ != 0) forget(count);
   steps_.pop_front();
   return {};
 }
 
-// Nobody leaves such a collective before everybody has entered it.
-void HostTrace::tighten(const Sending& sent) {
-  const std::size_t count = sent.own.size() / 2;
-  struct Bounds {
-    Time lowest = std::numeric_limits<Time>::min();
-    Time highest = std::numeric_limits<Time>::max();
-    bool met = false;
-  };
-  std::vector<Bounds> bounds(ranks_);
-  for (std::size_t k = 0; k < count; ++k) {
-    const CommunicatorId id = times_[k].exchange;
-    if (!id.valid()) continue;
-    const Time begin = sent.all[2 * k];
-    const Time end = sent.all[2 * k + 1];
-    for (Rank rank : members_with_0_.at(id)) {
-      const auto r = static_cast<std::size_t>(rank);
-      const Time* theirs = &sent.all[2 * (r * count + k)];
-      bounds[r].lowest = std::max(bounds[r].lowest, theirs[0] - end);
-      bounds[r].highest = std::min(bounds[r].highest, theirs[1] - begin);
-      bounds[r].met = true;
-    }
-  }
-  for (std::size_t r = 1; r < ranks_; ++r) {
-    if (!bounds[r].met) continue;
-    // No time beyond it is asked for before the next step is there.
-    const auto begin = sent.all.begin() + static_cast<std::ptrdiff_t>(2 * r * count);
-    const Time until = *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(2 * count));
-    clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, until);
-  }
-}
-
-void HostTrace::take(const Sending& sent) {
-  tighten(sent);
-  const std::size_t count = sent.own.size() / 2;
-  std::vector<Time> begin(ranks_), end(ranks_);
-  for (std::size_t k = 0; k < count; ++k) {
-    for (std::size_t r = 0; r < ranks_; ++r) {
-      const auto rank = static_cast<Rank>(r);
-      const Time* theirs = &sent.all[2 * (r * count + k)];
-      begin[r] = std::max<Time>(0, clocks_.aligned(rank, theirs[0]) - start_);
-      end[r] = std::max(begin[r], clocks_.aligned(rank, theirs[1]) - start_);
-    }
-    replay_->op_took(begin, end);
-  }
-  replay_->settle();
+void HostTrace::forget(std::size_t count) {
   times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
   first_ += static_cast<std::int64_t>(count);
 }
 
+void HostTrace::hand_over(std::vector<Time> all) {
+  auto step = std::make_shared<AlignedReplay::Step>();
+  step->count = all.size() / (2 * ranks_);
+  step->all = std::move(all);
+  step->items = std::move(items_.front());
+  items_.pop_front();
+  for (std::size_t k = 0; k < step->count; ++k) {
+    if (times_[k].exchange) step->exchanges.push_back({k, std::move(times_[k].exchange)});
+  }
+  forget(step->count);
+  submitted_->sink().defer(
+      step->size(), [step, replay = replay_](TraceSink& sink) { replay->play(*step, sink); });
+}
+
 void HostTrace::finish() {
   over_ = true;
-  if (replay_) replay_->finish();
+  if (!submitted_) return;
+  submitted_->sink().defer({}, [replay = replay_](TraceSink& sink) { replay->finish(sink); });
 }
 
 void HostTrace::fail(const Status& why) {
-  if (std::exchange(over_, true) || !replay_) return;
+  if (std::exchange(over_, true) || !submitted_) return;
   const Time now = clock_() - start_;
   const Rank self = 0;
   for (const Times& t : times_) {
     if (!t.begun) continue;
     const Time begin = t.begin - start_;
     const Time end = t.done ? t.end - start_ : now;
-    replay_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
+    submitted_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
   }
-  replay_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
-                              .code = name_of(why.code()),
-                              .time = now,
-                              .message = why.message()});
+  submitted_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
+                                 .code = name_of(why.code()),
+                                 .time = now,
+                                 .message = why.message()});
 }
 
 }  // namespace tessera
