@@ -83,6 +83,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
   void take_kernel_times();
+  Status await_kernel_times();
   Status write_trace();
   Status end_trace();
 

@@ -25,7 +25,7 @@ void AlignedReplay::tighten(const Step& step) {
     const Time end = step.all[2 * exchange.place + 1];
     for (Rank rank : *exchange.members) {
       const auto r = static_cast<std::size_t>(rank);
-      const Time* theirs = &step.all[2 * (r * step.count + exchange.place)];
+      const Time* theirs = step.of(r) + 2 * exchange.place;
       bounds[r].lowest = std::max(bounds[r].lowest, theirs[0] - end);
       bounds[r].highest = std::min(bounds[r].highest, theirs[1] - begin);
       bounds[r].met = true;
@@ -34,9 +34,7 @@ void AlignedReplay::tighten(const Step& step) {
   for (std::size_t r = 1; r < ranks_; ++r) {
     if (!bounds[r].met) continue;
     // No time beyond it is asked for before the next step is there.
-    const auto begin = step.all.begin() + static_cast<std::ptrdiff_t>(2 * r * step.count);
-    const Time until =
-        *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(2 * step.count));
+    const Time until = *std::max_element(step.of(r), step.of(r) + 2 * step.count);
     clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, until);
   }
 }
@@ -47,7 +45,7 @@ void AlignedReplay::play(Step& step, TraceSink& sink) {
   const auto next = [&](std::span<Time> begin, std::span<Time> end) {
     for (std::size_t r = 0; r < ranks_; ++r) {
       const auto rank = static_cast<Rank>(r);
-      const Time* theirs = &step.all[2 * (r * step.count + k)];
+      const Time* theirs = step.of(r) + 2 * k;
       begin[r] = std::max<Time>(0, clocks_.aligned(rank, theirs[0]) - start_);
       end[r] = std::max(begin[r], clocks_.aligned(rank, theirs[1]) - start_);
     }

@@ -23,12 +23,16 @@ class AlignedReplay {
     std::shared_ptr<const std::vector<Rank>> members;
   };
   struct Step {
+    /// Of each rank, by its clock: begin and end of each timed operation, then what is of no
+    /// interest here; `pitch` numbers.
+    std::vector<Time> all;
+    std::size_t pitch = 0;
     std::size_t count = 0;  // of timed operations
-    std::vector<Time> all;  // by rank: begin and end of each, by the rank's clock
     std::vector<Exchange> exchanges;
     TraceItems items;
 
     Bytes size() const;
+    const Time* of(std::size_t rank) const { return all.data() + rank * pitch; }
   };
 
   /// `start`: by rank 0's clock.

@@ -38,10 +38,11 @@ Status HostCarrier::prepare() {
                      "the start of all ranks"));
   watch_.watch(PeerProcesses(names));
   TESSERA_ASSIGN(trace_link_, trace_link_of(*transport_));
-  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, rank_ == 0 ? options_.sink : nullptr,
-                                          options_.clock, [this](Transport::Request request) {
-                                            return complete(request, "the start of the trace");
-                                          }));
+  TESSERA_ASSIGN(trace_,
+                 HostTrace::start(*trace_link_, {.sink = rank_ == 0 ? options_.sink : nullptr},
+                                  options_.clock, [this](Transport::Request request) {
+                                    return complete(request, "the start of the trace");
+                                  }));
   return {};
 }
 
@@ -322,7 +323,7 @@ void HostCarrier::enter_step(std::int32_t step) {
 }
 
 Status HostCarrier::end_trace() {
-  trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
+  trace_->close_last_step([this](std::int32_t of) { return take_peaks(of); });
   TESSERA_TRY(wait_until([this] { return trace_->idle(); }, "the end of the trace"));
   trace_->finish();
   return {};

@@ -33,29 +33,31 @@ Status no_clock(TraceLink& link) {
 
 }  // namespace
 
-HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock)
+HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels)
     : link_(link),
       clock_(std::move(clock)),
       rank_(link.rank()),
-      ranks_(static_cast<std::size_t>(link.ranks())) {}
+      ranks_(static_cast<std::size_t>(link.ranks())),
+      with_kernels_(with_kernels) {}
 
 HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
 
-Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, TraceSink* sink,
+Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, const Wanted& wanted,
                                                     std::function<Time()> clock,
                                                     const Complete& complete) {
   const bool timeless = !clock;
-  if (sink != nullptr && timeless) return no_clock(link);
-  std::vector<std::byte> wanted{std::byte{sink != nullptr}};
-  TESSERA_ASSIGN(const auto asked, link.broadcast(wanted));
+  if (wanted.sink != nullptr && timeless) return no_clock(link);
+  std::vector<std::byte> word{std::byte{wanted.sink != nullptr}, std::byte{wanted.kernels}};
+  TESSERA_ASSIGN(const auto asked, link.broadcast(word));
   TESSERA_TRY(complete(asked));
-  if (wanted[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
+  if (word[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
   if (timeless) return no_clock(link);
-  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock)));
+  const bool with_kernels = word[1] != std::byte{0};
+  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock), with_kernels));
   TESSERA_ASSIGN(auto clocks, trace->align(complete));
   trace->start_ = trace->clock_();
   if (trace->rank_ == 0) {
-    trace->submitted_.emplace(*sink);
+    trace->submitted_.emplace(*wanted.sink);
     trace->replay_ =
         std::make_shared<AlignedReplay>(link.ranks(), std::move(clocks), trace->start_);
   }
@@ -97,6 +99,7 @@ std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, 
                                std::string_view algorithm) {
   if (submitted_) submitted_->submit(op, event, first_live, algorithm);
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
+  if (with_kernels_ && is_collective(kind_of(op))) kernels_.expect(event.value);
   times_.push_back({.op = event.value, .done = !here, .exchange = nullptr});
   if (submitted_ && needs_all(kind_of(op)) && op.where.contains(0)) {
     times_.back().exchange = with_0_.at(communicator_of(op));
@@ -123,6 +126,7 @@ void HostTrace::close_step(const TakePeaks& take_peaks) {
     items_.push_back(submitted_->take());
   }
   steps_.push_back(first_ + static_cast<std::int64_t>(times_.size()));
+  kernels_.close_step();
   ++step_;
 }
 
@@ -139,24 +143,30 @@ Status HostTrace::advance(bool together) {
     TESSERA_ASSIGN(const bool arrived, link_.test(sending_->request));
     if (!arrived) return {};
     const auto sent = std::exchange(sending_, nullptr);
-    if (rank_ == 0) hand_over(std::move(sent->all));
+    if (rank_ == 0) take(*sent);
   }
-  return !steps_.empty() && front_is_done() ? send() : Status{};
+  const bool ready = steps_.empty() ? kernels_are_left() : front_is_done();
+  return ready ? send() : Status{};
 }
 
+// The next step, or, behind the last one, what is left of its kernels.
 Status HostTrace::send() {
-  const auto count = static_cast<std::size_t>(steps_.front() - first_);
+  const auto count = steps_.empty() ? 0 : static_cast<std::size_t>(steps_.front() - first_);
   auto sending = std::make_unique<Sending>();
-  sending->own.reserve(2 * count);
+  sending->is_step = !steps_.empty();
+  sending->count = count;
+  sending->kernels = kernels_.take();
+  sending->own.reserve(2 * count + sending->kernels.size());
   for (std::size_t k = 0; k < count; ++k) {
     sending->own.push_back(times_[k].begin);
     sending->own.push_back(times_[k].end);
   }
-  if (rank_ == 0) sending->all.resize(2 * count * ranks_);
+  for (const KernelTimes::Row& kernel : sending->kernels) sending->own.push_back(kernel.time);
+  if (rank_ == 0) sending->all.resize(sending->own.size() * ranks_);
   TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
   sending_ = std::move(sending);
   if (rank_ != 0) forget(count);
-  steps_.pop_front();
+  if (sending_->is_step) steps_.pop_front();
   return {};
 }
 
@@ -165,18 +175,33 @@ void HostTrace::forget(std::size_t count) {
   first_ += static_cast<std::int64_t>(count);
 }
 
-void HostTrace::hand_over(std::vector<Time> all) {
+void HostTrace::take(Sending& sent) {
+  write_kernels(sent);
+  if (!sent.is_step) return;
   auto step = std::make_shared<AlignedReplay::Step>();
-  step->count = all.size() / (2 * ranks_);
-  step->all = std::move(all);
+  step->pitch = sent.own.size();
+  step->count = sent.count;
+  step->all = std::move(sent.all);
   step->items = std::move(items_.front());
   items_.pop_front();
-  for (std::size_t k = 0; k < step->count; ++k) {
+  for (std::size_t k = 0; k < sent.count; ++k) {
     if (times_[k].exchange) step->exchanges.push_back({k, std::move(times_[k].exchange)});
   }
-  forget(step->count);
+  forget(sent.count);
   submitted_->sink().defer(
       step->size(), [step, replay = replay_](TraceSink& sink) { replay->play(*step, sink); });
+}
+
+void HostTrace::write_kernels(const Sending& sent) {
+  for (std::size_t k = 0; k < sent.kernels.size(); ++k) {
+    for (Rank rank = 0; rank < static_cast<Rank>(ranks_); ++rank) {
+      write_kernel(rank, {sent.kernels[k].op, sent.of(rank)[2 * sent.count + k]});
+    }
+  }
+}
+
+void HostTrace::write_kernel(Rank rank, const KernelTimes::Row& kernel) {
+  if (kernel.time >= 0) submitted_->sink().kernel({rank, kernel.op, kernel.time});
 }
 
 void HostTrace::finish() {
@@ -195,6 +220,10 @@ void HostTrace::fail(const Status& why) {
     const Time end = t.done ? t.end - start_ : now;
     submitted_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
   }
+  if (sending_) {
+    for (const KernelTimes::Row& kernel : sending_->kernels) write_kernel(self, kernel);
+  }
+  for (const KernelTimes::Row& kernel : kernels_.rest()) write_kernel(self, kernel);
   submitted_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
                                  .code = name_of(why.code()),
                                  .time = now,

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/assert.h"
 #include "tessera/trace.h"
 
 namespace tessera::test {
@@ -35,7 +36,7 @@ class RecordedTrace : public TraceSink {
   std::vector<std::string> peaks;
   std::map<std::int32_t, OpRow> ops;
   std::map<std::int32_t, std::map<Rank, Span>> spans_of;  // by op
-  std::map<std::int32_t, Time> kernels;                   // by op, of rank 0
+  std::map<std::int32_t, std::map<Rank, Time>> kernels;   // by op
   std::map<Rank, std::vector<MemorySample>> memory_of;
   std::vector<std::vector<Step>> steps;  // by rank
   std::vector<std::string> diagnostics;
@@ -50,7 +51,7 @@ class RecordedTrace : public TraceSink {
   }
   void unit(const TraceUnit&) override {}
   void kernel(const TraceKernel& k) override {
-    if (k.rank == 0) kernels[k.op] = k.time;
+    TESSERA_ASSERT(kernels[k.op].emplace(k.rank, k.time).second, "one of a rank and an op");
   }
   void op(const TraceOp& o) override {
     ops[o.id] = {o.kind, o.stream, o.communicator, o.step, std::string(o.algorithm)};
