@@ -300,8 +300,8 @@ TEST_CASE("steps that keep what follows from the model are the steps that begin 
   Scene anew(kept.model, {.policy = Zero3Policy::compatible});
   TrainingSteps steps(*kept.engine, kept.model);
   // Options change, and graphs; one is unknown.
-  for (const std::string& what : {"train,step", "train:short,step", "train:long", "eval,forward",
-                                  "train,train:short,step", "train,step"}) {
+  for (const char* const what : {"train,step", "train:short,step", "train:long", "eval,forward",
+                                 "train,train:short,step", "train,step"}) {
     for (const auto checkpointing :
          {ActivationCheckpointing::none, ActivationCheckpointing::full}) {
       INFO(what);
