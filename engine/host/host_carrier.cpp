@@ -176,9 +176,13 @@ Status HostCarrier::run_now(const Op& op, EventId event, std::int64_t place) {
     run(op);
   }
   last_[static_cast<std::size_t>(op.stream.value)] = event;
+  ended(event, place);
+  return progress().status();
+}
+
+void HostCarrier::ended(EventId event, std::int64_t place) {
   done_.happen(event);
   if (trace_) trace_->end(place);
-  return progress().status();
 }
 
 Status HostCarrier::carry_wait(EventId event) {
@@ -236,8 +240,7 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   if (!done) return starts;
   const CommunicatorId met = communicator_of(next.op);
   if (met.valid()) unfinished_.at(met).pop_front();
-  done_.happen(next.event);
-  if (trace_) trace_->end(next.trace_place);
+  ended(next.event, next.trace_place);
   queue.pop_front();
   return true;
 }

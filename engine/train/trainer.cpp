@@ -53,6 +53,7 @@ struct Trainer::State {
   TrainingOptions step;  // with bodies
   std::unique_ptr<Engine> engine;
   LanguageModel language;
+  TrainingSteps steps;
   std::unique_ptr<GradScaler> scaler = {};  // only float16
   TrainerPlace place = {};
   BufferId loss = {};  // of each rank: the sum over its micro-batches
@@ -105,9 +106,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, sizes));
   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
   TESSERA_TRY(language.take_workspace(runtime));
+  TrainingSteps steps(*engine, model);
   auto state =
       std::unique_ptr<State>(new State{runtime, model, corpus, options, sampler, options.step,
-                                       std::move(engine), std::move(language)});
+                                       std::move(engine), std::move(language), std::move(steps)});
   TESSERA_TRY(state->prepare());
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
@@ -226,7 +228,7 @@ Result<float> Trainer::validate() {
   float total = 0;
   for (std::int64_t first = 0; first < s.validation->batches; first += count(s.runtime)) {
     s.validating = first;
-    TESSERA_TRY(run_training_step(*s.engine, s.model, evaluation));
+    TESSERA_TRY(s.steps.run(evaluation));
     TESSERA_ASSIGN(const PerRank<float> losses, s.summed_losses());
     for (Rank rank = 0; rank < count(s.runtime); ++rank) {
       if (first + rank < s.validation->batches) total += losses[rank];
@@ -243,7 +245,7 @@ Result<TrainedStep> Trainer::step() {
   s.step.adam.learning_rate = done.learning_rate;
   if (s.scaler) done.loss_scale = s.scaler->scale();
   s.scale_loss();
-  TESSERA_TRY(run_training_step(*s.engine, s.model, s.step));
+  TESSERA_TRY(s.steps.run(s.step));
   TESSERA_ASSIGN(done.loss, s.mean_loss());
   s.note_scale(done);
   done.grad_norm = s.grad_norm;
