@@ -3,8 +3,9 @@
 //
 // The idea: every rank notes when its operations begin and end. At the end of a step these two
 // columns go to rank 0, without waiting, behind the work of later steps. What was submitted is the
-// same on all ranks, so rank 0 knows the rest already. Where kernels of collectives are timed, too,
-// a third column, of the step before, goes with them.
+// same on all ranks, so rank 0 knows the rest already. What follows from the times is for the
+// sink's thread to find out (AlignedReplay). Where kernels of collectives are timed, too, a third
+// column, of the step before, goes with them.
 #pragma once
 
 #include <deque>
@@ -13,10 +14,10 @@
 #include <optional>
 #include <vector>
 
-#include "engine/host/clock_alignment.h"
+#include "engine/host/aligned_replay.h"
 #include "engine/host/kernel_times.h"
 #include "engine/host/trace_link.h"
-#include "engine/runtime/trace_replay.h"
+#include "engine/runtime/submitted_trace.h"
 
 namespace tessera {
 
@@ -39,21 +40,21 @@ class HostTrace {
 
   // What all ranks do in the same order, told by every rank and written by rank 0.
   void add_stream(StreamId id, std::string_view name, StreamRole role) {
-    if (replay_) replay_->add_stream(id, name, role);
+    if (submitted_) submitted_->add_stream(id, name, role);
   }
   void add_communicator(CommunicatorId id, std::string_view name, const RankGroups& groups);
   void allocate(BufferId id, const Allocation& request) {
-    if (replay_) replay_->allocate(id, request);
+    if (submitted_) submitted_->allocate(id, request);
   }
   void place(BufferId id, const Allocation& request, const RankSet& ranks, Bytes end) {
-    if (replay_) replay_->place(id, request, ranks, end);
+    if (submitted_) submitted_->place(id, request, ranks, end);
   }
   void release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,
                const RankSet& ranks) {
-    if (replay_) replay_->release(id, memory_class, bytes, after, ranks);
+    if (submitted_) submitted_->release(id, memory_class, bytes, after, ranks);
   }
   void host_wait(EventId event) {
-    if (replay_) replay_->host_wait(event);
+    if (submitted_) submitted_->host_wait(event);
   }
   /// Every operation, on every rank; `here`: it holds for this one. Returns the place of its times
   /// for the next two, or -1.
@@ -96,13 +97,14 @@ class HostTrace {
     std::int32_t op = 0;
     bool begun = false;
     bool done = false;
-    CommunicatorId exchange;  // a collective of rank 0's group that needs data of all its members
+    std::shared_ptr<const std::vector<Rank>> exchange;  // of rank 0, see AlignedReplay::Exchange
   };
   struct Sending {
+    bool is_step = false;                   // and not only kernels
     std::size_t count = 0;                  // operations
     std::vector<KernelTimes::Row> kernels;  // of this rank, of the step before
     std::vector<Time> own;                  // begin and end of each operation, then the kernels
-    std::vector<Time> all;
+    std::vector<Time> all;                  // of rank 0
     TraceLink::Request request = 0;
 
     const Time* of(Rank rank) const {
@@ -111,15 +113,15 @@ class HostTrace {
   };
 
   HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels);
-  Status align(const Complete& complete);
+  Result<ClockAlignment> align(const Complete& complete);
   Times& times(std::int64_t place) { return times_[static_cast<std::size_t>(place - first_)]; }
   bool front_is_done();
   bool kernels_are_left() const { return closed_ && !kernels_.empty(); }
   Status send();
-  void take(const Sending& sent);
+  void forget(std::size_t count);
+  void take(Sending& sent);
   void write_kernels(const Sending& sent);
   void write_kernel(Rank rank, const KernelTimes::Row& kernel);
-  void tighten(const Sending& sent);
 
   TraceLink& link_;
   const std::function<Time()> clock_;
@@ -135,9 +137,10 @@ class HostTrace {
   KernelTimes kernels_;
   bool closed_ = false;  // the last step is
   std::unique_ptr<Sending> sending_;
-  std::optional<TraceReplay> replay_;
-  ClockAlignment clocks_;
-  std::map<CommunicatorId, std::vector<Rank>> members_with_0_;  // of rank 0's groups
+  std::optional<SubmittedTrace> submitted_;  // rank 0's, as the next two
+  std::deque<TraceItems> items_;             // of closed steps
+  std::shared_ptr<AlignedReplay> replay_;    // the sink's, once a step was handed over
+  std::map<CommunicatorId, std::shared_ptr<const std::vector<Rank>>> with_0_;  // its groups
   bool over_ = false;
 };
 

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/assert.h"
@@ -13,7 +15,7 @@
 
 namespace tessera::test {
 
-class RecordedTrace final : public TraceSink {
+class RecordedTrace : public TraceSink {
  public:
   struct Span {
     Time begin = 0, ready = 0, end = 0;
@@ -89,6 +91,20 @@ class RecordedTrace final : public TraceSink {
     diagnostics.push_back(fmt::format("{}: {}", d.code, d.message));
   }
   Status finish() override { return {}; }
+};
+
+// Does what was deferred when the run is over and its runtime is gone.
+class LateTrace final : public RecordedTrace {
+ public:
+  void defer(Bytes, std::function<void(TraceSink&)> work) override {
+    works_.push_back(std::move(work));
+  }
+  void catch_up() {
+    for (auto& work : std::exchange(works_, {})) work(*this);
+  }
+
+ private:
+  std::vector<std::function<void(TraceSink&)>> works_;
 };
 
 }  // namespace tessera::test
