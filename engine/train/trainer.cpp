@@ -35,6 +35,13 @@ Status check_dtypes(const TrainerOptions& options) {
         fmt::format("training in {} is not supported: choose float32, bfloat16 or float16",
                     name_of(options.dtype)));
   }
+  if (options.loss_scale && options.dtype != DType::float16) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("TrainerOptions::loss_scale is for float16 alone, but modules compute "
+                    "in {}: leave it unset",
+                    name_of(options.dtype)));
+  }
   if (gathered == DType::float32 || gathered == options.dtype) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} gathers parameters in {}, but modules compute in {}: choose one "
@@ -134,7 +141,8 @@ Status Trainer::State::prepare() {
     fill(rank, micro_batch, tokens);
   });
   if (options.dtype == DType::float16) {
-    TESSERA_ASSIGN(scaler, grad_scaler(*engine, {.loss_scale = options.loss_scale}));
+    TESSERA_ASSIGN(scaler, grad_scaler(*engine, {.loss_scale = options.loss_scale.value_or(
+                                                     LossScaleOptions{.min_scale = 1})}));
     step.scaler = scaler.get();
   }
   step.grad_norm = [this](Rank, float norm) { grad_norm = norm; };
