@@ -73,6 +73,52 @@ TEST_CASE("what a real run submits is in its trace as in the simulator's", "[hos
   }
 }
 
+// All that depends on times.
+std::vector<std::string> timed_lines(const RecordedTrace& trace) {
+  std::vector<std::string> lines = trace.peaks;
+  for (const auto& [id, spans] : trace.spans_of) {
+    for (const auto& [rank, s] : spans) {
+      lines.push_back(fmt::format("op {} rank {}: {} {} {}", id, rank, s.begin, s.ready, s.end));
+    }
+  }
+  for (const auto& [rank, samples] : trace.memory_of) {
+    for (const MemorySample& s : samples) {
+      lines.push_back(fmt::format("rank {} at {}: buffer {} {} {} {}", rank, s.time, s.buffer,
+                                  s.delta.value, s.allocated.value, s.reserved.value));
+    }
+  }
+  for (const auto& step : trace.steps) {
+    for (const auto& s : step) {
+      lines.push_back(fmt::format("step {} {} {} {} {} {}", s.begin, s.end, s.compute, s.exposed,
+                                  s.blocking, s.peak_allocated.value));
+    }
+  }
+  return lines;
+}
+
+TEST_CASE("a sink may find out what follows from times whenever it likes, even after the run",
+          "[host]") {
+  for (const auto& [name, scheme] : test::schemes()) {
+    if (name.find("groups of 2") != std::string::npos) continue;
+    INFO(name);
+    const test::Run run = test::training_run(scheme, 1);
+    RecordedTrace at_once;
+    test::LateTrace late;
+    test::require_all_ok(traced(run, at_once, SkewedClocks()));
+    test::require_all_ok(traced(run, late, SkewedClocks()));
+    CHECK(late.spans_of.empty());
+    late.catch_up();
+    CHECK(late.order == at_once.order);
+    CHECK(timed_lines(late) == timed_lines(at_once));
+  }
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair", "shared"}}, 4);
+  test::LateTrace late;
+  test::require_all_ok(traced(run, late, SkewedClocks()));
+  late.catch_up();
+  test::check_times(late, run.ranks);
+  test::check_memory(late, run.ranks);
+}
+
 TEST_CASE("each read and write of a file is a span on its drive's lane", "[host][offload]") {
   const test::ScratchFolder folder;
   for (const auto& [name, scheme] : test::offloaded_schemes(folder.path())) {
