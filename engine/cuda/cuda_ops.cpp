@@ -59,6 +59,12 @@ Status CudaCarrier::copy(const Copy& copy, Lane& lane) {
 }
 
 Status CudaCarrier::copy_files(const Copy& copy, Index index, CudaStream stream) {
+  const bool direct =
+      copy.route == CopyRoute::device_to_nvme || copy.route == CopyRoute::nvme_to_device;
+  if (direct && !options_.aio.use_gds) {
+    return Status(Code::invalid_argument,
+                  "copies between files and the device need CudaOptions::aio.use_gds");
+  }
   std::vector<FileCopies::Piece> pieces;
   for (const CopyBlocks& piece : copy.pieces) {
     pieces.push_back({piece, bytes(writes_files(copy.route) ? piece.from : piece.to, index)});

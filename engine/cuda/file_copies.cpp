@@ -17,10 +17,6 @@ bool of_device(CopyRoute route) {
   return route == CopyRoute::device_to_nvme || route == CopyRoute::nvme_to_device;
 }
 
-BufferId file_of(CopyRoute route, const CopyBlocks& blocks) {
-  return writes_files(route) ? blocks.to.buffer : blocks.from.buffer;
-}
-
 }  // namespace
 
 FileCopies::~FileCopies() { give_up(); }
@@ -33,7 +29,9 @@ Status FileCopies::make_sums(BufferId file, std::size_t blocks) {
 std::span<std::uint64_t> FileCopies::sums_of(const Waiting& copy, const Piece& piece) {
   const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
   const std::size_t block = slot.file->block_size();
-  const PinnedMemory& sums = sums_.at(file_of(copy.route, piece.blocks));
+  const CopyBlocks& blocks = piece.blocks;
+  const PinnedMemory& sums =
+      sums_.at(writes_files(copy.route) ? blocks.to.buffer : blocks.from.buffer);
   return {reinterpret_cast<std::uint64_t*>(sums.base()), (piece.memory.size() + block - 1) / block};
 }
 
@@ -124,20 +122,21 @@ Result<bool> FileCopies::happened(CudaEvent& event) {
 Result<bool> FileCopies::advance(Queue& queue) {
   if (queue.copies.empty()) return false;
   Waiting& next = queue.copies.front();
-  const bool starts = next.reached != nullptr;
-  if (starts) {
-    TESSERA_ASSIGN(const bool here, happened(next.reached));
-    if (!here) return false;
+  bool any = false;
+  if (next.reached != nullptr) {
+    TESSERA_ASSIGN(any, happened(next.reached));
+    if (!any) return false;
     start(next);
   }
   if (!next.moved) {
     TESSERA_ASSIGN(next.moved, next.moving->advance());
-    if (!next.moved) return starts;
+    if (!next.moved) return any;
     open_gates(queue, 1);
+    any = true;
   }
   if (next.summed != nullptr) {
     TESSERA_ASSIGN(const bool here, happened(next.summed));
-    if (!here) return starts;
+    if (!here) return any;
     TESSERA_TRY(check(next));
     open_gates(queue, 1);
   }

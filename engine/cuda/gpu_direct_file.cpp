@@ -7,15 +7,7 @@ GpuDirectFile::~GpuDirectFile() {
   for (const auto& [base, registered] : buffers_) {
     if (registered.accepted) api_.buffer_deregister(base);
   }
-  for (const auto& [file, handle] : handles_) api_.handle_deregister(handle);
-}
-
-std::int64_t GpuDirectFile::find(int file, void*& handle) {
-  const auto known = handles_.find(file);
-  if (known != handles_.end()) return handle = known->second, 0;
-  if (const int code = api_.handle_register(&handle, file); code != 0) return -code;
-  handles_.emplace(file, handle);
-  return 0;
+  if (handle_ != nullptr) api_.handle_deregister(handle_);
 }
 
 // Where it cannot be, cuFile copies through a buffer of its own. What else was registered in this
@@ -35,16 +27,16 @@ void GpuDirectFile::register_buffer(std::span<std::byte> buffer) {
 
 std::int64_t GpuDirectFile::move(const BlockRequest& r) {
   if (r.on_device.empty()) return move_block(r);
-  void* handle = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (const std::int64_t error = find(r.file, handle); error != 0) return error;
+    const int code = handle_ == nullptr ? api_.handle_register(&handle_, r.file) : 0;
+    if (code != 0) return handle_ = nullptr, -code;
     if (!r.writes) register_buffer(r.on_device);
   }
   std::byte* const base = r.on_device.data();
   const std::int64_t at = r.data - base;
-  return r.writes ? api_.write(device_, handle, base, r.size, r.offset, at)
-                  : api_.read(device_, handle, base, r.size, r.offset, at);
+  return r.writes ? api_.write(device_, handle_, base, r.size, r.offset, at)
+                  : api_.read(device_, handle_, base, r.size, r.offset, at);
 }
 
 }  // namespace tessera

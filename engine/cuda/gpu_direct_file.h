@@ -15,7 +15,7 @@ namespace tessera {
 
 class GpuDirectFile {
  public:
-  /// Of memory of `device`. The files that it was asked about must outlive it.
+  /// Between memory of `device` and the one file that requests name, which must outlive it.
   GpuDirectFile(const CufileApi& api, int device) : api_(api), device_(device) {}
   GpuDirectFile(const GpuDirectFile&) = delete;
   GpuDirectFile& operator=(const GpuDirectFile&) = delete;
@@ -29,13 +29,12 @@ class GpuDirectFile {
     std::byte* end = nullptr;
     bool accepted = false;
   };
-  std::int64_t find(int file, void*& handle);
   void register_buffer(std::span<std::byte> buffer);
 
   const CufileApi api_;
   const int device_;
   std::mutex mutex_;
-  std::map<int, void*> handles_;              // by file
+  void* handle_ = nullptr;                    // of the file, once it is known
   std::map<std::byte*, Registered> buffers_;  // by begin
 };
 

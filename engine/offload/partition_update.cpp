@@ -71,7 +71,7 @@ Status Zero3Engine::send(const OnDemandParameter& p, const Cause& why) {
     stream = all_gather_;
   }
   const bool straight = p.home == Memory::nvme && (from_host || options_.aio.use_gds);
-  if (!straight && (!from_host || p.home == Memory::device)) {
+  if (!straight) {
     View to = partition_of(p);
     if (p.home == Memory::nvme) {
       TESSERA_ASSIGN(const Staged on_host, stage(p, Memory::pinned_host, stream, why));

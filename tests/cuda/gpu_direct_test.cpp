@@ -97,6 +97,19 @@ TEST_CASE("without cuFile a run that asks for it ends with a sentence", "[cuda]"
   CHECK(ended.statuses[0].message() == "use_gds needs NVIDIA's cuFile: the stand-in has none");
 }
 
+TEST_CASE("a runtime that was not told of GPUDirect Storage says so when it is used", "[cuda]") {
+  StandIn world({});
+  DriveHabits habits;
+  const FileSceneEnd ended =
+      test::run_scene(world, habits, [](FileScene& scene, HostRuntime& host) -> Status {
+        TESSERA_TRY(scene.write_direct().status());
+        return host.finish();
+      });
+  CHECK(ended.statuses[0].message() ==
+        "copies between files and the device need CudaOptions::aio.use_gds");
+  CHECK(ended.leaks.empty());
+}
+
 // A device of plain memory, and a cuFile that many threads call.
 std::atomic<int> cufile_calls = 0;
 std::set<void*> registered;  // under the lock of the file that is tested
