@@ -11,6 +11,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/exit_deadline.h"
+#include "cli/gpu_options.h"
 #include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
@@ -45,6 +46,7 @@ class HostCarrier final : public Carrier {
   Bytes peak_reserved() const override { return runtime_->peak_reserved(); }
   std::string name() const override { return name_; }
   std::string device() const override { return runtime_->device(); }
+  GraphCounts graphs() const override { return runtime_->graphs(); }
 
  private:
   std::unique_ptr<HostRuntime> runtime_;
@@ -127,11 +129,6 @@ Result<CudaOptions::Windows> windows_of(const CarrierOptions& options, const Car
     return Status(Code::invalid_argument,
                   "--windows on needs what ranks exchange at equal offsets, but owners have memory "
                   "that others lack: use another scheme, or --windows off");
-  }
-  if (options.deterministic) {
-    return Status(Code::invalid_argument,
-                  "--windows on lets NCCL add in an order that it does not tell: give "
-                  "--deterministic or --windows on, not both");
   }
   return Windows::on;
 }
@@ -226,9 +223,13 @@ Rank ranks_of(const CarrierOptions& options, const Launch& launch) {
 Result<std::unique_ptr<Carrier>> open_carrier(const CarrierOptions& options, const Launch& launch,
                                               const CarrierNeeds& needs) {
   const std::string runtime = runtime_of(options, launch);
-  if (runtime == "simulator") return SimulatorCarrier::create(options, needs);
+  if (runtime == "simulator") {
+    TESSERA_TRY(check_gpu_options(options, Computes::in_simulator, needs.traced));
+    return SimulatorCarrier::create(options, needs);
+  }
   if (runtime != "local") std::signal(SIGTERM, [](int) { asked_to_end = 1; });
   const bool cuda = options.device == "cuda" || (options.device == "auto" && cuda_available().ok());
+  TESSERA_TRY(check_gpu_options(options, cuda ? Computes::on_gpu : Computes::on_cpu, needs.traced));
   if (cuda) return open_on_gpu(options, launch, runtime, needs);
   if (runtime == "torchrun") {
     return Status(Code::not_supported,

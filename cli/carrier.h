@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/launch.h"
+#include "tessera/host_runtime.h"
 #include "tessera/offload.h"
 #include "tessera/runtime.h"
 
@@ -43,6 +44,8 @@ class Carrier {
   virtual std::string name() const = 0;
   /// As HostRuntime::device.
   virtual std::string device() const { return {}; }
+  /// As HostRuntime::graphs.
+  virtual GraphCounts graphs() const { return {}; }
 
   bool prints() { return seam().carried().contains(0); }
 };
@@ -57,6 +60,7 @@ struct CarrierNeeds {
   Aio aio;                    // how files on NVMe are read and written
   TraceSink* sink = nullptr;  // of rank 0; must outlive the carrier
   bool owners = false;        // have memory that others lack: the scheme cannot use windows
+  bool traced = false;        // on some rank
 };
 
 /// Fails: not_supported (no MPI or no GPU here), saying what is missing; invalid_argument (options

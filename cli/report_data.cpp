@@ -2,20 +2,11 @@
 #include "cli/report_data.h"
 
 #include <algorithm>
-#include <map>
+
+#include "cli/median.h"
 
 namespace tessera::cli {
 namespace {
-
-// Of two middle values the mean.
-template <class T>
-T median(std::vector<T> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  const T below = *std::max_element(values.begin(), middle);
-  return below + (*middle - below) / 2;
-}
 
 std::int32_t first_steady(const storage::RankSteps& steps) { return steps.steps > 1 ? 1 : 0; }
 
@@ -141,121 +132,6 @@ void add_memory(const std::vector<PeakMemory>& peaks, ReportData& report) {
   }
 }
 
-// nccl-tests, PERFORMANCE.md: what each link carries for a collective of n ranks.
-double bus_factor(OpKind kind, std::int32_t ranks) {
-  const double n = ranks;
-  switch (kind) {
-    case OpKind::all_gather:
-    case OpKind::all_to_all:
-    case OpKind::reduce_scatter: return (n - 1) / n;
-    case OpKind::all_reduce: return 2 * (n - 1) / n;
-    default: return 1;
-  }
-}
-
-// The collectives of a trace.
-class CollectiveOps {
- public:
-  CollectiveOps(const storage::TraceInfo& info, const std::vector<storage::OpRow>& ops) {
-    for (const auto& row : info.communicators) group_sizes_[row.id] = row.group_size;
-    for (const auto& op : ops) {
-      if (is_collective(op.kind)) by_id_[op.id] = &op;
-    }
-  }
-
-  const storage::OpRow* find(std::int32_t id) const {
-    const auto found = by_id_.find(id);
-    return found == by_id_.end() ? nullptr : found->second;
-  }
-  /// Bytes that each link carries; 0: unknown.
-  double carried(const storage::OpRow& op) const {
-    const auto group = group_sizes_.find(op.communicator);
-    if (group == group_sizes_.end() || group->second < 1) return 0;
-    return bus_factor(op.kind, group->second) * static_cast<double>(op.bytes.value);
-  }
-
- private:
-  std::map<std::int32_t, std::int32_t> group_sizes_;
-  std::map<std::int32_t, const storage::OpRow*> by_id_;
-};
-
-struct SpanSums {
-  Time transfer = 0, wait = 0, kernel = 0;
-  std::vector<double> bus_bandwidths, kernel_bus_bandwidths;
-};
-
-using Collectives = std::map<OpKind, CommunicationKind>;
-
-void add_bandwidth(double carried, Time time, std::vector<double>& bandwidths) {
-  if (time > 0 && carried > 0) bandwidths.push_back(carried / static_cast<double>(time) * 1e9);
-}
-
-Status add_spans(const storage::TraceReader& reader, Rank rank, const CollectiveOps& ops,
-                 std::map<OpKind, SpanSums>& sums) {
-  TESSERA_ASSIGN(auto lanes, reader.lanes(rank, 0, reader.info().end + 1));
-  for (const storage::Lane& lane : lanes) {
-    for (std::size_t i = 0; i < lane.op.size(); ++i) {
-      const storage::OpRow* const op = ops.find(lane.op[i]);
-      if (op == nullptr) continue;
-      SpanSums& sum = sums[op->kind];
-      const Time transfer = lane.end[i] - lane.ready[i];
-      sum.transfer += transfer;
-      sum.wait += lane.ready[i] - lane.begin[i];
-      add_bandwidth(ops.carried(*op), transfer, sum.bus_bandwidths);
-    }
-  }
-  return {};
-}
-
-Status add_kernels(const storage::TraceReader& reader, Rank rank, const CollectiveOps& ops,
-                   std::map<OpKind, SpanSums>& sums) {
-  TESSERA_ASSIGN(const auto kernels, reader.kernels());
-  for (const storage::KernelRow& row : kernels) {
-    const storage::OpRow* const op = ops.find(row.op);
-    if (op == nullptr || row.rank != rank) continue;
-    SpanSums& sum = sums[op->kind];
-    sum.kernel += row.time;
-    add_bandwidth(ops.carried(*op), row.time, sum.kernel_bus_bandwidths);
-  }
-  return {};
-}
-
-Status add_times(const storage::TraceReader& reader, const std::vector<storage::OpRow>& ops,
-                 Collectives& kinds) {
-  const storage::TraceInfo& info = reader.info();
-  if (info.run.recorded_ranks.empty()) return {};
-  const Rank rank = info.run.recorded_ranks.front();
-  const CollectiveOps collectives(info, ops);
-  std::map<OpKind, SpanSums> sums;
-  TESSERA_TRY(add_spans(reader, rank, collectives, sums));
-  TESSERA_TRY(add_kernels(reader, rank, collectives, sums));
-  for (auto& [kind, sum] : sums) {
-    CommunicationKind& row = kinds[kind];
-    row.transfer = sum.transfer;
-    row.wait = sum.wait;
-    if (sum.kernel > 0) row.kernel = sum.kernel;
-    if (!sum.bus_bandwidths.empty()) row.bus_bandwidth_bytes_per_s = median(sum.bus_bandwidths);
-    if (sum.kernel_bus_bandwidths.empty()) continue;
-    row.kernel_bus_bandwidth_bytes_per_s = median(sum.kernel_bus_bandwidths);
-  }
-  return {};
-}
-
-Status add_communication(const storage::TraceReader& reader, ReportData& report) {
-  TESSERA_ASSIGN(const auto ops, reader.ops());
-  Collectives kinds;
-  for (const storage::OpRow& op : ops) {
-    if (!is_collective(op.kind)) continue;
-    CommunicationKind& row = kinds[op.kind];
-    row.kind = op.kind;
-    ++row.count;
-    row.bytes += op.bytes;
-  }
-  TESSERA_TRY(add_times(reader, ops, kinds));
-  for (auto& [kind, row] : kinds) report.communication.push_back(row);
-  return {};
-}
-
 }  // namespace
 
 Result<ReportData> read_report(const storage::TraceReader& reader) {
@@ -268,7 +144,7 @@ Result<ReportData> read_report(const storage::TraceReader& reader) {
   add_rates(report);
   TESSERA_ASSIGN(const auto peaks, reader.peak_memory());
   add_memory(peaks, report);
-  TESSERA_TRY(add_communication(reader, report));
+  TESSERA_ASSIGN(report.communication, read_collectives(reader));
   TESSERA_ASSIGN(report.diagnostics, reader.diagnostics());
   return report;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/report_collectives.h"
 #include "tessera/storage/trace_reader.h"
 
 namespace tessera::cli {
@@ -39,18 +40,6 @@ struct TimeShares {
   Time wait = 0;
 };
 
-/// All collectives of one kind. Times are those of the first recorded rank.
-struct CommunicationKind {
-  OpKind kind = OpKind::all_gather;
-  std::int64_t count = 0;
-  Bytes bytes{};
-  std::optional<Time> transfer, wait;               // without a recorded rank: unknown
-  std::optional<double> bus_bandwidth_bytes_per_s;  // median over the spans
-  // The same of NCCL's kernels on the device, where the trace knows them.
-  std::optional<Time> kernel;
-  std::optional<double> kernel_bus_bandwidth_bytes_per_s;
-};
-
 struct ReportData {
   TraceRun run;
   std::string content_hash;
@@ -64,7 +53,7 @@ struct ReportData {
   std::vector<PeakMemory> peaks;  // of that step, by rank group
   Bytes peak_reserved{};          // of any rank in any step
   std::optional<Bytes> headroom;  // capacity - peak_reserved, negative if it does not fit
-  std::vector<CommunicationKind> communication;
+  Collectives communication;
   std::vector<RankMeans> ranks;
   std::vector<storage::DiagnosticRow> diagnostics;
 };

@@ -94,7 +94,8 @@ Json memory_json(const ReportData& report) {
 
 Json communication_json(const ReportData& report) {
   Json kinds = Json::array();
-  for (const CommunicationKind& row : report.communication) {
+  for (const CommunicationKind& row : report.communication.kinds) {
+    const auto& spread = row.spread;
     kinds.push_back(
         {{"kind", name_of(row.kind)},
          {"count", row.count},
@@ -103,9 +104,20 @@ Json communication_json(const ReportData& report) {
          {"wait_ns", optional(row.wait)},
          {"bus_bandwidth_bytes_per_s", optional(row.bus_bandwidth_bytes_per_s)},
          {"kernel_ns", optional(row.kernel)},
-         {"kernel_bus_bandwidth_bytes_per_s", optional(row.kernel_bus_bandwidth_bytes_per_s)}});
+         {"kernel_bus_bandwidth_bytes_per_s", optional(row.kernel_bus_bandwidth_bytes_per_s)},
+         {"kernel_spread_ns", spread ? Json(spread->sum) : Json()},
+         {"kernel_last_rank", spread ? Json(spread->last) : Json()},
+         {"kernel_last_rank_ns", spread ? Json(spread->caused) : Json()}});
   }
   return kinds;
+}
+
+Json without_kernel_json(const ReportData& report) {
+  Json ranks = Json::array();
+  for (const auto& [rank, count] : report.communication.without_kernel) {
+    ranks.push_back({{"rank", rank}, {"collectives", count}});
+  }
+  return ranks;
 }
 
 Json worst_json(const ReportData& report, Time RankMeans::*value) {
@@ -136,6 +148,7 @@ std::string report_json(const ReportData& report, const std::vector<Rank>& ranks
                   {"wait_ns", shares.wait}};
   json["memory"] = memory_json(report);
   json["communication"] = communication_json(report);
+  json["without_kernel_time"] = without_kernel_json(report);
   json["worst_ranks"] = {{"by_step_time", worst_json(report, &RankMeans::step)},
                          {"by_compute", worst_json(report, &RankMeans::compute)},
                          {"by_wait_caused", worst_json(report, &RankMeans::wait_caused)}};

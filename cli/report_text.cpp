@@ -172,19 +172,27 @@ std::string milliseconds_or_dash(const std::optional<Time>& time) {
   return time ? milliseconds(*time) : "-";
 }
 
+std::string last_rank(const std::optional<KernelSpread>& spread) {
+  if (!spread || spread->sum == 0) return "-";
+  return fmt::format("{} ({} %)", spread->last, percent(spread->caused, spread->sum));
+}
+
 Table communication_table(const ReportData& report) {
   Bytes most{};
   bool kernels = false;
-  for (const CommunicationKind& row : report.communication) {
+  bool spreads = false;
+  for (const CommunicationKind& row : report.communication.kinds) {
     most = std::max(most, row.bytes);
     kernels = kernels || row.kernel;
+    spreads = spreads || row.spread;
   }
   const MemoryUnit in_units(most);
   std::vector<std::string> columns = {"kind",        "count",      in_units.name(),
                                       "transfer ms", "waiting ms", "busbw GB/s"};
   if (kernels) columns.insert(columns.end(), {"kernel ms", "its busbw"});
+  if (spreads) columns.insert(columns.end(), {"spread ms", "last rank"});
   Table table("Collectives of all steps", columns);
-  for (const CommunicationKind& row : report.communication) {
+  for (const CommunicationKind& row : report.communication.kinds) {
     std::vector<std::string> cells = {std::string(name_of(row.kind)),
                                       with_separators(row.count),
                                       in_units(row.bytes),
@@ -195,6 +203,10 @@ Table communication_table(const ReportData& report) {
       cells.push_back(milliseconds_or_dash(row.kernel));
       cells.push_back(gigabytes_per_s(row.kernel_bus_bandwidth_bytes_per_s));
     }
+    if (spreads) {
+      cells.push_back(row.spread ? milliseconds(row.spread->sum) : "-");
+      cells.push_back(last_rank(row.spread));
+    }
     table.row(std::move(cells));
   }
   const auto& recorded = report.run.recorded_ranks;
@@ -203,6 +215,15 @@ Table communication_table(const ReportData& report) {
                  : fmt::format("times and median bus bandwidth of rank {}", recorded.front()));
   if (kernels)
     table.note("kernel: on the device, as NCCL says; it waits there for other ranks, too");
+  if (spreads) {
+    table.note(
+        "spread: the longest kernel of all ranks less the shortest, whose rank began last; "
+        "the one that cost most so, and its part");
+  }
+  for (const auto& [rank, count] : report.communication.without_kernel) {
+    table.note(fmt::format("rank {} has no kernel time of {} collectives of all ranks", rank,
+                           with_separators(count)));
+  }
   return table;
 }
 
@@ -280,7 +301,7 @@ std::string report_text(const ReportData& report, const std::vector<Rank>& ranks
             time_table(report).text(bold);
   }
   if (!report.peaks.empty()) text += memory_table(report).text(bold);
-  if (!report.communication.empty()) text += communication_table(report).text(bold);
+  if (!report.communication.kinds.empty()) text += communication_table(report).text(bold);
   if (report.ranks.size() > 1) text += worst_table(report).text(bold);
   if (!ranks.empty()) text += chosen_table(report, ranks).text(bold);
   if (!report.diagnostics.empty()) text += diagnostic_table(report).text(bold);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/graphs_text.h"
 #include "cli/peak_flops.h"
 #include "cli/table.h"
 #include "cli/trace_name.h"
@@ -66,9 +67,10 @@ class TrainProgram {
       TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
       TESSERA_ASSIGN(trace_, storage::TraceWriter::create(arguments_.trace));
     }
-    TESSERA_ASSIGN(carrier_, open_carrier(arguments_.carrier, launch_,
-                                          {aio_of(run_.options.scheme), trace_.get(),
-                                           has_owners(run_.options.scheme)}));
+    TESSERA_ASSIGN(carrier_,
+                   open_carrier(arguments_.carrier, launch_,
+                                {aio_of(run_.options.scheme), trace_.get(),
+                                 has_owners(run_.options.scheme), !arguments_.trace.empty()}));
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }
@@ -104,7 +106,23 @@ class TrainProgram {
     TESSERA_TRY(loop(files));
     TESSERA_TRY(files.finish());
     TESSERA_TRY(trainer_->finish());
-    return carrier_->finish();
+    TESSERA_TRY(carrier_->finish());
+    say_graphs();
+    return {};
+  }
+
+  // Who asks for graphs wants to know how much of the run they are.
+  void say_graphs() {
+    const GraphCounts counts = carrier_->graphs();
+    if (counts.all() == 0) return;
+    const std::string text = graphs_text(counts);
+    if (prints() && !arguments_.quiet) fmt::print("{}\n", text);
+    if (trace_) {
+      trace_->diagnostic({.severity = TraceDiagnostic::Severity::info,
+                          .code = "cuda_graphs",
+                          .rank = 0,
+                          .message = text});
+    }
   }
 
   int threads() const {
@@ -151,7 +169,10 @@ class TrainProgram {
       if (validates_after(step.step)) {
         TESSERA_ASSIGN(validation, trainer_->validate());
       }
-      if (prints()) TESSERA_TRY(log.step({step, seconds, carrier_->peak_reserved(), validation}));
+      if (prints()) {
+        TESSERA_TRY(
+            log.step({step, seconds, carrier_->peak_reserved(), validation, carrier_->graphs()}));
+      }
       TESSERA_TRY(files.step_done());
     }
     return {};

@@ -86,6 +86,12 @@ Status TrainLog::write_json(const LoggedStep& logged) {
   const auto share = mfu(logged.seconds);
   line["mfu"] = share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json(nullptr);
   line["memory_bytes"] = logged.memory.value;
+  if (const GraphCounts& graphs = logged.graphs; graphs.all() > 0) {
+    line["graphs"] = {{"launched", graphs.launched},
+                      {"first", graphs.first},
+                      {"moved", graphs.moved},
+                      {"unrepeated", graphs.unrepeated}};
+  }
   json_ << line.dump() << '\n' << std::flush;
   if (json_) return {};
   return Status(Code::io_error,

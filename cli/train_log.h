@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/progress.h"
+#include "tessera/host_runtime.h"
 #include "tessera/trainer.h"
 
 namespace tessera::cli {
@@ -26,6 +27,7 @@ struct LoggedStep {
   double seconds = 0;
   Bytes memory{};  // the most that a rank held so far
   std::optional<float> validation_loss;
+  GraphCounts graphs;  // so far
 };
 
 class TrainLog {

@@ -93,11 +93,13 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
       .add_option("--loss-scale", a.loss_scale,
                   "float16: the first factor of the loss, which halves when gradients overflow")
       ->check(within(1, 1e30))
+      ->default_str("65536")
       ->group(group);
   command
       .add_option("--loss-scale-interval", a.loss_scale_interval,
                   "float16: steps without overflow until it doubles")
       ->check(within(1, 1e9))
+      ->default_str("2000")
       ->group(group);
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
@@ -132,6 +134,22 @@ void let_dtype_decide(const TrainArguments& a, SchemeOptions& scheme) {
   const bool masters_only =
       scheme.scheme == "replicate" || scheme.scheme == "sharded_data_parallel";
   if (!masters_only) scheme.given.push_back({"--param-dtype", "Sharding"});
+}
+
+Result<std::optional<LossScaleOptions>> loss_scale(const TrainArguments& a, DType dtype) {
+  using Scale = std::optional<LossScaleOptions>;
+  if (!a.loss_scale && !a.loss_scale_interval) return Scale();
+  if (dtype != DType::float16) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} is for float16 alone, but this run trains in {}: leave it out, or "
+                    "give --dtype float16",
+                    a.loss_scale ? "--loss-scale" : "--loss-scale-interval", name_of(dtype)));
+  }
+  LossScaleOptions scale{.min_scale = 1};
+  if (a.loss_scale) scale.initial_scale = static_cast<float>(*a.loss_scale);
+  if (a.loss_scale_interval) scale.growth_interval = *a.loss_scale_interval;
+  return Scale(scale);
 }
 
 LearningRate learning_rate(const TrainArguments& a) {
@@ -176,8 +194,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   o.step = training.training;
   o.dtype = trained_dtypes.at(a.dtype);
   if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
-  o.loss_scale.initial_scale = static_cast<float>(a.loss_scale);
-  o.loss_scale.growth_interval = a.loss_scale_interval;
+  TESSERA_ASSIGN(o.loss_scale, loss_scale(a, o.dtype));
   o.learning_rate = learning_rate(a);
   o.step.adam = {.learning_rate = o.learning_rate.peak,
                  .beta1 = static_cast<float>(a.betas[0]),

@@ -26,8 +26,8 @@ struct ValidationArguments {
 struct TrainArguments {
   EngineOptions engine;
   std::string dtype = "float32";
-  double loss_scale = 65536;
-  std::int32_t loss_scale_interval = 2000;
+  std::optional<double> loss_scale;
+  std::optional<std::int32_t> loss_scale_interval;
   std::string data;
   std::string data_format = "auto";
   ValidationArguments validation;

@@ -130,8 +130,9 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
     options.sink->unit(
         {static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel, unit.padding});
   }
+  TrainingSteps steps(*engine, model);
   for (std::int32_t step = 0; step < options.steps; ++step) {
-    TESSERA_TRY(run_training_step(*engine, model, options.training));
+    TESSERA_TRY(steps.run(options.training));
     if (options.progress) options.progress(step + 1, options.steps);
   }
   TESSERA_TRY(runtime->finish());

@@ -10,6 +10,9 @@ namespace {
 struct MemoryCall {
   std::span<const MemorySample> samples;
 };
+struct WorkCall {
+  std::size_t place = 0;  // among the works
+};
 
 /// The fields of each call, for writing and reading alike.
 template <class A>
@@ -50,6 +53,10 @@ void fields(A& a, MemoryCall& v) {
   a(v.samples);
 }
 template <class A>
+void fields(A& a, WorkCall& v) {
+  a(v.place);
+}
+template <class A>
 void fields(A& a, TraceKernel& v) {
   a(v.rank), a(v.op), a(v.time);
 }
@@ -79,7 +86,8 @@ enum class Call : std::uint8_t {
   memory,
   peak_memory,
   rank_steps,
-  diagnostic
+  diagnostic,
+  work
 };
 
 template <class T>
@@ -96,6 +104,7 @@ constexpr Call call_of() {
   if constexpr (std::is_same_v<T, PeakMemory>) return Call::peak_memory;
   if constexpr (std::is_same_v<T, RankStepBatch>) return Call::rank_steps;
   if constexpr (std::is_same_v<T, TraceDiagnostic>) return Call::diagnostic;
+  if constexpr (std::is_same_v<T, WorkCall>) return Call::work;
 }
 
 /// Columns are aligned within the bytes, so that reading them needs no copy.
@@ -186,7 +195,7 @@ T read(Reader& reader) {
   return arguments;
 }
 
-void replay_one(Reader& reader, TraceSink& sink) {
+void replay_one(Reader& reader, Calls& calls, TraceSink& sink) {
   Call call{};
   reader(call);
   switch (call) {
@@ -202,6 +211,7 @@ void replay_one(Reader& reader, TraceSink& sink) {
     case Call::peak_memory: return sink.peak_memory(read<PeakMemory>(reader));
     case Call::rank_steps: return sink.rank_steps(read<RankStepBatch>(reader));
     case Call::diagnostic: return sink.diagnostic(read<TraceDiagnostic>(reader));
+    case Call::work: return std::exchange(calls.works[read<WorkCall>(reader).place], {})(sink);
   }
 }
 
@@ -209,7 +219,7 @@ void replay_one(Reader& reader, TraceSink& sink) {
 
 template <class T>
 void CallLog::append(T arguments) {
-  Writer writer(bytes_);
+  Writer writer(calls_.bytes);
   writer(call_of<T>());
   fields(writer, arguments);
 }
@@ -227,9 +237,15 @@ void CallLog::peak_memory(const PeakMemory& peak) { append(peak); }
 void CallLog::rank_steps(const RankStepBatch& steps) { append(steps); }
 void CallLog::diagnostic(const TraceDiagnostic& diagnostic) { append(diagnostic); }
 
-void replay(std::span<const std::byte> bytes, TraceSink& sink) {
-  Reader reader(bytes);
-  while (!reader.at_end()) replay_one(reader, sink);
+void CallLog::defer(Bytes size, std::function<void(TraceSink&)> work) {
+  append(WorkCall{calls_.works.size()});
+  calls_.works.push_back(std::move(work));
+  calls_.works_size += static_cast<std::size_t>(size.value);
+}
+
+void replay(Calls calls, TraceSink& sink) {
+  Reader reader(calls.bytes);
+  while (!reader.at_end()) replay_one(reader, calls, sink);
 }
 
 }  // namespace tessera::storage

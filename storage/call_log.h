@@ -5,19 +5,28 @@
 // the same list. Bytes never leave the process.
 //
 //   CallLog log;
-//   log.op(op);                 // copies strings and columns
-//   replay(log.bytes(), sink);  // sink.op(the same)
+//   log.op(op);                // copies strings and columns
+//   replay(log.take(), sink);  // sink.op(the same)
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "tessera/trace.h"
 
 namespace tessera::storage {
+
+/// Bytes, and the work that is done between them.
+struct Calls {
+  std::vector<std::byte> bytes;
+  std::vector<std::function<void(TraceSink&)>> works;
+  std::size_t works_size = 0;
+
+  std::size_t size() const { return bytes.size() + works_size; }
+};
 
 class CallLog : public TraceSink {
  public:
@@ -33,25 +42,26 @@ class CallLog : public TraceSink {
   void peak_memory(const PeakMemory& peak) override;
   void rank_steps(const RankStepBatch& steps) override;
   void diagnostic(const TraceDiagnostic& diagnostic) override;
+  void defer(Bytes size, std::function<void(TraceSink&)> work) override;
   /// Does nothing: what ends a log is its owner's business.
   Status finish() override { return {}; }
 
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-  /// Hands out the bytes and starts anew, with room for as many.
-  std::vector<std::byte> take() {
-    std::vector<std::byte> next;
-    next.reserve(bytes_.capacity());
-    return std::exchange(bytes_, std::move(next));
+  std::size_t size() const { return calls_.size(); }
+  /// Hands out the calls and starts anew, with room for as many.
+  Calls take() {
+    Calls next;
+    next.bytes.reserve(calls_.bytes.capacity());
+    return std::exchange(calls_, std::move(next));
   }
 
  private:
   template <class T>
   void append(T arguments);
 
-  std::vector<std::byte> bytes_;
+  Calls calls_;
 };
 
-/// Makes the calls of `bytes`, which came from CallLog, in order.
-void replay(std::span<const std::byte> bytes, TraceSink& sink);
+/// Makes the calls, which came from CallLog, in order.
+void replay(Calls calls, TraceSink& sink);
 
 }  // namespace tessera::storage

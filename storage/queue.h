@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of bytes on their way from one thread to another, bounded by their total size.
+// Batches on their way from one thread to another, bounded by their total `size()`.
 #pragma once
 
 #include <condition_variable>
@@ -8,14 +8,12 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace tessera::storage {
 
+template <class Batch>
 class Queue {
  public:
-  using Batch = std::vector<std::byte>;
-
   explicit Queue(std::size_t size_max) : size_max_(size_max) {}
 
   /// Blocks while the queue is full; a batch larger than the queue waits until it is empty.
@@ -47,7 +45,7 @@ class Queue {
     return batch;
   }
 
-  /// The most bytes that ever waited.
+  /// The most that ever waited.
   std::size_t size_peak() const {
     const std::lock_guard lock(mutex_);
     return size_peak_;

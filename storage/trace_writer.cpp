@@ -65,6 +65,9 @@ class ThreadedWriter final : public TraceWriter {
     log(&CallLog::rank_steps, s);
   }
   void diagnostic(const TraceDiagnostic& d) override { log(&CallLog::diagnostic, d); }
+  void defer(Bytes size, std::function<void(TraceSink&)> work) override {
+    log(&CallLog::defer, size, std::move(work));
+  }
 
   Status finish() override {
     if (finished_) return result_;
@@ -82,18 +85,18 @@ class ThreadedWriter final : public TraceWriter {
   std::string content_hash() const override { return content_hash_; }
 
  private:
-  template <class T>
-  void log(void (CallLog::*call)(T), std::type_identity_t<T> argument) {
+  template <class... T>
+  void log(void (CallLog::*call)(T...), std::type_identity_t<T>... arguments) {
     TESSERA_ASSERT(!finished_, "nothing is recorded after finish");
     if (failed_.load(std::memory_order_relaxed)) return;
-    (log_.*call)(argument);
-    if (log_.bytes().size() >= batch_size_) queue_.push(log_.take());
+    (log_.*call)(std::forward<T>(arguments)...);
+    if (log_.size() >= batch_size_) queue_.push(log_.take());
   }
 
   void write() {
-    while (const auto batch = queue_.pop()) {
+    while (auto batch = queue_.pop()) {
       // After an error batches are still taken, so that the caller never waits for room in vain.
-      if (!failed_.load(std::memory_order_relaxed)) replay(*batch, *rows_);
+      if (!failed_.load(std::memory_order_relaxed)) replay(std::move(*batch), *rows_);
       if (!rows_->status().ok()) failed_.store(true, std::memory_order_relaxed);
     }
   }
@@ -114,7 +117,7 @@ class ThreadedWriter final : public TraceWriter {
   Status result_;
   std::string content_hash_;
 
-  Queue queue_;
+  Queue<Calls> queue_;
   std::thread thread_;
 };
 

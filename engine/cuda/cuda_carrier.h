@@ -40,6 +40,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   void give_up(const Status& why) override;
   Bytes peak_reserved() const override { return peak_reserved_; }
   std::string device() const override { return device_name_; }
+  GraphCounts graphs() const override { return graphs_.counts(); }
 
   Processor processor() const override { return Processor::gpu; }
   Result<PerRank<float>> read(const View& scalar) override;
@@ -83,6 +84,7 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   Status submit_to_trace(const Op& op, EventId event, Lane& lane);
   Status advance_trace();
   void take_kernel_times();
+  Status await_kernel_times();
   Status write_trace();
   Status end_trace();
 

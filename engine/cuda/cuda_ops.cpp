@@ -140,6 +140,7 @@ Status CudaCarrier::compute(const Compute& compute, Lane& lane) {
   for (const View& view : compute.writes) writes.push_back(bytes(view, index));
   const bool by_kernels = compute.body && !compute.on_numbers && !compute.cost.on_host;
   if (!options_.graphs || !by_kernels || !compute.repeated.of) {
+    if (options_.graphs && compute.body) graphs_.ran_unrepeated();
     return hand_over(compute, lane, reads, writes);
   }
   return graphs_.run(key_of(compute, lane.stream(), reads, writes), compute.repeated.of,

@@ -6,7 +6,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t profiled_max = 4096;  // whose kernels have not been told of
+constexpr std::size_t profiled_max = 4096;    // whose kernels have not been told of
+constexpr Time last_kernels_ns = 50'000'000;  // NCCL may take to tell of the last ones
 
 }  // namespace
 
@@ -23,8 +24,8 @@ Status CudaCarrier::start_trace(int device) {
   const auto complete = [&](TraceLink::Request request) {
     return noted(until([&] { return trace_link_->test(request); }));
   };
-  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, rank_ == 0 ? options_.sink : nullptr,
-                                          options_.clock, complete));
+  const HostTrace::Wanted wanted{rank_ == 0 ? options_.sink : nullptr, options_.profile_nccl};
+  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, wanted, options_.clock, complete));
   if (!trace_) return trace_link_.reset(), Status{};
   times_ = std::make_unique<OpTimes>(module_.cuda, *trace_, options_.clock);
   return times_->open([this](const std::function<Result<bool>()>& done) { return until(done); });
@@ -70,16 +71,26 @@ void CudaCarrier::take_kernel_times() {
 Status CudaCarrier::write_trace() {
   return until([this]() -> Result<bool> {
     TESSERA_TRY(times_->collect());
+    take_kernel_times();
     TESSERA_TRY(trace_->advance(/*together=*/true));
     return trace_->idle();
   });
 }
 
+// All work is done, so NCCL knows; but its threads tell it, if at all, when they come to it.
+Status CudaCarrier::await_kernel_times() {
+  const Time end = options_.clock() + std::min(last_kernels_ns, options_.deadline / 2);
+  return until([&]() -> Result<bool> {
+    take_kernel_times();
+    return profiled_.empty() || options_.clock() >= end;
+  });
+}
+
 Status CudaCarrier::end_trace() {
   if (!trace_) return {};
-  trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
+  TESSERA_TRY(await_kernel_times());
+  trace_->close_last_step([this](std::int32_t of) { return take_peaks(of); });
   TESSERA_TRY(write_trace());
-  take_kernel_times();  // as far as NCCL has told
   trace_->finish();
   return {};
 }

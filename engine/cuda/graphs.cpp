@@ -24,14 +24,26 @@ Status Graphs::run(Key key, std::shared_ptr<const void> owner, CudaStream stream
   Entry& entry = found->second;
   entry.used = ++runs_;
   if (is_new) {
+    ++(is_known_elsewhere(found) ? counts_.moved : counts_.first);
     entry.owner = std::move(owner);
     forget_old();
     return work();
   }
+  ++counts_.launched;
   if (entry.graph == nullptr) {
     TESSERA_ASSIGN(entry.graph, record(stream, work));
   }
   return cuda_status(api_, api_.graph_launch(entry.graph, stream), "cudaGraphLaunch");
+}
+
+// Keys that begin alike are neighbours.
+bool Graphs::is_known_elsewhere(std::map<Key, Entry>::iterator entry) {
+  const auto same_work = [&](std::map<Key, Entry>::iterator other) {
+    return std::equal(other->first.begin(), other->first.begin() + 2, entry->first.begin());
+  };
+  if (entry != entries_.begin() && same_work(std::prev(entry))) return true;
+  const auto next = std::next(entry);
+  return next != entries_.end() && same_work(next);
 }
 
 Result<CudaGraphExec> Graphs::record(CudaStream stream, const std::function<Status()>& work) {

@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "engine/cuda/cuda_api.h"
-#include "tessera/status.h"
+#include "tessera/host_runtime.h"
 
 namespace tessera {
 
 class Graphs {
  public:
-  /// All that the work depends on, in an order of the caller's.
+  /// All that the work depends on: first two numbers that say which work it is, then the rest in an
+  /// order of the caller's.
   using Key = std::vector<std::uintptr_t>;
   explicit Graphs(const CudaApi& api) : api_(api) {}
   Graphs(const Graphs&) = delete;
@@ -31,6 +32,9 @@ class Graphs {
   /// Hands `work` to `stream`, which is part of the key. `owner`: keeps what the key names alive.
   Status run(Key key, std::shared_ptr<const void> owner, CudaStream stream,
              const std::function<Status()>& work);
+  /// The body of some work ran that cannot be a graph.
+  void ran_unrepeated() { ++counts_.unrepeated; }
+  const GraphCounts& counts() const { return counts_; }
   /// A stream is being recorded: CUDA must not be asked anything else.
   bool recording() const { return recording_; }
 
@@ -42,9 +46,11 @@ class Graphs {
   };
   Result<CudaGraphExec> record(CudaStream stream, const std::function<Status()>& work);
   void forget_old();
+  bool is_known_elsewhere(std::map<Key, Entry>::iterator entry);
 
   const CudaApi& api_;
   std::map<Key, Entry> entries_;
+  GraphCounts counts_;
   std::int64_t runs_ = 0;
   bool recording_ = false;
 };

@@ -55,7 +55,7 @@ Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& option
   for (const NcclSetting& setting : nccl_settings(options, peers->rank())) {
     setenv(setting.variable.c_str(), setting.value.c_str(), setting.always ? 1 : 0);
   }
-  if (options.profile_nccl && options.sink != nullptr) profile_nccl(*module);
+  if (options.profile_nccl) profile_nccl(*module);
   return make_cuda_runtime(*module, std::move(peers), options);
 }
 

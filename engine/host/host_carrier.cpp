@@ -38,10 +38,11 @@ Status HostCarrier::prepare() {
                      "the start of all ranks"));
   watch_.watch(PeerProcesses(names));
   TESSERA_ASSIGN(trace_link_, trace_link_of(*transport_));
-  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, rank_ == 0 ? options_.sink : nullptr,
-                                          options_.clock, [this](Transport::Request request) {
-                                            return complete(request, "the start of the trace");
-                                          }));
+  TESSERA_ASSIGN(trace_,
+                 HostTrace::start(*trace_link_, {.sink = rank_ == 0 ? options_.sink : nullptr},
+                                  options_.clock, [this](Transport::Request request) {
+                                    return complete(request, "the start of the trace");
+                                  }));
   return {};
 }
 
@@ -175,9 +176,13 @@ Status HostCarrier::run_now(const Op& op, EventId event, std::int64_t place) {
     run(op);
   }
   last_[static_cast<std::size_t>(op.stream.value)] = event;
+  ended(event, place);
+  return progress().status();
+}
+
+void HostCarrier::ended(EventId event, std::int64_t place) {
   done_.happen(event);
   if (trace_) trace_->end(place);
-  return progress().status();
 }
 
 Status HostCarrier::carry_wait(EventId event) {
@@ -235,8 +240,7 @@ Result<bool> HostCarrier::advance(std::deque<Queued>& queue) {
   if (!done) return starts;
   const CommunicatorId met = communicator_of(next.op);
   if (met.valid()) unfinished_.at(met).pop_front();
-  done_.happen(next.event);
-  if (trace_) trace_->end(next.trace_place);
+  ended(next.event, next.trace_place);
   queue.pop_front();
   return true;
 }
@@ -322,7 +326,7 @@ void HostCarrier::enter_step(std::int32_t step) {
 }
 
 Status HostCarrier::end_trace() {
-  trace_->close_step([this](std::int32_t of) { return take_peaks(of); });
+  trace_->close_last_step([this](std::int32_t of) { return take_peaks(of); });
   TESSERA_TRY(wait_until([this] { return trace_->idle(); }, "the end of the trace"));
   trace_->finish();
   return {};

@@ -103,6 +103,7 @@ class HostCarrier final : public HostRuntime, public CheckedRuntime {
   bool may_run_now(const Op& op) const;
   Status run_now(const Op& op, EventId event, std::int64_t place);
   void run(const Op& op);
+  void ended(EventId event, std::int64_t place);
   Result<bool> start(Queued& next);
   std::span<std::byte> bytes(const View& view, Index index) const;
   void copy(const Copy& copy) const;

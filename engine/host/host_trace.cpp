@@ -33,33 +33,39 @@ Status no_clock(TraceLink& link) {
 
 }  // namespace
 
-HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock)
+HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels)
     : link_(link),
       clock_(std::move(clock)),
       rank_(link.rank()),
       ranks_(static_cast<std::size_t>(link.ranks())),
-      clocks_(link.ranks()) {}
+      with_kernels_(with_kernels) {}
 
 HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
 
-Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, TraceSink* sink,
+Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, const Wanted& wanted,
                                                     std::function<Time()> clock,
                                                     const Complete& complete) {
   const bool timeless = !clock;
-  if (sink != nullptr && timeless) return no_clock(link);
-  std::vector<std::byte> wanted{std::byte{sink != nullptr}};
-  TESSERA_ASSIGN(const auto asked, link.broadcast(wanted));
+  if (wanted.sink != nullptr && timeless) return no_clock(link);
+  std::vector<std::byte> word{std::byte{wanted.sink != nullptr}, std::byte{wanted.kernels}};
+  TESSERA_ASSIGN(const auto asked, link.broadcast(word));
   TESSERA_TRY(complete(asked));
-  if (wanted[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
+  if (word[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
   if (timeless) return no_clock(link);
-  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock)));
-  TESSERA_TRY(trace->align(complete));
-  if (trace->rank_ == 0) trace->replay_.emplace(*sink, link.ranks());
+  const bool with_kernels = word[1] != std::byte{0};
+  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock), with_kernels));
+  TESSERA_ASSIGN(auto clocks, trace->align(complete));
   trace->start_ = trace->clock_();
+  if (trace->rank_ == 0) {
+    trace->submitted_.emplace(*wanted.sink);
+    trace->replay_ =
+        std::make_shared<AlignedReplay>(link.ranks(), std::move(clocks), trace->start_);
+  }
   return trace;
 }
 
-Status HostTrace::align(const Complete& complete) {
+Result<ClockAlignment> HostTrace::align(const Complete& complete) {
+  ClockAlignment clocks(link_.ranks());
   for (int k = 0; k < exchanges; ++k) {
     const Time sent = clock_();
     std::vector<std::byte> ping(1);
@@ -71,30 +77,33 @@ Status HostTrace::align(const Complete& complete) {
     TESSERA_TRY(complete(back));
     const Time now = clock_();
     for (std::size_t r = 1; r < seen.size(); ++r) {
-      clocks_.exchange(static_cast<Rank>(r), sent, seen[r], now);
+      clocks.exchange(static_cast<Rank>(r), sent, seen[r], now);
     }
   }
-  return {};
+  return clocks;
 }
 
 void HostTrace::add_communicator(CommunicatorId id, std::string_view name,
                                  const RankGroups& groups) {
-  if (!replay_) return;
-  replay_->add_communicator(id, name, groups);
+  if (!submitted_) return;
+  submitted_->add_communicator(id, name, groups);
   const Index own = groups.group_of(0);
+  std::vector<Rank> members;
   for (Index i = 0; own >= 0 && i < groups.group_size(own); ++i) {
-    members_with_0_[id].push_back(groups.member(own, i));
+    members.push_back(groups.member(own, i));
   }
+  with_0_[id] = std::make_shared<const std::vector<Rank>>(std::move(members));
 }
 
 std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, bool here,
                                std::string_view algorithm) {
-  if (replay_) replay_->submit(op, event, first_live, algorithm);
+  if (submitted_) submitted_->submit(op, event, first_live, algorithm);
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
-  const bool exchange = needs_all(kind_of(op)) && op.where.contains(0);
-  times_.push_back({.op = event.value,
-                    .done = !here,
-                    .exchange = exchange ? communicator_of(op) : CommunicatorId{}});
+  if (with_kernels_ && is_collective(kind_of(op))) kernels_.expect(event.value);
+  times_.push_back({.op = event.value, .done = !here, .exchange = nullptr});
+  if (submitted_ && needs_all(kind_of(op)) && op.where.contains(0)) {
+    times_.back().exchange = with_0_.at(communicator_of(op));
+  }
   return first_ + static_cast<std::int64_t>(times_.size()) - 1;
 }
 
@@ -112,8 +121,12 @@ void HostTrace::ended(std::int64_t place, Time time) {
 
 void HostTrace::close_step(const TakePeaks& take_peaks) {
   auto peaks = take_peaks(step_);
-  if (replay_) replay_->close_step(step_, std::move(peaks));
+  if (submitted_) {
+    submitted_->close_step(step_, std::move(peaks));
+    items_.push_back(submitted_->take());
+  }
   steps_.push_back(first_ + static_cast<std::int64_t>(times_.size()));
+  kernels_.close_step();
   ++step_;
 }
 
@@ -132,94 +145,89 @@ Status HostTrace::advance(bool together) {
     const auto sent = std::exchange(sending_, nullptr);
     if (rank_ == 0) take(*sent);
   }
-  return !steps_.empty() && front_is_done() ? send() : Status{};
+  const bool ready = steps_.empty() ? kernels_are_left() : front_is_done();
+  return ready ? send() : Status{};
 }
 
+// The next step, or, behind the last one, what is left of its kernels.
 Status HostTrace::send() {
-  const auto count = static_cast<std::size_t>(steps_.front() - first_);
+  const auto count = steps_.empty() ? 0 : static_cast<std::size_t>(steps_.front() - first_);
   auto sending = std::make_unique<Sending>();
-  sending->own.reserve(2 * count);
+  sending->is_step = !steps_.empty();
+  sending->count = count;
+  sending->kernels = kernels_.take();
+  sending->own.reserve(2 * count + sending->kernels.size());
   for (std::size_t k = 0; k < count; ++k) {
     sending->own.push_back(times_[k].begin);
     sending->own.push_back(times_[k].end);
   }
-  if (rank_ == 0) sending->all.resize(2 * count * ranks_);
+  for (const KernelTimes::Row& kernel : sending->kernels) sending->own.push_back(kernel.time);
+  if (rank_ == 0) sending->all.resize(sending->own.size() * ranks_);
   TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
   sending_ = std::move(sending);
-  if (rank_ != 0) times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
-  if (rank_ != 0) first_ += static_cast<std::int64_t>(count);
-  steps_.pop_front();
+  if (rank_ != 0) forget(count);
+  if (sending_->is_step) steps_.pop_front();
   return {};
 }
 
-// Nobody leaves such a collective before everybody has entered it.
-void HostTrace::tighten(const Sending& sent) {
-  const std::size_t count = sent.own.size() / 2;
-  struct Bounds {
-    Time lowest = std::numeric_limits<Time>::min();
-    Time highest = std::numeric_limits<Time>::max();
-    bool met = false;
-  };
-  std::vector<Bounds> bounds(ranks_);
-  for (std::size_t k = 0; k < count; ++k) {
-    const CommunicatorId id = times_[k].exchange;
-    if (!id.valid()) continue;
-    const Time begin = sent.all[2 * k];
-    const Time end = sent.all[2 * k + 1];
-    for (Rank rank : members_with_0_.at(id)) {
-      const auto r = static_cast<std::size_t>(rank);
-      const Time* theirs = &sent.all[2 * (r * count + k)];
-      bounds[r].lowest = std::max(bounds[r].lowest, theirs[0] - end);
-      bounds[r].highest = std::min(bounds[r].highest, theirs[1] - begin);
-      bounds[r].met = true;
-    }
-  }
-  for (std::size_t r = 1; r < ranks_; ++r) {
-    if (!bounds[r].met) continue;
-    // No time beyond it is asked for before the next step is there.
-    const auto begin = sent.all.begin() + static_cast<std::ptrdiff_t>(2 * r * count);
-    const Time until = *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(2 * count));
-    clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, until);
-  }
-}
-
-void HostTrace::take(const Sending& sent) {
-  tighten(sent);
-  const std::size_t count = sent.own.size() / 2;
-  std::vector<Time> begin(ranks_), end(ranks_);
-  for (std::size_t k = 0; k < count; ++k) {
-    for (std::size_t r = 0; r < ranks_; ++r) {
-      const auto rank = static_cast<Rank>(r);
-      const Time* theirs = &sent.all[2 * (r * count + k)];
-      begin[r] = std::max<Time>(0, clocks_.aligned(rank, theirs[0]) - start_);
-      end[r] = std::max(begin[r], clocks_.aligned(rank, theirs[1]) - start_);
-    }
-    replay_->op_took(begin, end);
-  }
-  replay_->settle();
+void HostTrace::forget(std::size_t count) {
   times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
   first_ += static_cast<std::int64_t>(count);
 }
 
+void HostTrace::take(Sending& sent) {
+  write_kernels(sent);
+  if (!sent.is_step) return;
+  auto step = std::make_shared<AlignedReplay::Step>();
+  step->pitch = sent.own.size();
+  step->count = sent.count;
+  step->all = std::move(sent.all);
+  step->items = std::move(items_.front());
+  items_.pop_front();
+  for (std::size_t k = 0; k < sent.count; ++k) {
+    if (times_[k].exchange) step->exchanges.push_back({k, std::move(times_[k].exchange)});
+  }
+  forget(sent.count);
+  submitted_->sink().defer(
+      step->size(), [step, replay = replay_](TraceSink& sink) { replay->play(*step, sink); });
+}
+
+void HostTrace::write_kernels(const Sending& sent) {
+  for (std::size_t k = 0; k < sent.kernels.size(); ++k) {
+    for (Rank rank = 0; rank < static_cast<Rank>(ranks_); ++rank) {
+      write_kernel(rank, {sent.kernels[k].op, sent.of(rank)[2 * sent.count + k]});
+    }
+  }
+}
+
+void HostTrace::write_kernel(Rank rank, const KernelTimes::Row& kernel) {
+  if (kernel.time >= 0) submitted_->sink().kernel({rank, kernel.op, kernel.time});
+}
+
 void HostTrace::finish() {
   over_ = true;
-  if (replay_) replay_->finish();
+  if (!submitted_) return;
+  submitted_->sink().defer({}, [replay = replay_](TraceSink& sink) { replay->finish(sink); });
 }
 
 void HostTrace::fail(const Status& why) {
-  if (std::exchange(over_, true) || !replay_) return;
+  if (std::exchange(over_, true) || !submitted_) return;
   const Time now = clock_() - start_;
   const Rank self = 0;
   for (const Times& t : times_) {
     if (!t.begun) continue;
     const Time begin = t.begin - start_;
     const Time end = t.done ? t.end - start_ : now;
-    replay_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
+    submitted_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
   }
-  replay_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
-                              .code = name_of(why.code()),
-                              .time = now,
-                              .message = why.message()});
+  if (sending_) {
+    for (const KernelTimes::Row& kernel : sending_->kernels) write_kernel(self, kernel);
+  }
+  for (const KernelTimes::Row& kernel : kernels_.rest()) write_kernel(self, kernel);
+  submitted_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
+                                 .code = name_of(why.code()),
+                                 .time = now,
+                                 .message = why.message()});
 }
 
 }  // namespace tessera

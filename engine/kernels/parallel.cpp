@@ -11,6 +11,11 @@
 #endif
 
 namespace tessera::kernels {
+namespace {
+
+thread_local int limit = 1;
+
+}  // namespace
 
 #if defined(__x86_64__)
 InstructionSet instruction_set() {
@@ -38,12 +43,17 @@ void parallel(int threads, std::int64_t count, std::int64_t grain,
   for (int k = 0; k < workers; ++k) part(k, count * k / workers, count * (k + 1) / workers);
 }
 
+int threads_limit() { return limit; }
+
 #if defined(_OPENMP)
-void limit_threads(int threads) { omp_set_num_threads(threads); }
+void limit_threads(int threads) {
+  limit = threads;
+  omp_set_num_threads(threads);
+}
 
 int available_threads() { return std::max(omp_get_num_procs(), 1); }
 #else
-void limit_threads(int) {}
+void limit_threads(int threads) { limit = threads; }
 
 int available_threads() {
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));

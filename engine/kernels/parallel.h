@@ -13,8 +13,11 @@ namespace tessera::kernels {
 void parallel(int threads, std::int64_t count, std::int64_t grain,
               const std::function<void(int, std::int64_t, std::int64_t)>& part);
 
-/// How many threads the matrix library may use when it is called from this thread.
+/// How many threads the matrix library may use when it is called from this thread, and kernels that
+/// are not told.
 void limit_threads(int threads);
+/// What this thread's last `limit_threads` said, or 1.
+int threads_limit();
 
 /// Cores that this process may run on, at least 1.
 int available_threads();

@@ -8,6 +8,14 @@
 
 namespace tessera::kernels {
 
+/// A matrix as it lies in memory; `stride`: from one row to the next, in elements.
+struct StoredRows {
+  std::int64_t count = 1, width = 1, stride = 1;
+
+  /// From the first element to the last, with what lies between the rows.
+  constexpr std::int64_t extent() const { return (count - 1) * stride + width; }
+};
+
 /// A is m x k, B is k x n, C is m x n; a stride is the distance of two rows as they lie in memory.
 struct MatmulShape {
   std::int64_t m = 1, n = 1, k = 1;
@@ -19,6 +27,19 @@ struct MatmulShape {
   bool bias = false;                                      // n float32 numbers
   bool add = false;                                       // C += A B
   auto operator<=>(const MatmulShape&) const = default;
+
+  constexpr StoredRows a_rows() const {
+    return a_transposed ? stored(k, m, a_stride) : stored(m, k, a_stride);
+  }
+  constexpr StoredRows b_rows() const {
+    return b_transposed ? stored(n, k, b_stride) : stored(k, n, b_stride);
+  }
+  constexpr StoredRows c_rows() const { return stored(m, n, c_stride); }
+
+ private:
+  static constexpr StoredRows stored(std::int64_t count, std::int64_t width, std::int64_t stride) {
+    return {count, width, stride == 0 ? width : stride};
+  }
 };
 
 struct AttentionShape {

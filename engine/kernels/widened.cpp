@@ -8,6 +8,12 @@ namespace {
 
 constexpr std::int64_t alignment = 64;
 
+// As float32 without gaps, aligned.
+std::int64_t widened_bytes(const StoredRows& rows) {
+  const std::int64_t needed = rows.count * rows.width * size_of(DType::float32).value;
+  return (needed + alignment - 1) / alignment * alignment;
+}
+
 void widen(const StoredRows& rows, const void* from, float* to) {
   const auto* const source = static_cast<const Float16*>(from);
   wide([=]() TESSERA_INLINE {
@@ -32,27 +38,6 @@ void narrow(const StoredRows& rows, const float* from, void* to) {
 
 }  // namespace
 
-std::int64_t StoredRows::bytes() const {
-  const std::int64_t needed = count * width * size_of(DType::float32).value;
-  return (needed + alignment - 1) / alignment * alignment;
-}
-
-StoredRows WidenedProduct::a_rows() const {
-  const MatmulShape& s = shape_;
-  const std::int64_t width = s.a_transposed ? s.m : s.k;
-  return {s.a_transposed ? s.k : s.m, width, s.a_stride == 0 ? width : s.a_stride};
-}
-
-StoredRows WidenedProduct::b_rows() const {
-  const MatmulShape& s = shape_;
-  const std::int64_t width = s.b_transposed ? s.k : s.n;
-  return {s.b_transposed ? s.n : s.k, width, s.b_stride == 0 ? width : s.b_stride};
-}
-
-StoredRows WidenedProduct::c_rows() const {
-  return {shape_.m, shape_.n, shape_.c_stride == 0 ? shape_.n : shape_.c_stride};
-}
-
 MatmulShape WidenedProduct::product() const {
   MatmulShape out = shape_;
   out.input = out.output = DType::float32;
@@ -62,14 +47,15 @@ MatmulShape WidenedProduct::product() const {
 }
 
 Bytes WidenedProduct::scratch() const {
-  return Bytes{a_rows().bytes() + b_rows().bytes() + (widens_c() ? c_rows().bytes() : 0)};
+  return Bytes{widened_bytes(shape_.a_rows()) + widened_bytes(shape_.b_rows()) +
+               (widens_c() ? widened_bytes(shape_.c_rows()) : 0)};
 }
 
 Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scratch) const {
   auto* at = static_cast<std::byte*>(scratch);
   const auto take = [&at](const StoredRows& rows) {
     auto* const taken = reinterpret_cast<float*>(at);
-    at += rows.bytes();
+    at += widened_bytes(rows);
     return taken;
   };
   const auto widened = [&](const StoredRows& rows, const void* from) {
@@ -77,9 +63,10 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
     widen(rows, from, to);
     return to;
   };
-  Widened out{widened(a_rows(), a), widened(b_rows(), b), static_cast<float*>(c), nullptr};
+  Widened out{widened(shape_.a_rows(), a), widened(shape_.b_rows(), b), static_cast<float*>(c),
+              nullptr};
   if (widens_c()) {
-    const StoredRows rows = c_rows();
+    const StoredRows rows = shape_.c_rows();
     out.c = take(rows);
     if (shape_.add) widen(rows, c, out.c);
   }
@@ -88,7 +75,7 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
 }
 
 void WidenedProduct::after(const Widened& widened, void* c) const {
-  const StoredRows rows = c_rows();
+  const StoredRows rows = shape_.c_rows();
   if (widens_c()) narrow(rows, widened.c, c);
 }
 

@@ -13,12 +13,6 @@
 
 namespace tessera::kernels {
 
-/// A matrix as it lies in memory.
-struct StoredRows {
-  std::int64_t count, width, stride;
-  std::int64_t bytes() const;  // as float32 without gaps, aligned
-};
-
 /// Operands of the product in float32.
 struct Widened {
   const float *a, *b;
@@ -41,9 +35,6 @@ class WidenedProduct {
   void after(const Widened& widened, void* c) const;
 
  private:
-  StoredRows a_rows() const;
-  StoredRows b_rows() const;
-  StoredRows c_rows() const;
   bool widens_c() const { return shape_.output != DType::float32; }
 
   MatmulShape shape_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "engine/kernels/adam.h"
+#include "engine/kernels/parallel.h"
 #include "engine/runtime/number.h"
 #include "engine/runtime/number_arrays.h"
 #include "tessera/kernels.h"
@@ -51,6 +53,8 @@ class Sum {
   static constexpr std::size_t lanes = 16;
   double sum_ = 0;
 };
+
+kernels::Array array(Elements elements) { return {elements.bytes.data(), elements.dtype}; }
 
 float largest_code(int bits) { return bits == 8 ? 127.0F : 7.0F; }
 
@@ -123,25 +127,11 @@ class HostKernels final : public Kernels {
     });
   }
 
-  void adam(const AdamNumbers& a, ConstElements gradient, Elements values, Elements exp_avg,
+  void adam(const AdamNumbers& numbers, ConstElements gradient, Elements values, Elements exp_avg,
             Elements exp_avg_sq) override {
-    Chunk g, p, m, v;
-    const float keep = 1 - a.learning_rate * a.weight_decay;
-    for_chunks(values.size(), [&](std::size_t first, std::size_t count) {
-      load(gradient, first, count, g.data());
-      load(values, first, count, p.data());
-      load(exp_avg, first, count, m.data());
-      load(exp_avg_sq, first, count, v.data());
-      for (std::size_t i = 0; i < count; ++i) {
-        m[i] = a.beta1 * m[i] + (1 - a.beta1) * g[i];
-        v[i] = a.beta2 * v[i] + (1 - a.beta2) * g[i] * g[i];
-        const float denominator = std::sqrt(v[i] / a.correction2) + a.epsilon;
-        p[i] = p[i] * keep - a.learning_rate * (m[i] / a.correction1) / denominator;
-      }
-      store(p.data(), first, count, values);
-      store(m.data(), first, count, exp_avg);
-      store(v.data(), first, count, exp_avg_sq);
-    });
+    kernels::adam(numbers, {gradient.bytes.data(), gradient.dtype}, array(values), array(exp_avg),
+                  array(exp_avg_sq), static_cast<std::int64_t>(values.size()),
+                  kernels::threads_limit());
   }
 
   void add_norm(Norm norm, ConstElements values, Elements one) override {
@@ -208,12 +198,8 @@ class HostKernels final : public Kernels {
     }
   }
 
-  void read(ConstElements from, std::span<float> to) override {
-    load_numbers(from, to);
-  }
-  void write(std::span<const float> from, Elements to) override {
-    store_numbers(from, to);
-  }
+  void read(ConstElements from, std::span<float> to) override { load_numbers(from, to); }
+  void write(std::span<const float> from, Elements to) override { store_numbers(from, to); }
   void send(std::span<const std::byte> from, std::span<std::byte> to) override {
     std::copy(from.begin(), from.end(), to.begin());
   }

@@ -5,8 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "engine/runtime/trace_row.h"
-
 namespace tessera {
 namespace {
 
@@ -34,63 +32,35 @@ Clock sealed(std::shared_ptr<ClockData> clock) {
 
 }  // namespace
 
-TraceReplay::TraceReplay(TraceSink& sink, Rank ranks)
-    : sink_(sink), ranks_(ranks), pool_(at(ranks)), accounts_(at(ranks)), memory_(up_to(ranks)) {}
+TraceReplay::TraceReplay(Rank ranks)
+    : ranks_(ranks),
+      pool_(at(ranks)),
+      begins_(at(ranks)),
+      ends_(at(ranks)),
+      accounts_(at(ranks)),
+      memory_(up_to(ranks)) {}
 
-void TraceReplay::add_stream(StreamId id, std::string_view name, StreamRole role) {
+void TraceReplay::play(TraceItems items, const NextTimes& next_times, TraceSink& sink) {
+  for (const TraceItem& item : items) {
+    if (const auto* op = std::get_if<TimedOp>(&item)) {
+      next_times(begins_, ends_);
+      took(*op, sink);
+    }
+    if (const auto* changed = std::get_if<MemoryChange>(&item)) change(*changed);
+    if (const auto* step = std::get_if<StepEnd>(&item)) close(*step, sink);
+    if (const auto* stream = std::get_if<TracedStream>(&item)) add(*stream);
+    if (const auto* groups = std::get_if<TracedGroups>(&item)) add(*groups);
+  }
+}
+
+void TraceReplay::add(const TracedStream& added) {
   auto zero = pool_.take();
   std::fill(zero->times.begin(), zero->times.end(), 0);
   zero->lowest = zero->highest = 0;
-  streams_.push_back({role, std::move(zero)});
-  waited_.add_stream();
-  if (role == StreamRole::compute && !compute_.valid()) compute_ = id;
-  sink_.stream({id.value, name, role});
-}
-
-void TraceReplay::add_communicator(CommunicatorId id, std::string_view name,
-                                   const RankGroups& groups) {
-  groups_.emplace(id, groups);
-  sink_.communicator({id.value, name, groups.group_size_max(), groups.group_count()});
-}
-
-void TraceReplay::submit(const Op& op, EventId event, EventId first_live,
-                         std::string_view algorithm) {
-  waited_.wait(op);
-  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
-    return waited_.record(op, event);
+  if (added.role == StreamRole::compute && !compute_.valid()) {
+    compute_ = StreamId{static_cast<std::int32_t>(streams_.size())};
   }
-  const std::vector<std::int32_t> after = waited_.after(op.stream);
-  TraceRow row(op, event);
-  row.op.after = after;
-  row.op.algorithm = algorithm;
-  sink_.op(row.op);
-  submitted_.emplace_back(TimedOp{event.value, kind_of(op), op.stream, communicator_of(op),
-                                  op.where, waited_.before_next(op.stream), first_live});
-  waited_.record(op, event);
-  waited_.forget_before(first_live);
-}
-
-void TraceReplay::allocate(BufferId id, const Allocation& request) {
-  buffers_.add(id, request, sink_);
-}
-
-void TraceReplay::place(BufferId id, const Allocation& request, const RankSet& ranks, Bytes end) {
-  submitted_.emplace_back(MemoryChange{buffers_.row_of(id), request.memory_class, request.bytes,
-                                       end, ranks, request.stream,
-                                       waited_.before_next(request.stream)});
-}
-
-void TraceReplay::release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,
-                          const RankSet& ranks) {
-  WaitedOps::Ids ops = after.valid() ? waited_.behind(after) : nullptr;
-  submitted_.emplace_back(MemoryChange{buffers_.row_of(id), memory_class, -bytes, Bytes{}, ranks,
-                                       StreamId{}, std::move(ops)});
-  buffers_.release(id, ranks);
-}
-
-void TraceReplay::close_step(std::int32_t step, std::vector<PeakMemory> peaks) {
-  if (!compute_.valid()) return;
-  submitted_.emplace_back(StepEnd{step, std::move(peaks), waited_.before_next(compute_)});
+  streams_.push_back({added.role, std::move(zero)});
 }
 
 const TraceReplay::Ended* TraceReplay::find(std::int32_t op) const {
@@ -151,7 +121,7 @@ Clock TraceReplay::meet(const TimedOp& op, const Clock& begin, const Clock& end)
 }
 
 void TraceReplay::send_spans(const TimedOp& op, const Clock& begin, const Clock& ready,
-                             const Clock& end) {
+                             const Clock& end, TraceSink& sink) {
   span_ranks_.clear();
   for (auto* times : {&span_begins_, &span_readies_, &span_ends_}) times->clear();
   for_each_rank(op.where, [&](Rank r) {
@@ -160,38 +130,24 @@ void TraceReplay::send_spans(const TimedOp& op, const Clock& begin, const Clock&
     span_readies_.push_back((*ready)[at(r)]);
     span_ends_.push_back((*end)[at(r)]);
   });
-  sink_.spans({op.id, span_ranks_, span_begins_, span_readies_, span_ends_});
+  sink.spans({op.id, span_ranks_, span_begins_, span_readies_, span_ends_});
 }
 
-void TraceReplay::op_took(std::span<const Time> begins, std::span<const Time> ends) {
-  settle();
-  TESSERA_ASSERT(!submitted_.empty(), "times belong to an operation that was submitted");
-  const TimedOp op = std::move(std::get<TimedOp>(submitted_.front()));
-  submitted_.pop_front();
+void TraceReplay::took(const TimedOp& op, TraceSink& sink) {
   Stream& own = stream(op.stream);
-  const Clock begin = where_it_holds(op, begins, own.clock);
-  const Clock end = where_it_holds(op, ends, begin);
+  const Clock begin = where_it_holds(op, begins_, own.clock);
+  const Clock end = where_it_holds(op, ends_, begin);
   if (own.role == StreamRole::compute) {
     const Clock blocked = blocked_until(op, own.clock, begin);
     account_gap(own.clock, blocked, true);
     account_gap(blocked, begin, false);
   }
-  send_spans(op, begin, is_collective(op.kind) ? meet(op, begin, end) : begin, end);
+  send_spans(op, begin, is_collective(op.kind) ? meet(op, begin, end) : begin, end, sink);
   own.clock = end;
   own.used = true;
   last_ops_.reset();
   ended_.push_back({op.id, end, own.role == StreamRole::communication});
   while (ended_.front().id < op.first_live.value) ended_.pop_front();
-}
-
-void TraceReplay::settle() {
-  while (!submitted_.empty()) {
-    auto& next = submitted_.front();
-    if (std::holds_alternative<TimedOp>(next)) return;
-    if (auto* change = std::get_if<MemoryChange>(&next)) replay(*change);
-    if (auto* step = std::get_if<StepEnd>(&next)) replay(*step);
-    submitted_.pop_front();
-  }
 }
 
 Time TraceReplay::horizon(Rank rank) const {
@@ -212,7 +168,7 @@ const std::vector<const TraceReplay::Ended*>& TraceReplay::ended_of(const Waited
   return last_ended_;
 }
 
-void TraceReplay::replay(const MemoryChange& change) {
+void TraceReplay::change(const MemoryChange& change) {
   const std::vector<const Ended*>& waited = ended_of(change.ops);
   for_each_rank(change.ranks, [&](Rank r) {
     Time time = 0;
@@ -241,7 +197,7 @@ void TraceReplay::end_compute(const WaitedOps::Ids& waits) {
   own.clock = reached;
 }
 
-void TraceReplay::replay(StepEnd& step) {
+void TraceReplay::close(const StepEnd& step, TraceSink& sink) {
   end_compute(step.ops);
   std::vector<Bytes> allocated(at(ranks_)), reserved(at(ranks_));
   for (const PeakMemory& peak : step.peaks) {
@@ -249,15 +205,14 @@ void TraceReplay::replay(StepEnd& step) {
               peak.allocated);
     std::fill(reserved.begin() + peak.first_rank, reserved.begin() + peak.end_rank, peak.reserved);
   }
-  accounts_.close(step.step, stream(compute_).clock, allocated, reserved, &sink_);
-  for (const PeakMemory& peak : step.peaks) sink_.peak_memory(peak);
-  for (Rank r = 0; r < ranks_; ++r) memory_.flush(at(r), horizon(r), sink_);
+  accounts_.close(step.step, stream(compute_).clock, allocated, reserved, &sink);
+  for (const PeakMemory& peak : step.peaks) sink.peak_memory(peak);
+  for (Rank r = 0; r < ranks_; ++r) memory_.flush(at(r), horizon(r), sink);
 }
 
-void TraceReplay::finish() {
-  settle();
+void TraceReplay::finish(TraceSink& sink) {
   for (Rank r = 0; r < ranks_; ++r) {
-    memory_.flush(at(r), std::numeric_limits<Time>::max(), sink_);
+    memory_.flush(at(r), std::numeric_limits<Time>::max(), sink);
   }
 }
 

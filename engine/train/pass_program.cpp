@@ -29,11 +29,9 @@ Status move(std::vector<ModuleId>& open, std::span<const ModuleId> next, Leave&&
 
 }  // namespace
 
-PassProgram::PassProgram(Engine& engine, const Model& model, const TrainingOptions& options,
-                         const std::string& graph)
+PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& graph)
     : engine_(engine),
       model_(model),
-      options_(options),
       graph_(graph),
       forward_(*model.find_graph(graph)),
       flow_(model, forward_),
@@ -61,7 +59,7 @@ std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
 }
 
 bool PassProgram::checkpointed(ModuleId id) const {
-  if (options_.checkpointing == ActivationCheckpointing::none) return false;
+  if (options_->checkpointing == ActivationCheckpointing::none) return false;
   for (ModuleId m = id; m.valid(); m = module(m).parent) {
     if (module(m).is_block) return true;
   }
@@ -69,29 +67,29 @@ bool PassProgram::checkpointed(ModuleId id) const {
 }
 
 Bytes PassProgram::per_batch(const Polynomial& bytes) const {
-  return Bytes{static_cast<std::int64_t>(bytes.at(options_.sequence_length)) * options_.batch};
+  return Bytes{static_cast<std::int64_t>(bytes.at(options_->sequence_length)) * options_->batch};
 }
 
 ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   const ModuleId id = forward_[entry];
   const ModuleCost& cost = module(id).cost;
-  const auto s = options_.sequence_length;
-  const auto batch = static_cast<double>(options_.batch);
+  const auto s = options_->sequence_length;
+  const auto batch = static_cast<double>(options_->batch);
   const bool backward = pass == Pass::backward;
-  ModuleWork out{.module = id, .pass = pass, .on_device = options_.on_device};
+  ModuleWork out{.module = id, .pass = pass, .on_device = options_->on_device};
   out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
   ModuleMemory memory{.saves = per_batch(cost.activation_bytes)};
   if (backward) memory.temporary = memory.saves;  // the gradients of what was saved
-  if (options_.memory) memory = options_.memory(id, pass);
+  if (options_->memory) memory = options_->memory(id, pass);
   const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
   if (keeps() && needed && flow_.runs_backward(entry)) out.saves = memory.saves;
   out.temporary = memory.temporary;
   out.workspace = std::move(memory.workspace);
-  if (computes()) out.body = options_.body(id, pass, micro_batch_);
-  if (options_.repeated) out.repeated = options_.repeated(id, pass);
+  if (computes()) out.body = options_->body(id, pass, micro_batch_);
+  if (options_->repeated) out.repeated = options_->repeated(id, pass);
   return out;
 }
 
@@ -99,12 +97,13 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
 Status PassProgram::read(ModuleId container, Pass pass) {
   const auto& reads = reads_[at(container)];
   if (reads.empty()) return {};
-  ModuleWork out{.module = container, .pass = pass, .on_device = options_.on_device, .only = reads};
+  ModuleWork out{
+      .module = container, .pass = pass, .on_device = options_->on_device, .only = reads};
   for (ParameterId id : reads) {
     const Parameter& p = model_.parameter(id);
     out.cost.elementwise_bytes += static_cast<double>(bytes_of(p.numel(), p.dtype).value);
   }
-  if (computes()) out.body = options_.body(container, pass, micro_batch_);
+  if (computes()) out.body = options_->body(container, pass, micro_batch_);
   return engine_.compute(out);
 }
 
@@ -117,14 +116,14 @@ Status PassProgram::enter_forward(ModuleId id) {
 }
 
 ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
-  ModuleWork out{.module = block, .pass = pass, .on_device = options_.on_device};
+  ModuleWork out{.module = block, .pass = pass, .on_device = options_->on_device};
   out.saves = per_batch(module(block).checkpoint_bytes);
-  if (!options_.memory) return out;
-  ModuleMemory own = options_.memory(block, pass);
+  if (!options_->memory) return out;
+  ModuleMemory own = options_->memory(block, pass);
   out.saves = own.saves;
   out.workspace = std::move(own.workspace);
   out.cost.elementwise_bytes = 2 * static_cast<double>(out.saves.value);
-  if (options_.body) out.body = options_.body(block, pass, micro_batch_);
+  if (options_->body) out.body = options_->body(block, pass, micro_batch_);
   return out;
 }
 
@@ -135,7 +134,10 @@ Status PassProgram::compute_forward(std::size_t entry) {
   return {};
 }
 
-Status PassProgram::forward(ForwardPass::Use use, std::int32_t micro_batch) {
+Status PassProgram::forward(const TrainingOptions& options, ForwardPass::Use use,
+                            std::int32_t micro_batch) {
+  options_ = &options;
+  open_.clear();  // an earlier pass may have failed
   use_ = use;
   micro_batch_ = micro_batch;
   uses_left_.assign(model_.parameters.size(), 0);

@@ -12,12 +12,12 @@ namespace tessera {
 
 class PassProgram {
  public:
-  /// Along `graph` of the model, which has it. All must outlive the program.
-  PassProgram(Engine& engine, const Model& model, const TrainingOptions& options,
-              const std::string& graph);
+  /// Along `graph` of the model, which has it. Both must outlive the program.
+  PassProgram(Engine& engine, const Model& model, const std::string& graph);
 
-  /// `micro_batch` counts the training passes of the step.
-  Status forward(ForwardPass::Use use, std::int32_t micro_batch);
+  /// `micro_batch` counts the training passes of the step. `options` must outlive the pass, and its
+  /// backward pass.
+  Status forward(const TrainingOptions& options, ForwardPass::Use use, std::int32_t micro_batch);
   Status backward();
 
  private:
@@ -29,7 +29,7 @@ class PassProgram {
   bool checkpointed(ModuleId id) const;
   bool keeps() const { return use_ == ForwardPass::Use::train; }
   // Whoever throws the outputs of a forward pass away needs no numbers.
-  bool computes() const { return options_.body && use_ != ForwardPass::Use::no_backward; }
+  bool computes() const { return options_->body && use_ != ForwardPass::Use::no_backward; }
   Pass forward_pass() const { return keeps() ? Pass::forward : Pass::evaluate; }
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
@@ -45,7 +45,6 @@ class PassProgram {
 
   Engine& engine_;
   const Model& model_;
-  const TrainingOptions& options_;
   const std::string graph_;
   const std::vector<ModuleId>& forward_;
   std::vector<std::vector<ModuleId>> chains_;  // of each of them
@@ -53,6 +52,7 @@ class PassProgram {
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
   std::vector<std::int32_t> outputs_;                  // by ModuleId, that need a gradient
+  const TrainingOptions* options_ = nullptr;           // of the pass, as the rest
   ForwardPass::Use use_ = ForwardPass::Use::train;
   std::int32_t micro_batch_ = 0;
   std::vector<std::int32_t> uses_left_;  // by ParameterId: backward passes until it is complete

@@ -35,6 +35,13 @@ Status check_dtypes(const TrainerOptions& options) {
         fmt::format("training in {} is not supported: choose float32, bfloat16 or float16",
                     name_of(options.dtype)));
   }
+  if (options.loss_scale && options.dtype != DType::float16) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("TrainerOptions::loss_scale is for float16 alone, but modules compute "
+                    "in {}: leave it unset",
+                    name_of(options.dtype)));
+  }
   if (gathered == DType::float32 || gathered == options.dtype) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} gathers parameters in {}, but modules compute in {}: choose one "
@@ -53,6 +60,7 @@ struct Trainer::State {
   TrainingOptions step;  // with bodies
   std::unique_ptr<Engine> engine;
   LanguageModel language;
+  TrainingSteps steps;
   std::unique_ptr<GradScaler> scaler = {};  // only float16
   TrainerPlace place = {};
   BufferId loss = {};  // of each rank: the sum over its micro-batches
@@ -105,9 +113,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, sizes));
   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
   TESSERA_TRY(language.take_workspace(runtime));
+  TrainingSteps steps(*engine, model);
   auto state =
       std::unique_ptr<State>(new State{runtime, model, corpus, options, sampler, options.step,
-                                       std::move(engine), std::move(language)});
+                                       std::move(engine), std::move(language), std::move(steps)});
   TESSERA_TRY(state->prepare());
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
@@ -132,7 +141,8 @@ Status Trainer::State::prepare() {
     fill(rank, micro_batch, tokens);
   });
   if (options.dtype == DType::float16) {
-    TESSERA_ASSIGN(scaler, grad_scaler(*engine, {.loss_scale = options.loss_scale}));
+    TESSERA_ASSIGN(scaler, grad_scaler(*engine, {.loss_scale = options.loss_scale.value_or(
+                                                     LossScaleOptions{.min_scale = 1})}));
     step.scaler = scaler.get();
   }
   step.grad_norm = [this](Rank, float norm) { grad_norm = norm; };
@@ -226,7 +236,7 @@ Result<float> Trainer::validate() {
   float total = 0;
   for (std::int64_t first = 0; first < s.validation->batches; first += count(s.runtime)) {
     s.validating = first;
-    TESSERA_TRY(run_training_step(*s.engine, s.model, evaluation));
+    TESSERA_TRY(s.steps.run(evaluation));
     TESSERA_ASSIGN(const PerRank<float> losses, s.summed_losses());
     for (Rank rank = 0; rank < count(s.runtime); ++rank) {
       if (first + rank < s.validation->batches) total += losses[rank];
@@ -243,7 +253,7 @@ Result<TrainedStep> Trainer::step() {
   s.step.adam.learning_rate = done.learning_rate;
   if (s.scaler) done.loss_scale = s.scaler->scale();
   s.scale_loss();
-  TESSERA_TRY(run_training_step(*s.engine, s.model, s.step));
+  TESSERA_TRY(s.steps.run(s.step));
   TESSERA_ASSIGN(done.loss, s.mean_loss());
   s.note_scale(done);
   done.grad_norm = s.grad_norm;

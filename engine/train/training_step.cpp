@@ -9,10 +9,38 @@
 namespace tessera {
 namespace {
 
+// The programs of a model's graphs. Each is made once: it knows the model's uses.
+class PassPrograms {
+ public:
+  PassPrograms(Engine& engine, const Model& model) : engine_(engine), model_(model) {}
+
+  Result<PassProgram*> along(const std::string& graph) {
+    auto found = programs_.find(graph);
+    if (found == programs_.end()) {
+      if (model_.find_graph(graph) == nullptr) return unknown(graph);
+      found = programs_.try_emplace(graph, engine_, model_, graph).first;
+    }
+    return &found->second;
+  }
+
+ private:
+  Status unknown(const std::string& graph) const {
+    std::string known;
+    for (const Graph& g : model_.graphs) known += (known.empty() ? "" : ", ") + g.name;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no graph '{}': its graphs are {}", model_.name, graph,
+                              known.empty() ? "none" : known));
+  }
+
+  Engine& engine_;
+  const Model& model_;
+  std::map<std::string, PassProgram> programs_;  // by graph
+};
+
 class StepProgram {
  public:
-  StepProgram(Engine& engine, const Model& model, const TrainingOptions& options)
-      : engine_(engine), model_(model), options_(options) {}
+  StepProgram(Engine& engine, PassPrograms& programs, const TrainingOptions& options)
+      : engine_(engine), programs_(programs), options_(options) {}
 
   Status run() {
     if (options_.passes.empty()) {
@@ -47,32 +75,16 @@ class StepProgram {
     return true;
   }
 
-  // Made once: it knows the model's uses.
-  Result<PassProgram*> along(const std::string& graph) {
-    auto found = programs_.find(graph);
-    if (found == programs_.end()) {
-      if (model_.find_graph(graph) == nullptr) {
-        std::string known;
-        for (const Graph& g : model_.graphs) known += (known.empty() ? "" : ", ") + g.name;
-        return Status(Code::invalid_argument,
-                      fmt::format("{} has no graph '{}': its graphs are {}", model_.name, graph,
-                                  known.empty() ? "none" : known));
-      }
-      found = programs_.try_emplace(graph, engine_, model_, options_, graph).first;
-    }
-    return &found->second;
-  }
-
   Status train(const std::string& graph, bool last) {
     engine_.set_requires_gradient_sync(last || options_.sync_every_micro_batch);
-    TESSERA_ASSIGN(PassProgram* const program, along(graph));
-    TESSERA_TRY(program->forward(ForwardPass::Use::train, micro_batch_++));
+    TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
+    TESSERA_TRY(program->forward(options_, ForwardPass::Use::train, micro_batch_++));
     return program->backward();
   }
 
   Status forward(const std::string& graph, ForwardPass::Use use) {
-    TESSERA_ASSIGN(PassProgram* const program, along(graph));
-    return program->forward(use, micro_batch_);
+    TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
+    return program->forward(options_, use, micro_batch_);
   }
 
   Status step() {
@@ -90,20 +102,41 @@ class StepProgram {
   }
 
   Engine& engine_;
-  const Model& model_;
+  PassPrograms& programs_;
   const TrainingOptions& options_;
   std::int32_t micro_batch_ = 0;
-  std::map<std::string, PassProgram> programs_;  // by graph
 };
 
 }  // namespace
 
-Status run_training_step(Engine& engine, const Model& model, const TrainingOptions& options) {
+class TrainingSteps::Programs {
+ public:
+  Programs(Engine& engine, const Model& model) : engine_(engine), programs_(engine, model) {}
+
+  Status run(const TrainingOptions& options) {
+    return StepProgram(engine_, programs_, options).run();
+  }
+
+ private:
+  Engine& engine_;
+  PassPrograms programs_;
+};
+
+TrainingSteps::TrainingSteps(Engine& engine, const Model& model)
+    : programs_(std::make_unique<Programs>(engine, model)) {}
+TrainingSteps::TrainingSteps(TrainingSteps&&) noexcept = default;
+TrainingSteps::~TrainingSteps() = default;
+
+Status TrainingSteps::run(const TrainingOptions& options) {
   if (options.batch < 1 || options.sequence_length < 1 || options.accumulation < 1) {
     return Status(Code::invalid_argument,
                   "batch, sequence length and accumulation must be at least 1");
   }
-  return StepProgram(engine, model, options).run();
+  return programs_->run(options);
+}
+
+Status run_training_step(Engine& engine, const Model& model, const TrainingOptions& options) {
+  return TrainingSteps(engine, model).run(options);
 }
 
 }  // namespace tessera

@@ -128,6 +128,10 @@ void draw_run(const Surface& ui, const TraceModel& model, bool brief) {
   field(ui, "Peak memory", format_memory(summary.peak) + capacity);
   if (run.parameters > 0 && !brief) field(ui, "Parameters", format_count(run.parameters));
   for (const auto& diagnostic : model.diagnostics()) {
+    if (diagnostic.severity == TraceDiagnostic::Severity::info) {
+      ImGui::TextWrapped("%s", diagnostic.message.c_str());
+      continue;
+    }
     ImGui::PushStyleColor(ImGuiCol_Text, ui.colours().fail);
     ImGui::TextWrapped("⚠ %s", diagnostic.message.c_str());
     ImGui::PopStyleColor();

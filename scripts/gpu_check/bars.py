@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of a GPU, one line each: what, which part finds it, by which figures."""
-from gpu_check import bench_parts, test_parts, torch_parts
+from gpu_check import bench_parts, option_parts, test_parts, torch_parts
 
 BARS = [  # what; part; figures; asked
     ("losses in float32, of the CPU's", "losses", ("largest relative difference",),
@@ -22,6 +22,14 @@ BARS = [  # what; part; figures; asked
     ("simulated step time, of the measured", "simulated", ("of measured",),
      f"within {bench_parts.SIMULATED_BAR:.0%}"),
     ("memory, simulated and real", "memory", ("bytes",), "equal to the byte"),
+    ("tokens/s plain, with windows, with CUDA graphs", "options",
+     tuple(f"{way}: tokens/s" for way in option_parts.WAYS), "a figure"),
+    ("exposed communication plain, with windows, with CUDA graphs", "options",
+     tuple(f"{way}: exposed share" for way in option_parts.WAYS), "a figure"),
+    ("tokens/s of 2 ranks on the GPU, plain, with CUDA graphs", "options",
+     tuple(f"2 ranks, {way}: tokens/s" for way in option_parts.SHARED_WAYS), "a figure"),
+    ("exposed communication of 2 ranks, plain, with CUDA graphs", "options",
+     tuple(f"2 ranks, {way}: exposed share" for way in option_parts.SHARED_WAYS), "a figure"),
 ]
 
 

@@ -15,7 +15,8 @@ def shown(value):
 
 
 def words(result):
-    figures = "; ".join(f"{key} {shown(value)}" for key, value in result.get("figures", {}).items())
+    figures = "; ".join(f"{key} {shown(value)}" for key, value in result.get("figures", {}).items()
+                        if value is not None)
     return figures if result["state"] == "passed" else "; ".join(
         part for part in (result.get("why", ""), figures) if part)
 

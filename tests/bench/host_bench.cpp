@@ -74,10 +74,11 @@ struct Bench {
         }
       };
     };
+    TrainingSteps training_steps(*engine, model);
     std::vector<double> times;
     for (int step = 0; step < steps; ++step) {
       const Time begin = now();
-      TESSERA_TRY(run_training_step(*engine, model, training));
+      TESSERA_TRY(training_steps.run(training));
       TESSERA_TRY(settle(host->seam(), engine->compute_stream()));
       times.push_back(static_cast<double>(now() - begin) / 1e6);
     }

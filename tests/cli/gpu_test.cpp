@@ -124,20 +124,103 @@ TEST_CASE("a GPU trains as the CPU does", "[cli][gpu]") {
   CHECK(losses("--scheme zero3 --device auto") == expected);
 }
 
+TEST_CASE("a run says how much of it CUDA graphs were, and so do its log and its trace",
+          "[cli][gpu]") {
+  prepare();
+  const Installation gpu = with_stand_in();
+  const ProgramRun run = gpu.run(
+      training + std::string("--device cuda --cuda-graphs --json log.json --trace g.tessera"));
+  INFO(run.messages);
+  REQUIRE(run.exit_code == 0);
+  nlohmann::json last;
+  std::ifstream file(run_folder() + "log.json");
+  for (std::string line; std::getline(file, line);) last = nlohmann::json::parse(line);
+  file.close();
+  fs::remove(run_folder() + "log.json");
+  const auto launched = last["graphs"]["launched"].get<int>();
+  CHECK(launched > 0);
+  CHECK(last["graphs"]["first"] > 0);
+  const std::string text = std::to_string(launched) + " of ";
+  const auto at = run.output.rfind(text);
+  REQUIRE(at != std::string::npos);
+  const std::string said = run.output.substr(at, run.output.find('\n', at) - at);
+  CHECK(said.find(" computations were launched as CUDA graphs; ") != std::string::npos);
+  const ProgramRun report = run_tessera("report g.tessera");
+  CHECK(report.output.find("cuda_graphs: " + text) != std::string::npos);
+  const ProgramRun json = run_tessera("report g.tessera --json");
+  const auto diagnostics = nlohmann::json::parse(json.output)["diagnostics"];
+  REQUIRE(diagnostics.size() == 1);
+  CHECK(diagnostics[0]["message"] == said);
+  CHECK(diagnostics[0]["severity"] == "info");
+}
+
+TEST_CASE("an option works on a carrier, or a sentence says what to do", "[cli][gpu]") {
+  prepare();
+  const Installation gpu = with_stand_in();
+  const std::string on_cpu =
+      " is about GPUs, but this run computes on CPUs: add --device cuda, or leave it out";
+  const std::string simulated =
+      " is about GPUs, but the simulator computes on CPUs: leave it out, or choose another "
+      "--runtime";
+  struct Carrier {
+    std::string options;
+    std::string refusal;  // of what is about GPUs; "": it is one, or may be
+  };
+  const std::vector<Carrier> carriers = {{"", on_cpu},
+                                         {"--device cpu", on_cpu},
+                                         {"--device auto", ""},
+                                         {"--device cuda", ""},
+                                         {"--runtime simulator", simulated},
+                                         {"--runtime simulator --device cuda", simulated}};
+  const std::vector<std::string> about_gpus = {"--windows on",  "--tf32",
+                                               "--cuda-graphs", "--profile-nccl --trace o.tessera",
+                                               "--share-gpu",   "--pinned-memory 0.001"};
+  const std::vector<std::string> anywhere = {"--windows off", "--windows auto", "--deterministic"};
+  const auto said = [&](const std::string& options) {
+    const ProgramRun run = gpu.run(training + ("-q " + options));
+    CHECK(run.exit_code == (run.messages.empty() ? 0 : 2));
+    return run.messages;
+  };
+  for (const Carrier& carrier : carriers) {
+    for (const std::string& option : anywhere) {
+      INFO(carrier.options << " " << option);
+      CHECK(said(carrier.options + " " + option).empty());
+    }
+    for (const std::string& option : about_gpus) {
+      INFO(carrier.options << " " << option);
+      std::string name = option.substr(0, option.find(" --trace"));
+      if (option.starts_with("--pinned")) name = "--pinned-memory";
+      const std::string expected =
+          carrier.refusal.empty() ? "" : "tessera: " + name + carrier.refusal + "\n";
+      CHECK(said(carrier.options + " " + option) == expected);
+    }
+  }
+}
+
 TEST_CASE("options of GPUs that exclude each other are refused", "[cli][gpu]") {
   prepare();
   const Installation gpu = with_stand_in();
-  const auto said = [&](const std::string& options) {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"--windows on --deterministic",
+       "--windows on lets NCCL add in an order that it does not tell: give --deterministic or "
+       "--windows on, not both"},
+      {"--windows on --scheme sharded_data_parallel",
+       "--windows on needs what ranks exchange at equal offsets, but owners have memory that "
+       "others lack: use another scheme, or --windows off"},
+      {"--windows on --share-gpu",
+       "--windows on needs GPUs that reach each other's memory, which --share-gpu switches off: "
+       "leave one out"},
+      {"--profile-nccl",
+       "--profile-nccl says something in a trace: add --trace FILE, or leave it out"},
+      {"--ranks 4",
+       "--ranks 4 is about the simulator: add --runtime simulator, or start so many processes by "
+       "mpirun"}};
+  for (const auto& [options, sentence] : refused) {
     const ProgramRun run = gpu.run(training + ("--device cuda " + options));
     CHECK(run.exit_code == 2);
-    return run.messages;
-  };
-  CHECK(said("--windows on --deterministic") ==
-        "tessera: --windows on lets NCCL add in an order that it does not tell: give "
-        "--deterministic or --windows on, not both\n");
-  CHECK(said("--windows on --scheme sharded_data_parallel") ==
-        "tessera: --windows on needs what ranks exchange at equal offsets, but owners have memory "
-        "that others lack: use another scheme, or --windows off\n");
+    CHECK(run.output.empty());
+    CHECK(run.messages == "tessera: " + sentence + "\n");
+  }
 }
 
 TEST_CASE("ranks of torchrun meet at the port after its own", "[cli][gpu]") {

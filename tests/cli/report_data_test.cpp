@@ -75,7 +75,11 @@ void write_ops(TraceSink& sink) {
   collective(OpKind::all_reduce, Bytes{4000}, 0, 1000);    // 6 GB/s
   sink.kernel({rank, 0, 500});                             // 6 GB/s
   sink.kernel({rank, 1, 750});                             // 4 GB/s
-  sink.kernel({0, 1, 1});                                  // of a rank that is not looked at
+  sink.kernel({0, 0, 480});
+  sink.kernel({2, 0, 400});  // began 100 ns after the first
+  sink.kernel({3, 0, 490});
+  sink.kernel({0, 1, 700});  // began 50 ns after the first
+  sink.kernel({3, 1, 740});  // and nothing is known of rank 2
   TraceOp compute{.id = id, .kind = OpKind::compute, .stream = 0};
   sink.op(compute);
   const Time end = begin + 10;
@@ -134,7 +138,7 @@ TEST_CASE("what the run does not know is not made up", "[cli]") {
   CHECK_FALSE(report.tokens_per_s.has_value());
   CHECK_FALSE(report.mfu.has_value());
   CHECK_FALSE(report.headroom.has_value());
-  CHECK(report.communication.empty());
+  CHECK(report.communication.kinds.empty());
 }
 
 TEST_CASE("time shares are means over ranks and steady steps", "[cli]") {
@@ -159,8 +163,8 @@ TEST_CASE("memory is that of the step with the highest peak", "[cli]") {
 
 TEST_CASE("collectives are counted by kind, timed on the first recorded rank", "[cli]") {
   const ReportData report = report_of(small_run(), 2);
-  REQUIRE(report.communication.size() == 2);
-  const CommunicationKind& gather = report.communication[0];
+  REQUIRE(report.communication.kinds.size() == 2);
+  const CommunicationKind& gather = report.communication.kinds[0];
   CHECK(gather.kind == OpKind::all_gather);
   CHECK(gather.count == 2);
   CHECK(gather.bytes == Bytes{8000});
@@ -169,10 +173,39 @@ TEST_CASE("collectives are counted by kind, timed on the first recorded rank", "
   CHECK(*gather.bus_bandwidth_bytes_per_s == Approx(2e9));
   CHECK(*gather.kernel == 1250);
   CHECK(*gather.kernel_bus_bandwidth_bytes_per_s == Approx(5e9));
-  const CommunicationKind& reduce = report.communication[1];
+  const CommunicationKind& reduce = report.communication.kinds[1];
   CHECK_FALSE(reduce.kernel.has_value());
+  CHECK_FALSE(reduce.spread.has_value());
   CHECK(reduce.kind == OpKind::all_reduce);
   CHECK(*reduce.bus_bandwidth_bytes_per_s == Approx(6e9));
+}
+
+TEST_CASE("kernels of all ranks tell who began last, and of whom nothing is known", "[cli]") {
+  const Collectives collectives = report_of(small_run(), 2).communication;
+  const auto& spread = collectives.kinds.at(0).spread;
+  REQUIRE(spread.has_value());
+  CHECK(spread->sum == 150);
+  CHECK(spread->last == 2);
+  CHECK(spread->caused == 100);
+  CHECK(collectives.without_kernel == std::map<Rank, std::int64_t>{{2, 1}});
+}
+
+TEST_CASE("ranks in several groups are not held against each other", "[cli]") {
+  TraceRun run = small_run();
+  run.ranks = 8;
+  run.recorded_ranks = {1};
+  auto writer = storage::TraceWriter::create(trace_path);
+  REQUIRE(writer.ok());
+  (*writer)->begin(run);
+  write_ops(**writer);
+  REQUIRE((*writer)->finish().ok());
+  const auto reader = storage::TraceReader::open(trace_path);
+  REQUIRE(reader.ok());
+  const auto collectives = read_collectives(*reader);
+  REQUIRE(collectives.ok());
+  CHECK(*collectives->kinds.at(0).kernel == 1250);
+  CHECK_FALSE(collectives->kinds.at(0).spread.has_value());
+  CHECK(collectives->without_kernel.empty());
 }
 
 TEST_CASE("the rank that the others wait for causes the wait", "[cli]") {

@@ -220,6 +220,12 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
         std::string::npos);
   CHECK(refusal("--data text.txt --param-dtype bf16").find("choose one dtype for both") !=
         std::string::npos);
+  CHECK(refusal("--data text.txt --loss-scale 8") ==
+        "tessera: --loss-scale is for float16 alone, but this run trains in float32: leave it out, "
+        "or give --dtype float16\n");
+  CHECK(refusal("--data text.txt --loss-scale-interval 8 --dtype bf16")
+            .find("tessera: --loss-scale-interval is for float16 alone, but this run trains in "
+                  "bfloat16") == 0);
   CHECK(refusal("--data text.txt --warmup 5").find("the warmup must lie within") !=
         std::string::npos);
   CHECK(refusal("--data text.txt --resume a --load b").find("leave one out") != std::string::npos);

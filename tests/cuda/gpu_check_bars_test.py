@@ -49,6 +49,16 @@ class Bars(unittest.TestCase):
         self.assertEqual(bars.unknown(RESULTS), [
             f"throughput: {key}" for key in ("tokens/s", "model", "batch", "length", "dtype")])
 
+    def test_a_row_shows_the_figures_that_are_there(self):
+        options = {"name": "options", "state": "passed", "seconds": 1, "figures": {
+            "plain: tokens/s": 1000.0, "windows: tokens/s": 1100.0, "graphs: tokens/s": 1200.0,
+            "2 ranks, plain: exposed share": None, "2 ranks, graphs: exposed share": None}}
+        shown = {row[0]: row[1:] for row in bars.rows([*RESULTS, options], report.shown, False)}
+        self.assertEqual(shown["tokens/s plain, with windows, with CUDA graphs"],
+                         ("1000; 1100; 1200", "a figure", "measured"))
+        self.assertEqual(shown["exposed communication of 2 ranks, plain, with CUDA graphs"],
+                         ("-", "a figure", "not measured: "))
+
     def test_every_bar_has_one_row(self):
         table = report.table(RESULTS, dry=False)
         self.assertEqual(sum(line.count("|") == 5 and line.startswith("| ") and

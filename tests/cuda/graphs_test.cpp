@@ -89,6 +89,8 @@ TEST_CASE("what repeats runs once, is recorded once and then launched", "[cuda][
         CHECK(world.uses(Call::graph_launch, 0) == (graphs ? 9 : 0));
         TESSERA_ASSIGN(const float first, scene.first(all));
         CHECK(first == 1024);
+        CHECK(host.graphs().launched == (graphs ? 9 : 0));
+        CHECK(host.graphs().all() == (graphs ? 11 : 0));
         return host.finish();
       },
       graphs);
@@ -127,6 +129,11 @@ TEST_CASE("whatever differs from what was recorded runs its body", "[cuda][graph
     }
     TESSERA_ASSIGN(const bool again, runs(work));
     CHECK_FALSE(again);
+    const GraphCounts counts = host.graphs();
+    CHECK(counts.launched == 3);
+    CHECK(counts.first == 3);       // work, named, owned
+    CHECK(counts.moved == 3);       // moved, shorter, zeroed
+    CHECK(counts.unrepeated == 3);  // what made the numbers, twice, and fresh
     TESSERA_ASSIGN(const float first, scene.first(all));
     CHECK(first == 0);  // it was zeroed
     TESSERA_ASSIGN(const float second, scene.first(other));
@@ -171,7 +178,7 @@ TEST_CASE("a run without end keeps few graphs", "[cuda][graphs]") {
       const auto owner = std::make_shared<int>(0);
       const auto launched = [&] { return world.uses(Call::graph_launch, 0); };
       const auto use = [&](std::uintptr_t key) {
-        return graphs.run({key}, owner, stream, [] { return Status(); });
+        return graphs.run({key, 1}, owner, stream, [] { return Status(); });
       };
       for (std::uintptr_t key = 0; key < 9'000; ++key) {
         TESSERA_TRY(use(key));

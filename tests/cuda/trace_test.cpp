@@ -12,7 +12,8 @@ using test::StandIn;
 using test::StandInOptions;
 using test::Trained;
 
-std::vector<Trained> traced(StandIn& world, const test::Run& run, TraceSink* sink) {
+std::vector<Trained> traced(StandIn& world, const test::Run& run, TraceSink* sink,
+                            bool kernels = false) {
   std::vector<Trained> trained(static_cast<std::size_t>(run.ranks));
   const auto statuses =
       test::run_on(world,
@@ -22,7 +23,7 @@ std::vector<Trained> traced(StandIn& world, const test::Run& run, TraceSink* sin
                          [&](Rank) -> Trained& { return trained[static_cast<std::size_t>(rank)]; },
                          [&] { return runtime.finish(); });
                    },
-                   {.sink = sink});
+                   {.sink = sink, .profile_nccl = kernels});
   test::require_clean({statuses, world.reports(), world.leaks()});
   return trained;
 }
@@ -46,19 +47,86 @@ TEST_CASE("what a run on GPUs submits is in its trace as in the simulator's", "[
   }
 }
 
+// Which kernels of collectives of all ranks the trace does not know.
+std::vector<std::string> lost_kernels(const RecordedTrace& trace, Rank ranks) {
+  std::vector<std::string> lost;
+  for (const auto& [id, op] : trace.ops) {
+    const auto known = trace.kernels.find(id);
+    for (Rank rank = 0; is_collective(op.kind) && rank < ranks; ++rank) {
+      const bool told = known != trace.kernels.end() && known->second.count(rank) != 0;
+      if (!told) lost.push_back(fmt::format("op {} on rank {}", id, rank));
+    }
+  }
+  return lost;
+}
+
 TEST_CASE("what NCCL's profiler says of a collective and its kernels is in the trace", "[cuda]") {
-  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
+  const Rank ranks = GENERATE(2, 3);
+  const bool only_nccl = GENERATE(false, true);
+  const Time late = GENERATE(0, 300'000);  // a step takes less
+  INFO(ranks << " ranks, only NCCL " << only_nccl << ", kernels " << late << " ns late");
+  test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, ranks);
+  run.steps = 20;
   RecordedTrace trace;
-  StandIn world({.ranks = 2, .profiled = "RING SIMPLE, 2 channels", .look = 2'000});
-  traced(world, run, &trace);
+  StandIn world({.ranks = ranks,
+                 .only_nccl = only_nccl,
+                 .profiled = "RING SIMPLE, 2 channels",
+                 .profiler_late = late,
+                 .look = 2'000});
+  traced(world, run, &trace, /*kernels=*/true);
   int collectives = 0;
   for (const auto& [id, op] : trace.ops) {
     collectives += is_collective(op.kind) ? 1 : 0;
     CHECK(op.algorithm == (is_collective(op.kind) ? "RING SIMPLE, 2 channels" : ""));
-    CHECK(trace.kernels.count(id) == (is_collective(op.kind) ? 1 : 0));
+    if (!is_collective(op.kind)) CHECK(trace.kernels.count(id) == 0);
   }
   CHECK(collectives > 5);
-  for (const auto& [op, time] : trace.kernels) CHECK(time == 700);
+  CHECK(lost_kernels(trace, ranks) == std::vector<std::string>{});
+  for (const auto& [op, times] : trace.kernels) {
+    for (const auto& [rank, time] : times) CHECK(time == test::kernel_time(rank));
+  }
+}
+
+TEST_CASE("a rank whose profiler is silent is missing, and nobody else", "[cuda]") {
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 3);
+  RecordedTrace trace;
+  StandIn world({.ranks = 3, .profiled = "RING", .profiler_silent = 1, .look = 2'000});
+  traced(world, run, &trace, /*kernels=*/true);
+  const auto lost = lost_kernels(trace, run.ranks);
+  CHECK(lost.size() == trace.kernels.size());
+  for (const std::string& kernel : lost) CHECK(kernel.ends_with("on rank 1"));
+}
+
+TEST_CASE("without a wish for times of kernels there are none", "[cuda]") {
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
+  RecordedTrace trace;
+  StandIn world({.ranks = 2, .profiled = "RING", .look = 2'000});
+  traced(world, run, &trace);
+  CHECK(trace.kernels.empty());
+}
+
+TEST_CASE("a trace that ends early has the kernels that rank 0 knows of", "[cuda]") {
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
+  RecordedTrace trace;
+  StandIn world({.ranks = 2, .profiled = "RING", .look = 2'000});
+  const auto statuses =
+      test::run_on(world,
+                   [&](HostRuntime& runtime, Rank) {
+                     test::Trained trained;
+                     return test::train(
+                         runtime.seam(), run, [&](Rank) -> Trained& { return trained; },
+                         [&]() -> Status {
+                           runtime.give_up(Status(Code::cancelled, "enough"));
+                           return Status(Code::cancelled, "enough");
+                         });
+                   },
+                   {.sink = &trace, .profile_nccl = true});
+  CHECK_FALSE(statuses[0].ok());
+  CHECK(trace.diagnostics.size() == 1);
+  std::size_t of_rank_0 = 0;
+  for (const auto& [op, times] : trace.kernels) of_rank_0 += times.count(0);
+  CHECK(of_rank_0 > 5);
+  CHECK(of_rank_0 == trace.kernels.size());
 }
 
 struct Counted {

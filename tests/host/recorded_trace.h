@@ -4,15 +4,18 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tessera/assert.h"
 #include "tessera/trace.h"
 
 namespace tessera::test {
 
-class RecordedTrace final : public TraceSink {
+class RecordedTrace : public TraceSink {
  public:
   struct Span {
     Time begin = 0, ready = 0, end = 0;
@@ -33,7 +36,7 @@ class RecordedTrace final : public TraceSink {
   std::vector<std::string> peaks;
   std::map<std::int32_t, OpRow> ops;
   std::map<std::int32_t, std::map<Rank, Span>> spans_of;  // by op
-  std::map<std::int32_t, Time> kernels;                   // by op, of rank 0
+  std::map<std::int32_t, std::map<Rank, Time>> kernels;   // by op
   std::map<Rank, std::vector<MemorySample>> memory_of;
   std::vector<std::vector<Step>> steps;  // by rank
   std::vector<std::string> diagnostics;
@@ -48,7 +51,7 @@ class RecordedTrace final : public TraceSink {
   }
   void unit(const TraceUnit&) override {}
   void kernel(const TraceKernel& k) override {
-    if (k.rank == 0) kernels[k.op] = k.time;
+    TESSERA_ASSERT(kernels[k.op].emplace(k.rank, k.time).second, "one of a rank and an op");
   }
   void op(const TraceOp& o) override {
     ops[o.id] = {o.kind, o.stream, o.communicator, o.step, std::string(o.algorithm)};
@@ -88,6 +91,20 @@ class RecordedTrace final : public TraceSink {
     diagnostics.push_back(fmt::format("{}: {}", d.code, d.message));
   }
   Status finish() override { return {}; }
+};
+
+// Does what was deferred when the run is over and its runtime is gone.
+class LateTrace final : public RecordedTrace {
+ public:
+  void defer(Bytes, std::function<void(TraceSink&)> work) override {
+    works_.push_back(std::move(work));
+  }
+  void catch_up() {
+    for (auto& work : std::exchange(works_, {})) work(*this);
+  }
+
+ private:
+  std::vector<std::function<void(TraceSink&)>> works_;
 };
 
 }  // namespace tessera::test

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/kernels/parallel.h"
 #include "engine/runtime/number.h"
 #include "tessera/kernels.h"
 #include "tests/random.h"
@@ -71,6 +72,37 @@ TEST_CASE("Adam does one step of AdamW on every element of a part and leaves the
     const double step = 1e-2 * (g.at(i) == 0 ? 0 : g.at(i) > 0 ? 1 : -1);
     REQUIRE(p.at(i) == Approx(before.at(i) * (1 - 1e-3) - step).margin(1e-4));
     REQUIRE(v.at(i) == Approx(0.01 * g.at(i) * g.at(i)));
+  }
+}
+
+TEST_CASE("Adam's bits are those of its formula, whatever the dtypes and however many threads") {
+  const AdamNumbers o{3e-3F, 0.9F, 0.99F, 1e-8F, 0.1F, 0.19F, 0.0199F};
+  constexpr std::size_t many = 70'001;  // enough for two threads
+  for (DType of_gradient : dtypes) {
+    for (DType dtype : dtypes) {
+      test::Random random(5);
+      const std::size_t numel = dtype == DType::float32 ? many : odd;
+      Array g(of_gradient, numel, random), p(dtype, numel, random), m(dtype, numel, random);
+      Array v(dtype, numel);
+      for (std::size_t i = 0; i < numel; ++i) v.set(i, std::fabs(m.at(i)) / 3);
+      const Array p0 = p, m0 = m, v0 = v;
+      kernels::limit_threads(2);
+      host_kernels().adam(o, g.all(), p.all(), m.all(), v.all());
+      kernels::limit_threads(1);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < numel; ++i) {
+        const float g_beta1 = (1 - o.beta1) * g.at(i);
+        const float m_now = o.beta1 * m0.at(i) + g_beta1;
+        const float g_squared = (1 - o.beta2) * g.at(i) * g.at(i);
+        const float v_now = o.beta2 * v0.at(i) + g_squared;
+        const float root = std::sqrt(v_now / o.correction2);
+        const float step = o.learning_rate * (m_now / o.correction1) / (root + o.epsilon);
+        const float kept = p0.at(i) * (1 - o.learning_rate * o.weight_decay);
+        wrong += m.at(i) != rounded(dtype, m_now) || v.at(i) != rounded(dtype, v_now) ||
+                 p.at(i) != rounded(dtype, kept - step);
+      }
+      CHECK(wrong == 0);
+    }
   }
 }
 

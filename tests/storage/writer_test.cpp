@@ -39,18 +39,19 @@ TEST_CASE("the same calls give the same bytes, whatever the queue holds", "[stor
 
 TEST_CASE("the queue never holds more than it may, and everything arrives in order",
           "[storage][writer]") {
-  storage::Queue queue(1000);
+  using Batch = std::vector<std::byte>;
+  storage::Queue<Batch> queue(1000);
   std::vector<std::byte> received;
   std::thread reader([&] {
     while (auto batch = queue.pop()) received.insert(received.end(), batch->begin(), batch->end());
   });
   std::vector<std::byte> sent;
   for (int i = 0; i < 2000; ++i) {
-    const storage::Queue::Batch batch(static_cast<std::size_t>(i % 300), static_cast<std::byte>(i));
+    const Batch batch(static_cast<std::size_t>(i % 300), static_cast<std::byte>(i));
     sent.insert(sent.end(), batch.begin(), batch.end());
     queue.push(batch);
   }
-  queue.push(storage::Queue::Batch(1000, std::byte{7}));
+  queue.push(Batch(1000, std::byte{7}));
   sent.insert(sent.end(), 1000, std::byte{7});
   queue.close();
   reader.join();
@@ -59,13 +60,14 @@ TEST_CASE("the queue never holds more than it may, and everything arrives in ord
 }
 
 TEST_CASE("a batch larger than the queue passes through alone", "[storage][writer]") {
-  storage::Queue queue(10);
+  using Batch = std::vector<std::byte>;
+  storage::Queue<Batch> queue(10);
   std::vector<std::size_t> sizes;
   std::thread reader([&] {
     while (auto batch = queue.pop()) sizes.push_back(batch->size());
   });
-  queue.push(storage::Queue::Batch(5));
-  queue.push(storage::Queue::Batch(5000));
+  queue.push(Batch(5));
+  queue.push(Batch(5000));
   queue.close();
   reader.join();
   CHECK(sizes == std::vector<std::size_t>{5, 5000});

@@ -177,6 +177,20 @@ TEST_CASE("a scale that cannot shrink any more ends the run with a sentence", "[
   CHECK(said.skipped == std::vector<bool>{true});
 }
 
+TEST_CASE("a loss scale without float16 is refused", "[trainer]") {
+  TrainerOptions options = test::small_options(FullyShardOptions{}, 1, steps);
+  options.loss_scale = LossScaleOptions{};
+  auto runtime = make_local_runtime({});
+  REQUIRE(runtime.ok());
+  Said said;
+  const Status status = test::train((*runtime)->seam(), test::small_gpt(), options, steps, said,
+                                    [&] { return (*runtime)->finish(); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(status.message() ==
+        "TrainerOptions::loss_scale is for float16 alone, but modules compute in float32: leave it "
+        "unset");
+}
+
 TEST_CASE("a real run's operations are the simulated ones, in the same order", "[trainer]") {
   const Model model = test::small_gpt();
   for (const auto& [name, scheme] : flat_schemes()) {

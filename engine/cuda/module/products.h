@@ -26,13 +26,11 @@ struct ColumnProduct {
 
 /// `first` is B of the shape, `second` is A.
 inline ColumnProduct by_columns(const kernels::MatmulShape& s) {
-  const auto matrix = [](std::int64_t length, std::int64_t count, std::int64_t stride,
-                         bool transposed) {
-    return ColumnMatrix{length, count, stride == 0 ? length : stride, transposed};
+  const auto matrix = [](const kernels::StoredRows& rows, bool transposed) {
+    return ColumnMatrix{rows.width, rows.count, rows.stride, transposed};
   };
-  return {s.b_transposed ? matrix(s.k, s.n, s.b_stride, true) : matrix(s.n, s.k, s.b_stride, false),
-          s.a_transposed ? matrix(s.m, s.k, s.a_stride, true) : matrix(s.k, s.m, s.a_stride, false),
-          matrix(s.n, s.m, s.c_stride, false)};
+  return {matrix(s.b_rows(), s.b_transposed), matrix(s.a_rows(), s.a_transposed),
+          matrix(s.c_rows(), false)};
 }
 
 struct ProductOperands {

@@ -36,8 +36,8 @@ struct CudaOptions {
   /// before it.
   TraceSink* sink = nullptr;
   /// The trace says by which algorithm, protocol and channels NCCL carries out collectives, and
-  /// how long their kernels run on rank 0's GPU: NCCL loads the module as its profiler plugin,
-  /// unless NCCL_PROFILER_PLUGIN names another.
+  /// how long their kernels run on every GPU: NCCL loads the module as its profiler plugin, unless
+  /// NCCL_PROFILER_PLUGIN names another. A rank that does not set it has no times of kernels.
   bool profile_nccl = false;
   /// The GPU among those that this process sees; -1: `local_rank`, modulo their number.
   int device = -1;

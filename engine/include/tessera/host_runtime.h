@@ -29,7 +29,7 @@ class BlockIo;  // engine/swap/block_io.h: a test may give one that fails
 struct HostOptions {
   /// ns since some start that never changes. Without it nothing has a time and nothing times out.
   std::function<Time()> clock;
-  Aio aio;  // how files on NVMe are read and written
+  Aio aio;                                            // how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
@@ -45,6 +45,17 @@ struct HostOptions {
   /// process helps (print the sentence, then _exit). Needs a clock that threads may share. Without
   /// it nobody looks.
   std::function<void(const std::string& why)> on_hang;
+};
+
+/// How often computations were launched as CUDA graphs, and why they were not.
+struct GraphCounts {
+  std::int64_t launched = 0;
+  // Those whose body ran instead:
+  std::int64_t first = 0;       // for the first time
+  std::int64_t moved = 0;       // on memory on which it had not run
+  std::int64_t unrepeated = 0;  // it says not to repeat anything, or needs the CPU
+
+  std::int64_t all() const { return launched + first + moved + unrepeated; }
 };
 
 class HostRuntime {
@@ -68,6 +79,8 @@ class HostRuntime {
   virtual Bytes peak_reserved() const = 0;
   /// The GPU's name as its driver says it, "NVIDIA H200"; "": there is none.
   virtual std::string device() const { return {}; }
+  /// On this rank so far; nothing without CudaOptions::graphs.
+  virtual GraphCounts graphs() const { return {}; }
 };
 
 /// A world of one rank. Fails: out_of_memory.

@@ -13,11 +13,13 @@
 //   Status status = sink.finish();
 //
 // All `string_view`s and spans passed to a sink are only valid during the call. A sink is called
-// from one thread. Times are ns since the run's start; sizes are bytes.
+// from one thread, but may do what it was told to `defer` in a thread of its own. Times are ns
+// since the run's start; sizes are bytes.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -237,6 +239,15 @@ class TraceSink {
   virtual void peak_memory(const PeakMemory& peak) = 0;
   virtual void rank_steps(const RankStepBatch& steps) = 0;
   virtual void diagnostic(const TraceDiagnostic& diagnostic) = 0;
+
+  /// Calls that belong at this place and take work to find out: `work` makes them, on the sink that
+  /// it is given. It runs once, before any later call has an effect: now, or in a thread of the
+  /// sink's, which waits for no caller; or never, if nobody wants the trace any more. So it owns
+  /// what it needs, `size` bytes, which count as waiting until then.
+  virtual void defer(Bytes size, std::function<void(TraceSink&)> work) {
+    static_cast<void>(size);
+    work(*this);
+  }
 
   /// Last call. Fails: io_error, if anything since `begin` could not be kept.
   virtual Status finish() = 0;

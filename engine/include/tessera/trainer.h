@@ -54,8 +54,9 @@ struct TrainerOptions {
   /// Sizes, accumulation, checkpointing, AdamW, clipping. What computes is the trainer's.
   TrainingOptions step;
   DType dtype = DType::float32;  // of forward and backward: float32, bfloat16, float16
-  /// float16: what the loss is multiplied by. Steps whose gradients overflow are skipped.
-  LossScaleOptions loss_scale{.min_scale = 1};
+  /// float16 only: what the loss is multiplied by; none: {.min_scale = 1}. Steps whose gradients
+  /// overflow are skipped.
+  std::optional<LossScaleOptions> loss_scale;
   LearningRate learning_rate;  // instead of step.adam's
   std::uint64_t seed = 0;      // of initial values and of the order of samples
   int threads = 0;             // of the kernels; 0: their default

@@ -5,6 +5,9 @@
 //   TrainingOptions options{.batch = 1, .sequence_length = 8192};
 //   TESSERA_TRY(run_training_step(*engine, model, options));
 //
+//   TrainingSteps steps(*engine, model);   // the same for many
+//   for (int k = 0; k < 100; ++k) TESSERA_TRY(steps.run(options));
+//
 // What a step is made of can be said pass by pass: extra forward passes, evaluation, other graphs
 // of the model, gradients of several passes added up.
 //
@@ -13,6 +16,7 @@
 //                     {.kind = TrainingPass::Kind::step}};
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -73,5 +77,22 @@ struct TrainingOptions {
 /// Fails: invalid_argument (no such graph), not_supported (a pass that the scheme has not:
 /// Engine::next_forward), and what the engine's calls fail with.
 Status run_training_step(Engine& engine, const Model& model, const TrainingOptions& options);
+
+/// Steps of one engine: what follows from the model is worked out once, in the first step that
+/// needs it. Options may differ from step to step.
+class TrainingSteps {
+ public:
+  /// Both must outlive the steps, and the model stays as it is.
+  TrainingSteps(Engine& engine, const Model& model);
+  TrainingSteps(TrainingSteps&&) noexcept;
+  ~TrainingSteps();
+
+  /// As run_training_step.
+  Status run(const TrainingOptions& options);
+
+ private:
+  class Programs;
+  std::unique_ptr<Programs> programs_;
+};
 
 }  // namespace tessera

@@ -110,15 +110,19 @@ int StandIn::uses(Call call, int of_rank) const {
 // It also tells of collectives that nobody has asked about.
 std::int64_t StandIn::profile() {
   auto& kernels = kernels_[static_cast<std::size_t>(rank())];
-  kernels.push_back({++profiled_, 1});
-  kernels.push_back({++profiled_, 700});
-  return profiled_;
+  const Time when = streams_.now() + options_.profiler_late;
+  const std::int64_t nobodys = ++profiled_;
+  const std::int64_t number = ++profiled_;
+  if (rank() == options_.profiler_silent) return number;
+  kernels.push_back({when, {nobodys, 1}});
+  kernels.push_back({when, {number, kernel_time(rank())}});
+  return number;
 }
 
 bool StandIn::next_kernel(NcclKernel& kernel) {
   auto& kernels = kernels_[static_cast<std::size_t>(rank())];
-  if (kernels.empty()) return false;
-  kernel = kernels.front();
+  if (kernels.empty() || streams_.now() < kernels.front().when) return false;
+  kernel = kernels.front().kernel;
   kernels.pop_front();
   return true;
 }

@@ -42,9 +42,16 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
-  std::string profiled;   // what NCCL's profiler says of every collective; kernels take 700 ns
-  Time look = 1'000'000;  // ns that pass when somebody asks for the time
+  std::string profiled;        // what NCCL's profiler says of every collective
+  Time profiler_late = 0;      // ns, after which it tells of kernels
+  int profiler_silent = none;  // on this rank it never does
+  Time look = 1'000'000;       // ns that pass when somebody asks for the time
+
+  static constexpr int none = -1;
 };
+
+/// How long all kernels of a collective run on a rank, as the profiler says.
+inline Time kernel_time(int rank) { return 700 - 10 * rank; }
 
 class StandIn {
  public:
@@ -119,9 +126,13 @@ class StandIn {
   std::vector<RaceCheck> races_;  // by device
   std::map<std::size_t, std::pair<FakeStream*, std::uint64_t>> last_meeting_;
   std::vector<std::string> reports_;
-  std::vector<std::map<Call, int>> uses_;        // by rank
-  std::vector<int> marks_;                       // by rank
-  std::vector<std::deque<NcclKernel>> kernels_;  // by rank: what the profiler will say
+  std::vector<std::map<Call, int>> uses_;  // by rank
+  std::vector<int> marks_;                 // by rank
+  struct ToldLater {
+    Time when = 0;
+    NcclKernel kernel;
+  };
+  std::vector<std::deque<ToldLater>> kernels_;  // by rank: what the profiler will say
   std::int64_t profiled_ = 0;
   std::vector<FakeStream*> recording_;  // by rank
   ThreadWorld letters_;                 // between ranks, beside NCCL

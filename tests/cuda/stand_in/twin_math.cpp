@@ -170,19 +170,14 @@ class TwinMath final : public DeviceMath {
   }
   void product(const MatmulShape& s, const void* a, const void* b, void* c, const float* bias,
                void* scratch) override {
-    const auto extent = [](std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-      return (rows - 1) * (stride == 0 ? columns : stride) + columns;
-    };
-    const std::int64_t in_a =
-        s.a_transposed ? extent(s.k, s.m, s.a_stride) : extent(s.m, s.k, s.a_stride);
-    const std::int64_t in_b =
-        s.b_transposed ? extent(s.n, s.k, s.b_stride) : extent(s.k, s.n, s.b_stride);
+    const std::int64_t in_a = s.a_rows().extent();
+    const std::int64_t in_b = s.b_rows().extent();
     queue("a product",
           Accesses()
               .reads(a, in_a, s.input)
               .reads(b, in_b, s.input)
               .reads(bias, s.n)
-              .writes(c, extent(s.m, s.n, s.c_stride), s.output)
+              .writes(c, s.c_rows().extent(), s.output)
               .writes(scratch, 1, DType::uint8),  // which stands for all of it
           [=, tf32 = tf32_ && s.input == DType::float32] {
             if (!tf32) return host().product(s, a, b, c, bias, nullptr);

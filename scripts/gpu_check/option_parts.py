@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What options are worth: windows and CUDA graphs, in tokens per second and exposed communication."""
+import json
+
+from gpu_check.bench_parts import Shape, tokens_file
+from gpu_check.machine import Failed, tail
+from gpu_check.test_parts import free_port
+
+WAYS = {"plain": [], "windows": ["--windows", "on"], "graphs": ["--cuda-graphs"]}
+SHARED_WAYS = ("plain", "graphs")  # windows need GPUs that reach each other's memory
+
+
+def command(machine, way, batch, steps):
+    shape = Shape(machine)
+    return [machine.program("tessera"), "train", machine.model(shape.name), "--data",
+            str(tokens_file(machine)), "--dtype", "bfloat16", "--batch", str(batch),
+            "--sequence-length", str(shape.length), "--steps", str(steps), "--device", "cuda", "-q",
+            "--trace", str(machine.work / f"{way}.tessera"), *WAYS[way]]
+
+
+def reported(machine, way):
+    """Tokens per second and the share of a step in which communication is exposed."""
+    trace = str(machine.work / f"{way}.tessera")
+    report = json.loads(machine.require([machine.program("tessera"), "report", trace, "--json"]))
+    return report["tokens_per_s"], report["time"]["exposed_ns"] / report["time"]["step_ns"]
+
+
+def alone(machine, way):
+    shape = Shape(machine)
+    machine.require(command(machine, way, shape.batch, shape.steps))
+    return reported(machine, way)
+
+
+def shared(machine, way, ranks=2):
+    """Ranks that share the GPU, as torchrun would start them."""
+    steps = 6
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port() - 1)}
+    processes = []
+    for rank in range(ranks):
+        env = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), **meeting}
+        processes.append(machine.start([*command(machine, way, 2, steps), "--share-gpu"],
+                                       machine.environment(env)))
+    ended = [machine.finish(process) for process in processes]
+    failed = [tail(output) for output, code in ended if code != 0]
+    if failed:
+        raise Failed(f"{ranks} ranks, {way}: {failed[0]}")
+    return reported(machine, way)
+
+
+def options(machine):
+    """Processes cannot share the stand-in, so a dry run has no figures of two ranks."""
+    figures = {}
+    for way in WAYS:
+        speed, exposed = alone(machine, way)
+        figures[f"{way}: tokens/s"] = speed
+        figures[f"{way}: exposed share"] = exposed
+    for way in SHARED_WAYS:
+        speed, exposed = (None, None) if machine.dry else shared(machine, way)
+        figures[f"2 ranks, {way}: tokens/s"] = speed
+        figures[f"2 ranks, {way}: exposed share"] = exposed
+    return figures
