@@ -3,24 +3,19 @@
 # The same options give the same bytes: traces of this build (g++ -O1) and of another compiler's
 # with more optimisation are compared byte by byte, and this program's first run with its second.
 #
-#   compare_compilers.sh SOURCE_DIR WORK_DIR TESSERA OTHER_DIR CMAKE_OPTION...
+#   compare_compilers.sh SOURCE_DIR WORK_DIR TESSERA OTHER_TESSERA
 #
-# The options configure a consumer's tree in OTHER_DIR. Exit code 77: no second compiler, skipped.
+# Exit code 77: no second compiler, skipped.
 set -eu
 source_dir=$1
 work_dir=$2
 this_build=$3
-other_dir=$4
-shift 4
+other_build=$4
 
 if ! command -v clang++ >/dev/null; then
   echo "skipped: clang++ is missing; scripts/bootstrap installs it"
   exit 77
 fi
-
-cmake -S "$source_dir/tests/package/consumer" -B "$other_dir" -G Ninja "$@"
-cmake --build "$other_dir" --target tessera --parallel 2
-other_build=$other_dir/tessera/tessera
 
 failures=0
 traces=$work_dir/traces

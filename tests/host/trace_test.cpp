@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of real runs: what was submitted is told as the simulator tells it, times are aligned.
-#include <atomic>
-#include <memory>
 #include <set>
 
 #include "engine/host/clock_alignment.h"
@@ -9,7 +7,7 @@
 #include "tests/host/recorded_trace.h"
 #include "tests/host/thread_ranks.h"
 #include "tests/host/trace_checks.h"
-#include "tests/host/training_run.h"
+#include "tests/host/traced_run.h"
 #include "tests/random.h"
 #include "tests/swap/scratch_folder.h"
 
@@ -17,43 +15,8 @@ namespace tessera {
 namespace {
 
 using test::RecordedTrace;
-using test::Trained;
-
-// One time for all ranks, in which a microsecond passes whenever somebody looks. Rank r's clock is
-// ahead of it, and faster.
-struct SkewedClocks {
-  Time look = 1'000;
-  std::shared_ptr<std::atomic<Time>> now = std::make_shared<std::atomic<Time>>(0);
-
-  std::function<Time()> operator()(Rank rank) const {
-    return [rank, step = look, time = now] {
-      const Time elapsed = *time += step;
-      return elapsed + elapsed / 10'000 * rank + Time{7'000'000'000} * rank;
-    };
-  }
-};
-
-std::vector<Status> traced(const test::Run& run, RecordedTrace& sink,
-                           const std::function<std::function<Time()>(Rank)>& clock) {
-  ThreadWorld world(run.ranks);
-  std::vector<Status> statuses(static_cast<std::size_t>(run.ranks));
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < run.ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      HostOptions options{.clock = clock(rank), .aio = {}};
-      if (rank == 0) options.sink = &sink;
-      auto runtime = make_host_runtime(world.join(rank), options);
-      Status& status = statuses[static_cast<std::size_t>(rank)];
-      status = runtime.status();
-      if (!status.ok()) return;
-      Trained trained;
-      status = test::train((*runtime)->seam(), run, [&](Rank) -> Trained& { return trained; },
-                           [&] { return (*runtime)->finish(); });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return statuses;
-}
+using test::SkewedClocks;
+using test::traced;
 
 TEST_CASE("what a real run submits is in its trace as in the simulator's", "[host]") {
   const Rank ranks = GENERATE(1, 2, 4);
@@ -71,52 +34,6 @@ TEST_CASE("what a real run submits is in its trace as in the simulator's", "[hos
     test::check_times(real, ranks);
     test::check_memory(real, ranks);
   }
-}
-
-// All that depends on times.
-std::vector<std::string> timed_lines(const RecordedTrace& trace) {
-  std::vector<std::string> lines = trace.peaks;
-  for (const auto& [id, spans] : trace.spans_of) {
-    for (const auto& [rank, s] : spans) {
-      lines.push_back(fmt::format("op {} rank {}: {} {} {}", id, rank, s.begin, s.ready, s.end));
-    }
-  }
-  for (const auto& [rank, samples] : trace.memory_of) {
-    for (const MemorySample& s : samples) {
-      lines.push_back(fmt::format("rank {} at {}: buffer {} {} {} {}", rank, s.time, s.buffer,
-                                  s.delta.value, s.allocated.value, s.reserved.value));
-    }
-  }
-  for (const auto& step : trace.steps) {
-    for (const auto& s : step) {
-      lines.push_back(fmt::format("step {} {} {} {} {} {}", s.begin, s.end, s.compute, s.exposed,
-                                  s.blocking, s.peak_allocated.value));
-    }
-  }
-  return lines;
-}
-
-TEST_CASE("a sink may find out what follows from times whenever it likes, even after the run",
-          "[host]") {
-  for (const auto& [name, scheme] : test::schemes()) {
-    if (name.find("groups of 2") != std::string::npos) continue;
-    INFO(name);
-    const test::Run run = test::training_run(scheme, 1);
-    RecordedTrace at_once;
-    test::LateTrace late;
-    test::require_all_ok(traced(run, at_once, SkewedClocks()));
-    test::require_all_ok(traced(run, late, SkewedClocks()));
-    CHECK(late.spans_of.empty());
-    late.catch_up();
-    CHECK(late.order == at_once.order);
-    CHECK(timed_lines(late) == timed_lines(at_once));
-  }
-  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair", "shared"}}, 4);
-  test::LateTrace late;
-  test::require_all_ok(traced(run, late, SkewedClocks()));
-  late.catch_up();
-  test::check_times(late, run.ranks);
-  test::check_memory(late, run.ranks);
 }
 
 TEST_CASE("each read and write of a file is a span on its drive's lane", "[host][offload]") {

@@ -6,6 +6,7 @@
 
 #include "storage/call_log.h"
 #include "tests/random.h"
+#include "tests/storage/passing_sink.h"
 #include "tests/storage/recording.h"
 
 namespace tessera {
@@ -15,30 +16,15 @@ using storage::TraceWriter;
 using test::Folder;
 
 // Some of its calls reach `to` as they are, others as work.
-class SomeDeferred final : public TraceSink {
+class SomeDeferred final : public test::PassingSink {
  public:
-  SomeDeferred(TraceSink& to, std::uint64_t seed) : to_(to), random_(seed) {}
-
-  void begin(const TraceRun& v) override { call(&TraceSink::begin, v); }
-  void stream(const TraceStream& v) override { call(&TraceSink::stream, v); }
-  void communicator(const TraceCommunicator& v) override { call(&TraceSink::communicator, v); }
-  void unit(const TraceUnit& v) override { call(&TraceSink::unit, v); }
-  void op(const TraceOp& v) override { call(&TraceSink::op, v); }
-  void spans(const SpanBatch& v) override { call(&TraceSink::spans, v); }
-  void kernel(const TraceKernel& v) override { call(&TraceSink::kernel, v); }
-  void buffer(const TraceBuffer& v) override { call(&TraceSink::buffer, v); }
-  void memory(std::span<const MemorySample> v) override { call(&TraceSink::memory, v); }
-  void peak_memory(const PeakMemory& v) override { call(&TraceSink::peak_memory, v); }
-  void rank_steps(const RankStepBatch& v) override { call(&TraceSink::rank_steps, v); }
-  void diagnostic(const TraceDiagnostic& v) override { call(&TraceSink::diagnostic, v); }
-  Status finish() override { return to_.finish(); }
+  SomeDeferred(TraceSink& to, std::uint64_t seed) : PassingSink(to), random_(seed) {}
 
  private:
-  template <class T>
-  void call(void (TraceSink::*member)(T), const std::type_identity_t<T>& argument) {
-    if (random_.chance(50)) return (to_.*member)(argument);
+  void pass(const std::function<void(TraceSink&)>& call) override {
+    if (random_.chance(50)) return call(to_);
     storage::CallLog log;
-    (log.*member)(argument);
+    call(log);
     const auto size = static_cast<std::int64_t>(log.size());
     const auto calls = std::make_shared<storage::Calls>(log.take());
     to_.defer(Bytes{size}, [calls, caller = std::this_thread::get_id()](TraceSink& sink) {
@@ -47,7 +33,6 @@ class SomeDeferred final : public TraceSink {
     });
   }
 
-  TraceSink& to_;
   test::Random random_;
 };
 
