@@ -9,7 +9,7 @@
 namespace tessera::kernels {
 namespace {
 
-constexpr std::int64_t grain = 32 << 10;  // some 100 microseconds
+constexpr std::int64_t grain = 32 << 10;  // tens of microseconds
 
 // The order of torch/optim/adamw.py and of the kernel for GPUs (engine/cuda/module/kernels.cu).
 template <class G, class T>
