@@ -7,7 +7,6 @@
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/host/recorded_trace.h"
 #include "tests/host/thread_ranks.h"
-#include "tests/random.h"
 #include "tests/sim/test_costs.h"
 #include "tests/train/training_scene.h"
 
@@ -17,9 +16,7 @@ namespace {
 using test::RecordedTrace;
 using test::Said;
 
-// Fewer where every access is checked: too few for validation to fall, enough for two of them.
-constexpr bool learns = test::generated(20) == 20;
-constexpr std::int64_t steps = learns ? 20 : 10;
+constexpr std::int64_t steps = 20;
 constexpr Rank ranks = 4;
 
 struct Named {
@@ -199,7 +196,7 @@ TEST_CASE("a real run's operations are the simulated ones, in the same order", "
     simulated(model, scheme, &simulation);
     RecordedTrace real;
     on_threads(model, scheme, &real);
-    CHECK(real.order.size() > 40 * steps);
+    CHECK(real.order.size() > 800);
     CHECK(real.order == simulation.order);
   }
 }
@@ -210,8 +207,8 @@ TEST_CASE("training goes on after a validation as if there had been none", "[tra
     INFO(name);
     const Said validated = simulated(model, scheme);
     const Said trained = simulated(model, scheme, nullptr, false);
-    CHECK(validated.validation.size() == steps / 5);
-    if (learns) CHECK(validated.validation.back() < validated.validation.front());
+    CHECK(validated.validation.size() == 4);
+    CHECK(validated.validation.back() < validated.validation.front());
     CHECK(trained.losses == validated.losses);
     CHECK(trained.norms == validated.norms);
   }
