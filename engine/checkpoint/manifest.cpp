@@ -162,11 +162,11 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& source
   const json& version = (*parsed)[version_key];
   if (version.is_number_unsigned() && version != format_version) {
     const auto found = version.get<std::uint64_t>();
+    const char* const way = found > format_version ? "use a newer tessera"
+                                                   : "export its weights with the older tessera";
     return Status(Code::not_supported,
                   fmt::format("{}: {} is {}, this version reads {}: {}", source, version_key, found,
-                              format_version,
-                              found > format_version ? "use a newer tessera"
-                                                     : "export its weights with the older tessera"));
+                              format_version, way));
   }
   const bool known = version == format_version && parsed->contains("content") &&
                      parsed->contains("checksum") && (*parsed)["content"].is_object();

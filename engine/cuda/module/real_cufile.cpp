@@ -4,7 +4,6 @@
 // (docs.nvidia.com/gpudirect-storage/api-reference-guide).
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <sys/types.h>
 
 #include <cerrno>
 
@@ -35,8 +34,11 @@ struct Library {
   void (*handle_deregister)(void* handle);
   Error (*buffer_register)(const void* base, std::size_t bytes, int flags);
   Error (*buffer_deregister)(const void* base);
-  ssize_t (*read)(void* handle, void* base, std::size_t bytes, off_t file_offset, off_t at);
-  ssize_t (*write)(void* handle, const void* base, std::size_t bytes, off_t file_offset, off_t at);
+  // ssize_t and off_t of Linux on 64 bits.
+  std::int64_t (*read)(void* handle, void* base, std::size_t bytes, std::int64_t file_offset,
+                       std::int64_t at);
+  std::int64_t (*write)(void* handle, const void* base, std::size_t bytes, std::int64_t file_offset,
+                        std::int64_t at);
 };
 
 template <class Function>
@@ -70,7 +72,7 @@ const Opened& cufile() {
   return opened;
 }
 
-std::int64_t result_of(ssize_t moved) { return moved == -1 ? -errno : moved; }
+std::int64_t result_of(std::int64_t moved) { return moved == -1 ? -errno : moved; }
 
 int handle_register(void** handle, int file) {
   Description description{linux_file, {file}};
