@@ -71,6 +71,8 @@ nlohmann::ordered_json facts() {
   json["carriers"] = {{"simulator", "available"},
                       {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()},
                       {"mpi", has_mpi ? "built" : "not built"}};
+  const auto direct = gpu_direct_storage();
+  json["gpu_direct_storage"] = direct.ok() ? "available: " + *direct : direct.status().message();
   json["clusters"] = sim::cluster_presets();
   json["cores"] = std::thread::hardware_concurrency();
   json["memory_bytes"] = memory_bytes();
@@ -91,6 +93,7 @@ void print_facts(const nlohmann::ordered_json& json) {
   for (const auto& [carrier, state] : json["carriers"].items()) {
     table.row({"carrier " + carrier, state.get<std::string>()});
   }
+  table.row({"GPUDirect Storage", text("gpu_direct_storage")});
   table.row({"clusters", fmt::format("{}", fmt::join(sim::cluster_presets(), ", "))});
   table.row({"cores", fmt::format("{}", json["cores"].get<unsigned>())});
   table.row({"memory", fmt::format("{:.1f} GiB", json["memory_bytes"].get<double>() / (1 << 30))});

@@ -38,8 +38,12 @@ void add_offload_options(CLI::App& command, const char* group, OffloadArguments&
       ->group(group);
   number("--nvme-smallest", a.smallest, 0, 1e15, "Bytes; smaller partitions stay in host memory");
   number("--nvme-alignment", a.alignment, 1, 1e9, "Bytes that files are read and written by");
+  command
+      .add_flag("--use-gds", a.use_gds,
+                "Read parameters from NVMe straight into device memory (GPUDirect Storage)")
+      ->group(group);
   number("--buffer-count", a.buffer_count, 0, 1e6,
-         "Buffers in host memory between NVMe and device; 0: 5 for parameters, 4 for states");
+         "Buffers between NVMe and device; 0: 5 for parameters, 4 for states");
   number("--buffer-size", a.buffer_size, 1, 1e15, "Elements of such a buffer for parameters");
   command.add_flag("--pipeline-read", a.pipeline_read, "Read states while others are stepped")
       ->group(group);
@@ -60,6 +64,7 @@ void apply_offload(const OffloadArguments& a, Zero3Options& options) {
   optimizer.pipeline_write = a.pipeline_write;
   options.aio.smallest = Bytes{a.smallest};
   options.aio.alignment = Bytes{a.alignment};
+  options.aio.use_gds = a.use_gds;
 }
 
 }  // namespace tessera::cli

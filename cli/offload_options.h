@@ -20,6 +20,7 @@ struct OffloadArguments {
   bool pipeline_write = false;
   std::int64_t smallest = 1 << 20;
   std::int64_t alignment = 1024;
+  bool use_gds = false;
 };
 
 void add_offload_options(CLI::App& command, const char* group, OffloadArguments& arguments);

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;  // 1 had other checksums
 constexpr const char* version_key = "tessera_checkpoint";
 
 std::string checksum_of(const json& content) {
@@ -160,10 +160,13 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& source
                                              source, version_key));
   }
   const json& version = (*parsed)[version_key];
-  if (version.is_number_unsigned() && version.get<std::uint64_t>() > format_version) {
+  if (version.is_number_unsigned() && version != format_version) {
+    const auto found = version.get<std::uint64_t>();
+    const char* const way = found > format_version ? "use a newer tessera"
+                                                   : "export its weights with the older tessera";
     return Status(Code::not_supported,
-                  fmt::format("{}: {} is {}, this version reads {}: use a newer tessera", source,
-                              version_key, version.get<std::uint64_t>(), format_version));
+                  fmt::format("{}: {} is {}, this version reads {}: {}", source, version_key, found,
+                              format_version, way));
   }
   const bool known = version == format_version && parsed->contains("content") &&
                      parsed->contains("checksum") && (*parsed)["content"].is_object();

@@ -48,8 +48,9 @@ CudaCarrier::CudaCarrier(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       events_(module_.cuda),
       mailbox_(module_.cuda, events_),
       graphs_(module_.cuda),
-      swapped_(options.aio, options.swap_io, options.clock),
-      file_copies_(module_.cuda, events_, swapped_, rank_),
+      swapped_(
+          options.aio, [this] { return make_io(); }, options.clock),
+      file_copies_(module_.cuda, module_.kernels, events_, swapped_, rank_),
       control_(module_.cuda, events_) {}
 
 // Members go in the opposite order of their declaration: streams, events, communicators, memory.
@@ -60,7 +61,9 @@ CudaCarrier::~CudaCarrier() {
   communicators_.abort();
   patience_.stop_listening();
   file_copies_.give_up();
-  if (drain_all().ok()) return;
+  const bool drained = drain_all().ok();
+  // A drive that has not answered until now does not answer a destructor either.
+  if (!swapped_.abandon_moving() && drained) return;
   device_.abandon();
   scratch_.abandon();
   for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
@@ -90,6 +93,10 @@ Status CudaCarrier::setup() {
     const Rank local = options_.local_rank >= 0 ? options_.local_rank : rank_;
     const int device = options_.device >= 0 ? options_.device : local % std::max(devices, 1);
     TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
+    device_number_ = device;
+    if (options_.aio.use_gds) {
+      TESSERA_ASSIGN(cufile_, module_.start_cufile());
+    }
     device_name_ = name_of_device(cuda, device);
     std::size_t free = 0;
     std::size_t total = 0;
@@ -148,7 +155,27 @@ Status CudaCarrier::carry_allocate(BufferId id, const Allocation& request) {
   TESSERA_TRY(noted(enter_step(request.cause.step)));
   if (trace_) trace_->allocate(id, request);
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
-  return noted(swapped_.allocate(id, request, rank_));
+  return noted(make_file(id, request));
+}
+
+Status CudaCarrier::make_file(BufferId id, const Allocation& request) {
+  TESSERA_TRY(swapped_.allocate(id, request, rank_));
+  if (!options_.aio.use_gds) return {};
+  TESSERA_TRY(drain_all());  // pinning memory, as in grow_pinned
+  const std::int64_t block = options_.aio.block_size.value;
+  return file_copies_.make_sums(
+      id, static_cast<std::size_t>((request.bytes.value + block - 1) / block));
+}
+
+std::unique_ptr<BlockIo> CudaCarrier::make_io() {
+  MoveBlock move = move_block;
+  if (options_.aio.use_gds) {
+    auto file = std::make_shared<GpuDirectFile>(cufile_, device_number_);
+    move = [file](const BlockRequest& request) { return file->move(request); };
+  }
+  if (options_.swap_io) return options_.swap_io(move);
+  const auto threads = std::max(options_.aio.thread_count, options_.aio.queue_depth);
+  return options_.aio.use_gds ? make_thread_io(static_cast<int>(threads), move) : nullptr;
 }
 
 void CudaCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,

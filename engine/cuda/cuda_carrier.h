@@ -15,6 +15,7 @@
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/event_owners.h"
 #include "engine/cuda/file_copies.h"
+#include "engine/cuda/gpu_direct_file.h"
 #include "engine/cuda/graphs.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/mailbox.h"
@@ -65,6 +66,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
   Status grow_pinned(Bytes bytes);
+  Status make_file(BufferId id, const Allocation& request);
+  std::unique_ptr<BlockIo> make_io();
   Status place(BufferId id, const Allocation& request, const RankState& state);
   Status enqueue(const Op& op, EventId event);
   Status hand_over(const Op& op, Lane& lane);
@@ -129,6 +132,8 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
   EventPool events_;
   Mailbox mailbox_;
   Graphs graphs_;
+  CufileApi cufile_{};  // Aio::use_gds
+  int device_number_ = 0;
   SwapStore swapped_;
   FileCopies file_copies_;
   IdTable<BufferId, Place> places_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/cuda/cuda_api.h"
+#include "engine/cuda/cufile_api.h"
 #include "engine/cuda/device_math.h"
 #include "engine/cuda/kernel_api.h"
 #include "engine/cuda/nccl_api.h"
@@ -15,7 +16,7 @@
 namespace tessera {
 
 /// Changes with any of the tables: program and module of different builds do not fit.
-inline constexpr int cuda_module_version = 7;
+inline constexpr int cuda_module_version = 8;
 /// The oldest NCCL whose calls mean what the carrier takes them for: 2.20, and the newest major.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
@@ -26,6 +27,10 @@ struct CudaModule {
   NcclApi nccl;
   KernelApi kernels;
   std::unique_ptr<DeviceMath> (*make_math)(bool tf32) = nullptr;  // none: cuBLASLt does not start
+  /// The version of cuFile: "1.15". Fails: not_supported.
+  Result<std::string> (*find_cufile)() = nullptr;
+  /// Starts it. Fails: not_supported.
+  Result<CufileApi> (*start_cufile)() = nullptr;
 };
 
 /// What the module exports as "tessera_cuda_module".

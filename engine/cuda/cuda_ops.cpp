@@ -49,7 +49,7 @@ Index CudaCarrier::index_in(CommunicatorId id) const {
 
 Status CudaCarrier::copy(const Copy& copy, Lane& lane) {
   const Index index = index_in(copy.index_in);
-  if (copy.route == CopyRoute::to_nvme || copy.route == CopyRoute::from_nvme) {
+  if (uses_files(copy.route)) {
     return copy_files(copy, index, lane.stream());
   }
   for (const CopyBlocks& piece : copy.pieces) {
@@ -59,10 +59,15 @@ Status CudaCarrier::copy(const Copy& copy, Lane& lane) {
 }
 
 Status CudaCarrier::copy_files(const Copy& copy, Index index, CudaStream stream) {
+  const bool direct =
+      copy.route == CopyRoute::device_to_nvme || copy.route == CopyRoute::nvme_to_device;
+  if (direct && !options_.aio.use_gds) {
+    return Status(Code::invalid_argument,
+                  "copies between files and the device need CudaOptions::aio.use_gds");
+  }
   std::vector<FileCopies::Piece> pieces;
   for (const CopyBlocks& piece : copy.pieces) {
-    const View& host = copy.route == CopyRoute::to_nvme ? piece.from : piece.to;
-    pieces.push_back({piece, bytes(host, index)});
+    pieces.push_back({piece, bytes(writes_files(copy.route) ? piece.from : piece.to, index)});
   }
   return file_copies_.submit(copy.route, std::move(pieces), stream);
 }

@@ -13,13 +13,37 @@ namespace {
 
 constexpr std::size_t word_distance = 64;  // each in a cache line of its own
 
+bool of_device(CopyRoute route) {
+  return route == CopyRoute::device_to_nvme || route == CopyRoute::nvme_to_device;
+}
+
 }  // namespace
 
 FileCopies::~FileCopies() { give_up(); }
 
-std::uint32_t* FileCopies::word_of(const Queue& queue) {
-  const auto place = static_cast<std::size_t>(&queue - queues_.data());
-  return reinterpret_cast<std::uint32_t*>(words_.base() + place * word_distance);
+Status FileCopies::make_sums(BufferId file, std::size_t blocks) {
+  PinnedMemory& sums = sums_.try_emplace(file, api_).first->second;
+  return sums.allocate(Bytes{static_cast<std::int64_t>(blocks * sizeof(std::uint64_t))});
+}
+
+std::span<std::uint64_t> FileCopies::sums_of(const Waiting& copy, const Piece& piece) {
+  const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+  const std::size_t block = slot.file->block_size();
+  const CopyBlocks& blocks = piece.blocks;
+  const PinnedMemory& sums =
+      sums_.at(writes_files(copy.route) ? blocks.to.buffer : blocks.from.buffer);
+  return {reinterpret_cast<std::uint64_t*>(sums.base()), (piece.memory.size() + block - 1) / block};
+}
+
+Status FileCopies::sum(const Waiting& copy, CudaStream stream) {
+  for (const Piece& piece : copy.pieces) {
+    const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+    const int code =
+        kernels_.block_sums(piece.memory.data(), piece.memory.size(), slot.file->block_size(),
+                            sums_of(copy, piece).data(), stream);
+    TESSERA_TRY(cuda_status(api_, code, "the kernel of checksums"));
+  }
+  return {};
 }
 
 Result<FileCopies::Queue*> FileCopies::queue_of(CudaStream stream) {
@@ -31,43 +55,92 @@ Result<FileCopies::Queue*> FileCopies::queue_of(CudaStream stream) {
     TESSERA_TRY(words_.allocate(bytes));
     std::memset(words_.base(), 0, static_cast<std::size_t>(bytes.value));
   }
-  queues_.push_back({.stream = stream, .copies = {}});
+  queues_.push_back({.stream = stream, .place = queues_.size(), .copies = {}});
   return &queues_.back();
 }
 
-Status FileCopies::submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream) {
-  TESSERA_ASSIGN(Queue* const queue, queue_of(stream));
-  TESSERA_ASSIGN(const CudaEvent reached, events_.record(stream));
-  queue->copies.push_back({next_++, route, std::move(pieces), reached, std::nullopt});
-  const std::uint32_t number = ++queue->submitted;
-  return cuda_status(api_, api_.stream_wait_value(stream, word_of(*queue), number),
+Status FileCopies::add_gate(Queue& queue) {
+  const auto* const word =
+      reinterpret_cast<const std::uint32_t*>(words_.base() + queue.place * word_distance);
+  return cuda_status(api_, api_.stream_wait_value(queue.stream, word, ++queue.gates),
                      "cuStreamWaitValue32");
 }
 
 // The transfer's bytes are in memory before the stream sees the number.
-void FileCopies::let_go(const Queue& queue) {
-  const auto over = queue.submitted - static_cast<std::uint32_t>(queue.copies.size());
-  std::atomic_ref(*word_of(queue)).store(over, std::memory_order_release);
+void FileCopies::open_gates(Queue& queue, std::uint32_t gates) {
+  queue.opened += gates;
+  auto* const word = reinterpret_cast<std::uint32_t*>(words_.base() + queue.place * word_distance);
+  std::atomic_ref(*word).store(queue.opened, std::memory_order_release);
+}
+
+Status FileCopies::submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream) {
+  TESSERA_ASSIGN(Queue* const queue, queue_of(stream));
+  Waiting copy{.number = next_++, .route = route, .pieces = std::move(pieces), .moving = {}};
+  if (route == CopyRoute::device_to_nvme) TESSERA_TRY(sum(copy, stream));
+  TESSERA_ASSIGN(copy.reached, events_.record(stream));
+  queue->copies.push_back(std::move(copy));
+  TESSERA_TRY(add_gate(*queue));
+  if (route != CopyRoute::nvme_to_device) return {};
+  Waiting& read = queue->copies.back();
+  TESSERA_TRY(sum(read, stream));
+  TESSERA_ASSIGN(read.summed, events_.record(stream));
+  return add_gate(*queue);
+}
+
+void FileCopies::start(Waiting& copy) {
+  std::vector<SwapMove> moves;
+  for (const Piece& piece : copy.pieces) {
+    if (!of_device(copy.route)) {
+      moves.push_back(files_.start(piece.blocks, copy.route, rank_, piece.memory));
+      continue;
+    }
+    const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+    const auto sums = sums_of(copy, piece);
+    moves.push_back({slot.file, writes_files(copy.route)
+                                    ? slot.file->start_write_from_device(slot.id, piece.memory,
+                                                                         {sums.begin(), sums.end()})
+                                    : slot.file->start_read_to_device(slot.id, piece.memory)});
+  }
+  copy.moving.emplace(std::move(moves));
+}
+
+Status FileCopies::check(const Waiting& copy) {
+  for (const Piece& piece : copy.pieces) {
+    const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+    TESSERA_TRY(slot.file->check(slot.id, sums_of(copy, piece)));
+  }
+  return {};
+}
+
+// True once, and then the event is none any more.
+Result<bool> FileCopies::happened(CudaEvent& event) {
+  TESSERA_ASSIGN(const bool here, has_happened(api_, event));
+  if (here) events_.give_back(std::exchange(event, nullptr));
+  return here;
 }
 
 Result<bool> FileCopies::advance(Queue& queue) {
   if (queue.copies.empty()) return false;
   Waiting& next = queue.copies.front();
-  const bool starts = !next.moving;
-  if (starts) {
-    TESSERA_ASSIGN(const bool here, has_happened(api_, next.reached));
-    if (!here) return false;
-    events_.give_back(std::exchange(next.reached, nullptr));
-    std::vector<SwapMove> moves;
-    for (const Piece& piece : next.pieces) {
-      moves.push_back(files_.start(piece.blocks, next.route, rank_, piece.host));
-    }
-    next.moving.emplace(std::move(moves));
+  bool any = false;
+  if (next.reached != nullptr) {
+    TESSERA_ASSIGN(any, happened(next.reached));
+    if (!any) return false;
+    start(next);
   }
-  TESSERA_ASSIGN(const bool over, next.moving->advance());
-  if (!over) return starts;
+  if (!next.moved) {
+    TESSERA_ASSIGN(next.moved, next.moving->advance());
+    if (!next.moved) return any;
+    open_gates(queue, 1);
+    any = true;
+  }
+  if (next.summed != nullptr) {
+    TESSERA_ASSIGN(const bool here, happened(next.summed));
+    if (!here) return any;
+    TESSERA_TRY(check(next));
+    open_gates(queue, 1);
+  }
   queue.copies.pop_front();
-  let_go(queue);
   return true;
 }
 
@@ -93,17 +166,25 @@ void FileCopies::release_slots() {
   }
   for (; !leaving_.empty() && leaving_.front().first <= over; leaving_.pop_front()) {
     files_.release(leaving_.front().second, rank_);
+    sums_.erase(leaving_.front().second);
   }
 }
 
 void FileCopies::give_up() {
   for (Queue& queue : queues_) {
     for (const Waiting& copy : queue.copies) {
-      if (copy.reached != nullptr) events_.give_back(copy.reached);
+      for (CudaEvent event : {copy.reached, copy.summed}) {
+        if (event != nullptr) events_.give_back(event);
+      }
     }
     queue.copies.clear();
-    if (words_.base() != nullptr) let_go(queue);
+    if (words_.base() != nullptr) open_gates(queue, queue.gates - queue.opened);
   }
+}
+
+void FileCopies::abandon() {
+  words_.abandon();
+  for (auto& [file, sums] : sums_) sums.abandon();
 }
 
 }  // namespace tessera

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between pinned memory and files, for which neither the host nor other streams stop.
+// Copies between memory and files, for which neither the host nor other streams stop.
 //
-// The idea: the stream of a copy waits for a number in pinned memory. Whoever looks anyway finds
-// that the stream has come there, starts the file's transfer, and writes the number when that is
-// over. Blocks are moved by the file's own queue (BlockIo), so nobody here waits for a drive.
+// The idea: the stream of a copy waits at a gate, for a number in pinned memory. Whoever looks
+// anyway finds that the stream has come there, starts the file's transfer, and writes the number
+// when that is over. Blocks are moved by the file's own queue (BlockIo), so nobody here waits for a
+// drive.
+//
+// What the host cannot look at has its checksums from the device, on the same stream: of what is
+// written before the gate; of what was read behind it, and then a second gate opens when they are
+// those of what was written.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "engine/cuda/kernel_api.h"
 #include "engine/cuda/lane.h"
 #include "engine/cuda/staging.h"
 #include "engine/host/file_task.h"
@@ -22,15 +30,18 @@ class FileCopies {
  public:
   struct Piece {
     CopyBlocks blocks;
-    std::span<std::byte> host;  // the one of its views that is in host memory
+    std::span<std::byte> memory;  // the one of its views that is in no file
   };
   /// All but `rank` must outlive it.
-  FileCopies(const CudaApi& api, EventPool& events, SwapStore& files, Rank rank)
-      : api_(api), events_(events), files_(files), rank_(rank), words_(api) {}
+  FileCopies(const CudaApi& api, const KernelApi& kernels, EventPool& events, SwapStore& files,
+             Rank rank)
+      : api_(api), kernels_(kernels), events_(events), files_(files), rank_(rank), words_(api) {}
   FileCopies(const FileCopies&) = delete;
   FileCopies& operator=(const FileCopies&) = delete;
   ~FileCopies();
 
+  /// What is copied between `file` and the device needs it before. Fails: out_of_memory.
+  Status make_sums(BufferId file, std::size_t blocks);
   /// Happens when `stream` has come to it, which goes on when it is over.
   Status submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream);
   /// The file's place of `buffer` is given back after the copies so far.
@@ -41,33 +52,44 @@ class FileCopies {
   /// Streams go on as if all were over; what the files are doing ends with them.
   void give_up();
   /// Leaves the numbers to the end of the process: somebody may still wait for one.
-  void abandon() { words_.abandon(); }
+  void abandon();
 
  private:
   struct Waiting {
     std::int64_t number = 0;  // of all copies
     CopyRoute route = CopyRoute::to_nvme;
     std::vector<Piece> pieces;
-    CudaEvent reached = nullptr;     // null: it has been
-    std::optional<FileTask> moving;  // from then on
+    CudaEvent reached = nullptr;     // the gate; null: it has been
+    CudaEvent summed = nullptr;      // what was read; null: the host can look itself
+    std::optional<FileTask> moving;  // from the gate on
+    bool moved = false;
   };
   struct Queue {
     CudaStream stream = nullptr;
-    std::uint32_t submitted = 0;
+    std::size_t place = 0;
+    std::uint32_t gates = 0;   // submitted
+    std::uint32_t opened = 0;  // of them
     std::deque<Waiting> copies;
   };
   Result<Queue*> queue_of(CudaStream stream);
   Result<bool> advance(Queue& queue);
-  void let_go(const Queue& queue);
-  std::uint32_t* word_of(const Queue& queue);
+  Status add_gate(Queue& queue);
+  void open_gates(Queue& queue, std::uint32_t gates);
+  void start(Waiting& copy);
+  Result<bool> happened(CudaEvent& event);
+  Status sum(const Waiting& copy, CudaStream stream);
+  std::span<std::uint64_t> sums_of(const Waiting& copy, const Piece& piece);
+  Status check(const Waiting& copy);
   void release_slots();
 
   const CudaApi& api_;
+  const KernelApi& kernels_;
   EventPool& events_;
   SwapStore& files_;
   const Rank rank_;
-  PinnedMemory words_;  // one for each queue: how many of its copies are over
-  std::vector<Queue> queues_;
+  PinnedMemory words_;                     // one for each queue: how many of its gates are open
+  std::map<BufferId, PinnedMemory> sums_;  // of its blocks, by file
+  std::deque<Queue> queues_;
   std::deque<std::pair<std::int64_t, BufferId>> leaving_;  // after the copies below a number
   std::int64_t next_ = 0;
 };

@@ -5,6 +5,9 @@
 // bits as on the CPU, but for sums.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "engine/cuda/cuda_api.h"
 #include "tessera/kernels.h"
 
@@ -48,6 +51,9 @@ struct KernelApi {
                   CudaStream stream);
   int (*dequantize)(const BlockFormat& format, KernelArray codes, KernelArray scales,
                     KernelArray to, CudaStream stream);
+  /// Of each `block` bytes its block_sum, in pinned memory.
+  int (*block_sums)(const void* data, std::size_t bytes, std::size_t block, std::uint64_t* sums,
+                    CudaStream stream);
 };
 
 }  // namespace tessera

@@ -47,6 +47,12 @@ Result<std::string> cuda_available(const std::string& modules) {
   return describe_cuda(*module);
 }
 
+Result<std::string> gpu_direct_storage(const std::string& modules) {
+  TESSERA_ASSIGN(const CudaModule* const module, open_cuda_module(modules));
+  TESSERA_ASSIGN(const std::string version, module->find_cufile());
+  return "cuFile " + version;
+}
+
 Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& options,
                                                        const std::string& modules) {
   TESSERA_ASSIGN(const CudaModule* const module, open_cuda_module(modules));

@@ -115,7 +115,7 @@ void read_aio(ConfigObject& root, DeepSpeedAio& aio) {
       section.integer({"thread_count", "intra_op_parallelism"}, 1).value_or(aio.thread_count);
   aio.single_submit = section.boolean({"single_submit"}).value_or(aio.single_submit);
   aio.overlap_events = section.boolean({"overlap_events"}).value_or(aio.overlap_events);
-  section.without_meaning({"use_gds"});
+  aio.use_gds = section.boolean({"use_gds"}).value_or(aio.use_gds);
   section.finish();
 }
 

@@ -21,7 +21,7 @@ Index HostCarrier::index_in(CommunicatorId id) const {
 bool HostCarrier::takes_no_turns(const Op& op) {
   const auto* copy = std::get_if<Copy>(&op.what);
   if (copy == nullptr) return !communicator_of(op).valid();
-  return copy->route != CopyRoute::to_nvme && copy->route != CopyRoute::from_nvme;
+  return !uses_files(copy->route);
 }
 
 void HostCarrier::run(const Op& op) {
@@ -39,7 +39,7 @@ void HostCarrier::copy(const Copy& copy) const {
 }
 
 std::unique_ptr<RunningTask> HostCarrier::start_files(const Copy& copy) {
-  const bool writes = copy.route == CopyRoute::to_nvme;
+  const bool writes = writes_files(copy.route);
   const Index index = index_in(copy.index_in);
   std::vector<SwapMove> moves;
   for (const CopyBlocks& piece : copy.pieces) {

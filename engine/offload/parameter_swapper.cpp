@@ -24,13 +24,15 @@ Status ParameterSwapper::setup(std::span<OnDemandParameter> parameters) {
   }
   TESSERA_ASSIGN(stream_, engine_.runtime_.create_stream("nvme", StreamRole::host));
   const Cause why = engine_.cause("root", Reason::none);
+  const auto memory_class =
+      options_.aio.use_gds ? MemoryClass::all_gather_buffers : MemoryClass::nvme_staging;
   for (std::int64_t k = 0; k < offload.buffer_count; ++k) {
     Buffer buffer;
     // No larger than what can ever be in it.
     TESSERA_ASSIGN(buffer.memory,
                    engine_.allocate(fmt::format("swap_buffer_{}", k),
                                     bytes_of(largest->partition, options_.param_dtype),
-                                    MemoryClass::nvme_staging, stream_, why, Memory::pinned_host));
+                                    memory_class, stream_, why, memory()));
     buffers_.push_back(buffer);
   }
   return {};
@@ -89,9 +91,10 @@ Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
         engine_.wait_event(stream_, buffer.copied, engine_.cause(p.held.unit, Reason::order)));
   }
   const View from = View::whole(p.cast, options_.param_dtype, p.partition);
-  TESSERA_ASSIGN(buffer.read, engine_.submit(stream_, why,
-                                             Copy{.pieces = {{.from = from, .to = view(buffer, p)}},
-                                                  .route = CopyRoute::from_nvme}));
+  TESSERA_ASSIGN(buffer.read,
+                 engine_.submit(stream_, why,
+                                Copy{.pieces = {{.from = from, .to = view(buffer, p)}},
+                                     .route = *route_between(Memory::nvme, memory())}));
   buffer.holds = p.id;
   buffer.copied = {};
   buffer.waited_for = false;
@@ -120,25 +123,26 @@ Result<EventId> ParameterSwapper::bring(OnDemandParameter& p, const View& to,
   }
   TESSERA_TRY(engine_.wait_event(stream, buffer->read, engine_.cause(why.unit, Reason::order)));
   Cause move = why;
-  move.reason = Reason::offload;
+  if (memory() != Memory::device) move.reason = Reason::offload;
   TESSERA_ASSIGN(buffer->copied,
                  engine_.submit(stream, move,
                                 Copy{.index_in = index_in,
                                      .pieces = {{.from = view(*buffer, p), .to = to}},
-                                     .route = CopyRoute::to_device}));
+                                     .route = *route_between(memory(), Memory::device)}));
   if (strict()) buffer->holds = {};
   return buffer->copied;
 }
 
-Result<EventId> ParameterSwapper::write(const OnDemandParameter& p, const View& host,
-                                        StreamId source, const Cause& why) {
+Result<EventId> ParameterSwapper::write(const OnDemandParameter& p, const View& values,
+                                        Memory where, StreamId source, const Cause& why) {
   if (Buffer* const old = find(p.id)) old->holds = {};
   TESSERA_TRY(engine_.wait_stream(stream_, source, engine_.cause(why.unit, Reason::order)));
   Cause move = why;
   move.reason = Reason::offload;
   const View to = View::whole(p.cast, options_.param_dtype, p.partition);
-  return engine_.submit(stream_, move,
-                        Copy{.pieces = {{.from = host, .to = to}}, .route = CopyRoute::to_nvme});
+  return engine_.submit(
+      stream_, move,
+      Copy{.pieces = {{.from = values, .to = to}}, .route = *route_between(where, Memory::nvme)});
 }
 
 Status ParameterSwapper::swap_in(std::span<OnDemandParameter* const> parameters, bool async) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions of parameters on NVMe: buffers in host memory, what is read into them when, and who
-// gives them back.
+// Partitions of parameters on NVMe: buffers in host memory or on the device, what is read into them
+// when, and who gives them back.
 //
 // The idea: one stream moves files, so what was written is read after it, without a wait. A read is
 // an operation of its own and a gather waits for its own reads only. compatible does what DeepSpeed
@@ -27,7 +27,7 @@ class ParameterSwapper {
   bool exists() const { return !buffers_.empty(); }
   StreamId stream() const { return stream_; }
   std::int32_t free_buffers() const;
-  /// Its values are in host memory now, or will be, without a further read.
+  /// Its values are in a buffer now, or will be, without a further read.
   bool has(const OnDemandParameter& p) const { return find(p.id) != nullptr; }
 
   /// strict: reads in this order, each by itself, what no buffer holds, while buffers are free; one
@@ -36,9 +36,9 @@ class ParameterSwapper {
   /// Copies the partition to `to` on `stream`, reading it before if that did not happen yet.
   Result<EventId> bring(OnDemandParameter& p, const View& to, CommunicatorId index_in,
                         StreamId stream, const Cause& why);
-  /// From `host`, after whatever `source` did so far.
-  Result<EventId> write(const OnDemandParameter& p, const View& host, StreamId source,
-                        const Cause& why);
+  /// From `values` in memory `where`, after whatever `source` did so far.
+  Result<EventId> write(const OnDemandParameter& p, const View& values, Memory where,
+                        StreamId source, const Cause& why);
 
   // compatible: what DeepSpeed's calls of these names do.
   Status swap_in(std::span<OnDemandParameter* const> parameters, bool async);
@@ -57,6 +57,7 @@ class ParameterSwapper {
   };
 
   bool strict() const { return options_.policy == Zero3Policy::strict; }
+  Memory memory() const { return options_.aio.use_gds ? Memory::device : Memory::pinned_host; }
   const Buffer* find(ParameterId id) const;
   Buffer* find(ParameterId id);
   Buffer* free_buffer();

@@ -70,7 +70,8 @@ Status Zero3Engine::send(const OnDemandParameter& p, const Cause& why) {
     TESSERA_TRY(wait_stream(all_gather_, host_, cause("root", Reason::order)));
     stream = all_gather_;
   }
-  if (!from_host || p.home == Memory::device) {
+  const bool straight = p.home == Memory::nvme && (from_host || options_.aio.use_gds);
+  if (!straight) {
     View to = partition_of(p);
     if (p.home == Memory::nvme) {
       TESSERA_ASSIGN(const Staged on_host, stage(p, Memory::pinned_host, stream, why));
@@ -84,7 +85,8 @@ Status Zero3Engine::send(const OnDemandParameter& p, const Cause& why) {
     now = to;
   }
   if (p.home == Memory::nvme) {
-    TESSERA_ASSIGN(last, swapper_.write(p, now, stream, why));
+    const Memory from = straight ? p.held.memory : Memory::pinned_host;
+    TESSERA_ASSIGN(last, swapper_.write(p, now, from, stream, why));
   }
   if (!mixed()) states_swapper_.follow(last);  // what moved was the master itself
   for (BufferId buffer : staging) TESSERA_TRY(release(buffer, last));

@@ -18,8 +18,9 @@ struct RoutedBlocks {
 inline std::vector<Copy> copies_by_route(CommunicatorId index_in,
                                          const std::vector<RoutedBlocks>& pieces) {
   std::vector<Copy> copies;
-  for (const CopyRoute route : {CopyRoute::on_device, CopyRoute::to_host, CopyRoute::to_device,
-                                CopyRoute::on_host, CopyRoute::to_nvme, CopyRoute::from_nvme}) {
+  using enum CopyRoute;
+  for (const CopyRoute route : {on_device, to_host, to_device, on_host, to_nvme, from_nvme,
+                                device_to_nvme, nvme_to_device}) {
     Copy copy{.index_in = index_in, .pieces = {}, .route = route};
     for (const RoutedBlocks& piece : pieces) {
       if (piece.route == route) copy.pieces.push_back(piece.blocks);

@@ -24,9 +24,9 @@ Bytes bytes_of(const Copy& copy) {
 std::optional<CopyRoute> route_between(Memory from, Memory to) {
   constexpr std::optional<CopyRoute> none;
   constexpr std::optional<CopyRoute> routes[memory_count][memory_count] = {
-      {CopyRoute::on_device, CopyRoute::to_host, none},
+      {CopyRoute::on_device, CopyRoute::to_host, CopyRoute::device_to_nvme},
       {CopyRoute::to_device, CopyRoute::on_host, CopyRoute::to_nvme},
-      {none, CopyRoute::from_nvme, none}};
+      {CopyRoute::nvme_to_device, CopyRoute::from_nvme, none}};
   return routes[static_cast<int>(from)][static_cast<int>(to)];
 }
 

@@ -9,8 +9,8 @@ namespace {
 // What moves bytes is called by what it is for.
 std::string_view verb_of(const Op& op) {
   const auto* copy = std::get_if<Copy>(&op.what);
-  if (copy != nullptr && copy->route == CopyRoute::from_nvme) return "read";
-  if (copy != nullptr && copy->route == CopyRoute::to_nvme) return "write";
+  if (copy != nullptr && reads_files(copy->route)) return "read";
+  if (copy != nullptr && writes_files(copy->route)) return "write";
   if (op.cause.reason == Reason::copy_in) return "copy-in";
   return op.cause.reason == Reason::copy_out ? "copy-out" : name_of(kind_of(op));
 }

@@ -112,6 +112,7 @@ struct OptionsOf {
             {"pipeline_read", text(o.offload_optimizer.pipeline_read)},
             {"pipeline_write", text(o.offload_optimizer.pipeline_write)},
             {"nvme_smallest", text(o.aio.smallest)},
+            {"use_gds", text(o.aio.use_gds)},
             {"leaf_modules", fmt::format("{}", fmt::join(o.leaf_modules, ","))},
             {"param_dtype", text(o.param_dtype)},
             {"reduce_dtype", text(o.reduce_dtype.value_or(o.param_dtype))}};

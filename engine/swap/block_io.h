@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace tessera {
 
@@ -19,8 +21,14 @@ struct BlockRequest {
   std::byte* data = nullptr;
   std::size_t size = 0;
   std::int64_t offset = 0;
-  std::uint64_t tag = 0;  // of its completion
+  std::uint64_t tag = 0;           // of its completion
+  std::span<std::byte> on_device;  // all memory of which `data` is a part, if that is a device's
 };
+
+/// Moves one block while the thread waits. Returns as a completion's result.
+using MoveBlock = std::function<std::int64_t(const BlockRequest&)>;
+/// With preadv and pwritev.
+std::int64_t move_block(const BlockRequest& request);
 
 /// Of a completion that belongs to no request: waiting itself failed.
 inline constexpr std::uint64_t no_tag = ~std::uint64_t{0};
@@ -43,8 +51,8 @@ class BlockIo {
   virtual const char* name() const = 0;
 };
 
-/// preadv and pwritev on `threads` threads.
-std::unique_ptr<BlockIo> make_thread_io(int threads);
+/// On `threads` threads.
+std::unique_ptr<BlockIo> make_thread_io(int threads, MoveBlock move = move_block);
 
 /// io_uring for at most `depth` requests at a time; nullptr where the build or the system has none.
 std::unique_ptr<BlockIo> make_uring_io(int depth);

@@ -14,6 +14,9 @@
 // `start_…` returns at once; `finish` waits for that transfer alone, while others go on; `test` for
 // none. Memory must stay until one of them said that it is over. Where it is aligned to 4096 bytes
 // it is read and written directly, else through buffers.
+//
+// Memory of a device goes to the file's io as it is, which must know what to do with it. Only the
+// device can look at it, so whoever has it brings the checksums of its blocks.
 #pragma once
 
 #include <deque>
@@ -76,14 +79,25 @@ class SwapFile {
 
   TransferId start_write(SlotId slot, std::span<const std::byte> data);
   TransferId start_read(SlotId slot, std::span<std::byte> data);
+  /// `sums`: `block_sum` of each block of `block_size()` bytes.
+  TransferId start_write_from_device(SlotId slot, std::span<std::byte> data,
+                                     std::vector<std::uint64_t> sums);
+  /// What arrived is not checked: `check` does that.
+  TransferId start_read_to_device(SlotId slot, std::span<std::byte> data);
+  /// Whether these are the checksums of what was written. Fails: io_error, as `read`.
+  Status check(SlotId slot, std::span<const std::uint64_t> sums) const;
   Status finish(TransferId transfer);
   /// As `finish` if the transfer is over, which is true then; returns at once.
   Result<bool> test(TransferId transfer);
   /// Stops until a block of any transfer has moved. False: none is under way.
   bool wait();
 
+  /// Whether blocks are under way.
+  bool moving() const { return !flying_.empty(); }
+
   bool direct() const { return direct_; }
   const char* io_name() const { return io_->name(); }
+  std::size_t block_size() const { return block_; }
   /// Of the file, holes included.
   Bytes size() const { return Bytes{extents_.end()}; }
 
@@ -105,10 +119,11 @@ class SwapFile {
     SlotId slot;
     bool writes = false;
     std::byte* data = nullptr;
+    bool on_device = false;
     std::int64_t place = 0;
     std::size_t blocks = 0, started = 0, ended = 0;
-    std::vector<std::uint64_t> sums;
-    Status status;
+    std::vector<std::uint64_t> sums{};
+    Status status{};
     std::size_t failed = 0;  // the block that `status` is about
     Time begin = 0;
   };
@@ -117,8 +132,9 @@ class SwapFile {
   Status open_file();
 
   Slot& at(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
+  const Slot& at(SlotId id) const { return slots_[static_cast<std::size_t>(id.value)]; }
   std::size_t block_bytes(const Slot& slot, std::size_t number) const;
-  TransferId start(SlotId slot, bool writes, std::byte* data);
+  TransferId start(Transfer transfer);
   void fill_queue();
   void start_block(TransferId id);
   int request(std::uint64_t tag);
@@ -129,7 +145,7 @@ class SwapFile {
   Status reserve(Transfer& transfer, std::int64_t bytes);
   Status judge(const Transfer& transfer, std::size_t number, std::size_t done,
                std::int64_t result) const;
-  Status check_sum(Block& block);
+  Status check_sum(const Block& block);
   Status failed(const Transfer& transfer, std::size_t number, const std::string& what) const;
   Status end(Transfer& transfer);
 

@@ -34,24 +34,38 @@ Status SwapStore::allocate(BufferId buffer, const Allocation& request, Rank rank
 void SwapStore::release(BufferId buffer, Rank rank) {
   const auto found = slots_.find(buffer);
   if (found == slots_.end()) return;
-  const Place place = found->second.at(rank);
-  place.file->remove(place.slot);
+  const SwapSlot slot = found->second.at(rank);
+  slot.file->remove(slot.id);
   found->second.erase(rank);
   if (found->second.empty()) slots_.erase(found);
 }
 
+SwapSlot SwapStore::slot_of(const CopyBlocks& blocks, CopyRoute route, Rank rank) const {
+  return slots_.at(writes_files(route) ? blocks.to.buffer : blocks.from.buffer).at(rank);
+}
+
 SwapMove SwapStore::start(const CopyBlocks& blocks, CopyRoute route, Rank rank,
                           std::span<std::byte> host) {
-  const bool writes = route == CopyRoute::to_nvme;
-  const Place place = slots_.at(writes ? blocks.to.buffer : blocks.from.buffer).at(rank);
-  return {place.file, writes ? place.file->start_write(place.slot, host)
-                             : place.file->start_read(place.slot, host)};
+  const SwapSlot slot = slot_of(blocks, route, rank);
+  return {slot.file, writes_files(route) ? slot.file->start_write(slot.id, host)
+                                         : slot.file->start_read(slot.id, host)};
 }
 
 Status SwapStore::move(const CopyBlocks& blocks, CopyRoute route, Rank rank,
                        std::span<std::byte> host) {
   const SwapMove move = start(blocks, route, rank, host);
   return move.file->finish(move.transfer);
+}
+
+bool SwapStore::abandon_moving() {
+  // Never destroyed, and still known: nobody takes it for a leak.
+  static auto& abandoned = *new std::vector<std::unique_ptr<SwapFile>>;
+  const std::size_t before = abandoned.size();
+  for (auto& [place, file] : files_) {
+    if (file->moving()) abandoned.push_back(std::move(file));
+  }
+  std::erase_if(files_, [](auto& file) { return file.second == nullptr; });
+  return abandoned.size() > before;
 }
 
 bool SwapStore::wait() {

@@ -15,6 +15,12 @@
 
 namespace tessera {
 
+/// Where a buffer is.
+struct SwapSlot {
+  SwapFile* file = nullptr;
+  SlotId id;
+};
+
 /// A copy from or to NVMe that has started.
 struct SwapMove {
   SwapFile* file = nullptr;
@@ -33,26 +39,28 @@ class SwapStore {
   void release(BufferId buffer, Rank rank);
   bool holds(BufferId buffer) const { return slots_.contains(buffer); }
 
+  /// Of the file's side of a copy. REQUIRES: it was allocated.
+  SwapSlot slot_of(const CopyBlocks& blocks, CopyRoute route, Rank rank) const;
+
   /// Carries out a copy from or to NVMe; `host` is the view of it that is in host memory.
   /// Fails: io_error.
   Status move(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
-  /// Only starts it: the file knows when it is over.
+  /// Only starts it: the file knows when it is over. Memory of a device: slot_of, and the file.
   SwapMove start(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
   /// Stops until a block of any file has moved. False: none is under way.
   bool wait();
+  /// Leaves files whose blocks are under way to the end of the process, with the memory that those
+  /// use. Returns whether there are any.
+  bool abandon_moving();
 
  private:
-  struct Place {
-    SwapFile* file = nullptr;
-    SlotId slot;
-  };
   SwapFileOptions options() const;
 
   const Aio aio_;
   const std::function<std::unique_ptr<BlockIo>()> io_;
   const std::function<Time()> clock_;
   std::map<std::pair<std::string, Rank>, std::unique_ptr<SwapFile>> files_;
-  std::map<BufferId, std::map<Rank, Place>> slots_;
+  std::map<BufferId, std::map<Rank, SwapSlot>> slots_;
 };
 
 }  // namespace tessera

@@ -14,16 +14,9 @@
 namespace tessera {
 namespace {
 
-std::int64_t carry_out(const BlockRequest& r) {
-  iovec part{r.data, r.size};
-  const ssize_t moved =
-      r.writes ? pwritev(r.file, &part, 1, r.offset) : preadv(r.file, &part, 1, r.offset);
-  return moved < 0 ? -errno : moved;
-}
-
 class ThreadIo final : public BlockIo {
  public:
-  explicit ThreadIo(int threads) {
+  ThreadIo(int threads, MoveBlock move) : move_(std::move(move)) {
     for (int t = 0; t < threads; ++t) threads_.emplace_back([this] { serve(); });
   }
   ~ThreadIo() override {
@@ -69,13 +62,14 @@ class ThreadIo final : public BlockIo {
       const BlockRequest request = requests_.front();
       requests_.pop_front();
       lock.unlock();
-      const std::int64_t result = carry_out(request);
+      const std::int64_t result = move_(request);
       lock.lock();
       completions_.push_back({request.tag, result});
       answered_.notify_one();
     }
   }
 
+  const MoveBlock move_;
   std::mutex mutex_;
   std::condition_variable asked_, answered_;
   std::deque<BlockRequest> requests_;
@@ -86,6 +80,15 @@ class ThreadIo final : public BlockIo {
 
 }  // namespace
 
-std::unique_ptr<BlockIo> make_thread_io(int threads) { return std::make_unique<ThreadIo>(threads); }
+std::int64_t move_block(const BlockRequest& r) {
+  iovec part{r.data, r.size};
+  const ssize_t moved =
+      r.writes ? pwritev(r.file, &part, 1, r.offset) : preadv(r.file, &part, 1, r.offset);
+  return moved < 0 ? -errno : moved;
+}
+
+std::unique_ptr<BlockIo> make_thread_io(int threads, MoveBlock move) {
+  return std::make_unique<ThreadIo>(threads, std::move(move));
+}
 
 }  // namespace tessera

@@ -8,6 +8,8 @@ BARS = [  # what; part; figures; asked
     ("a run repeated, deterministic", "repeats", ("weights",), "bitwise equal"),
     ("kernels against their CPU twins", "kernels", ("tests",), "all pass"),
     ("ranks that share the GPU", "ranks", ("worlds", "ranks"), "as the simulator, 1 to 3 ranks"),
+    ("parameters in files, through host memory and past it", "files",
+     ("through host memory", "past host memory"), "the losses of a run without files"),
     ("compute-sanitizer", "sanitizer", test_parts.SANITIZER_TOOLS, "no error in any kernel"),
     ("GPT-2 124M tokens/s", "throughput", ("tokens/s", "model", "batch", "length", "dtype"),
      "a figure"),

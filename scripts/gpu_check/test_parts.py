@@ -95,6 +95,26 @@ def repeats(machine):
     return {"steps": steps, "weights": f"{len(runs[0][1])} equal bytes"}
 
 
+def files(machine):
+    """Parameters in files: the losses of a run that keeps them in memory."""
+    steps = 3 if machine.dry else 10
+    own = [*training(machine, steps), "--scheme", "zero3", "--persistence-threshold", "0"]
+    in_files = [*own, "--offload-param", "nvme", "--nvme-path", str(machine.work),
+                "--nvme-smallest", "0"]
+    expected = losses_of(machine.train(own))
+    figures = {}
+    doctor = json.loads(machine.require([machine.program("tessera"), "doctor", "--json"]))
+    direct = doctor["gpu_direct_storage"]
+    for way, options in {"through host memory": [], "past host memory": ["--use-gds"]}.items():
+        if options and not direct.startswith("available"):
+            figures[way] = f"not tried: {direct}"
+            continue
+        if losses_of(machine.train([*in_files, *options])) != expected:
+            raise Failed(f"{way} losses are others than without files", figures)
+        figures[way] = f"{steps} equal losses"
+    return {**figures, "cuFile": direct}
+
+
 def sanitizer(machine):
     if machine.dry or not shutil.which("compute-sanitizer"):
         raise Skipped("compute-sanitizer is not here")

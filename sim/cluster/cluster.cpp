@@ -63,11 +63,20 @@ HostMemory read_host_memory(const Json& json, const std::string& where, Status& 
 }
 
 Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
-  ObjectReader reader(json, where, {"read_bytes_per_s", "write_bytes_per_s", "latency_ns"}, status);
+  ObjectReader reader(json, where,
+                      {"read_bytes_per_s", "write_bytes_per_s", "latency_ns",
+                       "direct_read_bytes_per_s", "direct_write_bytes_per_s"},
+                      status);
   Nvme nvme;
   nvme.read_bytes_per_s = rate(reader, "read_bytes_per_s");
   nvme.write_bytes_per_s = rate(reader, "write_bytes_per_s");
   nvme.latency_ns = nanoseconds(reader, "latency_ns");
+  if (reader.has("direct_read_bytes_per_s")) {
+    nvme.direct_read_bytes_per_s = rate(reader, "direct_read_bytes_per_s");
+  }
+  if (reader.has("direct_write_bytes_per_s")) {
+    nvme.direct_write_bytes_per_s = rate(reader, "direct_write_bytes_per_s");
+  }
   return nvme;
 }
 

@@ -40,6 +40,8 @@ class RingCostModel final : public CostModel {
       case CopyRoute::on_host: return to_time(2 * size / host_memory() * ns_per_s);
       case CopyRoute::to_nvme: return over_nvme(size, cluster_.nvme.write_bytes_per_s);
       case CopyRoute::from_nvme: return over_nvme(size, cluster_.nvme.read_bytes_per_s);
+      case CopyRoute::device_to_nvme: return over_nvme(size, cluster_.nvme.direct_write());
+      case CopyRoute::nvme_to_device: return over_nvme(size, cluster_.nvme.direct_read());
     }
     return 0;
   }

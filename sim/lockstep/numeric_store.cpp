@@ -60,11 +60,11 @@ std::span<const std::byte> NumericStore::bytes(const View& view, Rank rank, Inde
 }
 
 Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups* index_in) {
-  const bool writes = copy.route == CopyRoute::to_nvme;
+  const bool writes = writes_files(copy.route);
   Status status;
   for_each_rank(where, [&](Rank r) {
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
-    if (!writes && copy.route != CopyRoute::from_nvme) {
+    if (!uses_files(copy.route)) {
       return copy_in_memory(copy, [&](const View& view) { return bytes(view, r, index); });
     }
     for (const CopyBlocks& piece : copy.pieces) {

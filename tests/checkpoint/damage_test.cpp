@@ -103,8 +103,14 @@ TEST_CASE("what is wrong with a checkpoint is said in one sentence", "[checkpoin
                   "checkpoint");
   CHECK(refusal([](MemoryFiles& f) {
           std::string& text = f.bytes(manifest);
-          text.replace(text.find("\"tessera_checkpoint\": 1"), 23, "\"tessera_checkpoint\": 2");
-        }) == manifest + ": tessera_checkpoint is 2, this version reads 1: use a newer tessera");
+          text.replace(text.find("\"tessera_checkpoint\": 2"), 23, "\"tessera_checkpoint\": 3");
+        }) == manifest + ": tessera_checkpoint is 3, this version reads 2: use a newer tessera");
+  CHECK(refusal([](MemoryFiles& f) {
+          std::string& text = f.bytes(manifest);
+          text.replace(text.find("\"tessera_checkpoint\": 2"), 23, "\"tessera_checkpoint\": 1");
+        }) == manifest +
+                  ": tessera_checkpoint is 1, this version reads 2: export its weights with the "
+                  "older tessera");
   CHECK(refusal([](MemoryFiles& f) { f.bytes(manifest) = "{\"a\": 1}"; }) ==
         manifest + ": has no key tessera_checkpoint, so it is no checkpoint of tessera");
   CHECK(refusal([](MemoryFiles& f) { REQUIRE(f.remove(manifest).ok()); }) ==

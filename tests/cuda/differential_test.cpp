@@ -31,9 +31,12 @@ TEST_CASE("GPUs offload to the host and to files as the simulator does", "[cuda]
   const Rank ranks = GENERATE(1, 2, 3);
   const std::uint64_t seed = GENERATE(0, 1, 2, 3);
   test::DriveHabits habits{.looks = static_cast<int>(seed * seed)};
-  const auto drive = [&habits] { return std::make_unique<test::SlowDrive>(habits); };
   for (const auto& [name, scheme] : test::offloaded_schemes(folder.path())) {
-    check_as_simulated(name, scheme, ranks, seed, {.swap_io = drive});
+    CudaOptions options{.swap_io = [&habits](const MoveBlock& move) {
+      return std::make_unique<test::SlowDrive>(habits, move);
+    }};
+    if (const auto* zero3 = std::get_if<Zero3Options>(&scheme)) options.aio = zero3->aio;
+    check_as_simulated(name, scheme, ranks, seed, options);
   }
   CHECK(habits.moved > 0);
 }

@@ -128,6 +128,9 @@ Status copies(Program& p) {
   TESSERA_TRY(p.copy({.from = host, .to = host2}, CopyRoute::on_host));
   TESSERA_TRY(p.copy({.from = host2, .to = host}, CopyRoute::on_host));
   TESSERA_TRY(p.copy({.from = host, .to = a}, CopyRoute::to_device));
+  TESSERA_TRY(p.copy({.from = a, .to = file}, CopyRoute::device_to_nvme));
+  TESSERA_TRY(p.fill(a));
+  TESSERA_TRY(p.copy({.from = file, .to = a}, CopyRoute::nvme_to_device));
   return p.expect(a, 1, 4, 24);
 }
 

@@ -24,7 +24,8 @@ inline CudaOptions every_call_options(RecordedTrace& trace) {
   static DriveHabits quick;
   return {.sink = &trace,
           .pinned_memory = Bytes{4096},
-          .swap_io = [] { return std::make_unique<SlowDrive>(quick); },
+          .aio = {.use_gds = true},
+          .swap_io = [](const MoveBlock& move) { return std::make_unique<SlowDrive>(quick, move); },
           .windows = CudaOptions::Windows::on,
           .graphs = true};
 }

@@ -14,10 +14,17 @@ using test::PlantedFault;
 using test::StandIn;
 
 // What only clears up: its failure has nobody to be told to, and what it was to clear stays.
-const std::set<Call> clearing = {
-    Call::mem_address_free, Call::mem_unmap,      Call::mem_release,
-    Call::free_host,        Call::stream_destroy, Call::event_destroy,
-    Call::comm_abort,       Call::graph_destroy,  Call::graph_exec_destroy};
+const std::set<Call> clearing = {Call::mem_address_free,
+                                 Call::mem_unmap,
+                                 Call::mem_release,
+                                 Call::free_host,
+                                 Call::stream_destroy,
+                                 Call::event_destroy,
+                                 Call::comm_abort,
+                                 Call::graph_destroy,
+                                 Call::graph_exec_destroy,
+                                 Call::cufile_handle_deregister,
+                                 Call::cufile_buffer_deregister};
 
 TEST_CASE("a program that calls everything gives the right numbers", "[cuda]") {
   const std::uint64_t seed = GENERATE(0, 1, 2, 3);
@@ -42,9 +49,15 @@ bool fails_in_order(const PlantedFault& fault) {
   INFO("call " << static_cast<int>(fault.call) << ", use " << fault.use);
   CHECK(world.reports().empty());
   if (clearing.contains(fault.call)) return true;
+  if (fault.call == Call::cufile_buffer_register) {  // only makes reading faster
+    CHECK(statuses[0].ok());
+    return true;
+  }
   const Status& failed = statuses[static_cast<std::size_t>(fault.rank)];
   CHECK_FALSE(failed.ok());
-  CHECK(failed.message().find("failed: code 999") != std::string::npos);
+  INFO(failed.message());
+  CHECK((failed.message().find("failed: code 999") != std::string::npos ||
+         failed.message().find("failed: Unknown error 999") != std::string::npos));  // of a file
   for (const Status& status : statuses) {
     INFO(status.message());
     CHECK((status.ok() || status.message() == failed.message()));

@@ -2,9 +2,6 @@
 // A drive that takes its time: as many looks as a test says, or until it is told to go on.
 #pragma once
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <deque>
 
 #include "engine/swap/block_io.h"
@@ -13,15 +10,16 @@ namespace tessera::test {
 
 /// What drives of one test do.
 struct DriveHabits {
-  int looks = 0;        // before a block has moved
-  bool stands = false;  // nothing moves
-  int moved = 0;        // blocks
-  int error = 0;        // instead of what is asked: of every block
+  int looks = 0;         // before a block has moved
+  bool stands = false;   // nothing moves
+  int moved = 0;         // blocks
+  int error = 0;         // instead of what is asked: of every block
+  bool damages = false;  // what is read
 };
 
 class SlowDrive final : public BlockIo {
  public:
-  explicit SlowDrive(DriveHabits& habits) : habits_(habits) {}
+  SlowDrive(DriveHabits& habits, MoveBlock move) : habits_(habits), move_(std::move(move)) {}
 
   int start(const BlockRequest& request) override {
     requests_.push_back(request);
@@ -33,9 +31,9 @@ class SlowDrive final : public BlockIo {
     looks_ = 0;
     ++habits_.moved;
     if (habits_.error != 0) return {r.tag, -habits_.error};
-    const ssize_t moved = r.writes ? pwrite(r.file, r.data, r.size, r.offset)
-                                   : pread(r.file, r.data, r.size, r.offset);
-    return {r.tag, moved < 0 ? -errno : moved};
+    const std::int64_t moved = move_(r);
+    if (habits_.damages && !r.writes) r.data[0] ^= std::byte{1};
+    return {r.tag, moved};
   }
   std::optional<BlockCompletion> poll() override {
     if (requests_.empty() || habits_.stands || ++looks_ <= habits_.looks) return {};
@@ -45,6 +43,7 @@ class SlowDrive final : public BlockIo {
 
  private:
   DriveHabits& habits_;
+  const MoveBlock move_;
   std::deque<BlockRequest> requests_;
   int looks_ = 0;
 };

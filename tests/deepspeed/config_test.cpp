@@ -167,7 +167,8 @@ TEST_CASE("ZeRO++ is part of stage 3", "[deepspeed]") {
 }
 
 TEST_CASE("offload sections and aio are read", "[deepspeed]") {
-  const auto c = read(R"({"aio": {"block_size": 262144, "queue_depth": 32, "thread_count": 2},
+  const auto c = read(R"({"aio": {"block_size": 262144, "queue_depth": 32, "thread_count": 2,
+             "use_gds": true},
     "zero_optimization": {"stage": 3,
       "offload_param": {"device": "nvme", "nvme_path": "/nvme", "buffer_count": 6,
                         "buffer_size": 1e9, "max_in_cpu": 0},
@@ -182,6 +183,7 @@ TEST_CASE("offload sections and aio are read", "[deepspeed]") {
   CHECK(c.offload_optimizer.pipeline_read);
   CHECK(c.offload_optimizer.ratio == 0.3);
   CHECK(c.aio.queue_depth == 32);
+  CHECK(c.aio.use_gds);
   CHECK(
       message(zero(R"("stage": 3, "offload_param": {"device": "nvme"})")) ==
       "ds.json: zero_optimization.offload_param.nvme_path is missing: device nvme needs a folder");

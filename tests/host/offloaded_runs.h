@@ -30,12 +30,21 @@ inline std::vector<std::pair<std::string, Scheme>> offloaded_schemes(const std::
   Zero3Options compatible = pipelined;
   compatible.policy = Zero3Policy::compatible;
   compatible.offload_param.buffer_count = 100;
+  Zero3Options straight = offloaded_to(folder, Device::nvme, Device::none);
+  straight.aio.use_gds = true;
+  Zero3Options straight_pipelined = pipelined;
+  straight_pipelined.aio.use_gds = true;
+  Zero3Options straight_compatible = compatible;
+  straight_compatible.aio.use_gds = true;
   return {{"both in host memory", offloaded_to(folder, Device::cpu, Device::cpu)},
           {"parameters in files", offloaded_to(folder, Device::nvme, Device::none)},
           {"states in files", offloaded_to(folder, Device::none, Device::nvme)},
           {"both in files, pipelined", pipelined},
           {"half of the states in files", partly},
-          {"as DeepSpeed", compatible}};
+          {"as DeepSpeed", compatible},
+          {"parameters between files and the device", straight},
+          {"both in files, parameters past host memory", straight_pipelined},
+          {"as DeepSpeed with use_gds", straight_compatible}};
 }
 
 }  // namespace tessera::test

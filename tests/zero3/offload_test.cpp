@@ -113,6 +113,22 @@ TEST_CASE("offloaded parameters come to the device once for each gather, and nev
   CHECK(bytes[CopyRoute::to_host] == layers * 1'000'000);  // gradients alone
 }
 
+TEST_CASE("with use_gds what is read from files never crosses the host", "[zero3][offload]") {
+  Zero3Options o = offloaded(Device::nvme, Device::none);
+  auto through = bytes_by_route(second_step(o));
+  o.aio.use_gds = true;
+  auto past = bytes_by_route(second_step(o));
+  const std::int64_t read = through[CopyRoute::from_nvme];
+  CHECK(read > 0);
+  CHECK(through[CopyRoute::to_device] == read);
+  CHECK(past[CopyRoute::nvme_to_device] == read);
+  CHECK(past[CopyRoute::device_to_nvme] == through[CopyRoute::to_nvme]);
+  for (const CopyRoute route :
+       {CopyRoute::from_nvme, CopyRoute::to_nvme, CopyRoute::to_device, CopyRoute::to_host}) {
+    CHECK(past[route] == 0);
+  }
+}
+
 TEST_CASE("an offloaded step keeps no states on the device", "[zero3][offload]") {
   const Model model = chain();
   Recording recording;

@@ -15,7 +15,8 @@ static std::unique_ptr<DeviceMath> real_math(bool tf32) {
 
 extern "C" const tessera::CudaModule* tessera_cuda_module() {
   static const tessera::CudaModule module{tessera::cuda_module_version, tessera::real_cuda(),
-                                          tessera::real_nccl(), tessera::real_kernels(),
-                                          tessera::real_math};
+                                          tessera::real_nccl(),         tessera::real_kernels(),
+                                          tessera::real_math,           tessera::find_cufile,
+                                          tessera::start_cufile};
   return &module;
 }

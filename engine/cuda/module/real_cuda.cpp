@@ -38,6 +38,13 @@ CUmemAllocationProp pinned_on(int device) {
   properties.location.id = device;
   // As ncclMemAlloc asks for it: other processes of this machine may map it, for windows of NCCL.
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  // Network cards and drives may reach it, if the platform knows how (NCCL's registered buffers,
+  // GPUDirect Storage).
+  int reachable = 0;
+  driver<decltype(cuDeviceGetAttribute)>(
+      "cuDeviceGetAttribute", &reachable,
+      CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, CUdevice{device});
+  properties.allocFlags.gpuDirectRDMACapable = reachable != 0 ? 1 : 0;
   return properties;
 }
 

@@ -24,6 +24,8 @@
 
 namespace tessera {
 
+struct BlockRequest;  // engine/swap/block_io.h
+
 struct CudaOptions {
   /// ns since some start that never changes. Without it nothing times out.
   std::function<Time()> clock;
@@ -48,7 +50,9 @@ struct CudaOptions {
   /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
   Aio aio;                                            // how files on NVMe are read and written
-  std::function<std::unique_ptr<BlockIo>()> swap_io;  // as HostOptions::swap_io
+  /// Of each file on NVMe, for tests; it moves blocks by the function that it is given.
+  using MoveBlock = std::function<std::int64_t(const BlockRequest&)>;
+  std::function<std::unique_ptr<BlockIo>(const MoveBlock& move)> swap_io;
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;
@@ -81,6 +85,11 @@ struct CudaOptions {
 /// program, or ../lib/tessera. Returns what was found: "8 x NVIDIA H200, CUDA 13.0, ...".
 /// Fails: not_supported, naming what is missing or too old: module, library, driver, GPU, NCCL.
 Result<std::string> cuda_available(const std::string& modules = "");
+
+/// Whether files on NVMe can be read into device memory (Aio::use_gds). Returns cuFile's version:
+/// "cuFile 1.15". Whether it takes the direct way is up to driver and file system (gdscheck says).
+/// Fails: not_supported, naming what is missing.
+Result<std::string> gpu_direct_storage(const std::string& modules = "");
 
 /// This process's rank of the world that the options name.
 /// Fails: not_supported, as above, or without MPI where it is needed; invalid_argument (rank,

@@ -27,7 +27,8 @@ struct Offload {
   Device device = Device::none;
   /// A folder on the drive. Numeric runs keep one file per rank there, which is gone afterwards.
   std::string nvme_path;
-  /// Buffers in host memory between NVMe and device; 4 for the optimizer.
+  /// Buffers between NVMe and what is gathered, in host memory (`Aio::use_gds`: on the device); 4
+  /// for the optimizer, always in host memory.
   std::int64_t buffer_count = 5;
   Numel buffer_size{100'000'000};   // of one buffer for parameters
   Numel max_in_cpu{1'000'000'000};  // elements of parameters that may wait in host memory
@@ -49,6 +50,10 @@ struct Aio {
   /// What is smaller stays in host memory; never less than a block if it is not set smaller.
   Bytes smallest{1 << 20};
   Bytes alignment{1024};  // of what is read and written at once
+  /// GPUDirect Storage: parameters on NVMe are read into buffers on the device, and written from
+  /// there if the device steps them, past host memory. A run on GPUs needs NVIDIA's cuFile for it,
+  /// which goes through host memory itself where driver or file system cannot do better.
+  bool use_gds = false;
 };
 
 }  // namespace tessera

@@ -122,9 +122,26 @@ struct CopyBlocks {
 };
 
 /// Between which kinds of memory, which the buffers must agree with.
-enum class CopyRoute : std::uint8_t { on_device, to_host, to_device, on_host, to_nvme, from_nvme };
+enum class CopyRoute : std::uint8_t {
+  on_device,
+  to_host,
+  to_device,
+  on_host,
+  to_nvme,    // from host memory
+  from_nvme,  // to host memory
+  device_to_nvme,
+  nvme_to_device
+};
 
-/// The route; none where it takes two: between device and NVMe, or on NVMe.
+constexpr bool writes_files(CopyRoute route) {
+  return route == CopyRoute::to_nvme || route == CopyRoute::device_to_nvme;
+}
+constexpr bool reads_files(CopyRoute route) {
+  return route == CopyRoute::from_nvme || route == CopyRoute::nvme_to_device;
+}
+constexpr bool uses_files(CopyRoute route) { return reads_files(route) || writes_files(route); }
+
+/// The route; none on NVMe, where it takes two.
 std::optional<CopyRoute> route_between(Memory from, Memory to);
 
 /// One fused copy of many pieces (torch's foreach_copy_, split_with_sizes_copy, chunk_cat).

@@ -7,6 +7,7 @@
 
 #include "engine/runtime/number.h"
 #include "engine/runtime/number_arrays.h"
+#include "engine/swap/block_sum.h"
 #include "tests/cuda/device/device.h"
 #include "tests/random.h"
 
@@ -231,6 +232,32 @@ void check_quantisation(const std::vector<std::int64_t>& sizes) {
   });
 }
 
+void check_block_sums(const std::vector<std::int64_t>& sizes) {
+  Device& device = Device::only();
+  for (const std::size_t block : {std::size_t{4096}, std::size_t{1} << 20}) {
+    for (const std::int64_t numel : sizes) {
+      Bench b(static_cast<std::uint64_t>(numel));
+      const Twin data = b.numbers(numel, DType::bfloat16);
+      const std::size_t bytes = data.host.size();
+      const std::size_t count = (bytes + block - 1) / block;
+      PinnedMemory sums(test::device_module().cuda);
+      REQUIRE(sums.allocate(Bytes{static_cast<std::int64_t>(8 * count)}).ok());
+      auto* const found = reinterpret_cast<std::uint64_t*>(sums.base());
+      // Odd addresses, too: nothing says where a view begins.
+      for (const std::size_t skipped : {std::size_t{0}, std::size_t{2}}) {
+        const std::span part = std::span(data.host).subspan(std::min(skipped, bytes - 1));
+        b.check_ran(b.kernels().block_sums(data.device.at + (bytes - part.size()), part.size(),
+                                           block, found, b.stream()));
+        device.wait();
+        for (std::size_t k = 0; k * block < part.size(); ++k) {
+          const std::size_t size = std::min(block, part.size() - k * block);
+          CHECK(found[k] == block_sum(part.subspan(k * block, size)));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels compute what their twins on the CPU do", "[device][small]") {
   SECTION("element by element") { check_elementwise(small_sizes); }
   SECTION("AdamW") { check_adam(small_sizes); }
@@ -238,6 +265,7 @@ TEST_CASE("kernels compute what their twins on the CPU do", "[device][small]") {
   SECTION("loss scales") { check_unscale(small_sizes); }
   SECTION("casts of blocks") { check_casts(small_sizes); }
   SECTION("quantisation") { check_quantisation(small_sizes); }
+  SECTION("checksums") { check_block_sums(small_sizes); }
   SECTION("sums repeat") { check_sums_repeat(10'007); }
 }
 
@@ -248,6 +276,7 @@ TEST_CASE("and for many numbers", "[device][large]") {
   SECTION("loss scales") { check_unscale(large_sizes); }
   SECTION("casts of blocks") { check_casts(large_sizes); }
   SECTION("quantisation") { check_quantisation(large_sizes); }
+  SECTION("checksums") { check_block_sums(large_sizes); }
   SECTION("sums repeat") { check_sums_repeat(1'000'003); }
 }
 

@@ -298,8 +298,9 @@ CudaApi cuda_table() {
 }
 
 CudaModule StandIn::module() {
-  return {cuda_module_version, cuda_table(), nccl_table(current().options().nccl_version),
-          kernel_table(), make_twin_math};
+  return {cuda_module_version, cuda_table(),   nccl_table(current().options().nccl_version),
+          kernel_table(),      make_twin_math, find_fake_cufile,
+          start_fake_cufile};
 }
 
 }  // namespace tessera::test

@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "engine/runtime/number_arrays.h"
+#include "engine/swap/block_sum.h"
 #include "tests/cuda/stand_in/tables.h"
 
 namespace tessera::test {
@@ -100,10 +101,27 @@ int dequantize(const BlockFormat& format, KernelArray codes, KernelArray scales,
   });
 }
 
+int block_sums(const void* data, std::size_t bytes, std::size_t block, std::uint64_t* sums,
+               CudaStream stream) {
+  const std::size_t blocks = (bytes + block - 1) / block;
+  return called(Call::block_sums, [&](StandIn& world) {
+    const std::span all(static_cast<const std::byte*>(data), bytes);
+    return world.enqueue(stream_of(stream),
+                         {{data, bytes, false}, {sums, blocks * sizeof(*sums), true}}, "checksums",
+                         [=] {
+                           for (std::size_t b = 0; b < blocks; ++b) {
+                             const std::size_t size = std::min(block, bytes - b * block);
+                             sums[b] = block_sum(all.subspan(b * block, size));
+                           }
+                         });
+  });
+}
+
 }  // namespace
 
 KernelApi kernel_table() {
-  return {cast_blocks, scale, divide, add, adam, add_norm, clip, unscale, quantize, dequantize};
+  return {cast_blocks, scale,   divide,   add,        adam,      add_norm,
+          clip,        unscale, quantize, dequantize, block_sums};
 }
 
 }  // namespace tessera::test

@@ -192,9 +192,10 @@ std::string StandIn::leaks() const {
   const std::size_t memory = memory_.live();
   const std::size_t streams = streams_.live();
   const std::size_t comms = nccl_.live();
-  if (memory + streams + comms == 0) return {};
-  return fmt::format("{} pieces of memory, {} streams and events, {} communicators", memory,
-                     streams, comms);
+  const std::size_t files = cufile_.live();
+  if (memory + streams + comms + files == 0) return {};
+  return fmt::format("{} pieces of memory, {} streams and events, {} communicators, {} of cuFile",
+                     memory, streams, comms, files);
 }
 
 }  // namespace tessera::test

@@ -24,6 +24,7 @@
 #include "engine/cuda/peers.h"
 #include "engine/host/thread_transport.h"
 #include "tests/cuda/stand_in/calls.h"
+#include "tests/cuda/stand_in/fake_cufile.h"
 #include "tests/cuda/stand_in/fake_memory.h"
 #include "tests/cuda/stand_in/fake_nccl.h"
 #include "tests/cuda/stand_in/fake_streams.h"
@@ -42,6 +43,7 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
+  bool cufile = true;          // is there
   std::string profiled;        // what NCCL's profiler says of every collective
   Time profiler_late = 0;      // ns, after which it tells of kernels
   int profiler_silent = none;  // on this rank it never does
@@ -102,6 +104,7 @@ class StandIn {
   FakeMemory& memory() { return memory_; }
   FakeStreams& streams() { return streams_; }
   FakeNccl& nccl() { return nccl_; }
+  FakeCufile& cufile() { return cufile_; }
   Turns& turns() { return turns_; }
   const StandInOptions& options() const { return options_; }
   /// Checks accesses and queues `run`.
@@ -123,6 +126,7 @@ class StandIn {
   FakeMemory memory_;
   FakeStreams streams_;
   FakeNccl nccl_;
+  FakeCufile cufile_;
   std::vector<RaceCheck> races_;  // by device
   std::map<std::size_t, std::pair<FakeStream*, std::uint64_t>> last_meeting_;
   std::vector<std::string> reports_;

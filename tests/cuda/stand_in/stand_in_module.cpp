@@ -13,6 +13,7 @@ namespace {
 StandInOptions options_of(const std::string& what) {
   StandInOptions options;
   options.device_bytes = std::size_t{1} << 30;
+  options.cufile = false;  // its functions are for one thread
   if (what == "no driver") options.driver_version = 0, options.devices_code = 35;
   if (what == "old driver") options.driver_version = 12040, options.devices_code = 35;
   if (what == "no device") options.devices_code = 100;

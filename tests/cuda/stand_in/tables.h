@@ -11,6 +11,8 @@ CudaApi cuda_table();
 KernelApi kernel_table();
 NcclApi nccl_table(int version);
 std::unique_ptr<DeviceMath> make_twin_math(bool tf32);
+Result<std::string> find_fake_cufile();
+Result<CufileApi> start_fake_cufile();
 
 inline FakeStream* stream_of(CudaStream stream) { return reinterpret_cast<FakeStream*>(stream); }
 

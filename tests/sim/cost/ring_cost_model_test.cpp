@@ -63,6 +63,19 @@ TEST_CASE("a copy reads and writes device memory once, or crosses PCIe", "[cost]
   CHECK(cost->copy(Bytes{1'000'000}, CopyRoute::to_device) == 100'000 + 500);
 }
 
+TEST_CASE("past host memory drives may have rates of their own", "[cost]") {
+  Cluster cluster = round_cluster();
+  cluster.nvme = {.read_bytes_per_s = 1e9, .write_bytes_per_s = 1e9, .latency_ns = 0};
+  const auto time = [&](CopyRoute route) {
+    return make_cost_model(cluster)->copy(Bytes{1'000'000}, route);
+  };
+  CHECK(time(CopyRoute::nvme_to_device) == time(CopyRoute::from_nvme));
+  CHECK(time(CopyRoute::device_to_nvme) == time(CopyRoute::to_nvme));
+  cluster.nvme.direct_read_bytes_per_s = 2e9;
+  CHECK(time(CopyRoute::nvme_to_device) == time(CopyRoute::from_nvme) / 2);
+  CHECK(time(CopyRoute::device_to_nvme) == time(CopyRoute::to_nvme));
+}
+
 TEST_CASE("a ring on one node has n - 1 NVLink steps", "[cost]") {
   const Cluster cluster = round_cluster();
   const Bytes bytes{4'000'000};  // 3/4 of it cross each link: 30'000 ns

@@ -47,6 +47,16 @@ struct Nvme {
   double read_bytes_per_s = 0;
   double write_bytes_per_s = 0;
   Time latency_ns = 0;  // per copy
+  // Past host memory (GPUDirect Storage); 0: as above.
+  double direct_read_bytes_per_s = 0;
+  double direct_write_bytes_per_s = 0;
+
+  double direct_read() const {
+    return direct_read_bytes_per_s > 0 ? direct_read_bytes_per_s : read_bytes_per_s;
+  }
+  double direct_write() const {
+    return direct_write_bytes_per_s > 0 ? direct_write_bytes_per_s : write_bytes_per_s;
+  }
 };
 
 struct Cluster {
