@@ -194,6 +194,12 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   o.step = training.training;
   o.dtype = trained_dtypes.at(a.dtype);
   if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
+  if (a.carrier.tf32 && o.dtype != DType::float32) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--tf32 is about float32 matrices, but this run trains in {}: leave "
+                              "it out",
+                              name_of(o.dtype)));
+  }
   TESSERA_ASSIGN(o.loss_scale, loss_scale(a, o.dtype));
   o.learning_rate = learning_rate(a);
   o.step.adam = {.learning_rate = o.learning_rate.peak,

@@ -65,10 +65,13 @@ class CudaCarrier final : public HostRuntime, public CheckedRuntime {
 
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
+
+  // Buffers (cuda_buffers.cpp).
+  Status place(BufferId id, const Allocation& request, const RankState& state);
   Status grow_pinned(Bytes bytes);
   Status make_file(BufferId id, const Allocation& request);
   std::unique_ptr<BlockIo> make_io();
-  Status place(BufferId id, const Allocation& request, const RankState& state);
+
   Status enqueue(const Op& op, EventId event);
   Status hand_over(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);

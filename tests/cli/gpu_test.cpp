@@ -124,6 +124,20 @@ TEST_CASE("a GPU trains as the CPU does", "[cli][gpu]") {
   CHECK(losses("--scheme zero3 --device auto") == expected);
 }
 
+TEST_CASE("a GPU run without cuFile refuses --use-gds and trains with files all the same",
+          "[cli][gpu]") {
+  prepare();
+  const Installation gpu = with_stand_in();
+  const std::string in_files = training + std::string("--scheme zero3 --persistence-threshold 0 ") +
+                               "--offload-param nvme --nvme-path . --nvme-smallest 0 ";
+  CHECK(gpu.run(in_files + "--device cuda -q").exit_code == 0);
+  const ProgramRun refused = gpu.run(in_files + "--use-gds --device cuda");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.messages == "tessera: use_gds needs NVIDIA's cuFile: the stand-in has none\n");
+  CHECK(gpu.run("doctor").output.find("use_gds needs NVIDIA's cuFile") != std::string::npos);
+  CHECK(gpu.run(in_files + "--use-gds -q").exit_code == 0);  // a CPU has one memory
+}
+
 TEST_CASE("a run says how much of it CUDA graphs were, and so do its log and its trace",
           "[cli][gpu]") {
   prepare();

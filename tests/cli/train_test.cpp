@@ -223,6 +223,9 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
   CHECK(refusal("--data text.txt --loss-scale 8") ==
         "tessera: --loss-scale is for float16 alone, but this run trains in float32: leave it out, "
         "or give --dtype float16\n");
+  CHECK(refusal("--data text.txt --tf32 --dtype bf16") ==
+        "tessera: --tf32 is about float32 matrices, but this run trains in bfloat16: leave it "
+        "out\n");
   CHECK(refusal("--data text.txt --loss-scale-interval 8 --dtype bf16")
             .find("tessera: --loss-scale-interval is for float16 alone, but this run trains in "
                   "bfloat16") == 0);

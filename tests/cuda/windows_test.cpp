@@ -58,6 +58,23 @@ TEST_CASE("an NCCL without windows is named", "[cuda][windows]") {
   CHECK(world.leaks().empty());
 }
 
+TEST_CASE("windows and what excludes them are refused together", "[cuda][windows]") {
+  const auto refusal = [](const CudaOptions& options) {
+    StandIn world({});
+    const auto statuses = test::run_on(
+        world, [](HostRuntime&, Rank) { return Status(); }, options);
+    CHECK(statuses[0].code() == Code::invalid_argument);
+    CHECK(world.leaks().empty());
+    return statuses[0].message();
+  };
+  CHECK(refusal({.windows = CudaOptions::Windows::on, .deterministic = true}) ==
+        "CudaOptions::windows lets NCCL add in an order that it does not tell: leave it or "
+        "deterministic out");
+  CHECK(refusal({.share_gpu = true, .windows = CudaOptions::Windows::on}) ==
+        "CudaOptions::windows needs GPUs that reach each other's memory, which share_gpu switches "
+        "off: leave one out");
+}
+
 // A buffer that only rank 0 has moves the next one there.
 TEST_CASE("a buffer at another offset on some rank is refused by name", "[cuda][windows]") {
   const bool windows = GENERATE(true, false);

@@ -14,8 +14,8 @@
 namespace tessera::test {
 namespace {
 
-constexpr int invalid_value = 5022;
-constexpr int already_registered = 5023;
+constexpr int cufile_invalid_value = 5022;
+constexpr int cufile_already_registered = 5023;
 
 int handle_register(void** handle, int file) {
   return called(Call::cufile_handle_register, [&](StandIn& world) {
@@ -25,8 +25,8 @@ int handle_register(void** handle, int file) {
 }
 int buffer_register(void* base, std::size_t bytes) {
   return called(Call::cufile_buffer_register, [&](StandIn& world) {
-    if (!world.memory().accessible(base, bytes, StandIn::device)) return invalid_value;
-    return world.cufile().add(base, bytes) ? 0 : already_registered;
+    if (!world.memory().accessible(base, bytes, StandIn::device)) return cufile_invalid_value;
+    return world.cufile().add(base, bytes) ? 0 : cufile_already_registered;
   });
 }
 void handle_deregister(void* handle) {
@@ -77,9 +77,9 @@ template <class Move>
 std::int64_t moved(Call call, const void* memory, std::size_t bytes, void* handle, Move&& move) {
   std::int64_t result = 0;
   const int code = called(call, [&](StandIn& world) {
-    if (!world.memory().accessible(memory, bytes, StandIn::device)) return invalid_value;
+    if (!world.memory().accessible(memory, bytes, StandIn::device)) return cufile_invalid_value;
     const std::optional<int> file = world.cufile().file_of(handle);
-    if (!file) return invalid_value;
+    if (!file) return cufile_invalid_value;
     result = move(*file);
     return result < 0 ? errno : 0;
   });
