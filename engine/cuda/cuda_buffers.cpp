@@ -25,9 +25,7 @@ Status CudaCarrier::make_file(BufferId id, const Allocation& request) {
   TESSERA_TRY(swapped_.allocate(id, request, rank_));
   if (!options_.aio.use_gds) return {};
   TESSERA_TRY(drain_all());  // pinning memory, as in grow_pinned
-  const std::int64_t block = options_.aio.block_size.value;
-  return file_copies_.make_sums(
-      id, static_cast<std::size_t>((request.bytes.value + block - 1) / block));
+  return file_copies_.make_sums(id, request.bytes);
 }
 
 std::unique_ptr<BlockIo> CudaCarrier::make_io() {

@@ -59,9 +59,7 @@ Status CudaCarrier::copy(const Copy& copy, Lane& lane) {
 }
 
 Status CudaCarrier::copy_files(const Copy& copy, Index index, CudaStream stream) {
-  const bool direct =
-      copy.route == CopyRoute::device_to_nvme || copy.route == CopyRoute::nvme_to_device;
-  if (direct && !options_.aio.use_gds) {
+  if (FileCopies::passes_host(copy.route) && !options_.aio.use_gds) {
     return Status(Code::invalid_argument,
                   "copies between files and the device need CudaOptions::aio.use_gds");
   }

@@ -13,31 +13,30 @@ namespace {
 
 constexpr std::size_t word_distance = 64;  // each in a cache line of its own
 
-bool of_device(CopyRoute route) {
-  return route == CopyRoute::device_to_nvme || route == CopyRoute::nvme_to_device;
-}
-
 }  // namespace
 
 FileCopies::~FileCopies() { give_up(); }
 
-Status FileCopies::make_sums(BufferId file, std::size_t blocks) {
+Status FileCopies::make_sums(BufferId file, Bytes bytes) {
+  const std::size_t blocks =
+      files_.slot_of(file, rank_).file->block_count(static_cast<std::size_t>(bytes.value));
   PinnedMemory& sums = sums_.try_emplace(file, api_).first->second;
   return sums.allocate(Bytes{static_cast<std::int64_t>(blocks * sizeof(std::uint64_t))});
 }
 
+BufferId FileCopies::file_of(const Waiting& copy, const Piece& piece) {
+  return writes_files(copy.route) ? piece.blocks.to.buffer : piece.blocks.from.buffer;
+}
+
 std::span<std::uint64_t> FileCopies::sums_of(const Waiting& copy, const Piece& piece) {
-  const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
-  const std::size_t block = slot.file->block_size();
-  const CopyBlocks& blocks = piece.blocks;
-  const PinnedMemory& sums =
-      sums_.at(writes_files(copy.route) ? blocks.to.buffer : blocks.from.buffer);
-  return {reinterpret_cast<std::uint64_t*>(sums.base()), (piece.memory.size() + block - 1) / block};
+  const BufferId file = file_of(copy, piece);
+  return {reinterpret_cast<std::uint64_t*>(sums_.at(file).base()),
+          files_.slot_of(file, rank_).file->block_count(piece.memory.size())};
 }
 
 Status FileCopies::sum(const Waiting& copy, CudaStream stream) {
   for (const Piece& piece : copy.pieces) {
-    const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+    const SwapSlot slot = files_.slot_of(file_of(copy, piece), rank_);
     const int code =
         kernels_.block_sums(piece.memory.data(), piece.memory.size(), slot.file->block_size(),
                             sums_of(copy, piece).data(), stream);
@@ -90,11 +89,11 @@ Status FileCopies::submit(CopyRoute route, std::vector<Piece> pieces, CudaStream
 void FileCopies::start(Waiting& copy) {
   std::vector<SwapMove> moves;
   for (const Piece& piece : copy.pieces) {
-    if (!of_device(copy.route)) {
+    if (!passes_host(copy.route)) {
       moves.push_back(files_.start(piece.blocks, copy.route, rank_, piece.memory));
       continue;
     }
-    const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+    const SwapSlot slot = files_.slot_of(file_of(copy, piece), rank_);
     const auto sums = sums_of(copy, piece);
     moves.push_back({slot.file, writes_files(copy.route)
                                     ? slot.file->start_write_from_device(slot.id, piece.memory,
@@ -106,7 +105,7 @@ void FileCopies::start(Waiting& copy) {
 
 Status FileCopies::check(const Waiting& copy) {
   for (const Piece& piece : copy.pieces) {
-    const SwapSlot slot = files_.slot_of(piece.blocks, copy.route, rank_);
+    const SwapSlot slot = files_.slot_of(file_of(copy, piece), rank_);
     TESSERA_TRY(slot.file->check(slot.id, sums_of(copy, piece)));
   }
   return {};
@@ -128,9 +127,10 @@ Result<bool> FileCopies::advance(Queue& queue) {
     if (!any) return false;
     start(next);
   }
-  if (!next.moved) {
-    TESSERA_ASSIGN(next.moved, next.moving->advance());
-    if (!next.moved) return any;
+  if (next.moving) {
+    TESSERA_ASSIGN(const bool moved, next.moving->advance());
+    if (!moved) return any;
+    next.moving.reset();
     open_gates(queue, 1);
     any = true;
   }

@@ -40,8 +40,13 @@ class FileCopies {
   FileCopies& operator=(const FileCopies&) = delete;
   ~FileCopies();
 
-  /// What is copied between `file` and the device needs it before. Fails: out_of_memory.
-  Status make_sums(BufferId file, std::size_t blocks);
+  /// Whether the host cannot look at what moves.
+  static bool passes_host(CopyRoute route) {
+    return route == CopyRoute::device_to_nvme || route == CopyRoute::nvme_to_device;
+  }
+  /// What is copied between `file`, of so many bytes, and the device needs it before.
+  /// Fails: out_of_memory.
+  Status make_sums(BufferId file, Bytes bytes);
   /// Happens when `stream` has come to it, which goes on when it is over.
   Status submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream);
   /// The file's place of `buffer` is given back after the copies so far.
@@ -60,9 +65,8 @@ class FileCopies {
     CopyRoute route = CopyRoute::to_nvme;
     std::vector<Piece> pieces;
     CudaEvent reached = nullptr;     // the gate; null: it has been
+    std::optional<FileTask> moving;  // from the gate on, until its blocks are there
     CudaEvent summed = nullptr;      // what was read; null: the host can look itself
-    std::optional<FileTask> moving;  // from the gate on
-    bool moved = false;
   };
   struct Queue {
     CudaStream stream = nullptr;
@@ -78,6 +82,7 @@ class FileCopies {
   void start(Waiting& copy);
   Result<bool> happened(CudaEvent& event);
   Status sum(const Waiting& copy, CudaStream stream);
+  static BufferId file_of(const Waiting& copy, const Piece& piece);
   std::span<std::uint64_t> sums_of(const Waiting& copy, const Piece& piece);
   Status check(const Waiting& copy);
   void release_slots();

@@ -98,39 +98,33 @@ Status SwapFile::read(SlotId slot, std::span<std::byte> data) {
 }
 
 TransferId SwapFile::start_write(SlotId slot, std::span<const std::byte> data) {
-  TESSERA_ASSERT(static_cast<std::int64_t>(data.size()) == at(slot).bytes.value,
-                 "a slot is written as a whole");
   auto* const bytes = const_cast<std::byte*>(data.data());  // writing only reads it
-  return start({.slot = slot, .writes = true, .data = bytes});
+  return start({.slot = slot, .writes = true, .data = bytes}, data.size());
 }
 
 TransferId SwapFile::start_read(SlotId slot, std::span<std::byte> data) {
-  TESSERA_ASSERT(static_cast<std::int64_t>(data.size()) == at(slot).bytes.value,
-                 "a slot is read as a whole");
-  return start({.slot = slot, .data = data.data()});
+  return start({.slot = slot, .data = data.data()}, data.size());
 }
 
 TransferId SwapFile::start_write_from_device(SlotId slot, std::span<std::byte> data,
                                              std::vector<std::uint64_t> sums) {
-  TESSERA_ASSERT(static_cast<std::int64_t>(data.size()) == at(slot).bytes.value,
-                 "a slot is written as a whole");
   return start({.slot = slot,
                 .writes = true,
                 .data = data.data(),
                 .on_device = true,
-                .sums = std::move(sums)});
+                .sums = std::move(sums)},
+               data.size());
 }
 
 TransferId SwapFile::start_read_to_device(SlotId slot, std::span<std::byte> data) {
-  TESSERA_ASSERT(static_cast<std::int64_t>(data.size()) == at(slot).bytes.value,
-                 "a slot is read as a whole");
-  return start({.slot = slot, .data = data.data(), .on_device = true});
+  return start({.slot = slot, .data = data.data(), .on_device = true}, data.size());
 }
 
-TransferId SwapFile::start(Transfer transfer) {
+TransferId SwapFile::start(Transfer transfer, std::size_t size) {
   const Slot& slot = at(transfer.slot);
   const auto bytes = static_cast<std::size_t>(slot.bytes.value);
-  transfer.blocks = (bytes + block_ - 1) / block_;
+  TESSERA_ASSERT(size == bytes, "a slot is read and written as a whole");
+  transfer.blocks = block_count(bytes);
   transfer.begin = time_of(options_);
   transfer.place = slot.place;
   if (transfer.writes) {

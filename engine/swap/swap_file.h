@@ -98,6 +98,7 @@ class SwapFile {
   bool direct() const { return direct_; }
   const char* io_name() const { return io_->name(); }
   std::size_t block_size() const { return block_; }
+  std::size_t block_count(std::size_t bytes) const { return (bytes + block_ - 1) / block_; }
   /// Of the file, holes included.
   Bytes size() const { return Bytes{extents_.end()}; }
 
@@ -134,7 +135,8 @@ class SwapFile {
   Slot& at(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
   const Slot& at(SlotId id) const { return slots_[static_cast<std::size_t>(id.value)]; }
   std::size_t block_bytes(const Slot& slot, std::size_t number) const;
-  TransferId start(Transfer transfer);
+  /// `size`: of its data.
+  TransferId start(Transfer transfer, std::size_t size);
   void fill_queue();
   void start_block(TransferId id);
   int request(std::uint64_t tag);

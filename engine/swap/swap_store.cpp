@@ -40,15 +40,12 @@ void SwapStore::release(BufferId buffer, Rank rank) {
   if (found->second.empty()) slots_.erase(found);
 }
 
-SwapSlot SwapStore::slot_of(const CopyBlocks& blocks, CopyRoute route, Rank rank) const {
-  return slots_.at(writes_files(route) ? blocks.to.buffer : blocks.from.buffer).at(rank);
-}
-
 SwapMove SwapStore::start(const CopyBlocks& blocks, CopyRoute route, Rank rank,
                           std::span<std::byte> host) {
-  const SwapSlot slot = slot_of(blocks, route, rank);
-  return {slot.file, writes_files(route) ? slot.file->start_write(slot.id, host)
-                                         : slot.file->start_read(slot.id, host)};
+  const bool writes = writes_files(route);
+  const SwapSlot slot = slot_of(writes ? blocks.to.buffer : blocks.from.buffer, rank);
+  return {slot.file,
+          writes ? slot.file->start_write(slot.id, host) : slot.file->start_read(slot.id, host)};
 }
 
 Status SwapStore::move(const CopyBlocks& blocks, CopyRoute route, Rank rank,

@@ -39,8 +39,8 @@ class SwapStore {
   void release(BufferId buffer, Rank rank);
   bool holds(BufferId buffer) const { return slots_.contains(buffer); }
 
-  /// Of the file's side of a copy. REQUIRES: it was allocated.
-  SwapSlot slot_of(const CopyBlocks& blocks, CopyRoute route, Rank rank) const;
+  /// REQUIRES: it was allocated.
+  SwapSlot slot_of(BufferId buffer, Rank rank) const { return slots_.at(buffer).at(rank); }
 
   /// Carries out a copy from or to NVMe; `host` is the view of it that is in host memory.
   /// Fails: io_error.
