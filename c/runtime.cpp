@@ -64,7 +64,7 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
 
 Status mean(tessera_runtime& runtime, const float* values, float& result) {
   Runtime& seam = runtime.seam();
-  const Rank first = seam.carried().first();
+  const Rank first = seam.local_ranks().first();
   Op op{.stream = runtime.stream,
         .where = seam.world(),
         .after = {},
@@ -104,11 +104,11 @@ int32_t tessera_runtime_ranks(const tessera_runtime* runtime) {
 }
 
 int32_t tessera_runtime_first_rank(const tessera_runtime* runtime) {
-  return runtime->seam().carried().first();
+  return runtime->seam().local_ranks().first();
 }
 
-int32_t tessera_runtime_carried_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->seam().carried().count());
+int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime) {
+  return static_cast<std::int32_t>(runtime->seam().local_ranks().count());
 }
 
 int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean) {

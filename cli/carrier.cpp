@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "cli/checks.h"
+#include "cli/options/checks.h"
 #include "cli/command.h"
-#include "cli/exit_deadline.h"
-#include "cli/gpu_options.h"
+#include "cli/train/exit_deadline.h"
+#include "cli/options/gpu_options.h"
 #include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
@@ -28,11 +28,11 @@ Time now() {
       .count();
 }
 
-class HostCarrier final : public Carrier {
+class HostBackend final : public Carrier {
  public:
-  HostCarrier(std::unique_ptr<HostRuntime> runtime, std::string name, double deadline_s)
+  HostBackend(std::unique_ptr<HostRuntime> runtime, std::string name, double deadline_s)
       : runtime_(std::move(runtime)), name_(std::move(name)), deadline_s_(deadline_s) {}
-  ~HostCarrier() override {
+  ~HostBackend() override {
     if (runtime_->seam().world().count() == 1) return;
     exit_within(deadline_s_,
                 fmt::format("this rank was done {:.1f} s ago, but other processes do not end: one "
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Carrier>> open_on_cpu(const CarrierOptions& options,
   auto opened = runtime == "mpi" ? make_mpi_runtime(host) : make_local_runtime(host);
   if (!opened.ok()) return runtime == "mpi" ? with_hint(opened.status()) : opened.status();
   return std::unique_ptr<Carrier>(
-      std::make_unique<HostCarrier>(std::move(opened).value(), runtime, options.deadline_s));
+      std::make_unique<HostBackend>(std::move(opened).value(), runtime, options.deadline_s));
 }
 
 Result<CudaOptions::Windows> windows_of(const CarrierOptions& options, const CarrierNeeds& needs) {
@@ -154,7 +154,7 @@ Result<std::unique_ptr<Carrier>> open_on_gpu(const CarrierOptions& options, cons
   }
   TESSERA_ASSIGN(auto opened, make_cuda_runtime(cuda));
   return std::unique_ptr<Carrier>(
-      std::make_unique<HostCarrier>(std::move(opened), "cuda", options.deadline_s));
+      std::make_unique<HostBackend>(std::move(opened), "cuda", options.deadline_s));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/launch.h"
+#include "cli/train/launch.h"
 #include "tessera/host_runtime.h"
 #include "tessera/offload.h"
 #include "tessera/runtime.h"
@@ -47,7 +47,7 @@ class Carrier {
   /// As HostRuntime::graphs.
   virtual GraphCounts graphs() const { return {}; }
 
-  bool prints() { return seam().carried().contains(0); }
+  bool prints() { return seam().local_ranks().contains(0); }
 };
 
 /// Which runtime `options` mean here: "local", "mpi", "torchrun" or "simulator".

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/table.h"
+#include "cli/report/table.h"
 #include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 

@@ -5,14 +5,14 @@
 
 #include <charconv>
 
-#include "cli/checks.h"
+#include "cli/options/checks.h"
 #include "cli/command.h"
-#include "cli/engine_options.h"
-#include "cli/progress.h"
-#include "cli/rank_list.h"
-#include "cli/report.h"
-#include "cli/table.h"
-#include "cli/trace_name.h"
+#include "cli/options/engine_options.h"
+#include "cli/report/progress.h"
+#include "cli/options/rank_list.h"
+#include "cli/report/report.h"
+#include "cli/report/table.h"
+#include "cli/train/trace_name.h"
 #include "tessera/storage/trace_writer.h"
 
 namespace tessera::cli {

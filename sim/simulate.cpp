@@ -56,7 +56,7 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.model = model.name;
   run.scheme = name_of(options.scheme);
   run.cluster = cluster.name;
-  run.carrier = "simulator";
+  run.backend = "simulator";
   run.options = options_json(options);
   run.version = options.version;
   run.seed = options.seed;

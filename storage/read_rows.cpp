@@ -75,7 +75,7 @@ Status read_run(const Database& database, TraceRun& run) {
         run.model = row.text(1);
         run.scheme = row.text(2);
         run.cluster = row.text(3);
-        run.carrier = row.text(4);
+        run.backend = row.text(4);
         run.ranks = row.int32(5);
         run.ranks_per_node = row.int32(6);
         run.parameters = row.integer(7);

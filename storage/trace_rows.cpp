@@ -121,7 +121,7 @@ void TraceRows::begin(const TraceRun& run) {
   keep(s.meta.run("seed", fmt::format("{}", run.seed)));
   keep(s.meta.run("options", run.options));
   keep(s.meta.run("version", run.version));
-  keep(s.run.run(run.name, run.model, run.scheme, run.cluster, run.carrier, run.ranks,
+  keep(s.run.run(run.name, run.model, run.scheme, run.cluster, run.backend, run.ranks,
                  run.ranks_per_node, run.parameters, run.tokens_per_step, run.model_flops_per_step,
                  run.peak_flops_per_rank, run.peak_name, run.memory_per_rank.value));
   write_ranks(run);

@@ -9,7 +9,7 @@
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/engine_state.h"
 #include "engine/checkpoint/load.h"
-#include "engine/swap/block_sum.h"
+#include "engine/files/block_sum.h"
 
 namespace tessera {
 namespace {

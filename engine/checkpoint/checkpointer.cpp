@@ -92,7 +92,7 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
   saved_ = std::make_shared<Files>();
   saved_->generation = generation;
   saved_->manifest = manifest_of(step, blobs);
-  for (const Rank rank : state_.carried()) {
+  for (const Rank rank : state_.local_ranks()) {
     saved_->pieces.emplace_back(rank, snapshot_->pieces(rank));
   }
   phase_ = Phase::writing;

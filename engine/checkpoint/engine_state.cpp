@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "engine/runtime/arithmetic.h"
-#include "engine/shard/engine_base.h"
+#include "engine/numbers/arithmetic.h"
+#include "engine/base/engine_base.h"
 
 namespace tessera {
 
@@ -37,15 +37,15 @@ bool EngineState::in_a_group(ParameterId parameter) const {
 
 Rank EngineState::world_size() const { return engine_->everyone_.count(); }
 
-std::vector<Rank> EngineState::carried() const {
+std::vector<Rank> EngineState::local_ranks() const {
   std::vector<Rank> ranks;
-  for (const RankRange& range : engine_->runtime_.carried().ranges()) {
+  for (const RankRange& range : engine_->runtime_.local_ranks().ranges()) {
     for (Rank rank = range.begin; rank < range.end; ++rank) ranks.push_back(rank);
   }
   return ranks;
 }
 
-bool EngineState::carries(Rank rank) const { return engine_->runtime_.carried().contains(rank); }
+bool EngineState::carries(Rank rank) const { return engine_->runtime_.local_ranks().contains(rank); }
 
 Status EngineState::expect_idle(const char* call) const {
   return engine_->expect(EngineBase::Stage::idle, call);

@@ -30,7 +30,7 @@ class EngineState {
   bool in_a_group(ParameterId parameter) const;
   Rank world_size() const;
   /// Those whose work happens in this process.
-  std::vector<Rank> carried() const;
+  std::vector<Rank> local_ranks() const;
   bool carries(Rank rank) const;
   Status expect_idle(const char* call) const;
 

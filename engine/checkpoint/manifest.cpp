@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "engine/swap/block_sum.h"
+#include "engine/files/block_sum.h"
 #include "engine/text/json_reader.h"
-#include "engine/train/files/safetensors_header.h"
+#include "engine/files/safetensors_header.h"
 
 namespace tessera {
 namespace {

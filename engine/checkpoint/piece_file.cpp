@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "engine/swap/block_sum.h"
-#include "engine/train/files/safetensors_header.h"
+#include "engine/files/block_sum.h"
+#include "engine/files/safetensors_header.h"
 
 namespace tessera {
 namespace {

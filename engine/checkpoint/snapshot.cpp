@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/runtime/arithmetic.h"
+#include "engine/numbers/arithmetic.h"
 #include "engine/runtime/copies_by_route.h"
 
 namespace tessera {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/checkpoint/piece_file.h"
-#include "engine/shard/engine_base.h"
+#include "engine/base/engine_base.h"
 
 namespace tessera {
 

@@ -8,8 +8,8 @@
 
 #include "engine/checkpoint/engine_state.h"
 #include "engine/checkpoint/weights_file.h"
-#include "engine/runtime/number.h"
-#include "engine/shard/engine_base.h"
+#include "engine/numbers/number.h"
+#include "engine/base/engine_base.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/runtime/number.h"
+#include "engine/numbers/number.h"
 
 namespace tessera {
 

@@ -10,8 +10,8 @@
 namespace tessera {
 
 CheckedRuntime::CheckedRuntime(RankSet world, RankSet carried)
-    : world_(std::move(world)), carried_(std::move(carried)), classes_(world_, RankState{}) {
-  TESSERA_ASSERT(!carried_.empty() && world_.covers(carried_),
+    : world_(std::move(world)), local_ranks_(std::move(carried)), classes_(world_, RankState{}) {
+  TESSERA_ASSERT(!local_ranks_.empty() && world_.covers(local_ranks_),
                  "a runtime carries at least one rank of the world");
 }
 
@@ -24,7 +24,7 @@ Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole
   const StreamId id{static_cast<std::int32_t>(streams_.size())};
   streams_.push_back({std::string(name), role});
   for (auto& c : classes_.all()) c.state.order.add_stream();
-  carry_stream(id, streams_.back());
+  do_stream(id, streams_.back());
   return id;
 }
 
@@ -37,7 +37,7 @@ Result<CommunicatorId> CheckedRuntime::create_communicator(const RankGroups& gro
   }
   const CommunicatorId id{static_cast<std::int32_t>(communicators_.size())};
   communicators_.push_back({std::string(name), groups});
-  carry_communicator(id, communicators_.back());
+  do_communicator(id, communicators_.back());
   return id;
 }
 
@@ -67,7 +67,7 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
   }
   const BufferId id = buffers_.add(
       {std::string(request.name), request.bytes, request.memory, request.memory_class});
-  TESSERA_TRY(carry_allocate(id, request));
+  TESSERA_TRY(do_allocate(id, request));
   TESSERA_TRY(classes_.for_each_in(request.where, [&](const RankSet& ranks, RankState& state) {
     auto& allocator = state.allocators[static_cast<std::size_t>(request.memory)];
     const auto placed = allocator.allocate(request.bytes, request.stream, state.order);
@@ -79,7 +79,7 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
       state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
                           allocator.reserved());
     }
-    return carry_placement(id, request, ranks, state);
+    return do_placement(id, request, ranks, state);
   }));
   return id;
 }
@@ -124,7 +124,7 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
       state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
                           allocator.reserved());
     }
-    carry_release(id, after, ranks, state);
+    do_release(id, after, ranks, state);
     return {};
   }));
   if (!is_live(id)) buffers_.gone(id);
@@ -246,7 +246,7 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
   if (event.value % 64 == 63) {
     for (auto& c : classes_.all()) c.state.order.prune();
   }
-  TESSERA_TRY(carry_out(op, event));
+  TESSERA_TRY(execute(op, event));
   return event;
 }
 
@@ -256,7 +256,7 @@ Status CheckedRuntime::wait(EventId event) {
                                             event.value));
   }
   for (auto& c : classes_.all()) c.state.order.host_wait(event);
-  return carry_wait(event);
+  return do_wait(event);
 }
 
 EventId CheckedRuntime::first_live_event() const {

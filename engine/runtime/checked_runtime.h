@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The common part of every runtime: handles, the op checks, the happens-before check, placement of
-// buffers. A carrier derives from it and only carries out what was checked.
+// buffers. A backend derives from it and only carries out what was checked.
 //
-// The idea: public functions are final and check; `carry_*` functions are the carrier's. What ranks
+// The idea: public functions are final and check; `carry_*` functions are the backend's. What ranks
 // share (allocator, order of streams, access history) exists once per class of ranks that behave
 // alike. All of it is kept for the whole world, also where only one rank is carried: so every
 // process finds the same ids, the same offsets and the same faults, without asking the others.
@@ -27,7 +27,7 @@ namespace tessera {
 class CheckedRuntime : public Runtime {
  public:
   const RankSet& world() const final { return world_; }
-  const RankSet& carried() const final { return carried_; }
+  const RankSet& local_ranks() const final { return local_ranks_; }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) final;
   Result<CommunicatorId> create_communicator(const RankGroups& groups, std::string_view name) final;
   Result<BufferId> allocate(const Allocation& request) final;
@@ -72,18 +72,18 @@ class CheckedRuntime : public Runtime {
 
   CheckedRuntime(RankSet world, RankSet carried);
 
-  /// The carrier's side. Requests have been checked; `ranks` of a class share `state`.
-  virtual void carry_stream(StreamId, const Stream&) {}
-  virtual void carry_communicator(CommunicatorId, const Communicator&) {}
-  virtual Status carry_allocate(BufferId, const Allocation&) { return {}; }
-  virtual Status carry_placement(BufferId, const Allocation&, const RankSet& /*ranks*/,
+  /// The backend's side. Requests have been checked; `ranks` of a class share `state`.
+  virtual void do_stream(StreamId, const Stream&) {}
+  virtual void do_communicator(CommunicatorId, const Communicator&) {}
+  virtual Status do_allocate(BufferId, const Allocation&) { return {}; }
+  virtual Status do_placement(BufferId, const Allocation&, const RankSet& /*ranks*/,
                                  const RankState&) {
     return {};
   }
-  virtual void carry_release(BufferId, EventId /*after*/, const RankSet& /*ranks*/,
+  virtual void do_release(BufferId, EventId /*after*/, const RankSet& /*ranks*/,
                              const RankState&) {}
-  virtual Status carry_out(const Op& op, EventId event) = 0;
-  virtual Status carry_wait(EventId) { return {}; }
+  virtual Status execute(const Op& op, EventId event) = 0;
+  virtual Status do_wait(EventId) { return {}; }
 
   const Stream& stream(StreamId id) const { return streams_[static_cast<std::size_t>(id.value)]; }
   std::size_t stream_count() const { return streams_.size(); }
@@ -116,7 +116,7 @@ class CheckedRuntime : public Runtime {
   Result<EventId> after_everything(StreamId stream, const RankSet& where);
 
   const RankSet world_;
-  const RankSet carried_;
+  const RankSet local_ranks_;
   std::vector<Stream> streams_;
   std::vector<Communicator> communicators_;
   BufferTable<Buffer> buffers_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold for an operation by itself: sizes, dtypes, bounds, whole groups. Checked once for
-// all carriers, at a cost that does not depend on the number of ranks.
+// all backends, at a cost that does not depend on the number of ranks.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What copies and computations do where the host can reach the memory.
 //
-// The idea: carriers differ in where a view lies, which is a function `bytes(view)` from a View to
+// The idea: backends differ in where a view lies, which is a function `bytes(view)` from a View to
 // the span of it; the rest is the same for all.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/number_arrays.h"
+#include "engine/numbers/number_arrays.h"
 #include "tessera/op.h"
 
 namespace tessera {

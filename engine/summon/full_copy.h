@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/shard/engine_base.h"
+#include "engine/base/engine_base.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "engine/swap/alignment.h"
-#include "engine/swap/block_sum.h"
+#include "engine/files/block_sum.h"
 #include "engine/swap/swap_file.h"
 
 namespace tessera {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/shard/unit_assignment.h"
+#include "engine/wrap/unit_assignment.h"
 #include "engine/text/json_reader.h"
 #include "engine/wrap/frozen_check.h"
 

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "inspector/app/details_panel.h"
-#include "inspector/app/drawing.h"
-#include "inspector/app/format.h"
+#include "inspector/widgets/drawing.h"
+#include "inspector/widgets/format.h"
 #include "inspector/memory/memory_panel.h"
 
 namespace tessera::inspector {
@@ -97,7 +97,7 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   x += text_width(ui.fonts.title, run.name) + theme.px(18);
   const std::string facts =
       fmt::format("{}  ·  {}  ·  {}  ·  {}  ·  {}", run.scheme, format_many(run.ranks, "rank"),
-                  run.cluster, format_many(model_->steps().steps, "step"), run.carrier);
+                  run.cluster, format_many(model_->steps().steps, "step"), run.backend);
   draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
   const float right = box.max.x - theme.px(14);
   ImGui::SetCursorScreenPos({right - theme.px(288), box.min.y + theme.px(9)});

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "inspector/app/view_state.h"
+#include "inspector/model/view_state.h"
 #include "inspector/ranks/overview_panel.h"
 #include "inspector/render/surface.h"
 #include "inspector/timeline/timeline_panel.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "inspector/app/drawing.h"
-#include "inspector/app/format.h"
+#include "inspector/widgets/drawing.h"
+#include "inspector/widgets/format.h"
 #include "inspector/app/run_summary.h"
 #include "inspector/ranks/rank_grid.h"
 #include "inspector/timeline/span_facts.h"

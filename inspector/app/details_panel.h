@@ -2,7 +2,7 @@
 // The right column: what is known about the selected span, or the run when nothing is selected.
 #pragma once
 
-#include "inspector/app/view_state.h"
+#include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
 
 namespace tessera::inspector {

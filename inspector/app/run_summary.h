@@ -2,7 +2,7 @@
 // The run in a dozen numbers, from the rank x step summary alone.
 #pragma once
 
-#include "inspector/app/trace_model.h"
+#include "inspector/model/trace_model.h"
 
 namespace tessera::inspector {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inspector/app/drawing.h"
-#include "inspector/app/format.h"
+#include "inspector/widgets/drawing.h"
+#include "inspector/widgets/format.h"
 
 namespace tessera::inspector {
 namespace {

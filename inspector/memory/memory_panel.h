@@ -2,7 +2,7 @@
 // Memory of the opened rank by class, stacked, on the same time axis as its operations.
 #pragma once
 
-#include "inspector/app/view_state.h"
+#include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
 
 namespace tessera::inspector {

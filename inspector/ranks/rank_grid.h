@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "inspector/app/view_state.h"
+#include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
 
 namespace tessera::inspector {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inspector/app/format.h"
+#include "inspector/widgets/format.h"
 
 namespace tessera::inspector {
 namespace {

@@ -104,7 +104,7 @@ struct Headless::State {
   }
 
   /// REQUIRES: the context is current, outside a frame.
-  void carry_out_wish() {
+  void do_out_wish() {
     surface.wish.zoom = std::clamp(surface.wish.zoom, 0.5F, 3.0F);
     const bool first = font_texture == nullptr;
     if (first || surface.theme.scale != surface.wish.zoom) {
@@ -154,7 +154,7 @@ Headless::Headless(int width_px, int height_px, ThemeKind kind, float scale)
   map_keys(io);
   state_->surface.wish.kind = kind;
   state_->surface.wish.zoom = scale;
-  state_->carry_out_wish();
+  state_->do_out_wish();
 }
 
 Headless::~Headless() = default;
@@ -181,7 +181,7 @@ void Headless::drop_file(std::string_view path) {
 
 void Headless::step(const std::function<void(Surface&)>& draw) {
   const ContextScope scope(state_->context);
-  state_->carry_out_wish();
+  state_->do_out_wish();
   ImGui::NewFrame();
   draw(state_->surface);
   ImGui::Render();

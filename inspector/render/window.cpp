@@ -43,7 +43,7 @@ class Window {
   void listen();
   void open_imgui();
   void sleep(bool moving) const;
-  void carry_out_wish();
+  void do_out_wish();
   float display_scale() const;
   bool draw_frame(const std::function<bool(Surface&)>& draw);
 
@@ -155,7 +155,7 @@ float Window::display_scale() const {
   return contained > 0.0F ? scale_x / contained : scale_x;
 }
 
-void Window::carry_out_wish() {
+void Window::do_out_wish() {
   Surface::Wish& wish = surface_->wish;
   wish.zoom = std::clamp(wish.zoom, 0.5F, 3.0F);
   const float scale = std::clamp(display_scale() * wish.zoom, 0.5F, 4.0F);
@@ -209,7 +209,7 @@ Status Window::run(const std::function<bool(Surface&)>& draw) {
       continue;
     }
     frames_wanted_ = std::max(frames_wanted_ - 1, 0);
-    carry_out_wish();
+    do_out_wish();
     moving = draw_frame(draw);
     if (frame == options_.screenshot_after_frames) {
       int width = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inspector/app/format.h"
+#include "inspector/widgets/format.h"
 #include "inspector/timeline/span_facts.h"
 
 namespace tessera::inspector {

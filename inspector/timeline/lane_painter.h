@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "inspector/app/view_state.h"
+#include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
 
 namespace tessera::inspector {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/app/trace_model.h"
+#include "inspector/model/trace_model.h"
 
 namespace tessera::inspector {
 

@@ -44,7 +44,7 @@ class Machine:
         for name, place in pack.PROGRAMS.items():
             if not name.endswith(".so"):
                 shutil.copy2(self.build / place / name, folder / name)
-        stand_in = self.build / "tests/cuda/stand_in/libtessera_cuda.so"
+        stand_in = self.build / "tests/backends/cuda/stand_in/libtessera_cuda.so"
         (folder / stand_in.name).symlink_to(stand_in.resolve())
         return folder
 

@@ -9,8 +9,8 @@ import sys
 CONFIGURATION = {
     "CMAKE_BUILD_TYPE": "Release", "TESSERA_CUDA": "ON", "TESSERA_MPI": "OFF",
     "TESSERA_INSPECTOR": "OFF", "CMAKE_CUDA_ARCHITECTURES": "90-real"}
-PROGRAMS = {"tessera": ".", "libtessera_cuda.so": ".", "test_cuda_device": "tests/cuda",
-            "test_cuda_ranks": "tests/cuda", "bench_device": "tests/bench"}
+PROGRAMS = {"tessera": ".", "libtessera_cuda.so": ".", "test_cuda_device": "tests/backends/cuda",
+            "test_cuda_ranks": "tests/backends/cuda", "bench_device": "tests/bench"}
 TARGETS = [name.removeprefix("lib").removesuffix(".so") for name in PROGRAMS]
 # Every machine has a C library of its own, and must use its own driver, CUDA and NCCL.
 STAYS = re.compile(

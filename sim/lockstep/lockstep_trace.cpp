@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lockstep carrier tells the trace: op rows, spans and memory of recorded ranks, steps.
+// What the lockstep backend tells the trace: op rows, spans and memory of recorded ranks, steps.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "engine/runtime/trace_row.h"
-#include "sim/lockstep/lockstep_carrier.h"
+#include "engine/tracing/trace_row.h"
+#include "sim/lockstep/lockstep_backend.h"
 
 namespace tessera::sim {
 namespace {
@@ -34,7 +34,7 @@ std::string holders(const MemoryLedger& ledger) {
 
 }  // namespace
 
-void LockstepCarrier::carry_stream(StreamId id, const Stream& stream) {
+void LockstepBackend::do_stream(StreamId id, const Stream& stream) {
   auto zero = pool_.take();
   std::fill(zero->times.begin(), zero->times.end(), 0);
   zero->lowest = zero->highest = 0;
@@ -43,7 +43,7 @@ void LockstepCarrier::carry_stream(StreamId id, const Stream& stream) {
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
 }
 
-void LockstepCarrier::trace_op(const Op& op, EventId event) {
+void LockstepBackend::trace_op(const Op& op, EventId event) {
   if (options_.sink == nullptr) return;
   const std::vector<std::int32_t> after = waited_.after(op.stream);
   const CommunicatorId id = communicator_of(op);
@@ -60,7 +60,7 @@ void LockstepCarrier::trace_op(const Op& op, EventId event) {
   options_.sink->op(row.op);
 }
 
-void LockstepCarrier::trace_spans(const Op& op, EventId event, const Timing& timing) {
+void LockstepBackend::trace_spans(const Op& op, EventId event, const Timing& timing) {
   if (options_.sink == nullptr || memory_.ranks().empty()) return;
   const CommunicatorId id = communicator_of(op);
   std::vector<Rank> ranks;
@@ -81,14 +81,14 @@ void LockstepCarrier::trace_spans(const Op& op, EventId event, const Timing& tim
   options_.sink->spans({event.value, ranks, begin, ready, end});
 }
 
-Status LockstepCarrier::carry_allocate(BufferId id, const Allocation& request) {
+Status LockstepBackend::do_allocate(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
   if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
   if (options_.sink != nullptr) traced_.add(id, request, *options_.sink);
   return {};
 }
 
-void LockstepCarrier::check_capacity(const Buffer& request, const RankSet& ranks,
+void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks,
                                      const RankState& state) {
   const Bytes reserved = state.allocators[0].reserved();
   peak_reserved_ = std::max(peak_reserved_, reserved);
@@ -108,7 +108,7 @@ void LockstepCarrier::check_capacity(const Buffer& request, const RankSet& ranks
 }
 
 // The moment a stream reaches its next op: where buffers for that op begin to exist.
-Status LockstepCarrier::carry_placement(BufferId id, const Allocation& request,
+Status LockstepBackend::do_placement(BufferId id, const Allocation& request,
                                         const RankSet& ranks, const RankState& rank_state) {
   if (request.memory != Memory::device) return {};
   check_capacity(buffer(id), ranks, rank_state);
@@ -127,7 +127,7 @@ Status LockstepCarrier::carry_placement(BufferId id, const Allocation& request,
   return {};
 }
 
-Time LockstepCarrier::horizon(Rank rank) const {
+Time LockstepBackend::horizon(Rank rank) const {
   Time earliest = std::numeric_limits<Time>::max();
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     if (waited_.last(StreamId{static_cast<std::int32_t>(s)}) < 0) continue;
@@ -136,7 +136,7 @@ Time LockstepCarrier::horizon(Rank rank) const {
   return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
 }
 
-Time LockstepCarrier::time_at(const EventTime* event, Rank rank) const {
+Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
   if (event == nullptr) return horizon(rank);  // over for every stream
   Time time = (*event->clock)[static_cast<std::size_t>(rank)];
   for (const Clock& clock : event->also) {
@@ -145,7 +145,7 @@ Time LockstepCarrier::time_at(const EventTime* event, Rank rank) const {
   return time;
 }
 
-void LockstepCarrier::carry_release(BufferId id, EventId after, const RankSet& ranks,
+void LockstepBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
                                     const RankState&) {
   if (options_.numerics) numbers_.release(id, ranks);
   const Buffer& released = buffer(id);
@@ -160,13 +160,13 @@ void LockstepCarrier::carry_release(BufferId id, EventId after, const RankSet& r
   traced_.release(id, ranks);
 }
 
-void LockstepCarrier::enter_step(std::int32_t step) {
+void LockstepBackend::enter_step(std::int32_t step) {
   while (step_open_ && step_ < step) close_step();
   step_ = std::max(step_, step);
   step_open_ = true;
 }
 
-void LockstepCarrier::close_step() {
+void LockstepBackend::close_step() {
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const StreamId id{static_cast<std::int32_t>(s)};
     if (stream(id).role != StreamRole::compute) continue;
@@ -188,7 +188,7 @@ void LockstepCarrier::close_step() {
   ++step_;
 }
 
-void LockstepCarrier::close_memory() {
+void LockstepBackend::close_memory() {
   const auto peaks = take_peaks(step_);
   if (options_.sink == nullptr) return;
   for (const PeakMemory& peak : peaks) options_.sink->peak_memory(peak);
@@ -197,7 +197,7 @@ void LockstepCarrier::close_memory() {
   }
 }
 
-Status LockstepCarrier::finish() {
+Status LockstepBackend::finish() {
   if (step_open_) close_step();
   step_open_ = false;
   if (options_.sink != nullptr) {

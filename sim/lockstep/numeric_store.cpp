@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/runtime/number.h"
+#include "engine/numbers/number.h"
 #include "engine/runtime/reachable_memory.h"
 
 namespace tessera::sim {

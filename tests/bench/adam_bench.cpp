@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "engine/kernels/adam.h"
-#include "engine/kernels/parallel.h"
+#include "engine/numbers/adam.h"
+#include "engine/numbers/parallel.h"
 #include "tests/bench/measure.h"
 
 namespace {

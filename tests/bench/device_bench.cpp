@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "engine/cuda/calls.h"
-#include "engine/cuda/cuda_module.h"
-#include "engine/cuda/device_memory.h"
-#include "engine/cuda/staging.h"
+#include "engine/backends/cuda/calls.h"
+#include "engine/backends/cuda/cuda_module.h"
+#include "engine/backends/cuda/device_memory.h"
+#include "engine/backends/cuda/staging.h"
 #include "tessera/cuda_runtime.h"
 #include "tests/bench/measure.h"
 

@@ -96,7 +96,7 @@ struct Bench {
                    .model = model.name,
                    .scheme = "fully_shard",
                    .cluster = "host",
-                   .carrier = alone ? "local" : "mpi",
+                   .backend = alone ? "local" : "mpi",
                    .options = "{}",
                    .version = "bench"};
     about.ranks = about.ranks_per_node = ranks;
@@ -111,7 +111,7 @@ struct Bench {
   Status compare() const {
     TESSERA_ASSIGN(auto probe, runtime(nullptr));
     const Rank ranks = probe->seam().world().count();
-    const bool first = probe->seam().carried().first() == 0;
+    const bool first = probe->seam().local_ranks().first() == 0;
     TESSERA_TRY(probe->finish());
     probe.reset();
     std::vector<double> ratios, shares, plain_ms;

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "engine/runtime/clock_kernels.h"
+#include "engine/tracing/clock_kernels.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
 #include "tessera/sim/cluster.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tessera/sim/cluster.h"
-#include "tests/zero3/policy_run.h"
+#include "tests/schemes/zero3/policy_run.h"
 
 namespace {
 

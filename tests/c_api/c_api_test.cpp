@@ -293,7 +293,7 @@ TEST_CASE("structs of older programs are understood", "[c_api]") {
   require_ok(tessera_runtime_create(&options, &all.runtime));
   CHECK(tessera_runtime_ranks(all.runtime) == 3);
   CHECK(tessera_runtime_first_rank(all.runtime) == 0);
-  CHECK(tessera_runtime_carried_ranks(all.runtime) == 3);
+  CHECK(tessera_runtime_local_ranks(all.runtime) == 3);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/memory_files.h"
 #include "tests/checkpoint/scene.h"
-#include "tests/host/offloaded_runs.h"
-#include "tests/numerics/real_models.h"
+#include "tests/backends/host/offloaded_runs.h"
+#include "tests/training/reference/real_models.h"
 #include "tests/swap/scratch_folder.h"
 
 namespace tessera {

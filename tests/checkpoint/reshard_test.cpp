@@ -2,7 +2,7 @@
 // Out of one scheme and number of ranks, into another: training goes on with the same bits.
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/scene.h"
-#include "tests/numerics/real_models.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {

@@ -2,8 +2,8 @@
 // Checkpoints of ranks that are threads, each with a runtime of its own, as processes are.
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/scene.h"
-#include "tests/host/thread_ranks.h"
-#include "tests/numerics/real_models.h"
+#include "tests/backends/host/thread_ranks.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #include "tessera/safetensors.h"
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/scene.h"
-#include "tests/numerics/real_models.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {

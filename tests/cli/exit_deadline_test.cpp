@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/exit_deadline.h"
+#include "cli/train/exit_deadline.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

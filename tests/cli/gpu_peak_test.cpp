@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/gpu_peak.h"
+#include "cli/train/gpu_peak.h"
 
 #include <catch2/catch.hpp>
 

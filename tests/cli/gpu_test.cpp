@@ -53,7 +53,7 @@ void prepare() {
 std::string refusal(const Installation& installation) {
   const ProgramRun doctor = installation.run("doctor --json");
   CHECK(doctor.exit_code == 0);
-  const auto said = nlohmann::json::parse(doctor.output)["carriers"]["cuda"].get<std::string>();
+  const auto said = nlohmann::json::parse(doctor.output)["backends"]["cuda"].get<std::string>();
   const ProgramRun train = installation.run(training + std::string("--device cuda"));
   CHECK(train.exit_code == 2);
   CHECK(train.output.empty());
@@ -168,7 +168,7 @@ TEST_CASE("a run says how much of it CUDA graphs were, and so do its log and its
   CHECK(diagnostics[0]["severity"] == "info");
 }
 
-TEST_CASE("an option works on a carrier, or a sentence says what to do", "[cli][gpu]") {
+TEST_CASE("an option works on a backend, or a sentence says what to do", "[cli][gpu]") {
   prepare();
   const Installation gpu = with_stand_in();
   const std::string on_cpu =
@@ -180,7 +180,7 @@ TEST_CASE("an option works on a carrier, or a sentence says what to do", "[cli][
     std::string options;
     std::string refusal;  // of what is about GPUs; "": it is one, or may be
   };
-  const std::vector<Carrier> carriers = {{"", on_cpu},
+  const std::vector<Carrier> backends = {{"", on_cpu},
                                          {"--device cpu", on_cpu},
                                          {"--device auto", ""},
                                          {"--device cuda", ""},
@@ -195,18 +195,18 @@ TEST_CASE("an option works on a carrier, or a sentence says what to do", "[cli][
     CHECK(run.exit_code == (run.messages.empty() ? 0 : 2));
     return run.messages;
   };
-  for (const Carrier& carrier : carriers) {
+  for (const Carrier& backend : backends) {
     for (const std::string& option : anywhere) {
-      INFO(carrier.options << " " << option);
-      CHECK(said(carrier.options + " " + option).empty());
+      INFO(backend.options << " " << option);
+      CHECK(said(backend.options + " " + option).empty());
     }
     for (const std::string& option : about_gpus) {
-      INFO(carrier.options << " " << option);
+      INFO(backend.options << " " << option);
       std::string name = option.substr(0, option.find(" --trace"));
       if (option.starts_with("--pinned")) name = "--pinned-memory";
       const std::string expected =
-          carrier.refusal.empty() ? "" : "tessera: " + name + carrier.refusal + "\n";
-      CHECK(said(carrier.options + " " + option) == expected);
+          backend.refusal.empty() ? "" : "tessera: " + name + backend.refusal + "\n";
+      CHECK(said(backend.options + " " + option) == expected);
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/graphs_text.h"
+#include "cli/report/graphs_text.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/inspect_view.h"
+#include "cli/view/inspect_view.h"
 
 #include <catch2/catch.hpp>
 

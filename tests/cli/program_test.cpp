@@ -233,8 +233,8 @@ TEST_CASE("doctor says what this build can do", "[cli]") {
   CHECK(run.exit_code == 0);
   const auto json = nlohmann::json::parse(run.output);
   CHECK(json["version"] == TESSERA_VERSION);
-  CHECK(json["carriers"]["simulator"] == "available");
-  CHECK_FALSE(json["carriers"]["cuda"].get<std::string>().empty());
+  CHECK(json["backends"]["simulator"] == "available");
+  CHECK_FALSE(json["backends"]["cuda"].get<std::string>().empty());
   CHECK(json["display"] == false);
   CHECK(run_tessera("doctor").output.find("SQLite") != std::string::npos);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/rank_list.h"
+#include "cli/options/rank_list.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report_data.h"
+#include "cli/report/report_data.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,8 +3,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cli/report.h"
-#include "cli/table.h"
+#include "cli/report/report.h"
+#include "cli/report/table.h"
 
 namespace tessera::cli {
 

@@ -7,7 +7,7 @@
 #include "tessera/recording.h"
 #include "tessera/scheme.h"
 #include "tessera/training.h"
-#include "tests/zero3/net3.h"
+#include "tests/schemes/zero3/net3.h"
 
 namespace tessera {
 namespace {

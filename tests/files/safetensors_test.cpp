@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/train/files/safetensors_header.h"
+#include "engine/files/safetensors_header.h"
 #include "tests/random.h"
 
 namespace tessera {

@@ -2,13 +2,13 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/runtime/clock_kernels.h"
+#include "engine/tracing/clock_kernels.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
 #include "tests/random.h"
-#include "tests/shard/models.h"
+#include "tests/base/models.h"
 #include "tests/sim/heap_oracle.h"
 #include "tests/sim/test_costs.h"
 #include "tests/sim/vector_sink.h"

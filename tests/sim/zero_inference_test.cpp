@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "tests/zero3/policy_run.h"
+#include "tests/schemes/zero3/policy_run.h"
 
 namespace tessera {
 namespace {

@@ -33,7 +33,7 @@ auto tied(const PeakMemory& r) {
   return std::tie(r.step, r.first_rank, r.end_rank, r.allocated, r.reserved, r.by_class);
 }
 auto tied(const TraceRun& r) {
-  return std::tie(r.name, r.model, r.scheme, r.cluster, r.carrier, r.options, r.version, r.seed,
+  return std::tie(r.name, r.model, r.scheme, r.cluster, r.backend, r.options, r.version, r.seed,
                   r.ranks, r.ranks_per_node, r.parameters, r.tokens_per_step,
                   r.model_flops_per_step, r.peak_flops_per_rank, r.peak_name, r.memory_per_rank,
                   r.recorded_ranks);

@@ -44,7 +44,7 @@ E pick(Random& random, E last) {
 
 void make_info(Random& random, const RecordingSize& size, Recording& r) {
   TraceRun& run = r.info.run;
-  for (auto* field : {&run.name, &run.model, &run.scheme, &run.cluster, &run.carrier, &run.options,
+  for (auto* field : {&run.name, &run.model, &run.scheme, &run.cluster, &run.backend, &run.options,
                       &run.version, &run.peak_name}) {
     *field = text(random);
   }

@@ -21,7 +21,7 @@ class SmallRuntime final : public Runtime {
   int live = 0;  // buffers times ranks
 
   const RankSet& world() const override { return inner_.world(); }
-  const RankSet& carried() const override { return inner_.carried(); }
+  const RankSet& local_ranks() const override { return inner_.local_ranks(); }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
     return inner_.create_stream(name, role);
   }

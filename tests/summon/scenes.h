@@ -18,7 +18,7 @@
 #include "tessera/zero12.h"
 #include "tessera/zero3.h"
 #include "tests/require_ok.h"
-#include "tests/shard/models.h"
+#include "tests/base/models.h"
 
 namespace tessera::test {
 

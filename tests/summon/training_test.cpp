@@ -3,11 +3,11 @@
 // and training goes on as if nothing had happened, or with what was committed.
 #include <catch2/catch.hpp>
 
-#include "engine/runtime/number.h"
+#include "engine/numbers/number.h"
 #include "tessera/real_model.h"
 #include "tessera/sim/lockstep_runtime.h"
-#include "tests/numerics/real_models.h"
-#include "tests/numerics/unsharded_training.h"
+#include "tests/training/reference/real_models.h"
+#include "tests/training/reference/unsharded_training.h"
 #include "tests/sim/test_costs.h"
 #include "tests/summon/scenes.h"
 

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "engine/swap/block_sum.h"
+#include "engine/files/block_sum.h"
 #include "tests/random.h"
 #include "tests/swap/scratch_folder.h"
 

@@ -38,7 +38,7 @@ const std::vector<Part>& parts() {
         "engine/cuda/"},
        text + Prefixes{"dlfcn.h"}},
       {"engine/cuda/module/",
-       {"tessera/*.h", "engine/kernels/", "engine/swap/block_sum.h", "engine/cuda/"},
+       {"tessera/*.h", "engine/kernels/", "engine/files/block_sum.h", "engine/cuda/"},
        text + cuda + Prefixes{"dlfcn.h"}},
       {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
       {"engine/host/",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every plan must satisfy, whoever chose its units.
-#include "engine/shard/unit_assignment.h"
+#include "engine/wrap/unit_assignment.h"
 #include "tests/wrap/trees.h"
 
 namespace tessera::test {

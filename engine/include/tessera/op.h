@@ -169,7 +169,7 @@ class BodyContext {
   virtual Rank rank() const = 0;
   virtual std::span<const std::byte> read(std::size_t i) const = 0;
   virtual std::span<std::byte> write(std::size_t i) const = 0;
-  /// Those that belong to the memory of the views: host_kernels(), unless a carrier has its own.
+  /// Those that belong to the memory of the views: host_kernels(), unless a backend has its own.
   virtual Kernels& kernels() const;
 
   template <class T>
@@ -184,7 +184,7 @@ class BodyContext {
   }
 };
 
-/// By what a carrier may know again what a body does: bodies with equal `of` and `part` hand the
+/// By what a backend may know again what a body does: bodies with equal `of` and `part` hand the
 /// same work to the device whenever their views are the same memory, and do nothing on the host.
 struct Repeated {
   std::shared_ptr<const void> of;  // none: the body runs every time

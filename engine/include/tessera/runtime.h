@@ -12,7 +12,7 @@
 //   TESSERA_ASSIGN(EventId done, runtime.submit(op));
 //   TESSERA_TRY(runtime.release(out, done, everyone));
 //
-// What every carrier checks, in one place (engine/runtime/): collectives over whole groups with
+// What every backend checks, in one place (engine/runtime/): collectives over whole groups with
 // agreeing dtype and numel, events recorded before they are waited for, no use after release, and a
 // happens-before check of every buffer access. A violation is `hazard` or `divergent`, names op,
 // unit and rank, and leaves the runtime fit only for being destroyed.
@@ -49,7 +49,7 @@ class Runtime {
   virtual const RankSet& world() const = 0;
 
   /// The ranks whose work happens here: one on a GPU, all of them in a simulator.
-  virtual const RankSet& carried() const = 0;
+  virtual const RankSet& local_ranks() const = 0;
 
   /// Where bodies compute, which decides how much memory they need.
   virtual Processor processor() const { return Processor::cpu; }

@@ -90,7 +90,7 @@ struct TraceRun {
   std::string model;    // model name
   std::string scheme;   // "fully_shard"
   std::string cluster;  // cluster name, or the host's name for a real run
-  std::string carrier;  // "simulator", "nccl", "mpi"
+  std::string backend;  // "simulator", "nccl", "mpi"
   std::string options;  // JSON object: every option that the run depends on
   std::string version;  // writer version and commit
   std::uint64_t seed = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "inspector/app/format.h"
+#include "inspector/widgets/format.h"
 #include "tests/random.h"
 
 namespace tessera::inspector {

@@ -102,7 +102,7 @@ TESSERA_C_API void tessera_runtime_destroy(tessera_runtime* runtime);
 /* Of the run, and those that this process carries: first ... first + carried - 1. */
 TESSERA_C_API int32_t tessera_runtime_ranks(const tessera_runtime* runtime);
 TESSERA_C_API int32_t tessera_runtime_first_rank(const tessera_runtime* runtime);
-TESSERA_C_API int32_t tessera_runtime_carried_ranks(const tessera_runtime* runtime);
+TESSERA_C_API int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime);
 /* Waits until everything is done that engines were asked for. *mean: of one value per rank of the
  * run. `values` has one for each carried rank and is looked at when everything else is done. */
 TESSERA_C_API int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean);

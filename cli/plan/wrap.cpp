@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "cli/options/checks.h"
+#include "cli/command.h"
+#include "cli/plan/wrap_sizes.h"
+#include "engine/text/json_reader.h"
+
+namespace tessera::cli {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names list_of(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
+
+struct WrapArguments {
+  std::string model_path;
+  std::string policy = "blocks";
+  Names classes;
+  std::int64_t min_params = SizeWrap{}.min_num_params.value;
+  Names force_leaf = list_of(SizeWrap{}.force_leaf);
+  Names exclude = list_of(SizeWrap{}.exclude);
+  Names ignored_modules;
+  Names ignored_parameters;
+  std::string layout = "dim0";
+  std::int32_t ranks = 8;
+  std::string dtype = "float32";
+  bool json = false;
+};
+
+constexpr const char* wrap_examples = R"(Examples:
+  tessera wrap examples/models/llama-3-8b.json --ranks 64
+  tessera wrap config.json --policy class --class LlamaDecoderLayer,Embedding --layout flat
+  tessera wrap config.json --policy size --min-params 20000000 --json
+
+Exit codes: 0 done, 2 bad input.)";
+
+const std::map<std::string, DType> wrapped_dtypes = {
+    {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
+    {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16},
+    {"float64", DType::float64}};
+
+// The option's names; the single word none: no class at all.
+std::set<std::string> set_of(const Names& names) {
+  if (names == Names{"none"}) return {};
+  return {names.begin(), names.end()};
+}
+
+WrapPolicy policy_of(const WrapArguments& a) {
+  if (a.policy == "always") return AlwaysWrap{};
+  if (a.policy == "class") return ClassWrap{set_of(a.classes)};
+  if (a.policy == "transformer") return TransformerWrap{set_of(a.classes)};
+  if (a.policy == "size") {
+    return SizeWrap{Numel{a.min_params}, set_of(a.force_leaf), set_of(a.exclude)};
+  }
+  return LambdaWrap{[](const Module& module) { return module.is_block; }};
+}
+
+// Options that the chosen policy does not look at are mistakes, not hints.
+Status check_options(const WrapArguments& a, const CLI::App& command) {
+  const auto error = [](std::string message) { return Status(Code::invalid_argument, message); };
+  const bool by_class = a.policy == "class" || a.policy == "transformer";
+  if (by_class && a.classes.empty()) {
+    return error(fmt::format("--policy {} needs --class NAME,...", a.policy));
+  }
+  if (!by_class && !a.classes.empty()) {
+    return error(
+        fmt::format("--class belongs to --policy class or transformer, not to {}", a.policy));
+  }
+  for (const char* option : {"--min-params", "--force-leaf", "--exclude"}) {
+    if (a.policy != "size" && command.count(option) > 0) {
+      return error(fmt::format("{} belongs to --policy size, not to {}", option, a.policy));
+    }
+  }
+  if (!a.ignored_modules.empty() && !a.ignored_parameters.empty()) {
+    return error("give --ignore-modules or --ignore-parameters, not both");
+  }
+  return {};
+}
+
+Status print_wrap(const WrapArguments& a, const CLI::App& command) {
+  TESSERA_TRY(check_options(a, command));
+  TESSERA_ASSIGN(const Model model, load_model(a.model_path));
+  for (const std::string& name : a.ignored_parameters) {
+    if (!model.find_module(name).valid()) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("--ignore-parameters names {}, which is a module: use "
+                              "--ignore-modules",
+                              in_quotes(name)));
+  }
+  const WrapSharding sharding{a.layout == "flat" ? WrapLayout::flat : WrapLayout::dim0, a.ranks,
+                              wrapped_dtypes.at(a.dtype)};
+  const WrapOptions options{.ignored_modules = a.ignored_modules,
+                            .ignored_states = a.ignored_parameters,
+                            .uniform_requires_grad = sharding.layout == WrapLayout::flat};
+  TESSERA_ASSIGN(const WrapPlan plan, plan_wrapping(model, policy_of(a), options));
+  TESSERA_ASSIGN(WrapSizes sizes, sizes_of(model, plan, sharding));
+  sizes.policy = a.policy;
+  const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  fmt::print("{}", a.json ? wrap_json(sizes) + "\n" : wrap_text(sizes, bold));
+  return {};
+}
+
+void add_list(CLI::App& command, const char* name, Names& names, const char* description) {
+  command.add_option(name, names, description)
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows the list is MODEL
+      ->default_str(fmt::format("{}", fmt::join(names, ",")));
+}
+
+}  // namespace
+
+void add_wrap(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<WrapArguments>();
+  WrapArguments& a = *arguments;
+  CLI::App* command =
+      app.add_subcommand("wrap", "Print which modules become sharding units, and their sizes");
+  command->footer(wrap_examples);
+  command
+      ->add_option("MODEL", a.model_path,
+                   "Hugging Face config.json, or a module tree (docs/model-format.md)")
+      ->required();
+  command->add_option("--policy", a.policy, "What decides")
+      ->check(CLI::IsMember({"always", "class", "transformer", "size", "blocks"}));
+  add_list(*command, "--class", a.classes, "class, transformer: classes that become units, A,B");
+  command->add_option("--min-params", a.min_params, "size: fewest elements of a unit")
+      ->check(within(0, 1e15));
+  add_list(*command, "--force-leaf", a.force_leaf, "size: classes not looked into, or none");
+  add_list(*command, "--exclude", a.exclude, "size: classes that become no unit, or none");
+  add_list(*command, "--ignore-modules", a.ignored_modules, "Module paths left alone, a,b");
+  add_list(*command, "--ignore-parameters", a.ignored_parameters, "Parameters left alone, x,y");
+  command->add_option("--layout", a.layout, "How a unit is cut: flat, or dim0 by parameter")
+      ->check(CLI::IsMember({"flat", "dim0"}));
+  command->add_option("--ranks", a.ranks, "Number of ranks")->check(within(1, 1'000'000));
+  Names known;
+  for (const auto& [name, dtype] : wrapped_dtypes) known.push_back(name);
+  command->add_option("--dtype", a.dtype, "Of what is sharded")->check(CLI::IsMember(known));
+  command->add_flag("--json", a.json, "Print one JSON object with raw numbers");
+  command->callback([arguments, command, &exit_code] {
+    const Status status = print_wrap(*arguments, *command);
+    if (!status.ok()) exit_code = complain(status);
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera checkpoint`: what is in checkpoints, whether they are whole, their weights as one file.
+#include "tessera/checkpoint.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/report/table.h"
+
+namespace tessera::cli {
+namespace {
+
+struct CheckpointArguments {
+  std::string path;
+  std::string file;
+  std::string dtype = "float32";
+  bool json = false;
+};
+
+constexpr const char* checkpoint_examples = R"(Examples:
+  tessera checkpoint info run
+  tessera checkpoint verify run/step-000500
+  tessera checkpoint export run model.safetensors --dtype bfloat16
+
+Exit codes: 0 done, 2 bad input, damage included.)";
+
+const std::map<std::string, DType> exported_dtypes = {
+    {"float32", DType::float32}, {"bfloat16", DType::bfloat16}, {"float16", DType::float16}};
+
+std::string dump(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::int64_t elements_of(const CheckpointParameter& parameter) {
+  std::int64_t numel = 1;
+  for (const std::int64_t size : parameter.shape) numel *= size;
+  return numel;
+}
+
+std::int64_t elements_of(const CheckpointInfo& info) {
+  std::int64_t numel = 0;
+  for (const CheckpointParameter& parameter : info.parameters) numel += elements_of(parameter);
+  return numel;
+}
+
+std::string info_json(const CheckpointInfo& info, const std::vector<std::string>& others) {
+  nlohmann::json parameters = nlohmann::json::array();
+  for (const CheckpointParameter& p : info.parameters) {
+    parameters.push_back({{"name", p.name}, {"shape", p.shape}, {"steps", p.steps}});
+  }
+  nlohmann::json files = nlohmann::json::array();
+  for (const CheckpointFile& f : info.files) {
+    files.push_back({{"name", f.name}, {"bytes", f.bytes.value}});
+  }
+  return dump({{"path", info.path},
+               {"step", info.step},
+               {"model", info.model},
+               {"scheme", info.scheme},
+               {"ranks", info.world_size},
+               {"elements", elements_of(info)},
+               {"bytes", info.bytes().value},
+               {"parameters", parameters},
+               {"files", files},
+               {"blobs", info.blobs},
+               {"checkpoints", others}});
+}
+
+std::string info_text(const CheckpointInfo& info, const std::vector<std::string>& others,
+                      bool bold) {
+  Table about(info.path, {});
+  about.align_left();
+  about.row({"step", std::to_string(info.step)});
+  about.row({"model", info.model});
+  about.row({"saved by", fmt::format("{} on {} ranks", info.scheme, info.world_size)});
+  about.row({"elements", with_separators(elements_of(info))});
+  about.row({"bytes", with_separators(info.bytes().value)});
+  about.row({"files", std::to_string(info.files.size())});
+  for (const auto& [name, bytes] : info.blobs) {
+    about.row({"blob " + name, fmt::format("{} bytes", bytes.size())});
+  }
+  if (others.size() > 1) {
+    about.note(fmt::format("Checkpoints there: {}.", fmt::join(others, ", ")));
+  }
+  Table parameters("Parameters", {"name", "shape", "elements", "steps"});
+  for (const CheckpointParameter& p : info.parameters) {
+    parameters.row({p.name, fmt::format("[{}]", fmt::join(p.shape, ", ")),
+                    with_separators(elements_of(p)), std::to_string(p.steps)});
+  }
+  return about.text(bold) + parameters.text(bold);
+}
+
+Status print_info(const CheckpointArguments& a) {
+  TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  TESSERA_ASSIGN(const auto others, list_checkpoints(a.path));
+  const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  fmt::print("{}", a.json ? info_json(info, others) : info_text(info, others, bold));
+  return {};
+}
+
+Status verify(const CheckpointArguments& a) {
+  TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  TESSERA_TRY(verify_checkpoint(info.path));
+  if (a.json) {
+    fmt::print("{}", dump({{"path", info.path}, {"step", info.step}, {"whole", true}}));
+  } else {
+    fmt::print("{} is whole: {} bytes in {} files\n", info.path,
+               with_separators(info.bytes().value), info.files.size());
+  }
+  return {};
+}
+
+Status export_weights(const CheckpointArguments& a) {
+  TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  TESSERA_TRY(export_checkpoint(info.path, a.file, exported_dtypes.at(a.dtype)));
+  fmt::print("{}: {} elements of step {} as {}\n", a.file, with_separators(elements_of(info)),
+             info.step, a.dtype);
+  return {};
+}
+
+CLI::App* add(CLI::App& parent, const char* name, const char* description,
+              const std::shared_ptr<CheckpointArguments>& arguments, int& exit_code,
+              Status (*run)(const CheckpointArguments&)) {
+  CLI::App* command = parent.add_subcommand(name, description);
+  command->add_option("DIR", arguments->path, "A checkpoint, or a folder with some: the newest")
+      ->required();
+  command->callback([arguments, run, &exit_code] {
+    const Status status = run(*arguments);
+    if (!status.ok()) exit_code = complain(status);
+  });
+  return command;
+}
+
+}  // namespace
+
+void add_checkpoint(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<CheckpointArguments>();
+  CheckpointArguments& a = *arguments;
+  CLI::App* command =
+      app.add_subcommand("checkpoint", "Describe, check and export checkpoints of training");
+  command->footer(checkpoint_examples);
+  command->require_subcommand(1);
+  CLI::App* info = add(*command, "info", "What is in it", arguments, exit_code, print_info);
+  info->add_flag("--json", a.json, "Print one JSON object");
+  CLI::App* whole =
+      add(*command, "verify", "Read everything and check it", arguments, exit_code, verify);
+  whole->add_flag("--json", a.json, "Print one JSON object");
+  CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
+                      exit_code, export_weights);
+  out->add_option("FILE", a.file, "The safetensors file")->required();
+  std::vector<std::string> known;
+  for (const auto& [name, dtype] : exported_dtypes) known.push_back(name);
+  out->add_option("--dtype", a.dtype, "Of the weights in the file")->check(CLI::IsMember(known));
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/options/checks.h"
+#include "cli/command.h"
+#include "cli/train/token_choice.h"
+#include "tessera/checkpoint.h"
+#include "tessera/decoder.h"
+#include "tessera/host_runtime.h"
+#include "tessera/scheme.h"
+#include "tessera/weights.h"
+
+namespace tessera::cli {
+namespace {
+
+struct GenerateArguments {
+  std::string model;
+  std::string weights;
+  std::string checkpoint;
+  std::string prompt = "\n";
+  std::vector<std::int32_t> prompt_ids;
+  std::int64_t tokens = 200;
+  TokenChoice choice;
+  std::int32_t threads = 0;
+};
+
+constexpr const char* generate_examples = R"(Examples:
+  tessera generate examples/models/gpt-tiny.json --weights trained.safetensors --prompt "This "
+  tessera generate config.json --checkpoint run --tokens 500 --temperature 0.8 --top-k 40
+
+Exit codes: 0 done, 1 a fault of tessera, 2 bad input.)";
+
+using Values = std::vector<std::vector<float>>;  // by ParameterId
+
+// Through an engine of one rank, which reads files of weights as well as checkpoints.
+Result<Values> read_values(const GenerateArguments& a, const Model& model, HostRuntime& runtime) {
+  TESSERA_ASSIGN(const auto engine, make_engine(runtime.seam(), model, ReplicateOptions{}));
+  if (a.checkpoint.empty()) {
+    TESSERA_TRY(import_weights(*engine, a.weights));
+  } else {
+    TESSERA_TRY(load_checkpoint(*engine, a.checkpoint).status());
+  }
+  Values values;
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    values.emplace_back(static_cast<std::size_t>(model.parameters[p].numel().value));
+    const auto keep = [&](Rank, Numel first, std::span<const float> part) {
+      std::copy(part.begin(), part.end(),
+                values.back().begin() + static_cast<std::ptrdiff_t>(first.value));
+    };
+    TESSERA_TRY(engine->inspect_shards(ParameterId{static_cast<std::int32_t>(p)}, keep));
+  }
+  TESSERA_TRY(runtime.finish());
+  return values;
+}
+
+std::vector<std::int32_t> prompt_of(const GenerateArguments& a) {
+  if (!a.prompt_ids.empty()) return a.prompt_ids;
+  std::vector<std::int32_t> tokens;
+  for (const char byte : a.prompt) tokens.push_back(static_cast<unsigned char>(byte));
+  return tokens;
+}
+
+void print_token(const GenerateArguments& a, std::int32_t token) {
+  if (a.prompt_ids.empty()) {
+    std::fputc(token, stdout);
+  } else {
+    fmt::print("{} ", token);
+  }
+  std::fflush(stdout);
+}
+
+// No more than the run needs.
+std::int64_t context_for(const GenerateArguments& a, const Model& model) {
+  std::int64_t most = std::max<std::int64_t>(model.sequence_length_max, 1);
+  if (model.sliding_window > 0) most = std::min(most, model.sliding_window);
+  return std::min(most, static_cast<std::int64_t>(prompt_of(a).size()) + a.tokens);
+}
+
+// The prompt, then the youngest token. Where there is no room for that the older half is forgotten:
+// places are counted from the first token, so what is kept has to be taken again.
+std::span<const std::int32_t> to_take(Decoder& decoder, std::span<const std::int32_t> tokens,
+                                      bool first) {
+  const auto context = static_cast<std::size_t>(decoder.context());
+  if (first) return tokens.last(std::min(tokens.size(), context));
+  if (decoder.taken() < decoder.context()) return tokens.last(1);
+  decoder.forget();
+  return tokens.last((context + 1) / 2);
+}
+
+Status generate(const GenerateArguments& a) {
+  if (a.weights.empty() == a.checkpoint.empty()) {
+    return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
+  }
+  TESSERA_ASSIGN(Model model, load_model(a.model));
+  for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
+  TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
+  TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
+  const std::vector<std::span<const float>> parameters(values.begin(), values.end());
+  TESSERA_ASSIGN(
+      Decoder decoder,
+      Decoder::create(model, parameters, {.context = context_for(a, model), .threads = a.threads}));
+  std::vector<std::int32_t> tokens = prompt_of(a);
+  for (std::int32_t token : tokens) print_token(a, token);
+  for (std::int64_t k = 0; k < a.tokens; ++k) {
+    TESSERA_ASSIGN(const auto logits, decoder.take(to_take(decoder, tokens, k == 0)));
+    tokens.push_back(choose_token(logits, a.choice, static_cast<std::uint64_t>(k)));
+    print_token(a, tokens.back());
+  }
+  fmt::print("\n");
+  return {};
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<GenerateArguments>();
+  CLI::App* command =
+      app.add_subcommand("generate", "Write what a trained model expects to follow");
+  command->footer(generate_examples);
+  command->add_option("MODEL", a->model, "Hugging Face config.json")->required();
+  command->add_option("--weights", a->weights, "safetensors file")->default_str("");
+  command->add_option("--checkpoint", a->checkpoint, "Instead: a checkpoint, or a folder of them")
+      ->default_str("");
+  command->add_option("--prompt", a->prompt, "What to go on from; its bytes are the tokens")
+      ->default_str("a line feed");
+  command->add_option("--prompt-ids", a->prompt_ids, "Instead: token numbers, a,b,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("");
+  command->add_option("--tokens", a->tokens, "How many to add")->check(within(1, 1e7));
+  command->add_option("--temperature", a->choice.temperature, "0: always the most likely one")
+      ->check(within(0, 100));
+  command->add_option("--top-k", a->choice.top_k, "Among the so many most likely; 0: all")
+      ->check(within(0, 1e7));
+  command->add_option("--seed", a->choice.seed, "Of the choice")
+      ->check(within(0, 18446744073709551615.0));
+  command->add_option("--threads", a->threads, "Of the kernels; 0: all cores")
+      ->check(within(0, 4096));
+  command->callback([a, &exit_code] {
+    const Status status = generate(*a);
+    if (!status.ok()) exit_code = complain(status);
+  });
+}
+
+}  // namespace tessera::cli

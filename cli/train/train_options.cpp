@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train/train_options.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+
+#include "cli/options/checks.h"
+#include "cli/options/names_of.h"
+
+namespace tessera::cli {
+namespace {
+
+using Schedule = LearningRate::Schedule;
+
+const std::map<std::string, Schedule> schedules = {{"constant", Schedule::constant},
+                                                   {"linear", Schedule::linear},
+                                                   {"cosine", Schedule::cosine},
+                                                   {"wsd", Schedule::wsd}};
+const std::map<std::string, TokenFormat> formats = {{"auto", TokenFormat::by_name},
+                                                    {"bytes", TokenFormat::bytes},
+                                                    {"uint16", TokenFormat::uint16},
+                                                    {"uint32", TokenFormat::uint32}};
+const std::map<std::string, DType> trained_dtypes = {
+    {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
+    {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16}};
+
+void add_data_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Data";
+  command.add_option("--data", a.data, "A text file, or a file of tokens")
+      ->required()
+      ->group(group);
+  command
+      .add_option("--data-format", a.data_format,
+                  "A token is a byte, or 2 or 4 of them; auto: .bin is uint16, all others bytes")
+      ->check(names_of(formats))
+      ->group(group);
+  command.add_option("--validation", a.validation.file, "File to measure the loss on, untrained")
+      ->default_str("")
+      ->group(group);
+  command
+      .add_option("--validation-fraction", a.validation.fraction,
+                  "Instead: the last part of --data, which is not trained on")
+      ->check(within(0, 0.9))
+      ->group(group);
+  command
+      .add_option("--validate-every", a.validation.every,
+                  "Steps between validations; 0: only after the last")
+      ->check(within(0, 1e9))
+      ->group(group);
+  command
+      .add_option("--validation-batches", a.validation.batches,
+                  "How many a validation looks at, of all ranks together; 0: all")
+      ->check(within(0, 1e9))
+      ->group(group);
+  command.add_option("--seed", a.seed, "Of initial values and the order of samples")
+      ->check(within(0, 18446744073709551615.0))
+      ->group(group);
+}
+
+void add_optimizer_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Optimizer";
+  const auto number = [&](const char* name, double& value, double most, const char* text) {
+    command.add_option(name, value, text)->check(within(0, most))->group(group);
+  };
+  const auto steps = [&](const char* name, std::int64_t& value, const char* text) {
+    command.add_option(name, value, text)->check(within(0, 1e9))->group(group);
+  };
+  command.add_option("--steps", a.steps, "Of the whole run")->check(within(1, 1e9))->group(group);
+  number("--learning-rate", a.learning_rate, 1e3, "The highest");
+  command.add_option("--schedule", a.schedule, "How it falls afterwards")
+      ->check(names_of(schedules))
+      ->group(group);
+  steps("--warmup", a.warmup, "Steps in which the learning rate rises");
+  steps("--decay", a.decay, "wsd: the last steps, in which it falls");
+  number("--min-lr", a.least_learning_rate, 1e3, "Where it falls to");
+  number("--weight-decay", a.weight_decay, 10, "Of matrices");
+  command.add_option("--betas", a.betas, "AdamW's, as 0.9,0.95")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(within(0, 0.9999999))
+      ->group(group);
+  number("--epsilon", a.epsilon, 1, "AdamW's");
+}
+
+void add_run_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Run";
+  command.add_option("--dtype", a.dtype, "Of forward and backward; masters are float32")
+      ->check(names_of(trained_dtypes))
+      ->group(group);
+  command
+      .add_option("--loss-scale", a.loss_scale,
+                  "float16: the first factor of the loss, which halves when gradients overflow")
+      ->check(within(1, 1e30))
+      ->default_str("65536")
+      ->group(group);
+  command
+      .add_option("--loss-scale-interval", a.loss_scale_interval,
+                  "float16: steps without overflow until it doubles")
+      ->check(within(1, 1e9))
+      ->default_str("2000")
+      ->group(group);
+  command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
+      ->check(within(0, 4096))
+      ->group(group);
+  add_carrier_options(command, a.carrier);
+}
+
+void add_log_options(CLI::App& command, TrainArguments& a) {
+  const char* group = "Output";
+  command.add_option("--log-every", a.log_every, "Steps from one line to the next")
+      ->check(within(1, 1e9))
+      ->group(group);
+  command.add_option("--json", a.json, "File that gets one JSON object per step")
+      ->default_str("")
+      ->group(group);
+  command
+      .add_option(
+          "--peak-flops", a.peak_flops,
+          "FLOP/s of one rank that MFU refers to; 0: what the GPU's maker states; on CPUs measured")
+      ->check(within(0, 1e18))
+      ->group(group);
+  command.add_option("--trace", a.trace, "Trace file that records the run")
+      ->default_str("")
+      ->group(group);
+  command.add_flag("-q,--quiet", a.quiet, "Print nothing but errors")->group(group);
+}
+
+// Where masters and gathered parameters are different things, these have the dtype of compute.
+void let_dtype_decide(const TrainArguments& a, SchemeOptions& scheme) {
+  if (was_given(scheme, "--param-dtype")) return;
+  scheme.param_dtype = a.dtype;
+  const bool masters_only =
+      scheme.scheme == "replicate" || scheme.scheme == "sharded_data_parallel";
+  if (!masters_only) scheme.given.push_back({"--param-dtype", "Sharding"});
+}
+
+Result<std::optional<LossScaleOptions>> loss_scale(const TrainArguments& a, DType dtype) {
+  using Scale = std::optional<LossScaleOptions>;
+  if (!a.loss_scale && !a.loss_scale_interval) return Scale();
+  if (dtype != DType::float16) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} is for float16 alone, but this run trains in {}: leave it out, or "
+                    "give --dtype float16",
+                    a.loss_scale ? "--loss-scale" : "--loss-scale-interval", name_of(dtype)));
+  }
+  LossScaleOptions scale{.min_scale = 1};
+  if (a.loss_scale) scale.initial_scale = static_cast<float>(*a.loss_scale);
+  if (a.loss_scale_interval) scale.growth_interval = *a.loss_scale_interval;
+  return Scale(scale);
+}
+
+LearningRate learning_rate(const TrainArguments& a) {
+  return {.schedule = schedules.at(a.schedule),
+          .peak = static_cast<float>(a.learning_rate),
+          .minimum = static_cast<float>(a.least_learning_rate),
+          .warmup = a.warmup,
+          .steps = a.steps,
+          .decay = a.decay};
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& command, TrainArguments& a) {
+  a.engine.scheme.param_dtype = "float32";
+  add_engine_options(command, a.engine);
+  add_data_options(command, a);
+  add_optimizer_options(command, a);
+  add_run_options(command, a);
+  add_train_file_options(command, a.files);
+  add_log_options(command, a);
+}
+
+Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
+  TESSERA_TRY(check(a.files));
+  EngineOptions engine = a.engine;
+  if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
+  TESSERA_ASSIGN(Training training, resolve(engine, ranks));
+  if (training.model.sliding_window > 0 &&
+      training.training.sequence_length > training.model.sliding_window) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: sliding_window is {}, and attention within a window is not "
+                              "computed: choose a --sequence-length up to that",
+                              a.engine.model_path, training.model.sliding_window));
+  }
+  TrainRun run;
+  run.model = std::move(training.model);
+  for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
+  run.warnings = std::move(training.warnings);
+  TrainerOptions& o = run.options;
+  o.scheme = training.scheme;
+  o.step = training.training;
+  o.dtype = trained_dtypes.at(a.dtype);
+  if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
+  if (a.carrier.tf32 && o.dtype != DType::float32) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--tf32 is about float32 matrices, but this run trains in {}: leave "
+                              "it out",
+                              name_of(o.dtype)));
+  }
+  TESSERA_ASSIGN(o.loss_scale, loss_scale(a, o.dtype));
+  o.learning_rate = learning_rate(a);
+  o.step.adam = {.learning_rate = o.learning_rate.peak,
+                 .beta1 = static_cast<float>(a.betas[0]),
+                 .beta2 = static_cast<float>(a.betas[1]),
+                 .epsilon = static_cast<float>(a.epsilon),
+                 .weight_decay = static_cast<float>(a.weight_decay)};
+  o.seed = a.seed;
+  o.threads = a.threads;
+  TESSERA_TRY(o.learning_rate.check());
+  return run;
+}
+
+Result<TrainData> open_data(const TrainArguments& a, const Model& model) {
+  if (!a.validation.file.empty() && a.validation.fraction > 0) {
+    return Status(Code::invalid_argument,
+                  "--validation and --validation-fraction both say what to validate on: leave one "
+                  "out");
+  }
+  const ParameterId embedding = model.parameters.empty() ? ParameterId{} : ParameterId{0};
+  if (!embedding.valid() || model.parameter(embedding).shape.size() != 2) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: is no language model: its first parameter is no embedding",
+                              a.engine.model_path));
+  }
+  const CorpusOptions options{.format = formats.at(a.data_format),
+                              .vocabulary = model.parameter(embedding).shape[0]};
+  TESSERA_ASSIGN(Corpus corpus, Corpus::open(a.data, options));
+  TrainData data{.corpus = std::move(corpus), .validation = {}};
+  if (a.validation.file.empty()) return data;
+  TESSERA_ASSIGN(data.validation, Corpus::open(a.validation.file, options));
+  return data;
+}
+
+void TrainData::apply(const ValidationArguments& arguments, TrainerOptions& options) const {
+  if (!arguments.wanted()) return;
+  ValidationData what{.batches = arguments.batches};
+  if (validation) {
+    what.corpus = &*validation;
+  } else {
+    std::tie(options.data, what.tokens) = split(corpus.tokens(), arguments.fraction);
+  }
+  options.validation = what;
+}
+
+}  // namespace tessera::cli

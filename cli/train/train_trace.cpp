@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train/train_trace.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/command.h"
+#include "cli/train/train_log.h"
+
+namespace tessera::cli {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "this host";
+}
+
+// Everything that the numbers of the run depend on.
+std::string options_json(const TrainArguments& a, const TrainRun& run) {
+  nlohmann::ordered_json json;
+  const TrainingOptions& step = run.options.step;
+  json["data"] = a.data;
+  json["steps"] = a.steps;
+  json["seed"] = a.seed;
+  for (const auto& [name, value] : options_of(run.options.scheme)) json[name] = value;
+  json["dtype"] = name_of(run.options.dtype);
+  json["batch"] = step.batch;
+  json["sequence_length"] = step.sequence_length;
+  json["accumulation"] = step.accumulation;
+  json["sync_every_micro_batch"] = step.sync_every_micro_batch;
+  if (step.max_grad_norm > 0) json["max_grad_norm"] = step.max_grad_norm;
+  json["checkpointing"] = step.checkpointing == ActivationCheckpointing::full ? "full" : "none";
+  json["learning_rate"] = a.learning_rate;
+  json["schedule"] = a.schedule;
+  return json.dump();
+}
+
+}  // namespace
+
+TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& launch,
+                   Carrier& carrier, const PeakFlops& peak) {
+  const TrainingOptions& step = run.options.step;
+  const Rank ranks = carrier.seam().world().count();
+  const bool simulated = carrier.name() == "simulator";
+  const std::int64_t samples = step.batch * step.accumulation * ranks;
+  TraceRun out;
+  out.name = fmt::format("{} on {} {}", run.model.name, ranks,
+                         simulated    ? "simulated ranks"
+                         : ranks == 1 ? "process"
+                                      : "processes");
+  out.model = run.model.name;
+  out.scheme = name_of(run.options.scheme);
+  out.cluster = simulated ? a.carrier.cluster : host_name();
+  out.backend = carrier.name();
+  out.options = options_json(a, run);
+  out.version = version();
+  out.seed = a.seed;
+  out.ranks = ranks;
+  out.ranks_per_node = simulated ? std::min<Rank>(ranks, 8) : std::min(ranks, launch.local_ranks);
+  out.parameters = run.model.parameter_count().value;
+  out.tokens_per_step = samples * step.sequence_length;
+  out.model_flops_per_step =
+      static_cast<double>(samples) * flops_per_sample(run.model, step.sequence_length);
+  if (!simulated && peak.value > 0) {
+    out.peak_flops_per_rank = peak.value;
+    out.peak_name = fmt::format("{}, {}", peak.name, readable_flops(peak.value));
+  }
+  out.recorded_ranks.resize(static_cast<std::size_t>(ranks));
+  std::iota(out.recorded_ranks.begin(), out.recorded_ranks.end(), 0);
+  return out;
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/options/checks.h"
+#include "cli/command.h"
+#include "cli/view/inspect_view.h"
+#ifdef TESSERA_HAS_INSPECTOR
+#include "tessera/inspector/inspector.h"
+#endif
+
+namespace tessera::cli {
+namespace {
+
+struct InspectArguments {
+  std::string trace;
+  std::string screenshot;
+  std::string size = "1920x1080";
+  std::string panel = "all";
+  std::string time;
+  std::string theme = "dark";
+  double scale = 1;
+  Rank rank = -1;
+};
+
+constexpr const char* inspect_examples = R"(Examples:
+  tessera inspect run.tessera
+  tessera inspect run.tessera --screenshot run.png --size 2560x1440 --theme light
+  tessera inspect run.tessera --screenshot step.png --panel timeline --time 1200:1450 --rank 21
+
+Exit codes: 0 done, 2 bad input, no display, or built without the inspector.)";
+
+#ifdef TESSERA_HAS_INSPECTOR
+
+Status run_inspect(const InspectArguments& arguments) {
+  TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
+  inspector::InspectOptions options;
+  options.path = arguments.trace;
+  options.width = size.width;
+  options.height = size.height;
+  options.theme =
+      arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
+  options.scale = static_cast<float>(arguments.scale);
+  options.panel = arguments.panel == "overview"   ? inspector::Panel::overview
+                  : arguments.panel == "timeline" ? inspector::Panel::timeline
+                  : arguments.panel == "memory"   ? inspector::Panel::memory
+                                                  : inspector::Panel::all;
+  if (!arguments.time.empty()) {
+    TESSERA_ASSIGN(options.time, parse_time_range(arguments.time));
+  }
+  if (arguments.rank >= 0) options.rank = arguments.rank;
+  return arguments.screenshot.empty() ? inspector::inspect(options)
+                                      : inspector::screenshot(options, arguments.screenshot);
+}
+
+#else
+
+Status run_inspect(const InspectArguments&) {
+  return Status(Code::not_supported,
+                "this tessera was built without the inspector: configure with "
+                "-DTESSERA_INSPECTOR=ON, or use `tessera report`");
+}
+
+#endif
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* command = app.add_subcommand("inspect", "Show a trace in a window or as a picture");
+  command->footer(inspect_examples);
+  command->add_option("FILE", arguments->trace, "Trace file")->required();
+  const char* view = "View";
+  command->add_option("--panel", arguments->panel, "What fills the screen")
+      ->check(CLI::IsMember({"all", "overview", "timeline", "memory"}))
+      ->group(view);
+  command->add_option("--time", arguments->time, "BEGIN:END in ms; default: the last step")
+      ->group(view);
+  command->add_option("--rank", arguments->rank, "The rank to open; default: the slowest")
+      ->check(within(0, 100'000'000))
+      ->default_str("")
+      ->group(view);
+  command->add_option("--theme", arguments->theme, "Colours")
+      ->check(CLI::IsMember({"dark", "light"}))
+      ->group(view);
+  command->add_option("--scale", arguments->scale, "Size of text and all else")
+      ->check(within(0.5, 3.0))
+      ->group(view);
+  command->add_option("--size", arguments->size, "WIDTHxHEIGHT in pixels")->group(view);
+  command
+      ->add_option("--screenshot", arguments->screenshot,
+                   "Write this PNG file instead of opening a window; needs no display")
+      ->group("Output");
+  command->callback([arguments, &exit_code] {
+    const Status status = run_inspect(*arguments);
+    if (!status.ok()) exit_code = complain(status);
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// When operations are handed to the device; what they become is in cuda_ops.cpp, and where buffers
+// are in cuda_buffers.cpp.
+#include "engine/backends/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/backends/cuda/calls.h"
+#include "engine/numbers/number.h"
+#include "engine/runtime/op_checks.h"
+
+namespace tessera {
+namespace {
+
+constexpr Bytes number_slot{8};  // of `read`: room for one number of any dtype
+constexpr Bytes answers_at{256};
+constexpr Bytes workspace_bytes{norm_workspace_bytes};
+
+bool waited_for(OpKind kind) { return kind != OpKind::compute; }
+
+Status check(const CudaOptions& options) {
+  const bool windows = options.windows == CudaOptions::Windows::on;
+  if (!windows || (!options.deterministic && !options.share_gpu)) return {};
+  return Status(Code::invalid_argument,
+                options.deterministic
+                    ? "CudaOptions::windows lets NCCL add in an order that it does not tell: leave "
+                      "it or deterministic out"
+                    : "CudaOptions::windows needs GPUs that reach each other's memory, which "
+                      "share_gpu switches off: leave one out");
+}
+
+bool wants_windows(const CudaOptions& options, const NcclApi& nccl) {
+  using Windows = CudaOptions::Windows;
+  if (options.windows != Windows::automatic) return options.windows == Windows::on;
+  return nccl.comm_window_register != nullptr && !options.deterministic && !options.share_gpu;
+}
+
+}  // namespace
+
+CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
+                         const CudaOptions& options)
+    : CheckedRuntime(RankSet::all(peers->ranks()), RankSet::single(peers->rank())),
+      module_(module),
+      peers_(std::move(peers)),
+      options_(options),
+      rank_(peers_->rank()),
+      patience_(*peers_, options_),
+      device_(module_.cuda),
+      scratch_(module_.cuda),
+      pinned_(module_.cuda),
+      answers_(module_.cuda),
+      staging_(module_.cuda),
+      communicators_(module_.nccl, *peers_, patience_, wants_windows(options, module.nccl)),
+      collectives_(module_.nccl, communicators_),
+      growth_(peers_->ranks()),
+      windows_(module_.nccl, communicators_),
+      events_(module_.cuda),
+      mailbox_(module_.cuda, events_),
+      graphs_(module_.cuda),
+      swapped_(
+          options.aio, [this] { return make_io(); }, options.clock),
+      file_copies_(module_.cuda, module_.kernels, events_, swapped_, rank_),
+      control_(module_.cuda, events_) {}
+
+// Members go in the opposite order of their declaration: streams, events, communicators, memory.
+// Work that cannot be stopped keeps its memory, as unmapping it would break the device.
+CudaBackend::~CudaBackend() {
+  if (finished_) return;
+  if (trace_ && failure_.ok()) give_up(Status(Code::cancelled, "it ended its run too early"));
+  communicators_.abort();
+  patience_.stop_listening();
+  file_copies_.give_up();
+  const bool drained = drain_all().ok();
+  // A drive that has not answered until now does not answer a destructor either.
+  if (!swapped_.abandon_moving() && drained) return;
+  device_.abandon();
+  scratch_.abandon();
+  for (PinnedMemory* memory : {&pinned_, &answers_, &staging_}) memory->abandon();
+  mailbox_.abandon();
+  file_copies_.abandon();
+  if (trace_link_) trace_link_->abandon();
+}
+
+// One for each stream, behind the answers of `read`.
+Bytes CudaBackend::workspaces_at() const {
+  const Bytes answers = number_slot * peers_->ranks();
+  return Bytes{(answers_at + answers + workspace_bytes).value / workspace_bytes.value *
+               workspace_bytes.value};
+}
+
+void* CudaBackend::workspace(const Lane& lane) const {
+  std::int64_t place = 0;
+  while (lanes_[static_cast<std::size_t>(place)].get() != &lane) ++place;
+  return scratch_.at(workspaces_at() + workspace_bytes * place);
+}
+
+Status CudaBackend::setup() {
+  const auto enter = [this]() -> Status {
+    TESSERA_TRY(check(options_));
+    const CudaApi& cuda = module_.cuda;
+    int devices = 0;
+    TESSERA_TRY(cuda_status(cuda, cuda.get_device_count(&devices), "cudaGetDeviceCount"));
+    const Rank local = options_.local_rank >= 0 ? options_.local_rank : rank_;
+    const int device = options_.device >= 0 ? options_.device : local % std::max(devices, 1);
+    TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
+    device_number_ = device;
+    if (options_.aio.use_gds) {
+      TESSERA_ASSIGN(cufile_, module_.start_cufile());
+    }
+    device_name_ = name_of_device(cuda, device);
+    std::size_t free = 0;
+    std::size_t total = 0;
+    TESSERA_TRY(cuda_status(cuda, cuda.mem_get_info(&free, &total), "cudaMemGetInfo"));
+    const Bytes answers = number_slot * peers_->ranks();
+    TESSERA_TRY(device_.reserve(device, Bytes{static_cast<std::int64_t>(total)}));
+    const Bytes scratch = workspaces_at() + workspace_bytes * stream_count_max;
+    TESSERA_TRY(scratch_.reserve(device, scratch));
+    TESSERA_TRY(scratch_.grow(scratch));
+    TESSERA_TRY(answers_.allocate(answers));
+    TESSERA_TRY(control_.open(0));
+    math_ = module_.make_math(options_.tf32);
+    if (math_ == nullptr) {
+      return Status(Code::not_supported, "cuBLASLt does not start: check the CUDA toolkit");
+    }
+    TESSERA_TRY(communicators_.open(/*id_from_environment=*/!options_.comm_id.empty()));
+    TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
+                            module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
+    if (wants_windows(options_, module_.nccl)) TESSERA_TRY(windows_.open());
+    return start_trace(device);
+  };
+  return noted(enter());
+}
+
+Status CudaBackend::noted(Status status) {
+  if (status.ok() || !failure_.ok()) return status;
+  failure_ = status;
+  if (trace_) {
+    times_->collect_last();
+    trace_->fail(status);
+  }
+  communicators_.abort();
+  file_copies_.give_up();
+  peers_->abort(status);
+  return status;
+}
+
+void CudaBackend::do_stream(StreamId id, const Stream& stream) {
+  if (trace_) trace_->add_stream(id, stream.name, stream.role);
+  lanes_.push_back(std::make_unique<Lane>(module_.cuda, events_));
+  if (!failure_.ok()) return;
+  const bool first = stream.role == StreamRole::communication;
+  const Status opened = noted(lanes_.back()->open(first ? -1 : 0));
+  static_cast<void>(opened);  // the next call reports it
+}
+
+void CudaBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+  if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
+  if (!failure_.ok()) return;
+  const Status split = noted(communicators_.split(id, communicator.groups, communicator.name));
+  static_cast<void>(split);  // the next call reports it
+}
+
+Status CudaBackend::execute(const Op& op, EventId event) {
+  TESSERA_TRY(failure_);
+  TESSERA_TRY(noted(enter_step(op.cause.step)));
+  const bool here = op.where.contains(rank_);
+  TESSERA_TRY(noted(owners_.add(here ? op.stream : StreamId{})));
+  if (here) return noted(enqueue(op, event));
+  if (trace_) trace_->submit(op, event, first_live_event(), here);
+  return {};
+}
+
+Status CudaBackend::enqueue(const Op& op, EventId event) {
+  TESSERA_TRY(file_copies_.advance().status());
+  Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
+  TESSERA_TRY(order(lane, op));
+  const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
+  if (trace_ && !idle) TESSERA_TRY(times_->begin(lane.stream()));
+  TESSERA_TRY(hand_over(op, lane));
+  if (trace_) TESSERA_TRY(submit_to_trace(op, event, lane));
+  const OpKind kind = kind_of(op);
+  return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
+}
+
+Status CudaBackend::hand_over(const Op& op, Lane& lane) {
+  if (const auto* work = std::get_if<Copy>(&op.what)) return copy(*work, lane);
+  if (const auto* work = std::get_if<Compute>(&op.what)) return compute(*work, lane);
+  if (!communicator_of(op).valid()) return {};
+  TESSERA_TRY(prepare_collective(op, lane));
+  return collective(op, lane);
+}
+
+Status CudaBackend::order(Lane& lane, const Op& op) {
+  for (EventId event : op.after) {
+    Lane* const owner = owners_.of(event);
+    if (owner != nullptr && owner != &lane) TESSERA_TRY(lane.wait(*owner, event));
+  }
+  const auto* wait = std::get_if<Wait>(&op.what);
+  if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return {};
+  Lane& other = *lanes_[static_cast<std::size_t>(wait->stream.value)];
+  return lane.wait(other, other.youngest());
+}
+
+Status CudaBackend::until(const std::function<Result<bool>()>& done) {
+  std::int64_t before = 0;
+  return patience_.until(
+      [&]() -> Result<Patience::Seen> {
+        TESSERA_ASSIGN(const bool copied, file_copies_.advance());
+        TESSERA_ASSIGN(const bool reached, done());
+        if (reached) return Patience::Seen::done;
+        TESSERA_TRY(communicators_.check());
+        TESSERA_TRY(advance_trace());
+        std::int64_t now = 0;
+        for (const auto& lane : lanes_) now += lane->finished().value;
+        const bool moved = std::exchange(before, now) != now || copied;
+        return moved ? Patience::Seen::progress : Patience::Seen::nothing;
+      },
+      [this] { return oldest_waiting(); });
+}
+
+std::string CudaBackend::oldest_waiting() {
+  Accessor oldest;
+  const auto look = [&oldest](Lane& lane) {
+    static_cast<void>(lane.reached(lane.youngest()).ok());
+    const Accessor own = lane.oldest();
+    const bool older = own.event.valid() && (!oldest.event.valid() || own.event < oldest.event);
+    if (older) oldest = own;
+  };
+  for (const auto& lane : lanes_) look(*lane);
+  return oldest.event.valid() ? "the " + oldest.to_string() : std::string("a collective");
+}
+
+Status CudaBackend::drain(Lane& lane) {
+  TESSERA_ASSIGN(const CudaEvent here, events_.record(lane.stream()));
+  Status reached = until([&] { return has_happened(module_.cuda, here); });
+  events_.give_back(here);
+  TESSERA_TRY(reached);
+  return mailbox_.collect();
+}
+
+Status CudaBackend::drain_all() {
+  for (const auto& lane : lanes_) {
+    if (lane->stream() != nullptr) TESSERA_TRY(drain(*lane));
+  }
+  return control_.stream() == nullptr ? Status{} : drain(control_);
+}
+
+Status CudaBackend::do_wait(EventId event) {
+  TESSERA_TRY(failure_);
+  if (trace_) trace_->host_wait(event);
+  if (Lane* const owner = owners_.of(event)) {
+    TESSERA_TRY(noted(until([&] { return owner->reached(event); })));
+  }
+  return noted(mailbox_.collect());
+}
+
+Status CudaBackend::poll() {
+  if (graphs_.recording()) return {};
+  TESSERA_TRY(failure_);
+  TESSERA_TRY(noted(peers_->ended()));
+  TESSERA_TRY(noted(advance_trace()));
+  TESSERA_TRY(noted(file_copies_.advance().status()));
+  return noted(communicators_.check());
+}
+
+Status CudaBackend::finish() {
+  TESSERA_TRY(failure_);
+  return noted(finish_all());
+}
+
+void CudaBackend::give_up(const Status& why) {
+  const Status told =
+      noted(Status(why.code(), fmt::format("rank {} gave up: {}", rank_, why.message())));
+  static_cast<void>(told);  // the caller knows
+}
+
+Status CudaBackend::finish_all() {
+  TESSERA_TRY(drain_all());
+  TESSERA_TRY(check_consumed());
+  TESSERA_TRY(end_trace());
+  TESSERA_TRY(windows_.close());
+  TESSERA_TRY(communicators_.close());
+  finished_ = true;
+  return {};
+}
+
+Result<PerRank<float>> CudaBackend::read(const View& scalar) {
+  TESSERA_TRY(failure_);
+  std::vector<float> all(static_cast<std::size_t>(peers_->ranks()));
+  TESSERA_TRY(noted(read_all(scalar, all)));
+  return PerRank<float>(std::move(all));
+}
+
+Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
+  const CudaApi& cuda = module_.cuda;
+  for (const auto& lane : lanes_) TESSERA_TRY(control_.wait(*lane, lane->youngest()));
+  const auto width = static_cast<std::size_t>(size_of(scalar.dtype).value);
+  std::byte* const own = scratch_.at(Bytes{0});
+  std::byte* const gathered = scratch_.at(answers_at);
+  const CudaStream stream = control_.stream();
+  TESSERA_TRY(cuda_status(cuda, cuda.memcpy_async(own, bytes(scalar, 0).data(), width, stream),
+                          "cudaMemcpyAsync"));
+  const int code = module_.nccl.all_gather(own, gathered, width, NcclType::uint8,
+                                           communicators_.world(), stream);
+  TESSERA_TRY(communicators_.settle(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(cuda_status(cuda,
+                          cuda.memcpy_async(answers_.base(), gathered, width * all.size(), stream),
+                          "cudaMemcpyAsync"));
+  TESSERA_TRY(control_.submitted({OpKind::all_gather, {}, EventId{reads_++}}, false));
+  TESSERA_TRY(drain(control_));
+  const std::span<const std::byte> answers(answers_.base(), width * all.size());
+  for (std::size_t r = 0; r < all.size(); ++r) all[r] = load_number(answers, scalar.dtype, r);
+  return {};
+}
+
+Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaModule& module,
+                                                       std::unique_ptr<CudaPeers> peers,
+                                                       const CudaOptions& options) {
+  auto backend = std::make_unique<CudaBackend>(module, std::move(peers), options);
+  TESSERA_TRY(backend->setup());
+  return std::unique_ptr<HostRuntime>(std::move(backend));
+}
+
+}  // namespace tessera

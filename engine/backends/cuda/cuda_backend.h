@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend of one rank on a GPU. CUDA and NCCL are only called through their tables.
+//
+// The idea: an operation is handed to its stream at once, after the events that it waits for; order
+// on the device is the streams' alone. Whatever fails here ends the run of all ranks.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/backends/cuda/collectives.h"
+#include "engine/backends/cuda/cuda_kernels.h"
+#include "engine/backends/cuda/cuda_module.h"
+#include "engine/backends/cuda/device_memory.h"
+#include "engine/backends/cuda/event_owners.h"
+#include "engine/backends/cuda/file_copies.h"
+#include "engine/backends/cuda/gpu_direct_file.h"
+#include "engine/backends/cuda/graphs.h"
+#include "engine/backends/cuda/lane.h"
+#include "engine/backends/cuda/mailbox.h"
+#include "engine/backends/cuda/op_times.h"
+#include "engine/backends/cuda/staging.h"
+#include "engine/backends/cuda/windows.h"
+#include "engine/runtime/checked_runtime.h"
+#include "engine/swap/swap_store.h"
+#include "tessera/cuda_runtime.h"
+
+namespace tessera {
+
+class CudaBackend final : public HostRuntime, public CheckedRuntime {
+ public:
+  CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
+              const CudaOptions& options);
+  ~CudaBackend() override;
+  Status setup();
+
+  Runtime& seam() override { return *this; }
+  Status poll() override;
+  Status finish() override;
+  void give_up(const Status& why) override;
+  Bytes peak_reserved() const override { return peak_reserved_; }
+  std::string device() const override { return device_name_; }
+  GraphCounts graphs() const override { return graphs_.counts(); }
+
+  Processor processor() const override { return Processor::gpu; }
+  Result<PerRank<float>> read(const View& scalar) override;
+  PerRank<Time> now() const override {
+    return PerRank<Time>(options_.clock ? options_.clock() : 0);
+  }
+
+ private:
+  struct Place {
+    Memory memory = Memory::device;
+    Bytes offset{};
+  };
+
+  void do_stream(StreamId, const Stream&) override;
+  void do_communicator(CommunicatorId, const Communicator&) override;
+  Status do_allocate(BufferId, const Allocation&) override;
+  Status do_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  void do_release(BufferId, EventId, const RankSet&, const RankState&) override;
+  Status execute(const Op& op, EventId event) override;
+  Status do_wait(EventId event) override;
+
+  /// Ends the run for all ranks if `status` is an error, which it returns.
+  Status noted(Status status);
+
+  // Buffers (cuda_buffers.cpp).
+  Status place(BufferId id, const Allocation& request, const RankState& state);
+  Status grow_pinned(Bytes bytes);
+  Status make_file(BufferId id, const Allocation& request);
+  std::unique_ptr<BlockIo> make_io();
+
+  Status enqueue(const Op& op, EventId event);
+  Status hand_over(const Op& op, Lane& lane);
+  Status order(Lane& lane, const Op& op);
+  Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
+  Status cover(const Op& op);
+  Status read_all(const View& scalar, std::vector<float>& all);
+  Status finish_all();
+  Status until(const std::function<Result<bool>()>& done);
+  Status drain(Lane& lane);
+  Status drain_all();
+  std::string oldest_waiting();
+
+  // The trace (cuda_trace.cpp).
+  Status start_trace(int device);
+  Status enter_step(std::int32_t step);
+  Status submit_to_trace(const Op& op, EventId event, Lane& lane);
+  Status advance_trace();
+  void take_kernel_times();
+  Status await_kernel_times();
+  Status write_trace();
+  Status end_trace();
+
+  // Carrying out one operation (cuda_ops.cpp).
+  std::span<std::byte> bytes(const View& view, Index index) const;
+  Index index_in(CommunicatorId id) const;  // none: 0
+  Status copy(const Copy& copy, Lane& lane);
+  Status copy_files(const Copy& copy, Index index, CudaStream stream);
+  Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream);
+  Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream);
+  Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
+  Status compute(const Compute& compute, Lane& lane);
+  using Spans = std::vector<std::span<std::byte>>;
+  Status hand_over(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Status run(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Status run_on_host(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Status run_staged(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Bytes workspaces_at() const;
+  void* workspace(const Lane& lane) const;
+  CudaKernels kernels(Lane& lane);
+  Status make_staging(Bytes bytes);
+  NcclCall call(CommunicatorId id, const View& input, const View& output, Lane& lane) const;
+  Status collective(const Op& op, Lane& lane);
+
+  const CudaModule module_;
+  const std::unique_ptr<CudaPeers> peers_;
+  const CudaOptions options_;
+  const Rank rank_;
+  Patience patience_;
+  DeviceMemory device_;
+  DeviceMemory scratch_;  // of `read`, and the kernels' workspaces
+  PinnedMemory pinned_;
+  PinnedMemory answers_;  // of `read`
+  PinnedMemory staging_;
+  std::unique_ptr<DeviceMath> math_;
+  Communicators communicators_;
+  Collectives collectives_;
+  EqualGrowth growth_;
+  Windows windows_;
+  int nccl_version_ = 0;
+  Lane* last_collective_ = nullptr;
+  EventPool events_;
+  Mailbox mailbox_;
+  Graphs graphs_;
+  CufileApi cufile_{};  // Aio::use_gds
+  int device_number_ = 0;
+  SwapStore swapped_;
+  FileCopies file_copies_;
+  IdTable<BufferId, Place> places_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
+  Lane control_;                              // of `read`
+  EventOwners owners_{lanes_};
+  Lane* staged_by_ = nullptr;  // who may still copy from the staging memory
+  int reads_ = 0;
+  Status failure_;
+  bool finished_ = false;
+  Bytes peak_reserved_{};
+  std::string device_name_;
+  std::unique_ptr<TraceLink> trace_link_;
+  std::unique_ptr<HostTrace> trace_;          // or null
+  std::unique_ptr<OpTimes> times_;            // with a trace
+  std::map<std::int64_t, EventId> profiled_;  // collectives, by NcclCollective::number
+};
+
+/// One rank of the peers' world. `module` must outlive it.
+Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaModule& module,
+                                                       std::unique_ptr<CudaPeers> peers,
+                                                       const CudaOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where buffers are: in device memory, in pinned host memory, in files.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/backends/cuda/cuda_backend.h"
+
+namespace tessera {
+namespace {
+
+constexpr Bytes pinned_bytes_min{1 << 20};
+
+}  // namespace
+
+Status CudaBackend::do_allocate(BufferId id, const Allocation& request) {
+  TESSERA_TRY(failure_);
+  TESSERA_TRY(noted(enter_step(request.cause.step)));
+  if (trace_) trace_->allocate(id, request);
+  if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};
+  return noted(make_file(id, request));
+}
+
+Status CudaBackend::make_file(BufferId id, const Allocation& request) {
+  TESSERA_TRY(swapped_.allocate(id, request, rank_));
+  if (!options_.aio.use_gds) return {};
+  TESSERA_TRY(drain_all());  // pinning memory, as in grow_pinned
+  return file_copies_.make_sums(id, request.bytes);
+}
+
+std::unique_ptr<BlockIo> CudaBackend::make_io() {
+  MoveBlock move = move_block;
+  if (options_.aio.use_gds) {
+    auto file = std::make_shared<GpuDirectFile>(cufile_, device_number_);
+    move = [file](const BlockRequest& request) { return file->move(request); };
+  }
+  if (options_.swap_io) return options_.swap_io(move);
+  const auto threads = std::max(options_.aio.thread_count, options_.aio.queue_depth);
+  return options_.aio.use_gds ? make_thread_io(static_cast<int>(threads), move) : nullptr;
+}
+
+void CudaBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
+                                const RankState&) {
+  const Buffer& released = buffer(id);
+  if (trace_ && released.memory == Memory::device) {
+    trace_->release(id, released.memory_class, released.bytes, after, ranks);
+  }
+  if (!ranks.contains(rank_)) return;
+  if (released.memory == Memory::nvme) file_copies_.release(id);
+  places_.erase(id);
+}
+
+Status CudaBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
+                                    const RankState& state) {
+  if (trace_ && request.memory == Memory::device) {
+    trace_->place(id, request, ranks, state.live.at(id).offset + request.bytes);
+  }
+  if (request.memory == Memory::device) {
+    growth_.placed(id, ranks.count(), state.allocators[0].reserved());
+  }
+  return ranks.contains(rank_) ? noted(place(id, request, state)) : Status{};
+}
+
+Status CudaBackend::place(BufferId id, const Allocation& request, const RankState& state) {
+  const Bytes offset = state.live.at(id).offset;
+  places_.add(id, {request.memory, offset});
+  if (request.memory == Memory::device) {
+    const Bytes reserved = state.allocators[0].reserved();
+    const Status grown = device_.grow(reserved);
+    if (grown.ok()) {
+      peak_reserved_ = std::max(peak_reserved_, reserved);
+      return {};
+    }
+    return Status(grown.code(), fmt::format("rank {} has no room for the {} bytes of {}: {} bytes "
+                                            "would be in use, {} are: {}",
+                                            rank_, request.bytes.value, request.name,
+                                            reserved.value, peak_reserved_.value, grown.message()));
+  }
+  if (request.memory == Memory::nvme) return {};
+  if (offset + request.bytes <= pinned_.bytes()) return {};
+  if (options_.pinned_memory == Bytes{0}) return grow_pinned(offset + request.bytes);
+  if (pinned_.base() == nullptr) TESSERA_TRY(pinned_.allocate(options_.pinned_memory));
+  if (offset + request.bytes <= pinned_.bytes()) return {};
+  return Status(Code::out_of_memory,
+                fmt::format("rank {} has no room for the {} bytes of {} in pinned host memory: {} "
+                            "bytes would be in use, CudaOptions::pinned_memory is {}",
+                            rank_, request.bytes.value, request.name,
+                            (offset + request.bytes).value, options_.pinned_memory.value));
+}
+
+// Nothing may use the old place any more. Nor may NCCL's kernels run while CUDA pins memory, which
+// can stop the device.
+Status CudaBackend::grow_pinned(Bytes bytes) {
+  TESSERA_TRY(drain_all());
+  return pinned_.grow(std::max({bytes, pinned_.bytes() * 2, pinned_bytes_min}));
+}
+
+}  // namespace tessera

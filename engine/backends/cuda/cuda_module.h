@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module with the real CUDA and NCCL: opened when it is asked for, so that the program starts
+// on machines without them and can say what is missing.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/backends/cuda/cuda_api.h"
+#include "engine/backends/cuda/cufile_api.h"
+#include "engine/backends/cuda/device_math.h"
+#include "engine/backends/cuda/kernel_api.h"
+#include "engine/backends/cuda/nccl_api.h"
+#include "tessera/status.h"
+
+namespace tessera {
+
+/// Changes with any of the tables: program and module of different builds do not fit.
+inline constexpr int cuda_module_version = 8;
+/// The oldest NCCL whose calls mean what the backend takes them for: 2.20, and the newest major.
+inline constexpr int nccl_version_min = 22000;
+inline constexpr int nccl_version_end = 30000;
+
+struct CudaModule {
+  int version = cuda_module_version;
+  CudaApi cuda;
+  NcclApi nccl;
+  KernelApi kernels;
+  std::unique_ptr<DeviceMath> (*make_math)(bool tf32) = nullptr;  // none: cuBLASLt does not start
+  /// The version of cuFile: "1.15". Fails: not_supported.
+  Result<std::string> (*find_cufile)() = nullptr;
+  /// Starts it. Fails: not_supported.
+  Result<CufileApi> (*start_cufile)() = nullptr;
+};
+
+/// What the module exports as "tessera_cuda_module".
+using GetCudaModule = const CudaModule* (*)();
+
+/// libtessera_cuda.so in `folder` if that is not empty, otherwise beside the program and in
+/// ../lib/tessera. It stays open until the process ends.
+/// Fails: not_supported (no such module, or a library that it needs is missing), naming the file.
+Result<const CudaModule*> open_cuda_module(const std::string& folder);
+
+/// Whether there is a GPU to run on, and libraries that fit. Fails: not_supported, saying which of
+/// driver, device and NCCL is missing or too old.
+Status check_cuda(const CudaModule& module);
+
+/// "NVIDIA H200"; "" if the driver does not say.
+std::string name_of_device(const CudaApi& api, int device);
+
+/// "NVIDIA H200, CUDA 13.0, driver 13.0, NCCL 2.28.9".
+std::string describe_cuda(const CudaModule& module);
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The project's own kernels, as a table: real ones in the module, their twins on the CPU in tests.
+//
+// They compute what tessera/kernels.h says, in its order, without fused multiply-adds: the same
+// bits as on the CPU, but for sums.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/backends/cuda/cuda_api.h"
+#include "tessera/kernels.h"
+
+namespace tessera {
+
+/// `count` blocks of `numel` elements; neighbours lie a pitch apart, in elements.
+struct BlockCopy {
+  DType from_dtype = DType::float32;
+  DType to_dtype = DType::float32;
+  std::int64_t numel = 0;
+  std::int64_t count = 1;
+  std::int64_t from_pitch = 0;
+  std::int64_t to_pitch = 0;
+};
+
+/// Elements in memory that the device reaches.
+struct KernelArray {
+  void* at = nullptr;
+  std::int64_t numel = 0;
+  DType dtype = DType::float32;
+};
+
+/// What `add_norm` needs beside its operands: for one launch after another of one stream.
+inline constexpr std::size_t norm_workspace_bytes = 4096;
+
+struct KernelApi {
+  /// Casts, halves to nearest even.
+  int (*cast_blocks)(void* to, const void* from, const BlockCopy& shape, CudaStream stream);
+
+  int (*scale)(KernelArray from, KernelArray to, float factor, CudaStream stream);
+  int (*divide)(KernelArray values, float divisor, CudaStream stream);
+  int (*add)(KernelArray from, KernelArray into, CudaStream stream);
+  int (*adam)(const AdamNumbers& numbers, KernelArray gradient, KernelArray values,
+              KernelArray exp_avg, KernelArray exp_avg_sq, CudaStream stream);
+  int (*add_norm)(Norm norm, KernelArray values, KernelArray one, void* workspace,
+                  CudaStream stream);
+  int (*clip)(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream);
+  int (*unscale)(KernelArray values, float factor, KernelArray found, CudaStream stream);
+  /// One row. REQUIRES: 4 bits: an even block.
+  int (*quantize)(const BlockFormat& format, KernelArray from, void* codes, KernelArray scales,
+                  CudaStream stream);
+  int (*dequantize)(const BlockFormat& format, KernelArray codes, KernelArray scales,
+                    KernelArray to, CudaStream stream);
+  /// Of each `block` bytes its block_sum, in pinned memory.
+  int (*block_sums)(const void* data, std::size_t bytes, std::size_t block, std::uint64_t* sums,
+                    CudaStream stream);
+};
+
+}  // namespace tessera

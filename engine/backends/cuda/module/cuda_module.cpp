@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program finds when it opens this module: the tables, filled from the real libraries.
+#include "engine/backends/cuda/cuda_module.h"
+
+#include "engine/backends/cuda/module/kernel_math.h"
+#include "engine/backends/cuda/module/tables.h"
+
+namespace tessera {
+
+static std::unique_ptr<DeviceMath> real_math(bool tf32) {
+  return device::make_kernel_math(device::make_products(tf32));
+}
+
+}  // namespace tessera
+
+extern "C" const tessera::CudaModule* tessera_cuda_module() {
+  static const tessera::CudaModule module{tessera::cuda_module_version, tessera::real_cuda(),
+                                          tessera::real_nccl(),         tessera::real_kernels(),
+                                          tessera::real_math,           tessera::find_cufile,
+                                          tessera::start_cufile};
+  return &module;
+}

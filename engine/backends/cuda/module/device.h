@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels share: launching, types of elements, sums of a block of threads in a fixed order.
+//
+// The idea: nothing here or in the kernels is more than this header's functions and the language,
+// so tests compile the same files for the CPU, where an emulator runs blocks of threads.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "engine/backends/cuda/cuda_api.h"
+#include "engine/math/array.h"
+
+namespace tessera::device {
+
+using kernels::Array;
+using kernels::BFloat16;
+using kernels::ConstArray;
+using kernels::Float16;
+using kernels::load;
+using kernels::store;
+using kernels::with_type;
+
+inline constexpr int warp_threads = 32;
+inline constexpr int threads = 256;  // of a block, unless a kernel says otherwise
+inline constexpr int warps = threads / warp_threads;
+
+inline cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(stream); }
+
+struct Grid {
+  dim3 blocks;
+  int threads = device::threads;
+  std::size_t shared_bytes = 0;
+};
+
+#ifdef __CUDACC__
+template <class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream stream,
+           Arguments... arguments) {
+  if (grid.shared_bytes > 48 * 1024) {  // more than that has to be asked for
+    const cudaError_t code = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(grid.shared_bytes));
+    if (code != cudaSuccess) return code;
+  }
+  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, native(stream)>>>(arguments...);
+  return cudaGetLastError();
+}
+
+__device__ inline unsigned char* shared_bytes() {
+  extern __shared__ __align__(16) unsigned char bytes[];
+  return bytes;
+}
+#else
+template <class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream, Arguments... arguments) {
+  emulator::run(grid.blocks, grid.threads, grid.shared_bytes, [=] { kernel(arguments...); });
+  return 0;
+}
+
+inline unsigned char* shared_bytes() { return emulator::shared_bytes(); }
+#endif
+
+/// What `launches` returns of a null pointer to the element type.
+template <class Launches>
+int typed_launch(DType dtype, const Launches& launches) {
+  int code = 0;
+  with_type(dtype, [&](auto* type) { code = launches(type); });
+  return code;
+}
+
+/// Blocks for one thread per element, and what a thread adds to come to its next one.
+inline Grid elements(std::int64_t numel) {
+  constexpr std::int64_t most = 1 << 16;
+  const std::int64_t blocks = (numel + threads - 1) / threads;
+  return {dim3(static_cast<unsigned>(blocks < most ? blocks : most))};
+}
+__device__ inline std::int64_t first_element() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t element_stride() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+/// The sum of all lanes of a warp, on each of them, always as the same tree.
+__device__ inline float warp_sum(float x) {
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    x += __shfl_xor_sync(0xFFFFFFFFU, x, apart);
+  }
+  return x;
+}
+__device__ inline float warp_largest(float x) {
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    const float other = __shfl_xor_sync(0xFFFFFFFFU, x, apart);
+    x = x > other ? x : other;
+  }
+  return x;
+}
+
+/// Of all threads of a block of `threads`, on each of them.
+__device__ inline float block_sum(float x) {
+  __shared__ float parts[warps];
+  x = warp_sum(x);
+  __syncthreads();  // whoever reads the last sum is done
+  if (threadIdx.x % warp_threads == 0) parts[threadIdx.x / warp_threads] = x;
+  __syncthreads();
+  float sum = 0;
+  for (int k = 0; k < warps; ++k) sum += parts[k];
+  return sum;
+}
+__device__ inline float block_largest(float x) {
+  __shared__ float parts[warps];
+  x = warp_largest(x);
+  __syncthreads();
+  if (threadIdx.x % warp_threads == 0) parts[threadIdx.x / warp_threads] = x;
+  __syncthreads();
+  float most = parts[0];
+  for (int k = 1; k < warps; ++k) most = most > parts[k] ? most : parts[k];
+  return most;
+}
+
+}  // namespace tessera::device

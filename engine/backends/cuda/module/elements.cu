@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread per element or per four, with the bits of the CPU: training/kernels/activation.cpp,
+// rows.cpp and rope.cpp.
+#include "engine/backends/cuda/module/device.h"
+#include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/math/scalar_math.h"
+
+namespace tessera::device {
+namespace {
+
+// Neighbours that one instruction loads.
+template <class T, int n>
+struct alignas(sizeof(T) * n) Pack {
+  T at[n];
+};
+
+constexpr int pack_numel = 4;
+
+template <class T, int n>
+__device__ Pack<T, n> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, n>*>(from);
+}
+template <class T, int n>
+__device__ void store_pack(T* to, const Pack<T, n>& pack) {
+  *reinterpret_cast<Pack<T, n>*>(to) = pack;
+}
+
+template <int n, class From, class To>
+__global__ void convert_kernel(const From* from, To* to, std::int64_t numel) {
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    const auto in = load_pack<From, n>(from + i);
+    Pack<To, n> out;
+    for (int k = 0; k < n; ++k) store(out.at[k], load(in.at[k]));
+    store_pack(to + i, out);
+  }
+}
+
+template <int n, class T>
+__global__ void accumulate_kernel(const float* from, T* to, std::int64_t numel) {
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    const auto in = load_pack<float, n>(from + i);
+    auto sum = load_pack<T, n>(to + i);
+    for (int k = 0; k < n; ++k) store(sum.at[k], load(sum.at[k]) + in.at[k]);
+    store_pack(to + i, sum);
+  }
+}
+
+template <int n, class T>
+__global__ void multiply_kernel(const T* a, const T* b, T* to, std::int64_t numel) {
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto product = load_pack<T, n>(a + i);
+    const auto factor = load_pack<T, n>(b + i);
+    for (int k = 0; k < n; ++k) store(product.at[k], load(product.at[k]) * load(factor.at[k]));
+    store_pack(to + i, product);
+  }
+}
+
+// 0.5 (1 + tanh(z)) = sigmoid(2 z), with z = sqrt(2 / pi) (x + 0.044715 x^3) (arXiv 1606.08415).
+template <int n, class T>
+__global__ void gelu_kernel(T* x, T* y, std::int64_t numel) {
+  constexpr float a = 1.5957691216F;  // 2 sqrt(2 / pi)
+  constexpr float b = 0.0713548163F;  // 0.044715 a
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto in = load_pack<T, n>(x + i);
+    Pack<T, n> out;
+    for (int k = 0; k < n; ++k) {
+      const float v = load(in.at[k]);
+      const float square = v * v;
+      const float s = kernels::sigmoid(v * (a + b * square));
+      store(out.at[k], v * s);
+      store(in.at[k], s + v * (s * (1.0F - s)) * (a + 3.0F * b * square));
+    }
+    store_pack(y + i, out);
+    store_pack(x + i, in);
+  }
+}
+
+template <int n, class T>
+__global__ void swiglu_kernel(T* gate, T* up, T* y, std::int64_t numel) {
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto g = load_pack<T, n>(gate + i);
+    auto u = load_pack<T, n>(up + i);
+    Pack<T, n> out;
+    for (int k = 0; k < n; ++k) {
+      const float v = load(g.at[k]);
+      const float w = load(u.at[k]);
+      const float s = kernels::sigmoid(v);
+      store(out.at[k], v * s * w);
+      store(g.at[k], v * s);
+      store(u.at[k], w * (s + v * (s * (1.0F - s))));
+    }
+    store_pack(y + i, out);
+    store_pack(gate + i, g);
+    store_pack(up + i, u);
+  }
+}
+
+template <class T>
+__global__ void rotate_kernel(RotaryRows table, T* x, std::int64_t rows, std::int64_t heads,
+                              float sign) {
+  const std::int64_t half = table.half;
+  for (std::int64_t k = first_element(); k < rows * heads * half; k += element_stride()) {
+    const std::int64_t i = k % half;
+    const std::int64_t head = k / half;  // of all rows
+    const std::int64_t angle = head / heads % table.length * half + i;
+    T* const first = x + head * 2 * half + i;
+    T* const second = first + half;
+    const float c = table.cosine[angle];
+    const float s = table.sine[angle];
+    const float a = load(*first);
+    const float b = load(*second);
+    store(*first, a * c - sign * b * s);
+    store(*second, b * c + sign * a * s);
+  }
+}
+
+// Launches `of_packs` if the arrays allow it, otherwise `of_ones`.
+template <class... Parameters, class... Arrays>
+int launch_packed(void (*of_packs)(Parameters...), void (*of_ones)(Parameters...),
+                  std::int64_t numel, CudaStream stream, Arrays*... arrays) {
+  const auto aligned = [](const auto* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % (sizeof(*at) * pack_numel) == 0;
+  };
+  if (numel % pack_numel == 0 && (aligned(arrays) && ...)) {
+    return launch(of_packs, elements(numel / pack_numel), stream, arrays..., numel);
+  }
+  return launch(of_ones, elements(numel), stream, arrays..., numel);
+}
+
+}  // namespace
+
+int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream) {
+  return typed_launch(from.dtype, [&]<class From>(From*) {
+    return typed_launch(to.dtype, [&]<class To>(To*) {
+      return launch_packed(convert_kernel<pack_numel, From, To>, convert_kernel<1, From, To>, numel,
+                           stream, from.as<From>(), to.as<To>());
+    });
+  });
+}
+
+int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream) {
+  return typed_launch(to.dtype, [&]<class T>(T*) {
+    return launch_packed(accumulate_kernel<pack_numel, T>, accumulate_kernel<1, T>, numel, stream,
+                         from, to.as<T>());
+  });
+}
+
+int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream) {
+  return typed_launch(to.dtype, [&]<class T>(T*) {
+    return launch_packed(multiply_kernel<pack_numel, T>, multiply_kernel<1, T>, numel, stream,
+                         a.as<T>(), b.as<T>(), to.as<T>());
+  });
+}
+
+int gelu(Array x, Array y, std::int64_t numel, CudaStream stream) {
+  return typed_launch(x.dtype, [&]<class T>(T*) {
+    return launch_packed(gelu_kernel<pack_numel, T>, gelu_kernel<1, T>, numel, stream, x.as<T>(),
+                         y.as<T>());
+  });
+}
+
+int swiglu(Array gate, Array up, Array y, std::int64_t numel, CudaStream stream) {
+  return typed_launch(gate.dtype, [&]<class T>(T*) {
+    return launch_packed(swiglu_kernel<pack_numel, T>, swiglu_kernel<1, T>, numel, stream,
+                         gate.as<T>(), up.as<T>(), y.as<T>());
+  });
+}
+
+int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
+           CudaStream stream) {
+  return typed_launch(x.dtype, [&]<class T>(T*) {
+    return launch(rotate_kernel<T>, elements(rows * heads * table.half), stream, table, x.as<T>(),
+                  rows, heads, inverse ? -1.0F : 1.0F);
+  });
+}
+
+}  // namespace tessera::device

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backends/cuda/module/kernel_math.h"
+
+#include <cuda_runtime.h>
+
+#include "engine/backends/cuda/module/language_kernels.h"
+
+namespace tessera::device {
+namespace {
+
+using kernels::AttentionRoom;
+using kernels::MatmulShape;
+
+class KernelMath final : public DeviceMath {
+ public:
+  explicit KernelMath(std::unique_ptr<Products> products) : products_(std::move(products)) {}
+
+  void use(CudaStream stream) override {
+    stream_ = stream;
+    failure_ = {};
+  }
+  Failure failure() const override { return failure_; }
+
+  void clear(Array values, std::int64_t numel) override {
+    call("clear", [&] {
+      const auto bytes = static_cast<std::size_t>(numel * size_of(values.dtype).value);
+      return cudaMemsetAsync(values.data, 0, bytes, reinterpret_cast<cudaStream_t>(stream_));
+    });
+  }
+  void convert(ConstArray from, Array to, std::int64_t numel) override {
+    call("convert", [&] { return device::convert(from, to, numel, stream_); });
+  }
+  void accumulate(const float* from, Array to, std::int64_t numel) override {
+    call("accumulate", [&] { return device::accumulate(from, to, numel, stream_); });
+  }
+  void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) override {
+    call("multiply", [&] { return device::multiply(a, b, to, numel, stream_); });
+  }
+  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override {
+    call("column_sums", [&] { return device::column_sums(from, rows, width, sums, stream_); });
+  }
+  void mean(const float* values, std::int64_t numel, float* to) override {
+    call("mean", [&] { return device::mean(values, numel, to, stream_); });
+  }
+  void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x) override {
+    call("gather_rows", [&] { return device::gather_rows(table, rows, width, x, stream_); });
+  }
+  void scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
+                    Array gradient) override {
+    call("scatter_rows", [&] { return device::scatter_rows(dx, rows, width, gradient, stream_); });
+  }
+  void add_positions(ConstArray table, const Positions& shape, float* x) override {
+    call("add_positions", [&] { return device::add_positions(table, shape, x, stream_); });
+  }
+  void sum_positions(const float* dx, const Positions& shape, Array gradient) override {
+    call("sum_positions", [&] { return device::sum_positions(dx, shape, gradient, stream_); });
+  }
+  void norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
+                    Array y, Array normal, float* reciprocal) override {
+    call("norm_forward", [&] {
+      return device::norm_forward(shape, x, weight, bias, y, normal, reciprocal, stream_);
+    });
+  }
+  void norm_backward(const NormShape& shape, const float* dy, const float* weight,
+                     ConstArray normal, const float* reciprocal, float* dx, float* sums) override {
+    call("norm_backward", [&] {
+      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, stream_);
+    });
+  }
+  void gelu(Array x, Array y, std::int64_t numel) override {
+    call("gelu", [&] { return device::gelu(x, y, numel, stream_); });
+  }
+  void swiglu(Array gate, Array up, Array y, std::int64_t numel) override {
+    call("swiglu", [&] { return device::swiglu(gate, up, y, numel, stream_); });
+  }
+  void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
+              bool inverse) override {
+    call("rotate", [&] { return device::rotate(table, x, rows, heads, inverse, stream_); });
+  }
+  void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
+                     std::int64_t width, float scale, Array gradient, float* losses) override {
+    call("cross_entropy", [&] {
+      return device::cross_entropy(logits, targets, rows, width, scale, gradient, losses, stream_);
+    });
+  }
+  // cuBLASLt adds only biases of C's type.
+  void product(const MatmulShape& shape, const void* a, const void* b, void* c, const float* bias,
+               void* scratch) override {
+    MatmulShape plain = shape;
+    plain.bias = shape.bias && shape.output == DType::float32;
+    call("product", [&] {
+      return products_->run(plain, {a, b, c, plain.bias ? bias : nullptr, scratch}, stream_);
+    });
+    if (shape.bias == plain.bias) return;
+    const std::int64_t stride = shape.c_stride == 0 ? shape.n : shape.c_stride;
+    call("add_bias", [&] {
+      return device::add_bias({c, shape.output}, shape.m, shape.n, stride, bias, stream_);
+    });
+  }
+  void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
+                         float* statistics, const AttentionRoom&) override {
+    call("attention_forward",
+         [&] { return device::attention_forward(shape, in, out, statistics, stream_); });
+  }
+  void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                          const AttentionOut& out, const float* statistics,
+                          const HeadArrays<Array>& gradients,
+                          const AttentionRoom& memory) override {
+    call("attention_backward", [&] {
+      return device::attention_backward(shape, in, out, statistics, gradients,
+                                        static_cast<float*>(memory.room), stream_);
+    });
+  }
+
+ private:
+  template <class F>
+  void call(const char* name, const F& f) {
+    if (failure_.code != cuda_success) return;
+    const int code = f();
+    if (code != cuda_success) failure_ = {code, name};
+  }
+
+  const std::unique_ptr<Products> products_;
+  CudaStream stream_ = nullptr;
+  Failure failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products) {
+  if (products == nullptr) return nullptr;
+  return std::make_unique<KernelMath>(std::move(products));
+}
+
+}  // namespace tessera::device

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// The project's own kernels. Compiled without fused multiply-adds, with exact division and roots:
+// the same bits as engine/numbers/host_kernels.cpp, but for sums, whose order is fixed, too.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include "engine/backends/cuda/module/tables.h"
+
+namespace tessera {
+namespace {
+
+constexpr int threads = 256;
+constexpr int blocks_max = 1 << 16;
+constexpr int norm_blocks = 256;
+static_assert(norm_blocks * sizeof(double) <= norm_workspace_bytes);
+
+cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(stream); }
+
+int blocks_for(std::int64_t numel) {
+  const std::int64_t blocks = (numel + threads - 1) / threads;
+  return static_cast<int>(blocks < blocks_max ? blocks : blocks_max);
+}
+
+__device__ float load(const void* at, DType dtype, std::int64_t i) {
+  switch (dtype) {
+    case DType::float32: return static_cast<const float*>(at)[i];
+    case DType::bfloat16: return __bfloat162float(static_cast<const __nv_bfloat16*>(at)[i]);
+    case DType::float16: return __half2float(static_cast<const __half*>(at)[i]);
+    case DType::int32: return static_cast<float>(static_cast<const int*>(at)[i]);
+    default: return static_cast<float>(static_cast<const unsigned char*>(at)[i]);
+  }
+}
+
+__device__ void store(void* at, DType dtype, std::int64_t i, float value) {
+  switch (dtype) {
+    case DType::float32: static_cast<float*>(at)[i] = value; break;
+    case DType::bfloat16: static_cast<__nv_bfloat16*>(at)[i] = __float2bfloat16_rn(value); break;
+    case DType::float16: static_cast<__half*>(at)[i] = __float2half_rn(value); break;
+    case DType::int32: static_cast<int*>(at)[i] = static_cast<int>(value); break;
+    default: static_cast<unsigned char*>(at)[i] = static_cast<unsigned char>(value);
+  }
+}
+
+__device__ float load(const KernelArray& a, std::int64_t i) { return load(a.at, a.dtype, i); }
+__device__ void store(const KernelArray& a, std::int64_t i, float value) {
+  store(a.at, a.dtype, i, value);
+}
+
+__device__ std::int64_t first() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ std::int64_t stride() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
+
+__global__ void cast_kernel(void* to, const void* from, BlockCopy shape) {
+  for (std::int64_t i = first(); i < shape.numel * shape.count; i += stride()) {
+    const std::int64_t k = i / shape.numel;
+    const std::int64_t j = i % shape.numel;
+    const float x = load(from, shape.from_dtype, k * shape.from_pitch + j);
+    store(to, shape.to_dtype, k * shape.to_pitch + j, x);
+  }
+}
+
+__global__ void scale_kernel(KernelArray from, KernelArray to, float factor) {
+  for (std::int64_t i = first(); i < to.numel; i += stride()) store(to, i, load(from, i) * factor);
+}
+
+__global__ void divide_kernel(KernelArray values, float divisor) {
+  for (std::int64_t i = first(); i < values.numel; i += stride()) {
+    store(values, i, load(values, i) / divisor);
+  }
+}
+
+__global__ void add_kernel(KernelArray from, KernelArray into) {
+  for (std::int64_t i = first(); i < into.numel; i += stride()) {
+    store(into, i, load(into, i) + load(from, i));
+  }
+}
+
+__global__ void adam_kernel(AdamNumbers a, KernelArray gradient, KernelArray values,
+                            KernelArray exp_avg, KernelArray exp_avg_sq) {
+  const float keep = 1 - a.learning_rate * a.weight_decay;
+  for (std::int64_t i = first(); i < values.numel; i += stride()) {
+    const float g = load(gradient, i);
+    const float m = a.beta1 * load(exp_avg, i) + (1 - a.beta1) * g;
+    const float v = a.beta2 * load(exp_avg_sq, i) + (1 - a.beta2) * g * g;
+    const float denominator = sqrtf(v / a.correction2) + a.epsilon;
+    const float p = load(values, i) * keep - a.learning_rate * (m / a.correction1) / denominator;
+    store(values, i, p);
+    store(exp_avg, i, m);
+    store(exp_avg_sq, i, v);
+  }
+}
+
+// NaN stays, unlike with fmax.
+__device__ double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
+
+// Adds up 256 numbers of a block, always as the same tree.
+__device__ double combine(double own, bool largest) {
+  __shared__ double parts[threads];
+  parts[threadIdx.x] = own;
+  __syncthreads();
+  for (unsigned half = threads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      const double other = parts[threadIdx.x + half];
+      parts[threadIdx.x] = largest ? larger(parts[threadIdx.x], other) : parts[threadIdx.x] + other;
+    }
+    __syncthreads();
+  }
+  return parts[0];
+}
+
+__global__ void norm_parts_kernel(Norm norm, KernelArray values, double* parts) {
+  double own = 0;
+  for (std::int64_t i = first(); i < values.numel; i += stride()) {
+    const float x = load(values, i);
+    if (norm == Norm::largest) {
+      own = larger(own, fabsf(x));
+    } else {
+      own += norm == Norm::l1 ? fabsf(x) : x * x;
+    }
+  }
+  const double all = combine(own, norm == Norm::largest);
+  if (threadIdx.x == 0) parts[blockIdx.x] = all;
+}
+
+__global__ void norm_total_kernel(Norm norm, const double* parts, KernelArray one) {
+  const double all = combine(parts[threadIdx.x], norm == Norm::largest);
+  if (threadIdx.x != 0) return;
+  const double before = load(one, 0);
+  store(one, 0, static_cast<float>(norm == Norm::largest ? larger(before, all) : before + all));
+}
+
+__global__ void clip_kernel(Norm norm, KernelArray sum, float max_norm, KernelArray values) {
+  constexpr float epsilon = 1e-6F;  // torch.nn.utils.clip_grad_norm_
+  const float all = load(sum, 0);
+  const float factor = max_norm / ((norm == Norm::l2 ? sqrtf(all) : all) + epsilon);
+  if (!(factor < 1)) return;
+  for (std::int64_t i = first(); i < values.numel; i += stride()) {
+    store(values, i, load(values, i) * factor);
+  }
+}
+
+__global__ void unscale_kernel(KernelArray values, float factor, KernelArray found) {
+  bool finite = true;
+  for (std::int64_t i = first(); i < values.numel; i += stride()) {
+    const float x = load(values, i);
+    finite = finite && isfinite(x);
+    store(values, i, x * factor);
+  }
+  if (!finite) store(found, 0, 1);  // whoever comes writes the same
+}
+
+__device__ unsigned code_of(float x, float scale) {
+  return static_cast<unsigned>(scale > 0 ? static_cast<int>(rintf(x / scale)) : 0);
+}
+
+// One block of threads for one block of the format.
+__global__ void quantize_kernel(BlockFormat format, KernelArray from, unsigned char* codes,
+                                KernelArray scales) {
+  __shared__ float largest[threads];
+  const std::size_t begin = blockIdx.x * format.block;
+  const std::size_t end = begin + format.block < format.row ? begin + format.block : format.row;
+  float own = 0;
+  for (std::size_t i = begin + threadIdx.x; i < end; i += threads) {
+    own = fmaxf(own, fabsf(load(from, static_cast<std::int64_t>(i))));
+  }
+  largest[threadIdx.x] = own;
+  __syncthreads();
+  for (unsigned half = threads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      largest[threadIdx.x] = fmaxf(largest[threadIdx.x], largest[threadIdx.x + half]);
+    }
+    __syncthreads();
+  }
+  const float scale = largest[0] / (format.bits == 8 ? 127.0F : 7.0F);
+  if (threadIdx.x == 0) store(scales, blockIdx.x, scale);
+  const std::size_t step = format.bits == 8 ? 1 : 2;
+  for (std::size_t i = begin + threadIdx.x * step; i < end; i += threads * step) {
+    const unsigned low = code_of(load(from, static_cast<std::int64_t>(i)), scale);
+    if (format.bits == 8) {
+      codes[i] = static_cast<unsigned char>(low);
+      continue;
+    }
+    const bool has_high = i + 1 < end;
+    const unsigned high =
+        has_high ? code_of(load(from, static_cast<std::int64_t>(i + 1)), scale) : 0;
+    codes[i / 2] = static_cast<unsigned char>(((low + 8) & 15U) | (((high + 8) & 15U) << 4));
+  }
+}
+
+__device__ float decode(const unsigned char* codes, int bits, std::size_t i) {
+  if (bits == 8) return static_cast<float>(static_cast<signed char>(codes[i]));
+  const unsigned both = codes[i / 2];
+  return static_cast<float>(static_cast<int>(i % 2 == 0 ? both & 15U : both >> 4) - 8);
+}
+
+__global__ void dequantize_kernel(BlockFormat format, const unsigned char* codes,
+                                  std::size_t all_rows, KernelArray scales, KernelArray to) {
+  const std::size_t row_bytes = format.row * static_cast<std::size_t>(format.bits) / 8;
+  const std::size_t blocks = (format.row + format.block - 1) / format.block;
+  const std::size_t rows = static_cast<std::size_t>(to.numel) / format.row;
+  for (std::int64_t i = first(); i < static_cast<std::int64_t>(rows * format.row); i += stride()) {
+    const std::size_t column = static_cast<std::size_t>(i) % format.row;
+    float sum = 0;
+    for (std::size_t k = static_cast<std::size_t>(i) / format.row; k < all_rows; k += rows) {
+      const std::size_t block = k * blocks + column / format.block;
+      sum += load(scales, static_cast<std::int64_t>(block)) *
+             decode(codes + k * row_bytes, format.bits, column);
+    }
+    store(to, i, sum);
+  }
+}
+
+int launched() { return cudaGetLastError(); }
+
+int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
+  const int grid = blocks_for(shape.numel * shape.count);
+  cast_kernel<<<grid, threads, 0, native(stream)>>>(to, from, shape);
+  return launched();
+}
+int scale(KernelArray from, KernelArray to, float factor, CudaStream stream) {
+  scale_kernel<<<blocks_for(to.numel), threads, 0, native(stream)>>>(from, to, factor);
+  return launched();
+}
+int divide(KernelArray values, float divisor, CudaStream stream) {
+  divide_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(values, divisor);
+  return launched();
+}
+int add(KernelArray from, KernelArray into, CudaStream stream) {
+  add_kernel<<<blocks_for(into.numel), threads, 0, native(stream)>>>(from, into);
+  return launched();
+}
+int adam(const AdamNumbers& numbers, KernelArray gradient, KernelArray values, KernelArray exp_avg,
+         KernelArray exp_avg_sq, CudaStream stream) {
+  adam_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(numbers, gradient, values,
+                                                                        exp_avg, exp_avg_sq);
+  return launched();
+}
+int add_norm(Norm norm, KernelArray values, KernelArray one, void* workspace, CudaStream stream) {
+  auto* const parts = static_cast<double*>(workspace);
+  norm_parts_kernel<<<norm_blocks, threads, 0, native(stream)>>>(norm, values, parts);
+  norm_total_kernel<<<1, norm_blocks, 0, native(stream)>>>(norm, parts, one);
+  return launched();
+}
+int clip(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream) {
+  clip_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(norm, sum, max_norm,
+                                                                        values);
+  return launched();
+}
+int unscale(KernelArray values, float factor, KernelArray found, CudaStream stream) {
+  unscale_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(values, factor, found);
+  return launched();
+}
+int quantize(const BlockFormat& format, KernelArray from, void* codes, KernelArray scales,
+             CudaStream stream) {
+  const auto blocks = static_cast<unsigned>((format.row + format.block - 1) / format.block);
+  quantize_kernel<<<blocks, threads, 0, native(stream)>>>(
+      format, from, static_cast<unsigned char*>(codes), scales);
+  return launched();
+}
+int dequantize(const BlockFormat& format, KernelArray codes, KernelArray scales, KernelArray to,
+               CudaStream stream) {
+  const std::size_t row_bytes = format.row * static_cast<std::size_t>(format.bits) / 8;
+  dequantize_kernel<<<blocks_for(to.numel), threads, 0, native(stream)>>>(
+      format, static_cast<const unsigned char*>(codes.at),
+      static_cast<std::size_t>(codes.numel) / row_bytes, scales, to);
+  return launched();
+}
+
+}  // namespace
+
+KernelApi real_kernels() {
+  return {cast_blocks, scale, divide, add, adam, add_norm, clip, unscale, quantize, dequantize,
+          device::block_sums};
+}
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of language models: each is what kernels::Math says of the function of its name, and
+// returns a CUDA error code.
+#pragma once
+
+#include "engine/backends/cuda/cuda_api.h"
+#include "engine/math/shapes.h"
+
+namespace tessera::device {
+
+using kernels::Array;
+using kernels::AttentionOut;
+using kernels::AttentionShape;
+using kernels::ConstArray;
+using kernels::HeadArrays;
+using kernels::NormShape;
+using kernels::Positions;
+using kernels::RotaryRows;
+using kernels::TokenRows;
+
+// elements.cu
+int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream);
+int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream);
+int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream);
+int gelu(Array x, Array y, std::int64_t numel, CudaStream stream);
+int swiglu(Array gate, Array up, Array y, std::int64_t numel, CudaStream stream);
+int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
+           CudaStream stream);
+
+// rows.cu
+int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                CudaStream stream);
+int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
+             const float* bias, CudaStream stream);
+int mean(const float* values, std::int64_t numel, float* to, CudaStream stream);
+int gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x,
+                CudaStream stream);
+int scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width, Array gradient,
+                 CudaStream stream);
+int add_positions(ConstArray table, const Positions& shape, float* x, CudaStream stream);
+int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaStream stream);
+int cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
+                  std::int64_t width, float scale, Array gradient, float* losses,
+                  CudaStream stream);
+
+// norm.cu
+int norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
+                 Array y, Array normal, float* reciprocal, CudaStream stream);
+int norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
+                  const float* reciprocal, float* dx, float* sums, CudaStream stream);
+
+// attention.cu; `along`: a number per row
+int attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
+                      float* statistics, CudaStream stream);
+int attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                       const AttentionOut& out, const float* statistics,
+                       const HeadArrays<Array>& gradients, float* along, CudaStream stream);
+
+// attention_tiles.cu: the same with tensor cores, where the sizes allow it
+bool fits_tiles(const AttentionShape& shape, const HeadArrays<ConstArray>& in, ConstArray out);
+int tiles_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
+                  float* statistics, CudaStream stream);
+int tiles_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                   const AttentionOut& out, const float* statistics,
+                   const HeadArrays<Array>& gradients, const float* along, CudaStream stream);
+
+}  // namespace tessera::device

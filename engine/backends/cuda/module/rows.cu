@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: embeddings, sums of columns, cross entropy. Each sum belongs to one thread or one block and
+// has a fixed order.
+#include "engine/backends/cuda/module/device.h"
+#include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/math/scalar_math.h"
+
+namespace tessera::device {
+namespace {
+
+unsigned blocks(std::int64_t count, std::int64_t per_block) {
+  return static_cast<unsigned>((count + per_block - 1) / per_block);
+}
+
+// A warp reads 32 neighbours of a row; the warps of a block share the rows.
+template <class T>
+__global__ void column_sums_kernel(const T* from, std::int64_t rows, std::int64_t width,
+                                   float* sums) {
+  __shared__ float parts[warps][warp_threads];
+  const unsigned lane = threadIdx.x % warp_threads;
+  const unsigned warp = threadIdx.x / warp_threads;
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * warp_threads + lane;
+  float sum = 0;
+  for (std::int64_t r = warp; c < width && r < rows; r += warps) sum += load(from[r * width + c]);
+  parts[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || c >= width) return;
+  for (int k = 1; k < warps; ++k) sum += parts[k][lane];
+  sums[c] = sum;
+}
+
+template <class T>
+__global__ void add_bias_kernel(T* to, std::int64_t rows, std::int64_t width,
+                                std::int64_t row_stride, const float* bias) {
+  for (std::int64_t i = first_element(); i < rows * width; i += element_stride()) {
+    T& at = to[i / width * row_stride + i % width];
+    store(at, load(at) + bias[i % width]);
+  }
+}
+
+__global__ void mean_kernel(const float* values, std::int64_t numel, float* to) {
+  __shared__ double parts[threads];
+  double own = 0;
+  for (std::int64_t i = threadIdx.x; i < numel; i += threads) own += values[i];
+  parts[threadIdx.x] = own;
+  __syncthreads();
+  for (unsigned half = threads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *to = static_cast<float>(parts[0] / static_cast<double>(numel));
+}
+
+template <class T>
+__global__ void gather_kernel(const T* table, TokenRows rows, std::int64_t width, float* x) {
+  for (std::int64_t i = first_element(); i < rows.count * width; i += element_stride()) {
+    x[i] = load(table[rows.ids[i / width] * width + i % width]);
+  }
+}
+
+// A block has all places of one id, which follow each other in by_id: the first of them works.
+template <class T>
+__global__ void scatter_kernel(const float* dx, TokenRows rows, std::int64_t width, T* gradient) {
+  const std::int64_t begin = blockIdx.x;
+  const std::int32_t id = rows.ids[rows.by_id[begin]];
+  if (begin > 0 && rows.ids[rows.by_id[begin - 1]] == id) return;
+  for (std::int64_t c = threadIdx.x; c < width; c += threads) {
+    T& at = gradient[id * width + c];
+    float sum = load(at);
+    for (std::int64_t k = begin; k < rows.count && rows.ids[rows.by_id[k]] == id; ++k) {
+      T rounded;  // as if every row was added alone
+      store(rounded, sum + dx[rows.by_id[k] * width + c]);
+      sum = load(rounded);
+    }
+    store(at, sum);
+  }
+}
+
+template <class T>
+__global__ void add_positions_kernel(const T* table, Positions s, float* x) {
+  const std::int64_t all = s.length * s.width;
+  for (std::int64_t i = first_element(); i < s.batch * all; i += element_stride()) {
+    x[i] += load(table[i % all]);
+  }
+}
+
+template <class T>
+__global__ void sum_positions_kernel(const float* dx, Positions s, T* gradient) {
+  const std::int64_t all = s.length * s.width;
+  for (std::int64_t i = first_element(); i < all; i += element_stride()) {
+    float sum = 0;
+    for (std::int64_t b = 0; b < s.batch; ++b) sum += dx[b * all + i];
+    store(gradient[i], load(gradient[i]) + sum);
+  }
+}
+
+// A block has a row, and may overwrite it: every thread reads and writes its own elements.
+template <class T>
+__global__ void cross_entropy_kernel(const float* logits, const std::int32_t* targets,
+                                     std::int64_t width, float scale, T* gradient, float* losses) {
+  const std::int64_t r = blockIdx.x;
+  const float* const row = logits + r * width;
+  T* const to = gradient + r * width;
+  float own = row[0];
+  for (std::int64_t i = threadIdx.x; i < width; i += threads) own = own > row[i] ? own : row[i];
+  const float most = block_largest(own);
+  own = 0;
+  for (std::int64_t i = threadIdx.x; i < width; i += threads) {
+    own += kernels::exponential(row[i] - most);
+  }
+  const float sum = block_sum(own);
+  const float factor = scale / sum;
+  const std::int32_t target = targets[r];
+  if (threadIdx.x == 0) losses[r] = kernels::logarithm(sum) - (row[target] - most);
+  __syncthreads();
+  for (std::int64_t i = threadIdx.x; i < width; i += threads) {
+    store(to[i], kernels::exponential(row[i] - most) * factor - (i == target ? scale : 0.0F));
+  }
+}
+
+}  // namespace
+
+int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                CudaStream stream) {
+  return typed_launch(from.dtype, [&]<class T>(T*) {
+    return launch(column_sums_kernel<T>, {dim3(blocks(width, warp_threads))}, stream, from.as<T>(),
+                  rows, width, sums);
+  });
+}
+
+int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
+             const float* bias, CudaStream stream) {
+  return typed_launch(to.dtype, [&]<class T>(T*) {
+    return launch(add_bias_kernel<T>, elements(rows * width), stream, to.as<T>(), rows, width,
+                  row_stride, bias);
+  });
+}
+
+int mean(const float* values, std::int64_t numel, float* to, CudaStream stream) {
+  return launch(mean_kernel, {dim3(1)}, stream, values, numel, to);
+}
+
+int gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x,
+                CudaStream stream) {
+  return typed_launch(table.dtype, [&]<class T>(T*) {
+    return launch(gather_kernel<T>, elements(rows.count * width), stream, table.as<T>(), rows,
+                  width, x);
+  });
+}
+
+int scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width, Array gradient,
+                 CudaStream stream) {
+  return typed_launch(gradient.dtype, [&]<class T>(T*) {
+    return launch(scatter_kernel<T>, {dim3(static_cast<unsigned>(rows.count))}, stream, dx, rows,
+                  width, gradient.as<T>());
+  });
+}
+
+int add_positions(ConstArray table, const Positions& shape, float* x, CudaStream stream) {
+  return typed_launch(table.dtype, [&]<class T>(T*) {
+    return launch(add_positions_kernel<T>, elements(shape.batch * shape.length * shape.width),
+                  stream, table.as<T>(), shape, x);
+  });
+}
+
+int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaStream stream) {
+  return typed_launch(gradient.dtype, [&]<class T>(T*) {
+    return launch(sum_positions_kernel<T>, elements(shape.length * shape.width), stream, dx, shape,
+                  gradient.as<T>());
+  });
+}
+
+int cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
+                  std::int64_t width, float scale, Array gradient, float* losses,
+                  CudaStream stream) {
+  return typed_launch(gradient.dtype, [&]<class T>(T*) {
+    return launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows))}, stream, logits,
+                  targets, width, scale, gradient.as<T>(), losses);
+  });
+}
+
+}  // namespace tessera::device

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backends/host/clock_alignment.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera {
+namespace {
+
+// Operations of a step may begin before earlier ones have ended, but not by many steps.
+constexpr std::size_t knots_kept = 16;
+
+Time middle(Time a, Time b) { return a + (b - a) / 2; }
+
+}  // namespace
+
+ClockAlignment::Line::Line()
+    : lowest(std::numeric_limits<Time>::min()), highest(std::numeric_limits<Time>::max()) {}
+
+void ClockAlignment::exchange(Rank rank, Time sent, Time seen, Time back) {
+  Line& l = line(rank);
+  l.lowest = std::max(l.lowest, seen - back);
+  l.highest = std::min(l.highest, seen - sent);
+  l.knots = {{seen, middle(l.lowest, l.highest)}};
+}
+
+void ClockAlignment::bound(Rank rank, Time lowest, Time highest, Time until) {
+  Line& l = line(rank);
+  if (l.knots.empty()) l.knots.push_back({until, middle(lowest, highest)});
+  const Knot last = l.knots.back();
+  if (until <= last.local) return;
+  // A clock that drifts within one step can make them cross.
+  Time ahead = lowest > highest ? middle(lowest, highest) : std::clamp(last.ahead, lowest, highest);
+  // Clocks that jump are no clocks, but even then time must not run backwards.
+  const Time most = (until - last.local) / 2;
+  ahead = std::clamp(ahead, last.ahead - most, last.ahead + most);
+  l.knots.push_back({until, ahead});
+  if (l.knots.size() > knots_kept) l.knots.pop_front();
+}
+
+Time ClockAlignment::aligned(Rank rank, Time local) const {
+  const auto& knots = ranks_[static_cast<std::size_t>(rank)].knots;
+  if (knots.empty()) return local;
+  const auto after = std::find_if(knots.begin(), knots.end(),
+                                  [local](const Knot& knot) { return knot.local >= local; });
+  if (after == knots.end()) return local - knots.back().ahead;
+  if (after == knots.begin() || after->ahead == std::prev(after)->ahead) {
+    return local - after->ahead;
+  }
+  const Knot& before = *std::prev(after);
+  const double part =
+      static_cast<double>(local - before.local) / static_cast<double>(after->local - before.local);
+  const auto moved = static_cast<Time>(part * static_cast<double>(after->ahead - before.ahead));
+  return local - before.ahead - moved;
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A copy from or to NVMe while the drive works.
+#pragma once
+
+#include <vector>
+
+#include "engine/backends/host/running_task.h"
+#include "engine/swap/swap_store.h"
+
+namespace tessera {
+
+/// Over when all of its moves are, so that nothing is under way in memory that an error gives back.
+class FileTask final : public RunningTask {
+ public:
+  explicit FileTask(std::vector<SwapMove> moves) : moves_(std::move(moves)) {}
+
+  Result<bool> advance() override {
+    std::erase_if(moves_, [this](const SwapMove& move) {
+      const auto over = move.file->test(move.transfer);
+      if (!over.ok() && failed_.ok()) failed_ = over.status();
+      return !over.ok() || *over;
+    });
+    if (!moves_.empty()) return false;
+    TESSERA_TRY(failed_);
+    return true;
+  }
+
+ private:
+  std::vector<SwapMove> moves_;
+  Status failed_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backends/host/hang_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/runtime/op_checks.h"
+
+namespace tessera {
+namespace {
+
+constexpr Time look_at_most_every = 100'000'000;
+
+}  // namespace
+
+HangGuard::HangGuard(Rank rank, const HostOptions& options) : rank_(rank), options_(options) {
+  if (options_.on_hang && options_.clock) thread_ = std::thread([this] { watch(); });
+}
+
+HangGuard::~HangGuard() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+HangGuard::Inside::Inside(HangGuard& guard, const Op* op)
+    : guard_(guard), outermost_(guard.thread_.joinable() && !guard.inside_) {
+  if (!outermost_) return;  // a body that polls
+  const Time now = guard_.options_.clock();
+  const std::lock_guard lock(guard_.mutex_);
+  guard_.inside_ = true;
+  guard_.op_ = op;
+  guard_.since_ = now;
+}
+
+HangGuard::Inside::~Inside() {
+  if (!outermost_) return;
+  const std::lock_guard lock(guard_.mutex_);
+  guard_.inside_ = false;
+}
+
+std::string HangGuard::late() const {
+  const Time now = options_.clock();
+  if (!inside_ || now - since_ <= options_.deadline) return {};
+  return fmt::format("rank {} hangs: it is inside of {} for {:.1f} s", rank_,
+                     op_ == nullptr ? "the transport" : "the " + describe(*op_),
+                     static_cast<double>(now - since_) * 1e-9);
+}
+
+void HangGuard::watch() {
+  const std::chrono::nanoseconds period(std::min(look_at_most_every, options_.deadline / 4 + 1));
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    changed_.wait_for(lock, period);
+    if (const std::string why = late(); !why.empty()) {
+      lock.unlock();
+      options_.on_hang(why);
+      return;
+    }
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backends/host/host_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera {
+namespace {
+
+constexpr int exchanges = 16;
+constexpr std::size_t steps_max = 16;  // without coming together
+
+template <class T>
+std::span<std::byte> bytes(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+bool needs_all(OpKind kind) {
+  return kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
+         kind == OpKind::all_reduce || kind == OpKind::all_to_all;
+}
+
+Status no_clock(TraceLink& link) {
+  const Status status(Code::invalid_argument,
+                      fmt::format("rank {} has no clock, but a trace needs times of all ranks: set "
+                                  "HostOptions::clock",
+                                  link.rank()));
+  link.abort(status);
+  return status;
+}
+
+}  // namespace
+
+HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels)
+    : link_(link),
+      clock_(std::move(clock)),
+      rank_(link.rank()),
+      ranks_(static_cast<std::size_t>(link.ranks())),
+      with_kernels_(with_kernels) {}
+
+HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
+
+Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, const Wanted& wanted,
+                                                    std::function<Time()> clock,
+                                                    const Complete& complete) {
+  const bool timeless = !clock;
+  if (wanted.sink != nullptr && timeless) return no_clock(link);
+  std::vector<std::byte> word{std::byte{wanted.sink != nullptr}, std::byte{wanted.kernels}};
+  TESSERA_ASSIGN(const auto asked, link.broadcast(word));
+  TESSERA_TRY(complete(asked));
+  if (word[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
+  if (timeless) return no_clock(link);
+  const bool with_kernels = word[1] != std::byte{0};
+  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock), with_kernels));
+  TESSERA_ASSIGN(auto clocks, trace->align(complete));
+  trace->start_ = trace->clock_();
+  if (trace->rank_ == 0) {
+    trace->submitted_.emplace(*wanted.sink);
+    trace->replay_ =
+        std::make_shared<AlignedReplay>(link.ranks(), std::move(clocks), trace->start_);
+  }
+  return trace;
+}
+
+Result<ClockAlignment> HostTrace::align(const Complete& complete) {
+  ClockAlignment clocks(link_.ranks());
+  for (int k = 0; k < exchanges; ++k) {
+    const Time sent = clock_();
+    std::vector<std::byte> ping(1);
+    TESSERA_ASSIGN(const auto there, link_.broadcast(ping));
+    TESSERA_TRY(complete(there));
+    std::vector<Time> own{clock_()};
+    std::vector<Time> seen(rank_ == 0 ? ranks_ : 0);
+    TESSERA_ASSIGN(const auto back, link_.gather(bytes(own), bytes(seen)));
+    TESSERA_TRY(complete(back));
+    const Time now = clock_();
+    for (std::size_t r = 1; r < seen.size(); ++r) {
+      clocks.exchange(static_cast<Rank>(r), sent, seen[r], now);
+    }
+  }
+  return clocks;
+}
+
+void HostTrace::add_communicator(CommunicatorId id, std::string_view name,
+                                 const RankGroups& groups) {
+  if (!submitted_) return;
+  submitted_->add_communicator(id, name, groups);
+  const Index own = groups.group_of(0);
+  std::vector<Rank> members;
+  for (Index i = 0; own >= 0 && i < groups.group_size(own); ++i) {
+    members.push_back(groups.member(own, i));
+  }
+  with_0_[id] = std::make_shared<const std::vector<Rank>>(std::move(members));
+}
+
+std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, bool here,
+                               std::string_view algorithm) {
+  if (submitted_) submitted_->submit(op, event, first_live, algorithm);
+  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
+  if (with_kernels_ && is_collective(kind_of(op))) kernels_.expect(event.value);
+  times_.push_back({.op = event.value, .done = !here, .exchange = nullptr});
+  if (submitted_ && needs_all(kind_of(op)) && op.where.contains(0)) {
+    times_.back().exchange = with_0_.at(communicator_of(op));
+  }
+  return first_ + static_cast<std::int64_t>(times_.size()) - 1;
+}
+
+void HostTrace::began(std::int64_t place, Time time) {
+  if (place < 0) return;
+  times(place).begin = time;
+  times(place).begun = true;
+}
+
+void HostTrace::ended(std::int64_t place, Time time) {
+  if (place < 0) return;
+  times(place).end = time;
+  times(place).done = true;
+}
+
+void HostTrace::close_step(const TakePeaks& take_peaks) {
+  auto peaks = take_peaks(step_);
+  if (submitted_) {
+    submitted_->close_step(step_, std::move(peaks));
+    items_.push_back(submitted_->take());
+  }
+  steps_.push_back(first_ + static_cast<std::int64_t>(times_.size()));
+  kernels_.close_step();
+  ++step_;
+}
+
+bool HostTrace::front_is_done() {
+  while (done_ < steps_.front() && times(done_).done) ++done_;
+  return done_ == steps_.front();
+}
+
+bool HostTrace::full() const { return !link_.at_any_time() && steps_.size() >= steps_max; }
+
+Status HostTrace::advance(bool together) {
+  if (over_ || !(together || link_.at_any_time())) return {};
+  if (sending_) {
+    TESSERA_ASSIGN(const bool arrived, link_.test(sending_->request));
+    if (!arrived) return {};
+    const auto sent = std::exchange(sending_, nullptr);
+    if (rank_ == 0) take(*sent);
+  }
+  const bool ready = steps_.empty() ? kernels_are_left() : front_is_done();
+  return ready ? send() : Status{};
+}
+
+// The next step, or, behind the last one, what is left of its kernels.
+Status HostTrace::send() {
+  const auto count = steps_.empty() ? 0 : static_cast<std::size_t>(steps_.front() - first_);
+  auto sending = std::make_unique<Sending>();
+  sending->is_step = !steps_.empty();
+  sending->count = count;
+  sending->kernels = kernels_.take();
+  sending->own.reserve(2 * count + sending->kernels.size());
+  for (std::size_t k = 0; k < count; ++k) {
+    sending->own.push_back(times_[k].begin);
+    sending->own.push_back(times_[k].end);
+  }
+  for (const KernelTimes::Row& kernel : sending->kernels) sending->own.push_back(kernel.time);
+  if (rank_ == 0) sending->all.resize(sending->own.size() * ranks_);
+  TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
+  sending_ = std::move(sending);
+  if (rank_ != 0) forget(count);
+  if (sending_->is_step) steps_.pop_front();
+  return {};
+}
+
+void HostTrace::forget(std::size_t count) {
+  times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
+  first_ += static_cast<std::int64_t>(count);
+}
+
+void HostTrace::take(Sending& sent) {
+  write_kernels(sent);
+  if (!sent.is_step) return;
+  auto step = std::make_shared<AlignedReplay::Step>();
+  step->pitch = sent.own.size();
+  step->count = sent.count;
+  step->all = std::move(sent.all);
+  step->items = std::move(items_.front());
+  items_.pop_front();
+  for (std::size_t k = 0; k < sent.count; ++k) {
+    if (times_[k].exchange) step->exchanges.push_back({k, std::move(times_[k].exchange)});
+  }
+  forget(sent.count);
+  submitted_->sink().defer(
+      step->size(), [step, replay = replay_](TraceSink& sink) { replay->play(*step, sink); });
+}
+
+void HostTrace::write_kernels(const Sending& sent) {
+  for (std::size_t k = 0; k < sent.kernels.size(); ++k) {
+    for (Rank rank = 0; rank < static_cast<Rank>(ranks_); ++rank) {
+      write_kernel(rank, {sent.kernels[k].op, sent.of(rank)[2 * sent.count + k]});
+    }
+  }
+}
+
+void HostTrace::write_kernel(Rank rank, const KernelTimes::Row& kernel) {
+  if (kernel.time >= 0) submitted_->sink().kernel({rank, kernel.op, kernel.time});
+}
+
+void HostTrace::finish() {
+  over_ = true;
+  if (!submitted_) return;
+  submitted_->sink().defer({}, [replay = replay_](TraceSink& sink) { replay->finish(sink); });
+}
+
+void HostTrace::fail(const Status& why) {
+  if (std::exchange(over_, true) || !submitted_) return;
+  const Time now = clock_() - start_;
+  const Rank self = 0;
+  for (const Times& t : times_) {
+    if (!t.begun) continue;
+    const Time begin = t.begin - start_;
+    const Time end = t.done ? t.end - start_ : now;
+    submitted_->sink().spans({t.op, {&self, 1}, {&begin, 1}, {&begin, 1}, {&end, 1}});
+  }
+  if (sending_) {
+    for (const KernelTimes::Row& kernel : sending_->kernels) write_kernel(self, kernel);
+  }
+  for (const KernelTimes::Row& kernel : kernels_.rest()) write_kernel(self, kernel);
+  submitted_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
+                                 .code = name_of(why.code()),
+                                 .time = now,
+                                 .message = why.message()});
+}
+
+}  // namespace tessera

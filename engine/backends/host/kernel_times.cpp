@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backends/host/kernel_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tessera {
+
+void KernelTimes::tell(std::int32_t op, Time time) {
+  const auto row = std::lower_bound(rows_.begin(), rows_.end(), op,
+                                    [](const Row& r, std::int32_t id) { return r.op < id; });
+  if (row != rows_.end() && row->op == op) row->time = time;
+}
+
+void KernelTimes::close_step() {
+  std::size_t before = passed_;
+  for (const std::size_t rows : steps_) before += rows;
+  steps_.push_back(rows_.size() - before);
+}
+
+std::vector<KernelTimes::Row> KernelTimes::take() {
+  const auto end = rows_.begin() + static_cast<std::ptrdiff_t>(std::exchange(passed_, 0));
+  std::vector<Row> taken(rows_.begin(), end);
+  rows_.erase(rows_.begin(), end);
+  if (steps_.empty()) return taken;
+  passed_ = steps_.front();
+  steps_.pop_front();
+  return taken;
+}
+
+}  // namespace tessera

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backends/host/rank_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t calls_per_report = 16;  // small enough for MPI to send it at once
+constexpr int turns_per_look = 32;
+// How long a rank waits for those that know more. Turns, for programs without a clock.
+constexpr int patient_turns = 4000;
+constexpr Time patience = 800'000'000;
+constexpr Time heartbeat_at_most = 1'000'000'000;
+
+}  // namespace
+
+RankWatch::RankWatch(Transport& transport, const HostOptions& options)
+    : transport_(transport), options_(options), rank_(transport.rank()) {
+  const Time now = time();
+  sent_at_ = now;
+  if (rank_ == 0) peers_.resize(static_cast<std::size_t>(transport.ranks()));
+  for (Peer& peer : peers_) peer.heard = now;
+}
+
+Status RankWatch::logged() {
+  if (transport_.ranks() == 1) return log_.forget_until(log_.count()), Status{};
+  const bool due = log_.count() % calls_per_report == 0;
+  if (!due) return {};
+  if (rank_ != 0) send({});
+  return hear();
+}
+
+void RankWatch::report() {
+  if (rank_ != 0 && sent_ < log_.count()) send({});
+}
+
+void RankWatch::send(const Status& trouble) {
+  LogReport report{.first = sent_ + 1, .calls = {}, .trouble = trouble};
+  for (std::int64_t number = report.first; number <= log_.count(); ++number) {
+    report.calls.push_back(*log_.find(number));
+  }
+  if (!transport_.post(0, report.to_bytes())) return;
+  sent_ = log_.count();
+  log_.forget_until(sent_);
+  sent_at_ = time();
+}
+
+bool RankWatch::heartbeat_is_due() const {
+  return options_.clock && time() - sent_at_ > std::min(heartbeat_at_most, options_.deadline / 8);
+}
+
+Status RankWatch::turn() {
+  TESSERA_TRY(hear());
+  if (++turns_ % turns_per_look != 0) return {};
+  if (rank_ != 0 && (sent_ < log_.count() || heartbeat_is_due())) send({});
+  const Rank dead = processes_.dead();
+  if (dead >= 0) {
+    // Perhaps it has said why.
+    TESSERA_TRY(hear());
+    const Status lost(Code::communication_error,
+                      fmt::format("rank {} is dead: its process {} has ended in the middle of the "
+                                  "run; look at what it printed last",
+                                  dead, processes_.id_of(dead)));
+    transport_.abort(lost);
+    return transport_.ended();
+  }
+  if (!trouble_.ok()) return conclude(trouble_);
+  if (options_.interrupted && options_.interrupted()) {
+    return conclude(
+        Status(Code::cancelled, fmt::format("rank {} was told to stop while it waited", rank_)));
+  }
+  return {};
+}
+
+Status RankWatch::hear() {
+  for (;;) {
+    TESSERA_ASSIGN(auto letter, transport_.take());
+    if (!letter) return compare();
+    if (peers_.empty()) continue;  // nobody writes to other ranks
+    auto report = LogReport::from_bytes(letter->text);
+    if (!report) continue;
+    Peer& peer = peers_[static_cast<std::size_t>(letter->from)];
+    peer.heard = time();
+    if (!report->calls.empty()) {
+      peer.last = report->calls.back();
+      peer.count = report->first + static_cast<std::int64_t>(report->calls.size()) - 1;
+      peer.ahead.insert(peer.ahead.end(), report->calls.begin(), report->calls.end());
+    }
+    if (!report->trouble.ok() && trouble_.ok()) trouble_ = report->trouble;
+  }
+}
+
+Status RankWatch::compare() {
+  if (peers_.empty()) return {};
+  std::int64_t same_for_all = log_.count();
+  for (Rank other = 1; other < transport_.ranks(); ++other) {
+    Peer& peer = peers_[static_cast<std::size_t>(other)];
+    while (!peer.ahead.empty()) {
+      const LoggedCall* own = log_.find(peer.same + 1);
+      if (own == nullptr) break;  // not yet
+      if (own->hash != peer.ahead.front().hash) {
+        transport_.abort(differs(other, *own));
+        return transport_.ended();
+      }
+      peer.ahead.pop_front();
+      ++peer.same;
+    }
+    same_for_all = std::min(same_for_all, peer.same);
+  }
+  log_.forget_until(same_for_all);
+  return {};
+}
+
+Status RankWatch::differs(Rank other, const LoggedCall& own) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(other)];
+  return Status(Code::divergent,
+                fmt::format("ranks differ at collective {}: rank 0 calls {}, rank {} calls {}; all "
+                            "ranks must run the same program with the same model and options",
+                            peer.same + 1, describe(own), other, describe(peer.ahead.front())));
+}
+
+Status RankWatch::conclude(const Status& guess) {
+  TESSERA_TRY(transport_.ended());
+  if (rank_ != 0) send(guess);
+  // Rank 0 waits for what others still have to say, shorter than they wait for its verdict.
+  const Time start = time();
+  const int share = rank_ == 0 ? 3 : 1;
+  for (int turn = 0; turn < patient_turns / share; ++turn) {
+    if (options_.clock && time() - start > patience / share) break;
+    if (!hear().ok()) break;  // it is over, or nobody can be heard
+    transport_.idle();
+  }
+  transport_.abort(explain(guess));
+  return transport_.ended();
+}
+
+// Who is to blame for a wait that was too long.
+Status RankWatch::explain(const Status& guess) const {
+  if (guess.code() != Code::timed_out) return guess;
+  if (rank_ != 0) return Status(guess.code(), guess.message() + ": rank 0 does not answer");
+  std::string silent;
+  const Time now = time();
+  for (Rank other = 1; other < transport_.ranks(); ++other) {
+    const Peer& peer = peers_[static_cast<std::size_t>(other)];
+    const Time silence = now - peer.heard;
+    if (silence <= options_.deadline / 2) continue;
+    const std::string last =
+        peer.count == 0 ? ""
+                        : fmt::format(" since collective {}, {}", peer.count, describe(peer.last));
+    silent += fmt::format("{}rank {} is silent for {:.1f} s{}", silent.empty() ? ": " : "; ", other,
+                          static_cast<double>(silence) * 1e-9, last);
+  }
+  if (silent.empty()) silent = ": no rank is silent, so messages are lost or ranks are too slow";
+  return Status(guess.code(), guess.message() + silent);
+}
+
+}  // namespace tessera

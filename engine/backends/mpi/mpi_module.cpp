@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program finds when it opens this module.
+#include "engine/backends/host/transport_module.h"
+#include "engine/backends/mpi/mpi_transport.h"
+
+extern "C" tessera::Transport* tessera_open_transport(std::string* error) {
+  auto transport = tessera::MpiTransport::create();
+  if (transport.ok()) return std::move(*transport).release();
+  *error = transport.status().message();
+  return nullptr;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/grad_scaler.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "engine/base/engine_base.h"
+
+namespace tessera {
+
+/// The operations on an engine's gradients.
+class ScaledGradients {
+ public:
+  explicit ScaledGradients(EngineBase& engine) : engine_(engine) {}
+
+  Status setup();
+  Status expect_idle(const char* call) const { return engine_.expect(Stage::idle, call); }
+  Status unscale(float scale);
+  /// None: the runtime keeps no numbers.
+  Result<std::optional<bool>> read_found();
+  Status skip_step() { return engine_.skip_step(); }
+
+ private:
+  using Stage = EngineBase::Stage;
+
+  EngineBase& engine_;
+  CommunicatorId everyone_;
+  BufferId found_;  // 1 if a gradient overflowed, from unscale until it is read
+  EventId unscaled_;
+};
+
+namespace {
+
+Compute unscaled(Compute work, const std::vector<Held*>& held, const View& found, float factor) {
+  std::vector<DType> gradients;
+  for (const Held* h : held) {
+    if (!h->gradient.buffer.valid()) continue;
+    gradients.push_back(h->gradient.dtype);
+    work.writes.push_back(h->gradient);
+    work.cost.elementwise_bytes +=
+        2 * static_cast<double>(bytes_of(h->gradient.numel, h->gradient.dtype).value);
+  }
+  work.reads = work.writes;
+  work.zeroed = {work.writes.size()};
+  work.writes.push_back(found);
+  work.body = [gradients = std::move(gradients), factor](const BodyContext& context) {
+    const Elements overflowed{context.write(gradients.size()), DType::float32};
+    for (std::size_t k = 0; k < gradients.size(); ++k) {
+      context.kernels().unscale({context.write(k), gradients[k]}, factor, overflowed);
+    }
+  };
+  return work;
+}
+
+}  // namespace
+
+Status ScaledGradients::setup() {
+  if (engine_.everyone_.count() == 1) return {};
+  std::vector<Rank> ranks;
+  for (const RankRange& range : engine_.everyone_.ranges()) {
+    for (Rank r = range.begin; r < range.end; ++r) ranks.push_back(r);
+  }
+  const bool all = engine_.everyone_ == engine_.runtime_.world();
+  const auto count = static_cast<Index>(ranks.size());
+  TESSERA_ASSIGN(const RankGroups groups,
+                 all ? RankGroups::strided(count, count) : RankGroups::of({std::move(ranks)}));
+  TESSERA_ASSIGN(everyone_, engine_.runtime_.create_communicator(groups, "found_inf"));
+  return {};
+}
+
+Status ScaledGradients::unscale(float scale) {
+  TESSERA_TRY(engine_.settle_gradients());
+  const Cause why = engine_.cause("", Reason::unscale);
+  TESSERA_ASSIGN(found_, engine_.allocate("found_inf", size_of(DType::float32),
+                                          MemoryClass::temporary, engine_.compute_, why));
+  const View one = View::whole(found_, DType::float32, Numel{1});
+  // The reciprocal in double, as the original's.
+  const auto factor = static_cast<float>(1.0 / static_cast<double>(scale));
+  TESSERA_TRY(engine_
+                  .submit_by_held(engine_.active_, why, engine_.all_held(),
+                                  [&](const std::vector<Held*>& held) {
+                                    return unscaled(engine_.work_on_held(), held, one, factor);
+                                  })
+                  .status());
+  if (everyone_.valid()) {
+    TESSERA_TRY(
+        engine_.submit(engine_.compute_, why, AllReduce{everyone_, one, one, Reduction::max})
+            .status());
+  }
+  Compute look{.cost = {.kernels = 0}, .reads = {one}, .writes = {}, .body = {}};
+  TESSERA_ASSIGN(unscaled_, engine_.submit(engine_.compute_, why, std::move(look)));
+  return {};
+}
+
+Result<std::optional<bool>> ScaledGradients::read_found() {
+  const auto values = engine_.runtime_.read(View::whole(found_, DType::float32, Numel{1}));
+  if (!values.ok() && values.status().code() != Code::not_supported) return values.status();
+  std::optional<bool> found;
+  if (values.ok()) {
+    TESSERA_ASSIGN(const float flag, values->uniform("found_inf"));
+    found = flag != 0;
+  } else {
+    TESSERA_TRY(engine_.runtime_.wait(unscaled_));
+  }
+  TESSERA_TRY(engine_.release(found_, unscaled_));
+  return found;
+}
+
+namespace {
+
+class EngineGradScaler final : public GradScaler {
+ public:
+  EngineGradScaler(EngineBase& engine, const GradScalerOptions& options)
+      : engine_(engine), gradients_(engine), options_(options), scale_(options.loss_scale) {}
+
+  Status setup() { return options_.enabled ? gradients_.setup() : Status{}; }
+
+  float scale() const override { return options_.enabled ? scale_.value() : 1; }
+
+  Status unscale() override {
+    if (!options_.enabled) return {};
+    TESSERA_TRY(gradients_.expect_idle("unscale"));
+    if (state_ == State::unscaled) {
+      return refuse("unscale() has already been called on this optimizer since the last update()");
+    }
+    if (state_ == State::stepped) return refuse("unscale() is being called after step()");
+    TESSERA_TRY(gradients_.unscale(scale_.value()));
+    state_ = State::unscaled;
+    return {};
+  }
+
+  Result<bool> step(const AdamOptions& options) override {
+    if (!options_.enabled) {
+      TESSERA_TRY(engine_.step(options));
+      return true;
+    }
+    if (state_ == State::stepped) {
+      return refuse("step() has already been called since the last update()");
+    }
+    if (state_ == State::ready) TESSERA_TRY(unscale());
+    TESSERA_ASSIGN(const auto found, gradients_.read_found());
+    found_ = found.value_or(options_.overflows_without_numbers &&
+                            options_.overflows_without_numbers(steps_));
+    TESSERA_TRY(found_ ? gradients_.skip_step() : engine_.step(options));
+    ++steps_;
+    state_ = State::stepped;
+    return !found_;
+  }
+
+  Status update() override {
+    if (!options_.enabled) return {};
+    if (state_ != State::stepped) {
+      return refuse("No inf checks were recorded prior to update(): call step() before");
+    }
+    state_ = State::ready;
+    return scale_.update(found_);
+  }
+
+  bool skipped() const override { return found_; }
+  LossScale::State state() const override { return scale_.state(); }
+  void load(const LossScale::State& state) override { scale_.load(state); }
+
+ private:
+  enum class State : std::uint8_t { ready, unscaled, stepped };
+
+  static Status refuse(const char* why) { return Status(Code::invalid_argument, why); }
+
+  EngineBase& engine_;
+  ScaledGradients gradients_;
+  const GradScalerOptions options_;
+  LossScale scale_;
+  State state_ = State::ready;
+  bool found_ = false;
+  std::int64_t steps_ = 0;
+};
+
+Status check(const LossScaleOptions& o) {
+  auto bad = [](const char* what, auto found) {
+    return Status(Code::invalid_argument, fmt::format("{}, found {}", what, found));
+  };
+  if (!(o.initial_scale > 0) || !std::isfinite(o.initial_scale)) {
+    return bad("initial_scale must be finite and above 0", o.initial_scale);
+  }
+  if (!(o.growth_factor > 1)) return bad("growth_factor must be above 1", o.growth_factor);
+  if (!(o.backoff_factor > 0 && o.backoff_factor < 1)) {
+    return bad("backoff_factor must be above 0 and below 1", o.backoff_factor);
+  }
+  if (o.growth_interval < 1) return bad("growth_interval must be at least 1", o.growth_interval);
+  if (o.hysteresis < 1) return bad("hysteresis must be at least 1", o.hysteresis);
+  if (!(o.min_scale >= 0)) return bad("min_scale must be at least 0", o.min_scale);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GradScaler>> grad_scaler(Engine& engine, const GradScalerOptions& options) {
+  auto* base = dynamic_cast<EngineBase*>(&engine);
+  if (base == nullptr) {
+    return Status(Code::not_supported, "gradients can only be scaled of an engine of this library");
+  }
+  TESSERA_TRY(check(options.loss_scale));
+  auto scaler = std::make_unique<EngineGradScaler>(*base, options);
+  TESSERA_TRY(scaler->setup());
+  return std::unique_ptr<GradScaler>(std::move(scaler));
+}
+
+}  // namespace tessera

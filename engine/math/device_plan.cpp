@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/math/device_plan.h"
+
+#include <fmt/format.h>
+
+namespace tessera::kernels {
+namespace {
+
+constexpr std::int64_t head_dim_max = 128;  // of a tile in shared memory
+
+}  // namespace
+
+Status DevicePlan::prepare(const AttentionShape& shape) {
+  if (shape.head_dim <= head_dim_max) return {};
+  return Status(Code::not_supported,
+                fmt::format("attention with head_dim {} does not run on GPUs: at most {} does",
+                            shape.head_dim, head_dim_max));
+}
+
+}  // namespace tessera::kernels

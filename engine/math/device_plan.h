@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that a language model takes on a GPU, known wherever it is planned: a simulator says
+// what a GPU will need.
+#pragma once
+
+#include "engine/math/math.h"
+
+namespace tessera::kernels {
+
+/// What cuBLASLt may use for one product: as much as it wants on Hopper, so that the choice of an
+/// algorithm does not depend on it.
+inline constexpr Bytes device_scratch_bytes{32 << 20};
+
+class DevicePlan final : public MathPlan {
+ public:
+  Status prepare(const MatmulShape&) override { return {}; }
+  Status prepare(const AttentionShape& shape) override;
+  Bytes scratch() const override { return device_scratch_bytes; }
+  /// Backward: one number per row, the product of what attention gave and its gradient.
+  Bytes room(const AttentionShape& shape, bool backward) const override {
+    return Bytes{backward ? shape.rows() * std::int64_t{sizeof(float)} : 0};
+  }
+  std::int64_t logits_rows() const override { return 1024; }
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a language model computes, wherever its memory is: a CPU's loops or a GPU's kernels.
+//
+// The idea: a call names whole arrays, so what it costs to choose between backends vanishes. Calls
+// are carried out in their order: on a CPU they are done on return, on a GPU they are queued on the
+// stream of the body that makes them. How much memory that takes is known before anything runs.
+//
+//   TESSERA_TRY(plan.prepare(shape));                            // once
+//   math.product(shape, a, b, c, bias, scratch);                 // plan.scratch() bytes
+//
+// Numbers are computed in float32 and rounded once, when they are stored. Sums have a fixed order.
+#pragma once
+
+#include "engine/math/array.h"
+#include "engine/math/shapes.h"
+#include "tessera/status.h"
+
+namespace tessera::kernels {
+
+/// Arrays are disjoint unless said otherwise; `scratch` and `room` may hold anything.
+class Math {
+ public:
+  virtual ~Math() = default;
+
+  virtual void clear(Array values, std::int64_t numel) = 0;
+  /// to = from, whatever the types.
+  virtual void convert(ConstArray from, Array to, std::int64_t numel) = 0;
+  /// to += from.
+  virtual void accumulate(const float* from, Array to, std::int64_t numel) = 0;
+  /// to = a * b; `to` may be one of them.
+  virtual void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) = 0;
+  /// sums[c] = the sum of column c of `rows` x `width` numbers.
+  virtual void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) = 0;
+  /// to[0] = the mean of `values`, of which it may be one.
+  virtual void mean(const float* values, std::int64_t numel, float* to) = 0;
+
+  /// x[n] = table[ids[n]] for rows of `width`. REQUIRES: ids inside of the table.
+  virtual void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width,
+                           float* x) = 0;
+  /// gradient[ids[n]] += dx[n], in the order of n.
+  virtual void scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
+                            Array gradient) = 0;
+  /// x[b, t] += table[t].
+  virtual void add_positions(ConstArray table, const Positions& shape, float* x) = 0;
+  /// gradient[t] += the sum of dx[b, t] over b.
+  virtual void sum_positions(const float* dx, const Positions& shape, Array gradient) = 0;
+
+  /// y = normal(x) * weight + bias, where normal(x) = (x - mean) * reciprocal. `bias` may be null.
+  virtual void norm_forward(const NormShape& shape, const float* x, const float* weight,
+                            const float* bias, Array y, Array normal, float* reciprocal) = 0;
+  /// dx += the gradient of the input. `sums`: 2 * width numbers that become the gradients of weight
+  /// and bias.
+  virtual void norm_backward(const NormShape& shape, const float* dy, const float* weight,
+                             ConstArray normal, const float* reciprocal, float* dx,
+                             float* sums) = 0;
+
+  /// GELU in the tanh form. y = gelu(x); x becomes gelu'(x).
+  virtual void gelu(Array x, Array y, std::int64_t numel) = 0;
+  /// y = silu(gate) * up. gate becomes silu(gate); up becomes up * silu'(gate).
+  virtual void swiglu(Array gate, Array up, Array y, std::int64_t numel) = 0;
+
+  /// Rotates the heads of rows [b, t] in place; `inverse`: back, which is the gradient.
+  virtual void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
+                      bool inverse) = 0;
+
+  /// gradient = (softmax - one-hot) * scale, which may take the place of the logits; losses[r] =
+  /// the row's cross entropy in nats.
+  virtual void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
+                             std::int64_t width, float scale, Array gradient, float* losses) = 0;
+
+  /// C = A B, or as the shape says. REQUIRES: prepared; `bias` only if the shape has one.
+  virtual void product(const MatmulShape& shape, const void* a, const void* b, void* c,
+                       const float* bias, void* scratch) = 0;
+
+  /// statistics: 2 * shape.rows() numbers, for backward. REQUIRES: prepared.
+  virtual void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                                 Array out, float* statistics, const AttentionRoom& memory) = 0;
+  /// Writes the gradients of q, k and v, all of them.
+  virtual void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                                  const AttentionOut& out, const float* statistics,
+                                  const HeadArrays<Array>& gradients,
+                                  const AttentionRoom& memory) = 0;
+};
+
+/// What a model will ask of a Math, and the memory which that takes.
+class MathPlan {
+ public:
+  virtual ~MathPlan() = default;
+  /// Fails: not_supported, naming the sizes.
+  virtual Status prepare(const MatmulShape& shape) = 0;
+  virtual Status prepare(const AttentionShape& shape) = 0;
+  /// Of everything that was prepared, for one call after another. Aligned to 64 bytes.
+  virtual Bytes scratch() const = 0;
+  /// Beside that, of attention.
+  virtual Bytes room(const AttentionShape& shape, bool backward) const = 0;
+  /// How many rows of logits exist at a time.
+  virtual std::int64_t logits_rows() const = 0;
+};
+
+}  // namespace tessera::kernels

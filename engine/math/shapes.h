@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and operands of what a language model computes.
+#pragma once
+
+#include <compare>
+
+#include "engine/math/array.h"
+
+namespace tessera::kernels {
+
+/// A matrix as it lies in memory; `stride`: from one row to the next, in elements.
+struct StoredRows {
+  std::int64_t count = 1, width = 1, stride = 1;
+
+  /// From the first element to the last, with what lies between the rows.
+  constexpr std::int64_t extent() const { return (count - 1) * stride + width; }
+};
+
+/// A is m x k, B is k x n, C is m x n; a stride is the distance of two rows as they lie in memory.
+struct MatmulShape {
+  std::int64_t m = 1, n = 1, k = 1;
+  DType input = DType::float32;                           // of A and B
+  DType output = DType::float32;                          // of C
+  bool a_transposed = false;                              // in memory it is k x m
+  bool b_transposed = false;                              // in memory it is n x k
+  std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // 0: rows follow each other
+  bool bias = false;                                      // n float32 numbers
+  bool add = false;                                       // C += A B
+  auto operator<=>(const MatmulShape&) const = default;
+
+  constexpr StoredRows a_rows() const {
+    return a_transposed ? stored(k, m, a_stride) : stored(m, k, a_stride);
+  }
+  constexpr StoredRows b_rows() const {
+    return b_transposed ? stored(n, k, b_stride) : stored(k, n, b_stride);
+  }
+  constexpr StoredRows c_rows() const { return stored(m, n, c_stride); }
+
+ private:
+  static constexpr StoredRows stored(std::int64_t count, std::int64_t width, std::int64_t stride) {
+    return {count, width, stride == 0 ? width : stride};
+  }
+};
+
+struct AttentionShape {
+  std::int64_t batch = 1, length = 1, heads = 1, kv_heads = 1, head_dim = 1;
+  DType dtype = DType::float32;
+  std::int64_t q_stride = 0, kv_stride = 0;  // from one token to the next, in elements
+  auto operator<=>(const AttentionShape&) const = default;
+
+  constexpr std::int64_t rows() const { return batch * heads * length; }
+  constexpr std::int64_t out_stride() const { return heads * head_dim; }
+};
+
+/// q, k, v or their gradients: tokens of heads side by side.
+template <class A>
+struct HeadArrays {
+  A q, k, v;
+};
+
+/// What attention gave, and its gradient.
+struct AttentionOut {
+  ConstArray values, gradient;
+};
+
+/// MathPlan::room and MathPlan::scratch.
+struct AttentionRoom {
+  void* room = nullptr;
+  void* scratch = nullptr;
+};
+
+struct NormShape {
+  std::int64_t rows = 1, width = 1;
+  bool centred = true;  // LayerNorm; false: RMSNorm
+  float epsilon = 1e-5F;
+};
+
+/// Tokens of a batch: what they are, and their places in the order of (what, place).
+struct TokenRows {
+  const std::int32_t* ids = nullptr;
+  const std::int32_t* by_id = nullptr;
+  std::int64_t count = 0;
+};
+
+/// `batch` sequences of `length` rows.
+struct Positions {
+  std::int64_t batch = 1, length = 1, width = 1;
+};
+
+/// Cosines and sines for `length` positions: row t has `half` of each.
+struct RotaryRows {
+  const float* cosine = nullptr;
+  const float* sine = nullptr;
+  std::int64_t half = 0;
+  std::int64_t length = 0;
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of AdamW on a CPU.
+#pragma once
+
+#include "engine/math/array.h"
+#include "tessera/kernels.h"
+
+namespace tessera::kernels {
+
+/// As Kernels::adam, on at most `threads` threads. REQUIRES: is_computed of the dtypes.
+void adam(const AdamNumbers& numbers, ConstArray gradient, Array values, Array exp_avg,
+          Array exp_avg_sq, std::int64_t numel, int threads);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/passes/pass_program.h"
+
+#include <algorithm>
+
+#include "engine/model/at.h"
+#include "engine/model/used_by.h"
+
+namespace tessera {
+namespace {
+
+// Leaves the modules of `open` that are not ancestors of `next`, then enters those that are.
+template <class Leave, class Enter>
+Status move(std::vector<ModuleId>& open, std::span<const ModuleId> next, Leave&& leave,
+            Enter&& enter) {
+  std::size_t common = 0;
+  while (common < open.size() && common < next.size() && open[common] == next[common]) ++common;
+  while (open.size() > common) {
+    const ModuleId last = open.back();
+    open.pop_back();
+    TESSERA_TRY(leave(last));
+  }
+  for (std::size_t k = common; k < next.size(); ++k) {
+    TESSERA_TRY(enter(next[k]));
+    open.push_back(next[k]);
+  }
+  return {};
+}
+
+}  // namespace
+
+PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& graph)
+    : engine_(engine),
+      model_(model),
+      graph_(graph),
+      forward_(*model.find_graph(graph)),
+      flow_(model, forward_),
+      used_(used_by(model)),
+      reads_(reads_of_containers(model)) {
+  for (ModuleId id : forward_) chains_.push_back(chain(id));
+  for (const Module& m : model.modules) outputs_.push_back(m.outputs);
+  for (const ParameterUse& use : model.returns) {
+    outputs_[at(use.module)] += model.parameter(use.parameter).requires_grad ? 1 : 0;
+  }
+}
+
+std::vector<ModuleId> PassProgram::chain(ModuleId id) const {
+  std::vector<ModuleId> out;
+  for (ModuleId m = id; m.valid(); m = module(m).parent) out.push_back(m);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// Where the walk is between an entry and the next: a module that runs twice in a row is left and
+// entered again.
+std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
+  const std::span<const ModuleId> whole = chains_[entry];
+  return whole.first(whole.size() - (whole.size() > 1 ? 1 : 0));
+}
+
+bool PassProgram::checkpointed(ModuleId id) const {
+  if (options_->checkpointing == ActivationCheckpointing::none) return false;
+  for (ModuleId m = id; m.valid(); m = module(m).parent) {
+    if (module(m).is_block) return true;
+  }
+  return false;
+}
+
+Bytes PassProgram::per_batch(const Polynomial& bytes) const {
+  return Bytes{static_cast<std::int64_t>(bytes.at(options_->sequence_length)) * options_->batch};
+}
+
+ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
+  const ModuleId id = forward_[entry];
+  const ModuleCost& cost = module(id).cost;
+  const auto s = options_->sequence_length;
+  const auto batch = static_cast<double>(options_->batch);
+  const bool backward = pass == Pass::backward;
+  ModuleWork out{.module = id, .pass = pass, .on_device = options_->on_device};
+  out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
+  out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
+  out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
+  out.cost.kernels = cost.kernels * (backward ? 2 : 1);
+  ModuleMemory memory{.saves = per_batch(cost.activation_bytes)};
+  if (backward) memory.temporary = memory.saves;  // the gradients of what was saved
+  if (options_->memory) memory = options_->memory(id, pass);
+  const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
+  if (keeps() && needed && flow_.runs_backward(entry)) out.saves = memory.saves;
+  out.temporary = memory.temporary;
+  out.workspace = std::move(memory.workspace);
+  if (computes()) out.body = options_->body(id, pass, micro_batch_);
+  if (options_->repeated) out.repeated = options_->repeated(id, pass);
+  return out;
+}
+
+// What a container does with parameters that it reads, before its children run: one pass over them.
+Status PassProgram::read(ModuleId container, Pass pass) {
+  const auto& reads = reads_[at(container)];
+  if (reads.empty()) return {};
+  ModuleWork out{
+      .module = container, .pass = pass, .on_device = options_->on_device, .only = reads};
+  for (ParameterId id : reads) {
+    const Parameter& p = model_.parameter(id);
+    out.cost.elementwise_bytes += static_cast<double>(bytes_of(p.numel(), p.dtype).value);
+  }
+  if (computes()) out.body = options_->body(container, pass, micro_batch_);
+  return engine_.compute(out);
+}
+
+Status PassProgram::enter_forward(ModuleId id) {
+  TESSERA_TRY(engine_.pre_forward(id));
+  TESSERA_TRY(read(id, forward_pass()));
+  for (ParameterId p : reads_[at(id)]) ++uses_left_[at(p)];
+  const bool kept = module(id).is_block && checkpointed(id) && keeps() && flow_.out_of(id);
+  return kept ? engine_.keep_activations(block_input(id, Pass::forward)) : Status{};
+}
+
+ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
+  ModuleWork out{.module = block, .pass = pass, .on_device = options_->on_device};
+  out.saves = per_batch(module(block).checkpoint_bytes);
+  if (!options_->memory) return out;
+  ModuleMemory own = options_->memory(block, pass);
+  out.saves = own.saves;
+  out.workspace = std::move(own.workspace);
+  out.cost.elementwise_bytes = 2 * static_cast<double>(out.saves.value);
+  if (options_->body) out.body = options_->body(block, pass, micro_batch_);
+  return out;
+}
+
+Status PassProgram::compute_forward(std::size_t entry) {
+  TESSERA_TRY(engine_.compute(work(entry, forward_pass())));
+  if (!flow_.runs_backward(entry)) return {};
+  for (ParameterId p : used_[at(forward_[entry])]) ++uses_left_[at(p)];
+  return {};
+}
+
+Status PassProgram::forward(const TrainingOptions& options, ForwardPass::Use use,
+                            std::int32_t micro_batch) {
+  options_ = &options;
+  open_.clear();  // an earlier pass may have failed
+  use_ = use;
+  micro_batch_ = micro_batch;
+  uses_left_.assign(model_.parameters.size(), 0);
+  auto enter = [this](ModuleId id) { return enter_forward(id); };
+  auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
+  TESSERA_TRY(engine_.next_forward({use, graph_}));
+  TESSERA_TRY(engine_.begin_forward());
+  for (std::size_t k = 0; k < forward_.size(); ++k) {
+    TESSERA_TRY(move(open_, chains_[k], leave, enter));
+    TESSERA_TRY(compute_forward(k));
+    TESSERA_TRY(move(open_, above(k), leave, enter));
+  }
+  return move(open_, {}, leave, enter);
+}
+
+// The entries of the visit to `block` that ends at the order's `last`. A block that is an entry
+// itself is left after each.
+Status PassProgram::recompute(ModuleId block, std::size_t last) {
+  std::size_t first = last;
+  auto inside = [&](std::size_t k) {
+    return std::find(chains_[k].begin(), chains_[k].end(), block) != chains_[k].end();
+  };
+  while (forward_[last] != block && first > 0 && inside(first - 1)) --first;
+  auto enter = [this](ModuleId id) -> Status {
+    TESSERA_TRY(engine_.pre_forward(id));
+    return read(id, Pass::recompute);
+  };
+  auto leave = [this](ModuleId id) { return engine_.post_forward(id); };
+  const std::vector<ModuleId> outside = chain(module(block).parent);
+  std::vector<ModuleId> open = outside;
+  TESSERA_TRY(engine_.recompute_begin(block));
+  TESSERA_TRY(engine_.restore_activations(block_input(block, Pass::recompute)));
+  for (std::size_t k = first; k <= last; ++k) {
+    TESSERA_TRY(move(open, chains_[k], leave, enter));
+    TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
+    TESSERA_TRY(move(open, above(k), leave, enter));
+  }
+  TESSERA_TRY(move(open, outside, leave, enter));
+  return engine_.recompute_end(block);
+}
+
+// A parameter's gradient is complete after the backward pass of its first use. Last registered
+// first: a bias before its weight.
+Status PassProgram::gradients_ready(const std::vector<ParameterId>& used) {
+  for (auto p = used.rbegin(); p != used.rend(); ++p) {
+    if (--uses_left_[at(*p)] > 0) continue;
+    if (model_.parameter(*p).requires_grad) TESSERA_TRY(engine_.grad_ready(*p));
+  }
+  return {};
+}
+
+Status PassProgram::enter_backward(ModuleId id, std::size_t entry) {
+  for (std::int32_t k = 0; k < outputs_[at(id)]; ++k) TESSERA_TRY(engine_.pre_backward(id));
+  return module(id).is_block && checkpointed(id) ? recompute(id, entry) : Status{};
+}
+
+Status PassProgram::leave_backward(ModuleId id) {
+  if (!reads_[at(id)].empty()) {
+    TESSERA_TRY(read(id, Pass::backward));
+    TESSERA_TRY(gradients_ready(reads_[at(id)]));
+  }
+  if (module(id).is_block && checkpointed(id)) TESSERA_TRY(engine_.free_activations(id));
+  return engine_.post_backward(id);
+}
+
+Status PassProgram::backward() {
+  std::size_t k = forward_.size();
+  auto enter = [&](ModuleId id) { return enter_backward(id, k); };
+  auto leave = [this](ModuleId id) { return leave_backward(id); };
+  TESSERA_TRY(engine_.begin_backward());
+  while (k > 0 && flow_.runs_backward(k - 1)) {
+    const ModuleId id = forward_[--k];
+    TESSERA_TRY(move(open_, chains_[k], leave, enter));
+    TESSERA_TRY(engine_.compute(work(k, Pass::backward)));
+    TESSERA_TRY(gradients_ready(used_[at(id)]));
+    TESSERA_TRY(move(open_, above(k), leave, enter));
+  }
+  TESSERA_TRY(move(open_, {}, leave, enter));
+  return engine_.end_backward();
+}
+
+}  // namespace tessera

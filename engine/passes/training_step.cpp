@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <limits>
+#include <map>
+
+#include "engine/passes/pass_program.h"
+
+namespace tessera {
+namespace {
+
+// The programs of a model's graphs. Each is made once: it knows the model's uses.
+class PassPrograms {
+ public:
+  PassPrograms(Engine& engine, const Model& model) : engine_(engine), model_(model) {}
+
+  Result<PassProgram*> along(const std::string& graph) {
+    auto found = programs_.find(graph);
+    if (found == programs_.end()) {
+      if (model_.find_graph(graph) == nullptr) return unknown(graph);
+      found = programs_.try_emplace(graph, engine_, model_, graph).first;
+    }
+    return &found->second;
+  }
+
+ private:
+  Status unknown(const std::string& graph) const {
+    std::string known;
+    for (const Graph& g : model_.graphs) known += (known.empty() ? "" : ", ") + g.name;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no graph '{}': its graphs are {}", model_.name, graph,
+                              known.empty() ? "none" : known));
+  }
+
+  Engine& engine_;
+  const Model& model_;
+  std::map<std::string, PassProgram> programs_;  // by graph
+};
+
+class StepProgram {
+ public:
+  StepProgram(Engine& engine, PassPrograms& programs, const TrainingOptions& options)
+      : engine_(engine), programs_(programs), options_(options) {}
+
+  Status run() {
+    if (options_.passes.empty()) {
+      for (std::int32_t k = 0; k < options_.accumulation; ++k) {
+        TESSERA_TRY(train("", k + 1 == options_.accumulation));
+      }
+      return step();
+    }
+    for (std::size_t k = 0; k < options_.passes.size(); ++k) TESSERA_TRY(run(k));
+    return {};
+  }
+
+ private:
+  using Kind = TrainingPass::Kind;
+
+  Status run(std::size_t k) {
+    const TrainingPass& pass = options_.passes[k];
+    switch (pass.kind) {
+      case Kind::train: return train(pass.graph, last_before_step(k));
+      case Kind::evaluate: return forward(pass.graph, ForwardPass::Use::evaluate);
+      case Kind::forward: return forward(pass.graph, ForwardPass::Use::no_backward);
+      case Kind::step: break;
+    }
+    return step();
+  }
+
+  bool last_before_step(std::size_t k) const {
+    for (++k; k < options_.passes.size(); ++k) {
+      if (options_.passes[k].kind == Kind::train) return false;
+      if (options_.passes[k].kind == Kind::step) return true;
+    }
+    return true;
+  }
+
+  Status train(const std::string& graph, bool last) {
+    engine_.set_requires_gradient_sync(last || options_.sync_every_micro_batch);
+    TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
+    TESSERA_TRY(program->forward(options_, ForwardPass::Use::train, micro_batch_++));
+    return program->backward();
+  }
+
+  Status forward(const std::string& graph, ForwardPass::Use use) {
+    TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
+    return program->forward(options_, use, micro_batch_);
+  }
+
+  Status step() {
+    micro_batch_ = 0;
+    GradScaler* const scaler = options_.scaler;
+    if (options_.max_grad_norm > 0 || options_.grad_norm) {
+      if (scaler != nullptr) TESSERA_TRY(scaler->unscale());
+      const float most = options_.max_grad_norm > 0 ? options_.max_grad_norm
+                                                    : std::numeric_limits<float>::infinity();
+      TESSERA_TRY(engine_.clip_grad_norm(most, options_.norm_type, options_.grad_norm));
+    }
+    if (scaler == nullptr) return engine_.step(options_.adam);
+    TESSERA_TRY(scaler->step(options_.adam).status());
+    return scaler->update();
+  }
+
+  Engine& engine_;
+  PassPrograms& programs_;
+  const TrainingOptions& options_;
+  std::int32_t micro_batch_ = 0;
+};
+
+}  // namespace
+
+class TrainingSteps::Programs {
+ public:
+  Programs(Engine& engine, const Model& model) : engine_(engine), programs_(engine, model) {}
+
+  Status run(const TrainingOptions& options) {
+    return StepProgram(engine_, programs_, options).run();
+  }
+
+ private:
+  Engine& engine_;
+  PassPrograms programs_;
+};
+
+TrainingSteps::TrainingSteps(Engine& engine, const Model& model)
+    : programs_(std::make_unique<Programs>(engine, model)) {}
+TrainingSteps::TrainingSteps(TrainingSteps&&) noexcept = default;
+TrainingSteps::~TrainingSteps() = default;
+
+Status TrainingSteps::run(const TrainingOptions& options) {
+  if (options.batch < 1 || options.sequence_length < 1 || options.accumulation < 1) {
+    return Status(Code::invalid_argument,
+                  "batch, sequence length and accumulation must be at least 1");
+  }
+  return programs_->run(options);
+}
+
+Status run_training_step(Engine& engine, const Model& model, const TrainingOptions& options) {
+  return TrainingSteps(engine, model).run(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schemes/fsdp1/flat_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+bool is_hybrid(ShardingStrategy strategy) {
+  return strategy == ShardingStrategy::hybrid_shard ||
+         strategy == ShardingStrategy::hybrid_shard_zero2;
+}
+
+// FSDP1 flattens in pre-order, which is the order of ids.
+std::vector<ParameterId> pre_order(std::vector<ParameterId> parameters) {
+  std::sort(parameters.begin(), parameters.end());
+  return parameters;
+}
+
+}  // namespace
+
+FlatEngine::FlatEngine(Runtime& runtime, const Model& model, const Fsdp1Options& options)
+    : EngineBase(runtime, model), options_(options), strategy_(options.strategy), flow_(model) {}
+
+Status FlatEngine::plan_mesh() {
+  const Rank world = everyone_.count();
+  const bool hybrid = is_hybrid(strategy_);
+  const Index group = options_.shard_group;
+  if (hybrid && (group < 1 || world % group != 0)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("a hybrid strategy needs shard_group, the number of ranks that "
+                              "shard together: {} does not divide {} ranks",
+                              group, world));
+  }
+  if (!hybrid && group != 0 && group != world) {
+    return Status(Code::invalid_argument,
+                  fmt::format("shard_group {} is for hybrid strategies only", group));
+  }
+  const bool none = strategy_ == ShardingStrategy::no_shard;
+  TESSERA_ASSIGN(mesh_, DeviceMesh::sharding(world, none ? 1 : group));
+  shard_size_ = mesh_.size("shard");
+  replicas_ = mesh_.size("replicate");
+  return {};
+}
+
+Status FlatEngine::create_streams_and_groups() {
+  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(unshard_stream_, runtime_.create_stream("unshard", StreamRole::communication));
+  TESSERA_ASSIGN(pre_unshard_, runtime_.create_stream("pre_unshard", StreamRole::copy));
+  TESSERA_ASSIGN(post_backward_stream_,
+                 runtime_.create_stream("post_backward", StreamRole::communication));
+  all_reduce_ = post_backward_stream_;
+  if (sharded()) {
+    TESSERA_ASSIGN(const auto groups, mesh_.groups("shard"));
+    TESSERA_ASSIGN(shard_group_, runtime_.create_communicator(groups, "shard"));
+  }
+  if (replicas_ == 1) return {};
+  if (sharded()) {
+    TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
+  }
+  TESSERA_ASSIGN(const auto groups, mesh_.groups("replicate"));
+  TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(groups, "replicate"));
+  return {};
+}
+
+Status FlatEngine::setup() {
+  TESSERA_TRY(plan_mesh());
+  TESSERA_TRY(create_streams_and_groups());
+  TESSERA_TRY(assign(options_.units, options_.plan, options_.original_dtype));
+  entry_of_parameter_.resize(model_.parameters.size());
+  for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
+  return initialise_held();
+}
+
+Status FlatEngine::add_unit(std::size_t u) {
+  FlatUnit unit;
+  unit.name = unit_name(u);
+  unit.module = assignment_.units[u].module;
+  const auto parameters = pre_order(assignment_.units[u].parameters);
+  for (ParameterId id : parameters) {
+    const Parameter& first = model_.parameter(parameters.front());
+    const Parameter& p = model_.parameter(id);
+    if (p.dtype != first.dtype) {
+      return Status(Code::invalid_argument,
+                    fmt::format("unit {} cannot be flattened: {} is {} and {} is {}", unit.name,
+                                first.name, name_of(first.dtype), p.name, name_of(p.dtype)));
+    }
+    if (!options_.use_orig_params && p.requires_grad != first.requires_grad) {
+      return Status(Code::invalid_argument,
+                    fmt::format("unit {} mixes trained and frozen parameters ({}, {}): wrap them "
+                                "apart, or set use_orig_params",
+                                unit.name, first.name, p.name));
+    }
+  }
+  const bool mixed = overrides(u).mixed_precision.value_or(true);
+  unit.param_dtype =
+      mixed ? options_.param_dtype.value_or(options_.original_dtype) : options_.original_dtype;
+  unit.reduce_dtype = mixed ? options_.reduce_dtype.value_or(unit.param_dtype) : unit.param_dtype;
+  unit.frees_after_forward =
+      (strategy_ == ShardingStrategy::full_shard || strategy_ == ShardingStrategy::hybrid_shard) &&
+      overrides(u).reshard_after_forward.value_or(true);
+  const Numel align{options_.use_orig_params ? 16 / size_of(unit.param_dtype).value : 0};
+  unit.layout = flat_layout(model_, parameters, shard_size_, align);
+  for (std::size_t e = 0; e < unit.layout.entries.size(); ++e) {
+    const ParameterId id = unit.layout.entries[e].parameter;
+    if (id.valid()) entry_of_parameter_[index(id)] = e;
+  }
+  unit.held.name = fmt::format("{}.flat_param", unit.name);
+  unit.held.unit = unit.name;
+  unit.held.map = shard_map(model_, unit.layout);
+  unit.held.dtype = options_.original_dtype;
+  if (options_.offload_params) unit.held.memory = Memory::pinned_host;
+  if (!parameters.empty()) {
+    TESSERA_ASSIGN(unit.held.value,
+                   allocate(unit.held.name, bytes_of(unit.layout.shard, options_.original_dtype),
+                            options_.offload_params ? MemoryClass::pinned_host
+                                                    : MemoryClass::sharded_parameters,
+                            compute_, cause(unit.name, Reason::none),
+                            options_.offload_params ? Memory::pinned_host : Memory::device));
+  }
+  units_.push_back(std::move(unit));
+  return {};
+}
+
+FlatUnit* FlatEngine::unit_of(ModuleId module) {
+  const int u = unit_at(module);
+  return u < 0 ? nullptr : &units_[static_cast<std::size_t>(u)];
+}
+
+const FlatLayout::Entry& FlatEngine::entry_of(ParameterId id) const {
+  const FlatUnit& unit = units_[assignment_.unit_of_parameter[index(id)]];
+  return unit.layout.entries[entry_of_parameter_[index(id)]];
+}
+
+Result<View> FlatEngine::parameter_view(ParameterId id) {
+  const FlatUnit& unit = unit_with(id);
+  BufferId flat = unit.unsharded;
+  if (!sharded()) flat = staged(unit) ? unit.staged : unit.held.value;
+  if (flat.valid())
+    return View::part(flat, unit.param_dtype, entry_of(id).begin, entry_of(id).numel);
+  return Status(Code::invalid_argument,
+                fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
+                            model_.parameter(id).name,
+                            stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit.name));
+}
+
+std::vector<Held*> FlatEngine::held() {
+  std::vector<Held*> all;
+  for (FlatUnit& unit : units_) {
+    if (!unit.held.value.valid()) continue;
+    unit.held.gradient = unit.held.unsharded = {};
+    if (sharded() && unit.unsharded.valid()) {
+      unit.held.unsharded = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
+    }
+    if (unit.sharded_gradient.valid()) {
+      unit.held.gradient =
+          View::whole(unit.sharded_gradient, gradient_dtype(unit), unit.layout.shard);
+    }
+    all.push_back(&unit.held);
+  }
+  return all;
+}
+
+std::vector<StreamId> FlatEngine::side_streams() const {
+  return {unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_};
+}
+
+Status FlatEngine::free_gradients(EventId stepped) {
+  for (FlatUnit& unit : units_) {
+    if (unit.sharded_gradient.valid()) TESSERA_TRY(release(unit.sharded_gradient, stepped));
+  }
+  return {};
+}
+
+Status FlatEngine::begin_forward() {
+  TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
+  TESSERA_TRY(enter(Stage::forward, Phase::forward));
+  if (!initialised_ && sharded()) {
+    for (const FlatUnit& unit : units_) {
+      if (!unit.held.value.valid()) continue;
+      TESSERA_TRY(
+          mark(cause(unit.name, Reason::none), Mark::Kind::storage_prepared, compute_).status());
+    }
+  }
+  // The gathers must see what the optimizer wrote.
+  const Cause why = cause("root", Reason::order);
+  TESSERA_TRY(wait_stream(unshard_stream_, compute_, why));
+  TESSERA_TRY(wait_stream(pre_unshard_, compute_, why));
+  for (FlatUnit& unit : units_) unit.needs_pre_forward = true;
+  return {};
+}
+
+Status FlatEngine::pre_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+  FlatUnit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  if (!initialised_ && trains()) {
+    pre_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  }
+  if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
+  unit->needs_pre_forward = false;
+  TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
+  return prefetch_forward(*unit);
+}
+
+Status FlatEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  FlatUnit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  const bool root = unit == &units_.front();
+  // Without sharding there is at most a cast copy, which is cheap to make again.
+  TESSERA_TRY(reshard(*unit, !sharded() || (unit->frees_after_forward && !root)));
+  unit->post_forward_indices.push_back(post_forward_order_.size());
+  unit->needs_pre_backward = flow_.out_of(module);
+  post_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  return ends_pass(module) ? end_evaluation() : Status{};
+}
+
+// Training goes on as if nothing had run.
+Status FlatEngine::end_evaluation() {
+  for (FlatUnit& unit : units_) {
+    TESSERA_TRY(reshard(unit, true));
+    unit.post_forward_indices.clear();
+    unit.needs_pre_backward = false;
+  }
+  post_forward_order_.clear();
+  stage_ = Stage::idle;
+  return {};
+}
+
+Status FlatEngine::begin_backward() {
+  TESSERA_TRY(expect(Stage::forward, "begin_backward"));
+  initialised_ = true;
+  return enter(Stage::backward, Phase::backward);
+}
+
+Status FlatEngine::pre_backward(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "pre_backward"));
+  FlatUnit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  TESSERA_TRY(mark(cause(unit->name, Reason::none), Mark::Kind::pre_backward, compute_).status());
+  if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
+  TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
+  unit->needs_pre_backward = false;
+  unit->backward_place = unit->post_forward_indices.empty() ? 0 : unit->post_forward_indices.back();
+  const bool pre = options_.backward_prefetch == BackwardPrefetch::pre;
+  return pre ? prefetch_backward(*unit) : Status{};
+}
+
+Status FlatEngine::post_backward(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  FlatUnit* unit = unit_of(module);
+  // The views of the root's flat parameter are autograd's first nodes, so it is reduced last.
+  if (unit == nullptr || unit == &units_.front()) return {};
+  unit->post_forward_indices.pop_back();
+  // A unit that ran several times in forward reduces after its last backward pass.
+  return unit->post_forward_indices.empty() ? finish_unit(*unit) : Status{};
+}
+
+Status FlatEngine::end_backward() {
+  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  for (std::size_t u = units_.size(); u-- > 0;) {  // the root last
+    FlatUnit& unit = units_[u];
+    unit.post_forward_indices.clear();
+    if (!unit.finished_backward) TESSERA_TRY(finish_unit(unit));
+    unit.finished_backward = unit.needs_pre_backward = false;
+  }
+  TESSERA_TRY(accumulate_locals());
+  TESSERA_TRY(wait_stream(compute_, post_backward_stream_, cause("root", Reason::needed)));
+  if (all_reduce_ != post_backward_stream_) {
+    TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
+  }
+  if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_compute_));
+  post_forward_order_.clear();
+  stage_ = Stage::idle;
+  ++micro_batch_;
+  return {};
+}
+
+std::vector<UnitInfo> FlatEngine::units() const {
+  std::vector<UnitInfo> infos;
+  for (const FlatUnit& unit : units_) {
+    infos.push_back({std::string(unit.name),
+                     static_cast<std::int32_t>(unit.held.map.segments().size()), unit.layout.numel,
+                     unit.layout.total, unit.layout.padding(), unit.layout.shard});
+  }
+  return infos;
+}
+
+std::vector<std::string> FlatEngine::warnings() const {
+  std::vector<std::string> out;
+  if (shard_size_ == 1 && strategy_ != ShardingStrategy::no_shard) {
+    out.push_back("one rank has nobody to shard with: the strategy is no_shard");
+  }
+  for (const FlatUnit& unit : units_) {
+    Numel trained{};
+    for (const auto& segment : unit.held.map.segments()) {
+      if (segment.requires_grad) trained += segment.numel;
+    }
+    if (trained == Numel{0} || trained == unit.layout.numel) continue;
+    out.push_back(fmt::format("unit {} trains {} of {} elements, but its gradient has room for all",
+                              unit.name, trained.value, unit.layout.numel.value));
+  }
+  return out;
+}
+
+DivideFactors divide_factors(Index world_size) {
+  Index factor = 1;
+  while (world_size % factor == 0 && world_size / factor > factor) factor *= 2;
+  return {static_cast<float>(factor), static_cast<float>(world_size) / static_cast<float>(factor)};
+}
+
+Result<std::unique_ptr<Engine>> fsdp1(Runtime& runtime, const Model& model,
+                                      const Fsdp1Options& options) {
+  auto engine = std::make_unique<FlatEngine>(runtime, model, options);
+  TESSERA_TRY(engine->setup());
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace tessera

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule of FSDP1. Files: host calls in flat_engine.cpp, gathering in flat_gather.cpp,
+// gradients in flat_reduce.cpp.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "engine/model/gradient_flow.h"
+#include "engine/base/engine_base.h"
+#include "engine/schemes/fsdp1/flat_layout.h"
+#include "tessera/device_mesh.h"
+#include "tessera/fsdp1.h"
+
+namespace tessera {
+
+/// One flat parameter. Invalid ids mean "does not exist now".
+struct FlatUnit {
+  std::string_view name;
+  ModuleId module;
+  FlatLayout layout;
+  DType param_dtype = DType::float32;
+  DType reduce_dtype = DType::float32;
+  bool frees_after_forward = true;
+  Held held;                  // the local shard; all of it without sharding
+  BufferId staged;            // the shard in param_dtype on the device, input of the all_gather
+  BufferId unsharded;         // padded
+  BufferId gradient;          // of this backward pass, unsharded
+  std::vector<bool> written;  // by entry of the layout: the gradient has it
+  BufferId accumulated;       // unsharded gradients of micro-batches without sync
+  BufferId sharded_gradient;  // for the optimizer
+  bool prefetched = false;
+  bool needs_pre_forward = true;
+  bool needs_pre_backward = false;
+  bool finished_backward = false;
+  std::vector<std::size_t> post_forward_indices;  // of this step's forward passes
+  std::size_t backward_place = 0;                 // of the pass that backward undoes now
+};
+
+class FlatEngine final : public EngineBase {
+ public:
+  FlatEngine(Runtime& runtime, const Model& model, const Fsdp1Options& options);
+  Status setup();
+
+  Status begin_forward() override;
+  Status pre_forward(ModuleId module) override;
+  Status post_forward(ModuleId module) override;
+  Status begin_backward() override;
+  Status pre_backward(ModuleId module) override;
+  Status grad_ready(ParameterId) override { return {}; }  // the flat gradient is reduced as one
+  Status post_backward(ModuleId module) override;
+  Status end_backward() override;
+  std::vector<UnitInfo> units() const override;
+  std::vector<std::string> warnings() const override;
+
+ private:
+  Result<View> parameter_view(ParameterId id) override;
+  Result<View> gradient_view(ParameterId id) override;
+  std::vector<Held*> held() override;
+  Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
+  Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override { return {shard_size_, shard_group_, replica_group_}; }
+  std::vector<StreamId> side_streams() const override;
+  Status before_gather() override { return sharded() ? limit() : Status{}; }
+  Status after_free(std::string_view unit) override;
+
+  Status plan_mesh();
+  Status create_streams_and_groups();
+  Status add_unit(std::size_t index);
+  FlatUnit* unit_of(ModuleId module);
+  FlatUnit& unit_with(ParameterId id) { return units_[assignment_.unit_of_parameter[index(id)]]; }
+  const FlatLayout::Entry& entry_of(ParameterId id) const;
+  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
+
+  bool sharded() const { return shard_size_ > 1; }
+  DType gradient_dtype(const FlatUnit& unit) const {
+    return options_.keep_low_precision_grads ? unit.reduce_dtype : options_.original_dtype;
+  }
+  // The shard is cast or copied to the device before it is used.
+  bool staged(const FlatUnit& unit) const {
+    return unit.param_dtype != options_.original_dtype || options_.offload_params;
+  }
+
+  // flat_gather.cpp
+  Status unshard(FlatUnit& unit, Reason reason);
+  Status stage(FlatUnit& unit, Reason reason);  // the shard in param_dtype on the device
+  Status limit();                               // holds the host back
+  Status reshard(FlatUnit& unit, bool free);
+  Status prefetch(FlatUnit& unit, Reason reason);
+  Status prefetch_backward(const FlatUnit& unit);
+  Status end_evaluation();
+  Status prefetch_forward(const FlatUnit& unit);
+
+  // flat_reduce.cpp
+  Status finish_unit(FlatUnit& unit);
+  Status fill_gaps(FlatUnit& unit);  // zeros where no parameter has a gradient
+  Status accumulate(FlatUnit& unit);
+  Status reduce(FlatUnit& unit);
+  Result<View> reducible(FlatUnit& unit);  // padded, in reduce_dtype
+  Status scale(const FlatUnit& unit, const View& view, float divisor, StreamId stream);
+  Status keep(FlatUnit& unit, const View& reduced, StreamId stream);
+
+  const Fsdp1Options options_;
+  ShardingStrategy strategy_;
+  DeviceMesh mesh_;
+  Index shard_size_ = 1;
+  Index replicas_ = 1;
+  const GradientFlow flow_;
+
+  std::vector<FlatUnit> units_;                  // pre-order, root first
+  std::vector<std::size_t> entry_of_parameter_;  // by ParameterId: place in its unit's layout
+  CommunicatorId shard_group_, replica_group_;
+  StreamId unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_;
+
+  bool initialised_ = false;                     // the first forward ran
+  std::deque<EventId> frees_;                    // the limiter's queue
+  std::vector<std::size_t> pre_forward_order_;   // of the first step
+  std::vector<std::size_t> post_forward_order_;  // of this step
+};
+
+}  // namespace tessera

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schemes/fully_shard/fully_shard_engine.h"
+
+#include <fmt/format.h>
+
+#include "engine/model/at.h"
+
+namespace tessera {
+
+FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
+    : EngineBase(runtime, model), options_(std::move(options)), flow_(model) {}
+
+Status FullyShardEngine::check_options() {
+  TESSERA_ASSIGN(mesh_, DeviceMesh::sharding(everyone_.count(), options_.shard_group));
+  group_size_ = mesh_.size("shard");
+  replicas_ = mesh_.size("replicate");
+  const Index k = options_.reshard_group;
+  const bool to_group = options_.reshard_after_forward == ReshardAfterForward::to_group;
+  if (to_group ? k < 1 || group_size_ % k != 0 : k != 0) {
+    return Status(Code::invalid_argument,
+                  to_group
+                      ? fmt::format("reshard_group {}: must divide the {} ranks that shard "
+                                    "together",
+                                    k, group_size_)
+                      : fmt::format("reshard_group {} is for reshard_after_forward to_group", k));
+  }
+  if (options_.reduce_scatter_max_input_buffers < 1) {
+    return Status(Code::invalid_argument,
+                  fmt::format("reduce_scatter_max_input_buffers must be at least 1, found {}",
+                              options_.reduce_scatter_max_input_buffers));
+  }
+  return {};
+}
+
+Status FullyShardEngine::create_streams_and_groups() {
+  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(copy_in_, runtime_.create_stream("ag_copy_in", StreamRole::copy));
+  TESSERA_ASSIGN(all_gather_, runtime_.create_stream("all_gather", StreamRole::communication));
+  TESSERA_ASSIGN(reduce_scatter_,
+                 runtime_.create_stream("reduce_scatter", StreamRole::communication));
+  TESSERA_ASSIGN(const auto shards, mesh_.groups("shard"));
+  TESSERA_ASSIGN(shard_group_,
+                 runtime_.create_communicator(shards, replicas_ == 1 ? "world" : "shard"));
+  if (replicas_ > 1) {
+    TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
+    TESSERA_ASSIGN(const auto replicas, mesh_.groups("replicate"));
+    TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(replicas, "replicate"));
+  }
+  if (options_.reshard_group == 0) return {};
+  TESSERA_ASSIGN(const auto smaller,
+                 RankGroups::strided(mesh_.world_size(), options_.reshard_group));
+  TESSERA_ASSIGN(post_forward_group_, runtime_.create_communicator(smaller, "post_forward"));
+  return {};
+}
+
+Status FullyShardEngine::setup() {
+  TESSERA_TRY(check_options());
+  TESSERA_TRY(create_streams_and_groups());
+  TESSERA_TRY(assign(options_.units, options_.plan, options_.sharded_dtype));
+  slot_of_parameter_.resize(model_.parameters.size());
+  for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
+  for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
+  return initialise_held();
+}
+
+Status FullyShardEngine::add_unit(std::size_t index) {
+  const auto& assigned = assignment_.units[index];
+  const bool root = index == 0;
+  Unit unit;
+  unit.module = assigned.module;
+  unit.name = unit_name(index);
+  // A group of one rank keeps everything, a group of all keeps what it holds anyway.
+  const auto when = options_.reshard_after_forward;
+  const Index k = options_.reshard_group;
+  const bool to_group = when == ReshardAfterForward::to_group && k > 1;
+  unit.reshard_after_forward = when == ReshardAfterForward::always || to_group ||
+                               (when == ReshardAfterForward::automatic && !root);
+  unit.reshards_to_group = to_group && k < group_size_;
+  unit.reshard_after_forward =
+      overrides(index).reshard_after_forward.value_or(unit.reshard_after_forward);
+  const bool mixed = overrides(index).mixed_precision.value_or(true);
+  unit.param_dtype = mixed ? options_.param_dtype : options_.sharded_dtype;
+  unit.reduce_dtype = mixed ? options_.reduce_dtype : options_.sharded_dtype;
+  TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, group_size_));
+  const std::size_t prefix = root ? 0 : unit.name.size() + 1;
+  for (const auto& layout : unit.layout.parameters) {
+    const Parameter& source = model_.parameter(layout.id);
+    slot_of_parameter_[at(layout.id)] = unit.parameters.size();
+    UnitParameter p{.layout = layout, .name = source.name.substr(prefix), .held = {}};
+    p.held.name = fmt::format("{}.{}", unit.name, p.name);
+    p.held.unit = unit.name;
+    p.held.dtype = options_.sharded_dtype;
+    if (options_.offload_params) p.held.memory = Memory::pinned_host;
+    p.held.map =
+        ShardMap({{layout.id, Numel{0}, layout.numel, source.requires_grad}}, layout.shard);
+    unit.parameters.push_back(std::move(p));
+  }
+  units_.push_back(std::move(unit));
+  return {};
+}
+
+Unit* FullyShardEngine::unit_of(ModuleId module) {
+  const int index = unit_at(module);
+  return index < 0 ? nullptr : &units_[static_cast<std::size_t>(index)];
+}
+
+Unit& FullyShardEngine::unit_with(ParameterId id) {
+  return units_[assignment_.unit_of_parameter[at(id)]];
+}
+
+UnitParameter& FullyShardEngine::parameter(ParameterId id) {
+  return unit_with(id).parameters[slot_of_parameter_[at(id)]];
+}
+
+Result<View> FullyShardEngine::parameter_view(ParameterId id) {
+  const UnitParameter& p = parameter(id);
+  const Unit& unit = unit_with(id);
+  if (unit.unsharded) return View::whole(p.unsharded, unit.param_dtype, p.layout.numel);
+  return Status(
+      Code::invalid_argument,
+      fmt::format("parameter {} is used while it is sharded: call {} for unit {} first",
+                  model_.parameter(id).name,
+                  stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit_with(id).name));
+}
+
+std::vector<Held*> FullyShardEngine::held() {
+  std::vector<Held*> all;
+  for (Unit& unit : units_) {
+    for (UnitParameter& p : unit.parameters) {
+      p.held.gradient = p.held.unsharded = {};
+      if (unit.unsharded) {
+        p.held.unsharded = View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
+      }
+      if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
+        p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
+                                     p.layout.shard);
+      }
+      all.push_back(&p.held);
+    }
+  }
+  return all;
+}
+
+std::vector<StreamId> FullyShardEngine::side_streams() const {
+  std::vector<StreamId> streams = {copy_in_, all_gather_, reduce_scatter_};
+  if (replicas_ > 1) streams.push_back(all_reduce_);
+  return streams;
+}
+
+Status FullyShardEngine::free_gradients(EventId stepped) {
+  for (Unit& unit : units_) {
+    if (unit.sharded_gradient.valid()) TESSERA_TRY(release(unit.sharded_gradient, stepped));
+  }
+  return {};
+}
+
+Status FullyShardEngine::begin_forward() {
+  TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
+  TESSERA_TRY(enter(Stage::forward, Phase::forward));
+  // The gathers must see what the optimizer wrote.
+  const Cause why = cause("root", Reason::order);
+  TESSERA_TRY(wait_stream(copy_in_, compute_, why));
+  return wait_stream(all_gather_, compute_, why);
+}
+
+Status FullyShardEngine::pre_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+  Unit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  TESSERA_TRY(unshard(*unit, Reason::needed));
+  TESSERA_TRY(wait_for_unshard(*unit));
+  for (std::size_t next : unit->forward_prefetch) {
+    TESSERA_TRY(unshard(units_[next], Reason::forward_prefetch));
+  }
+  return {};
+}
+
+Status FullyShardEngine::post_forward(ModuleId module) {
+  if (recomputing()) return {};
+  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  Unit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  const bool to_group = unit->reshards_to_group && flow_.out_of(module) && trains();
+  if (unit->reshard_after_forward) {
+    TESSERA_TRY(to_group ? reshard_to_group(*unit) : reshard(*unit));
+  }
+  unit->post_forward_indices.push_back(forward_order_.size());
+  forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  const bool root = unit == &units_.front();
+  if (root && last_gathered_) {
+    TESSERA_TRY(free_gathered(*last_gathered_, cause(unit->name, Reason::free_memory)));
+    last_gathered_.reset();
+  }
+  return ends_pass(module) ? end_evaluation() : Status{};
+}
+
+// Training goes on as if nothing had run.
+Status FullyShardEngine::end_evaluation() {
+  for (Unit& unit : units_) {
+    TESSERA_TRY(reshard(unit));
+    unit.post_forward_indices.clear();
+  }
+  forward_order_.clear();
+  stage_ = Stage::idle;
+  return {};
+}
+
+Status FullyShardEngine::begin_backward() {
+  TESSERA_TRY(expect(Stage::forward, "begin_backward"));
+  return enter(Stage::backward, Phase::backward);
+}
+
+Status FullyShardEngine::pre_backward(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "pre_backward"));
+  Unit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  unit->in_backward = true;
+  TESSERA_TRY(unshard(*unit, Reason::needed));
+  TESSERA_TRY(wait_for_unshard(*unit));
+  if (unit->post_forward_indices.empty()) return {};
+  const std::size_t index = unit->post_forward_indices.back();
+  unit->post_forward_indices.pop_back();
+  if (unit->backward_prefetch.empty()) return prefetch_before(index);
+  for (std::size_t next : unit->backward_prefetch) {
+    TESSERA_TRY(unshard(units_[next], Reason::backward_prefetch));
+  }
+  return {};
+}
+
+Status FullyShardEngine::post_backward(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  Unit* unit = unit_of(module);
+  if (unit == nullptr) return {};
+  // Without a gradient for its inputs nothing tells autograd that a unit is done: the end does.
+  if (!flow_.into(module)) return {};
+  // A unit that ran several times in forward reduces after its last backward pass.
+  if (!unit->post_forward_indices.empty()) return {};
+  return reduce_gradients(*unit);
+}
+
+Status FullyShardEngine::end_backward() {
+  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(mark(cause("root", Reason::none), Mark::Kind::backward_finishing, compute_).status());
+  for (Unit& unit : units_) {
+    unit.post_forward_indices.clear();
+    if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
+    unit.in_backward = unit.finished_backward = false;
+  }
+  TESSERA_TRY(accumulate_locals());
+  if (is_last_backward_) TESSERA_TRY(finish_reduce());
+  forward_order_.clear();
+  stage_ = Stage::idle;
+  ++micro_batch_;
+  return {};
+}
+
+Status FullyShardEngine::step(const AdamOptions& options) {
+  TESSERA_TRY(expect(Stage::idle, "step"));
+  for (Unit& unit : units_) TESSERA_TRY(reshard(unit));  // what is gathered is outdated afterwards
+  TESSERA_TRY(finish_reduce());
+  return EngineBase::step(options);
+}
+
+std::vector<UnitInfo> FullyShardEngine::units() const {
+  std::vector<UnitInfo> infos;
+  for (const Unit& unit : units_) {
+    infos.push_back({std::string(unit.name), static_cast<std::int32_t>(unit.parameters.size()),
+                     unit.layout.numel, unit.layout.numel, unit.layout.padding, unit.layout.shard});
+  }
+  return infos;
+}
+
+Result<std::unique_ptr<FullyShard>> fully_shard(Runtime& runtime, const Model& model,
+                                                const FullyShardOptions& options) {
+  auto engine = std::make_unique<FullyShardEngine>(runtime, model, options);
+  TESSERA_TRY(engine->setup());
+  return std::unique_ptr<FullyShard>(std::move(engine));
+}
+
+}  // namespace tessera

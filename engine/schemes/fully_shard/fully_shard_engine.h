@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule of fully_shard: when units are gathered, freed, reduced and stepped.
+//
+// The idea: host calls only move unit state machines; each transition issues its operations at once
+// and leaves the events that later transitions need. Files: this class's host calls in
+// fully_shard_engine.cpp, controls in controls.cpp, gathering in unit_gather.cpp, gradients in
+// unit_reduce.cpp.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/model/gradient_flow.h"
+#include "engine/base/engine_base.h"
+#include "engine/schemes/fully_shard/dim0_layout.h"
+#include "tessera/device_mesh.h"
+#include "tessera/fully_shard.h"
+
+namespace tessera {
+
+/// One parameter of a unit and its buffers; invalid ids mean "does not exist now".
+struct UnitParameter {
+  ShardedParameter layout;
+  std::string name;       // relative to the unit: "mlp.up_proj.weight"
+  Held held;              // the shard, always there
+  BufferId post_forward;  // a larger shard, from forward to backward (reshard to a group)
+  BufferId unsharded;     // while the unit is unsharded
+  BufferId gradient;      // unsharded, from backward until it is packed or accumulated
+  BufferId accumulated;   // unsharded sum of micro-batches without sync, in reduce_dtype
+};
+
+struct Unit {
+  std::string_view name;  // "root" or the module's path in the Model
+  ModuleId module;
+  std::vector<UnitParameter> parameters;
+  UnitLayout layout;
+  DType param_dtype = DType::float32;
+  DType reduce_dtype = DType::float32;
+  bool reshard_after_forward = true;
+  bool reshards_to_group = false;                                // then, to a smaller group
+  std::vector<std::size_t> forward_prefetch, backward_prefetch;  // explicit lists
+
+  bool unsharded = false;
+  BufferId gather_buffer;  // from the all_gather until the copy-out
+  EventId gathered;        // the all_gather's event, while it is pending
+  EventId resharded;       // the copy to post-forward shards
+  bool post_forward_sharded = false;
+  BufferId partial;           // reduce-scattered, but not all-reduced yet
+  BufferId sharded_gradient;  // reduce_scatter's output, until the optimizer has used it
+  DType sharded_gradient_dtype = DType::float32;
+  std::vector<std::size_t> post_forward_indices;  // places in the order of forward passes
+  bool in_backward = false;                       // pre_backward ran, post_backward is owed
+  bool finished_backward = false;
+};
+
+class FullyShardEngine final : public EngineBase, public FullyShard {
+ public:
+  FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options);
+  Status setup();
+
+  Status begin_forward() override;
+  Status pre_forward(ModuleId module) override;
+  Status post_forward(ModuleId module) override;
+  Status begin_backward() override;
+  Status pre_backward(ModuleId module) override;
+  Status grad_ready(ParameterId) override { return {}; }  // the unit reduces in post_backward
+  Status post_backward(ModuleId module) override;
+  Status end_backward() override;
+  Status step(const AdamOptions& options) override;
+  std::vector<UnitInfo> units() const override;
+
+  // controls.cpp
+  Status set_modules_to_forward_prefetch(ModuleId unit,
+                                         const std::vector<ModuleId>& targets) override;
+  Status set_modules_to_backward_prefetch(ModuleId unit,
+                                          const std::vector<ModuleId>& targets) override;
+  Status unshard(ModuleId unit) override;
+  Status reshard(ModuleId unit) override;
+  Status set_reshard_after_forward(ModuleId unit, bool reshard) override;
+  void set_reshard_after_backward(bool reshard) override { reshard_after_backward_ = reshard; }
+  void set_requires_all_reduce(bool all_reduce) override { requires_all_reduce_ = all_reduce; }
+  void set_is_last_backward(bool last) override { is_last_backward_ = last; }
+
+ private:
+  // Who gathers a unit now: all that shard together, or the smaller group.
+  struct Gathering {
+    CommunicatorId group;
+    Index size = 1;
+    std::int64_t scale = 1;  // its shards are that many times larger
+  };
+  // A buffer that may go once the streams follow `event`.
+  struct Pending {
+    BufferId buffer;
+    EventId event;
+  };
+
+  Result<View> parameter_view(ParameterId id) override;
+  Result<View> gradient_view(ParameterId id) override;
+  std::vector<Held*> held() override;
+  Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
+  Status free_gradients(EventId stepped) override;
+  ShardGroups shard_groups() const override {
+    return {group_size_, group_size_ > 1 ? shard_group_ : CommunicatorId{}, replica_group_};
+  }
+  std::vector<StreamId> side_streams() const override;
+  Status finish_gathers() override;
+  Unit* unit_of(ModuleId module);
+  Status add_unit(std::size_t index);
+  Status check_options();
+  Status create_streams_and_groups();
+  Result<Unit*> named_unit(ModuleId module, const char* call);
+  Result<std::vector<std::size_t>> named_units(const std::vector<ModuleId>& modules,
+                                               const char* call);
+  std::size_t place(const Unit& unit) const {
+    return static_cast<std::size_t>(&unit - units_.data());
+  }
+
+  // unit_gather.cpp
+  Status allocate_shards(Unit& unit);
+  Status unshard(Unit& unit, Reason reason);  // issues the all_gather unless it is needless
+  Result<EventId> copy_in(Unit& unit, Reason reason);
+  Status wait_for_unshard(Unit& unit);  // copies out and frees the gather buffer
+  Status copy_out(Unit& unit);
+  Status free_gathered(Pending& gathered, const Cause& cause);
+  Status reshard(Unit& unit);
+  Status reshard_to_group(Unit& unit);
+  Status prefetch_before(std::size_t post_forward_index);
+  Status end_evaluation();
+  Gathering gathering(const Unit& unit) const;
+
+  // unit_reduce.cpp
+  Status reduce_gradients(Unit& unit);
+  Status pack_gradients(Unit& unit, BufferId into);
+  Status accumulate_gradients(Unit& unit);  // unsharded, without communication
+  Status scatter(Unit& unit, BufferId packed, BufferId shard);
+  Status all_reduce(Unit& unit, BufferId shard);  // over replicas
+  Status keep_sharded_gradient(Unit& unit, BufferId scattered);
+  Status free_packed(std::size_t left, std::string_view unit);
+  Status finish_reduce();
+
+  Unit& unit_with(ParameterId id);
+  UnitParameter& parameter(ParameterId id);
+
+  const FullyShardOptions options_;
+  DeviceMesh mesh_;
+  Index group_size_ = 1;  // ranks that shard together
+  Index replicas_ = 1;
+  const GradientFlow flow_;
+
+  std::vector<Unit> units_;                     // pre-order, root first
+  std::vector<std::size_t> slot_of_parameter_;  // by ParameterId: place in its unit
+  CommunicatorId shard_group_, replica_group_, post_forward_group_;
+  StreamId copy_in_, all_gather_, reduce_scatter_, all_reduce_;
+
+  bool reshard_after_backward_ = true;
+  bool requires_all_reduce_ = true;
+  bool is_last_backward_ = true;
+
+  std::vector<std::size_t> forward_order_;  // units in the order of their post_forward
+  std::optional<Pending> last_gathered_;    // forward: kept so that the next copy-in may overlap
+  std::deque<Pending> packed_;              // inputs of reduce_scatters, oldest first
+  EventId last_reduced_;                    // the youngest unit whose gradients are sharded
+};
+
+}  // namespace tessera

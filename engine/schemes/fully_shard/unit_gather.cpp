@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathering and freeing a unit's parameters (torch FSDPParamGroup.unshard, wait_for_unshard,
+// reshard; _fsdp_collectives.foreach_all_gather).
+#include <fmt/format.h>
+
+#include "engine/schemes/fully_shard/fully_shard_engine.h"
+
+namespace tessera {
+
+Status FullyShardEngine::allocate_shards(Unit& unit) {
+  const bool host = options_.offload_params;
+  for (UnitParameter& p : unit.parameters) {
+    TESSERA_ASSIGN(
+        p.held.value,
+        allocate(p.held.name + ".shard", bytes_of(p.layout.shard, options_.sharded_dtype),
+                 host ? MemoryClass::pinned_host : MemoryClass::sharded_parameters, compute_,
+                 cause(unit.name, Reason::none), host ? Memory::pinned_host : Memory::device));
+  }
+  return {};
+}
+
+FullyShardEngine::Gathering FullyShardEngine::gathering(const Unit& unit) const {
+  if (!unit.post_forward_sharded) return {shard_group_, group_size_, 1};
+  return {post_forward_group_, options_.reshard_group, group_size_ / options_.reshard_group};
+}
+
+Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
+  if (unit.unsharded || unit.gather_buffer.valid() || unit.parameters.empty()) return {};
+  TESSERA_ASSIGN(unit.gathered, copy_in(unit, reason));
+  if (group_size_ == 1) return {};  // the copy-in already made the full buffer
+  TESSERA_TRY(wait_stream(all_gather_, copy_in_, cause(unit.name, Reason::order)));
+  const Gathering g = gathering(unit);
+  const View own =
+      View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
+  const View full =
+      View::whole(unit.gather_buffer, unit.param_dtype, unit.layout.shard * group_size_);
+  TESSERA_ASSIGN(unit.gathered,
+                 submit(all_gather_, cause(unit.name, reason), AllGather{g.group, own, full}));
+  return {};
+}
+
+Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
+  TESSERA_ASSIGN(unit.gather_buffer,
+                 allocate(fmt::format("{}.ag_out", unit.name),
+                          bytes_of(unit.layout.shard * group_size_, unit.param_dtype),
+                          MemoryClass::all_gather_buffers, copy_in_, cause(unit.name, reason)));
+  const Gathering g = gathering(unit);
+  const bool again = unit.post_forward_sharded;
+  Copy copy{.index_in = g.group};
+  if (options_.offload_params && !again) copy.route = CopyRoute::to_device;
+  for (const UnitParameter& p : unit.parameters) {
+    View slice =
+        View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
+    slice.first = p.layout.offset * g.scale;
+    slice.numel = p.layout.shard * g.scale;
+    const View from = again ? View::whole(p.post_forward, unit.param_dtype, slice.numel)
+                            : View::whole(p.held.value, options_.sharded_dtype, slice.numel);
+    copy.pieces.push_back({.from = from, .to = slice});
+  }
+  if (!again) return submit(copy_in_, cause(unit.name, Reason::copy_in), std::move(copy));
+  TESSERA_TRY(wait_event(copy_in_, unit.resharded, cause(unit.name, Reason::order)));
+  TESSERA_ASSIGN(const EventId copied,
+                 submit(copy_in_, cause(unit.name, Reason::copy_in), std::move(copy)));
+  for (UnitParameter& p : unit.parameters) TESSERA_TRY(release(p.post_forward, copied));
+  return copied;
+}
+
+Status FullyShardEngine::free_gathered(Pending& gathered, const Cause& why) {
+  // The next copy-in and all_gather may get the same bytes: they must follow the copy-out.
+  TESSERA_TRY(wait_event(copy_in_, gathered.event, why));
+  TESSERA_TRY(wait_event(all_gather_, gathered.event, why));
+  return release(gathered.buffer, gathered.event);
+}
+
+Status FullyShardEngine::wait_for_unshard(Unit& unit) {
+  if (!unit.gather_buffer.valid()) return {};
+  const Cause freeing = cause(unit.name, Reason::free_memory);
+  if (stage_ == Stage::forward && last_gathered_) {
+    TESSERA_TRY(free_gathered(*last_gathered_, freeing));
+    last_gathered_.reset();
+  }
+  TESSERA_TRY(wait_event(compute_, unit.gathered, cause(unit.name, Reason::needed)));
+  TESSERA_TRY(copy_out(unit));
+  TESSERA_ASSIGN(const EventId copied_out,
+                 mark(cause(unit.name, Reason::copy_out), Mark::Kind::unsharded, compute_));
+  unit.unsharded = true;
+  Pending gathered{std::exchange(unit.gather_buffer, BufferId{}), copied_out};
+  if (stage_ == Stage::forward) {
+    // Freed at the next unit, so that its copy-in and all_gather overlap this copy-out.
+    last_gathered_ = gathered;
+    return {};
+  }
+  return free_gathered(gathered, freeing);
+}
+
+Status FullyShardEngine::finish_gathers() {
+  for (Unit& unit : units_) TESSERA_TRY(wait_for_unshard(unit));
+  return {};
+}
+
+Status FullyShardEngine::copy_out(Unit& unit) {
+  const Cause why = cause(unit.name, Reason::copy_out);
+  const Gathering g = gathering(unit);
+  Copy copy;
+  for (UnitParameter& p : unit.parameters) {
+    const Numel padded = p.layout.shard * group_size_;
+    TESSERA_ASSIGN(p.unsharded,
+                   allocate(p.held.name + ".unsharded", bytes_of(padded, unit.param_dtype),
+                            MemoryClass::unsharded_parameters, compute_, why));
+    const Numel block = p.layout.shard * g.scale;
+    View from = View::part(unit.gather_buffer, unit.param_dtype, p.layout.offset * g.scale, block);
+    from.end = unit.layout.shard * group_size_;
+    View to = View::part(p.unsharded, unit.param_dtype, Numel{0}, block);
+    to.end = padded;
+    copy.pieces.push_back({.from = from,
+                           .to = to,
+                           .count = g.size,
+                           .from_pitch = unit.layout.shard * g.scale,
+                           .to_pitch = block});
+  }
+  unit.post_forward_sharded = false;
+  return submit(compute_, why, std::move(copy)).status();
+}
+
+Status FullyShardEngine::reshard(Unit& unit) {
+  if (!unit.unsharded) return {};
+  for (UnitParameter& p : unit.parameters) TESSERA_TRY(release(p.unsharded, last_compute_));
+  unit.unsharded = false;
+  return mark(cause(unit.name, Reason::free_memory), Mark::Kind::sharded, compute_).status();
+}
+
+// Keeps the slice of the smaller group, which gathers it again in backward.
+Status FullyShardEngine::reshard_to_group(Unit& unit) {
+  if (!unit.unsharded || unit.parameters.empty()) return {};
+  const Cause why = cause(unit.name, Reason::free_memory);
+  unit.post_forward_sharded = true;
+  const Gathering g = gathering(unit);
+  Copy copy{.index_in = g.group};
+  for (UnitParameter& p : unit.parameters) {
+    const Numel slice = p.layout.shard * g.scale;
+    TESSERA_ASSIGN(p.post_forward,
+                   allocate(p.held.name + ".post_forward", bytes_of(slice, unit.param_dtype),
+                            MemoryClass::sharded_parameters, compute_, why));
+    copy.pieces.push_back({.from = View::shard(p.unsharded, unit.param_dtype, slice, g.size),
+                           .to = View::whole(p.post_forward, unit.param_dtype, slice)});
+  }
+  TESSERA_ASSIGN(unit.resharded, submit(compute_, why, std::move(copy)));
+  return reshard(unit);
+}
+
+// Backward runs in the reverse order of forward: gathers the unit that ran before.
+Status FullyShardEngine::prefetch_before(std::size_t post_forward_index) {
+  if (post_forward_index == 0) return {};
+  Unit& previous = units_[forward_order_[post_forward_index - 1]];
+  return flow_.out_of(previous.module) ? unshard(previous, Reason::backward_prefetch) : Status{};
+}
+
+}  // namespace tessera

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reducing a unit's gradients to shards (torch FSDPParamGroup.post_backward,
+// _fsdp_collectives.foreach_reduce).
+#include <fmt/format.h>
+
+#include "engine/numbers/arithmetic.h"
+#include "engine/schemes/fully_shard/fully_shard_engine.h"
+
+namespace tessera {
+Result<View> FullyShardEngine::gradient_view(ParameterId id) {
+  const Unit& unit = unit_with(id);
+  UnitParameter& p = parameter(id);
+  if (!p.gradient.valid()) {
+    TESSERA_ASSIGN(
+        p.gradient,
+        allocate(p.held.name + ".grad", bytes_of(p.layout.numel, unit.param_dtype),
+                 MemoryClass::unsharded_gradients, compute_, cause(unit.name, Reason::none)));
+  }
+  return View::whole(p.gradient, unit.param_dtype, p.layout.numel);
+}
+
+Status FullyShardEngine::reduce_gradients(Unit& unit) {
+  unit.finished_backward = true;
+  if (reshard_after_backward_) TESSERA_TRY(reshard(unit));
+  bool has_gradients = false;
+  for (const UnitParameter& p : unit.parameters) {
+    has_gradients |= p.gradient.valid() || p.accumulated.valid();
+  }
+  if (!has_gradients) return {};
+  if (!sync_) return accumulate_gradients(unit);
+  for (const UnitParameter& p : unit.parameters) {
+    if (p.accumulated.valid()) {
+      TESSERA_TRY(accumulate_gradients(unit));
+      break;
+    }
+  }
+  const auto alive = static_cast<std::size_t>(options_.reduce_scatter_max_input_buffers - 1);
+  TESSERA_TRY(free_packed(alive, unit.name));
+  const Numel padded = unit.layout.shard * group_size_;
+  TESSERA_ASSIGN(
+      const BufferId packed,
+      allocate(fmt::format("{}.rs_in", unit.name), bytes_of(padded, unit.reduce_dtype),
+               MemoryClass::reduce_buffers, compute_, cause(unit.name, Reason::copy_in)));
+  TESSERA_TRY(pack_gradients(unit, packed));
+  const Cause why = cause(unit.name, Reason::reduce_gradients);
+  TESSERA_TRY(wait_stream(reduce_scatter_, compute_, cause(unit.name, Reason::order)));
+  TESSERA_ASSIGN(
+      const BufferId shard,
+      allocate(fmt::format("{}.rs_out", unit.name), bytes_of(unit.layout.shard, unit.reduce_dtype),
+               MemoryClass::sharded_gradients, reduce_scatter_, why));
+  TESSERA_TRY(scatter(unit, packed, shard));
+  if (replicas_ > 1) return all_reduce(unit, shard);
+  return keep_sharded_gradient(unit, shard);
+}
+
+// The oldest inputs of reduce_scatters go, until `left` are alive.
+Status FullyShardEngine::free_packed(std::size_t left, std::string_view unit) {
+  while (packed_.size() > left) {
+    Pending& oldest = packed_.front();
+    TESSERA_TRY(wait_event(compute_, oldest.event, cause(unit, Reason::free_memory)));
+    TESSERA_TRY(release(oldest.buffer, oldest.event));
+    packed_.pop_front();
+  }
+  return {};
+}
+
+// What earlier micro-batches kept to themselves is added first.
+Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
+  const View view = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
+  if (unit.partial.valid()) {
+    const View partial = View::whole(unit.partial, unit.reduce_dtype, unit.layout.shard);
+    TESSERA_ASSIGN(
+        const EventId added,
+        submit(reduce_scatter_, cause(unit.name, Reason::accumulate), add(partial, view)));
+    TESSERA_TRY(release(unit.partial, added));
+  }
+  if (!requires_all_reduce_) {
+    unit.partial = shard;
+    return {};
+  }
+  TESSERA_TRY(wait_stream(all_reduce_, reduce_scatter_, cause(unit.name, Reason::order)));
+  AllReduce what{replica_group_, view, view, Reduction::average};
+  if (options_.gradient_divide_factor) what.reduction = Reduction::sum;
+  TESSERA_TRY(submit(all_reduce_, cause(unit.name, Reason::reduce_gradients), what).status());
+  return keep_sharded_gradient(unit, shard);
+}
+
+// One buffer, rank i's part holding the i-th slice of every gradient (torch chunk_cat). Parameters
+// without a gradient contribute zeros, so that all ranks reduce the same shape.
+Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
+  Copy copy;
+  const Numel padded = unit.layout.shard * group_size_;
+  for (const UnitParameter& p : unit.parameters) {
+    const bool summed = p.accumulated.valid();
+    View from = View::part(summed ? p.accumulated : p.gradient,
+                           summed ? unit.reduce_dtype : unit.param_dtype, Numel{0}, p.layout.shard);
+    from.end = from.buffer.valid() ? p.layout.numel : Numel{0};
+    View to = View::part(into, unit.reduce_dtype, p.layout.offset, p.layout.shard);
+    to.end = padded;
+    copy.pieces.push_back({.from = from,
+                           .to = to,
+                           .count = group_size_,
+                           .from_pitch = p.layout.shard,
+                           .to_pitch = unit.layout.shard});
+  }
+  TESSERA_ASSIGN(const EventId packed,
+                 submit(compute_, cause(unit.name, Reason::copy_in), std::move(copy)));
+  for (UnitParameter& p : unit.parameters) {
+    if (p.gradient.valid()) TESSERA_TRY(release(p.gradient, packed));
+    if (p.accumulated.valid()) TESSERA_TRY(release(p.accumulated, packed));
+  }
+  return {};
+}
+
+Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
+  const Cause why = cause(unit.name, Reason::reduce_gradients);
+  const View input = View::whole(packed, unit.reduce_dtype, unit.layout.shard * group_size_);
+  const View output = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
+  ReduceScatter reduce{shard_group_, input, output, Reduction::average};
+  if (options_.gradient_divide_factor) {
+    reduce.reduction = Reduction::sum;
+    reduce.factor = 1 / *options_.gradient_divide_factor;
+  }
+  decltype(Op::what) what = reduce;
+  if (group_size_ == 1) what = Copy{.pieces = {{.from = input, .to = output}}};
+  TESSERA_ASSIGN(const EventId reduced, submit(reduce_scatter_, why, std::move(what)));
+  packed_.push_back({packed, reduced});
+  return {};
+}
+
+// The reduce_scatter's output becomes the sharded gradient, or is added to that of earlier
+// micro-batches, in the shards' dtype.
+Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
+  const bool host = options_.offload_params;
+  const StreamId stream = replicas_ > 1 ? all_reduce_ : reduce_scatter_;
+  const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.shard);
+  const bool first = !unit.sharded_gradient.valid();
+  if (first && unit.reduce_dtype == options_.sharded_dtype && !host) {
+    unit.sharded_gradient = scattered;
+  } else {
+    const Cause why = cause(unit.name, host ? Reason::offload : Reason::accumulate);
+    if (first) {
+      TESSERA_ASSIGN(unit.sharded_gradient,
+                     allocate(fmt::format("{}.sharded_grad", unit.name),
+                              bytes_of(unit.layout.shard, options_.sharded_dtype),
+                              host ? MemoryClass::pinned_host : MemoryClass::sharded_gradients,
+                              stream, why, host ? Memory::pinned_host : Memory::device));
+    }
+    const View kept = View::whole(unit.sharded_gradient, options_.sharded_dtype, unit.layout.shard);
+    decltype(Op::what) what = add(fresh, kept);
+    if (first) {
+      what = Copy{.pieces = {{.from = fresh, .to = kept}},
+                  .route = host ? CopyRoute::to_host : CopyRoute::on_device};
+    }
+    TESSERA_ASSIGN(const EventId done, submit(stream, why, std::move(what)));
+    TESSERA_TRY(release(scattered, done));
+  }
+  TESSERA_ASSIGN(last_reduced_, mark(cause(unit.name, Reason::reduce_gradients),
+                                     Mark::Kind::gradients_sharded, stream));
+  return {};
+}
+
+Status FullyShardEngine::accumulate_gradients(Unit& unit) {
+  const Cause why = cause(unit.name, Reason::accumulate);
+  for (UnitParameter& p : unit.parameters) {
+    if (!p.gradient.valid()) continue;
+    if (!p.accumulated.valid() && unit.reduce_dtype == unit.param_dtype) {
+      p.accumulated = std::exchange(p.gradient, BufferId{});
+      continue;
+    }
+    const bool first = !p.accumulated.valid();
+    if (first) {
+      TESSERA_ASSIGN(p.accumulated, allocate(p.held.name + ".accumulated_grad",
+                                             bytes_of(p.layout.numel, unit.reduce_dtype),
+                                             MemoryClass::unsharded_gradients, compute_, why));
+    }
+    const View fresh = View::whole(p.gradient, unit.param_dtype, p.layout.numel);
+    const View sum = View::whole(p.accumulated, unit.reduce_dtype, p.layout.numel);
+    decltype(Op::what) what = add(fresh, sum);
+    if (first) what = Copy{.pieces = {{.from = fresh, .to = sum}}};
+    TESSERA_ASSIGN(const EventId done, submit(compute_, why, std::move(what)));
+    TESSERA_TRY(release(p.gradient, done));
+  }
+  return {};
+}
+
+// The compute stream follows the last reduction, so that the optimizer sees all gradients.
+Status FullyShardEngine::finish_reduce() {
+  if (packed_.empty()) return {};
+  if (last_reduced_.valid()) {
+    TESSERA_TRY(wait_event(compute_, last_reduced_, cause("root", Reason::needed)));
+    if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_reduced_));
+  }
+  return free_packed(0, "root");
+}
+
+}  // namespace tessera

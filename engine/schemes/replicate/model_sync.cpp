@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks agree on the model: when it is set up rank 0's values are taken by all, before a forward
+// pass its buffers, after uneven inputs the values of a rank that worked longest.
+#include <fmt/format.h>
+
+#include "engine/schemes/replicate/replicate_engine.h"
+
+namespace tessera {
+namespace {
+
+constexpr Bytes broadcast_bucket{250 << 20};
+
+}  // namespace
+
+Status ReplicateEngine::sync_model() {
+  TESSERA_TRY(verify_model());
+  return broadcast_state(/*root=*/0);
+}
+
+// The number of parameters of every rank, then rank 0's sizes and strides.
+Status ReplicateEngine::verify_model() {
+  const Cause why = cause("root", Reason::order);
+  TESSERA_ASSIGN(BufferId counts,
+                 allocate("parameter_counts", bytes_of(Numel{world_size_}, DType::int64),
+                          MemoryClass::temporary, nccl_, why));
+  const View own = View::shard(counts, DType::int64, Numel{1}, world_size_);
+  Compute count;
+  count.writes = {View::whole(counts, DType::int64, Numel{world_size_})};
+  TESSERA_TRY(submit_on(everyone_, nccl_, why, std::move(count)).status());
+  TESSERA_ASSIGN(
+      const EventId gathered,
+      submit(nccl_, why,
+             AllGather{world_, own, View::whole(counts, DType::int64, Numel{world_size_})}));
+  TESSERA_TRY(wait_event(compute_, gathered, why));
+  Compute compare;
+  compare.reads = {View::whole(counts, DType::int64, Numel{world_size_})};
+  TESSERA_ASSIGN(const EventId compared, submit_on(everyone_, compute_, why, std::move(compare)));
+  TESSERA_TRY(release(counts, compared));
+  std::int64_t numbers = 0;
+  for (const Parameter& p : model_.parameters) {
+    numbers += 2 * static_cast<std::int64_t>(p.shape.size());
+  }
+  return broadcast_numbers("sizes_and_strides", numbers);
+}
+
+Status ReplicateEngine::broadcast_numbers(const std::string& name, std::int64_t count) {
+  if (world_size_ == 1) return {};
+  const Cause why = cause("root", Reason::order);
+  const Numel numel{std::max<std::int64_t>(1, count)};
+  TESSERA_ASSIGN(BufferId buffer,
+                 allocate(name, bytes_of(numel, DType::int32), MemoryClass::temporary, nccl_, why));
+  const View all = View::whole(buffer, DType::int32, numel);
+  Compute fill;
+  fill.writes = {all};
+  TESSERA_TRY(submit_on(everyone_, nccl_, why, std::move(fill)).status());
+  TESSERA_ASSIGN(const EventId sent, submit(nccl_, why, Broadcast{world_, all}));
+  TESSERA_TRY(wait_event(compute_, sent, why));
+  Compute use;
+  use.reads = {all};
+  TESSERA_ASSIGN(const EventId used, submit_on(everyone_, compute_, why, std::move(use)));
+  return release(buffer, used);
+}
+
+std::vector<View> ReplicateEngine::buffer_views() const {
+  std::vector<View> views;
+  for (std::size_t k = 0; k < module_buffers_.size(); ++k) {
+    const Numel bytes{model_.buffers[k].bytes().value};
+    if (!module_buffers_[k].valid() || bytes == Numel{0}) continue;
+    views.push_back(View::whole(module_buffers_[k], DType::uint8, bytes));
+  }
+  return views;
+}
+
+Status ReplicateEngine::broadcast_state(Index root) {
+  std::vector<View> values;
+  for (const ReplicatedParameter& p : parameters_) values.push_back(whole(p.held.value, p));
+  TESSERA_TRY(broadcast_coalesced(values, root));
+  return broadcast_coalesced(buffer_views(), root);
+}
+
+// Views of one dtype: at most 250 MiB at a time beyond the largest.
+Status ReplicateEngine::broadcast_coalesced(const std::vector<View>& views, Index root) {
+  const Cause why = cause("root", Reason::order);
+  for (std::size_t k = 0; k < views.size();) {
+    const DType dtype = views[k].dtype;
+    Numel numel{};
+    std::size_t end = k;
+    while (end < views.size() &&
+           (end == k || bytes_of(numel + views[end].numel, dtype) <= broadcast_bucket)) {
+      numel += views[end++].numel;
+    }
+    TESSERA_ASSIGN(BufferId coalesced, allocate("coalesced_model", bytes_of(numel, dtype),
+                                                MemoryClass::temporary, compute_, why));
+    Copy in, out;
+    Numel offset{};
+    for (; k < end; ++k) {
+      const View place = View::part(coalesced, dtype, offset, views[k].numel);
+      in.pieces.push_back({.from = views[k], .to = place});
+      out.pieces.push_back({.from = place, .to = views[k]});
+      offset += views[k].numel;
+    }
+    TESSERA_TRY(submit_on(everyone_, compute_, why, std::move(in)).status());
+    TESSERA_TRY(wait_stream(nccl_, compute_, why));
+    TESSERA_ASSIGN(
+        const EventId sent,
+        submit(nccl_, why, Broadcast{world_, View::whole(coalesced, dtype, numel), root}));
+    TESSERA_TRY(wait_event(compute_, sent, why));
+    TESSERA_ASSIGN(const EventId copied, submit_on(everyone_, compute_, why, std::move(out)));
+    TESSERA_TRY(release(coalesced, copied));
+  }
+  return {};
+}
+
+// Rank 0's; with uneven inputs those of the largest rank that still has some.
+Status ReplicateEngine::sync_buffers() {
+  const bool stale = std::exchange(buffers_stale_, sync_);
+  const std::vector<View> views = buffer_views();
+  if (!stale || !options_.broadcast_buffers || views.empty() || world_size_ == 1) return {};
+  Index root = 0;
+  if (join_.entered) {
+    root = active_.ranges().back().end - 1;
+    TESSERA_TRY(agree_on_number("buffer_root", Reduction::max, [ranks = active_](Rank r) {
+      return ranks.contains(r) ? static_cast<float>(r) : -1.0F;
+    }));
+  }
+  return broadcast_coalesced(views, root);
+}
+
+}  // namespace tessera

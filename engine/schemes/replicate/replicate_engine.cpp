@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schemes/replicate/replicate_engine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tessera {
+namespace {
+
+Status too_late(const char* what) {
+  return Status(Code::invalid_argument,
+                fmt::format("{} after the first forward pass has begun: the buckets of a step that "
+                            "runs cannot change; do it before",
+                            what));
+}
+
+Result<ReplicateEngine*> replicated(Engine& engine, const char* call) {
+  auto* made = dynamic_cast<ReplicateEngine*>(&engine);
+  if (made != nullptr) return made;
+  return Status(Code::invalid_argument,
+                fmt::format("{} is for engines made by replicate, this one shards", call));
+}
+
+}  // namespace
+
+ReplicateEngine::ReplicateEngine(Runtime& runtime, const Model& model,
+                                 const ReplicateOptions& options)
+    : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
+
+ReplicateEngine::~ReplicateEngine() {
+  if (hook_) hook_->detach();
+}
+
+Status ReplicateEngine::setup() {
+  if (options_.bucket_cap < Bytes{1} || options_.first_bucket_cap < Bytes{1}) {
+    return Status(Code::invalid_argument,
+                  fmt::format("bucket caps must be at least 1 byte, found {} and {}",
+                              options_.first_bucket_cap.value, options_.bucket_cap.value));
+  }
+  assignment_.units = {{.module = ModuleId{0}, .parameters = {}}};  // one unit: the whole model
+  assignment_.unit_of_module.assign(model_.modules.size(), 0);
+  assignment_.unit_of_parameter.assign(model_.parameters.size(), 0);
+  assignment_.used_by = used_by(model_);
+  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
+  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  TESSERA_TRY(add_parameters());
+  TESSERA_TRY(initialise_held());
+  TESSERA_TRY(add_buffers());
+  if (options_.init_sync && world_size_ > 1) TESSERA_TRY(sync_model());
+  plan_first_buckets();
+  TESSERA_TRY(allocate_buckets());
+  return options_.comm_hook ? register_hook(options_.comm_hook) : Status{};
+}
+
+Status ReplicateEngine::register_hook(std::shared_ptr<CommHook> hook) {
+  if (!hook) return Status(Code::invalid_argument, "there is no communication hook to register");
+  if (hook_) {
+    return Status(Code::invalid_argument,
+                  fmt::format("communication hook {}: the engine has a hook already, {}; it is "
+                              "registered once",
+                              hook->name(), hook_->name()));
+  }
+  if (started_) return too_late("a communication hook was registered");
+  TESSERA_TRY(hook->attach());
+  hook_ = std::move(hook);
+  return {};
+}
+
+Status ReplicateEngine::set_static_graph() {
+  if (started_) return too_late("the graph was declared static");
+  options_.static_graph = true;
+  rebuilt_ = false;
+  for (Bucket& bucket : buckets_) TESSERA_TRY(release(bucket.buffer, EventId{}));
+  plan_first_buckets();
+  return allocate_buckets();
+}
+
+Cause ReplicateEngine::cause_of(const ReplicatedParameter& p, Reason reason) const {
+  Cause why = cause("root", reason);
+  why.module = name(p);
+  return why;
+}
+
+View ReplicateEngine::slice(const ReplicatedParameter& p) const {
+  return View::part(buckets_[p.bucket].buffer, options_.dtype, p.offset, p.numel);
+}
+
+Result<View> ReplicateEngine::parameter_view(ParameterId id) {
+  return whole(at(id).held.value, at(id));
+}
+
+Result<View> ReplicateEngine::gradient_view(ParameterId id) {
+  ReplicatedParameter& p = at(id);
+  const bool into_bucket = views() && p.trained && !p.has_gradient;
+  if (into_bucket) return slice(p);
+  if (!p.fresh.valid()) {
+    TESSERA_ASSIGN(p.fresh,
+                   allocate(fmt::format("{}.grad", name(p)), bytes_of(p.numel, options_.dtype),
+                            MemoryClass::unsharded_gradients, compute_, cause_of(p, Reason::none)));
+  }
+  return whole(p.fresh, p);
+}
+
+std::vector<Held*> ReplicateEngine::held() {
+  std::vector<Held*> all;
+  for (ReplicatedParameter& p : parameters_) {
+    p.held.gradient = {};
+    if (p.has_gradient) {
+      p.held.gradient = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
+    }
+    all.push_back(&p.held);
+  }
+  return all;
+}
+
+Status ReplicateEngine::free_gradients(EventId stepped) {
+  for (ReplicatedParameter& p : parameters_) {
+    p.has_gradient = false;
+    if (p.gradient.valid()) TESSERA_TRY(release(p.gradient, stepped));
+  }
+  return {};
+}
+
+Status ReplicateEngine::begin_forward() {
+  TESSERA_TRY(expect(Stage::idle, "begin_forward"));
+  begin_pass();
+  TESSERA_TRY(enter(Stage::forward, Phase::forward));
+  if (trains() && !unfinished_.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("the last backward did not finish its reduction: {} got no gradient; "
+                              "set find_unused_parameters, or use every parameter in the loss",
+                              unfinished_));
+  }
+  started_ = true;
+  used_.assign(parameters_.size(), false);
+  uses_now_.assign(parameters_.size(), 0);
+  return announce_forward();
+}
+
+Status ReplicateEngine::compute(const ModuleWork& work) {
+  for (ParameterId id : parameters_of(work)) {
+    if (work.pass == ModuleWork::Pass::forward) used_[static_cast<std::size_t>(id.value)] = true;
+    if (work.pass == ModuleWork::Pass::backward) ++uses_now_[static_cast<std::size_t>(id.value)];
+  }
+  return EngineBase::compute(work);
+}
+
+Status ReplicateEngine::begin_backward() {
+  TESSERA_TRY(expect(Stage::forward, "begin_backward"));
+  for (ReplicatedParameter& p : parameters_) p.ready = false;
+  for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
+  next_bucket_ = 0;
+  swept_unused_ = false;
+  ready_order_.clear();
+  TESSERA_TRY(enter(Stage::backward, Phase::backward));
+  return views() ? clear_views() : Status{};
+}
+
+Status ReplicateEngine::grad_ready(ParameterId parameter) {
+  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  ReplicatedParameter& p = at(parameter);
+  if (!p.trained) return accumulate(p);
+  if (p.ready) return ready_twice(name(p));
+  TESSERA_TRY(mark(cause_of(p, Reason::none), Mark::Kind::gradient_ready, compute_).status());
+  ready_order_.push_back(static_cast<std::size_t>(parameter.value));
+  TESSERA_TRY(accumulate(p));
+  p.ready = true;
+  used_since_sync_[static_cast<std::size_t>(parameter.value)] = true;
+  if (!sync_) return {};
+  // The first step of a static graph only counts; its buckets go at the end.
+  if (options_.static_graph && synced_backwards_ == 0) return {};
+  const bool sweeps = finds_unused() || options_.static_graph;
+  if (sweeps && !swept_unused_) TESSERA_TRY(mark_unused());
+  return mark_ready(p);
+}
+
+Status ReplicateEngine::end_backward() {
+  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  if (sync_) {
+    if (options_.static_graph && synced_backwards_ == 0) {
+      uses_ = uses_now_;
+      for (const std::size_t k : ready_order_) TESSERA_TRY(mark_ready(parameters_[k]));
+      TESSERA_TRY(mark_unused());
+    } else if (options_.static_graph) {
+      TESSERA_TRY(check_same_uses());
+    }
+    TESSERA_TRY(finish_buckets());
+    used_since_sync_.assign(parameters_.size(), false);
+    ++synced_backwards_;
+  }
+  stage_ = Stage::idle;
+  ++micro_batch_;
+  return {};
+}
+
+Status ReplicateEngine::check_same_uses() const {
+  if (uses_ == uses_now_) return {};
+  std::vector<std::string_view> changed;
+  for (std::size_t k = 0; k < uses_.size(); ++k) {
+    if (uses_[k] != uses_now_[k]) changed.push_back(name(parameters_[k]));
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("static_graph was set, but {} are used another number of times than in "
+                            "the first backward",
+                            fmt::join(changed, ", ")));
+}
+
+std::vector<UnitInfo> ReplicateEngine::units() const {
+  std::vector<UnitInfo> infos;
+  for (const Bucket& b : buckets_) {
+    infos.push_back({std::string(b.name),
+                     static_cast<std::int32_t>(b.parameters.size()),
+                     b.numel,
+                     b.numel,
+                     {},
+                     b.numel});
+  }
+  return infos;
+}
+
+Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
+                                          const ReplicateOptions& options) {
+  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
+  auto engine = std::make_unique<ReplicateEngine>(runtime, model, options);
+  TESSERA_TRY(engine->setup());
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+Status register_comm_hook(Engine& engine, std::shared_ptr<CommHook> hook) {
+  TESSERA_ASSIGN(ReplicateEngine * made, replicated(engine, "register_comm_hook"));
+  return made->register_hook(std::move(hook));
+}
+
+Status set_static_graph(Engine& engine) {
+  TESSERA_ASSIGN(ReplicateEngine * made, replicated(engine, "set_static_graph"));
+  return made->set_static_graph();
+}
+
+}  // namespace tessera

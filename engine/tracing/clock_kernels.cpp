@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/tracing/clock_kernels.h"
+
+#include <algorithm>
+
+// One binary for all x86-64 machines, the widest vectors of each. Sanitizers cannot run the
+// resolvers, other machines have no such clones.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TESSERA_SANITIZED
+#endif
+#endif
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(TESSERA_SANITIZED)
+#define TESSERA_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define TESSERA_VECTOR_CLONES
+#endif
+
+namespace tessera {
+
+TESSERA_VECTOR_CLONES
+void clock_max(Time* __restrict out, const Time* __restrict a, const Time* __restrict b,
+               std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) out[r] = a[r] > b[r] ? a[r] : b[r];
+}
+
+TESSERA_VECTOR_CLONES
+void clock_add(Time* __restrict out, const Time* __restrict a, Time duration, std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) out[r] = a[r] + duration;
+}
+
+TESSERA_VECTOR_CLONES
+void clock_add_jitter(Time* __restrict out, const Time* __restrict a, const Jitter& jitter,
+                      const std::uint32_t* __restrict rank_key, std::int64_t n) {
+  const Time base = jitter.base;
+  const std::uint64_t width = jitter.width;
+  const int shift = jitter.shift;
+  const std::uint32_t op_key = jitter.op_key;
+  for (std::int64_t r = 0; r < n; ++r) {
+    std::uint32_t x = rank_key[r] ^ op_key;
+    x ^= x >> 16;
+    x *= 0x7FEB352DU;
+    x ^= x >> 15;
+    x *= 0x846CA68BU;
+    x ^= x >> 16;
+    out[r] = a[r] + base + static_cast<Time>(((width * x) >> 32) << shift);
+  }
+}
+
+TESSERA_VECTOR_CLONES
+Time clock_highest(const Time* __restrict a, std::int64_t n) {
+  Time highest = a[0];
+  for (std::int64_t r = 1; r < n; ++r) highest = a[r] > highest ? a[r] : highest;
+  return highest;
+}
+
+TESSERA_VECTOR_CLONES
+void clock_add_until(Time* __restrict sum, const Time* __restrict begin, Time end, std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) sum[r] += end - begin[r];
+}
+
+TESSERA_VECTOR_CLONES
+void clock_add_span(Time* __restrict sum, const Time* __restrict begin, const Time* __restrict end,
+                    std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) sum[r] += end[r] - begin[r];
+}
+
+TESSERA_VECTOR_CLONES
+void clock_add_overlap(Time* __restrict sum, const Time* __restrict begin_a,
+                       const Time* __restrict end_a, const Time* __restrict begin_b,
+                       const Time* __restrict end_b, std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) {
+    const Time begin = begin_a[r] > begin_b[r] ? begin_a[r] : begin_b[r];
+    const Time end = end_a[r] < end_b[r] ? end_a[r] : end_b[r];
+    const Time length = end - begin;
+    sum[r] += length > 0 ? length : 0;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/tracing/traced_buffers.h"
+
+namespace tessera {
+
+void TracedBuffers::add(BufferId id, const Allocation& request, TraceSink& sink) {
+  const auto append = [this](const auto& number) {
+    key_.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  key_.assign(request.name);
+  append(request.name.size());
+  key_.append(request.cause.unit);
+  append(request.memory_class);
+  append(request.bytes.value);
+  const auto [found, is_new] = rows_.try_emplace(key_, static_cast<std::int32_t>(rows_.size()));
+  const std::int32_t row = found->second;
+  if (is_new) {
+    sink.buffer({row, request.name, request.cause.unit, request.memory_class, request.bytes});
+  }
+  if (request.memory == Memory::device) live_.add(id, {row, request.where.count()});
+}
+
+void TracedBuffers::release(BufferId id, const RankSet& ranks) {
+  Live* const live = live_.find(id);
+  if (live != nullptr && (live->ranks -= ranks.count()) <= 0) live_.erase(id);
+}
+
+}  // namespace tessera

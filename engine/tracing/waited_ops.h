@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operation waited for besides its own stream, as traces tell it.
+//
+// The idea: waits and marks take no time and are no rows of a trace, so one looks through them at
+// the operations behind. Every backend that records a trace asks here: then all agree.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "tessera/op.h"
+
+namespace tessera {
+
+class WaitedOps {
+ public:
+  /// Ascending ids, shared: most buffers of a module ask for the same ones.
+  using Ids = std::shared_ptr<const std::vector<std::int32_t>>;
+
+  void add_stream() { streams_.emplace_back(); }
+
+  /// What `op` waits for by itself, before its event is recorded.
+  void wait(const Op& op);
+  /// Whatever is submitted from now on runs after `event`.
+  void host_wait(EventId event);
+  /// The next event, of `op`. A timed operation (no wait, no mark) ends its stream's waits.
+  void record(const Op& op, EventId event);
+  /// Events with smaller ids are over for every stream.
+  void forget_before(EventId event);
+
+  /// Ids for the next op of `stream`, ascending, without the youngest of its own stream.
+  std::vector<std::int32_t> after(StreamId stream) const;
+  /// The stream's youngest timed operation, or -1.
+  std::int32_t last(StreamId stream) const { return at(stream).last; }
+  /// The timed operations that are over when `event` happens, or null: it is over for every stream.
+  Ids behind(EventId event) const;
+  /// Those that are over before the next op of `stream` starts: its own youngest and what it
+  /// waits for.
+  Ids before_next(StreamId stream) const;
+
+ private:
+  struct Stream {
+    std::int32_t last = -1;
+    std::vector<std::int32_t> direct;  // rows of `after`
+    std::vector<std::int32_t> all;     // and those behind the waits waited for
+    mutable Ids before;                // of before_next; null: to be found anew
+  };
+  struct Event {
+    std::int32_t direct = -1;
+    Ids all;
+  };
+
+  Stream& at(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
+  const Stream& at(StreamId id) const { return streams_[static_cast<std::size_t>(id.value)]; }
+  const Event* find(EventId event) const;
+  static void wait_for(Stream& waiting, const Event& event);
+  void prune(Stream& stream) const;
+
+  std::vector<Stream> streams_;
+  std::deque<Event> events_;  // events_[k] has id first_ + k
+  std::int32_t first_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/wrap/unit_assignment.h"
+
+#include <fmt/format.h>
+
+#include "engine/model/at.h"
+#include "engine/model/module_graph.h"
+#include "engine/model/used_by.h"
+
+namespace tessera {
+namespace {
+
+Result<std::vector<ModuleId>> named_units(const Model& model,
+                                          const std::vector<std::string>& paths) {
+  std::vector<bool> is_unit(model.modules.size(), false);
+  is_unit[0] = true;
+  std::vector<ModuleId> units;
+  for (const std::string& path : paths) {
+    const ModuleId id = model.find_module(path);
+    if (!id.valid()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("unit '{}' is no module of {}: give a module path such as '{}'",
+                                path, model.name, model.modules.back().path));
+    }
+    if (is_unit[at(id)]) {
+      return Status(Code::invalid_argument, path.empty()
+                                                ? "the root is always a unit: leave it out"
+                                                : fmt::format("unit '{}' is named twice", path));
+    }
+    is_unit[at(id)] = true;
+    units.push_back(id);
+  }
+  return units;
+}
+
+std::vector<ModuleId> blocks(const Model& model) {
+  std::vector<ModuleId> units;
+  for (std::size_t m = 1; m < model.modules.size(); ++m) {
+    if (model.modules[m].is_block) units.push_back(ModuleId{static_cast<std::int32_t>(m)});
+  }
+  return units;
+}
+
+// Children first, own parameters last, stopping at other units.
+void collect(const Model& model, const std::vector<bool>& ignored, ModuleId id, std::size_t unit,
+             UnitAssignment& out) {
+  const Module& module = model.module(id);
+  out.unit_of_module[at(id)] = unit;
+  for (ModuleId child : module.children) {
+    if (out.unit_of_module[at(child)] == out.units.size())
+      collect(model, ignored, child, unit, out);
+  }
+  for (ParameterId p : module.parameters) {
+    if (!ignored.empty() && ignored[at(p)]) continue;
+    out.units[unit].parameters.push_back(p);
+    out.unit_of_parameter[at(p)] = unit;
+  }
+}
+
+std::string unit_name(const Model& model, ModuleId id) {
+  return id.value == 0 ? "the root" : fmt::format("'{}'", model.module(id).path);
+}
+
+// The lowest unit that contains both modules.
+ModuleId common_unit(const Model& model, const UnitAssignment& assigned, ModuleId a, ModuleId b) {
+  while (a != b) {  // ids are in pre-order: the larger one cannot contain the other
+    ModuleId& lower = a.value > b.value ? a : b;
+    lower = model.module(lower).parent;
+  }
+  return assigned.units[assigned.unit_of_module[at(a)]].module;
+}
+
+// One tensor lies in one unit's buffers, so all its users must be in that unit: nothing else would
+// gather it for them (torch FSDP2 refuses the same).
+Status check_ties(const Model& model, const UnitAssignment& assigned) {
+  for (const Tie& tie : model.ties) {
+    const std::size_t unit = assigned.unit_of_parameter[at(tie.parameter)];
+    if (unit == UnitAssignment::no_unit) continue;
+    const ModuleId owner = module_of_alias(model, tie);
+    const std::size_t other = assigned.unit_of_module[at(owner)];
+    if (other == unit) continue;
+    const Parameter& parameter = model.parameter(tie.parameter);
+    const ModuleId common = common_unit(model, assigned, parameter.module, owner);
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} and {} are one tensor but lie in different units, {} and {}: "
+                    "leave both to {}, or make a common ancestor a unit instead",
+                    parameter.name, tie.alias, unit_name(model, assigned.units[unit].module),
+                    unit_name(model, assigned.units[other].module), unit_name(model, common)));
+  }
+  return {};
+}
+
+// The same for what a module only reads: its unit gathers it, or nobody.
+Status check_reads(const Model& model, const UnitAssignment& assigned) {
+  for (const ParameterUse& read : model.reads) {
+    const std::size_t unit = assigned.unit_of_parameter[at(read.parameter)];
+    const std::size_t reader = assigned.unit_of_module[at(read.module)];
+    if (unit == UnitAssignment::no_unit || unit == reader) continue;
+    const Parameter& parameter = model.parameter(read.parameter);
+    return Status(
+        Code::invalid_argument,
+        fmt::format("module {} reads {}, but they lie in different units, {} and {}: leave both "
+                    "to {}, or use zero3",
+                    model.module(read.module).path, parameter.name,
+                    unit_name(model, assigned.units[reader].module),
+                    unit_name(model, assigned.units[unit].module),
+                    unit_name(model, common_unit(model, assigned, parameter.module, read.module))));
+  }
+  return {};
+}
+
+// The same for a module under two names: it is a unit itself, or both names are in one unit.
+Status check_aliases(const Model& model, const UnitAssignment& assigned) {
+  for (const ModuleAlias& alias : model.module_aliases) {
+    const std::size_t unit = assigned.unit_of_module[at(alias.module)];
+    if (assigned.units[unit].module == alias.module) continue;
+    if (assigned.unit_of_module[at(owner_of(model, alias.path))] == unit) continue;
+    for (ParameterId p : assigned.used_by[at(alias.module)]) {
+      if (assigned.unit_of_parameter[at(p)] != unit) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("{} and {} are one module but lie in different units: make it, or "
+                                "a common ancestor, a unit instead",
+                                model.module(alias.module).path, alias.path));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::string>& paths) {
+  TESSERA_ASSIGN(const auto units, named_units(model, paths));
+  return assign_units(model, paths.empty() ? blocks(model) : units, {});
+}
+
+Result<UnitAssignment> assign_units(const Model& model, const std::vector<ModuleId>& units,
+                                    const std::vector<bool>& ignored) {
+  std::vector<bool> is_unit(model.modules.size(), false);
+  is_unit[0] = true;
+  for (ModuleId id : units) is_unit[at(id)] = true;
+  UnitAssignment out;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (is_unit[m]) out.units.push_back({ModuleId{static_cast<std::int32_t>(m)}, {}});
+  }
+  out.unit_of_module.assign(model.modules.size(), out.units.size());
+  out.unit_of_parameter.assign(model.parameters.size(), UnitAssignment::no_unit);
+  for (std::size_t u = out.units.size(); u-- > 0;) {  // nested units first: they keep their own
+    out.unit_of_module[at(out.units[u].module)] = u;
+  }
+  for (std::size_t u = 0; u < out.units.size(); ++u) {
+    collect(model, ignored, out.units[u].module, u, out);
+  }
+
+  out.used_by = used_by(model);
+  TESSERA_TRY(check_ties(model, out));
+  TESSERA_TRY(check_reads(model, out));
+  TESSERA_TRY(check_aliases(model, out));
+  return out;
+}
+
+}  // namespace tessera

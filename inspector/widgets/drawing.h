@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few drawing helpers that every panel uses.
+#pragma once
+
+#include <string>
+
+#include "inspector/model/view_state.h"
+#include "inspector/render/surface.h"
+
+namespace tessera::inspector {
+
+float text_width(ImFont* font, const std::string& words);
+/// Text with its top left corner at `at`, on whole pixels.
+void draw_text(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words);
+/// Text that ends at `at.x`.
+void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words);
+/// A horizontal line of dashes.
+void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px);
+/// A square of `colour` before a legend's text; `hatched` for what is not really used.
+void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched);
+/// "name ........ value" in the current ImGui window: name dim, value right-aligned at the edge.
+void field(const Surface& ui, const char* name, const std::string& value);
+/// A title in semi-bold with the usual space around it.
+void heading(const Surface& ui, const std::string& words);
+/// A flat button that looks pressed while `on`; remembers its place as `name`.
+bool tab_button(Surface& ui, ViewState& state, const char* label, const std::string& name, bool on);
+
+}  // namespace tessera::inspector

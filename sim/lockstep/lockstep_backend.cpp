@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/lockstep/lockstep_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/runtime/op_checks.h"
+
+namespace tessera::sim {
+
+LockstepBackend::LockstepBackend(const LockstepOptions& options)
+    : CheckedRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
+      options_(options),
+      pool_(static_cast<std::size_t>(options.world_size)),
+      host_(static_cast<std::size_t>(options.world_size)),
+      accounts_(static_cast<std::size_t>(options.world_size)),
+      memory_(options.recorded_ranks),
+      numbers_(SwapStore(options.aio, options.swap_io)) {
+  const auto low = static_cast<std::uint32_t>(options.seed);
+  const auto high = static_cast<std::uint32_t>(options.seed >> 32);
+  seed_key_ = hash32(low ^ hash32(high ^ 0x9E3779B9U));
+  rank_keys_.resize(static_cast<std::size_t>(options.world_size));
+  for (std::size_t r = 0; r < rank_keys_.size(); ++r) {
+    rank_keys_[r] = hash32(static_cast<std::uint32_t>(r) ^ seed_key_);
+  }
+}
+
+void LockstepBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+  const RankGroups& groups = communicator.groups;
+  CommunicatorState state;
+  for (Index g = 0; g < groups.group_count(); ++g) {
+    std::vector<Index> per_node;
+    for (Index i = 0; i < groups.group_size(g); ++i) {
+      const auto node = static_cast<std::size_t>(groups.member(g, i) / options_.ranks_per_node);
+      if (per_node.size() <= node) per_node.resize(node + 1, 0);
+      ++per_node[node];
+    }
+    const auto nodes =
+        std::count_if(per_node.begin(), per_node.end(), [](Index n) { return n > 0; });
+    state.shapes.push_back({OpKind::all_gather, Bytes{}, groups.group_size(g),
+                            static_cast<Index>(nodes),
+                            *std::max_element(per_node.begin(), per_node.end())});
+  }
+  auto same = [&](const CollectiveShape& s) {
+    const CollectiveShape& first = state.shapes.front();
+    return s.ranks == first.ranks && s.nodes == first.nodes &&
+           s.ranks_per_node == first.ranks_per_node;
+  };
+  if (std::all_of(state.shapes.begin(), state.shapes.end(), same)) state.shapes.resize(1);
+  communicators_.push_back(std::move(state));
+  if (options_.sink != nullptr) {
+    options_.sink->communicator(
+        {id.value, communicator.name, groups.group_size_max(), groups.group_count()});
+  }
+}
+
+const LockstepBackend::EventTime* LockstepBackend::find(EventId event) const {
+  if (event.value < first_event_) return nullptr;  // over for every stream
+  return &events_[static_cast<std::size_t>(event.value - first_event_)];
+}
+
+void LockstepBackend::forget_events() {
+  const EventId live = first_live_event();
+  while (first_event_ < live.value && !events_.empty()) {
+    events_.pop_front();
+    ++first_event_;
+  }
+  waited_.forget_before(live);
+}
+
+void LockstepBackend::wait_for(StreamState& waiting, const EventTime& event) {
+  auto add = [&](const Clock& clock) {
+    // Streams that never run anything wait for the same clocks again and again.
+    for (Pending& known : waiting.pending) {
+      if (known.clock != clock) continue;
+      known.communication |= event.communication;
+      return;
+    }
+    waiting.pending.push_back({clock, event.communication});
+  };
+  if (event.clock != waiting.clock) add(event.clock);
+  for (const Clock& clock : event.also) add(clock);
+}
+
+Clock LockstepBackend::join(const Clock& a, const Clock& b) {
+  if (a->lowest >= b->highest) return a;
+  if (b->lowest >= a->highest) return b;
+  auto out = pool_.take();
+  clock_max(out->data(), a->data(), b->data(), ranks());
+  out->lowest = std::max(a->lowest, b->lowest);
+  out->highest = std::max(a->highest, b->highest);
+  return out;
+}
+
+Clock LockstepBackend::resolve(StreamId id) {
+  StreamState& stream = state(id);
+  if (stream.pending.empty()) return stream.clock;
+  Clock start = stream.clock;
+  bool blocking = false;
+  for (const Pending& pending : stream.pending) {
+    start = join(start, pending.clock);
+    blocking |= pending.communication;
+  }
+  if (this->stream(id).role == StreamRole::compute && start != stream.clock) {
+    accounts_.gap(stream.clock, start, blocking);
+  }
+  stream.clock = start;
+  stream.pending.clear();
+  return start;
+}
+
+void LockstepBackend::collect_waits(const Op& op) {
+  StreamState& waiting = state(op.stream);
+  for (EventId event : op.after) {
+    if (const EventTime* time = find(event)) wait_for(waiting, *time);
+  }
+  const auto* wait = std::get_if<Wait>(&op.what);
+  if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return;
+  const Clock other = resolve(wait->stream);
+  const bool communication = stream(wait->stream).role == StreamRole::communication;
+  wait_for(waiting, {other, {}, communication});
+}
+
+Jitter LockstepBackend::jitter_of(EventId event, Time duration) const {
+  const Time amplitude = std::llround(options_.jitter * static_cast<double>(duration));
+  Jitter jitter{.base = duration - amplitude};
+  while ((2 * amplitude >> jitter.shift) > 0xFFFFFFFFLL) ++jitter.shift;
+  jitter.width = static_cast<std::uint32_t>(2 * amplitude >> jitter.shift);
+  jitter.op_key = hash32(static_cast<std::uint32_t>(event.value) ^ seed_key_);
+  return jitter;
+}
+
+Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, Time duration) {
+  if (duration == 0) return start;
+  auto end = pool_.take();
+  const bool everyone = op.where == world();
+  if (!everyone) end->times = start->times;
+  const Jitter jitter = jitter_of(event, duration);
+  for (const RankRange& range : op.where.ranges()) {
+    Time* out = end->data() + range.begin;
+    const Time* in = start->data() + range.begin;
+    const std::int64_t n = range.end - range.begin;
+    if (options_.jitter == 0) {
+      clock_add(out, in, duration, n);
+    } else {
+      clock_add_jitter(out, in, jitter, rank_keys_.data() + range.begin, n);
+    }
+  }
+  const Time shortest = options_.jitter == 0 ? duration : jitter.base;
+  end->lowest = start->lowest + (everyone ? shortest : 0);
+  end->highest = start->highest + duration + (duration - shortest);
+  for (const SlowRank& slow : options_.slow_ranks) {
+    if (!op.where.contains(slow.rank)) continue;
+    const auto r = static_cast<std::size_t>(slow.rank);
+    const auto taken = static_cast<double>((*end)[r] - (*start)[r]);
+    end->times[r] += std::llround(taken * (slow.factor - 1));
+    end->lowest = std::min(end->lowest, end->times[r]);
+    end->highest = std::max(end->highest, end->times[r]);
+  }
+  return end;
+}
+
+LockstepBackend::Timing LockstepBackend::run_kernel(const Op& op, EventId event, Time duration) {
+  Timing timing{.begin = resolve(op.stream)};
+  timing.end = run_for(op, event, timing.begin, duration);
+  return timing;
+}
+
+// One group of everybody: it meets when the last has arrived and leaves together.
+Clock LockstepBackend::meet_all(const Clock& arrival, Time cost) {
+  const Time ready = arrival->lowest == arrival->highest ? arrival->highest
+                                                         : clock_highest(arrival->data(), ranks());
+  accounts_.meet_all(arrival, ready, cost);
+  auto end = pool_.take();
+  std::fill(end->times.begin(), end->times.end(), ready + cost);
+  end->lowest = end->highest = ready + cost;
+  return end;
+}
+
+Clock LockstepBackend::meet_in_groups(const Op& op, const Timing& timing) {
+  const RankGroups& groups = communicator(communicator_of(op)).groups;
+  const ClockData& arrival = *timing.begin;
+  auto end = pool_.take();
+  end->times = arrival.times;
+  end->lowest = arrival.lowest;
+  end->highest = arrival.highest;
+  for (Index g = 0; g < groups.group_count(); ++g) {
+    if (!op.where.contains(groups.member(g, 0))) continue;
+    const Index n = groups.group_size(g);
+    const Time cost = timing.costs[timing.costs.size() == 1 ? 0 : static_cast<std::size_t>(g)];
+    Time ready = std::numeric_limits<Time>::min();
+    for (Index i = 0; i < n; ++i) {
+      ready = std::max(ready, arrival[static_cast<std::size_t>(groups.member(g, i))]);
+    }
+    for (Index i = 0; i < n; ++i) {
+      const Rank rank = groups.member(g, i);
+      const auto r = static_cast<std::size_t>(rank);
+      accounts_.meet(rank, ready - arrival[r], cost);
+      end->times[r] = ready + cost;
+    }
+    end->highest = std::max(end->highest, ready + cost);
+  }
+  return end;
+}
+
+LockstepBackend::Timing LockstepBackend::run_collective(const Op& op) {
+  const CommunicatorId id = communicator_of(op);
+  CommunicatorState& comm = state(id);
+  const RankGroups& groups = communicator(id).groups;
+  Timing timing{.begin = resolve(op.stream)};
+  if (comm.clock && comm.last_stream != op.stream) timing.begin = join(timing.begin, comm.clock);
+  for (CollectiveShape shape : comm.shapes) {
+    shape.kind = kind_of(op);
+    shape.bytes = bytes_of(op);
+    timing.costs.push_back(options_.cost->collective(shape));
+  }
+  const bool one_group = groups.group_count() == 1 && groups.ranks() == world();
+  timing.end = one_group ? meet_all(timing.begin, timing.costs[0]) : meet_in_groups(op, timing);
+  comm.clock = timing.end;
+  comm.last_stream = op.stream;
+  accounts_.collective(op.stream.value, timing.begin, timing.end);
+  return timing;
+}
+
+Status LockstepBackend::do_numbers(const Op& op) {
+  struct Visitor {
+    NumericStore& numbers;
+    const LockstepBackend& backend;
+    const RankSet& where;
+    Status& status;
+
+    const RankGroups& groups(CommunicatorId id) const { return backend.communicator(id).groups; }
+    void operator()(const AllGather& o) { numbers.all_gather(o, where, groups(o.communicator)); }
+    void operator()(const ReduceScatter& o) {
+      numbers.reduce_scatter(o, where, groups(o.communicator));
+    }
+    void operator()(const AllReduce& o) {
+      numbers.all_reduce(o, -1, where, groups(o.communicator));
+    }
+    void operator()(const Reduce& o) {
+      numbers.all_reduce({o.communicator, o.input, o.output, o.reduction}, o.root, where,
+                         groups(o.communicator));
+    }
+    void operator()(const AllToAll& o) { numbers.all_to_all(o, where, groups(o.communicator)); }
+    void operator()(const Broadcast& o) { numbers.broadcast(o, where, groups(o.communicator)); }
+    const RankGroups* index_in(CommunicatorId id) const {
+      return id.valid() ? &groups(id) : nullptr;
+    }
+    void operator()(const Copy& o) { status = numbers.copy(o, where, index_in(o.index_in)); }
+    void operator()(const Compute& o) { numbers.compute(o, where, index_in(o.index_in)); }
+    void operator()(const Wait&) {}
+    void operator()(const Mark&) {}
+  };
+  Status status;
+  std::visit(Visitor{numbers_, *this, op.where, status}, op.what);
+  if (status.ok()) return {};
+  return Status(status.code(), fmt::format("{}: {}", describe(op), status.message()));
+}
+
+Status LockstepBackend::execute(const Op& op, EventId event) {
+  enter_step(op.cause.step);
+  collect_waits(op);
+  if (options_.sink != nullptr) waited_.wait(op);
+  StreamState& stream = state(op.stream);
+  const bool communication = this->stream(op.stream).role == StreamRole::communication;
+  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
+    EventTime time{stream.clock, {}, communication};
+    for (const Pending& pending : stream.pending) time.also.push_back(pending.clock);
+    events_.push_back(std::move(time));
+    if (options_.sink != nullptr) waited_.record(op, event);
+    return {};
+  }
+  trace_op(op, event);
+  Timing timing;
+  if (const auto* compute = std::get_if<Compute>(&op.what)) {
+    timing = run_kernel(op, event, options_.cost->compute(compute->cost));
+  } else if (const auto* copy = std::get_if<Copy>(&op.what)) {
+    timing = run_kernel(op, event, options_.cost->copy(bytes_of(op), copy->route));
+  } else {
+    timing = run_collective(op);
+  }
+  trace_spans(op, event, timing);
+  stream.clock = timing.end;
+  events_.push_back({timing.end, {}, communication});
+  if (options_.sink != nullptr) waited_.record(op, event);
+  op_ranks_ += op.where.count();
+  if (options_.numerics) TESSERA_TRY(do_numbers(op));
+  forget_events();
+  return {};
+}
+
+Status LockstepBackend::do_wait(EventId event) {
+  const EventTime* time = find(event);
+  if (time == nullptr) return {};
+  auto raise = [&](const Clock& clock) {
+    for (std::size_t r = 0; r < host_.size(); ++r) host_[r] = std::max(host_[r], (*clock)[r]);
+  };
+  raise(time->clock);
+  for (const Clock& clock : time->also) raise(clock);
+  // What the host submits from now on cannot start earlier.
+  for (StreamState& stream : streams_) wait_for(stream, *time);
+  if (options_.sink != nullptr) waited_.host_wait(event);
+  return {};
+}
+
+Result<PerRank<float>> LockstepBackend::read(const View& scalar) {
+  if (!options_.numerics) {
+    return Status(Code::not_supported,
+                  "this simulation keeps no numbers: create it with numerics = true");
+  }
+  std::vector<float> values;
+  for (Rank r = 0; r < options_.world_size; ++r) values.push_back(numbers_.value(scalar, r, 0));
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    const Clock clock = resolve(StreamId{static_cast<std::int32_t>(s)});
+    for (std::size_t r = 0; r < host_.size(); ++r) host_[r] = std::max(host_[r], (*clock)[r]);
+  }
+  return PerRank<float>(std::move(values));
+}
+
+PerRank<Time> LockstepBackend::now() const { return PerRank<Time>(host_); }
+
+Result<std::unique_ptr<LockstepRuntime>> LockstepRuntime::create(const LockstepOptions& options) {
+  auto bad = [](std::string message) { return Status(Code::invalid_argument, std::move(message)); };
+  if (options.world_size < 1 || options.ranks_per_node < 1) {
+    return bad(fmt::format("{} ranks on nodes of {}: both must be at least 1", options.world_size,
+                           options.ranks_per_node));
+  }
+  TESSERA_ASSERT(options.cost != nullptr, "a simulation needs a cost model");
+  if (!(options.jitter >= 0 && options.jitter < 1)) {
+    return bad(fmt::format("jitter {} must be at least 0 and below 1", options.jitter));
+  }
+  for (const SlowRank& slow : options.slow_ranks) {
+    if (slow.rank < 0 || slow.rank >= options.world_size || !(slow.factor > 0)) {
+      return bad(fmt::format("slow rank {} with factor {}: ranks are 0 to {}, factors positive",
+                             slow.rank, slow.factor, options.world_size - 1));
+    }
+  }
+  if (!RankSet::all(options.world_size).covers(RankSet::of(options.recorded_ranks)) ||
+      !std::is_sorted(options.recorded_ranks.begin(), options.recorded_ranks.end())) {
+    return bad(
+        fmt::format("recorded ranks must ascend and lie in 0 to {}", options.world_size - 1));
+  }
+  return std::unique_ptr<LockstepRuntime>(std::make_unique<LockstepBackend>(options));
+}
+
+}  // namespace tessera::sim

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend behind LockstepRuntime: clocks of all ranks as arrays, one pass per operation.
+//
+// Files: this class's timing in lockstep_backend.cpp, what it tells the trace in
+// lockstep_trace.cpp.
+#pragma once
+
+#include <deque>
+
+#include "engine/runtime/checked_runtime.h"
+#include "engine/tracing/clock_kernels.h"
+#include "engine/tracing/clock_pool.h"
+#include "engine/tracing/memory_timeline.h"
+#include "sim/lockstep/numeric_store.h"
+#include "engine/tracing/step_accounts.h"
+#include "engine/tracing/traced_buffers.h"
+#include "engine/tracing/waited_ops.h"
+#include "tessera/sim/lockstep_runtime.h"
+
+namespace tessera::sim {
+
+class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
+ public:
+  explicit LockstepBackend(const LockstepOptions& options);
+
+  Runtime& seam() override { return *this; }
+  Status finish() override;
+  const std::string& out_of_memory() const override { return out_of_memory_; }
+  Bytes peak_reserved() const override { return peak_reserved_; }
+  std::int64_t op_ranks() const override { return op_ranks_; }
+
+  Processor processor() const override { return options_.processor; }
+  Result<PerRank<float>> read(const View& scalar) override;
+  PerRank<Time> now() const override;
+
+ private:
+  // Something that a stream's next op waits for.
+  struct Pending {
+    Clock clock;
+    bool communication;
+  };
+  struct StreamState {
+    Clock clock;  // end of its last op
+    std::vector<Pending> pending;
+  };
+  // When an event happens: the latest of `clock` and `also`.
+  struct EventTime {
+    Clock clock;
+    std::vector<Clock> also;
+    bool communication;
+  };
+  struct CommunicatorState {
+    std::vector<CollectiveShape> shapes;  // by group; one entry if all groups look alike
+    Clock clock;                          // end of its last collective
+    StreamId last_stream;
+  };
+  // Begin and end of a timed op on all ranks; a collective's data moves in the last `cost`.
+  struct Timing {
+    Clock begin, end;
+    std::vector<Time> costs;  // by group; one entry if all alike; empty: no collective
+  };
+
+  void do_stream(StreamId, const Stream&) override;
+  void do_communicator(CommunicatorId, const Communicator&) override;
+  Status do_allocate(BufferId, const Allocation&) override;
+  Status do_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
+  void do_release(BufferId, EventId after, const RankSet&, const RankState&) override;
+  Status execute(const Op& op, EventId event) override;
+  Status do_wait(EventId event) override;
+
+  StreamState& state(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
+  CommunicatorState& state(CommunicatorId id) {
+    return communicators_[static_cast<std::size_t>(id.value)];
+  }
+  std::int64_t ranks() const { return options_.world_size; }
+  const EventTime* find(EventId event) const;
+  void forget_events();
+
+  // Timing.
+  void wait_for(StreamState& waiting, const EventTime& event);
+  void collect_waits(const Op& op);
+  Clock resolve(StreamId stream);  // the stream's clock once it has waited
+  Clock join(const Clock& a, const Clock& b);
+  Clock run_for(const Op& op, EventId event, const Clock& start, Time duration);
+  Jitter jitter_of(EventId event, Time duration) const;
+  Timing run_kernel(const Op& op, EventId event, Time duration);
+  Timing run_collective(const Op& op);
+  Clock meet_all(const Clock& arrival, Time cost);
+  Clock meet_in_groups(const Op& op, const Timing& timing);
+  Status do_numbers(const Op& op);
+
+  // Steps and trace.
+  void enter_step(std::int32_t step);
+  void close_step();
+  void close_memory();
+  void check_capacity(const Buffer& request, const RankSet& ranks, const RankState& state);
+  void trace_op(const Op& op, EventId event);
+  void trace_spans(const Op& op, EventId event, const Timing& timing);
+  Time time_at(const EventTime* event, Rank rank) const;
+  Time horizon(Rank rank) const;
+
+  const LockstepOptions options_;
+  ClockPool pool_;
+  std::vector<StreamState> streams_;
+  std::vector<CommunicatorState> communicators_;
+  std::deque<EventTime> events_;  // events_[k] has id first_event_ + k
+  std::int32_t first_event_ = 0;
+  std::vector<std::uint32_t> rank_keys_;
+  std::uint32_t seed_key_ = 0;
+  std::vector<Time> host_;
+
+  WaitedOps waited_;  // kept for the trace only
+  StepAccounts accounts_;
+  TracedBuffers traced_;
+  MemoryTimeline memory_;
+  NumericStore numbers_;
+  std::int32_t step_ = 0;
+  bool step_open_ = false;
+  std::string out_of_memory_;
+  Bytes peak_reserved_{};
+  std::int64_t op_ranks_ = 0;
+};
+
+}  // namespace tessera::sim

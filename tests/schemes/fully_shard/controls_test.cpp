@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrap plans, ignored parameters and the controls of fully_shard.
+#include <catch2/catch.hpp>
+
+#include "tessera/recording.h"
+#include "tessera/scheme.h"
+#include "tessera/sim/lockstep_runtime.h"
+#include "tessera/training.h"
+#include "tests/base/models.h"
+#include "tests/sim/test_costs.h"
+
+namespace tessera {
+namespace {
+
+int count(const Recording& recording, OpKind kind, Phase phase) {
+  int n = 0;
+  for (const Record& r : recording.records) {
+    n += r.kind == Record::Kind::op && kind_of(r.op) == kind && r.cause.phase == phase ? 1 : 0;
+  }
+  return n;
+}
+
+TEST_CASE("ignored parameters are whole on every rank, not gathered and not reduced", "[shard]") {
+  const Model model = test::g3();
+  const auto plan = plan_wrapping(model, LambdaWrap{[](const Module& m) { return m.path == "L1"; }},
+                                  {.ignored_modules = {"L2"}});
+  REQUIRE(plan.ok());
+  const Scheme scheme = GENERATE_COPY(
+      values<Scheme>({FullyShardOptions{.plan = *plan}, Fsdp1Options{.plan = *plan}}));
+  INFO(name_of(scheme));
+  const test::TestCosts costs;
+  auto runtime = sim::LockstepRuntime::create({.world_size = 3, .cost = &costs, .numerics = true});
+  REQUIRE(runtime.ok());
+  auto engine = make_engine((*runtime)->seam(), model, scheme);
+  REQUIRE(engine.ok());
+  REQUIRE((*engine)->initialise([](ParameterId, Numel i) { return 1.0F + float(i.value); }).ok());
+  TrainingOptions training;
+  training.accumulation = 2;
+  training.body = [&](ModuleId module, ModuleWork::Pass pass,
+                      std::int32_t) -> std::function<void(const BodyContext&)> {
+    if (pass != ModuleWork::Pass::backward) return {};
+    return [n = model.module(module).parameters.size()](const BodyContext& context) {
+      for (std::size_t k = 0; k < n; ++k) {
+        for (float& g : context.write_as<float>(k)) g += context.rank() == 0 ? 1.0F : -1.0F;
+      }
+    };
+  };
+  const Status status = run_training_step(**engine, model, training);
+  INFO(status.message());
+  REQUIRE(status.ok());
+  std::vector<float> first_of_rank;
+  REQUIRE((*engine)
+              ->inspect_shards(model.find_parameter("L2.weight"),
+                               [&](Rank, Numel first, std::span<const float> values) {
+                                 CHECK(first == Numel{0});
+                                 CHECK(values.size() == 21);
+                                 first_of_rank.push_back(values[0]);
+                               })
+              .ok());
+  // Every rank stepped by its own gradient: Adam's first step is the learning rate.
+  REQUIRE(first_of_rank.size() == 3);
+  CHECK(first_of_rank[0] == Approx(1.0F - 1e-3F));
+  CHECK(first_of_rank[1] == Approx(1.0F + 1e-3F));
+  CHECK(first_of_rank[2] == first_of_rank[1]);
+}
+
+TEST_CASE("a unit of full precision is gathered and reduced in full precision", "[shard]") {
+  const Model model = test::g3();
+  const auto plan = plan_wrapping(model, CustomWrap{[](const Module& m) -> WrapChoice {
+                                    if (m.path == "L1")
+                                      return UnitOverrides{.mixed_precision = false};
+                                    return m.path == "L2";
+                                  }},
+                                  {.root = {.mixed_precision = true}});
+  REQUIRE(plan.ok());
+  for (const Scheme& scheme :
+       {Scheme(FullyShardOptions{.plan = *plan, .param_dtype = DType::bfloat16}),
+        Scheme(Fsdp1Options{.plan = *plan, .param_dtype = DType::bfloat16})}) {
+    Recording recording;
+    auto runtime = make_recording_runtime(4, recording);
+    auto engine = make_engine(*runtime, model, scheme);
+    REQUIRE(engine.ok());
+    REQUIRE(run_training_step(**engine, model, {}).ok());
+    int checked = 0;
+    for (const Record& r : recording.records) {
+      if (r.kind != Record::Kind::op) continue;
+      const auto* gather = std::get_if<AllGather>(&r.op.what);
+      if (gather == nullptr) continue;
+      CHECK(gather->output.dtype == (r.cause.unit == "L1" ? DType::float32 : DType::bfloat16));
+      ++checked;
+    }
+    CHECK(checked == 5);
+  }
+}
+
+TEST_CASE("explicit prefetch gathers what it was told to", "[shard]") {
+  const Model model = test::g3();
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto made = fully_shard(*runtime, model, {.units = {"L1", "L2", "L3"}});
+  REQUIRE(made.ok());
+  FullyShard& engine = **made;
+  auto id = [&](const char* path) { return model.find_module(path); };
+  REQUIRE(engine.set_modules_to_forward_prefetch(id("L1"), {id("L2"), id("L3")}).ok());
+  REQUIRE(engine.set_modules_to_backward_prefetch(id("L3"), {id("L2"), id("L1")}).ok());
+  REQUIRE(run_training_step(engine, model, {}).ok());
+  std::vector<std::string> gathers;
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op || kind_of(r.op) != OpKind::all_gather) continue;
+    const char* why = r.cause.reason == Reason::needed ? "" : "+";
+    gathers.push_back(why + std::string(r.cause.unit));
+  }
+  CHECK(gathers == std::vector<std::string>{"root", "L1", "+L2", "+L3", "+L3", "+L2", "+L1"});
+}
+
+TEST_CASE("units that a step does not use, or does not train, cost no collective", "[shard]") {
+  Model model = test::linear_model(
+      "partly", {{"in", 4, 4}, {"unused", 4, 4}, {"frozen", 4, 4}, {"out", 4, 4}},
+      {"in", "frozen", "out"});
+  for (Parameter& p : model.parameters) p.requires_grad = !p.name.starts_with("frozen");
+  bool in_is_frozen = GENERATE(false, true);
+  if (in_is_frozen) model.parameters[0].requires_grad = model.parameters[1].requires_grad = false;
+  using S = ShardingStrategy;
+  const std::vector<std::string> units = {"in", "unused", "frozen", "out"};
+  const Scheme scheme = GENERATE_COPY(values<Scheme>(
+      {FullyShardOptions{.units = units},
+       FullyShardOptions{.units = units, .reshard_after_forward = ReshardAfterForward::never},
+       Fsdp1Options{.units = units}, Fsdp1Options{.units = units, .strategy = S::shard_grad_op},
+       Fsdp1Options{.units = units, .backward_prefetch = BackwardPrefetch::post}}));
+  INFO(name_of(scheme) << ", in frozen " << in_is_frozen);
+  Recording recording;
+  auto runtime = make_recording_runtime(4, recording);
+  auto engine = make_engine(*runtime, model, scheme);
+  REQUIRE(engine.ok());
+  for (int step = 0; step < 3; ++step) {
+    const Status status = run_training_step(**engine, model, {});
+    INFO(status.message());
+    REQUIRE(status.ok());
+  }
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op || r.cause.phase == Phase::init) continue;
+    const OpKind kind = kind_of(r.op);
+    const bool gather = kind == OpKind::all_gather;
+    if (!gather && kind != OpKind::reduce_scatter) continue;
+    INFO(to_line(recording, r));
+    CHECK(r.cause.unit != "unused");
+    if (r.cause.unit == "frozen") CHECK(gather);
+    // Without gradients before it, a frozen unit is not needed in backward at all.
+    const bool idle = in_is_frozen && (r.cause.unit == "in" || r.cause.unit == "frozen");
+    if (idle) CHECK(r.cause.phase == Phase::forward);
+  }
+}
+
+TEST_CASE("a unit gathered by hand is not gathered again", "[shard]") {
+  const Model model = test::g3();
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto made = fully_shard(*runtime, model, {.units = {"L1", "L2", "L3"}});
+  REQUIRE(made.ok());
+  REQUIRE((*made)->unshard(model.find_module("L2")).ok());
+  REQUIRE(run_training_step(**made, model, {}).ok());
+  CHECK(count(recording, OpKind::all_gather, Phase::init) == 1);
+  CHECK(count(recording, OpKind::all_gather, Phase::forward) == 3);
+  REQUIRE((*made)->unshard(model.find_module("L3")).ok());
+  REQUIRE((*made)->reshard(model.find_module("L3")).ok());
+}
+
+TEST_CASE("without resharding after backward the next micro-batch gathers nothing", "[shard]") {
+  const Model model = test::g3();
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto made = fully_shard(
+      *runtime, model,
+      {.units = {"L1", "L2", "L3"}, .reshard_after_forward = ReshardAfterForward::never});
+  REQUIRE(made.ok());
+  (*made)->set_reshard_after_backward(false);
+  REQUIRE(run_training_step(**made, model, {.accumulation = 3}).ok());
+  CHECK(count(recording, OpKind::all_gather, Phase::forward) == 4);
+  CHECK(count(recording, OpKind::all_gather, Phase::backward) == 0);
+  REQUIRE(run_training_step(**made, model, {}).ok());  // the optimizer's values are gathered
+  CHECK(count(recording, OpKind::all_gather, Phase::forward) == 8);
+}
+
+TEST_CASE("replicas may keep gradients to themselves until the last micro-batch", "[shard]") {
+  const Model model = test::g3();
+  Recording recording;
+  auto runtime = make_recording_runtime(4, recording);
+  auto made = fully_shard(*runtime, model, {.units = {"L1", "L2", "L3"}, .shard_group = 2});
+  REQUIRE(made.ok());
+  auto pass = [&](bool all_reduce, bool last) {
+    (*made)->set_requires_all_reduce(all_reduce);
+    (*made)->set_is_last_backward(last);
+    REQUIRE((*made)->begin_forward().ok());
+    REQUIRE((*made)->pre_forward(ModuleId{0}).ok());
+    for (ModuleId m : model.forward) {
+      REQUIRE((*made)->pre_forward(m).ok());
+      REQUIRE((*made)->compute({.module = m}).ok());
+      REQUIRE((*made)->post_forward(m).ok());
+    }
+    REQUIRE((*made)->post_forward(ModuleId{0}).ok());
+    REQUIRE((*made)->begin_backward().ok());
+    REQUIRE((*made)->pre_backward(ModuleId{0}).ok());
+    for (auto m = model.forward.rbegin(); m != model.forward.rend(); ++m) {
+      REQUIRE((*made)->pre_backward(*m).ok());
+      REQUIRE((*made)->compute({.module = *m, .pass = ModuleWork::Pass::backward}).ok());
+      REQUIRE((*made)->post_backward(*m).ok());
+    }
+    REQUIRE((*made)->post_backward(ModuleId{0}).ok());
+    REQUIRE((*made)->end_backward().ok());
+  };
+  pass(false, false);
+  pass(true, true);
+  const Status stepped = (*made)->step({});
+  INFO(stepped.message());
+  REQUIRE(stepped.ok());
+  CHECK(count(recording, OpKind::reduce_scatter, Phase::backward) == 8);
+  CHECK(count(recording, OpKind::all_reduce, Phase::backward) == 4);
+}
+
+}  // namespace
+}  // namespace tessera

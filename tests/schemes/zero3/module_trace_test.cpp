@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schemes/zero3/module_trace.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/schemes/zero3/net3.h"
+
+namespace tessera {
+namespace {
+
+constexpr ModuleId root{0}, a{1}, b{2}, c{3};
+constexpr ParameterId aw{0}, bw{1}, cw{2};  // 24, 30 and 15 elements
+
+struct Traced {
+  Model model = test::net3();
+  ModuleTrace::Needs needs = {{}, {aw}, {bw}, {cw}};
+  ModuleTrace trace{model, needs};
+
+  bool run(const std::vector<ModuleId>& order) {
+    bool known = true;
+    for (ModuleId module : order) {
+      known = trace.visit(module) && known;
+      trace.advance();
+    }
+    return known;
+  }
+  // Visits `module` of a complete trace.
+  void take(ModuleId module) {
+    REQUIRE(trace.visit(module));
+    REQUIRE(trace.take(module).ok());
+  }
+};
+
+bool nothing_there(ParameterId) { return true; }
+bool none(ParameterId) { return false; }
+
+TEST_CASE("one mismatch costs two steps: the rest of it, and the one that records", "[zero3]") {
+  Traced t;
+  CHECK(t.trace.mode() == ModuleTrace::Mode::record);
+  CHECK(t.run({root, a, b}));
+  t.trace.reset();
+  CHECK(t.trace.mode() == ModuleTrace::Mode::complete);
+  CHECK(t.run({root, a, b}));
+  t.trace.reset();
+  CHECK(t.trace.mode() == ModuleTrace::Mode::complete);
+  CHECK_FALSE(t.run({root, b}));
+  CHECK(t.trace.mode() == ModuleTrace::Mode::invalid);
+  t.trace.reset();
+  CHECK(t.trace.mode() == ModuleTrace::Mode::record);
+  CHECK(t.run({root, b}));
+  t.trace.reset();
+  CHECK(t.trace.complete());
+  REQUIRE(t.trace.uses().size() == 1);
+  CHECK(t.trace.uses()[0].step == 1);
+}
+
+TEST_CASE("a pass that goes on after the recorded end is a mismatch", "[zero3]") {
+  Traced t;
+  CHECK(t.run({root, a}));
+  t.trace.reset();
+  CHECK_FALSE(t.run({root, a, b}));
+  CHECK(t.trace.mode() == ModuleTrace::Mode::invalid);
+}
+
+TEST_CASE("gathering ahead overshoots its budget by part of a parameter at most", "[zero3]") {
+  const auto [budget, expected] = GENERATE(table<std::int64_t, std::vector<ParameterId>>({
+      {0, {}},
+      {-5, {}},
+      {1, {aw}},
+      {24, {aw}},
+      {25, {aw, bw}},
+      {55, {aw, bw, cw}},
+  }));
+  Traced t;
+  CHECK(t.run({root, a, b, c, root, c, b, a}));
+  t.trace.reset();
+  t.take(root);
+  CHECK(t.trace.ahead(Numel{budget}, nothing_there) == expected);
+}
+
+TEST_CASE("what is there when gathering ahead comes by is kept for its later use", "[zero3]") {
+  Traced t;
+  CHECK(t.run({root, a, b, c, root, c, b, a}));
+  t.trace.reset();
+  for (ModuleId module : {root, a, b, c}) {
+    t.take(module);
+    if (module != c) t.trace.advance();
+  }
+  const auto all_but_c = [](ParameterId id) { return id != cw; };
+  CHECK(t.trace.ahead(Numel{1}, all_but_c) == std::vector{bw});
+  t.trace.advance();
+  CHECK(t.trace.releasable(c, Numel{0}, none).empty());
+}
+
+TEST_CASE("what is used again nearby is not released", "[zero3]") {
+  // After forward the next modules are root, c (15), b (30), a.
+  const auto [distance, module, kept] = GENERATE(table<std::int64_t, ModuleId, bool>(
+      {{0, c, false}, {1, c, true}, {20, c, true}, {15, b, false}, {16, b, true}, {45, a, false}}));
+  Traced t;
+  CHECK(t.run({root, a, b, c, root, c, b, a}));
+  t.trace.reset();
+  CHECK(t.run({root, a, b, c}));
+  CHECK(t.trace.releasable(module, Numel{distance}, none).empty() == kept);
+}
+
+TEST_CASE("persistent parameters are released only until the order is known", "[zero3]") {
+  const auto persistent = [](ParameterId) { return true; };
+  Traced t;
+  CHECK(t.run({root, a}));
+  CHECK(t.trace.releasable(a, Numel{0}, persistent) == std::vector{aw});
+  t.trace.reset();
+  CHECK(t.run({root, a}));
+  CHECK(t.trace.releasable(a, Numel{0}, persistent).empty());
+}
+
+TEST_CASE("a module that needs more than was recorded is a tracing error", "[zero3]") {
+  Traced t;
+  CHECK(t.run({root, a, b}));
+  t.trace.reset();
+  t.take(root);
+  t.trace.advance();
+  t.needs[1] = {aw, cw};
+  REQUIRE(t.trace.visit(a));
+  const Status status = t.trace.take(a);
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(status.message().find("tracing error at step 1: module 'a' needs a.w, c.w") == 0);
+}
+
+}  // namespace
+}  // namespace tessera

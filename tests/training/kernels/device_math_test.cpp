@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of GPUs, carried out by the emulator, against those of the CPU.
+#include "engine/backends/cuda/module/kernel_math.h"
+#include "training/kernels/host_math.h"
+#include "tests/training/kernels/numbers.h"
+
+namespace tessera {
+namespace {
+
+using kernels::AttentionShape;
+using kernels::MatmulShape;
+using test::computed_dtypes;
+using test::Numbers;
+
+// Column by column, as by_columns says.
+class NaiveProducts final : public device::Products {
+ public:
+  int run(const MatmulShape& shape, const device::ProductOperands& o, CudaStream) override {
+    const device::ColumnProduct by = device::by_columns(shape);
+    const auto at = [](const device::ColumnMatrix& m, std::int64_t row, std::int64_t column) {
+      return m.transposed ? row * m.leading + column : column * m.leading + row;
+    };
+    const auto element = [&](const void* from, std::int64_t i) {
+      float value = 0;
+      kernels::with_type(shape.input, [&](auto* type) {
+        value = kernels::load(static_cast<const std::remove_pointer_t<decltype(type)>*>(from)[i]);
+      });
+      return value;
+    };
+    for (std::int64_t column = 0; column < by.result.columns; ++column) {
+      for (std::int64_t row = 0; row < by.result.rows; ++row) {
+        const std::int64_t to = at(by.result, row, column);
+        float sum = shape.bias ? o.bias[row] : 0.0F;
+        for (std::int64_t k = 0; k < shape.k; ++k) {
+          sum += element(o.b, at(by.first, row, k)) * element(o.a, at(by.second, k, column));
+        }
+        kernels::with_type(shape.output, [&](auto* type) {
+          auto& c = static_cast<std::remove_pointer_t<decltype(type)>*>(o.c)[to];
+          kernels::store(c, shape.add ? kernels::load(c) + sum : sum);
+        });
+      }
+    }
+    return 0;
+  }
+};
+
+struct Both {
+  kernels::HostMath host{1, kernels::HostMath::Memory::own};
+  std::unique_ptr<DeviceMath> device = device::make_kernel_math(std::make_unique<NaiveProducts>());
+
+  // Computes with each, from copies of the same arrays, and compares what came out of it.
+  template <class F>
+  void compare(std::vector<Numbers> arrays, double tolerance, const F& f) {
+    std::vector<Numbers> on_device = arrays;
+    f(static_cast<kernels::Math&>(host), arrays);
+    f(static_cast<kernels::Math&>(*device), on_device);
+    CHECK(device->failure().code == 0);
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      INFO("array " << k);
+      test::check_near(on_device[k], arrays[k].doubles(), tolerance);
+    }
+  }
+};
+
+float* floats(Numbers& numbers) { return numbers.array().as<float>(); }
+
+}  // namespace
+
+TEST_CASE("kernels of one element per thread give the CPU's bits", "[device]") {
+  test::Random random(11);
+  Both math;
+  const bool packed = GENERATE(false, true);
+  for (const DType dtype : computed_dtypes) {
+    const std::int64_t n = packed ? 4 * (1 + random.below(200)) : 1 + 2 * random.below(300);
+    const auto any = [&](DType type) { return Numbers::random(random, n, type, 4); };
+    math.compare({any(dtype), any(dtype)}, 0,
+                 [&](kernels::Math& m, auto& x) { m.gelu(x[0].array(), x[1].array(), n); });
+    math.compare({any(dtype), any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
+      m.swiglu(x[0].array(), x[1].array(), x[2].array(), n);
+      m.multiply(x[0].array(), x[1].array(), x[0].array(), n);
+    });
+    math.compare({any(DType::float32), any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
+      m.convert(x[0].array(), x[1].array(), n);
+      m.accumulate(floats(x[0]), x[2].array(), n);
+      m.clear(x[0].array(), n / 2);
+    });
+    const std::int64_t heads = 3, half = 5, length = 7, rows = 14;
+    const auto angles = Numbers::random(random, length * half, DType::float32);
+    math.compare({Numbers::random(random, rows * heads * 2 * half, dtype), angles, angles}, 0,
+                 [&](kernels::Math& m, auto& x) {
+                   const kernels::RotaryRows table{floats(x[1]), floats(x[2]), half, length};
+                   m.rotate(table, x[0].array(), rows, heads, false);
+                   m.rotate(table, x[0].array(), rows, heads, true);
+                 });
+  }
+}
+
+TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
+  Both math;
+  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+    INFO("seed " << seed);
+    test::Random random(seed);
+    const DType dtype = computed_dtypes[seed % 3];
+    const std::int64_t rows = 1 + random.below(90), width = 1 + random.below(300);
+    const auto array = [&](std::int64_t n, DType type) { return Numbers::random(random, n, type); };
+    const auto full = [&](DType type) { return array(rows * width, type); };
+    const double near = test::tolerance(dtype);
+    math.compare({full(dtype), array(width, DType::float32), array(1, DType::float32)}, 3e-6,
+                 [&](kernels::Math& m, auto& x) {
+                   m.column_sums(x[0].array(), rows, width, floats(x[1]));
+                   m.mean(floats(x[1]), width, floats(x[2]));
+                 });
+    kernels::NormShape norm{.rows = rows, .width = width, .centred = seed % 2 == 0};
+    math.compare({full(DType::float32), array(width, DType::float32), array(width, DType::float32),
+                  full(dtype), full(dtype), array(rows, DType::float32)},
+                 3 * near, [&](kernels::Math& m, auto& x) {
+                   m.norm_forward(norm, floats(x[0]), floats(x[1]),
+                                  norm.centred ? floats(x[2]) : nullptr, x[3].array(), x[4].array(),
+                                  floats(x[5]));
+                 });
+    math.compare(
+        {full(DType::float32), array(width, DType::float32), full(dtype),
+         array(rows, DType::float32), full(DType::float32), array(2 * width, DType::float32)},
+        3e-5, [&](kernels::Math& m, auto& x) {
+          m.norm_backward(norm, floats(x[0]), floats(x[1]), x[2].array(), floats(x[3]),
+                          floats(x[4]), floats(x[5]));
+        });
+    std::vector<std::int32_t> targets;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      targets.push_back(static_cast<std::int32_t>(random.below(width)));
+    }
+    math.compare({full(DType::float32), full(dtype), array(rows, DType::float32)}, near,
+                 [&](kernels::Math& m, auto& x) {
+                   m.cross_entropy(floats(x[0]), targets.data(), rows, width, 0.5F, x[1].array(),
+                                   floats(x[2]));
+                   m.cross_entropy(floats(x[0]), targets.data(), rows, width, 0.5F, x[0].array(),
+                                   floats(x[2]));
+                 });
+  }
+}
+
+TEST_CASE("embeddings on GPUs give the CPU's bits", "[device]") {
+  test::Random random(4);
+  Both math;
+  for (const DType dtype : computed_dtypes) {
+    const std::int64_t count = 60, width = 33, table_rows = 7;
+    std::vector<std::int32_t> ids, by_id;
+    for (std::int32_t n = 0; n < count; ++n) {
+      ids.push_back(static_cast<std::int32_t>(random.below(table_rows)));
+      by_id.push_back(n);
+    }
+    std::stable_sort(by_id.begin(), by_id.end(), [&](std::int32_t a, std::int32_t b) {
+      return ids[static_cast<std::size_t>(a)] < ids[static_cast<std::size_t>(b)];
+    });
+    const kernels::TokenRows rows{ids.data(), by_id.data(), count};
+    const kernels::Positions positions{.batch = 4, .length = 15, .width = width};
+    math.compare({Numbers::random(random, table_rows * width, dtype),
+                  Numbers::random(random, count * width, DType::float32),
+                  Numbers::random(random, 15 * width, dtype)},
+                 0, [&](kernels::Math& m, auto& x) {
+                   m.scatter_rows(floats(x[1]), rows, width, x[0].array());
+                   m.sum_positions(floats(x[1]), positions, x[2].array());
+                   m.gather_rows(x[0].array(), rows, width, floats(x[1]));
+                   m.add_positions(x[2].array(), positions, floats(x[1]));
+                 });
+  }
+}
+
+TEST_CASE("products by columns are those by rows", "[device]") {
+  Both math;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    test::Random random(seed);
+    MatmulShape s{.m = 1 + random.below(9), .n = 1 + random.below(9), .k = 1 + random.below(9)};
+    s.input = computed_dtypes[random.below(3)];
+    s.output = random.chance(50) ? DType::float32 : s.input;
+    s.a_transposed = random.chance(50);
+    s.b_transposed = random.chance(50);
+    s.bias = random.chance(50);
+    s.add = random.chance(50);
+    const auto stride = [&](std::int64_t columns) {
+      return random.chance(50) ? 0 : columns + random.below(3);
+    };
+    s.a_stride = stride(s.a_transposed ? s.m : s.k);
+    s.b_stride = stride(s.b_transposed ? s.k : s.n);
+    s.c_stride = stride(s.n);
+    const std::int64_t most = 12 * 12;
+    math.compare(
+        {Numbers::random(random, most, s.input), Numbers::random(random, most, s.input),
+         Numbers::random(random, most, s.output), Numbers::random(random, s.n, DType::float32)},
+        test::tolerance(s.output), [&](kernels::Math& m, auto& x) {
+          m.product(s, x[0].array().data, x[1].array().data, x[2].array().data,
+                    s.bias ? floats(x[3]) : nullptr, nullptr);
+        });
+  }
+}
+
+TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[device]") {
+  struct Sizes {
+    std::int64_t batch, length, heads, kv_heads, head_dim;
+    DType dtype;
+  };
+  const auto sizes = GENERATE(values<Sizes>({{1, 70, 2, 1, 5, DType::float32},
+                                             {2, 33, 3, 3, 80, DType::bfloat16},
+                                             {1, 1, 1, 1, 64, DType::bfloat16},
+                                             {1, 150, 2, 1, 16, DType::bfloat16},
+                                             {1, 65, 4, 2, 64, DType::bfloat16},
+                                             {1, 40, 1, 1, 6, DType::bfloat16},
+                                             {1, 65, 4, 2, 64, DType::float16},
+                                             {2, 33, 3, 3, 80, DType::float16},
+                                             {1, 40, 1, 1, 6, DType::float16},
+                                             {1, 70, 1, 1, 128, DType::bfloat16}}));
+  INFO(sizes.length << " rows of " << sizes.heads << " heads of " << sizes.head_dim);
+  AttentionShape s{.batch = sizes.batch,
+                   .length = sizes.length,
+                   .heads = sizes.heads,
+                   .kv_heads = sizes.kv_heads,
+                   .head_dim = sizes.head_dim,
+                   .dtype = sizes.dtype};
+  const bool fused = sizes.heads == sizes.kv_heads;  // q, k and v side by side
+  const std::int64_t q = s.heads * s.head_dim;
+  const std::int64_t kv = s.kv_heads * s.head_dim;
+  s.q_stride = fused ? q + 2 * kv : q + 8;
+  s.kv_stride = fused ? s.q_stride : kv;
+  test::Random random(static_cast<std::uint64_t>(sizes.length));
+  const std::int64_t tokens = s.batch * s.length;
+  const auto any = [&](std::int64_t n, DType type, double scale) {
+    return Numbers::random(random, n, type, scale);
+  };
+  std::vector<Numbers> arrays = {any(tokens * s.q_stride, s.dtype, 2),
+                                 any(tokens * q, s.dtype, 1),  // the output and its gradient
+                                 any(tokens * q, s.dtype, 1), any(2 * s.rows(), DType::float32, 1),
+                                 any(tokens * s.q_stride, s.dtype, 1)};
+  if (!fused) {
+    for (int k = 0; k < 4; ++k) arrays.push_back(any(tokens * s.kv_stride, s.dtype, 1));
+  }
+  std::vector<float> room(static_cast<std::size_t>(s.rows()));
+  const double near = test::attention_tolerance(s.dtype);
+  Both().compare(arrays, near, [&](kernels::Math& m, auto& x) {
+    const auto heads = [&](std::size_t first, std::size_t rest) {
+      const kernels::Array all = x[first].array();
+      if (fused) return kernels::HeadArrays<kernels::Array>{all, all.from(q), all.from(q + kv)};
+      return kernels::HeadArrays<kernels::Array>{all, x[rest].array(), x[rest + 1].array()};
+    };
+    const auto in = heads(0, 5);
+    m.attention_forward(s, {in.q, in.k, in.v}, x[1].array(), floats(x[3]), {});
+    m.attention_backward(s, {in.q, in.k, in.v}, {x[1].array(), x[2].array()}, floats(x[3]),
+                         heads(4, 7), {room.data(), nullptr});
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// In the place of CUDA's header: what the project's kernels use of the language, on the CPU.
+//
+// The idea: the threads of a block are fibers, of which one runs until it waits for the others; the
+// blocks come one after another. Shared memory begins as NaN, and a copy to it that may come later
+// comes at once for every other thread, for the rest when it is waited for. What a warp does
+// together is what the PTX ISA says of "Matrix Fragments for mma.m16n8k16" and "ldmatrix", lane by
+// lane.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+
+#include "engine/math/array.h"
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(threads)
+
+using cudaStream_t = void*;
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  explicit dim3(unsigned of_x = 1, unsigned of_y = 1, unsigned of_z = 1)
+      : x(of_x), y(of_y), z(of_z) {}
+};
+
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+inline int cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t) {
+  std::memset(at, value, bytes);
+  return 0;
+}
+
+namespace tessera::device::emulator {
+
+/// Runs a kernel, all of its blocks.
+void run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel);
+unsigned char* shared_bytes();
+void wait_for_block();
+float from_lane(float x, int lane);
+int own_lane();
+/// Of numbers of type T: BFloat16, Float16.
+template <class T>
+void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
+void load_matrices(unsigned (&r)[4], const void* row, bool transposed);
+void copy_later(void* to, const void* from, bool exists);
+void end_copies();
+void finish_copies(std::size_t groups_left);
+template <int left>
+void wait_for_copies() {
+  finish_copies(left);
+}
+
+}  // namespace tessera::device::emulator
+
+inline void __syncthreads() { tessera::device::emulator::wait_for_block(); }
+inline float __shfl_sync(unsigned, float x, int lane) {
+  return tessera::device::emulator::from_lane(x, lane);
+}
+inline float __shfl_xor_sync(unsigned, float x, int mask) {
+  return tessera::device::emulator::from_lane(x, tessera::device::emulator::own_lane() ^ mask);
+}

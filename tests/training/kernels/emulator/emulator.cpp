@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/training/kernels/emulator/cuda_runtime.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace tessera::device::emulator {
+namespace {
+
+constexpr int warp = 32;
+constexpr int threads_max = 256;
+constexpr std::size_t stack_bytes = 128 << 10;
+constexpr std::size_t shared_max = 228 << 10;  // of an SM of Hopper
+
+struct Meeting {
+  int arrived = 0;
+  std::int64_t times = 0;
+};
+
+struct Copy {
+  void* to;
+  const void* from;
+  bool exists;
+};
+
+struct Lane {
+  float number = 0;
+  std::array<unsigned, 4> a{};
+  std::array<unsigned, 2> b{};
+  const std::uint16_t* row = nullptr;
+};
+
+struct Fiber {
+  ucontext_t context{};
+  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(stack_bytes);
+  bool done = false;
+  std::vector<std::vector<Copy>> copies;  // by group; the last one is open
+  void* fake_stack = nullptr;             // of the address sanitizer
+};
+
+struct Block {
+  const std::function<void()>* kernel = nullptr;
+  int threads = 0;
+  int current = 0;
+  bool moved = false;  // somebody came further since the last look at all
+  ucontext_t home{};
+  std::array<Fiber, threads_max> fibers;
+  Meeting of_block;
+  std::array<Meeting, threads_max / warp> of_warps;
+  std::array<Lane, threads_max> lanes;
+};
+
+Block block;
+alignas(16) std::array<unsigned char, shared_max> shared_memory;
+
+// The sanitizer wants to know which stack is in use.
+void switch_to(ucontext_t& from, ucontext_t& to, [[maybe_unused]] const void* stack,
+               [[maybe_unused]] std::size_t bytes, [[maybe_unused]] void** fake) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fake, stack, bytes);
+#endif
+  swapcontext(&from, &to);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake == nullptr ? nullptr : *fake, nullptr, nullptr);
+#endif
+}
+
+const void* home_stack = nullptr;
+std::size_t home_bytes = 0;
+
+void leave() {
+  Fiber& own = block.fibers[static_cast<std::size_t>(block.current)];
+  switch_to(own.context, block.home, home_stack, home_bytes, own.done ? nullptr : &own.fake_stack);
+}
+
+void begin() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &home_stack, &home_bytes);
+#endif
+  (*block.kernel)();
+  block.fibers[static_cast<std::size_t>(block.current)].done = true;
+  block.moved = true;
+  leave();
+}
+
+void meet(Meeting& meeting, int size) {
+  const std::int64_t times = meeting.times;
+  block.moved = true;
+  if (++meeting.arrived == size) {
+    meeting.arrived = 0;
+    ++meeting.times;
+    return;
+  }
+  while (meeting.times == times) leave();
+}
+
+void meet_warp() { meet(block.of_warps[static_cast<std::size_t>(block.current / warp)], warp); }
+
+Lane& lane_of_warp(int lane) {
+  return block.lanes[static_cast<std::size_t>(block.current / warp * warp + lane)];
+}
+
+// Whether all threads of the warp are done.
+bool look_at_warp(int first) {
+  bool all_done = true;
+  for (int k = first; k < first + warp; ++k) {
+    Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
+    if (fiber.done) continue;
+    block.current = k;
+    threadIdx = dim3(static_cast<unsigned>(k), 0, 0);
+    void* fake = nullptr;
+    switch_to(block.home, fiber.context, fiber.stack.get(), stack_bytes, &fake);
+    all_done = all_done && fiber.done;
+  }
+  return all_done;
+}
+
+// A warp comes as far as it can before the next one moves at all: then a barrier that is missing
+// shows.
+void run_warps() {
+  bool all_done = false;
+  while (!all_done) {
+    all_done = true;
+    bool moved = false;
+    for (int first = 0; first < block.threads; first += warp) {
+      bool done = false;
+      do {
+        block.moved = false;
+        done = look_at_warp(first);
+        moved = moved || block.moved;
+      } while (block.moved);
+      all_done = all_done && done;
+    }
+    TESSERA_ASSERT(all_done || moved, "threads of a block wait at different places");
+  }
+}
+
+void run_block() {
+  block.of_block = {};
+  block.of_warps.fill({});
+  std::fill(shared_memory.begin(), shared_memory.end(), std::uint8_t{0xFF});
+  for (int k = 0; k < block.threads; ++k) {
+    Fiber& fiber = block.fibers[static_cast<std::size_t>(k)];
+    fiber.done = false;
+    fiber.copies.assign(1, {});
+    getcontext(&fiber.context);
+    fiber.context.uc_stack = {fiber.stack.get(), 0, stack_bytes};
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, begin, 0);
+  }
+  run_warps();
+}
+
+template <class T>
+float number(unsigned pair, int half) {
+  return kernels::load(T{static_cast<std::uint16_t>(pair >> (16 * half))});
+}
+
+}  // namespace
+
+void run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel) {
+  TESSERA_ASSERT(threads <= threads_max && threads % warp == 0, "whole warps");
+  TESSERA_ASSERT(shared <= shared_max, "no more shared memory than there is");
+  block.kernel = &kernel;
+  block.threads = threads;
+  gridDim = blocks;
+  blockDim = dim3(static_cast<unsigned>(threads));
+  for (unsigned z = 0; z < blocks.z; ++z) {
+    for (unsigned y = 0; y < blocks.y; ++y) {
+      for (unsigned x = 0; x < blocks.x; ++x) {
+        blockIdx = dim3(x, y, z);
+        run_block();
+      }
+    }
+  }
+}
+
+unsigned char* shared_bytes() { return shared_memory.data(); }
+
+namespace {
+
+void execute(const Copy& copy) {
+  constexpr std::size_t bytes = 16;
+  if (copy.exists) {
+    std::memcpy(copy.to, copy.from, bytes);
+  } else {
+    std::memset(copy.to, 0, bytes);
+  }
+}
+
+Fiber& own_fiber() { return block.fibers[static_cast<std::size_t>(block.current)]; }
+
+}  // namespace
+
+void copy_later(void* to, const void* from, bool exists) {
+  const Copy copy{to, from, exists};
+  if (block.current % 2 == 0) return execute(copy);
+  own_fiber().copies.back().push_back(copy);
+}
+
+void end_copies() { own_fiber().copies.emplace_back(); }
+
+void finish_copies(std::size_t groups_left) {
+  auto& groups = own_fiber().copies;
+  while (groups.size() > groups_left + 1) {
+    for (const Copy& copy : groups.front()) execute(copy);
+    groups.erase(groups.begin());
+  }
+}
+
+void wait_for_block() { meet(block.of_block, block.threads); }
+
+int own_lane() { return block.current % warp; }
+
+float from_lane(float x, int lane) {
+  lane_of_warp(own_lane()).number = x;
+  meet_warp();
+  const float found = lane_of_warp(lane).number;
+  meet_warp();
+  return found;
+}
+
+template <class T>
+void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  Lane& own = lane_of_warp(own_lane());
+  std::copy(std::begin(a), std::end(a), own.a.begin());
+  own.b = {b0, b1};
+  meet_warp();
+  for (int i = 0; i < 4; ++i) {
+    const int row = own_lane() / 4 + i / 2 * 8;
+    const int column = own_lane() % 4 * 2 + i % 2;
+    float sum = 0;
+    for (int k = 0; k < 16; ++k) {
+      const Lane& left = lane_of_warp(row % 8 * 4 + k % 8 / 2);
+      const Lane& right = lane_of_warp(column * 4 + k % 8 / 2);
+      sum += number<T>(left.a[static_cast<std::size_t>(row / 8 + k / 8 * 2)], k % 2) *
+             number<T>(right.b[static_cast<std::size_t>(k / 8)], k % 2);
+    }
+    c[i] += sum;
+  }
+  meet_warp();
+}
+
+template void multiply_add<kernels::BFloat16>(float (&)[4], const unsigned (&)[4], unsigned,
+                                              unsigned);
+template void multiply_add<kernels::Float16>(float (&)[4], const unsigned (&)[4], unsigned,
+                                             unsigned);
+
+void load_matrices(unsigned (&r)[4], const void* row, bool transposed) {
+  lane_of_warp(own_lane()).row = static_cast<const std::uint16_t*>(row);
+  meet_warp();
+  for (int j = 0; j < 4; ++j) {
+    const int outer = own_lane() / 4;
+    const int inner = own_lane() % 4 * 2;
+    const auto at = [&](int matrix_row, int column) -> unsigned {
+      return lane_of_warp(j * 8 + matrix_row).row[column];
+    };
+    r[j] = transposed ? at(inner, outer) | at(inner + 1, outer) << 16
+                      : at(outer, inner) | at(outer, inner + 1) << 16;
+  }
+  meet_warp();
+}
+
+}  // namespace tessera::device::emulator

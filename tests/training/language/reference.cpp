@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/training/language/reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::test {
+namespace {
+
+using Row = std::vector<double>;
+using Rows = std::vector<Row>;
+
+class Reference {
+ public:
+  Reference(const Model& model, const Values& values) : model_(model), values_(values) {
+    gpt2_ = model.modules[0].class_name == "GPT2LMHeadModel";
+  }
+
+  // Logits of every position of one sequence.
+  Rows run(const std::vector<std::int32_t>& tokens) const {
+    Rows x;
+    const std::string table = gpt2_ ? "wte" : "model.embed_tokens";
+    const std::size_t width = static_cast<std::size_t>(parameter(table + ".weight").shape[1]);
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      Row row(width);
+      for (std::size_t i = 0; i < width; ++i) {
+        row[i] = at(table, static_cast<std::size_t>(tokens[t]) * width + i);
+        if (gpt2_) row[i] += at("wpe", t * width + i);
+      }
+      x.push_back(row);
+    }
+    for (const Module& m : model_.modules) {
+      if (m.is_block) block(m.path, x);
+    }
+    x = norm(gpt2_ ? "ln_f" : "model.norm", x);
+    return affine(x, "lm_head", true);
+  }
+
+ private:
+  const Parameter& parameter(const std::string& name) const {
+    return model_.parameter(model_.find_parameter(name));
+  }
+  const std::vector<double>* find(const std::string& name) const {
+    const ParameterId id = model_.find_parameter(name);
+    return id.valid() ? &values_[static_cast<std::size_t>(id.value)] : nullptr;
+  }
+  double at(const std::string& module, std::size_t i) const {
+    return (*find(module + ".weight"))[i];
+  }
+
+  Rows affine(const Rows& x, const std::string& name, bool out_in) const {
+    const auto& w = *find(name + ".weight");
+    const auto* b = find(name + ".bias");
+    const std::size_t in = x[0].size();
+    const std::size_t out = w.size() / in;
+    Rows y;
+    for (const Row& row : x) {
+      Row to(out, 0);
+      for (std::size_t o = 0; o < out; ++o) {
+        if (b != nullptr) to[o] = (*b)[o];
+        for (std::size_t i = 0; i < in; ++i) {
+          to[o] += row[i] * (out_in ? w[o * in + i] : w[i * out + o]);
+        }
+      }
+      y.push_back(to);
+    }
+    return y;
+  }
+
+  Rows norm(const std::string& name, const Rows& x) const {
+    const auto& w = *find(name + ".weight");
+    const auto* b = find(name + ".bias");
+    Rows y;
+    for (const Row& row : x) {
+      double mean = 0;
+      double square = 0;
+      for (double v : row) mean += v / static_cast<double>(row.size());
+      if (!gpt2_) mean = 0;
+      for (double v : row) square += (v - mean) * (v - mean) / static_cast<double>(row.size());
+      Row to;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        to.push_back((row[i] - mean) / std::sqrt(square + model_.norm_epsilon) * w[i] +
+                     (b != nullptr ? (*b)[i] : 0));
+      }
+      y.push_back(to);
+    }
+    return y;
+  }
+
+  double frequency(std::size_t i) const {
+    const RotaryEmbedding& r = model_.rotary;
+    const double pi = std::acos(-1.0);
+    const double f =
+        std::pow(r.theta, -2.0 * static_cast<double>(i) / static_cast<double>(model_.head_dim));
+    if (r.factor == 1) return f;
+    const double length = static_cast<double>(r.original_positions);
+    const double wave = 2 * pi / f;
+    if (wave < length / r.high_frequency_factor) return f;
+    if (wave > length / r.low_frequency_factor) return f / r.factor;
+    const double smooth = (length / wave - r.low_frequency_factor) /
+                          (r.high_frequency_factor - r.low_frequency_factor);
+    return (1 - smooth) * f / r.factor + smooth * f;
+  }
+
+  void rotate(Rows& x) const {
+    const auto d = static_cast<std::size_t>(model_.head_dim);
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      for (std::size_t h = 0; h < x[t].size(); h += d) {
+        for (std::size_t i = 0; i < d / 2; ++i) {
+          const double angle = static_cast<double>(t) * frequency(i);
+          const double a = x[t][h + i];
+          const double b = x[t][h + i + d / 2];
+          x[t][h + i] = a * std::cos(angle) - b * std::sin(angle);
+          x[t][h + i + d / 2] = b * std::cos(angle) + a * std::sin(angle);
+        }
+      }
+    }
+  }
+
+  Rows attention(const std::string& path, const Rows& y) const {
+    const auto d = static_cast<std::size_t>(model_.head_dim);
+    Rows q, k, v;
+    if (gpt2_) {
+      for (const Row& row : affine(y, path + ".c_attn", false)) {
+        const std::size_t w = row.size() / 3;
+        const auto cut = row.begin() + static_cast<std::ptrdiff_t>(w);
+        const auto cut2 = cut + static_cast<std::ptrdiff_t>(w);
+        q.emplace_back(row.begin(), cut);
+        k.emplace_back(cut, cut2);
+        v.emplace_back(cut2, row.end());
+      }
+    } else {
+      q = affine(y, path + ".q_proj", true);
+      k = affine(y, path + ".k_proj", true);
+      v = affine(y, path + ".v_proj", true);
+      rotate(q);
+      rotate(k);
+    }
+    const std::size_t group = q[0].size() / k[0].size();
+    Rows out(q.size(), Row(q[0].size(), 0));
+    for (std::size_t h = 0; h < q[0].size() / d; ++h) {
+      for (std::size_t t = 0; t < q.size(); ++t) {
+        Row p;
+        double sum = 0;
+        for (std::size_t s = 0; s <= t; ++s) {
+          double score = 0;
+          for (std::size_t i = 0; i < d; ++i) score += q[t][h * d + i] * k[s][h / group * d + i];
+          p.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
+          sum += p.back();
+        }
+        for (std::size_t s = 0; s <= t; ++s) {
+          for (std::size_t i = 0; i < d; ++i) {
+            out[t][h * d + i] += p[s] / sum * v[s][h / group * d + i];
+          }
+        }
+      }
+    }
+    return affine(out, path + (gpt2_ ? ".c_proj" : ".o_proj"), !gpt2_);
+  }
+
+  Rows mlp(const std::string& path, const Rows& y) const {
+    Rows u = affine(y, path + (gpt2_ ? ".c_fc" : ".gate_proj"), !gpt2_);
+    const Rows up = gpt2_ ? Rows{} : affine(y, path + ".up_proj", true);
+    for (std::size_t t = 0; t < u.size(); ++t) {
+      for (std::size_t i = 0; i < u[t].size(); ++i) {
+        const double g = u[t][i];
+        const double z = std::sqrt(2 / std::acos(-1.0)) * (g + 0.044715 * g * g * g);
+        u[t][i] = gpt2_ ? 0.5 * g * (1 + std::tanh(z)) : g / (1 + std::exp(-g)) * up[t][i];
+      }
+    }
+    return affine(u, path + (gpt2_ ? ".c_proj" : ".down_proj"), !gpt2_);
+  }
+
+  static void add(const Rows& y, Rows& x) {
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      for (std::size_t i = 0; i < x[t].size(); ++i) x[t][i] += y[t][i];
+    }
+  }
+
+  void block(const std::string& path, Rows& x) const {
+    add(attention(path + (gpt2_ ? ".attn" : ".self_attn"),
+                  norm(path + (gpt2_ ? ".ln_1" : ".input_layernorm"), x)),
+        x);
+    add(mlp(path + ".mlp", norm(path + (gpt2_ ? ".ln_2" : ".post_attention_layernorm"), x)), x);
+  }
+
+  const Model& model_;
+  const Values& values_;
+  bool gpt2_ = false;
+};
+
+}  // namespace
+
+std::vector<double> reference_logits(const Model& model, const Values& parameters,
+                                     const std::vector<std::int32_t>& tokens) {
+  return Reference(model, parameters).run(tokens).back();
+}
+
+double reference_loss(const Model& model, const Values& parameters,
+                      const std::vector<std::int32_t>& tokens, std::int64_t batch,
+                      std::int64_t length) {
+  double loss = 0;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto first = tokens.begin() + b * (length + 1);
+    const Rows logits = Reference(model, parameters).run({first, first + length});
+    for (std::int64_t t = 0; t < length; ++t) {
+      const Row& row = logits[static_cast<std::size_t>(t)];
+      double sum = 0;
+      for (double v : row) sum += std::exp(v);
+      loss += std::log(sum) - row[static_cast<std::size_t>(first[t + 1])];
+    }
+  }
+  return loss / static_cast<double>(batch * length);
+}
+
+}  // namespace tessera::test

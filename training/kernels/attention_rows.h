@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention does between its products, on one block of query rows of one head.
+#pragma once
+
+#include "engine/math/array.h"
+
+namespace tessera::kernels {
+
+/// Rows [first, first + rows) of the sequence against `keys` keys; row r sees keys up to itself.
+struct BlockRows {
+  std::int64_t first, rows, keys;
+  float scale;
+};
+
+/// weights = the causal softmax of scale * scores; may be the scores themselves. statistics: per
+/// row the largest scaled score and the reciprocal of the sum.
+void attention_weights(const BlockRows& block, float* scores, Array weights, float* statistics);
+/// The same weights from the scores and those statistics.
+void weights_again(const BlockRows& block, const float* scores, Array weights,
+                   const float* statistics);
+
+struct OutRows {  // of the head's output and its gradient
+  ConstArray out, gradient;
+  std::int64_t width, stride;
+};
+/// weights become the gradient of the scores: scale * weights * (gradient - sum(out * dout)).
+void scores_gradient(const BlockRows& block, const OutRows& out, const float* weights_gradient,
+                     Array weights);
+
+/// to[r, c] = from[r, c], where rows of `to` are `stride` apart.
+void spread_rows(const float* from, std::int64_t rows, std::int64_t width, Array to,
+                 std::int64_t stride);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and cross entropy of rows of logits in one pass over them.
+#pragma once
+
+#include "engine/math/array.h"
+
+namespace tessera::kernels {
+
+/// Rows of `width` logits and the ids that should have been predicted. gradient =
+/// (softmax - one-hot) * scale, which may take the place of the logits; losses[r] = the row's cross
+/// entropy in nats.
+void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
+                   std::int64_t width, float scale, Array gradient, float* losses, int threads);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Math on the CPU, by this folder's functions.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "training/kernels/attention.h"
+#include "engine/math/math.h"
+
+namespace tessera::kernels {
+
+class HostMath final : public Math, public MathPlan {
+ public:
+  /// Whose the memory is that products and attention need: `own` is for callers that follow the
+  /// plan of another Math. Then nothing needs to be prepared.
+  enum class Memory { given, own };
+  explicit HostMath(int threads, Memory memory = Memory::given)
+      : threads_(threads), memory_(memory), in_attention_(threads) {}
+
+  void clear(Array values, std::int64_t numel) override;
+  void convert(ConstArray from, Array to, std::int64_t numel) override;
+  void accumulate(const float* from, Array to, std::int64_t numel) override;
+  void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) override;
+  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override;
+  void mean(const float* values, std::int64_t numel, float* to) override;
+  void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x) override;
+  void scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
+                    Array gradient) override;
+  void add_positions(ConstArray table, const Positions& shape, float* x) override;
+  void sum_positions(const float* dx, const Positions& shape, Array gradient) override;
+  void norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
+                    Array y, Array normal, float* reciprocal) override;
+  void norm_backward(const NormShape& shape, const float* dy, const float* weight,
+                     ConstArray normal, const float* reciprocal, float* dx, float* sums) override;
+  void gelu(Array x, Array y, std::int64_t numel) override;
+  void swiglu(Array gate, Array up, Array y, std::int64_t numel) override;
+  void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
+              bool inverse) override;
+  void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
+                     std::int64_t width, float scale, Array gradient, float* losses) override;
+  void product(const MatmulShape& shape, const void* a, const void* b, void* c, const float* bias,
+               void* scratch) override;
+  void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
+                         float* statistics, const AttentionRoom& memory) override;
+  void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                          const AttentionOut& out, const float* statistics,
+                          const HeadArrays<Array>& gradients, const AttentionRoom& memory) override;
+
+  /// Fails also without oneDNN.
+  Status prepare(const MatmulShape& shape) override;
+  Status prepare(const AttentionShape& shape) override;
+  Bytes scratch() const override;
+  Bytes room(const AttentionShape& shape, bool backward) const override;
+  std::int64_t logits_rows() const override { return 128; }
+
+ private:
+  Bytes scratch_of_thread() const;  // in attention
+  const Attention& attention(const AttentionShape& shape);
+  /// `given`, or own memory instead.
+  AttentionRoom memory(Bytes room, const AttentionRoom& given);
+
+  const int threads_;
+  const Memory memory_;
+  Matmuls products_{1};
+  Matmuls in_attention_;  // which multiplies on all threads at the same time
+  std::map<AttentionShape, Attention> attentions_;
+  std::vector<std::byte> own_;
+};
+
+}  // namespace tessera::kernels

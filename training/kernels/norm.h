@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNorm and RMSNorm over the rows of a matrix. What backward needs is the normalised row and
+// the reciprocal of its deviation, so the input need not be kept.
+#pragma once
+
+#include "engine/math/shapes.h"
+
+namespace tessera::kernels {
+
+/// y = normal(x) * weight + bias, where normal(x) = (x - mean) * reciprocal. `bias` may be null.
+void norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
+                  Array y, Array normal, float* reciprocal, int threads);
+
+/// dx += the gradient of the input. `sums`: 2 * width numbers that become the gradients of weight
+/// and bias; `dy` and what forward kept are read.
+void norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
+                   const float* reciprocal, float* dx, float* sums, int threads);
+
+}  // namespace tessera::kernels

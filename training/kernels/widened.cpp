@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/kernels/widened.h"
+
+#include "engine/numbers/wide.h"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+
+// As float32 without gaps, aligned.
+std::int64_t widened_bytes(const StoredRows& rows) {
+  const std::int64_t needed = rows.count * rows.width * size_of(DType::float32).value;
+  return (needed + alignment - 1) / alignment * alignment;
+}
+
+void widen(const StoredRows& rows, const void* from, float* to) {
+  const auto* const source = static_cast<const Float16*>(from);
+  wide([=]() TESSERA_INLINE {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+      for (std::int64_t i = 0; i < rows.width; ++i) {
+        to[r * rows.width + i] = load(source[r * rows.stride + i]);
+      }
+    }
+  });
+}
+
+void narrow(const StoredRows& rows, const float* from, void* to) {
+  auto* const target = static_cast<Float16*>(to);
+  wide([=]() TESSERA_INLINE {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+      for (std::int64_t i = 0; i < rows.width; ++i) {
+        store(target[r * rows.stride + i], from[r * rows.width + i]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+MatmulShape WidenedProduct::product() const {
+  MatmulShape out = shape_;
+  out.input = out.output = DType::float32;
+  out.a_stride = out.b_stride = 0;
+  if (widens_c()) out.c_stride = 0;
+  return out;
+}
+
+Bytes WidenedProduct::scratch() const {
+  return Bytes{widened_bytes(shape_.a_rows()) + widened_bytes(shape_.b_rows()) +
+               (widens_c() ? widened_bytes(shape_.c_rows()) : 0)};
+}
+
+Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scratch) const {
+  auto* at = static_cast<std::byte*>(scratch);
+  const auto take = [&at](const StoredRows& rows) {
+    auto* const taken = reinterpret_cast<float*>(at);
+    at += widened_bytes(rows);
+    return taken;
+  };
+  const auto widened = [&](const StoredRows& rows, const void* from) {
+    float* const to = take(rows);
+    widen(rows, from, to);
+    return to;
+  };
+  Widened out{widened(shape_.a_rows(), a), widened(shape_.b_rows(), b), static_cast<float*>(c),
+              nullptr};
+  if (widens_c()) {
+    const StoredRows rows = shape_.c_rows();
+    out.c = take(rows);
+    if (shape_.add) widen(rows, c, out.c);
+  }
+  out.rest = at;
+  return out;
+}
+
+void WidenedProduct::after(const Widened& widened, void* c) const {
+  const StoredRows rows = shape_.c_rows();
+  if (widens_c()) narrow(rows, widened.c, c);
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float16 matrices where the library has none: operands become float32, which is exact,
+// and what comes out is rounded once, as a product of float16 would be.
+//
+//   const WidenedProduct widened(shape);
+//   ... prepare widened.product() ...
+//   const Widened in = widened.before(a, b, c, scratch);   // widened.scratch() bytes
+//   ... run it on `in` ...
+//   widened.after(in, c);
+#pragma once
+
+#include "engine/math/shapes.h"
+
+namespace tessera::kernels {
+
+/// Operands of the product in float32.
+struct Widened {
+  const float *a, *b;
+  float* c;
+  void* rest;  // of the scratch memory
+};
+
+class WidenedProduct {
+ public:
+  static bool needed(const MatmulShape& shape) { return shape.input == DType::float16; }
+
+  /// REQUIRES: needed.
+  explicit WidenedProduct(const MatmulShape& shape) : shape_(shape) {}
+
+  MatmulShape product() const;
+  /// Beside what that product needs; aligned to 64 bytes, as that must be.
+  Bytes scratch() const;
+
+  Widened before(const void* a, const void* b, void* c, void* scratch) const;
+  void after(const Widened& widened, void* c) const;
+
+ private:
+  bool widens_c() const { return shape_.output != DType::float32; }
+
+  MatmulShape shape_;
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "training/kernels/attention_onward.h"
+#include "training/language/affine.h"
+#include "training/language/layers.h"
+
+namespace tessera::language {
+namespace {
+
+using kernels::Array;
+using kernels::ConstArray;
+
+class AttentionLayer final : public Layer {
+ public:
+  AttentionLayer(const Shape& shape, const AttentionSlots& slots) : shape_(shape), slots_(slots) {
+    const std::int64_t q = slots.heads * slots.head_dim;
+    const std::int64_t kv = slots.kv_heads * slots.head_dim;
+    if (slots.fused) {
+      widths_ = {q + 2 * kv};
+    } else {
+      widths_ = {q, kv, kv};
+    }
+  }
+
+  Status prepare(kernels::MathPlan& plan) {
+    for (std::size_t k = 0; k < widths_.size(); ++k) {
+      TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(plan, shape_,
+                                                         {.rows = shape_.tokens(),
+                                                          .in = shape_.width,
+                                                          .out = widths_[k],
+                                                          .out_in = !slots_.fused,
+                                                          .bias = slots_.bias[k].read >= 0}));
+    }
+    TESSERA_ASSIGN(out_, Affine::prepare(plan, shape_,
+                                         {.rows = shape_.tokens(),
+                                          .in = out_width(),
+                                          .out = shape_.width,
+                                          .out_in = !slots_.fused,
+                                          .bias = slots_.out_bias.read >= 0,
+                                          .residual = true}));
+    attention_ = {.batch = shape_.batch,
+                  .length = shape_.length,
+                  .heads = slots_.heads,
+                  .kv_heads = slots_.kv_heads,
+                  .head_dim = slots_.head_dim,
+                  .dtype = shape_.dtype,
+                  .q_stride = widths_.front(),
+                  .kv_stride = widths_.back()};
+    if (decodes()) {
+      room_[0] = bytes_of(Numel{shape_.threads * shape_.context}, DType::float32);
+      return {};
+    }
+    TESSERA_TRY(plan.prepare(attention_));
+    for (const bool backward : {false, true}) room_[backward] = plan.room(attention_, backward);
+    return {};
+  }
+
+  Bytes saves() const override { return Saved(*this, {}).room.used(); }
+  Bytes keeps() const override { return Saved(*this, {}).kept.used(); }
+  Bytes temporary(bool backward) const override {
+    return Temporary(*this, nullptr, backward).room.used();
+  }
+
+  void forward(const Call& call) const override {
+    const Saved saved(*this, call);
+    const Temporary own(*this, call.temporary, false);
+    const Array& x = saved.input;
+    keep_input(call, shape_, x);
+    for (std::size_t k = 0; k < widths_.size(); ++k) {
+      in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
+                     own.weights.vector(call, slots_.bias[k]), rows(call, saved.projected)[k]);
+    }
+    rotate(call, rows(call, saved.projected), false);
+    attend(call, saved, own);
+    call.poll();
+    out_.forward(call, saved.out, own.weights.matrix(call, slots_.out_weight),
+                 own.weights.vector(call, slots_.out_bias), {call.work.x, DType::float32});
+  }
+
+  void backward(const Call& call) const override {
+    const Saved saved(*this, call);
+    const Temporary own(*this, call.temporary, true);
+    const ConstArray dx = own.residual_gradient(call, shape_);
+    bias_gradient(call, dx, shape_.width, slots_.out_bias, own.sums);
+    out_.weight_gradient(call, saved.out, dx, call.gradient(slots_.out_weight));
+    out_.input_gradient(call, dx, own.weights.matrix(call, slots_.out_weight), own.out);
+    const Heads h = heads(saved.projected);
+    const Heads d = heads(own.projected);
+    call.math->attention_backward(attention_, {h.q, h.k, h.v}, {saved.out, own.out},
+                                  saved.statistics, {d.q, d.k, d.v},
+                                  {own.attention, call.work.scratch});
+    call.poll();
+    rotate(call, own.projected, true);
+    for (std::size_t k = 0; k < widths_.size(); ++k) {
+      bias_gradient(call, own.projected[k], widths_[k], slots_.bias[k], own.sums);
+      in_[k].weight_gradient(call, saved.input, own.projected[k], call.gradient(slots_.weight[k]));
+      in_[k].input_gradient(call, own.projected[k], own.weights.matrix(call, slots_.weight[k]),
+                            {call.work.dy, DType::float32}, k > 0);
+    }
+  }
+
+ private:
+  using Heads = kernels::HeadArrays<Array>;
+
+  std::int64_t out_width() const { return slots_.heads * slots_.head_dim; }
+
+  bool decodes() const { return shape_.context > 0; }
+
+  std::vector<Array> take_projected(Room& room) const {
+    const std::int64_t tokens = decodes() ? shape_.context : shape_.tokens();
+    std::vector<Array> out;
+    for (const std::int64_t width : widths_) {
+      out.push_back(room.take(tokens * width, shape_.dtype));
+    }
+    return out;
+  }
+
+  // Those of this pass's tokens.
+  std::vector<Array> rows(const Call& call, std::vector<Array> projected) const {
+    for (std::size_t k = 0; k < widths_.size(); ++k) {
+      projected[k] = projected[k].from(call.first * widths_[k]);
+    }
+    return projected;
+  }
+
+  Heads heads(const std::vector<Array>& projected) const {
+    if (!slots_.fused) return {projected[0], projected[1], projected[2]};
+    const std::int64_t q = out_width();
+    const std::int64_t kv = slots_.kv_heads * slots_.head_dim;
+    return {projected[0], projected[0].from(q), projected[0].from(q + kv)};
+  }
+
+  void rotate(const Call& call, const std::vector<Array>& projected, bool inverse) const {
+    if (!slots_.rotary) return;
+    const std::int64_t half = slots_.head_dim / 2;
+    const float* const cosine = call.work.rotary + call.first * half;
+    const kernels::RotaryRows table{cosine, cosine + shape_.places() * half, half, shape_.length};
+    call.math->rotate(table, projected[0], shape_.tokens(), slots_.heads, inverse);
+    call.math->rotate(table, projected[1], shape_.tokens(), slots_.kv_heads, inverse);
+  }
+
+  struct Saved {
+    Saved(const AttentionLayer& l, const Call& call)
+        : room(call.saved),
+          kept(call.kept),
+          input(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          projected(l.take_projected(l.decodes() ? kept : room)),
+          out(room.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype)),
+          statistics(room.floats(2 * l.shape_.tokens() * l.slots_.heads)) {}
+    Room room, kept;
+    Array input;
+    std::vector<Array> projected;
+    Array out;
+    float* statistics;
+  };
+  struct Temporary {
+    Temporary(const AttentionLayer& l, std::byte* base, bool backward)
+        : room(base),
+          weights(l.shape_, l.shape_.width * std::max(l.widths_[0], l.out_width()),
+                  std::max(l.widths_[0], l.shape_.width), room),
+          attention(room.bytes(l.room_[backward])) {
+      if (!backward) return;
+      if (l.shape_.dtype != DType::float32) {
+        converted = room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
+      }
+      out = room.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype);
+      projected = l.take_projected(room);
+      sums = room.floats(std::max(l.widths_[0], l.shape_.width));
+    }
+    ConstArray residual_gradient(const Call& call, const Shape& shape) const {
+      if (shape.dtype == DType::float32) return {call.work.dx, DType::float32};
+      call.math->convert({call.work.dx, DType::float32}, converted, shape.tokens() * shape.width);
+      return converted;
+    }
+    Room room;
+    Weights weights;
+    std::byte* attention;
+    Array converted, out;
+    std::vector<Array> projected;
+    float* sums = nullptr;
+  };
+
+  // While decoding queries are kept, too, because they lie among keys and values.
+  void attend(const Call& call, const Saved& saved, const Temporary& own) const {
+    const Heads all = heads(saved.projected);
+    if (!decodes()) {
+      return call.math->attention_forward(attention_, {all.q, all.k, all.v}, saved.out,
+                                          saved.statistics, {own.attention, call.work.scratch});
+    }
+    const Array q = heads(rows(call, saved.projected)).q;
+    kernels::attention_onward(attention_, call.first, {q, all.k, all.v}, saved.out,
+                              reinterpret_cast<float*>(own.attention), shape_.threads);
+  }
+
+  void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
+                     float* sums) const {
+    if (slot.write < 0) return;
+    call.math->column_sums(from, shape_.tokens(), width, sums);
+    Weights::add(call, slot, sums);
+  }
+
+  const Shape& shape_;
+  const AttentionSlots slots_;
+  std::vector<std::int64_t> widths_;  // of the projections
+  std::vector<Affine> in_;
+  Affine out_;
+  kernels::AttentionShape attention_;
+  Bytes room_[2] = {};  // of attention: forward, backward
+};
+
+}  // namespace
+
+MadeLayer attention(kernels::MathPlan& plan, const Shape& shape, const AttentionSlots& slots) {
+  auto layer = std::make_unique<AttentionLayer>(shape, slots);
+  TESSERA_TRY(layer->prepare(plan));
+  return std::unique_ptr<Layer>(std::move(layer));
+}
+
+}  // namespace tessera::language

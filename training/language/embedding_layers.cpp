@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/language/layers.h"
+
+namespace tessera::language {
+namespace {
+
+class TokenEmbedding final : public Layer {
+ public:
+  TokenEmbedding(const Shape& shape, const Slot& table) : shape_(shape), table_(table) {}
+
+  Bytes saves() const override { return {}; }
+  Bytes temporary(bool) const override { return {}; }
+
+  void forward(const Call& call) const override {
+    call.math->gather_rows(call.parameter(table_), rows(call), shape_.width, call.work.x);
+  }
+
+  void backward(const Call& call) const override {
+    const kernels::Array gradient = call.gradient(table_);
+    if (gradient.data == nullptr) return;
+    call.math->scatter_rows(call.work.dx, rows(call), shape_.width, gradient);
+  }
+
+ private:
+  kernels::TokenRows rows(const Call& call) const {
+    const std::int64_t n = shape_.tokens();
+    return {call.work.tokens, call.work.tokens + 2 * n, n};
+  }
+
+  const Shape& shape_;
+  const Slot table_;
+};
+
+class PositionEmbedding final : public Layer {
+ public:
+  PositionEmbedding(const Shape& shape, const Slot& table) : shape_(shape), table_(table) {}
+
+  Bytes saves() const override { return {}; }
+  Bytes temporary(bool) const override { return {}; }
+
+  void forward(const Call& call) const override {
+    const kernels::ConstArray table = call.parameter(table_).from(call.first * shape_.width);
+    call.math->add_positions(table, positions(), call.work.x);
+  }
+
+  void backward(const Call& call) const override {
+    const kernels::Array gradient = call.gradient(table_);
+    if (gradient.data == nullptr) return;
+    call.math->sum_positions(call.work.dx, positions(), gradient);
+  }
+
+ private:
+  kernels::Positions positions() const { return {shape_.batch, shape_.length, shape_.width}; }
+
+  const Shape& shape_;
+  const Slot table_;
+};
+
+}  // namespace
+
+MadeLayer token_embedding(const Shape& shape, const Slot& table) {
+  return std::unique_ptr<Layer>(std::make_unique<TokenEmbedding>(shape, table));
+}
+
+MadeLayer position_embedding(const Shape& shape, const Slot& table) {
+  return std::unique_ptr<Layer>(std::make_unique<PositionEmbedding>(shape, table));
+}
+
+}  // namespace tessera::language

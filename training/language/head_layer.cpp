@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "training/language/affine.h"
+#include "training/language/layers.h"
+
+namespace tessera::language {
+namespace {
+
+using kernels::Array;
+
+// Logits exist for some rows at a time, unless their gradient can take their place.
+class HeadLayer final : public Layer {
+ public:
+  HeadLayer(const Shape& shape, const HeadSlots& slots) : shape_(shape), slots_(slots) {}
+
+  Status prepare(kernels::MathPlan& plan) {
+    AffineShape all{
+        .rows = shape_.tokens(), .in = shape_.width, .out = slots_.vocabulary, .out_in = true};
+    TESSERA_ASSIGN(back_, Affine::prepare(plan, shape_, all));
+    chunk_ = std::min(plan.logits_rows(), shape_.tokens());
+    logits_ = {.n = all.out, .k = all.in, .input = shape_.dtype, .b_transposed = true};
+    for (const std::int64_t rows : {chunk_, (shape_.tokens() - 1) % chunk_ + 1}) {
+      logits_.m = rows;
+      TESSERA_TRY(plan.prepare(logits_));
+    }
+    return {};
+  }
+
+  Bytes saves() const override { return Saved(*this, nullptr).room.used(); }
+  Bytes temporary(bool backward) const override {
+    return Temporary(*this, nullptr, backward).room.used();
+  }
+
+  void forward(const Call& call) const override {
+    const Saved saved(*this, call.saved);
+    const Temporary own(*this, call.temporary, false);
+    const std::int64_t v = slots_.vocabulary;
+    const std::int32_t* const targets = call.work.tokens + shape_.tokens();
+    keep_input(call, shape_, saved.input);
+    const void* weight = own.weights.matrix(call, slots_.weight);
+    for (std::int64_t first = 0; first < shape_.tokens(); first += chunk_) {
+      const std::int64_t rows = std::min(chunk_, shape_.tokens() - first);
+      const Array gradient = saved.gradient.from(first * v);
+      float* const logits = own.logits != nullptr ? own.logits : gradient.as<float>();
+      kernels::MatmulShape shape = logits_;
+      shape.m = rows;
+      call.math->product(shape, saved.input.from(first * shape_.width).data, weight, logits,
+                         nullptr, call.work.scratch);
+      call.math->cross_entropy(logits, targets + first, rows, v, call.gradient_scale, gradient,
+                               own.losses + first);
+      call.poll();
+    }
+    call.math->mean(own.losses, shape_.tokens(), own.losses);
+    call.give_loss(own.losses);
+  }
+
+  void backward(const Call& call) const override {
+    const Saved saved(*this, call.saved);
+    const Temporary own(*this, call.temporary, true);
+    back_.weight_gradient(call, saved.input, saved.gradient, call.gradient(slots_.weight));
+    back_.input_gradient(call, saved.gradient, own.weights.matrix(call, slots_.weight),
+                         {call.work.dy, DType::float32});
+  }
+
+ private:
+  struct Saved {
+    Saved(const HeadLayer& l, std::byte* base)
+        : room(base),
+          input(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          gradient(room.take(l.shape_.tokens() * l.slots_.vocabulary, l.shape_.dtype)) {}
+    Room room;
+    Array input, gradient;
+  };
+  struct Temporary {
+    Temporary(const HeadLayer& l, std::byte* base, bool backward)
+        : room(base), weights(l.shape_, l.shape_.width * l.slots_.vocabulary, 0, room) {
+      if (backward) return;
+      losses = room.floats(l.shape_.tokens());
+      if (l.shape_.dtype != DType::float32) {
+        logits = room.floats(l.chunk_ * l.slots_.vocabulary);
+      }
+    }
+    Room room;
+    Weights weights;
+    float* losses = nullptr;
+    float* logits = nullptr;
+  };
+
+  const Shape& shape_;
+  const HeadSlots slots_;
+  Affine back_;
+  kernels::MatmulShape logits_;  // of one row after another
+  std::int64_t chunk_ = 1;       // rows
+};
+
+}  // namespace
+
+MadeLayer head(kernels::MathPlan& plan, const Shape& shape, const HeadSlots& slots) {
+  auto layer = std::make_unique<HeadLayer>(shape, slots);
+  TESSERA_TRY(layer->prepare(plan));
+  return std::unique_ptr<Layer>(std::move(layer));
+}
+
+}  // namespace tessera::language

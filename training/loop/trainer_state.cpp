@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/loop/trainer_state.h"
+
+#include <charconv>
+
+#include "engine/text/json_reader.h"
+
+namespace tessera {
+
+std::string to_json(const TrainerPlace& place) {
+  nlohmann::ordered_json json;
+  json["step"] = place.step;
+  json["epoch"] = place.sampler.epoch;
+  json["position"] = place.sampler.position;
+  json["seed"] = std::to_string(place.seed);  // all 64 bits
+  if (place.loss_scale) {
+    json["loss_scale"] = {{"scale", place.loss_scale->scale},
+                          {"growth_tracker", place.loss_scale->growth_tracker},
+                          {"hysteresis_left", place.loss_scale->hysteresis_left},
+                          {"skipped_steps", place.skipped_steps}};
+  }
+  return json.dump();
+}
+
+namespace {
+
+LossScale::State loss_scale(JsonReader& reader) {
+  return {.scale = static_cast<float>(reader.positive("scale", 1)),
+          .growth_tracker = static_cast<std::int32_t>(reader.integer("growth_tracker", 0)),
+          .hysteresis_left = static_cast<std::int32_t>(reader.integer("hysteresis_left", 1))};
+}
+
+}  // namespace
+
+Result<TrainerPlace> trainer_place(const std::string& json) {
+  const auto parsed = parse_json(json, "the trainer's state");
+  if (!parsed.ok()) return Status(Code::corrupt, parsed.status().message());
+  JsonReader reader(*parsed, "the trainer's state");
+  TrainerPlace place;
+  place.step = reader.integer("step", 0);
+  place.sampler = {reader.integer("epoch", 0), reader.integer("position", 0)};
+  const std::string seed = reader.text("seed");
+  const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), place.seed);
+  if (error != std::errc{} || end != seed.data() + seed.size()) {
+    reader.fail("seed", "is no number");
+  }
+  Status status = reader.status();
+  if (status.ok() && reader.has("loss_scale")) {
+    JsonReader of_scale((*parsed)["loss_scale"], "the trainer's loss_scale");
+    place.loss_scale = loss_scale(of_scale);
+    place.skipped_steps = of_scale.integer("skipped_steps", 0);
+    status = of_scale.status();
+  }
+  if (status.ok()) return place;
+  return Status(Code::corrupt, status.message());
+}
+
+}  // namespace tessera
