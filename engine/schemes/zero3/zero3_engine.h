@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/schemes/zero3/block_quantizer.h"
-#include "engine/schemes/zero3/fetch_policy.h"
-#include "engine/schemes/zero3/optimizer_swapper.h"
-#include "engine/schemes/zero3/parameter_swapper.h"
-#include "engine/schemes/zero3/partition_home.h"
+#include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
+#include "engine/schemes/zero3/policy/fetch_policy.h"
+#include "engine/schemes/zero3/offload/optimizer_swapper.h"
+#include "engine/schemes/zero3/offload/parameter_swapper.h"
+#include "engine/schemes/zero3/offload/partition_home.h"
 #include "engine/runtime/copies_by_route.h"
 #include "tessera/zero3.h"
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/schemes/zero3/block_quantizer.h"
+#include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
 #include "engine/numbers/number.h"
 #include "tessera/real_model.h"
 #include "tessera/recording.h"

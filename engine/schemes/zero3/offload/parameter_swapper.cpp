@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/parameter_swapper.h"
+#include "engine/schemes/zero3/offload/parameter_swapper.h"
 
 #include <fmt/format.h>
 
