@@ -82,7 +82,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
 }
 
 Result<Cluster> read_cluster(const std::string& name_or_path) {
-  for (const ClusterPreset& preset : shipped_clusters()) {
+  for (const ShippedFile& preset : shipped_clusters()) {
     if (preset.name == name_or_path) return parse_cluster(preset.json, name_or_path);
   }
   std::error_code error;
@@ -116,7 +116,7 @@ Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
 
 std::vector<std::string> cluster_presets() {
   std::vector<std::string> names;
-  for (const ClusterPreset& preset : shipped_clusters()) names.emplace_back(preset.name);
+  for (const ShippedFile& preset : shipped_clusters()) names.emplace_back(preset.name);
   return names;
 }
 

@@ -13,6 +13,7 @@
 
 #include "tessera/op.h"
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/stack_profile.h"
 
 namespace tessera::sim {
 
@@ -40,6 +41,7 @@ class CostModel {
 };
 
 /// Roofline compute and alpha-beta rings over the links of `cluster` (docs/simulator.md).
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster);
+/// `stack` says which kernels; attention_of knows its attention on the cluster's GPU.
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const StackProfile& stack = {});
 
 }  // namespace tessera::sim
