@@ -122,6 +122,12 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                                           .seed = options.seed,
                                           .jitter = options.jitter,
                                           .slow_ranks = options.slow_ranks,
+                                          .spread = options.cluster.spread,
+                                          .host = {options.stack.host_kernel_ns,
+                                                   options.stack.host_module_ns,
+                                                   options.stack.host_collective_ns,
+                                                   options.stack.host_micro_batch_ns},
+                                          .contention = options.stack.contention,
                                           .memory_per_rank = options.cluster.gpu.memory,
                                           .sink = options.sink,
                                           .recorded_ranks = options.recorded_ranks}));

@@ -55,7 +55,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   Cluster cluster;
   ObjectReader reader(json, source + ": ",
                       {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
-                       "inter_node", "host", "host_memory", "nvme", "collective_launch_ns"},
+                       "inter_node", "host", "host_memory", "nvme", "collective_launch_ns", "spread"},
                       status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {
@@ -77,6 +77,10 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
     cluster.nvme = read_nvme(reader.object("nvme"), source + ": nvme.", status);
   }
   cluster.collective_launch_ns = reader.nanoseconds("collective_launch_ns");
+  if (reader.has("spread")) {
+    ObjectReader spread(reader.object("spread"), source + ": spread.", {"gpu", "node"}, status);
+    cluster.spread = {spread.number("gpu", 0, 0.5), spread.number("node", 0, 0.5)};
+  }
   if (!status.ok()) return status;
   return cluster;
 }

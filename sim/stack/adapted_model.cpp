@@ -18,7 +18,8 @@ void less(Polynomial& bytes, double per_token) {
 // A model counts an eager loss: 14 bytes moved per logit, and 6 kept, in bf16 and fp32.
 void change_loss(ModuleCost& cost, StackProfile::Loss loss) {
   if (loss == StackProfile::Loss::eager || cost.logits == 0) return;
-  less(cost.elementwise_bytes, (14 - half) * cost.logits);  // read once, written once in backward
+  // Read twice, for the maximum and the sum; read and written in backward.
+  less(cost.elementwise_bytes, (14 - 2 * half) * cost.logits);
   less(cost.activation_bytes, single * cost.logits);
   cost.in_place = half * cost.logits;
   if (loss == StackProfile::Loss::fused) return;

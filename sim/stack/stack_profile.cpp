@@ -37,7 +37,7 @@ class ProfileReader {
       : reader_(json, where,
                 {"tessera_profile", "name", "begins_with", "source", "attention", "score_passes",
                  "elementwise_bytes", "kernels", "host_kernel_ns", "host_module_ns",
-                 "host_collective_ns", "contention", "loss", "dropout"},
+                 "host_collective_ns", "host_micro_batch_ns", "contention", "loss", "dropout"},
                 status),
         where_(where),
         profile_(profile),
@@ -53,6 +53,7 @@ class ProfileReader {
     time("host_kernel_ns", profile_.host_kernel_ns);
     time("host_module_ns", profile_.host_module_ns);
     time("host_collective_ns", profile_.host_collective_ns);
+    time("host_micro_batch_ns", profile_.host_micro_batch_ns);
     number("contention", profile_.contention, 0, 0.99);
     double dropout = profile_.dropout ? 1 : 0;
     number("dropout", dropout, 0, 1);
@@ -135,6 +136,7 @@ std::string to_json(const StackProfile& p) {
   json["host_kernel_ns"] = p.host_kernel_ns;
   json["host_module_ns"] = p.host_module_ns;
   json["host_collective_ns"] = p.host_collective_ns;
+  json["host_micro_batch_ns"] = p.host_micro_batch_ns;
   json["contention"] = p.contention;
   json["loss"] = name_of(p.loss);
   json["dropout"] = p.dropout ? 1 : 0;

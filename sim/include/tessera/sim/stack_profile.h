@@ -33,6 +33,8 @@ struct StackProfile {
   Time host_kernel_ns = 0;        // of the host, to issue a kernel of a module
   Time host_module_ns = 0;        // of the host, per call of a module that computes
   Time host_collective_ns = 0;    // of the host, per collective
+  Time host_micro_batch_ns = 0;   // above 0: the program waits for the device before each training
+                                  // pass, and takes so long before it goes on
   double contention = 0;          // share of the time that compute loses beside communication
   Loss loss = Loss::eager;
   bool dropout = true;            // where the model's architecture has it
