@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "engine/schemes/zero3/zero3_engine.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/zero3/zero3_engine.h"
 
 namespace tessera {
 namespace {

@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/copies_by_route.h"
 #include "engine/schemes/zero3/block_quantizer.h"
 #include "engine/schemes/zero3/fetch_policy.h"
 #include "engine/schemes/zero3/optimizer_swapper.h"
 #include "engine/schemes/zero3/parameter_swapper.h"
 #include "engine/schemes/zero3/partition_home.h"
-#include "engine/runtime/copies_by_route.h"
 #include "tessera/zero3.h"
 
 namespace tessera {
@@ -135,7 +135,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
-  EventId worked() const override { return last_compute_; }
+  EventId worked() const override { return last_compute(); }
   Status free(OnDemandParameter& p) override;
   Status wait(EventId event) override { return runtime_.wait(event); }
   Status note(ModuleId module, Mark mark) override;

@@ -3,16 +3,16 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/schemes/zero3/block_quantizer.h"
 #include "engine/numbers/number.h"
+#include "engine/schemes/zero3/block_quantizer.h"
 #include "tessera/real_model.h"
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
-#include "tests/training/reference/real_models.h"
 #include "tests/random.h"
-#include "tests/sim/test_costs.h"
 #include "tests/schemes/zero3/net3.h"
+#include "tests/sim/test_costs.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {
