@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "engine/schemes/zero3/partition_home.h"
+#include "engine/schemes/zero3/offload/partition_home.h"
 #include "tests/schemes/zero3/policy_run.h"
 #include "tests/schemes/zero3/scene.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/numbers/number.h"
-#include "engine/schemes/zero3/block_quantizer.h"
+#include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
 #include "tessera/real_model.h"
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"

@@ -93,4 +93,8 @@ Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& optio
 Result<std::unique_ptr<HostRuntime>> make_mpi_runtime(const HostOptions& options,
                                                       const std::string& modules = "");
 
+/// Whether make_mpi_runtime finds its module and the libraries that it needs; MPI is not started.
+/// Fails: not_supported, naming what is missing.
+Status mpi_available(const std::string& modules = "");
+
 }  // namespace tessera
