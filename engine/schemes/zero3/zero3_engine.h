@@ -135,7 +135,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
-  EventId worked() const override { return last_compute_; }
+  EventId worked() const override { return last_compute(); }
   Status free(OnDemandParameter& p) override;
   Status wait(EventId event) override { return runtime_.wait(event); }
   Status note(ModuleId module, Mark mark) override;
