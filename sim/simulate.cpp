@@ -116,21 +116,20 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   const Model model = adapted(described, options.stack);
   const auto cost = make_cost_model(options.cluster, options.stack);
   TESSERA_ASSIGN(auto runtime,
-                 LockstepRuntime::create({.world_size = options.cluster.ranks(),
-                                          .ranks_per_node = options.cluster.gpus_per_node,
-                                          .cost = cost.get(),
-                                          .seed = options.seed,
-                                          .jitter = options.jitter,
-                                          .slow_ranks = options.slow_ranks,
-                                          .spread = options.cluster.spread,
-                                          .host = {options.stack.host_kernel_ns,
-                                                   options.stack.host_module_ns,
-                                                   options.stack.host_collective_ns,
-                                                   options.stack.host_micro_batch_ns},
-                                          .contention = options.stack.contention,
-                                          .memory_per_rank = options.cluster.gpu.memory,
-                                          .sink = options.sink,
-                                          .recorded_ranks = options.recorded_ranks}));
+                 LockstepRuntime::create(
+                     {.world_size = options.cluster.ranks(),
+                      .ranks_per_node = options.cluster.gpus_per_node,
+                      .cost = cost.get(),
+                      .seed = options.seed,
+                      .jitter = options.jitter,
+                      .slow_ranks = options.slow_ranks,
+                      .spread = options.cluster.spread,
+                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+                      .contention = options.stack.contention,
+                      .memory_per_rank = options.cluster.gpu.memory,
+                      .sink = options.sink,
+                      .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;

@@ -56,8 +56,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   ObjectReader reader(json, source + ": ",
                       {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
                        "inter_node", "nvls", "nccl", "host", "host_memory", "nvme",
-                       "collective_launch_ns", "collective_floor_ns",
-                       "spread", "sources"},
+                       "collective_launch_ns", "collective_floor_ns", "spread", "sources"},
                       status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shipped clusters and profiles, as text inside the library, so that they are there wherever it runs.
+// The shipped clusters and profiles, as text inside the library, so that they are there wherever it
+// runs.
 #pragma once
 
 #include <span>

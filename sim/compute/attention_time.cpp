@@ -10,14 +10,13 @@
 namespace tessera::sim {
 namespace {
 
-constexpr double block = 128;           // queries, and keys, that a kernel works on at a time
+constexpr double block = 128;             // queries, and keys, that a kernel works on at a time
 constexpr double backward_matmuls = 2.5;  // five of them instead of two
 constexpr double narrow_head = 64, wide_head = 128;
 
 // Heads between 64 and 128 lie between both, in proportion.
 double efficiency_of(const AttentionCurve& curve, double head_dim, bool backward) {
-  const double wide =
-      std::clamp((head_dim - narrow_head) / (wide_head - narrow_head), 0.0, 1.0);
+  const double wide = std::clamp((head_dim - narrow_head) / (wide_head - narrow_head), 0.0, 1.0);
   const double forward = curve.narrow + wide * (curve.forward - curve.narrow);
   return backward ? forward * curve.backward : forward;
 }
@@ -31,8 +30,7 @@ double fused_attention_ns(const AttentionShape& shape, const Gpu& gpu, const Att
   const auto processors = static_cast<double>(gpu.multiprocessors);
   const double blocks = std::ceil(sequence / block);
   const double width = std::min(block, sequence);
-  const double rate = peak / processors / ns_per_s *
-                      efficiency_of(curve, head_dim, shape.backward);
+  const double rate = peak / processors / ns_per_s * efficiency_of(curve, head_dim, shape.backward);
   const double square =
       4 * block * width * head_dim / rate * (shape.backward ? backward_matmuls : 1);
   const auto start = static_cast<double>(curve.block_ns);

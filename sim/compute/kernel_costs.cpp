@@ -16,8 +16,8 @@ Time KernelCosts::compute(const ComputeCost& cost) const {
   const Gpu& gpu = cluster_.gpu;
   if (cost.on_host) return to_time(cost.elementwise_bytes / host_memory() * ns_per_s);
   const double peak = cost.dtype == DType::float32 ? gpu.fp32_flops_per_s : gpu.bf16_flops_per_s;
-  const double ns = matmuls_ns(cost, peak) + attention_ns(cost, peak) +
-                    cost.elementwise_bytes / hbm() * ns_per_s;
+  const double ns =
+      matmuls_ns(cost, peak) + attention_ns(cost, peak) + cost.elementwise_bytes / hbm() * ns_per_s;
   return to_time(ns) + cost.kernels * gpu.kernel_launch_ns;
 }
 

@@ -47,8 +47,8 @@ double matmul_ns(const MatmulShape& shape, const Gpu& gpu, double peak, double e
     const double rate = flops_per_ns * curve.tile_efficiency[tile.efficiency] * tile.share;
     for (double split : splits) {
       if (split > 1 && k / split < k_after_split_min) continue;
-      const double fill = static_cast<double>(curve.fill_ns) * area / largest_tile *
-                          (split > 1 ? split_fill : 1);
+      const double fill =
+          static_cast<double>(curve.fill_ns) * area / largest_tile * (split > 1 ? split_fill : 1);
       const double wave = fill + 2 * area * (k / split) / rate;
       best = std::min(best, waves_of(results * split / processors, curve.whole_waves) * wave);
     }

@@ -21,8 +21,8 @@ class Contention {
   bool none() const { return kept_ == whole; }
   /// A collective moves data during the last `cost` ns before `end`.
   void add(const Clock& end, Time cost);
-  /// When kernels from `begin` end, that would end at `alone` by themselves. Earlier collectives are
-  /// forgotten: kernels are asked for in order.
+  /// When kernels from `begin` end, that would end at `alone` by themselves. Earlier collectives
+  /// are forgotten: kernels are asked for in order.
   Clock stretched(const Clock& begin, const Clock& alone, ClockPool& pool);
 
  private:

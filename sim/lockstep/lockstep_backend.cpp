@@ -17,8 +17,8 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
     : CheckedRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
       options_(options),
       pool_(static_cast<std::size_t>(options.world_size)),
-      slowness_(rank_slowness(options.spread, options.world_size, options.ranks_per_node,
-                              options.seed)),
+      slowness_(
+          rank_slowness(options.spread, options.world_size, options.ranks_per_node, options.seed)),
       host_(options.host, static_cast<std::size_t>(options.world_size)),
       contention_(options.contention),
       accounts_(static_cast<std::size_t>(options.world_size)),

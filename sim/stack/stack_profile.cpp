@@ -26,8 +26,8 @@ Result<StackProfile> find_shipped(const std::string& name) {
     if (profile.name == name) return parse_profile(profile.json, name, true);
   }
   return Status(Code::invalid_argument,
-                fmt::format("profile '{}' is neither shipped ({}) nor a file that can be read", name,
-                            fmt::join(shipped_profile_names(), ", ")));
+                fmt::format("profile '{}' is neither shipped ({}) nor a file that can be read",
+                            name, fmt::join(shipped_profile_names(), ", ")));
 }
 
 // Every key may be left out: it keeps what the profile that it begins with says.
@@ -77,9 +77,9 @@ class ProfileReader {
     if (found != std::end(losses)) {
       profile_.loss = static_cast<StackProfile::Loss>(found - std::begin(losses));
     } else if (status_.ok()) {
-      status_ = Status(Code::invalid_argument,
-                       fmt::format("{}loss must be eager, fused or chunked, found '{}'", where_,
-                                   name));
+      status_ =
+          Status(Code::invalid_argument,
+                 fmt::format("{}loss must be eager, fused or chunked, found '{}'", where_, name));
     }
   }
 
@@ -89,8 +89,7 @@ class ProfileReader {
   Status& status_;
 };
 
-Result<StackProfile> parse_profile(std::string_view text, const std::string& source,
-                                   bool shipped) {
+Result<StackProfile> parse_profile(std::string_view text, const std::string& source, bool shipped) {
   TESSERA_ASSIGN(const Json json, parse_json(text, source));
   StackProfile profile;
   const bool more = json.is_object() && json.contains("begins_with");
@@ -154,8 +153,8 @@ Result<const AttentionCurve*> attention_of(const StackProfile& profile, const Gp
   std::vector<std::string> names{"best", "unfused"};
   for (const AttentionCurve& curve : gpu.attention) names.push_back(curve.name);
   return Status(Code::invalid_argument,
-                fmt::format("attention '{}' is not known of {}: choose one of {}", profile.attention,
-                            gpu.name, fmt::join(names, ", ")));
+                fmt::format("attention '{}' is not known of {}: choose one of {}",
+                            profile.attention, gpu.name, fmt::join(names, ", ")));
 }
 
 }  // namespace tessera::sim

@@ -60,9 +60,9 @@ struct ModuleCost {
   /// What matmul_flops and attention_flops consist of, where it is known.
   std::vector<LinearShape> linears = {};
   AttentionHeads attention = {};
-  double logits = 0;         // per token, that a loss is computed of where the module ends
-  double dropout = 0;        // elements per token that dropout masks
-  double in_place = 0;       // bytes per token of activations that their gradients replace
+  double logits = 0;    // per token, that a loss is computed of where the module ends
+  double dropout = 0;   // elements per token that dropout masks
+  double in_place = 0;  // bytes per token of activations that their gradients replace
 };
 
 struct Parameter {
@@ -125,8 +125,8 @@ struct Graph {
 };
 
 enum class ActivationCheckpointing : std::uint8_t {
-  none,  // keep every activation
-  full,  // keep only the input of each block and run its forward again in backward
+  none,       // keep every activation
+  full,       // keep only the input of each block and run its forward again in backward
   operators,  // beside the input, what attention and every second matmul return: the rest again
 };
 

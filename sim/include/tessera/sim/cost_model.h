@@ -42,7 +42,8 @@ class CostModel {
 };
 
 /// Kernels by their curves, and collectives as NCCL carries them out over the links of `cluster`
-/// (docs/simulator.md); `stack` says which kernels, attention_of knows its attention. It remembers what it was asked: one thread at a time.
+/// (docs/simulator.md); `stack` says which kernels, attention_of knows its attention. It remembers
+/// what it was asked: one thread at a time.
 std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const StackProfile& stack = {});
 
 }  // namespace tessera::sim

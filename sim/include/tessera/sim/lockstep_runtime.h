@@ -34,9 +34,9 @@ struct SlowRank {
 
 /// What issuing takes the host; all 0: it is infinitely fast.
 struct HostCosts {
-  Time kernel_ns = 0;      // per kernel
-  Time module_ns = 0;      // per computation, beside its kernels
-  Time collective_ns = 0;  // per collective
+  Time kernel_ns = 0;       // per kernel
+  Time module_ns = 0;       // per computation, beside its kernels
+  Time collective_ns = 0;   // per collective
   Time micro_batch_ns = 0;  // above 0: it waits for all streams before a forward phase, and then
                             // takes so long
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The software between a model and its GPUs: which kernels it runs, and how fast it issues them.
 //
-// The idea: the same GPU trains the same model up to twice as fast with fused kernels in CUDA graphs
-// as with an eager framework. A profile says in a few numbers which of them a run is meant to be.
+// The idea: the same GPU trains the same model up to twice as fast with fused kernels in CUDA
+// graphs as with an eager framework. A profile says in a few numbers which of them a run is meant
+// to be.
 //
 //   Result<StackProfile> stack = load_profile("compile");   // shipped, or a JSON file
 //   stack->loss = StackProfile::Loss::chunked;
@@ -25,19 +26,19 @@ struct StackProfile {
   };
 
   std::string name = "eager";
-  std::string source;             // where its numbers come from
+  std::string source;                // where its numbers come from
   std::string attention = "flash2";  // a curve of the GPU, "best" of them, or "unfused"
-  double score_passes = 0;        // unfused: over the scores, in forward
-  double elementwise_bytes = 1;   // beside what eager, well fused kernels of modules move
-  double kernels = 1;             // launched, beside what modules say
-  Time host_kernel_ns = 0;        // of the host, to issue a kernel of a module
-  Time host_module_ns = 0;        // of the host, per call of a module that computes
-  Time host_collective_ns = 0;    // of the host, per collective
-  Time host_micro_batch_ns = 0;   // above 0: the program waits for the device before each training
-                                  // pass, and takes so long before it goes on
-  double contention = 0;          // share of the time that compute loses beside communication
+  double score_passes = 0;           // unfused: over the scores, in forward
+  double elementwise_bytes = 1;      // beside what eager, well fused kernels of modules move
+  double kernels = 1;                // launched, beside what modules say
+  Time host_kernel_ns = 0;           // of the host, to issue a kernel of a module
+  Time host_module_ns = 0;           // of the host, per call of a module that computes
+  Time host_collective_ns = 0;       // of the host, per collective
+  Time host_micro_batch_ns = 0;  // above 0: the program waits for the device before each training
+                                 // pass, and takes so long before it goes on
+  double contention = 0;         // share of the time that compute loses beside communication
   Loss loss = Loss::eager;
-  bool dropout = true;            // where the model's architecture has it
+  bool dropout = true;  // where the model's architecture has it
 };
 
 /// A shipped profile or a JSON file (docs/simulator.md), which may begin with a shipped one and
