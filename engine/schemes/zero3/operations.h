@@ -9,7 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "engine/runtime/copies_by_route.h"
 #include "tessera/runtime.h"
 
 namespace tessera {
@@ -52,6 +54,9 @@ class Operations {
   Status wait_event(StreamId waiting, EventId event, const Cause& cause) {
     return submit(waiting, cause, Wait{}, {&event, 1}).status();
   }
+  /// One copy per route. The event after all; none, if there are no pieces.
+  Result<EventId> copy_by_route(StreamId stream, const Cause& why, CommunicatorId index_in,
+                                const std::vector<RoutedBlocks>& pieces);
   /// A mark of what `cause` names; `what`: the module or parameter in the unit.
   Result<EventId> note(StreamId stream, Cause cause, std::string_view what, Mark mark);
 };

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-Status ParameterSwapper::setup(std::span<OnDemandParameter> parameters) {
+Status ParameterSwapper::setup(const OnDemandParameters& parameters) {
   const OnDemandParameter* largest = nullptr;
   for (const OnDemandParameter& p : parameters) {
     if (p.home != Memory::nvme) continue;
@@ -104,7 +104,7 @@ Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
 
 Status ParameterSwapper::read_ahead(std::span<OnDemandParameter* const> next) {
   for (OnDemandParameter* p : next) {
-    if (p->home != Memory::nvme || has(*p)) continue;
+    if (!unread(*p)) continue;
     if (free_buffers() < 2) return {};
     TESSERA_TRY(read(*free_buffer(), *p));
   }
@@ -187,6 +187,7 @@ Status ParameterSwapper::ensure_availability(std::span<OnDemandParameter* const>
 }
 
 Status ParameterSwapper::release_buffer(const OnDemandParameter& p) {
+  if (p.home != Memory::nvme) return {};
   TESSERA_TRY(note(&p, {Mark::Kind::buffer_released, free_buffers()}));
   if (Buffer* const buffer = find(p.id)) buffer->holds = {};
   return {};
