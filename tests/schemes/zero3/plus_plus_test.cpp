@@ -201,7 +201,7 @@ Trained train(const Zero3Options& options) {
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = 4, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = zero3((*runtime)->seam(), model, options);
+  auto engine = zero3(**runtime, model, options);
   REQUIRE(engine.ok());
   const RealModelOptions data{.batch = 2, .sequence_length = 4, .seed = 3, .world_size = 4};
   auto real = RealModel::create(model, data);
