@@ -36,9 +36,9 @@ Status ExternalParameters::touch(ParameterId id, FetchPolicy& policy) {
 
 Status ExternalParameters::give_back(ParameterId id) {
   if (!parameters_.contains(id) || running_.size() < 2) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} is returned while no module runs inside of another one",
-                              name(id)));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} is returned while no module runs inside of another one", name(id)));
   }
   returned_.push_back(id);
   return {};

@@ -17,8 +17,7 @@ Gather::Gather(const GatherTools& tools, std::int32_t number, std::vector<Parame
 
 Status Gather::begin(const Cause& why) {
   TESSERA_ASSERT(!gathered_.valid() && !complete_, "a gather begins once");
-  return parameters_.size() > 1 && tools_.facts.ranks > 1 ? begin_coalesced(why)
-                                                          : begin_alone(why);
+  return parameters_.size() > 1 && tools_.facts.ranks > 1 ? begin_coalesced(why) : begin_alone(why);
 }
 
 // Straight into the parameter's memory; of a single rank there is nobody to gather from, and any
@@ -111,11 +110,8 @@ Status Gather::split() {
     from.end = all;
     View to = View::part(p.copy.buffer(), dtype(), Numel{0}, part);
     to.end = p.partition * tools_.facts.ranks;
-    copy.pieces.push_back({.from = from,
-                           .to = to,
-                           .count = parts_,
-                           .from_pitch = partition_,
-                           .to_pitch = part});
+    copy.pieces.push_back(
+        {.from = from, .to = to, .count = parts_, .from_pitch = partition_, .to_pitch = part});
     offset += part;
   }
   TESSERA_ASSIGN(done_, tools_.operations.submit(tools_.facts.all_gather, why, std::move(copy)));

@@ -56,7 +56,7 @@ class Gather {
   View source_of(const OnDemandParameter& p) const {
     return secondary_ ? tools_.secondary.of(p) : tools_.partitions.of(p);
   }
-  std::string_view unit() const { return tools_.parameters[parameters_.front()].held.unit; }
+  std::string_view unit() const { return tools_.parameters[parameters_.front()].shard.unit; }
   DType dtype() const { return tools_.facts.param_dtype(); }
 
   GatherTools tools_;

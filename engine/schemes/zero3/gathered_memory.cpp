@@ -33,8 +33,7 @@ Status GatheredMemory::free(OnDemandParameter& p, EventId after) {
   return operations_.release(buffer, after);
 }
 
-Result<BufferId> GatheredMemory::allocate_flat(std::int32_t gather, Numel numel,
-                                               const Cause& why) {
+Result<BufferId> GatheredMemory::allocate_flat(std::int32_t gather, Numel numel, const Cause& why) {
   const Bytes bytes = bytes_of(numel, facts_.param_dtype());
   TESSERA_ASSIGN(const BufferId flat,
                  operations_.allocate(fmt::format("gather_{}.flat", gather), bytes,

@@ -16,17 +16,17 @@ Status GradientPartitions::allocate() {
   std::array<Numel, memory_count> used{};
   for (const OnDemandParameter& p : parameters_) {
     if (!p.trained) continue;
-    Numel& end = used[static_cast<std::size_t>(p.held.memory)];
+    Numel& end = used[static_cast<std::size_t>(p.shard.memory)];
     slice(p.id).place = end;
     end += p.partition;
   }
   for (std::size_t m = 0; m < used.size(); ++m) {
     if (used[m] == Numel{0}) continue;
-    TESSERA_ASSIGN(buffers_[m],
-                   allocate_in(operations_, facts_, static_cast<Memory>(m), "gradient_partitions",
-                               bytes_of(used[m], facts_.param_dtype()),
-                               MemoryClass::sharded_gradients,
-                               operations_.cause("root", Reason::none)));
+    TESSERA_ASSIGN(
+        buffers_[m],
+        allocate_in(operations_, facts_, static_cast<Memory>(m), "gradient_partitions",
+                    bytes_of(used[m], facts_.param_dtype()), MemoryClass::sharded_gradients,
+                    operations_.cause("root", Reason::none)));
   }
   return {};
 }
@@ -44,42 +44,41 @@ bool GradientPartitions::any() const {
 }
 
 View GradientPartitions::view(const OnDemandParameter& p) const {
-  return View::part(buffer(p.held.memory), facts_.param_dtype(), slice(p.id).place, p.partition);
+  return View::part(buffer(p.shard.memory), facts_.param_dtype(), slice(p.id).place, p.partition);
 }
 
 // The device adds: what was there comes back, and leaves again.
 Status GradientPartitions::add_on_host(const OnDemandParameter& p, const View& fresh) {
-  const Cause why = operations_.cause(p.held.unit, Reason::accumulate);
+  const Cause why = operations_.cause(p.shard.unit, Reason::accumulate);
   const StreamId stream = facts_.reduce;
-  TESSERA_ASSIGN(BufferId sum,
-                 operations_.allocate(p.held.name + ".grad_sum",
-                                      bytes_of(p.partition, facts_.param_dtype()),
-                                      MemoryClass::reduce_buffers, stream, why));
+  TESSERA_ASSIGN(BufferId sum, operations_.allocate(p.shard.name + ".grad_sum",
+                                                    bytes_of(p.partition, facts_.param_dtype()),
+                                                    MemoryClass::reduce_buffers, stream, why));
   const View there = view(p);
   const View here = View::whole(sum, facts_.param_dtype(), p.partition);
-  TESSERA_TRY(operations_
-                  .submit(stream, why,
-                          Copy{.pieces = {{.from = there, .to = here}},
-                               .route = CopyRoute::to_device})
-                  .status());
+  TESSERA_TRY(
+      operations_
+          .submit(stream, why,
+                  Copy{.pieces = {{.from = there, .to = here}}, .route = CopyRoute::to_device})
+          .status());
   TESSERA_TRY(operations_.submit(stream, why, add(fresh, here)).status());
   TESSERA_ASSIGN(
       const EventId back,
-      operations_.submit(stream, why,
-                         Copy{.pieces = {{.from = here, .to = there}}, .route = CopyRoute::to_host}));
+      operations_.submit(
+          stream, why, Copy{.pieces = {{.from = here, .to = there}}, .route = CopyRoute::to_host}));
   return operations_.release(sum, back);
 }
 
 // Copied in the first micro-batch that has one, added in later ones.
 Status GradientPartitions::keep(const std::vector<OnDemandParameter*>& bucket,
                                 const View& reduced) {
-  const std::string_view unit = bucket.front()->held.unit;
+  const std::string_view unit = bucket.front()->shard.unit;
   std::vector<RoutedBlocks> pieces;
   Numel offset{};
   for (const OnDemandParameter* p : bucket) {
     const View from = View::part(reduced.buffer, facts_.reduce_dtype(), offset, p->partition);
     const View to = view(*p);
-    const bool host = p->held.memory != Memory::device;
+    const bool host = p->shard.memory != Memory::device;
     offset += p->partition;
     if (!std::exchange(slice(p->id).filled, true)) {
       pieces.push_back(
@@ -108,12 +107,11 @@ Status GradientPartitions::settle() {
   const View all = View::part(buffer(Memory::device), facts_.param_dtype(), Numel{0}, numel);
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.reduce, order));
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.compute, order));
-  TESSERA_ASSIGN(const EventId reduced,
-                 operations_.submit(facts_.nccl,
-                                    operations_.cause("root", Reason::reduce_gradients),
-                                    AllReduce{facts_.replicas, all, all, Reduction::sum}));
-  return operations_.wait_event(facts_.compute, reduced,
-                                operations_.cause("root", Reason::needed));
+  TESSERA_ASSIGN(
+      const EventId reduced,
+      operations_.submit(facts_.nccl, operations_.cause("root", Reason::reduce_gradients),
+                         AllReduce{facts_.replicas, all, all, Reduction::sum}));
+  return operations_.wait_event(facts_.compute, reduced, operations_.cause("root", Reason::needed));
 }
 
 Status GradientPartitions::expect_unsettled() const {

@@ -55,7 +55,7 @@ class GradientPartitions {
   Operations& operations_;
   const Zero3Facts& facts_;
   const OnDemandParameters& parameters_;
-  std::vector<Slice> slices_;                    // by ParameterId
+  std::vector<Slice> slices_;                   // by ParameterId
   std::array<BufferId, memory_count> buffers_;  // by Memory
   bool settled_ = false;
 };

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/param_shard.h"
 #include "tessera/assert.h"
 
 namespace tessera {
@@ -80,7 +80,7 @@ class GatheredCopy {
 /// Invalid ids mean "does not exist now".
 struct OnDemandParameter {
   ParameterId id;
-  Held held;  // the float32 partition
+  ParamShard shard;  // the float32 partition
   Numel numel{};
   Numel partition{};
   bool trained = true;

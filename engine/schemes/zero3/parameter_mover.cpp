@@ -26,7 +26,7 @@ Status ParameterMover::note(ModuleId module, Mark mark) {
 
 Status ParameterMover::note(const OnDemandParameter& p, Mark mark, Reason reason) {
   return tools_.operations
-      .note(tools_.facts.compute, cause(p.held.unit, reason), tools_.facts.name(p.id), mark)
+      .note(tools_.facts.compute, cause(p.shard.unit, reason), tools_.facts.name(p.id), mark)
       .status();
 }
 
@@ -52,7 +52,7 @@ Status ParameterMover::begin(const std::shared_ptr<Gather>& gather, Reason reaso
     TESSERA_TRY(note(p, {Mark::Kind::in_flight, gather->number()}, reason));
     p.copy.fly(gather);
   }
-  const Cause why = cause(at(gather->parameters().front()).held.unit, reason);
+  const Cause why = cause(at(gather->parameters().front()).shard.unit, reason);
   if (!gather->from_secondary()) {
     TESSERA_TRY(tools_.partitions.prepare(gather->parameters()));
   }
@@ -64,9 +64,9 @@ Status ParameterMover::begin(const std::shared_ptr<Gather>& gather, Reason reaso
 // Here gathers follow the last uses of what was freed, so its memory can be theirs by order.
 Status ParameterMover::follow_freed(std::string_view unit) {
   if (freed_.empty()) return {};
-  TESSERA_TRY(tools_.operations
-                  .submit(tools_.facts.all_gather, cause(unit, Reason::order), Wait{}, freed_)
-                  .status());
+  TESSERA_TRY(
+      tools_.operations.submit(tools_.facts.all_gather, cause(unit, Reason::order), Wait{}, freed_)
+          .status());
   freed_.clear();
   return {};
 }
@@ -95,7 +95,7 @@ Result<View> ParameterMover::gather_alone(OnDemandParameter& p, Reason reason, b
     TESSERA_TRY(
         tools_.operations.wait_stream(facts.nccl, facts.compute, cause("root", Reason::order)));
   }
-  const Cause own = cause(p.held.unit, reason);
+  const Cause own = cause(p.shard.unit, reason);
   if (facts.ranks == 1) {
     const GatherPart part{p.id, tools_.partitions.of(p), full, p.home};
     TESSERA_TRY(tools_.partitions.bring(facts.nccl, own, {}, {part}).status());
@@ -121,7 +121,7 @@ Status ParameterMover::drop(OnDemandParameter& p) {
   if (!p.copy.flying()) return {};
   const std::shared_ptr<Gather> gather = p.copy.flying();
   TESSERA_TRY(arrive(p).status());
-  const Cause why = cause(p.held.unit, Reason::free_memory);
+  const Cause why = cause(p.shard.unit, Reason::free_memory);
   const StreamId stream = tools_.facts.all_gather;
   TESSERA_TRY(tools_.operations.wait_event(stream, gather->done(), why));
   TESSERA_ASSIGN(const EventId looked,
@@ -170,8 +170,7 @@ Status ParameterMover::hand_over(ModuleId module) {
 Status ParameterMover::hand_over(ModuleId module, std::span<const EventId> arrived) {
   if (!arrived.empty()) {
     const Cause why = cause(tools_.operations.unit_of(module), Reason::needed);
-    TESSERA_TRY(
-        tools_.operations.submit(tools_.facts.compute, why, Wait{}, arrived).status());
+    TESSERA_TRY(tools_.operations.submit(tools_.facts.compute, why, Wait{}, arrived).status());
   }
   return look_at_own(module);
 }
@@ -198,11 +197,12 @@ Result<View> ParameterMover::view(ParameterId id) const {
     return View::whole(p.copy.buffer(), tools_.facts.param_dtype(), p.numel);
   }
   const Model& model = tools_.facts.model;
-  return Status(Code::invalid_argument,
-                fmt::format("parameter {} is used while it is partitioned: call {} for module {} "
-                            "first",
-                            model.parameter(id).name, in_backward() ? "pre_backward" : "pre_forward",
-                            model.module(model.parameter(id).module).path));
+  return Status(
+      Code::invalid_argument,
+      fmt::format("parameter {} is used while it is partitioned: call {} for module {} "
+                  "first",
+                  model.parameter(id).name, in_backward() ? "pre_backward" : "pre_forward",
+                  model.module(model.parameter(id).module).path));
 }
 
 }  // namespace tessera

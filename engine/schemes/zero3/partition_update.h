@@ -13,8 +13,7 @@ class PartitionUpdate {
  public:
   /// All must outlive it.
   PartitionUpdate(Operations& operations, const Zero3Facts& facts, OnDemandParameters& parameters,
-                  const Partitions& partitions, ParameterSwapper& swapper,
-                  OptimizerSwapper& states)
+                  const Partitions& partitions, ParameterSwapper& swapper, OptimizerSwapper& states)
       : operations_(operations),
         facts_(facts),
         parameters_(parameters),
@@ -25,12 +24,12 @@ class PartitionUpdate {
   /// Before partitions are written: the CPU's stream follows the gathers that read them.
   Status enter();
   /// Those of `changed` whose gathered partition is a buffer of its own get new values there.
-  Status cast(const std::vector<Held*>& changed);
+  Status cast(const std::vector<ParamShard*>& changed);
   /// Somebody else wrote partitions, or will: all are cast before the next pass.
   void expect_writes() { stale_ = true; }
   /// Casts all, if that is so. Masters are in memory when it is called.
   bool stale() const { return stale_; }
-  Status refresh(const std::vector<Held*>& all);
+  Status refresh(const std::vector<ParamShard*>& all);
 
  private:
   struct Staged {

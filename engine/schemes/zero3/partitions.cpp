@@ -11,27 +11,20 @@ Result<BufferId> allocate_in(Operations& operations, const Zero3Facts& facts, Me
   static constexpr MemoryClass elsewhere[] = {
       {}, MemoryClass::pinned_host, MemoryClass::nvme_staging};
   const auto place = static_cast<std::size_t>(memory);
-  return operations.allocate(
-      {.bytes = bytes,
-       .memory = memory,
-       .memory_class = memory == Memory::device ? on_device : elsewhere[place],
-       .stream = facts.compute,
-       .where = {},
-       .cause = why,
-       .name = name,
-       .directory = facts.options.offload_param.nvme_path});
+  return operations.allocate_in(facts.options.offload_param.nvme_path, memory, name, bytes,
+                                memory == Memory::device ? on_device : elsewhere[place], why);
 }
 
 Status Partitions::allocate(OnDemandParameter& p) {
-  const Cause why = operations_.cause(p.held.unit, Reason::none);
+  const Cause why = operations_.cause(p.shard.unit, Reason::none);
   constexpr auto memory_class = MemoryClass::sharded_parameters;
-  TESSERA_ASSIGN(p.held.value,
-                 allocate_in(operations_, facts_, p.held.memory, p.held.name + ".partition",
+  TESSERA_ASSIGN(p.shard.value,
+                 allocate_in(operations_, facts_, p.shard.memory, p.shard.name + ".partition",
                              bytes_of(p.partition, DType::float32), memory_class, why));
   // What comes and goes with the optimizer's step cannot be gathered meanwhile.
-  if (!facts_.mixed() && p.home == p.held.memory && !p.held.swapped) return {};
+  if (!facts_.mixed() && p.home == p.shard.memory && !p.shard.swapped) return {};
   TESSERA_ASSIGN(p.cast,
-                 allocate_in(operations_, facts_, p.home, p.held.name + ".cast",
+                 allocate_in(operations_, facts_, p.home, p.shard.name + ".cast",
                              bytes_of(p.partition, facts_.param_dtype()), memory_class, why));
   return {};
 }
@@ -67,8 +60,8 @@ Result<EventId> Partitions::bring(StreamId stream, const Cause& why, Communicato
 
 // What is offloaded comes straight to its place in the gathered copy: the all_gather is in place
 // then, and needs no further buffer.
-Result<View> Partitions::gather_input(const OnDemandParameter& p, const View& full,
-                                      StreamId stream, const Cause& why) {
+Result<View> Partitions::gather_input(const OnDemandParameter& p, const View& full, StreamId stream,
+                                      const Cause& why) {
   if (p.home == Memory::device) return of(p);
   View own = View::shard(full.buffer, full.dtype, p.partition, facts_.ranks);
   own.first = Numel{0};

@@ -28,7 +28,7 @@ class Partitions {
   Status allocate(OnDemandParameter& p);
   /// What is gathered of `p`, where it lives.
   View of(const OnDemandParameter& p) const {
-    return View::whole(p.cast.valid() ? p.cast : p.held.value, facts_.param_dtype(), p.partition);
+    return View::whole(p.cast.valid() ? p.cast : p.shard.value, facts_.param_dtype(), p.partition);
   }
   /// These will be brought: compatible reads them from NVMe now, and the host waits.
   Status prepare(const std::vector<ParameterId>& parameters);

@@ -13,7 +13,7 @@ void SubGroups::form(const ParamGroups& groups) {
       const OnDemandParameter& p = parameters_[id];
       if (!p.trained) continue;
       const bool elsewhere = !groups_.empty() && !groups_.back().empty() &&
-                             parameters_[groups_.back().back()].held.memory != p.held.memory;
+                             parameters_[groups_.back().back()].shard.memory != p.shard.memory;
       if (size >= size_ || elsewhere) {
         groups_.emplace_back();
         size = Numel{0};
@@ -31,9 +31,9 @@ std::vector<OnDemandParameter*> SubGroups::members(std::size_t group) const {
   return all;
 }
 
-std::vector<Held*> SubGroups::held(std::size_t group) const {
-  std::vector<Held*> all;
-  for (OnDemandParameter* p : members(group)) all.push_back(&p->held);
+std::vector<ParamShard*> SubGroups::shards(std::size_t group) const {
+  std::vector<ParamShard*> all;
+  for (OnDemandParameter* p : members(group)) all.push_back(&p->shard);
   return all;
 }
 

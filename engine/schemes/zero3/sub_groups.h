@@ -22,7 +22,7 @@ class SubGroups {
   const std::vector<ParameterId>& ids(std::size_t group) const { return groups_[group]; }
   /// None, beyond the last.
   std::vector<OnDemandParameter*> members(std::size_t group) const;
-  std::vector<Held*> held(std::size_t group) const;
+  std::vector<ParamShard*> shards(std::size_t group) const;
 
  private:
   OnDemandParameters& parameters_;

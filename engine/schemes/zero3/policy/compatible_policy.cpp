@@ -121,8 +121,8 @@ Status CompatiblePolicy::gather_ahead(ModuleId module) {
   auto ahead = c.trace.ahead(
       budget, [this](ParameterId id) { return at(id).copy.missing(); },
       [this](ParameterId id) { return swapper().unread(at(id)); });
-  TESSERA_TRY(
-      gather(std::move(ahead), mover().in_backward() ? Reason::backward_prefetch : Reason::forward_prefetch));
+  TESSERA_TRY(gather(std::move(ahead),
+                     mover().in_backward() ? Reason::backward_prefetch : Reason::forward_prefetch));
   return read_ahead();
 }
 
@@ -169,11 +169,11 @@ Status CompatiblePolicy::check_none_flies() {
   auto flies = [](const OnDemandParameter& p) { return p.copy.flying() != nullptr; };
   const auto first = std::find_if(all.begin(), all.end(), flies);
   if (first == all.end()) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("still have inflight params, {} and {} more: they were gathered ahead "
-                            "for modules that did not run; without prefetch the order may change",
-                            model().parameter(first->id).name,
-                            std::count_if(first + 1, all.end(), flies)));
+  return Status(
+      Code::invalid_argument,
+      fmt::format("still have inflight params, {} and {} more: they were gathered ahead "
+                  "for modules that did not run; without prefetch the order may change",
+                  model().parameter(first->id).name, std::count_if(first + 1, all.end(), flies)));
 }
 
 // The count of what is available starts from zero even if something is.

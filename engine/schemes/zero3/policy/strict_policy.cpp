@@ -45,17 +45,17 @@ Status StrictPolicy::refuse(ModuleId module, Bytes needed) const {
 // module, if that is more: one that runs, and one that comes.
 Status StrictPolicy::check() {
   const LargestNeed largest = largest_need(model(), all_needs(), mover().memory());
-  const auto of_elements = options().max_live_parameters > elements_most
-                               ? bytes_most
-                               : tessera::bytes_of(options().max_live_parameters,
-                                                   options().param_dtype);
+  const auto of_elements =
+      options().max_live_parameters > elements_most
+          ? bytes_most
+          : tessera::bytes_of(options().max_live_parameters, options().param_dtype);
   room_.set_budget(options().live_budget.value_or(std::max(of_elements, 2 * largest.bytes)));
   const Bytes budget = room_.budget();
   if (largest.bytes > budget) return refuse(largest.module, largest.bytes);
   const Bytes spare = budget - 2 * largest.bytes;
-  together_ = std::clamp(Bytes{spare.value / together_share},
-                         std::min(together_least, Bytes{budget.value / together_share}),
-                         together_most);
+  together_ =
+      std::clamp(Bytes{spare.value / together_share},
+                 std::min(together_least, Bytes{budget.value / together_share}), together_most);
   // Staying costs room in every visit, so what is small may only take a share of the budget.
   Bytes small{};
   for (OnDemandParameter& p : parameters()) {
@@ -124,7 +124,9 @@ Status StrictPolicy::gather_needed(ModuleId module) {
     Bytes bytes = bytes_of(missing[k]);
     for (std::size_t next = k + 1; next < missing.size(); ++next) {
       bytes += bytes_of(missing[next]);
-      if (bytes > together_ || !room_.can_be_made(2 * bytes, LiveRoom::whatever_it_costs, mover().memory())) break;
+      if (bytes > together_ ||
+          !room_.can_be_made(2 * bytes, LiveRoom::whatever_it_costs, mover().memory()))
+        break;
       ids.push_back(missing[next]);
     }
     k += ids.size();
@@ -231,7 +233,7 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   for (ParameterId each : ids) {
     prefetched_[index(each)] = true;
     TESSERA_TRY(mover().note(at(each),
-                            {Mark::Kind::gathered_for, orders_.visit_at(orders_.next_use(each))}));
+                             {Mark::Kind::gathered_for, orders_.visit_at(orders_.next_use(each))}));
   }
   const Visit& use = orders_.expected()[static_cast<std::size_t>(place)];
   const bool forward = use.kind == Visit::Kind::forward;

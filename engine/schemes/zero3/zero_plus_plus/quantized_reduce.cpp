@@ -23,7 +23,8 @@ Result<Codes> QuantizedReduce::exchange(const Codes& sent, CommunicatorId group,
   TESSERA_ASSIGN(const Codes got, allocate(format, rows, why));
   const Cause order = operations_.cause(why.unit, Reason::order);
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.reduce, order));
-  TESSERA_TRY(operations_.submit(facts_.nccl, why, AllToAll{group, sent.codes, got.codes}).status());
+  TESSERA_TRY(
+      operations_.submit(facts_.nccl, why, AllToAll{group, sent.codes, got.codes}).status());
   TESSERA_ASSIGN(const EventId arrived,
                  operations_.submit(facts_.nccl, why, AllToAll{group, sent.scales, got.scales}));
   TESSERA_TRY(operations_.wait_event(facts_.reduce, arrived, order));
@@ -43,10 +44,10 @@ Result<Codes> QuantizedReduce::add_inside(const View& packed, const BlockQuantiz
     by_place.push_back(r % places * nodes + r / places);
   }
   TESSERA_ASSIGN(const Codes first, allocate(format, facts_.ranks, pack));
-  TESSERA_TRY(operations_
-                  .submit(facts_.reduce, pack,
-                          format.quantize(packed, first.codes, first.scales, by_place))
-                  .status());
+  TESSERA_TRY(
+      operations_
+          .submit(facts_.reduce, pack, format.quantize(packed, first.codes, first.scales, by_place))
+          .status());
   return exchange(first, facts_.node, format, facts_.ranks, why);
 }
 

@@ -20,12 +20,11 @@ View SecondaryParts::of(const OnDemandParameter& p) const {
   return View::whole(part.buffer, facts_.param_dtype(), part_of(p));
 }
 
-Result<EventId> SecondaryParts::keep(const std::vector<ParameterId>& parameters,
-                                     EventId gathered) {
-  const std::string_view unit = parameters_[parameters.front()].held.unit;
+Result<EventId> SecondaryParts::keep(const std::vector<ParameterId>& parameters, EventId gathered) {
+  const std::string_view unit = parameters_[parameters.front()].shard.unit;
   const Cause why = operations_.cause(unit, Reason::copy_out);
-  TESSERA_TRY(operations_.wait_event(facts_.all_gather, gathered,
-                                     operations_.cause(unit, Reason::order)));
+  TESSERA_TRY(
+      operations_.wait_event(facts_.all_gather, gathered, operations_.cause(unit, Reason::order)));
   Copy copy{.index_in = facts_.secondary, .pieces = {}};
   for (ParameterId id : parameters) {
     const OnDemandParameter& p = parameters_[id];

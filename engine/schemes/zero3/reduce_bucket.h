@@ -12,11 +12,11 @@
 
 namespace tessera {
 
-class GradientBucket {
+class ReduceBucket {
  public:
   /// All must outlive it.
-  GradientBucket(Operations& operations, const Zero3Facts& facts, OnDemandParameters& parameters,
-                 GradientPartitions& kept)
+  ReduceBucket(Operations& operations, const Zero3Facts& facts, OnDemandParameters& parameters,
+               GradientPartitions& kept)
       : operations_(operations),
         facts_(facts),
         parameters_(parameters),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/gradient_bucket.h"
+#include "engine/schemes/zero3/reduce_bucket.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ constexpr std::size_t reductions_in_flight = 2;
 }  // namespace
 
 // As in DeepSpeed it exists from the start; but it has no room that could never be used.
-Status GradientBucket::allocate() {
+Status ReduceBucket::allocate() {
   gradients_.resize(parameters_.size());
   Numel trained{};
   for (const OnDemandParameter& p : parameters_) {
@@ -24,23 +24,23 @@ Status GradientBucket::allocate() {
   }
   const Numel numel = std::min(trained, facts_.options.reduce_bucket);
   if (numel == Numel{0}) return {};
-  TESSERA_ASSIGN(buffer_, operations_.allocate(
-                              "reduce_bucket", bytes_of(numel, facts_.param_dtype()),
-                              MemoryClass::reduce_buffers, facts_.reduce,
-                              cause("root", Reason::none)));
+  TESSERA_ASSIGN(buffer_,
+                 operations_.allocate("reduce_bucket", bytes_of(numel, facts_.param_dtype()),
+                                      MemoryClass::reduce_buffers, facts_.reduce,
+                                      cause("root", Reason::none)));
   return {};
 }
 
-Status GradientBucket::release(EventId after) {
+Status ReduceBucket::release(EventId after) {
   TESSERA_ASSERT(members_.empty() && unkept_.bucket.empty(), "no gradient waits in the bucket");
   return buffer_.valid() ? operations_.release(buffer_, after) : Status{};
 }
 
-void GradientBucket::begin_backward() {
+void ReduceBucket::begin_backward() {
   for (Gradient& gradient : gradients_) gradient.reduced = false;
 }
 
-Result<View> GradientBucket::view(ParameterId id) {
+Result<View> ReduceBucket::view(ParameterId id) {
   const OnDemandParameter& p = parameters_[id];
   Gradient& gradient = at(id);
   if (!gradient.fresh.valid()) {
@@ -48,12 +48,12 @@ Result<View> GradientBucket::view(ParameterId id) {
                    operations_.allocate(fmt::format("{}.grad", facts_.name(id)),
                                         bytes_of(p.numel, facts_.param_dtype()),
                                         MemoryClass::unsharded_gradients, facts_.compute,
-                                        cause(p.held.unit, Reason::none)));
+                                        cause(p.shard.unit, Reason::none)));
   }
   return View::whole(gradient.fresh, facts_.param_dtype(), p.numel);
 }
 
-Status GradientBucket::ready(ParameterId id) {
+Status ReduceBucket::ready(ParameterId id) {
   OnDemandParameter& p = parameters_[id];
   if (!p.trained) return {};
   if (at(id).reduced) {
@@ -63,13 +63,13 @@ Status GradientBucket::ready(ParameterId id) {
                               facts_.name(id)));
   }
   TESSERA_TRY(operations_
-                  .note(facts_.compute, cause(p.held.unit, Reason::none), facts_.name(id),
+                  .note(facts_.compute, cause(p.shard.unit, Reason::none), facts_.name(id),
                         {Mark::Kind::gradient_ready})
                   .status());
   return at(id).fresh.valid() ? add(p) : Status{};
 }
 
-Status GradientBucket::fill_missing(const std::vector<ParameterId>& ids) {
+Status ReduceBucket::fill_missing(const std::vector<ParameterId>& ids) {
   for (ParameterId id : ids) {
     const OnDemandParameter& p = parameters_[id];
     if (!p.trained || at(id).reduced || at(id).fresh.valid()) continue;
@@ -77,7 +77,7 @@ Status GradientBucket::fill_missing(const std::vector<ParameterId>& ids) {
     View zeros = gradient;  // a view of no buffer: zeros
     zeros.buffer = {};
     TESSERA_TRY(operations_
-                    .submit(facts_.compute, cause(p.held.unit, Reason::none),
+                    .submit(facts_.compute, cause(p.shard.unit, Reason::none),
                             Copy{.pieces = {{.from = zeros, .to = gradient}}})
                     .status());
     TESSERA_TRY(ready(id));
@@ -86,13 +86,13 @@ Status GradientBucket::fill_missing(const std::vector<ParameterId>& ids) {
 }
 
 // A gradient larger than the bucket stays where it is and is reduced alone.
-Status GradientBucket::add(OnDemandParameter& p) {
+Status ReduceBucket::add(OnDemandParameter& p) {
   const Numel room = facts_.options.reduce_bucket;
   if (!members_.empty() && numel_ + p.numel > room) TESSERA_TRY(reduce());
   Gradient& gradient = at(p.id);
-  const Cause why = cause(p.held.unit, Reason::copy_in);
-  TESSERA_TRY(operations_.wait_stream(facts_.reduce, facts_.compute,
-                                      cause(p.held.unit, Reason::order)));
+  const Cause why = cause(p.shard.unit, Reason::copy_in);
+  TESSERA_TRY(
+      operations_.wait_stream(facts_.reduce, facts_.compute, cause(p.shard.unit, Reason::order)));
   gradient.bucketed = View::whole(gradient.fresh, facts_.param_dtype(), p.numel);
   if (numel_ + p.numel < room) {
     const View place = View::part(buffer_, facts_.param_dtype(), numel_, p.numel);
@@ -110,7 +110,7 @@ Status GradientBucket::add(OnDemandParameter& p) {
 
 // What is quantised and what is not are two collectives. The host stays at most two reductions
 // ahead of the device.
-Status GradientBucket::reduce() {
+Status ReduceBucket::reduce() {
   if (members_.empty()) return {};
   if (ongoing_.size() > reductions_in_flight) {
     TESSERA_TRY(operations_.wait(ongoing_.front()));
@@ -129,13 +129,13 @@ Status GradientBucket::reduce() {
   return reduce_together(others);
 }
 
-Result<EventId> GradientBucket::note(std::string_view unit, Reason reason) {
+Result<EventId> ReduceBucket::note(std::string_view unit, Reason reason) {
   return operations_.note(facts_.reduce, cause(unit, reason), "", {Mark::Kind::gradients_sharded});
 }
 
-Status GradientBucket::reduce_together(const Members& bucket) {
+Status ReduceBucket::reduce_together(const Members& bucket) {
   if (bucket.empty()) return {};
-  const std::string_view unit = bucket.front()->held.unit;
+  const std::string_view unit = bucket.front()->shard.unit;
   Numel partition{};
   for (const OnDemandParameter* p : bucket) partition += p->partition;
   TESSERA_ASSIGN(const View packed, pack(bucket, partition));
@@ -153,14 +153,14 @@ Status GradientBucket::reduce_together(const Members& bucket) {
 
 // Rank r's part holds the r-th slice of every gradient. A single one that needs no padding is
 // reduced where it is.
-Result<View> GradientBucket::pack(const Members& bucket, Numel partition) {
+Result<View> ReduceBucket::pack(const Members& bucket, Numel partition) {
   const OnDemandParameter& first = *bucket.front();
   const DType dtype = facts_.reduce_dtype();
   const Numel all = partition * facts_.ranks;
   if (bucket.size() == 1 && all == first.numel && facts_.param_dtype() == dtype) {
     return at(first.id).bucketed;
   }
-  const Cause why = cause(first.held.unit, Reason::copy_in);
+  const Cause why = cause(first.shard.unit, Reason::copy_in);
   TESSERA_ASSIGN(const BufferId flat,
                  operations_.allocate("reduce_bucket.flat", bytes_of(all, dtype),
                                       MemoryClass::reduce_buffers, facts_.reduce, why));
@@ -182,21 +182,22 @@ Result<View> GradientBucket::pack(const Members& bucket, Numel partition) {
   return View::whole(flat, dtype, all);
 }
 
-Result<EventId> GradientBucket::collect(const Members& bucket, const View& packed,
-                                        const View& scattered, const Cause& why) {
+Result<EventId> ReduceBucket::collect(const Members& bucket, const View& packed,
+                                      const View& scattered, const Cause& why) {
   if (quantized_.takes(*bucket.front())) return quantized_.reduce(packed, scattered, why);
   const Cause order = cause(why.unit, Reason::order);
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.reduce, order));
-  TESSERA_ASSIGN(const EventId reduced,
-                 operations_.submit(facts_.nccl, why,
-                                    ReduceScatter{facts_.world, packed, scattered, Reduction::sum}));
+  TESSERA_ASSIGN(
+      const EventId reduced,
+      operations_.submit(facts_.nccl, why,
+                         ReduceScatter{facts_.world, packed, scattered, Reduction::sum}));
   if (!keeps_later(packed)) TESSERA_TRY(operations_.wait_event(facts_.reduce, reduced, order));
   return reduced;
 }
 
 // Not in place as in DeepSpeed: adding to earlier micro-batches needs the same elements everywhere.
-Status GradientBucket::scatter(const Members& bucket, const View& packed, Numel partition) {
-  const Cause why = cause(bucket.front()->held.unit, Reason::reduce_gradients);
+Status ReduceBucket::scatter(const Members& bucket, const View& packed, Numel partition) {
+  const Cause why = cause(bucket.front()->shard.unit, Reason::reduce_gradients);
   const DType dtype = facts_.reduce_dtype();
   TESSERA_ASSIGN(BufferId out,
                  operations_.allocate("reduce_bucket.partition", bytes_of(partition, dtype),
@@ -217,14 +218,14 @@ Status GradientBucket::scatter(const Members& bucket, const View& packed, Numel 
 
 // strict packs the next bucket while one is reduced, and looks at the result after that. What is
 // reduced where gradients are collected has to be done before the next ones come.
-bool GradientBucket::keeps_later(const View& packed) const {
+bool ReduceBucket::keeps_later(const View& packed) const {
   return facts_.rules.packs_while_reducing && packed.buffer != buffer_;
 }
 
-Result<EventId> GradientBucket::keep_reduced() {
+Result<EventId> ReduceBucket::keep_reduced() {
   if (unkept_.bucket.empty()) return EventId{};
   const Reduced done = std::exchange(unkept_, {});
-  const std::string_view unit = done.bucket.front()->held.unit;
+  const std::string_view unit = done.bucket.front()->shard.unit;
   if (done.after.valid()) {
     TESSERA_TRY(operations_.wait_event(facts_.reduce, done.after, cause(unit, Reason::order)));
   }
@@ -235,7 +236,7 @@ Result<EventId> GradientBucket::keep_reduced() {
   return kept;
 }
 
-Status GradientBucket::finish() {
+Status ReduceBucket::finish() {
   for (OnDemandParameter& p : parameters_) {
     if (at(p.id).fresh.valid() && !at(p.id).reduced) TESSERA_TRY(add(p));
   }
