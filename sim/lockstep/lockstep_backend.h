@@ -28,6 +28,7 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
   Status finish() override;
   const std::string& out_of_memory() const override { return out_of_memory_; }
   Bytes peak_reserved() const override { return peak_reserved_; }
+  std::int64_t cache_returns() const override { return cache_returns_; }
   std::int64_t op_ranks() const override { return op_ranks_; }
 
   Processor processor() const override { return options_.processor; }
@@ -121,6 +122,7 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
   bool step_open_ = false;
   std::string out_of_memory_;
   Bytes peak_reserved_{};
+  std::int64_t cache_returns_ = 0;
   std::int64_t op_ranks_ = 0;
 };
 

@@ -91,9 +91,17 @@ Status LockstepBackend::do_allocate(BufferId id, const Allocation& request) {
 void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks,
                                      const RankState& state) {
   const Bytes reserved = state.allocators[0].reserved();
+  const bool grown = reserved > peak_reserved_;
   peak_reserved_ = std::max(peak_reserved_, reserved);
   const Bytes capacity = options_.memory_per_rank;
   if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
+  if (options_.gives_cache_back && state.allocators[0].allocated() <= capacity) {
+    // Blocks that only wait for their last use are free once the device has caught up.
+    if (!grown) return;
+    for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
+    ++cache_returns_;
+    return;
+  }
   out_of_memory_ =
       fmt::format("rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
                   ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),
@@ -108,8 +116,8 @@ void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks
 }
 
 // The moment a stream reaches its next op: where buffers for that op begin to exist.
-Status LockstepBackend::do_placement(BufferId id, const Allocation& request,
-                                        const RankSet& ranks, const RankState& rank_state) {
+Status LockstepBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
+                                     const RankState& rank_state) {
   if (request.memory != Memory::device) return {};
   check_capacity(buffer(id), ranks, rank_state);
   if (options_.sink == nullptr) return {};
@@ -146,7 +154,7 @@ Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
 }
 
 void LockstepBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
-                                    const RankState&) {
+                                 const RankState&) {
   if (options_.numerics) numbers_.release(id, ranks);
   const Buffer& released = buffer(id);
   if (options_.sink == nullptr || released.memory != Memory::device) return;
