@@ -12,7 +12,7 @@
 namespace tessera::sim {
 
 LockstepBackend::LockstepBackend(const LockstepOptions& options)
-    : CheckedRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
+    : LockstepRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
       options_(options),
       pool_(static_cast<std::size_t>(options.world_size)),
       host_(static_cast<std::size_t>(options.world_size)),
@@ -28,7 +28,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
   }
 }
 
-void LockstepBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+Status LockstepBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   const RankGroups& groups = communicator.groups;
   CommunicatorState state;
   for (Index g = 0; g < groups.group_count(); ++g) {
@@ -55,6 +55,7 @@ void LockstepBackend::do_communicator(CommunicatorId id, const Communicator& com
     options_.sink->communicator(
         {id.value, communicator.name, groups.group_size_max(), groups.group_count()});
   }
+  return {};
 }
 
 const LockstepBackend::EventTime* LockstepBackend::find(EventId event) const {
@@ -292,7 +293,7 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
   return {};
 }
 
-Status LockstepBackend::do_wait(EventId event) {
+Status LockstepBackend::await_event(EventId event) {
   const EventTime* time = find(event);
   if (time == nullptr) return {};
   auto raise = [&](const Clock& clock) {
