@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/numbers/arithmetic.h"
 
 namespace tessera {
@@ -40,17 +39,17 @@ std::string_view EngineBase::unit_name(std::size_t unit) const {
 }
 
 std::string_view EngineBase::unit_name_of(ModuleId module) const {
-  return unit_name(assignment_.unit_of_module[at(module)]);
+  return unit_name(assignment_.unit_of_module[module.index()]);
 }
 
 int EngineBase::unit_at(ModuleId module) const {
-  TESSERA_ASSERT(module.valid() && at(module) < model_.modules.size(), "a module of the model");
-  const std::size_t unit = assignment_.unit_of_module[at(module)];
+  TESSERA_ASSERT(module.valid() && module.index() < model_.modules.size(), "a module of the model");
+  const std::size_t unit = assignment_.unit_of_module[module.index()];
   return assignment_.units[unit].module == module ? static_cast<int>(unit) : -1;
 }
 
 const std::vector<ParameterId>& EngineBase::parameters_of(const ModuleWork& work) const {
-  return work.only.empty() ? assignment_.used_by[at(work.module)] : work.only;
+  return work.only.empty() ? assignment_.used_by[work.module.index()] : work.only;
 }
 
 // Bodies add to gradients, so the first one to write finds zeros.
@@ -150,7 +149,7 @@ Status EngineBase::compute(const ModuleWork& work) {
   what.on_numbers = !work.on_device;
   what.repeated = work.repeated;
   TESSERA_TRY(add_views(work, what));
-  auto& stack = activations_[at(work.module)];
+  auto& stack = activations_[work.module.index()];
   BufferId temporary;
   if (work.temporary > Bytes{0}) {
     TESSERA_ASSIGN(temporary, allocate(module.path + ".temporary", work.temporary,
@@ -179,7 +178,7 @@ Status EngineBase::keep_activations(const ModuleWork& work) {
   TESSERA_ASSIGN(const BufferId kept,
                  allocate(model_.module(work.module).path + ".checkpoint", work.saves,
                           MemoryClass::activations, compute_, why));
-  activations_[at(work.module)].push_back(kept);
+  activations_[work.module.index()].push_back(kept);
   if (!work.body) return {};
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
   what.writes.push_back(all_of(kept, work.saves));
@@ -188,7 +187,7 @@ Status EngineBase::keep_activations(const ModuleWork& work) {
 }
 
 Status EngineBase::restore_activations(const ModuleWork& work) {
-  const auto& stack = activations_[at(work.module)];
+  const auto& stack = activations_[work.module.index()];
   if (stack.empty()) return keeps_none(work.module);
   if (!work.body) return {};
   const Cause why = cause(unit_name_of(work.module), Reason::recompute);
@@ -209,7 +208,7 @@ Cause EngineBase::of_module(Cause cause, const ModuleWork& work) const {
 }
 
 Status EngineBase::free_activations(ModuleId module) {
-  auto& stack = activations_[at(module)];
+  auto& stack = activations_[module.index()];
   if (stack.empty()) return keeps_none(module);
   TESSERA_TRY(release(stack.back(), last_compute()));
   stack.pop_back();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which parameters belong to which unit, and those that belong to none: they are whole on every
 // rank, and their gradients stay there.
-#include "engine/numbers/arithmetic.h"
 #include "engine/base/engine_base.h"
+#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 
@@ -24,7 +24,7 @@ Status EngineBase::assign(const std::vector<std::string>& units,
     if (unit.module != ModuleId{0}) modules.push_back(unit.module);
   }
   std::vector<bool> ignored(model_.parameters.size(), false);
-  for (ParameterId id : plan->ignored) ignored.at(static_cast<std::size_t>(id.value)) = true;
+  for (ParameterId id : plan->ignored) ignored.at(id.index()) = true;
   TESSERA_ASSIGN(assignment_, assign_units(model_, modules, ignored));
   for (const auto& unit : assignment_.units) {
     overrides_.emplace_back();

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "engine/numbers/arithmetic.h"
 #include "engine/base/engine_base.h"
+#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 
@@ -45,7 +45,9 @@ std::vector<Rank> EngineState::local_ranks() const {
   return ranks;
 }
 
-bool EngineState::carries(Rank rank) const { return engine_->runtime_.local_ranks().contains(rank); }
+bool EngineState::carries(Rank rank) const {
+  return engine_->runtime_.local_ranks().contains(rank);
+}
 
 Status EngineState::expect_idle(const char* call) const {
   return engine_->expect(EngineBase::Stage::idle, call);
@@ -112,7 +114,7 @@ struct EngineState::Writing {
     for (const ShardPiece& piece : map.pieces(index)) {
       const auto numel = static_cast<std::size_t>(piece.numel.value);
       values.assign(numel, 0.0F);
-      const auto p = static_cast<std::size_t>(piece.parameter.value);
+      const auto p = piece.parameter.index();
       const bool stored = tensor == StateTensor::value || (*steps)[p] > 0;
       if (stored && failed.ok()) {
         failed = source(context.rank(), piece.parameter, tensor, piece.first, values);
