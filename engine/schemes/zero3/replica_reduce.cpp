@@ -10,7 +10,7 @@
 namespace tessera {
 
 // All partitions of gradients lie in one buffer, so they are one collective.
-Status Zero3Engine::settle_gradients() {
+Status Zero3Engine::complete_gradients() {
   Numel numel{};
   for (const OnDemandParameter& p : parameters_) {
     if (p.has_gradient) numel = std::max(numel, p.place + p.partition);

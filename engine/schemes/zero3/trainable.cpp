@@ -13,7 +13,7 @@ namespace tessera {
 // One lives in one place: it is stepped in one operation.
 void Zero3Engine::form_sub_groups() {
   sub_groups_.clear();
-  for (const ParamGroup& group : param_groups_.all()) {
+  for (const ParamGroup& group : param_groups()) {
     Numel size = options_.sub_group_size;
     for (ParameterId id : group.parameters) {
       const OnDemandParameter& p = at(id);

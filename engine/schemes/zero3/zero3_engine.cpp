@@ -38,7 +38,7 @@ Result<View> Zero3Engine::parameter_view(ParameterId id) {
                             model_.module(model_.parameter(id).module).path));
 }
 
-std::vector<Held*> Zero3Engine::held() {
+std::vector<Held*> Zero3Engine::shards() {
   std::vector<Held*> all;
   for (OnDemandParameter& p : parameters_) {
     p.held.gradient = p.held.unsharded = {};
@@ -85,7 +85,7 @@ Status Zero3Engine::partition_all_parameters() {
   return policy_->values_changed();
 }
 
-Status Zero3Engine::values_change() {
+Status Zero3Engine::before_write() {
   TESSERA_TRY(policy_->values_changed());
   casts_are_old_ = true;
   forget_secondary();
@@ -121,9 +121,9 @@ Status Zero3Engine::start_forward() {
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (std::exchange(casts_are_old_, false)) {
-    TESSERA_TRY(hold_all(false));
+    TESSERA_TRY(load_shards(false));
     TESSERA_TRY(enter_update());
-    TESSERA_TRY(cast_partitions(held()));
+    TESSERA_TRY(cast_partitions(shards()));
     TESSERA_TRY(leave_host(cause("root", Reason::order)));
   }
   TESSERA_TRY(states_swapper_.put_back());

@@ -57,7 +57,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   bool runs_any_graph() const override { return true; }
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
-  std::vector<Held*> held() override;
+  std::vector<Held*> shards() override;
   Index shard_index(Rank rank) const override { return static_cast<Index>(rank) % ranks_; }
   ShardGroups shard_groups() const override;
   Status free_gradients(EventId stepped) override;
@@ -228,14 +228,14 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status finish_reductions();
 
   // replica_reduce.cpp
-  Status settle_gradients() override;
+  Status complete_gradients() override;
   Status expect_unsettled() const;
 
   // zero3_step.cpp
   Status before_step() override;
   std::vector<std::vector<Held*>> step_groups() override;
-  Status hold_all(bool moments) override { return states_swapper_.hold_all(moments); }
-  Status values_change() override;
+  Status load_shards(bool moments) override { return states_swapper_.hold_all(moments); }
+  Status before_write() override;
   std::vector<OnDemandParameter*> members(std::size_t group);
   Status before_group(std::size_t group) override;
   Status after_group(std::size_t group) override;

@@ -284,7 +284,7 @@ Status Zero3Engine::setup() {
   TESSERA_TRY(swapper_.setup(parameters_));
   TESSERA_TRY(allocate_gradients());
   TESSERA_TRY(move_states());
-  return initialise_held();
+  return make_values(*this);
 }
 
 Status Zero3Engine::move_states() {

@@ -23,7 +23,7 @@ Status Zero3Engine::before_step() {
 }
 
 std::vector<std::vector<Held*>> Zero3Engine::step_groups() {
-  held();  // says where the gradients are
+  shards();  // says where the gradients are
   std::vector<std::vector<Held*>> groups;
   for (const auto& members : sub_groups_) {
     groups.emplace_back();
