@@ -24,8 +24,6 @@
 
 namespace tessera {
 
-using Held = ParamShard;
-
 class EngineBase : public virtual Engine,
                    protected ShardedState,
                    protected StepHooks,

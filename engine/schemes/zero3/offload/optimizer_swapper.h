@@ -46,7 +46,7 @@ class OptimizerSwapper {
   Status after_group(std::span<OnDemandParameter* const> group, bool last);
 
   /// Everything is in host memory until put_back.
-  Status hold_all(bool moments);
+  Status load_shards(bool moments);
   Status put_back();
 
  private:
@@ -59,8 +59,8 @@ class OptimizerSwapper {
   using States = std::vector<State*>;
 
   States states_of(std::span<OnDemandParameter* const> group);
-  Result<BufferId> on_drive(const Held& held, const char* name);
-  Result<BufferId> on_host(const Held& held, const char* name);
+  Result<BufferId> on_drive(const ParamShard& shard, const char* name);
+  Result<BufferId> on_host(const ParamShard& shard, const char* name);
   Result<EventId> read(const States& states);
   Result<EventId> write(const States& states);
   Status give_back(const States& states, EventId after);
