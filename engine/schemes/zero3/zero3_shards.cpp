@@ -83,6 +83,7 @@ Status Zero3Shards::remember(Status status) {
   return status;
 }
 
+// Masters come to memory only if they have to be cast; what was brought for others goes back now.
 Status Zero3Shards::refresh_partitions() {
   if (parts_.update.stale()) {
     TESSERA_TRY(hold_all(false));
@@ -93,6 +94,7 @@ Status Zero3Shards::refresh_partitions() {
   return wait_stream(parts_.facts.all_gather, compute_, cause("root", Reason::order));
 }
 
+// Gradients that wait for a step belong to the old set, so it may only change without any.
 Status Zero3Shards::refresh_trainable() {
   auto changed = [this](const OnDemandParameter& p) {
     return p.trained != model_.parameter(p.id).requires_grad;
@@ -160,6 +162,8 @@ Status Zero3Shards::after_group(std::size_t group) {
   return note({Mark::Kind::sub_group_ready, number}, Reason::step);
 }
 
+// Gathers of the next pass follow the compute stream; what the CPU wrote goes over the gathers'
+// stream to the device, so that one is followed here.
 Status Zero3Shards::after_step() {
   parts_.secondary.forget();
   TESSERA_TRY(note({Mark::Kind::step_done}, Reason::step));
