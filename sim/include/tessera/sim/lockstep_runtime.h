@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
+#include "tessera/checked_runtime.h"
 #include "tessera/offload.h"
-#include "tessera/runtime.h"
 #include "tessera/sim/cost_model.h"
 
 namespace tessera {
@@ -32,6 +32,15 @@ struct SlowRank {
   double factor = 1;
 };
 
+/// What issuing takes the host; all 0: it is infinitely fast.
+struct HostCosts {
+  Time kernel_ns = 0;       // per kernel
+  Time module_ns = 0;       // per computation, beside its kernels
+  Time collective_ns = 0;   // per collective
+  Time micro_batch_ns = 0;  // above 0: it waits for all streams before a forward phase, and then
+                            // takes so long
+};
+
 struct LockstepOptions {
   Rank world_size = 1;
   Index ranks_per_node = 8;
@@ -39,6 +48,9 @@ struct LockstepOptions {
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks;
+  Spread spread;          // drawn from the seed
+  HostCosts host;         // of issuing operations
+  double contention = 0;  // share of their speed that kernels lose beside communication, below 1
   Processor processor = Processor::cpu;  // that ranks are said to have
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
   Aio aio;                               // numerics: how files on NVMe are read and written
@@ -48,19 +60,20 @@ struct LockstepOptions {
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
 
-class LockstepRuntime : public virtual Runtime {
+class LockstepRuntime : public CheckedRuntime {
  public:
   /// Fails: invalid_argument (sizes, a slow or recorded rank that does not exist), naming it.
   static Result<std::unique_ptr<LockstepRuntime>> create(const LockstepOptions& options);
   /// Ends the last step and sends what is still buffered. Does not finish the sink.
   /// Fails: hazard, if the result of a collective was never used.
-  virtual Status finish() = 0;
+  Status finish() override = 0;
   /// What broke first when memory_per_rank was exceeded, or "".
   virtual const std::string& out_of_memory() const = 0;
-  /// Highest reserved device bytes of any rank.
-  virtual Bytes peak_reserved() const = 0;
   /// Operations times ranks carried out so far.
   virtual std::int64_t op_ranks() const = 0;
+
+ protected:
+  using CheckedRuntime::CheckedRuntime;
 };
 
 }  // namespace tessera::sim
