@@ -33,21 +33,7 @@ class Zero3Shards : public EngineBase {
   Status note(Mark mark, Reason reason = Reason::none);
 
  private:
-  // What parts see of this engine.
-  class Seen final : public Operations {
-   public:
-    explicit Seen(Zero3Shards& engine) : Operations(engine), engine_(engine) {}
-    Pass pass() const override;
-    bool recomputing() const override { return engine_.recomputing(); }
-    std::string_view unit_of(ModuleId module) const override {
-      return engine_.unit_name_of(module);
-    }
-
-   private:
-    const Zero3Shards& engine_;
-  };
-
-  std::vector<ParamShard*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override {
     return static_cast<Index>(rank) % parts_.facts.ranks;
   }
@@ -55,11 +41,11 @@ class Zero3Shards : public EngineBase {
     return {parts_.facts.ranks, parts_.facts.shard_group(), parts_.facts.replicas};
   }
   std::vector<StreamId> side_streams() const override;
-  Status hold_all(bool moments) override { return parts_.states.hold_all(moments); }
-  Status values_change() override;
+  Status load_shards(bool moments) override { return parts_.states.load_shards(moments); }
+  Status before_write() override;
   Status finish_gathers() override;
 
-  Status settle_gradients() override { return parts_.gradients.settle(); }
+  Status complete_gradients() override { return parts_.gradients.settle(); }
   Status before_step() override;
   std::vector<std::vector<ParamShard*>> step_groups() override;
   Status before_group(std::size_t group) override;
@@ -70,7 +56,7 @@ class Zero3Shards : public EngineBase {
 
   void forget_old_values();
 
-  Seen seen_;
+  Operations operations_;  // what parts see of this engine
 
  protected:
   Zero3Parts parts_;

@@ -14,21 +14,15 @@ namespace {
 constexpr ModuleId root{0}, a{1}, b{2}, c{3};
 constexpr ParameterId aw{0}, bw{1}, cw{2};  // 24, 30 and 15 elements
 
-class OutsideOfPasses final : public Operations {
- public:
-  using Operations::Operations;
-  Pass pass() const override { return Pass::none; }
-  bool recomputing() const override { return false; }
-  std::string_view unit_of(ModuleId /*module*/) const override { return "root"; }
-};
-
 // Parameters of net3 on two ranks, and memory for their gathered copies.
 struct Gathering {
   Model model = net3();
   Recording recording;
   std::unique_ptr<Runtime> runtime = make_recording_runtime(2, recording);
   Issuer issuer{*runtime, model, runtime->world()};
-  OutsideOfPasses operations{issuer};
+  CallOrder calls{model};
+  UnitTable units{model};
+  Operations operations{issuer, calls, units};
   Zero3Facts facts{.model = model,
                    .options = {},
                    .rules = rules_of(Zero3Policy::strict),

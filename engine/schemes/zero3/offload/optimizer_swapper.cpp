@@ -198,7 +198,7 @@ Status OptimizerSwapper::after_group(std::span<OnDemandParameter* const> group, 
 }
 
 // For whoever reads or writes what ranks hold, outside of a step: on the compute stream.
-Status OptimizerSwapper::hold_all(bool moments) {
+Status OptimizerSwapper::load_shards(bool moments) {
   if (!exists()) return {};
   States all;
   for (State& state : states_) all.push_back(&state);

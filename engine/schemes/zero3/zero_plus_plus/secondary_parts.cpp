@@ -10,7 +10,7 @@ namespace tessera {
 // Backward only: forward gathers new values after every step, and keeps them here. One old part
 // among the parameters of a gather sends all of it the long way, so that it stays one collective.
 bool SecondaryParts::serve(const std::vector<ParameterId>& parameters) const {
-  if (!exist() || operations_.pass() != Operations::Pass::backward || parts_.empty()) return false;
+  if (!exist() || !operations_.in_backward() || parts_.empty()) return false;
   return std::all_of(parameters.begin(), parameters.end(), [this](ParameterId id) {
     return parts_[static_cast<std::size_t>(id.value)].current;
   });
