@@ -5,11 +5,11 @@
 
 #include <charconv>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
-#include "cli/report/progress.h"
 #include "cli/options/rank_list.h"
+#include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
 #include "cli/train/trace_name.h"
@@ -101,8 +101,8 @@ void print_summary(const SimulateArguments& arguments, const Training& training,
 }
 
 Status report_on(const SimulateArguments& arguments) {
-  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.output));
-  TESSERA_ASSIGN(const ReportData data, read_report(reader));
+  TESSERA_ASSIGN(const auto trace, analysis::Trace::open(arguments.output));
+  TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data) : print_report(data);
   return {};
 }

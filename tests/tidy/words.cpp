@@ -14,7 +14,8 @@ struct WordRule {
   std::vector<std::string> not_in = {};
 };
 
-const std::vector<std::string> libraries = {"engine/", "sim/", "storage/", "inspector/"};
+const std::vector<std::string> libraries = {"engine/", "sim/", "storage/", "analysis/",
+                                            "inspector/"};
 const std::vector<std::string> deterministic = {"engine/", "sim/", "storage/"};
 
 const std::vector<WordRule>& word_rules() {
