@@ -90,13 +90,12 @@ Status Zero3Engine::look_at_own(ModuleId module) {
 Status Zero3Engine::free(OnDemandParameter& p) {
   if (p.state != State::available || !p.active.empty()) return {};
   TESSERA_TRY(note(p, {Mark::Kind::sharded}, Reason::free_memory).status());
-  const EventId after = p.last_use.valid() ? p.last_use : last_compute_;
+  const EventId after = p.last_use.valid() ? p.last_use : last_compute();
   if (std::find(freed_.begin(), freed_.end(), after) == freed_.end()) freed_.push_back(after);
   TESSERA_TRY(release(p.full, after));
   live_ -= gathered_bytes(p.id);
   p.state = State::not_available;
-  const bool kept = options_.policy == Zero3Policy::compatible;
-  return kept ? release_swap_buffer(p) : Status{};
+  return facts_.rules.keeps_swap_buffers ? release_swap_buffer(p) : Status{};
 }
 
 }  // namespace tessera

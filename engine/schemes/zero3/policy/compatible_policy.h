@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What DeepSpeed 0.9.0 does, fault by fault (deepspeed PartitionedParameterCoordinator).
+//
+// The idea: the first step records, later steps replay; counts are of elements, and limits are only
+// asked before something more is gathered ahead.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "engine/schemes/zero3/policy/fetch_policy.h"
+#include "engine/schemes/zero3/policy/module_trace.h"
+
+namespace tessera {
+
+class CompatiblePolicy final : public FetchPolicy {
+ public:
+  CompatiblePolicy(ParameterMover& mover, const Zero3Options& options);
+
+  Status begin_forward(const ForwardPass& pass) override;
+  Status pre_forward(ModuleId module, bool recomputing) override;
+  void ran(ModuleId module, bool trains) override;
+  Status post_forward(ModuleId module, bool recomputing) override;
+  Status touch(ModuleId module, OnDemandParameter& p) override;
+  Status begin_backward() override;
+  Status pre_backward(ModuleId module) override;
+  Status post_backward(ModuleId module) override;
+  Status end_pass() override;
+  Status before_step() override;
+  Status after_step() override;
+  Status values_changed() override;
+  std::vector<LiveParameter> live() const override;
+
+ private:
+  using State = OnDemandParameter::State;
+
+  // One per mode of the model, as in DeepSpeed.
+  struct Coordinator {
+    ModuleTrace trace;
+    Numel available{};  // of gathered parameters; reset with the trace, whatever is left
+  };
+
+  static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
+  OnDemandParameter& at(ParameterId id) {
+    return mover_.moved()[static_cast<std::size_t>(id.value)];
+  }
+  const std::vector<ParameterId>& needs(ModuleId id) const { return mover_.needs()[index(id)]; }
+  Coordinator& coordinator() { return coordinators_[training_ ? 0 : 1]; }
+
+  Status fetch(ModuleId module);
+  Status gather(std::vector<ParameterId> missing, Reason reason);
+  Status wait_for(ModuleId module);
+  Status arrive(OnDemandParameter& p);
+  Status gather_ahead(ModuleId module);
+  Status read_ahead();
+  Status release(ModuleId module);
+  Status release(OnDemandParameter& p);
+  Status check_none_flies();
+
+  ParameterMover& mover_;
+  const Zero3Options options_;
+  std::array<Coordinator, 2> coordinators_;  // training, evaluation
+  bool training_ = true;
+  bool backward_ = false;
+  std::deque<EventId> ongoing_fetches_;
+  bool gradient_flows_ = false;            // through what runs next in forward
+  std::vector<std::vector<bool>> inputs_;  // by ModuleId, a stack: a visit's input needs a gradient
+  std::vector<int> gradients_remaining_;   // by ModuleId: post_backward hooks before it frees
+};
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much must be gathered at the same time, whatever a policy does.
+#pragma once
+
+#include "engine/schemes/zero3/policy/fetch_policy.h"
+
+namespace tessera {
+
+struct LargestNeed {
+  ModuleId module;
+  Bytes bytes{};
+};
+
+/// What `module` and those around it need while it runs, gathered one by one.
+Bytes needed_at_once(const ParameterMover& mover, ModuleId module);
+
+/// Of the module that needs most.
+LargestNeed largest_need(const ParameterMover& mover);
+
+}  // namespace tessera

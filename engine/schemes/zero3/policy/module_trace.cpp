@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schemes/zero3/policy/module_trace.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/model/at.h"
+
+namespace tessera {
+namespace {
+
+std::string names_of(const Model& model, const std::set<ParameterId>& parameters) {
+  std::vector<std::string_view> names;
+  for (ParameterId id : parameters) names.push_back(model.parameter(id).name);
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void ModuleTrace::invalidate() {
+  mode_ = Mode::invalid;
+  modules_.clear();
+  uses_.clear();
+  queue_.clear();
+  fetched_for_.clear();
+}
+
+bool ModuleTrace::visit(ModuleId module) {
+  if (mode_ == Mode::record) modules_.push_back(module);
+  if (mode_ != Mode::complete) return true;
+  const auto step = static_cast<std::size_t>(step_);
+  if (step < modules_.size() && modules_[step] == module) return true;
+  invalidate();
+  return false;
+}
+
+bool ModuleTrace::fetched_later(ParameterId parameter, std::int32_t step) const {
+  const auto found = fetched_for_.find(parameter);
+  return found != fetched_for_.end() && found->second > step;
+}
+
+Status ModuleTrace::take(ModuleId module) {
+  std::set<ParameterId> expected;  // not fetched by an earlier look ahead
+  for (ParameterId id : needs_[at(module)]) {
+    if (!fetched_later(id, step_ - 1)) expected.insert(id);
+  }
+  std::set<ParameterId> found;
+  while (!queue_.empty() && found.size() < expected.size()) {
+    const Use use = queue_.front();
+    queue_.pop_front();
+    fetched_for_[use.parameter] = use.step;
+    found.insert(use.parameter);
+  }
+  if (found == expected) return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("tracing error at step {}: module '{}' needs {}, but {} was recorded; its "
+                  "parameters changed after they were recorded",
+                  step_, model_.module(module).path, names_of(model_, expected),
+                  names_of(model_, found)));
+}
+
+std::vector<ParameterId> ModuleTrace::ahead(Numel budget,
+                                            const std::function<bool(ParameterId)>& missing,
+                                            const std::function<bool(ParameterId)>& unread) {
+  std::vector<ParameterId> chosen;
+  Numel numel{};
+  while (!queue_.empty() && numel < budget) {
+    const Use use = queue_.front();
+    if (unread && unread(use.parameter)) break;
+    queue_.pop_front();
+    std::int32_t& fetched_for = fetched_for_[use.parameter];
+    fetched_for = std::max(fetched_for, use.step);
+    const bool twice = std::find(chosen.begin(), chosen.end(), use.parameter) != chosen.end();
+    if (twice || !missing(use.parameter)) continue;
+    chosen.push_back(use.parameter);
+    numel += model_.parameter(use.parameter).numel();
+  }
+  return chosen;
+}
+
+// Drops what the modules visited next use, looking at `reuse_distance` elements or a little more.
+void ModuleTrace::find_releasable(ModuleId module, Numel reuse_distance,
+                                  std::vector<ParameterId>& out) const {
+  for (ParameterId id : needs_[at(module)]) {
+    if (!fetched_later(id, step_)) out.push_back(id);
+  }
+  Numel seen{};
+  for (auto k = static_cast<std::size_t>(step_); k < modules_.size() && seen < reuse_distance;
+       ++k) {
+    for (ParameterId id : needs_[at(modules_[k])]) {
+      std::erase(out, id);
+      seen += model_.parameter(id).numel();
+    }
+  }
+}
+
+const std::vector<ParameterId>& ModuleTrace::releasable(
+    ModuleId module, Numel reuse_distance, const std::function<bool(ParameterId)>& persistent) {
+  if (mode_ != Mode::complete) return needs_[at(module)];
+  const auto [place, fresh] = releasable_.try_emplace({module, step_});
+  if (fresh) {
+    find_releasable(module, reuse_distance, place->second);
+    std::erase_if(place->second, persistent);
+  }
+  return place->second;
+}
+
+void ModuleTrace::reset() {
+  if (mode_ == Mode::invalid) {
+    mode_ = Mode::record;
+  } else if (mode_ == Mode::record) {
+    for (std::size_t k = 0; k < modules_.size(); ++k) {
+      for (ParameterId id : needs_[at(modules_[k])]) {
+        uses_.push_back({id, static_cast<std::int32_t>(k)});
+      }
+    }
+    mode_ = Mode::complete;
+  }
+  queue_.assign(uses_.begin(), uses_.end());
+  fetched_for_.clear();
+  step_ = 0;
+}
+
+}  // namespace tessera
