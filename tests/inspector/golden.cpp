@@ -33,7 +33,8 @@ std::string write_evidence(const FrameBuffer& picture, const Difference& apart,
   if (apart.same_size) {
     const std::string differing = folder + name + ".difference.png";
     CHECK(write_png(apart.picture, differing).message().empty());
-    sentence += ", " + std::to_string(apart.pixel_count) + " pixels differ: " + differing;
+    sentence += ", " + std::to_string(apart.pixel_count) + " pixels differ, by at most " +
+                std::to_string(apart.channel_max) + " of 255: " + differing;
   } else {
     sentence += ", it has another size";
   }
