@@ -139,9 +139,9 @@ struct List<TraceRun> {
       column("ranks_per_node", &R::ranks_per_node, "ranks", "size of a node"),
       column("parameters", &R::parameters, "elements", "unique parameters of the model"),
       column("tokens_per_step", &R::tokens_per_step, "tokens",
-             "over all ranks and micro-batches, 0: unknown"),
+             "of all ranks and micro-batches, 0: unknown"),
       column("model_flops_per_step", &R::model_flops_per_step, "FLOP",
-             "over all ranks, recomputation not counted, 0: unknown"),
+             "of all ranks without recomputation, 0: unknown"),
       column("peak_flops_per_rank", &R::peak_flops_per_rank, "FLOP/s",
              "what MFU refers to, 0: unknown"),
       column("peak_name", &R::peak_name, "", "what peak_flops_per_rank is"),
@@ -157,7 +157,8 @@ struct List<RankRow> {
   static constexpr std::tuple columns = {
       column("rank", &RankRow::rank, "", "global rank number"),
       column("node", &RankRow::node, "", "index of its node: rank / ranks_per_node"),
-      column("recorded", &RankRow::recorded, "0, 1", "1: has spans and memory samples")};
+      column("recorded", &RankRow::recorded, "",
+             "1: has spans and memory samples, 0: only rank_step")};
   static constexpr std::tuple<> unlisted = {};
 };
 

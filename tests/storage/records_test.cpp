@@ -58,7 +58,7 @@ std::string statement_of() {
     const std::string unit = column.unit;
     lines.push_back({fmt::format("{} {} {}", column.name, sql_type<Record>(column),
                                  primary ? "PRIMARY KEY" : "NOT NULL"),
-                     column.doc + (unit.empty() ? "" : ", " + unit)});
+                     column.doc + (unit.empty() ? "" : " (" + unit + ")")});
     ++index;
   });
   std::size_t width = 0;
@@ -77,8 +77,8 @@ std::string statement_of() {
 /// How docs/trace-format.md shows it.
 template <class Record>
 std::string page_table_of() {
-  std::string text = fmt::format("<!-- {} -->\n| column | unit | meaning |\n| --- | --- | --- |\n",
-                                 List<Record>::table);
+  std::string text = fmt::format(
+      "Table `{}`:\n\n| column | unit | meaning |\n| --- | --- | --- |\n", List<Record>::table);
   if (List<Record>::key == Key::arrival) text += "| `id` | | in order of arrival, from 1 |\n";
   for_each_column<Record>([&](const auto& column) {
     const std::string unit = column.unit;
@@ -105,7 +105,7 @@ void replace(std::string& text, const std::string& begin, const std::string& end
   INFO(begin);
   const std::size_t from = text.find(begin);
   REQUIRE(from != std::string::npos);
-  const std::size_t to = text.find(end, from);
+  const std::size_t to = text.find(end, from + begin.size());
   REQUIRE(to != std::string::npos);
   text.replace(from, to + end.size() - from, by);
 }
@@ -120,7 +120,7 @@ TEST_CASE("write schema.sql and docs/trace-format.md by the lists", "[.update-re
     replace(schema, "CREATE TABLE " + table + " (\n", rowid ? "\n);\n" : "\n) WITHOUT ROWID;\n",
             statement);
     if (table == "meta" || table == "string") return;
-    replace(page, "<!-- " + table + " -->\n", "\n\n", page_table_of<Record>() + "\n");
+    replace(page, "Table `" + table + "`:\n\n", "\n\n", page_table_of<Record>() + "\n");
   });
   test::write_file(schema_path, schema);
   test::write_file(page_path, page);

@@ -31,6 +31,11 @@ const std::vector<Part>& parts() {
   static const Prefixes cuda = {"cuda", "cublas", "nccl.h"};
   static const Prefixes window = {"imgui", "backends/imgui_", "misc/", "GLFW/", "GL/", "stb/"};
   static const Prefixes every_public = {"tessera/"};
+  // The inspector: app -> panels -> widgets -> model -> render.
+  static const Prefixes shown =
+      trace_headers + Prefixes{"tessera/storage/trace_reader.h", "tessera/analysis/"};
+  static const Prefixes below_panels =
+      shown + Prefixes{"inspector/render/", "inspector/model/", "inspector/widgets/"};
   static const std::vector<Part> table = {
       {"engine/", {"tessera/*.h", "engine/"}, text},
       {"engine/cuda/",
@@ -62,10 +67,16 @@ const std::vector<Part>& parts() {
       {"analysis/",
        trace_headers + Prefixes{"tessera/storage/trace_reader.h", "tessera/analysis/"},
        {}},
-      {"inspector/",
-       trace_headers + Prefixes{"tessera/storage/trace_reader.h", "tessera/analysis/",
-                                "tessera/inspector/", "inspector/"},
+      {"inspector/render/", trace_headers + Prefixes{"tessera/inspector/", "inspector/render/"},
        text + window},
+      {"inspector/model/", shown + Prefixes{"inspector/render/", "inspector/model/"},
+       text + window},
+      {"inspector/widgets/", below_panels, text + window},
+      {"inspector/details/", below_panels + Prefixes{"inspector/details/"}, text + window},
+      {"inspector/memory/", below_panels + Prefixes{"inspector/memory/"}, text + window},
+      {"inspector/ranks/", below_panels + Prefixes{"inspector/ranks/"}, text + window},
+      {"inspector/timeline/", below_panels + Prefixes{"inspector/timeline/"}, text + window},
+      {"inspector/", shown + Prefixes{"tessera/inspector/", "inspector/"}, text + window},
       {"c/", {"tessera/*.h", "tessera/c/", "tessera/sim/", "engine/text/", "c/"}, text},
       {"cli/", every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/"},
        text + Prefixes{"CLI/", "sys/", "unistd.h"}},
