@@ -2,7 +2,7 @@
 // The trace viewer: a window, or a picture without a display.
 //
 // The idea: both show the same panels over the same trace file; a screenshot is the window's first
-// view, drawn by a software rasteriser, the same to the bit on every machine.
+// view, drawn by a software rasteriser, the same to the bit on every machine of one make.
 //
 //   Status status = screenshot({.path = "run.tessera", .width = 1920, .height = 1080}, "run.png");
 #pragma once
