@@ -104,8 +104,8 @@ void print_summary(const SimulateArguments& arguments, const Training& training,
 }
 
 Status report_on(const SimulateArguments& arguments) {
-  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.output));
-  TESSERA_ASSIGN(const ReportData data, read_report(reader));
+  TESSERA_ASSIGN(const auto trace, analysis::Trace::open(arguments.output));
+  TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data) : print_report(data);
   return {};
 }
