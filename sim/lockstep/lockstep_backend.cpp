@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "engine/runtime/op_checks.h"
-#include "sim/network/group_layout.h"
+#include "tessera/sim/group_shape.h"
 
 namespace tessera::sim {
 

@@ -34,7 +34,8 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the shipped clusters load and have plausible numbers", "[cluster]") {
-  REQUIRE(cluster_presets() == std::vector<std::string>{"dgx-2", "dgx-a100", "dgx-b200", "dgx-h100"});
+  REQUIRE(cluster_presets() ==
+          std::vector<std::string>{"dgx-2", "dgx-a100", "dgx-b200", "dgx-h100"});
   for (const std::string& name : cluster_presets()) {
     const auto cluster = load_cluster(name, 8);
     REQUIRE(cluster.ok());
@@ -67,11 +68,14 @@ TEST_CASE("a number of nodes that cannot be is refused", "[cluster]") {
   }
 }
 
-TEST_CASE("a cluster that is neither preset nor file lists the presets", "[cluster]") {
+TEST_CASE("a cluster that is neither preset nor file is refused with a suggestion", "[cluster]") {
   const auto cluster = load_cluster("dgx-h1000", 1);
   REQUIRE_FALSE(cluster.ok());
   CHECK(cluster.status().message() ==
-        "cluster 'dgx-h1000' is neither a preset (dgx-2, dgx-a100, dgx-b200, dgx-h100) nor a file that can "
+        "cluster 'dgx-h1000' is neither a preset (did you mean dgx-h100?) nor a file that can be "
+        "read");
+  CHECK(load_cluster("xyzzy", 1).status().message() ==
+        "cluster 'xyzzy' is neither a preset (tessera cluster list names them) nor a file that can "
         "be read");
 }
 

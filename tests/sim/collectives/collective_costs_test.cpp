@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/network/group_layout.h"
 #include "tessera/sim/collective_plan.h"
+#include "tessera/sim/group_shape.h"
 #include "tests/random.h"
 
 namespace tessera::sim {
