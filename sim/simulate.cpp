@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace tessera::sim {
 namespace {
@@ -20,6 +21,7 @@ std::string options_json(const SimulateOptions& options) {
   const auto& training = options.training;
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
+  json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
@@ -33,7 +35,9 @@ std::string options_json(const SimulateOptions& options) {
   for (const TrainingPass& pass : training.passes) json["passes"].push_back(text_of(pass));
   json["sync_every_micro_batch"] = training.sync_every_micro_batch;
   if (training.max_grad_norm > 0) json["max_grad_norm"] = training.max_grad_norm;
-  json["checkpointing"] = training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
+  static constexpr const char* kept[] = {"none", "full", "operators"};
+  json["checkpointing"] = kept[static_cast<int>(training.checkpointing)];
+  if (training.checkpoint_every > 1) json["checkpoint_every"] = training.checkpoint_every;
   return json.dump();
 }
 
@@ -65,9 +69,11 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.parameters = model.parameter_count().value;
   run.tokens_per_step = samples * passes * training.sequence_length;
   run.model_flops_per_step = static_cast<double>(samples) * flops;
-  run.peak_flops_per_rank = half ? cluster.gpu.bf16_flops_per_s : cluster.gpu.fp32_flops_per_s;
-  run.peak_name = fmt::format("{} {} dense, {:.0f} TFLOP/s", cluster.gpu.name,
-                              half ? "bf16" : "fp32", run.peak_flops_per_rank / 1e12);
+  // Always the same peak, so that a slow type does not look well used.
+  run.peak_flops_per_rank = cluster.gpu.bf16_flops_per_s;
+  run.peak_name = fmt::format("{} bf16 dense, {:.0f} TFLOP/s{}", cluster.gpu.name,
+                              run.peak_flops_per_rank / 1e12,
+                              half ? "" : "; the run computes in float32");
   run.memory_per_rank = cluster.gpu.memory;
   run.recorded_ranks = options.recorded_ranks;
   return run;
@@ -86,6 +92,17 @@ Status check_drives(const Scheme& scheme, const Cluster& cluster) {
   return {};
 }
 
+// A scheme's default may compute as no one trains.
+std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
+  const Gpu& gpu = options.cluster.gpu;
+  const double times = gpu.bf16_flops_per_s / gpu.fp32_flops_per_s;
+  if (compute_dtype(options.scheme) != DType::float32 || times < 2) return std::nullopt;
+  return fmt::format(
+      "matmuls run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
+      "--param-dtype bf16 is what most train in",
+      times, gpu.name);
+}
+
 // A trace counts its time by steps, so nothing may come after the last one.
 Status check_passes(const Model& model, const std::vector<TrainingPass>& passes) {
   std::int64_t steps = 0;
@@ -102,29 +119,37 @@ Status check_passes(const Model& model, const std::vector<TrainingPass>& passes)
 
 }  // namespace
 
-Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options) {
+Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& options) {
   if (options.steps < 1) {
     return Status(Code::invalid_argument,
                   fmt::format("{} steps: simulate at least 1", options.steps));
   }
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
-  TESSERA_TRY(check_passes(model, options.training.passes));
-  const auto cost = make_cost_model(options.cluster);
+  TESSERA_TRY(check_passes(described, options.training.passes));
+  TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
+  const Model model = adapted(described, options.stack);
+  const auto cost = make_cost_model(options.cluster, options.stack);
   TESSERA_ASSIGN(auto runtime,
-                 LockstepRuntime::create({.world_size = options.cluster.ranks(),
-                                          .ranks_per_node = options.cluster.gpus_per_node,
-                                          .cost = cost.get(),
-                                          .seed = options.seed,
-                                          .jitter = options.jitter,
-                                          .slow_ranks = options.slow_ranks,
-                                          .memory_per_rank = options.cluster.gpu.memory,
-                                          .sink = options.sink,
-                                          .recorded_ranks = options.recorded_ranks}));
+                 LockstepRuntime::create(
+                     {.world_size = options.cluster.ranks(),
+                      .ranks_per_node = options.cluster.gpus_per_node,
+                      .cost = cost.get(),
+                      .seed = options.seed,
+                      .jitter = options.jitter,
+                      .slow_ranks = options.slow_ranks,
+                      .spread = options.cluster.spread,
+                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+                      .contention = options.stack.contention,
+                      .memory_per_rank = options.cluster.gpu.memory,
+                      .sink = options.sink,
+                      .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;
   summary.units = engine->units();
   summary.warnings = engine->warnings();
+  if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
     options.sink->unit(

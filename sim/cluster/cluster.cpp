@@ -65,7 +65,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   ObjectReader reader(json, source + ": ",
                       {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
                        "inter_node", "nvls", "nccl", "host", "host_memory", "nvme",
-                       "collective_launch_ns", "collective_floor_ns", "sources"},
+                       "collective_launch_ns", "collective_floor_ns", "spread", "sources"},
                       status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {
@@ -99,12 +99,16 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
     cluster.collective_floor_ns = reader.nanoseconds("collective_floor_ns");
   }
   if (reader.has("sources")) check_sources(reader.object("sources"), reader);
+  if (reader.has("spread")) {
+    ObjectReader spread(reader.object("spread"), source + ": spread.", {"gpu", "node"}, status);
+    cluster.spread = {spread.number("gpu", 0, 0.5), spread.number("node", 0, 0.5)};
+  }
   if (!status.ok()) return status;
   return cluster;
 }
 
 Result<std::string> read_text(const std::string& name_or_path) {
-  for (const ClusterPreset& preset : shipped_clusters()) {
+  for (const ShippedFile& preset : shipped_clusters()) {
     if (preset.name == name_or_path) return std::string(preset.json);
   }
   std::error_code error;
@@ -153,7 +157,7 @@ Result<std::string> cluster_text(const std::string& name_or_path) {
 
 std::vector<std::string> cluster_presets() {
   std::vector<std::string> names;
-  for (const ClusterPreset& preset : shipped_clusters()) names.emplace_back(preset.name);
+  for (const ShippedFile& preset : shipped_clusters()) names.emplace_back(preset.name);
   return names;
 }
 
