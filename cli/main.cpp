@@ -91,6 +91,7 @@ int run(int argc, char** argv) {
   add_inspect(app, exit_code);
   add_collective(app, exit_code);
   add_cluster(app, exit_code);
+  add_calibrate(app, exit_code);
   add_checkpoint(app, exit_code);
   add_doctor(app, exit_code);
   // CLI11 speaks in exceptions; none leaves this function.

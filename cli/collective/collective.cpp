@@ -5,7 +5,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "cli/collective/collective_plot.h"
 #include "cli/collective/collective_rows.h"

@@ -111,6 +111,30 @@ TEST_CASE("sizes are written as people do", "[collective]") {
   CHECK(*sizes == std::vector<Bytes>{Bytes{3072}, Bytes{6144}, Bytes{12288}});
 }
 
+TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
+  std::string log =
+      "# nThread 1\n# all_reduce_perf -b 32K\n#\n#       size  count type redop root\n";
+  for (const auto& row : rows_of("all_reduce --sizes 32K:1G")) {
+    const double us = row["time_us"].get<double>() + 12;
+    const auto bytes = row["bytes"].get<std::int64_t>();
+    log += "  " + std::to_string(bytes) + "  " + std::to_string(bytes / 4) + "  float  sum  -1  " +
+           std::to_string(us) + "  1.0  1.75  0  " + std::to_string(us) + "  1.0  1.75  0\n";
+  }
+  std::ofstream(run_folder() + "node.log") << log;
+  const ProgramRun run = run_tessera("calibrate node.log --cluster dgx-h100 -o mine.json");
+  INFO(run.output << run.messages);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.output.starts_with("mine.json: 16 rows, mean error "));
+  const double before = rows_of("all_reduce --sizes 4M")[0]["time_us"];
+  const double after = rows_of("all_reduce --sizes 4M --cluster mine.json")[0]["time_us"];
+  CHECK(after == Approx(before + 12).epsilon(0.05));
+  check_refusal("calibrate missing.log -o x.json", "cannot read the log missing.log");
+  check_refusal("calibrate mine.json -o x.json", "has no row of nccl-tests");
+  check_refusal("calibrate node.log --least 1G -o x.json", "a fit needs 4");
+  check_refusal("calibrate node.log --ranks-per-node 9 -o x.json", "have 8 GPUs");
+  check_refusal("calibrate node.log", "--output is required");
+}
+
 TEST_CASE("clusters are listed, shown and checked", "[cli][cluster]") {
   const ProgramRun list = run_tessera("cluster list");
   CHECK(list.exit_code == 0);
