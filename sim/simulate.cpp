@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace tessera::sim {
 namespace {
@@ -68,9 +69,11 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.parameters = model.parameter_count().value;
   run.tokens_per_step = samples * passes * training.sequence_length;
   run.model_flops_per_step = static_cast<double>(samples) * flops;
-  run.peak_flops_per_rank = half ? cluster.gpu.bf16_flops_per_s : cluster.gpu.fp32_flops_per_s;
-  run.peak_name = fmt::format("{} {} dense, {:.0f} TFLOP/s", cluster.gpu.name,
-                              half ? "bf16" : "fp32", run.peak_flops_per_rank / 1e12);
+  // Always the same peak, so that a slow type does not look well used.
+  run.peak_flops_per_rank = cluster.gpu.bf16_flops_per_s;
+  run.peak_name = fmt::format("{} bf16 dense, {:.0f} TFLOP/s{}", cluster.gpu.name,
+                              run.peak_flops_per_rank / 1e12,
+                              half ? "" : "; the run computes in float32");
   run.memory_per_rank = cluster.gpu.memory;
   run.recorded_ranks = options.recorded_ranks;
   return run;
@@ -87,6 +90,17 @@ Status check_drives(const Scheme& scheme, const Cluster& cluster) {
                               cluster.name));
   }
   return {};
+}
+
+// A scheme's default may compute as no one trains.
+std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
+  const Gpu& gpu = options.cluster.gpu;
+  const double times = gpu.bf16_flops_per_s / gpu.fp32_flops_per_s;
+  if (compute_dtype(options.scheme) != DType::float32 || times < 2) return std::nullopt;
+  return fmt::format(
+      "matmuls run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
+      "--param-dtype bf16 is what most train in",
+      times, gpu.name);
 }
 
 // A trace counts its time by steps, so nothing may come after the last one.
@@ -135,6 +149,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   SimulateSummary summary;
   summary.units = engine->units();
   summary.warnings = engine->warnings();
+  if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
     options.sink->unit(

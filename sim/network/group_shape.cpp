@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/network/group_layout.h"
+#include "tessera/sim/group_shape.h"
 
 #include <algorithm>
 #include <map>
