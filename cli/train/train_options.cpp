@@ -127,15 +127,6 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
   command.add_flag("-q,--quiet", a.quiet, "Print nothing but errors")->group(group);
 }
 
-// Where masters and gathered parameters are different things, these have the dtype of compute.
-void let_dtype_decide(const TrainArguments& a, SchemeOptions& scheme) {
-  if (was_given(scheme, "--param-dtype")) return;
-  scheme.param_dtype = a.dtype;
-  const bool masters_only =
-      scheme.scheme == "replicate" || scheme.scheme == "sharded_data_parallel";
-  if (!masters_only) scheme.given.push_back({"--param-dtype", "Sharding"});
-}
-
 Result<std::optional<LossScaleOptions>> loss_scale(const TrainArguments& a, DType dtype) {
   using Scale = std::optional<LossScaleOptions>;
   if (!a.loss_scale && !a.loss_scale_interval) return Scale();
@@ -176,7 +167,8 @@ void add_train_options(CLI::App& command, TrainArguments& a) {
 Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   TESSERA_TRY(check(a.files));
   EngineOptions engine = a.engine;
-  if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
+  // Where masters and gathered parameters are different things, these have the dtype of compute.
+  engine.scheme.param_dtype = a.dtype;
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));
   if (training.model.sliding_window > 0 &&
       training.training.sequence_length > training.model.sliding_window) {

@@ -63,8 +63,9 @@ Status Zero3Engine::check_shard_group() const {
 // Those of ZeRO++, as far as it is used.
 Status Zero3Engine::create_node_groups() {
   const ZeroPlusPlus& o = options_.plus_plus;
-  const std::pair<const char*, Index> sizes[] = {{"secondary_group", o.secondary_group},
-                                                 {"ranks_per_node", o.ranks_per_node}};
+  const std::pair<const char*, Index> sizes[] = {
+      {"secondary_group", o.secondary_group},
+      {"ranks_per_node", o.quantized_gradients ? o.ranks_per_node : 1}};
   for (const auto& [name, size] : sizes) {
     if (size >= 1 && ranks_ % size == 0) continue;
     return Status(Code::invalid_argument,
