@@ -25,11 +25,13 @@ struct tessera_model {
 struct tessera_runtime {
   std::unique_ptr<tessera::sim::CostModel> cost;
   std::unique_ptr<tessera::sim::LockstepRuntime> simulator;
-  std::unique_ptr<tessera::HostRuntime> host;  // or this
-  tessera::StreamId stream;                    // for what the program asks for itself
+  std::unique_ptr<tessera::ProcessRuntime> host;  // or this
+  tessera::StreamId stream;                       // for what the program asks for itself
   tessera::View scalar;
 
-  tessera::Runtime& seam() const { return simulator ? simulator->seam() : host->seam(); }
+  tessera::Runtime& calls() const {
+    return simulator ? static_cast<tessera::Runtime&>(*simulator) : *host;
+  }
 };
 
 struct tessera_engine {

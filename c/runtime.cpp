@@ -51,22 +51,22 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
       return Status(Code::invalid_argument,
                     "kind: TESSERA_LOCAL, TESSERA_MPI or TESSERA_SIMULATOR");
   }
-  Runtime& seam = runtime.seam();
-  TESSERA_ASSIGN(runtime.stream, seam.create_stream("program", StreamRole::compute));
-  TESSERA_ASSIGN(const BufferId scalar, seam.allocate({.bytes = Bytes{4},
-                                                       .stream = runtime.stream,
-                                                       .where = seam.world(),
-                                                       .cause = {},
-                                                       .name = "program.scalar"}));
+  Runtime& calls = runtime.calls();
+  TESSERA_ASSIGN(runtime.stream, calls.create_stream("program", StreamRole::compute));
+  TESSERA_ASSIGN(const BufferId scalar, calls.allocate({.bytes = Bytes{4},
+                                                        .stream = runtime.stream,
+                                                        .where = calls.world(),
+                                                        .cause = {},
+                                                        .name = "program.scalar"}));
   runtime.scalar = View::whole(scalar, DType::float32, Numel{1});
   return {};
 }
 
 Status mean(tessera_runtime& runtime, const float* values, float& result) {
-  Runtime& seam = runtime.seam();
-  const Rank first = seam.local_ranks().first();
+  Runtime& calls = runtime.calls();
+  const Rank first = calls.local_ranks().first();
   Op op{.stream = runtime.stream,
-        .where = seam.world(),
+        .where = calls.world(),
         .after = {},
         .cause = {.module = "program"},
         .what =
@@ -75,11 +75,11 @@ Status mean(tessera_runtime& runtime, const float* values, float& result) {
   std::get<Compute>(op.what).body = [values, first](const BodyContext& context) {
     context.write_as<float>(0)[0] = values[context.rank() - first];
   };
-  TESSERA_TRY(seam.submit(op).status());
-  TESSERA_ASSIGN(const PerRank<float> all, seam.read(runtime.scalar));
+  TESSERA_TRY(calls.submit(op).status());
+  TESSERA_ASSIGN(const PerRank<float> all, calls.read(runtime.scalar));
   double sum = 0;
-  for (Rank rank = 0; rank < seam.world().count(); ++rank) sum += static_cast<double>(all[rank]);
-  result = static_cast<float>(sum / seam.world().count());
+  for (Rank rank = 0; rank < calls.world().count(); ++rank) sum += static_cast<double>(all[rank]);
+  result = static_cast<float>(sum / calls.world().count());
   return {};
 }
 
@@ -100,15 +100,15 @@ int tessera_runtime_create(const tessera_runtime_options* options, tessera_runti
 void tessera_runtime_destroy(tessera_runtime* runtime) { delete runtime; }
 
 int32_t tessera_runtime_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->seam().world().count());
+  return static_cast<std::int32_t>(runtime->calls().world().count());
 }
 
 int32_t tessera_runtime_first_rank(const tessera_runtime* runtime) {
-  return runtime->seam().local_ranks().first();
+  return runtime->calls().local_ranks().first();
 }
 
 int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->seam().local_ranks().count());
+  return static_cast<std::int32_t>(runtime->calls().local_ranks().count());
 }
 
 int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean) {

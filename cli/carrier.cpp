@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
-#include "cli/train/exit_deadline.h"
+#include "cli/options/checks.h"
 #include "cli/options/gpu_options.h"
+#include "cli/train/exit_deadline.h"
 #include "tessera/cuda_runtime.h"
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/lockstep_runtime.h"
@@ -30,17 +30,17 @@ Time now() {
 
 class HostBackend final : public Carrier {
  public:
-  HostBackend(std::unique_ptr<HostRuntime> runtime, std::string name, double deadline_s)
+  HostBackend(std::unique_ptr<ProcessRuntime> runtime, std::string name, double deadline_s)
       : runtime_(std::move(runtime)), name_(std::move(name)), deadline_s_(deadline_s) {}
   ~HostBackend() override {
-    if (runtime_->seam().world().count() == 1) return;
+    if (runtime_->world().count() == 1) return;
     exit_within(deadline_s_,
                 fmt::format("this rank was done {:.1f} s ago, but other processes do not end: one "
                             "of them hangs; what was saved is complete",
                             deadline_s_));
   }
 
-  Runtime& seam() override { return runtime_->seam(); }
+  Runtime& runtime() override { return *runtime_; }
   Status poll() override { return runtime_->poll(); }
   Status finish() override { return runtime_->finish(); }
   Bytes peak_reserved() const override { return runtime_->peak_reserved(); }
@@ -49,7 +49,7 @@ class HostBackend final : public Carrier {
   GraphCounts graphs() const override { return runtime_->graphs(); }
 
  private:
-  std::unique_ptr<HostRuntime> runtime_;
+  std::unique_ptr<ProcessRuntime> runtime_;
   const std::string name_;
   const double deadline_s_;  // also of the end, where processes wait for each other once more
 };
@@ -75,7 +75,7 @@ class SimulatorCarrier final : public Carrier {
     return std::unique_ptr<Carrier>(std::move(carrier));
   }
 
-  Runtime& seam() override { return runtime_->seam(); }
+  Runtime& runtime() override { return *runtime_; }
   Status poll() override { return {}; }
   Status finish() override { return runtime_->finish(); }
   Bytes peak_reserved() const override { return runtime_->peak_reserved(); }

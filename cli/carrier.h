@@ -36,18 +36,18 @@ class Carrier {
  public:
   virtual ~Carrier() = default;
 
-  virtual Runtime& seam() = 0;
+  virtual Runtime& runtime() = 0;
   virtual Status poll() = 0;
   virtual Status finish() = 0;
   virtual Bytes peak_reserved() const = 0;
   /// "local", "mpi", "simulator", "cuda".
   virtual std::string name() const = 0;
-  /// As HostRuntime::device.
+  /// As ProcessRuntime::device.
   virtual std::string device() const { return {}; }
-  /// As HostRuntime::graphs.
+  /// As ProcessRuntime::graphs.
   virtual GraphCounts graphs() const { return {}; }
 
-  bool prints() { return seam().local_ranks().contains(0); }
+  bool prints() { return runtime().local_ranks().contains(0); }
 };
 
 /// Which runtime `options` mean here: "local", "mpi", "torchrun" or "simulator".

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/report/table.h"
 #include "tessera/cuda_runtime.h"
+#include "tessera/host_runtime.h"
 #include "tessera/sim/cluster.h"
 
 namespace tessera::cli {
@@ -33,10 +34,16 @@ constexpr const char* compiler =
     "unknown";
 #endif
 
-#ifdef TESSERA_HAS_MPI
-constexpr bool has_mpi = true;
+#ifdef TESSERA_HAS_DNNL
+constexpr bool has_dnnl = true;
 #else
-constexpr bool has_mpi = false;
+constexpr bool has_dnnl = false;
+#endif
+
+#ifdef TESSERA_HAS_URING
+constexpr bool has_uring = true;
+#else
+constexpr bool has_uring = false;
 #endif
 
 #ifdef TESSERA_HAS_INSPECTOR
@@ -68,9 +75,15 @@ nlohmann::ordered_json facts() {
   json["fonts_embedded"] = has_inspector;
   json["display"] = set("DISPLAY") || set("WAYLAND_DISPLAY");
   const auto cuda = cuda_available();
-  json["carriers"] = {{"simulator", "available"},
-                      {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()},
-                      {"mpi", has_mpi ? "built" : "not built"}};
+  const Status mpi = mpi_available();
+  json["backends"] = {{"simulator", "available"},
+                      {"local", "available"},
+                      {"mpi", mpi.ok() ? "available" : mpi.message()},
+                      {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()}};
+  json["training"] = has_dnnl ? "available: oneDNN"
+                              : "not built: install libdnnl-dev and configure again";
+  json["swap_files"] = has_uring ? "io_uring"
+                                 : "threads (faster with io_uring: install liburing-dev)";
   const auto direct = gpu_direct_storage();
   json["gpu_direct_storage"] = direct.ok() ? "available: " + *direct : direct.status().message();
   json["clusters"] = sim::cluster_presets();
@@ -87,12 +100,15 @@ void print_facts(const nlohmann::ordered_json& json) {
   table.row({"SQLite", text("sqlite")});
   table.row({"inspector", has_inspector
                               ? fmt::format("built, Dear ImGui {}, fonts embedded", text("imgui"))
-                              : "not built (TESSERA_INSPECTOR=OFF)"});
+                              : "not built: install libimgui-dev, libglfw3-dev and "
+                                "libgl-dev, configure with -DTESSERA_INSPECTOR=ON"});
   table.row({"display",
              json["display"] ? "available" : "none: use `tessera inspect FILE --screenshot PNG`"});
-  for (const auto& [carrier, state] : json["carriers"].items()) {
-    table.row({"carrier " + carrier, state.get<std::string>()});
+  for (const auto& [backend, state] : json["backends"].items()) {
+    table.row({"backend " + backend, state.get<std::string>()});
   }
+  table.row({"training", text("training")});
+  table.row({"files on drives", text("swap_files")});
   table.row({"GPUDirect Storage", text("gpu_direct_storage")});
   table.row({"clusters", fmt::format("{}", fmt::join(sim::cluster_presets(), ", "))});
   table.row({"cores", fmt::format("{}", json["cores"].get<unsigned>())});

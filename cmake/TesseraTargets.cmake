@@ -8,6 +8,11 @@ target_compile_options(tessera_options INTERFACE
   -Wno-missing-field-initializers  # options structs are filled with designated initializers
   -ffp-contract=off  # the same rounding from every compiler: traces are compared byte by byte
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # Files that are compiled as one see each other's names, and none of them is the main one.
+  target_compile_options(tessera_options INTERFACE -Wno-shadow -Wshadow=local
+                         -Wno-subobject-linkage)
+endif()
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE}
                          -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -35,7 +35,7 @@ Status train_and_edit() {
       sim::LockstepRuntime::create({.world_size = ranks, .cost = cost.get(), .numerics = true}));
   const RealModelOptions data{.batch = 2, .sequence_length = 5, .seed = 1, .world_size = ranks};
   TESSERA_ASSIGN(const RealModel real, RealModel::create(model, data));
-  TESSERA_ASSIGN(const auto engine, fsdp1(runtime->seam(), model, {}));
+  TESSERA_ASSIGN(const auto engine, fsdp1(*runtime, model, {}));
   TESSERA_TRY(engine->initialise(real.initial_values()));
   const TrainingOptions training{
       .batch = data.batch, .sequence_length = data.sequence_length, .body = real.bodies()};

@@ -35,7 +35,7 @@ Status train() {
   TESSERA_ASSIGN(const RealModel real, RealModel::create(model, data));
 
   // How it is sharded.
-  TESSERA_ASSIGN(const auto engine, fully_shard(runtime->seam(), model, {}));
+  TESSERA_ASSIGN(const auto engine, fully_shard(*runtime, model, {}));
   TESSERA_TRY(engine->initialise(real.initial_values()));
 
   const TrainingOptions training{.batch = data.batch,

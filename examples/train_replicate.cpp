@@ -38,7 +38,7 @@ Status train() {
   TESSERA_ASSIGN(const RealModel real, RealModel::create(model, data));
 
   // How gradients are averaged: buckets of at least 2 KiB, which are sent as bfloat16.
-  TESSERA_ASSIGN(const auto engine, replicate(runtime->seam(), model,
+  TESSERA_ASSIGN(const auto engine, replicate(*runtime, model,
                                               {.bucket_cap = Bytes{2 << 10},
                                                .first_bucket_cap = Bytes{1 << 10},
                                                .gradient_as_bucket_view = true,

@@ -36,7 +36,7 @@ Status train() {
 
   // Who owns what is decided greedily; buckets of at most 300 elements go to one owner at once.
   TESSERA_ASSIGN(const auto engine,
-                 sharded_data_parallel(runtime->seam(), model, {.reduce_buffer_size = Numel{300}}));
+                 sharded_data_parallel(*runtime, model, {.reduce_buffer_size = Numel{300}}));
   TESSERA_TRY(engine->initialise(real.initial_values()));
 
   const TrainingOptions training{.batch = data.batch,

@@ -23,10 +23,11 @@ quietly() {
 }
 
 # build PRESET [cmake --build arguments...]: configures and builds in build/PRESET.
+# $configure_options: more for the first of the two.
 build() {
   preset=$1
   shift
   say "building preset $preset with $jobs jobs"
-  quietly cmake --preset "$preset"
+  quietly cmake --preset "$preset" ${configure_options-}
   quietly cmake --build --preset "$preset" --parallel "$jobs" "$@"
 }

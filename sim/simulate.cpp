@@ -110,7 +110,7 @@ Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& opti
                                           .sink = options.sink,
                                           .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
-  TESSERA_ASSIGN(auto engine, make_engine(runtime->seam(), model, options.scheme));
+  TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;
   summary.units = engine->units();
   summary.warnings = engine->warnings();

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/train/token_choice.h"
 #include "tessera/checkpoint.h"
 #include "tessera/decoder.h"
@@ -35,8 +35,9 @@ Exit codes: 0 done, 1 a fault of tessera, 2 bad input.)";
 using Values = std::vector<std::vector<float>>;  // by ParameterId
 
 // Through an engine of one rank, which reads files of weights as well as checkpoints.
-Result<Values> read_values(const GenerateArguments& a, const Model& model, HostRuntime& runtime) {
-  TESSERA_ASSIGN(const auto engine, make_engine(runtime.seam(), model, ReplicateOptions{}));
+Result<Values> read_values(const GenerateArguments& a, const Model& model,
+                           ProcessRuntime& runtime) {
+  TESSERA_ASSIGN(const auto engine, make_engine(runtime, model, ReplicateOptions{}));
   if (a.checkpoint.empty()) {
     TESSERA_TRY(import_weights(*engine, a.weights));
   } else {

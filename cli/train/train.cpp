@@ -35,7 +35,7 @@ Aio aio_of(const Scheme& scheme) {
 
 void print_header(const TrainArguments& arguments, const TrainRun& run, const Corpus& corpus,
                   const Trainer& trainer, Carrier& carrier, const PeakFlops& peak) {
-  const Rank ranks = carrier.seam().world().count();
+  const Rank ranks = carrier.runtime().world().count();
   fmt::print("{}: {} parameters, {} on {} {} ({}), {}\n", run.model.name,
              with_separators(run.model.parameter_count().value), name_of(run.options.scheme), ranks,
              ranks == 1 ? "rank" : "ranks", carrier.name(), name_of(run.options.dtype));
@@ -81,7 +81,7 @@ class TrainProgram {
   }
 
  private:
-  Rank ranks() const { return carrier_->seam().world().count(); }
+  Rank ranks() const { return carrier_->runtime().world().count(); }
   bool prints() const { return carrier_->prints(); }
 
   Status train(const TrainData& data) {
@@ -94,7 +94,7 @@ class TrainProgram {
     }
     if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_));
     TESSERA_ASSIGN(trainer_,
-                   Trainer::create(carrier_->seam(), run_.model, data.corpus, run_.options));
+                   Trainer::create(carrier_->runtime(), run_.model, data.corpus, run_.options));
     if (trace_) describe_units();
     // How often a simulation asks whether a file is written must not depend on the disk.
     TESSERA_ASSIGN(TrainFiles files,

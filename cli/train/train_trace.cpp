@@ -42,7 +42,7 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
 TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& launch,
                    Carrier& carrier, const PeakFlops& peak) {
   const TrainingOptions& step = run.options.step;
-  const Rank ranks = carrier.seam().world().count();
+  const Rank ranks = carrier.runtime().world().count();
   const bool simulated = carrier.name() == "simulator";
   const std::int64_t samples = step.batch * step.accumulation * ranks;
   TraceRun out;

@@ -135,8 +135,6 @@ class EngineBase : public virtual Engine {
   /// Gradients of local parameters: every rank keeps its own. At the end of a backward pass.
   Status accumulate_locals();
 
-  friend class OptimizerSwapper;
-  friend class ParameterSwapper;
   friend class ScaledGradients;
   friend class OptimizerStateOps;
   friend class EngineState;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readable form of a recording: one line per call across the seam.
+// The readable form of a recording: one line per call of the runtime.
 #include <fmt/format.h>
 
 #include <iterator>

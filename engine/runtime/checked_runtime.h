@@ -24,7 +24,7 @@
 
 namespace tessera {
 
-class CheckedRuntime : public Runtime {
+class CheckedRuntime : public virtual Runtime {
  public:
   const RankSet& world() const final { return world_; }
   const RankSet& local_ranks() const final { return local_ranks_; }
@@ -77,11 +77,11 @@ class CheckedRuntime : public Runtime {
   virtual void do_communicator(CommunicatorId, const Communicator&) {}
   virtual Status do_allocate(BufferId, const Allocation&) { return {}; }
   virtual Status do_placement(BufferId, const Allocation&, const RankSet& /*ranks*/,
-                                 const RankState&) {
+                              const RankState&) {
     return {};
   }
-  virtual void do_release(BufferId, EventId /*after*/, const RankSet& /*ranks*/,
-                             const RankState&) {}
+  virtual void do_release(BufferId, EventId /*after*/, const RankSet& /*ranks*/, const RankState&) {
+  }
   virtual Status execute(const Op& op, EventId event) = 0;
   virtual Status do_wait(EventId) { return {}; }
 

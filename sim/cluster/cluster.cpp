@@ -11,6 +11,8 @@
 #include "engine/text/json_reader.h"
 #include "sim/cluster/object_reader.h"
 #include "sim/cluster/presets.h"
+#include "sim/cluster/read_gpu.h"
+#include "sim/cluster/read_network.h"
 
 namespace tessera::sim {
 namespace {
@@ -19,45 +21,12 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t ranks_max = 8'000'000;
 
-// The ranges only keep out what must be a mistake of units, such as Gb/s for bytes/s.
-double rate(ObjectReader& reader, const char* key) { return reader.number(key, 1e6, 1e21); }
-double share(ObjectReader& reader, const char* key) { return reader.number(key, 0.01, 1); }
-Time nanoseconds(ObjectReader& reader, const char* key) { return reader.integer(key, 0, 1e9); }
-
-Gpu read_gpu(const Json& json, const std::string& where, Status& status) {
-  ObjectReader reader(
-      json, where,
-      {"name", "memory_bytes", "bf16_flops_per_s", "fp32_flops_per_s", "matmul_efficiency",
-       "attention_efficiency", "memory_bytes_per_s", "memory_efficiency", "kernel_launch_ns"},
-      status);
-  Gpu gpu;
-  gpu.name = reader.text("name");
-  gpu.memory = Bytes{reader.integer("memory_bytes", 1, 1e15)};
-  gpu.bf16_flops_per_s = rate(reader, "bf16_flops_per_s");
-  gpu.fp32_flops_per_s = rate(reader, "fp32_flops_per_s");
-  gpu.matmul_efficiency = share(reader, "matmul_efficiency");
-  gpu.attention_efficiency = share(reader, "attention_efficiency");
-  gpu.memory_bytes_per_s = rate(reader, "memory_bytes_per_s");
-  gpu.memory_efficiency = share(reader, "memory_efficiency");
-  gpu.kernel_launch_ns = nanoseconds(reader, "kernel_launch_ns");
-  return gpu;
-}
-
-Link read_link(const Json& json, const std::string& where, Status& status) {
-  ObjectReader reader(json, where, {"bytes_per_s", "efficiency", "latency_ns"}, status);
-  Link link;
-  link.bytes_per_s = rate(reader, "bytes_per_s");
-  link.efficiency = share(reader, "efficiency");
-  link.latency_ns = nanoseconds(reader, "latency_ns");
-  return link;
-}
-
 HostMemory read_host_memory(const Json& json, const std::string& where, Status& status) {
   ObjectReader reader(json, where, {"bytes_per_s", "links_bytes_per_s"}, status);
   HostMemory memory;
-  memory.bytes_per_s = rate(reader, "bytes_per_s");
+  memory.bytes_per_s = reader.rate("bytes_per_s");
   if (reader.has("links_bytes_per_s")) {
-    memory.links_bytes_per_s = rate(reader, "links_bytes_per_s");
+    memory.links_bytes_per_s = reader.rate("links_bytes_per_s");
   }
   return memory;
 }
@@ -68,14 +37,14 @@ Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
                        "direct_read_bytes_per_s", "direct_write_bytes_per_s"},
                       status);
   Nvme nvme;
-  nvme.read_bytes_per_s = rate(reader, "read_bytes_per_s");
-  nvme.write_bytes_per_s = rate(reader, "write_bytes_per_s");
-  nvme.latency_ns = nanoseconds(reader, "latency_ns");
+  nvme.read_bytes_per_s = reader.rate("read_bytes_per_s");
+  nvme.write_bytes_per_s = reader.rate("write_bytes_per_s");
+  nvme.latency_ns = reader.nanoseconds("latency_ns");
   if (reader.has("direct_read_bytes_per_s")) {
-    nvme.direct_read_bytes_per_s = rate(reader, "direct_read_bytes_per_s");
+    nvme.direct_read_bytes_per_s = reader.rate("direct_read_bytes_per_s");
   }
   if (reader.has("direct_write_bytes_per_s")) {
-    nvme.direct_write_bytes_per_s = rate(reader, "direct_write_bytes_per_s");
+    nvme.direct_write_bytes_per_s = reader.rate("direct_write_bytes_per_s");
   }
   return nvme;
 }
@@ -107,7 +76,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   if (reader.has("nvme")) {
     cluster.nvme = read_nvme(reader.object("nvme"), source + ": nvme.", status);
   }
-  cluster.collective_launch_ns = nanoseconds(reader, "collective_launch_ns");
+  cluster.collective_launch_ns = reader.nanoseconds("collective_launch_ns");
   if (!status.ok()) return status;
   return cluster;
 }

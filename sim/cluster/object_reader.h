@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tessera/status.h"
+#include "tessera/types.h"
 
 namespace tessera::sim {
 
@@ -26,6 +27,10 @@ class ObjectReader {
   double number(const char* key, double least, double most);
   std::int64_t integer(const char* key, double least, double most);
   std::string text(const char* key);
+  // The ranges only keep out what must be a mistake of units, such as Gb/s for bytes/s.
+  double rate(const char* key) { return number(key, 1e6, 1e21); }
+  double share(const char* key) { return number(key, 0.01, 1); }
+  Time nanoseconds(const char* key) { return integer(key, 0, 1e9); }
   /// The nested object; the null value if there is none.
   const nlohmann::json& object(const char* key);
 

@@ -11,10 +11,10 @@
 #include "engine/tracing/clock_kernels.h"
 #include "engine/tracing/clock_pool.h"
 #include "engine/tracing/memory_timeline.h"
-#include "sim/lockstep/numeric_store.h"
 #include "engine/tracing/step_accounts.h"
 #include "engine/tracing/traced_buffers.h"
 #include "engine/tracing/waited_ops.h"
+#include "sim/lockstep/numeric_store.h"
 #include "tessera/sim/lockstep_runtime.h"
 
 namespace tessera::sim {
@@ -23,7 +23,6 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
  public:
   explicit LockstepBackend(const LockstepOptions& options);
 
-  Runtime& seam() override { return *this; }
   Status finish() override;
   const std::string& out_of_memory() const override { return out_of_memory_; }
   Bytes peak_reserved() const override { return peak_reserved_; }

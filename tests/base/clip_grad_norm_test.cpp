@@ -6,8 +6,8 @@
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
-#include "tests/random.h"
 #include "tests/base/models.h"
+#include "tests/random.h"
 #include "tests/sim/test_costs.h"
 
 namespace tessera {
@@ -92,7 +92,7 @@ TEST_CASE("the norm of sharded gradients is that of unsharded ones, on every ran
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = 4, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = make_engine((*runtime)->seam(), model, scheme(number));
+  auto engine = make_engine(**runtime, model, scheme(number));
   INFO("scheme " << number << ", p " << p << " " << engine.status().message());
   REQUIRE(engine.ok());
   REQUIRE((*engine)->initialise([](ParameterId, Numel) { return 1.0F; }).ok());
@@ -122,7 +122,7 @@ TEST_CASE("clip_grad_norm refuses other norms and other times", "[shard][errors]
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = 2, .cost = &costs});
   REQUIRE(runtime.ok());
-  auto engine = make_engine((*runtime)->seam(), model, Fsdp1Options{.units = {"L1"}});
+  auto engine = make_engine(**runtime, model, Fsdp1Options{.units = {"L1"}});
   REQUIRE(engine.ok());
   CHECK((*engine)->clip_grad_norm(1, 3, {}).code() == Code::not_supported);
   CHECK((*engine)->clip_grad_norm(-1, 2, {}).code() == Code::invalid_argument);

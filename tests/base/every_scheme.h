@@ -9,8 +9,8 @@
 
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
-#include "tests/schemes/replicate/replicas.h"
 #include "tests/base/counted_memory.h"
+#include "tests/schemes/replicate/replicas.h"
 
 namespace tessera::test {
 
@@ -45,7 +45,7 @@ struct EveryScheme {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     REQUIRE(made.ok());
     runtime = std::move(*made);
-    memory = std::make_unique<CountedMemory>(runtime->seam());
+    memory = std::make_unique<CountedMemory>(*runtime);
     name = name_of(scheme);
     flat = std::holds_alternative<Fsdp1Options>(scheme) ||
            std::holds_alternative<Zero12Options>(scheme);

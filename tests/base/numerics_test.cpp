@@ -10,8 +10,8 @@
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
-#include "tests/random.h"
 #include "tests/base/models.h"
+#include "tests/random.h"
 #include "tests/sim/test_costs.h"
 
 namespace tessera {
@@ -219,7 +219,7 @@ TEST_CASE("sharded training equals unsharded training to the bit", "[shard][nume
   auto runtime = sim::LockstepRuntime::create(
       {.world_size = ranks, .cost = &costs, .seed = seed, .jitter = 0.2, .numerics = true});
   REQUIRE(runtime.ok());
-  const Sharded sharded = any_scheme((*runtime)->seam(), model, units, random);
+  const Sharded sharded = any_scheme(**runtime, model, units, random);
   Engine& engine = *sharded.engine;
   INFO(sharded.name << ", ranks " << ranks << ", units " << units.size());
   REQUIRE(engine.initialise(initial).ok());
@@ -261,8 +261,7 @@ TEST_CASE("with bfloat16 parameters the modules see rounded values", "[shard][nu
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = 3, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine =
-      fully_shard((*runtime)->seam(), model, {.units = {"L1"}, .param_dtype = DType::bfloat16});
+  auto engine = fully_shard(**runtime, model, {.units = {"L1"}, .param_dtype = DType::bfloat16});
   REQUIRE(engine.ok());
   REQUIRE((*engine)->initialise(initial).ok());
   int checked = 0;

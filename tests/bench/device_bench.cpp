@@ -63,7 +63,7 @@ class EngineCopies {
  public:
   Status open(Bytes bytes) {
     TESSERA_ASSIGN(host_, make_cuda_runtime({.clock = now, .pinned_memory = bytes * 2}));
-    Runtime& runtime = host_->seam();
+    Runtime& runtime = *host_;
     TESSERA_ASSIGN(stream_, runtime.create_stream("copies", StreamRole::compute));
     TESSERA_ASSIGN(device_, numbers(bytes, Memory::device));
     TESSERA_ASSIGN(pinned_, numbers(bytes, Memory::pinned_host));
@@ -80,7 +80,7 @@ class EngineCopies {
 
  private:
   Result<View> numbers(Bytes bytes, Memory memory) {
-    Runtime& runtime = host_->seam();
+    Runtime& runtime = *host_;
     TESSERA_ASSIGN(const BufferId id, runtime.allocate({.bytes = bytes,
                                                         .memory = memory,
                                                         .stream = stream_,
@@ -90,7 +90,7 @@ class EngineCopies {
     return View::whole(id, DType::float32, Numel{bytes.value / 4});
   }
   Status submit(decltype(Op::what) what) {
-    Runtime& runtime = host_->seam();
+    Runtime& runtime = *host_;
     TESSERA_ASSIGN(const EventId done, runtime.submit({.stream = stream_,
                                                        .where = runtime.world(),
                                                        .after = {},
@@ -99,7 +99,7 @@ class EngineCopies {
     return runtime.wait(done);
   }
 
-  std::unique_ptr<HostRuntime> host_;
+  std::unique_ptr<ProcessRuntime> host_;
   StreamId stream_;
   View device_, pinned_;
 };

@@ -42,7 +42,7 @@ struct Bench {
   std::string path;
   bool alone = true;
 
-  Result<std::unique_ptr<HostRuntime>> runtime(TraceSink* sink) const {
+  Result<std::unique_ptr<ProcessRuntime>> runtime(TraceSink* sink) const {
     const HostOptions options{.clock = now, .aio = {}, .sink = sink};
     return alone ? make_local_runtime(options) : make_mpi_runtime(options, TESSERA_BINARY_DIR);
   }
@@ -64,7 +64,7 @@ struct Bench {
     for (int layer = 0; layer < 4; ++layer) {
       options.units.push_back(fmt::format("h.{}", layer));
     }
-    TESSERA_ASSIGN(auto engine, fully_shard(host->seam(), model, options));
+    TESSERA_ASSIGN(auto engine, fully_shard(*host, model, options));
     TESSERA_TRY(engine->initialise([](ParameterId, Numel) { return 0.0F; }));
     TrainingOptions training{.batch = 8, .sequence_length = 128};
     training.body = [this, &host](ModuleId, ModuleWork::Pass, std::int32_t) {
@@ -79,7 +79,7 @@ struct Bench {
     for (int step = 0; step < steps; ++step) {
       const Time begin = now();
       TESSERA_TRY(training_steps.run(training));
-      TESSERA_TRY(settle(host->seam(), engine->compute_stream()));
+      TESSERA_TRY(settle(*host, engine->compute_stream()));
       times.push_back(static_cast<double>(now() - begin) / 1e6);
     }
     TESSERA_TRY(host->finish());
@@ -110,8 +110,8 @@ struct Bench {
 
   Status compare() const {
     TESSERA_ASSIGN(auto probe, runtime(nullptr));
-    const Rank ranks = probe->seam().world().count();
-    const bool first = probe->seam().local_ranks().first() == 0;
+    const Rank ranks = probe->world().count();
+    const bool first = probe->local_ranks().first() == 0;
     TESSERA_TRY(probe->finish());
     probe.reset();
     std::vector<double> ratios, shares, plain_ms;

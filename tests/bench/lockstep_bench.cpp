@@ -44,7 +44,7 @@ struct Bench {
                                                  .cost = costs.get(),
                                                  .seed = 1,
                                                  .jitter = jitter});
-    auto engine = tessera::fully_shard((*runtime)->seam(), model, fully_shard);
+    auto engine = tessera::fully_shard(**runtime, model, fully_shard);
     auto step = [&] {
       const Status status = run_training_step(**engine, model, training);
       TESSERA_ASSERT(status.ok(), status.message().c_str());

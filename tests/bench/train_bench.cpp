@@ -30,9 +30,9 @@ Result<double> median_step(std::int64_t width, const LanguageModelOptions& optio
       options.sequence_length, width);
   TESSERA_ASSIGN(const Model model, parse_model(config, "config.json"));
   TESSERA_ASSIGN(const auto runtime, make_local_runtime({}));
-  TESSERA_ASSIGN(const auto engine, replicate(runtime->seam(), model, {}));
+  TESSERA_ASSIGN(const auto engine, replicate(*runtime, model, {}));
   TESSERA_ASSIGN(const auto language, LanguageModel::create(model, options));
-  TESSERA_TRY(language.take_workspace(runtime->seam()));
+  TESSERA_TRY(language.take_workspace(*runtime));
   TESSERA_TRY(engine->initialise(language.initial_values(1)));
   language.set_data([](Rank, std::int32_t, std::span<std::int32_t> to) {
     for (std::size_t k = 0; k < to.size(); ++k) to[k] = static_cast<std::int32_t>(k * k % 251);

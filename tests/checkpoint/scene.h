@@ -72,7 +72,7 @@ class SimulatedRun {
       : model_(model) {
     runtime_ = require_value(
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs_, .numerics = true}));
-    engine_ = require_value(make_engine(runtime_->seam(), model_, scheme));
+    engine_ = require_value(make_engine(*runtime_, model_, scheme));
     RealModelOptions data{.batch = 2, .sequence_length = sequence, .seed = 3, .world_size = ranks};
     data.same_data_every_step = true;
     real_ = std::make_unique<RealModel>(require_value(RealModel::create(model_, data)));
@@ -85,7 +85,6 @@ class SimulatedRun {
   }
 
   Engine& engine() { return *engine_; }
-  Runtime& seam() { return runtime_->seam(); }
   void step() { require_ok(run_training_step(*engine_, model_, training_)); }
   float loss() const { return real_->loss(); }
   Contents contents() { return contents_of(*engine_, model_); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of ranks that are threads, each with a runtime of its own, as processes are.
+#include "tests/backends/host/thread_ranks.h"
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/scene.h"
-#include "tests/backends/host/thread_ranks.h"
 #include "tests/training/reference/real_models.h"
 
 namespace tessera {
@@ -11,9 +11,9 @@ namespace {
 using test::on_threads;
 
 // What every rank does: `body` gets its engine, and steps it.
-Status train(HostRuntime& runtime, const Model& model, const Scheme& scheme, Rank ranks,
+Status train(ProcessRuntime& runtime, const Model& model, const Scheme& scheme, Rank ranks,
              const std::function<Status(Engine&, const std::function<Status()>& step)>& body) {
-  TESSERA_ASSIGN(const auto engine, make_engine(runtime.seam(), model, scheme));
+  TESSERA_ASSIGN(const auto engine, make_engine(runtime, model, scheme));
   RealModelOptions data{.batch = 2, .seed = 3, .world_size = ranks};
   data.same_data_every_step = true;
   TESSERA_ASSIGN(const RealModel real, RealModel::create(model, data));
@@ -38,7 +38,7 @@ TEST_CASE("ranks in runtimes of their own save and load what the simulator does"
   test::SimulatedRun simulated(model, scheme, ranks);
   for (int step = 0; step < 2; ++step) simulated.step();
   const test::TemporaryFolder folder;
-  test::require_all_ok(on_threads(ranks, {}, [&](HostRuntime& runtime, Rank) {
+  test::require_all_ok(on_threads(ranks, {}, [&](ProcessRuntime& runtime, Rank) {
     return train(runtime, model, scheme, ranks, [&](Engine& engine, const auto& step) -> Status {
       TESSERA_ASSIGN(const auto checkpoints,
                      Checkpointer::create(engine, {.directory = folder.path()}));
@@ -62,7 +62,7 @@ TEST_CASE("ranks in runtimes of their own save and load what the simulator does"
   loaded.step();
   const test::Contents expected = loaded.contents();
   const test::TemporaryFolder second;
-  test::require_all_ok(on_threads(others, {}, [&](HostRuntime& runtime, Rank) {
+  test::require_all_ok(on_threads(others, {}, [&](ProcessRuntime& runtime, Rank) {
     return train(runtime, model, target, others, [&](Engine& engine, const auto& step) -> Status {
       TESSERA_TRY(load_checkpoint(engine, folder.path()).status());
       TESSERA_TRY(step());
@@ -82,7 +82,7 @@ TEST_CASE("a rank that cannot load ends the load on all ranks", "[checkpoint]") 
   const test::TemporaryFolder folder;
   test::SimulatedRun(model, Zero3Options{}, 2).save(folder.path(), 1);
   std::vector<Status> loads(3);
-  const auto statuses = on_threads(3, {}, [&](HostRuntime& runtime, Rank rank) {
+  const auto statuses = on_threads(3, {}, [&](ProcessRuntime& runtime, Rank rank) {
     return train(runtime, model, Zero3Options{}, 3, [&](Engine& engine, const auto&) -> Status {
       const std::string path = rank == 1 ? folder.path() + "/nowhere" : folder.path();
       loads[static_cast<std::size_t>(rank)] = load_checkpoint(engine, path).status();

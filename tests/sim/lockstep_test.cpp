@@ -7,8 +7,8 @@
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
-#include "tests/random.h"
 #include "tests/base/models.h"
+#include "tests/random.h"
 #include "tests/sim/heap_oracle.h"
 #include "tests/sim/test_costs.h"
 #include "tests/sim/vector_sink.h"
@@ -50,7 +50,7 @@ std::unique_ptr<LockstepRuntime> simulate(const Scenario& s, TraceSink* sink) {
                                           .sink = sink,
                                           .recorded_ranks = all_ranks(s.ranks)});
   REQUIRE(runtime.ok());
-  auto engine = fully_shard((*runtime)->seam(), model, s.fully_shard);
+  auto engine = fully_shard(**runtime, model, s.fully_shard);
   REQUIRE(engine.ok());
   for (int step = 0; step < s.steps; ++step) {
     const Status status = run_training_step(**engine, model, s.training);
@@ -82,7 +82,7 @@ Time jittered(const Scenario& s, std::int32_t event, Rank rank, Time nominal) {
   const auto seed_key = hash32(static_cast<std::uint32_t>(s.seed) ^ hash32(0x9E3779B9U));
   const Time amplitude = std::llround(s.jitter * static_cast<double>(nominal));
   const std::uint64_t u = hash32(hash32(static_cast<std::uint32_t>(rank) ^ seed_key) ^
-                                      hash32(static_cast<std::uint32_t>(event) ^ seed_key));
+                                 hash32(static_cast<std::uint32_t>(event) ^ seed_key));
   Time taken = nominal - amplitude +
                static_cast<Time>((static_cast<std::uint64_t>(2 * amplitude) * u) >> 32);
   for (const auto& slow : s.slow_ranks) {

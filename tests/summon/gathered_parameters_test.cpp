@@ -24,7 +24,7 @@ struct Gathering {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     require_ok(made.status());
     runtime = std::move(*made);
-    auto sharded = zero3(runtime->seam(), model, {.policy = policy});
+    auto sharded = zero3(*runtime, model, {.policy = policy});
     require_ok(sharded.status());
     engine = std::move(*sharded);
     require_ok(

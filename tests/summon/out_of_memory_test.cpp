@@ -80,7 +80,7 @@ TEST_CASE("no failing allocation leaves anything behind", "[summon][memory]") {
   const test::TestCosts costs;
   auto lockstep = sim::LockstepRuntime::create({.world_size = 4, .cost = &costs, .numerics = true});
   require_ok(lockstep.status());
-  SmallRuntime runtime((*lockstep)->seam());
+  SmallRuntime runtime(**lockstep);
   auto engine = schemes[place].make(runtime, model, {"L1", "L2", "L3"});
   require_ok(engine.status());
   require_ok((*engine)->initialise([](ParameterId, Numel) { return 1.0F; }));

@@ -6,10 +6,10 @@
 #include "engine/numbers/number.h"
 #include "tessera/real_model.h"
 #include "tessera/sim/lockstep_runtime.h"
-#include "tests/training/reference/real_models.h"
-#include "tests/training/reference/unsharded_training.h"
 #include "tests/sim/test_costs.h"
 #include "tests/summon/scenes.h"
+#include "tests/training/reference/real_models.h"
+#include "tests/training/reference/unsharded_training.h"
 
 namespace tessera {
 namespace {
@@ -34,7 +34,7 @@ struct Run {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     require_ok(made.status());
     runtime = std::move(*made);
-    auto sharded = scheme.make(runtime->seam(), model, {});
+    auto sharded = scheme.make(*runtime, model, {});
     require_ok(sharded.status());
     engine = std::move(*sharded);
     const RealModelOptions data{.batch = 2, .sequence_length = 4, .seed = 7, .world_size = ranks};

@@ -36,7 +36,7 @@ struct Scene {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     require_ok(made.status());
     runtime = std::move(*made);
-    auto sharded = scheme.make(runtime->seam(), model, units);
+    auto sharded = scheme.make(*runtime, model, units);
     require_ok(sharded.status());
     engine = std::move(*sharded);
     require_ok(engine->initialise(initial));

@@ -315,12 +315,12 @@ Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
   return {};
 }
 
-Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaModule& module,
-                                                       std::unique_ptr<CudaPeers> peers,
-                                                       const CudaOptions& options) {
+Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaModule& module,
+                                                          std::unique_ptr<CudaPeers> peers,
+                                                          const CudaOptions& options) {
   auto backend = std::make_unique<CudaBackend>(module, std::move(peers), options);
   TESSERA_TRY(backend->setup());
-  return std::unique_ptr<HostRuntime>(std::move(backend));
+  return std::unique_ptr<ProcessRuntime>(std::move(backend));
 }
 
 }  // namespace tessera

@@ -28,14 +28,13 @@
 
 namespace tessera {
 
-class CudaBackend final : public HostRuntime, public CheckedRuntime {
+class CudaBackend final : public ProcessRuntime, public CheckedRuntime {
  public:
   CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
               const CudaOptions& options);
   ~CudaBackend() override;
   Status setup();
 
-  Runtime& seam() override { return *this; }
   Status poll() override;
   Status finish() override;
   void give_up(const Status& why) override;
@@ -156,8 +155,8 @@ class CudaBackend final : public HostRuntime, public CheckedRuntime {
 };
 
 /// One rank of the peers' world. `module` must outlive it.
-Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaModule& module,
-                                                       std::unique_ptr<CudaPeers> peers,
-                                                       const CudaOptions& options);
+Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaModule& module,
+                                                          std::unique_ptr<CudaPeers> peers,
+                                                          const CudaOptions& options);
 
 }  // namespace tessera

@@ -53,8 +53,8 @@ Result<std::string> gpu_direct_storage(const std::string& modules) {
   return "cuFile " + version;
 }
 
-Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& options,
-                                                       const std::string& modules) {
+Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaOptions& options,
+                                                          const std::string& modules) {
   TESSERA_ASSIGN(const CudaModule* const module, open_cuda_module(modules));
   TESSERA_TRY(check_cuda(*module));
   TESSERA_ASSIGN(auto peers, find_peers(options, modules));

@@ -34,7 +34,7 @@ class TransportPeers final : public CudaPeers {
 class NamedPeers final : public CudaPeers {
  public:
   NamedPeers(Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
-    if (ranks == 1) alone_ = world_.join(0);
+    if (ranks == 1) alone_ = ThreadWorld(1).join(0);
   }
 
   Rank rank() const override { return rank_; }
@@ -48,7 +48,6 @@ class NamedPeers final : public CudaPeers {
  private:
   const Rank rank_;
   const Rank ranks_;
-  ThreadWorld world_{1};
   std::unique_ptr<Transport> alone_;  // nobody to talk to is easy
 };
 

@@ -88,8 +88,7 @@ void HostBackend::leave(BufferId id) {
   places_.erase(id);
 }
 
-void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
-                                const RankState&) {
+void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks, const RankState&) {
   const Buffer& released = buffer(id);
   if (trace_ && released.memory == Memory::device) {
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
@@ -103,7 +102,7 @@ void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
 }
 
 Status HostBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                    const RankState& state) {
+                                 const RankState& state) {
   const Bytes end = state.live.at(id).offset + request.bytes;
   if (trace_ && request.memory == Memory::device) {
     trace_->place(id, request, ranks, end);
@@ -340,34 +339,21 @@ Result<PerRank<float>> HostBackend::read(const View& scalar) {
   return PerRank<float>(std::move(values));
 }
 
-Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
-                                                       const HostOptions& options) {
+Result<std::unique_ptr<ProcessRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
+                                                          const HostOptions& options) {
   auto backend = std::make_unique<HostBackend>(std::move(transport), options);
   TESSERA_TRY(backend->setup());
-  return std::unique_ptr<HostRuntime>(std::move(backend));
+  return std::unique_ptr<ProcessRuntime>(std::move(backend));
 }
 
-Result<std::unique_ptr<HostRuntime>> make_mpi_runtime(const HostOptions& options,
-                                                      const std::string& modules) {
+Result<std::unique_ptr<ProcessRuntime>> make_mpi_runtime(const HostOptions& options,
+                                                         const std::string& modules) {
   TESSERA_ASSIGN(auto transport, open_transport("tessera_mpi", modules));
   return make_host_runtime(std::move(transport), options);
 }
 
-Result<std::unique_ptr<HostRuntime>> make_local_runtime(const HostOptions& options) {
-  // The world of one thread must outlive its transport.
-  struct Alone final : HostRuntime {
-    ThreadWorld world{1};
-    std::unique_ptr<HostRuntime> runtime;
-
-    Runtime& seam() override { return runtime->seam(); }
-    Status poll() override { return runtime->poll(); }
-    Status finish() override { return runtime->finish(); }
-    void give_up(const Status& why) override { runtime->give_up(why); }
-    Bytes peak_reserved() const override { return runtime->peak_reserved(); }
-  };
-  auto alone = std::make_unique<Alone>();
-  TESSERA_ASSIGN(alone->runtime, make_host_runtime(alone->world.join(0), options));
-  return std::unique_ptr<HostRuntime>(std::move(alone));
+Result<std::unique_ptr<ProcessRuntime>> make_local_runtime(const HostOptions& options) {
+  return make_host_runtime(ThreadWorld(1).join(0), options);
 }
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend behind HostRuntime: queues of operations that wait for their turn.
+// The backend behind ProcessRuntime: queues of operations that wait for their turn.
 //
 // The idea: a stream runs its operations in order, an operation starts when those it waits for are
 // done, and collectives of one communicator run one after another, in the order in which they were
@@ -27,13 +27,12 @@
 
 namespace tessera {
 
-class HostBackend final : public HostRuntime, public CheckedRuntime {
+class HostBackend final : public ProcessRuntime, public CheckedRuntime {
  public:
   HostBackend(std::unique_ptr<Transport> transport, const HostOptions& options);
   ~HostBackend() override;
   Status setup();
 
-  Runtime& seam() override { return *this; }
   Status poll() override;
   Status finish() override;
   void give_up(const Status& why) override;
@@ -136,7 +135,7 @@ class HostBackend final : public HostRuntime, public CheckedRuntime {
 };
 
 /// One rank of the transport's world.
-Result<std::unique_ptr<HostRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
-                                                       const HostOptions& options);
+Result<std::unique_ptr<ProcessRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
+                                                          const HostOptions& options);
 
 }  // namespace tessera

@@ -12,10 +12,11 @@ namespace tessera {
 
 class ThreadTransport final : public Transport {
  public:
-  ThreadTransport(ThreadWorld& world, Rank rank) : world_(world), rank_(rank) {}
+  ThreadTransport(std::shared_ptr<ThreadWorld::Shared> world, Rank rank)
+      : world_(std::move(world)), rank_(rank) {}
 
   Rank rank() const override { return rank_; }
-  Rank ranks() const override { return world_.ranks_; }
+  Rank ranks() const override { return world_->ranks; }
 
   Status add_communicator(CommunicatorId id, const RankGroups& groups) override {
     communicators_.insert_or_assign(id, Communicator{groups, 0});
@@ -67,12 +68,12 @@ class ThreadTransport final : public Transport {
   }
 
   Result<bool> test(Request request) override {
-    const std::lock_guard lock(world_.mutex_);
-    TESSERA_TRY(world_.ended_);
+    const std::lock_guard lock(world_->mutex);
+    TESSERA_TRY(world_->ended);
     const auto found = pending_.find(request);
     TESSERA_ASSERT(found != pending_.end(), "a request that was started and is not done");
     Pending& pending = found->second;
-    ThreadWorld::Meeting& meeting = world_.meetings_.at(pending.key);
+    ThreadWorld::Meeting& meeting = world_->meetings.at(pending.key);
     const auto members = static_cast<Index>(meeting.inputs.size());
     if (meeting.come < members) return false;
     // MPI_ERR_TRUNCATE, so to speak: what follows relies on it.
@@ -85,30 +86,30 @@ class ThreadTransport final : public Transport {
     if (!std::exchange(pending.has_read, true)) {
       pending.take(meeting.inputs, pending.index);
       ++meeting.read;
-      world_.changed_.notify_all();
+      world_->changed.notify_all();
     }
     if (meeting.read < members) return false;
-    if (++meeting.left == members) world_.meetings_.erase(pending.key);
+    if (++meeting.left == members) world_->meetings.erase(pending.key);
     pending_.erase(found);
     return true;
   }
 
   void idle() override {
-    std::unique_lock lock(world_.mutex_);
-    world_.changed_.wait_for(lock, std::chrono::microseconds(200));
+    std::unique_lock lock(world_->mutex);
+    world_->changed.wait_for(lock, std::chrono::microseconds(200));
   }
 
   bool post(Rank to, std::string letter) override {
-    const std::lock_guard lock(world_.mutex_);
-    world_.letters_[static_cast<std::size_t>(to)].push_back({rank_, std::move(letter)});
-    world_.changed_.notify_all();
+    const std::lock_guard lock(world_->mutex);
+    world_->letters[static_cast<std::size_t>(to)].push_back({rank_, std::move(letter)});
+    world_->changed.notify_all();
     return true;
   }
 
   Result<std::optional<Letter>> take() override {
-    const std::lock_guard lock(world_.mutex_);
-    TESSERA_TRY(world_.ended_);
-    auto& letters = world_.letters_[static_cast<std::size_t>(rank_)];
+    const std::lock_guard lock(world_->mutex);
+    TESSERA_TRY(world_->ended);
+    auto& letters = world_->letters[static_cast<std::size_t>(rank_)];
     if (letters.empty()) return std::optional<Letter>();
     std::optional<Letter> next(std::move(letters.front()));
     letters.pop_front();
@@ -118,14 +119,14 @@ class ThreadTransport final : public Transport {
   // Others copy from this rank's memory only while they hold the lock and nothing has ended: so it
   // may go as soon as this returns.
   void abort(const Status& why) override {
-    const std::lock_guard lock(world_.mutex_);
-    if (world_.ended_.ok()) world_.ended_ = why;
-    world_.changed_.notify_all();
+    const std::lock_guard lock(world_->mutex);
+    if (world_->ended.ok()) world_->ended = why;
+    world_->changed.notify_all();
   }
 
   Status ended() const override {
-    const std::lock_guard lock(world_.mutex_);
-    return world_.ended_;
+    const std::lock_guard lock(world_->mutex);
+    return world_->ended;
   }
 
  private:
@@ -147,18 +148,18 @@ class ThreadTransport final : public Transport {
     const Index group = communicator.groups.group_of(rank_);
     const Index index = communicator.groups.index_of(rank_);
     const ThreadWorld::Key key{id, group, communicator.started++};
-    const std::lock_guard lock(world_.mutex_);
-    TESSERA_TRY(world_.ended_);
-    auto& meeting = world_.meetings_[key];
+    const std::lock_guard lock(world_->mutex);
+    TESSERA_TRY(world_->ended);
+    auto& meeting = world_->meetings[key];
     meeting.inputs.resize(static_cast<std::size_t>(communicator.groups.group_size(group)));
     meeting.inputs[static_cast<std::size_t>(index)] = input;
     ++meeting.come;
-    world_.changed_.notify_all();
+    world_->changed.notify_all();
     pending_[next_] = {key, index, std::move(take), false};
     return next_++;
   }
 
-  ThreadWorld& world_;
+  const std::shared_ptr<ThreadWorld::Shared> world_;
   const Rank rank_;
   std::map<CommunicatorId, Communicator> communicators_;
   std::map<Request, Pending> pending_;
@@ -166,8 +167,8 @@ class ThreadTransport final : public Transport {
 };
 
 std::unique_ptr<Transport> ThreadWorld::join(Rank rank) {
-  TESSERA_ASSERT(rank >= 0 && rank < ranks_, "a rank of this world");
-  return std::make_unique<ThreadTransport>(*this, rank);
+  TESSERA_ASSERT(rank >= 0 && rank < shared_->ranks, "a rank of this world");
+  return std::make_unique<ThreadTransport>(shared_, rank);
 }
 
 }  // namespace tessera

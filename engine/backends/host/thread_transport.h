@@ -17,10 +17,9 @@
 
 namespace tessera {
 
-/// Must outlive its transports.
 class ThreadWorld {
  public:
-  explicit ThreadWorld(Rank ranks) : ranks_(ranks), letters_(static_cast<std::size_t>(ranks)) {}
+  explicit ThreadWorld(Rank ranks) : shared_(std::make_shared<Shared>(ranks)) {}
   std::unique_ptr<Transport> join(Rank rank);
 
  private:
@@ -36,12 +35,18 @@ class ThreadWorld {
   };
   using Key = std::tuple<CommunicatorId, Index, std::int64_t>;  // group, sequence number
 
-  const Rank ranks_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<Key, Meeting> meetings_;
-  std::vector<std::deque<Transport::Letter>> letters_;  // by the rank that has not taken them yet
-  Status ended_;
+  // Transports keep it alive, so they may outlive the world.
+  struct Shared {
+    explicit Shared(Rank count) : ranks(count), letters(static_cast<std::size_t>(count)) {}
+
+    const Rank ranks;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<Key, Meeting> meetings;
+    std::vector<std::deque<Transport::Letter>> letters;  // by the rank that has not taken them yet
+    Status ended;
+  };
+  const std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace tessera

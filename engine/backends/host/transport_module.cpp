@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "tessera/host_runtime.h"
+
 namespace tessera {
 namespace {
 
@@ -19,10 +21,7 @@ std::vector<fs::path> folders(const std::string& folder) {
   return {program, program / ".." / "lib" / "tessera"};
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Transport>> open_transport(const std::string& name,
-                                                  const std::string& folder) {
+Result<OpenTransport> find_transport(const std::string& name, const std::string& folder) {
   const std::string file = fmt::format("lib{}.so", name);
   std::error_code ignored;
   for (const fs::path& place : folders(folder)) {
@@ -38,14 +37,28 @@ Result<std::unique_ptr<Transport>> open_transport(const std::string& name,
       return Status(Code::not_supported,
                     fmt::format("{} is no module of this program", path.string()));
     }
-    std::string error;
-    std::unique_ptr<Transport> transport(open(&error));
-    if (transport) return transport;
-    return Status(Code::communication_error, error);
+    return open;
   }
-  return Status(
-      Code::not_supported,
-      fmt::format("{} is not there: configure with -DTESSERA_MPI=ON, or run without mpirun", file));
+  return Status(Code::not_supported,
+                fmt::format("{} is not there: install libopenmpi-dev and openmpi-bin and build with "
+                            "-DTESSERA_MPI=ON, or run without mpirun",
+                            file));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> open_transport(const std::string& name,
+                                                  const std::string& folder) {
+  TESSERA_ASSIGN(const OpenTransport open, find_transport(name, folder));
+  std::string error;
+  std::unique_ptr<Transport> transport(open(&error));
+  if (transport) return transport;
+  return Status(Code::communication_error, error);
+}
+
+Status mpi_available(const std::string& modules) {
+  TESSERA_TRY(find_transport("tessera_mpi", modules).status());
+  return {};
 }
 
 }  // namespace tessera

@@ -20,7 +20,7 @@
 
 namespace tessera {
 
-/// One call across the seam.
+/// One call of the runtime.
 struct Record {
   enum class Kind : std::uint8_t { op, allocate, release, host_wait };
   Kind kind = Kind::op;

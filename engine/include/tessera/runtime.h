@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between deciding and doing: the engine calls it, GPUs, CPU processes or a simulator of
-// every rank carry it out.
+// The interface between deciding and doing: the engine calls it; GPUs, CPU processes or a simulator
+// of every rank carry it out.
 //
 // The idea: `where` says for which ranks a call holds. A GPU runtime carries one rank, so `where`
 // is a yes or no; a simulator carries all, so `where` is a mask. Handles mean the same on every

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "engine/schemes/zero3/zero3_engine.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/zero3/zero3_engine.h"
 
 namespace tessera {
 namespace {
@@ -147,7 +147,7 @@ Status Zero3Engine::scatter(const std::vector<OnDemandParameter*>& bucket, const
 // strict packs the next bucket while one is reduced, and looks at the result after that. What is
 // reduced where gradients are collected has to be done before the next ones come.
 bool Zero3Engine::keeps_later(const View& packed) const {
-  return options_.policy == Zero3Policy::strict && packed.buffer != bucket_buffer_;
+  return facts_.rules.packs_while_reducing && packed.buffer != bucket_buffer_;
 }
 
 Result<EventId> Zero3Engine::keep_reduced() {

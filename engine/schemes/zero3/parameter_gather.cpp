@@ -46,15 +46,14 @@ Result<EventId> Zero3Engine::bring(StreamId stream, const Cause& why, Communicat
     if (part.home != Memory::nvme) continue;
     TESSERA_ASSIGN(done, swapper_.bring(at(part.parameter), part.to, index_in, stream, why));
   }
-  // compatible: param.ds_tensor.to(device) of DeepSpeed is a copy that the host waits for.
   const bool moved = std::any_of(parts.begin(), parts.end(),
                                  [](const Part& part) { return part.home != Memory::device; });
-  if (moved && options_.policy == Zero3Policy::compatible) TESSERA_TRY(runtime_.wait(done));
+  if (moved && facts_.rules.host_waits_for_copies) TESSERA_TRY(runtime_.wait(done));
   return done;
 }
 
 Status Zero3Engine::ensure_on_host(const std::vector<ParameterId>& parameters) {
-  if (!swapper_.exists() || options_.policy == Zero3Policy::strict) return {};
+  if (!swapper_.exists() || !facts_.rules.host_waits_for_reads) return {};
   std::vector<OnDemandParameter*> all;
   for (ParameterId id : parameters) all.push_back(&at(id));
   return swapper_.ensure_availability(all);
@@ -63,7 +62,7 @@ Status Zero3Engine::ensure_on_host(const std::vector<ParameterId>& parameters) {
 Status Zero3Engine::read_ahead(const std::vector<ParameterId>& next) {
   std::vector<OnDemandParameter*> all;
   for (ParameterId id : next) all.push_back(&at(id));
-  if (options_.policy == Zero3Policy::strict) return swapper_.read_ahead(all);
+  if (!facts_.rules.host_waits_for_reads) return swapper_.read_ahead(all);
   return all.empty() ? Status{} : swapper_.swap_in(all, true);
 }
 
@@ -169,7 +168,7 @@ Status Zero3Engine::finish(Gather& gather) {
   gather.complete = true;
   TESSERA_TRY(decode(gather));
   const std::string_view unit = at(gather.parameters.front()).held.unit;
-  if (gather.flat.valid() || options_.policy == Zero3Policy::compatible) {
+  if (gather.flat.valid() || facts_.rules.waits_where_gathers_run) {
     TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));
   }
   gather.done = gather.gathered;

@@ -95,8 +95,7 @@ Status Zero3Engine::free(OnDemandParameter& p) {
   TESSERA_TRY(release(p.full, after));
   live_ -= gathered_bytes(p.id);
   p.state = State::not_available;
-  const bool kept = options_.policy == Zero3Policy::compatible;
-  return kept ? release_swap_buffer(p) : Status{};
+  return facts_.rules.keeps_swap_buffers ? release_swap_buffer(p) : Status{};
 }
 
 }  // namespace tessera

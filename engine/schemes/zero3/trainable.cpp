@@ -41,7 +41,7 @@ Status Zero3Engine::refresh_trainable() {
   };
   const auto first = std::find_if(parameters_.begin(), parameters_.end(), changed);
   if (first == parameters_.end()) return {};
-  if (options_.policy == Zero3Policy::compatible) {
+  if (!facts_.rules.follows_what_is_trained) {
     return Status(Code::invalid_argument,
                   fmt::format("requires_grad of {} changed, which the compatible policy cannot "
                               "follow, as DeepSpeed cannot: use the strict one",

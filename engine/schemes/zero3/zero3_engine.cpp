@@ -7,6 +7,16 @@
 
 namespace tessera {
 
+Operations::Pass Zero3Engine::Issued::pass() const {
+  if (engine_.stage_ == Stage::forward) return Pass::forward;
+  return engine_.stage_ == Stage::backward ? Pass::backward : Pass::none;
+}
+
+Result<BufferId> Zero3Engine::Issued::allocate(Allocation request) {
+  request.where = engine_.everyone_;
+  return engine_.runtime_.allocate(request);
+}
+
 Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, Mark mark,
                                   Reason reason, StreamId stream) {
   Cause why = cause(unit, reason);
@@ -17,7 +27,7 @@ Result<EventId> Zero3Engine::note(std::string_view unit, std::string_view what, 
 Result<View> Zero3Engine::parameter_view(ParameterId id) {
   const OnDemandParameter& p = at(id);
   // strict: what is there for another module's sake, or was kept, may be gone the next time.
-  const bool asked_for = options_.policy == Zero3Policy::compatible || !p.active.empty();
+  const bool asked_for = facts_.rules.reads_whatever_is_there || !p.active.empty();
   if (p.state == State::available && asked_for) {
     return View::whole(p.full, param_dtype(), p.numel);
   }
@@ -155,7 +165,7 @@ Status Zero3Engine::compute(const ModuleWork& work) {
   bool trains = false;
   for (ParameterId id : parameters_of(work)) {
     trains |= at(id).trained;
-    const bool touched = stage_ == Stage::forward && options_.policy == Zero3Policy::compatible &&
+    const bool touched = stage_ == Stage::forward && facts_.rules.finds_needs_as_they_happen &&
                          !needed_by(leaf_of_[index(work.module)], id);
     if (touched) TESSERA_TRY(remember(touch(id)));
   }

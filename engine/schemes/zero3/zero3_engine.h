@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/schemes/zero3/block_quantizer.h"
-#include "engine/schemes/zero3/fetch_policy.h"
-#include "engine/schemes/zero3/optimizer_swapper.h"
-#include "engine/schemes/zero3/parameter_swapper.h"
-#include "engine/schemes/zero3/partition_home.h"
 #include "engine/runtime/copies_by_route.h"
+#include "engine/schemes/zero3/offload/optimizer_swapper.h"
+#include "engine/schemes/zero3/offload/parameter_swapper.h"
+#include "engine/schemes/zero3/offload/partition_home.h"
+#include "engine/schemes/zero3/policy/fetch_policy.h"
+#include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
 #include "tessera/zero3.h"
 
 namespace tessera {
@@ -241,6 +241,40 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status after_group(std::size_t group) override;
   Status after_step() override;
 
+  // What the scheme's parts see of this engine.
+  class Issued final : public Operations {
+   public:
+    explicit Issued(Zero3Engine& engine) : engine_(engine) {}
+    using Operations::allocate;
+    using Operations::submit;
+    Cause cause(std::string_view unit, Reason reason) const override {
+      return engine_.cause(unit, reason);
+    }
+    Pass pass() const override;
+    bool recomputing() const override { return engine_.recomputing(); }
+    std::string_view unit_of(ModuleId module) const override {
+      return engine_.unit_name_of(module);
+    }
+    EventId worked() const override { return engine_.last_compute_; }
+    Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
+      return engine_.runtime_.create_stream(name, role);
+    }
+    Result<BufferId> allocate(Allocation request) override;
+    Status release(BufferId& buffer, EventId after) override {
+      return engine_.release(buffer, after);
+    }
+    Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
+                           std::span<const EventId> after) override {
+      return engine_.submit(stream, cause, std::move(what), after);
+    }
+    Status wait(EventId event) override { return engine_.runtime_.wait(event); }
+
+   private:
+    Zero3Engine& engine_;
+  };
+
+  Issued operations_;
+  Zero3Facts facts_;
   const Zero3Options options_;
   const Index ranks_;  // that hold all partitions together
   const PartitionHome home_;

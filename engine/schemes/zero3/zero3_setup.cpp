@@ -11,11 +11,18 @@ namespace tessera {
 
 Zero3Engine::Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options)
     : EngineBase(runtime, model),
+      operations_(*this),
+      facts_{.model = model,
+             .options = options,
+             .rules = rules_of(options.policy),
+             .ranks = options.shard_group > 0 ? options.shard_group
+                                              : static_cast<Index>(everyone_.count()),
+             .everyone = static_cast<Index>(everyone_.count())},
       options_(options),
-      ranks_(options.shard_group > 0 ? options.shard_group : static_cast<Index>(everyone_.count())),
+      ranks_(facts_.ranks),
       home_(options_),
-      swapper_(*this, options_),
-      states_swapper_(*this, options_),
+      swapper_(operations_, facts_),
+      states_swapper_(operations_, facts_),
       policy_(options.policy == Zero3Policy::strict ? make_strict_policy(*this, options)
                                                     : make_compatible_policy(*this, options)) {}
 
@@ -100,7 +107,18 @@ Status Zero3Engine::create_streams_and_groups() {
     TESSERA_ASSIGN(const auto replicas, RankGroups::strided(world, world / ranks_, ranks_));
     TESSERA_ASSIGN(replicas_, runtime_.create_communicator(replicas, "replicas"));
   }
-  return create_node_groups();
+  TESSERA_TRY(create_node_groups());
+  facts_.compute = compute_;
+  facts_.all_gather = all_gather_;
+  facts_.reduce = reduce_;
+  facts_.nccl = nccl_;
+  facts_.host = host_;
+  facts_.world = world_;
+  facts_.replicas = replicas_;
+  facts_.node = node_;
+  facts_.secondary = secondary_;
+  facts_.across = across_;
+  return {};
 }
 
 // Every module with parameters of its own is a unit; ties need no common one.
@@ -128,7 +146,7 @@ Status Zero3Engine::assign_modules() {
 // What a module reads or is given is a need from the start where a plan is made; DeepSpeed finds it
 // when it happens.
 void Zero3Engine::find_needs() {
-  const bool planned = options_.policy == Zero3Policy::strict;
+  const bool planned = !facts_.rules.finds_needs_as_they_happen;
   const auto below = planned ? assignment_.used_by : registered_with(model_);
   auto add = [this](ModuleId m, ParameterId p) { needs_[index(leaf_of_[index(m)])].push_back(p); };
   for (const Tie& tie : model_.ties) add(module_of_alias(model_, tie), tie.parameter);

@@ -14,10 +14,10 @@ using test::StandIn;
 
 // Two ranks split the world twice.
 std::vector<Status> split(StandIn& world) {
-  const auto program = [](HostRuntime& host, Rank) -> Status {
+  const auto program = [](ProcessRuntime& host, Rank) -> Status {
     for (const Index size : {2, 1}) {
       TESSERA_ASSIGN(const auto groups, RankGroups::strided(2, size));
-      TESSERA_TRY(host.seam().create_communicator(groups, "axis").status());
+      TESSERA_TRY(host.create_communicator(groups, "axis").status());
     }
     return host.finish();
   };

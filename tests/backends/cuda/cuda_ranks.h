@@ -18,7 +18,7 @@ struct CudaOutcome {
   std::string leaks;
 };
 
-using CudaProgram = std::function<Status(HostRuntime&, Rank)>;
+using CudaProgram = std::function<Status(ProcessRuntime&, Rank)>;
 
 /// Runs `program` on every rank. Nothing waits longer than a hundred thousand looks.
 inline std::vector<Status> run_on(StandIn& world, const CudaProgram& program,

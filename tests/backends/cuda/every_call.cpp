@@ -193,8 +193,8 @@ Status collectives(Program& p) {
 
 }  // namespace
 
-Status every_call(HostRuntime& host, Rank rank) {
-  Program program(host.seam(), rank);
+Status every_call(ProcessRuntime& host, Rank rank) {
+  Program program(host, rank);
   TESSERA_TRY(program.setup());
   TESSERA_TRY(copies(program));
   TESSERA_TRY(kernels(program));

@@ -17,7 +17,7 @@ inline constexpr int place_distance = 1;
 #endif
 
 /// Two ranks. Fails with `corrupt` if a number is not what it should be.
-Status every_call(HostRuntime& host, Rank rank);
+Status every_call(ProcessRuntime& host, Rank rank);
 
 /// Options that it needs. The trace must outlive the run.
 inline CudaOptions every_call_options(RecordedTrace& trace) {

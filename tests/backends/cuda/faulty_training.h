@@ -57,10 +57,10 @@ inline Outcome train_with(StandInOptions options, const Between& between = {}) {
   Outcome outcome;
   outcome.statuses =
       run_on(world,
-             [&](HostRuntime& runtime, Rank rank) {
-               const auto made = between ? between(runtime.seam(), rank) : nullptr;
+             [&](ProcessRuntime& runtime, Rank rank) {
+               const auto made = between ? between(runtime, rank) : nullptr;
                return train(
-                   made ? *made : runtime.seam(), training(),
+                   made ? *made : runtime, training(),
                    [&](Rank) -> Trained& { return real[static_cast<std::size_t>(rank)]; },
                    [&] { return runtime.finish(); });
              },

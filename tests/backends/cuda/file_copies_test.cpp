@@ -17,14 +17,14 @@ TEST_CASE("computations go on while a drive stands still", "[cuda][offload]") {
   INFO("seed " << seed);
   StandIn world({.seed = seed});
   DriveHabits habits{.stands = true};
-  const Ended ended = run_scene(world, habits, [&](Scene& scene, HostRuntime& host) -> Status {
+  const Ended ended = run_scene(world, habits, [&](Scene& scene, ProcessRuntime& host) -> Status {
     TESSERA_TRY(scene.write().status());
     TESSERA_TRY(scene.read().status());
     EventId last;
     for (int k = 0; k < 20; ++k) {
       TESSERA_ASSIGN(last, scene.twice());
     }
-    TESSERA_TRY(host.seam().wait(last));  // the device has computed
+    TESSERA_TRY(host.wait(last));  // the device has computed
     TESSERA_TRY(scene.bring_back());
     TESSERA_TRY(scene.release_file());
     CHECK(habits.moved == 0);
@@ -40,7 +40,7 @@ TEST_CASE("computations go on while a drive stands still", "[cuda][offload]") {
 TEST_CASE("submitting a copy to a file asks no event whether it is over", "[cuda][offload]") {
   StandIn world({.seed = 1});
   DriveHabits habits{.looks = 1'000};
-  const Ended ended = run_scene(world, habits, [&](Scene& scene, HostRuntime& host) -> Status {
+  const Ended ended = run_scene(world, habits, [&](Scene& scene, ProcessRuntime& host) -> Status {
     const int before = world.uses(Call::event_query, 0);
     for (int k = 0; k < 10; ++k) {
       TESSERA_TRY(scene.write().status());
@@ -59,7 +59,7 @@ TEST_CASE("a drive that fails ends the run with its sentence, and streams go on"
   const std::uint64_t seed = GENERATE(0, 1, 2);
   StandIn world({.seed = seed});
   DriveHabits habits{.error = EIO};
-  const Ended ended = run_scene(world, habits, [](Scene& scene, HostRuntime& host) -> Status {
+  const Ended ended = run_scene(world, habits, [](Scene& scene, ProcessRuntime& host) -> Status {
     TESSERA_TRY(scene.write().status());
     TESSERA_TRY(scene.read().status());
     return host.finish();
@@ -76,7 +76,7 @@ TEST_CASE("a drive that hangs ends the run at the deadline, by the copy's name",
   const std::uint64_t seed = GENERATE(0, 1, 2);
   StandIn world({.seed = seed});
   DriveHabits habits{.stands = true};
-  const Ended ended = run_scene(world, habits, [](Scene& scene, HostRuntime& host) -> Status {
+  const Ended ended = run_scene(world, habits, [](Scene& scene, ProcessRuntime& host) -> Status {
     TESSERA_TRY(scene.write().status());
     return host.finish();
   });
@@ -91,7 +91,7 @@ TEST_CASE("a drive that hangs ends the run at the deadline, by the copy's name",
 TEST_CASE("a drive that is slow and moves is waited for as long as it takes", "[cuda]") {
   StandIn world({.seed = 2});
   DriveHabits habits{.looks = 1'000};
-  const Ended ended = run_scene(world, habits, [](Scene& scene, HostRuntime& host) -> Status {
+  const Ended ended = run_scene(world, habits, [](Scene& scene, ProcessRuntime& host) -> Status {
     for (int k = 0; k < 8; ++k) TESSERA_TRY(scene.write().status());
     return host.finish();
   });
@@ -103,7 +103,7 @@ TEST_CASE("a stream that does not wait for the drive reads what was not there ye
       {.seed = 3, .fault = {{.call = Call::stream_wait_value, .use = 2, .dropped = true}}});
   DriveHabits habits{.looks = 5};
   float first = 0;
-  const Ended ended = run_scene(world, habits, [&](Scene& scene, HostRuntime& host) -> Status {
+  const Ended ended = run_scene(world, habits, [&](Scene& scene, ProcessRuntime& host) -> Status {
     TESSERA_TRY(scene.write().status());
     TESSERA_TRY(scene.read().status());
     TESSERA_TRY(scene.bring_back());

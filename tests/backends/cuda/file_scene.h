@@ -102,13 +102,13 @@ struct FileSceneEnd {
 };
 
 inline FileSceneEnd run_scene(StandIn& world, DriveHabits& habits,
-                              const std::function<Status(FileScene&, HostRuntime&)>& program,
+                              const std::function<Status(FileScene&, ProcessRuntime&)>& program,
                               const Aio& aio = {}) {
   const TemporaryFolder folder;
   FileSceneEnd ended;
   ended.statuses = run_on(world,
-                          [&](HostRuntime& host, Rank) -> Status {
-                            FileScene scene(host.seam());
+                          [&](ProcessRuntime& host, Rank) -> Status {
+                            FileScene scene(host);
                             TESSERA_TRY(scene.setup(folder.path()));
                             return program(scene, host);
                           },

@@ -20,7 +20,7 @@ using test::FileSceneEnd;
 using test::StandIn;
 
 FileSceneEnd run_direct(StandIn& world, DriveHabits& habits,
-                        const std::function<Status(FileScene&, HostRuntime&)>& program) {
+                        const std::function<Status(FileScene&, ProcessRuntime&)>& program) {
   return test::run_scene(world, habits, program, {.use_gds = true});
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("what the device wrote to a file it reads back, and other streams go o
   StandIn world({.seed = seed});
   DriveHabits habits{.looks = static_cast<int>(seed)};
   const FileSceneEnd ended =
-      run_direct(world, habits, [&](FileScene& scene, HostRuntime& host) -> Status {
+      run_direct(world, habits, [&](FileScene& scene, ProcessRuntime& host) -> Status {
         TESSERA_TRY(scene.write_direct().status());
         TESSERA_TRY(scene.wait_for_files());
         TESSERA_TRY(scene.twice().status());
@@ -57,7 +57,7 @@ TEST_CASE("what a drive damaged on its way to the device ends the run before it 
   StandIn world({.seed = seed});
   DriveHabits habits{.damages = true};
   const FileSceneEnd ended =
-      run_direct(world, habits, [](FileScene& scene, HostRuntime& host) -> Status {
+      run_direct(world, habits, [](FileScene& scene, ProcessRuntime& host) -> Status {
         TESSERA_TRY(scene.write_direct().status());
         TESSERA_TRY(scene.read_direct().status());
         TESSERA_TRY(scene.wait_for_files());
@@ -77,7 +77,7 @@ TEST_CASE("checksums that were never computed are noticed", "[cuda]") {
   StandIn world({.seed = 3, .fault = {{.call = Call::block_sums, .use = 2, .dropped = true}}});
   DriveHabits habits;
   const FileSceneEnd ended =
-      run_direct(world, habits, [](FileScene& scene, HostRuntime& host) -> Status {
+      run_direct(world, habits, [](FileScene& scene, ProcessRuntime& host) -> Status {
         TESSERA_TRY(scene.write_direct().status());
         TESSERA_TRY(scene.wait_for_files());
         TESSERA_TRY(scene.twice().status());
@@ -92,7 +92,7 @@ TEST_CASE("without cuFile a run that asks for it ends with a sentence", "[cuda]"
   StandIn world({.cufile = false});
   DriveHabits habits;
   const FileSceneEnd ended = run_direct(
-      world, habits, [](FileScene&, HostRuntime& host) -> Status { return host.finish(); });
+      world, habits, [](FileScene&, ProcessRuntime& host) -> Status { return host.finish(); });
   CHECK(ended.statuses[0].code() == Code::not_supported);
   CHECK(ended.statuses[0].message() == "use_gds needs NVIDIA's cuFile: the stand-in has none");
 }
@@ -101,7 +101,7 @@ TEST_CASE("a runtime that was not told of GPUDirect Storage says so when it is u
   StandIn world({});
   DriveHabits habits;
   const FileSceneEnd ended =
-      test::run_scene(world, habits, [](FileScene& scene, HostRuntime& host) -> Status {
+      test::run_scene(world, habits, [](FileScene& scene, ProcessRuntime& host) -> Status {
         TESSERA_TRY(scene.write_direct().status());
         return host.finish();
       });

@@ -65,11 +65,12 @@ class Scene {
   std::shared_ptr<int> owner_ = std::make_shared<int>(0);
 };
 
-std::vector<Status> run(StandIn& world, const std::function<Status(Scene&, HostRuntime&)>& program,
+std::vector<Status> run(StandIn& world,
+                        const std::function<Status(Scene&, ProcessRuntime&)>& program,
                         bool graphs = true) {
   return test::run_on(world,
-                      [&](HostRuntime& host, Rank) -> Status {
-                        Scene scene(host.seam());
+                      [&](ProcessRuntime& host, Rank) -> Status {
+                        Scene scene(host);
                         TESSERA_TRY(scene.setup());
                         return program(scene, host);
                       },
@@ -82,7 +83,7 @@ TEST_CASE("what repeats runs once, is recorded once and then launched", "[cuda][
   StandIn world({.seed = seed});
   const auto statuses = run(
       world,
-      [&](Scene& scene, HostRuntime& host) -> Status {
+      [&](Scene& scene, ProcessRuntime& host) -> Status {
         TESSERA_ASSIGN(const View all, scene.numbers());
         for (int k = 0; k < 10; ++k) TESSERA_TRY(scene.submit(scene.twice(all)));
         CHECK(scene.bodies == (graphs ? 2 : 10));
@@ -99,7 +100,7 @@ TEST_CASE("what repeats runs once, is recorded once and then launched", "[cuda][
 
 TEST_CASE("whatever differs from what was recorded runs its body", "[cuda][graphs]") {
   StandIn world({.seed = 1});
-  const auto statuses = run(world, [&](Scene& scene, HostRuntime& host) -> Status {
+  const auto statuses = run(world, [&](Scene& scene, ProcessRuntime& host) -> Status {
     TESSERA_ASSIGN(const View all, scene.numbers());
     TESSERA_ASSIGN(const View other, scene.numbers());
     const auto runs = [&](const Compute& work) -> Result<bool> {
@@ -146,7 +147,7 @@ TEST_CASE("whatever differs from what was recorded runs its body", "[cuda][graph
 TEST_CASE("a body that talks with the host cannot be recorded, and is told so", "[cuda][graphs]") {
   const int how = GENERATE(0, 1, 2);
   StandIn world({.seed = 1});
-  const auto statuses = run(world, [&](Scene& scene, HostRuntime& host) -> Status {
+  const auto statuses = run(world, [&](Scene& scene, ProcessRuntime& host) -> Status {
     TESSERA_ASSIGN(const View all, scene.numbers());
     Compute work = scene.twice(all);
     work.body = [how](const BodyContext& c) {

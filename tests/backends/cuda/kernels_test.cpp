@@ -57,8 +57,8 @@ TEST_CASE("kernels on a GPU do what the host's do", "[cuda]") {
   std::vector<float> expected(Arrays::count);
   use_all(host_kernels(), Arrays(bytes_of(expected)));
   std::vector<float> real(Arrays::count);
-  test::require_clean(test::run_on_gpus({.seed = 3}, [&](HostRuntime& host, Rank) -> Status {
-    Runtime& runtime = host.seam();
+  test::require_clean(test::run_on_gpus({.seed = 3}, [&](ProcessRuntime& host, Rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const StreamId stream, runtime.create_stream("one", StreamRole::compute));
     const Numel all{Arrays::count};
     TESSERA_ASSIGN(const BufferId buffer, runtime.allocate({.bytes = bytes_of(all, DType::float32),

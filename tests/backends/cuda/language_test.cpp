@@ -3,8 +3,8 @@
 // the order in which the devices run.
 #include "tests/backends/cuda/cuda_ranks.h"
 #include "tests/backends/host/trace_checks.h"
-#include "tests/training/language/language_run.h"
 #include "tests/random.h"
+#include "tests/training/language/language_run.h"
 
 namespace tessera {
 namespace {
@@ -29,10 +29,10 @@ OnGpus on_gpus(const LanguageRun& run, Rank ranks, std::uint64_t seed, CudaOptio
       .ranks = ranks, .device_bytes = std::size_t{192} << 20, .seed = seed};
   test::require_clean(test::run_on_gpus(
       world,
-      [&](HostRuntime& runtime, Rank rank) {
+      [&](ProcessRuntime& runtime, Rank rank) {
         const auto own = static_cast<std::size_t>(rank);
         TESSERA_TRY(test::train(
-            runtime.seam(), run, [&] { return runtime.poll(); }, [&] { return runtime.finish(); },
+            runtime, run, [&] { return runtime.poll(); }, [&] { return runtime.finish(); },
             out.trained[own]));
         out.peaks[own] = runtime.peak_reserved();
         if (rank != 0) return Status{};

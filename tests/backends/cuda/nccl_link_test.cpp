@@ -12,18 +12,19 @@ using test::Call;
 using test::RecordedTrace;
 using test::StandIn;
 
-Status train_on(HostRuntime& runtime, const test::Run& run) {
+Status train_on(ProcessRuntime& runtime, const test::Run& run) {
   test::Trained trained;
   return test::train(
-      runtime.seam(), run, [&](Rank) -> test::Trained& { return trained; },
+      runtime, run, [&](Rank) -> test::Trained& { return trained; },
       [&] { return runtime.finish(); });
 }
 
 void check_trace(const test::Run& run, const test::StandInOptions& options) {
   RecordedTrace real, simulated;
   StandIn world(options);
-  const auto statuses = test::run_on(
-      world, [&](HostRuntime& runtime, Rank) { return train_on(runtime, run); }, {.sink = &real});
+  const auto statuses =
+      test::run_on(world, [&](ProcessRuntime& runtime, Rank) { return train_on(runtime, run); },
+                   {.sink = &real});
   test::require_clean({statuses, world.reports(), world.leaks()});
   test::simulate(run, simulated);
   CHECK(real.order == simulated.order);
@@ -116,7 +117,7 @@ bool ends_everywhere(Call call, int use) {
   RecordedTrace trace;
   const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
   const auto statuses =
-      test::run_on(world, [&](HostRuntime& runtime, Rank) { return train_on(runtime, run); },
+      test::run_on(world, [&](ProcessRuntime& runtime, Rank) { return train_on(runtime, run); },
                    {.deadline = 500'000'000, .sink = &trace});
   if (world.uses(call, 1) < use) return false;
   INFO("call " << static_cast<int>(call) << ", use " << use << ": " << statuses[0].message());

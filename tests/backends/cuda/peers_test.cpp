@@ -96,7 +96,7 @@ TEST_CASE("a runtime starts from a module, and says whom it cannot find", "[cuda
             .starts_with("libtessera_mpi.so is not there: configure with -DTESSERA_MPI=ON"));
   auto runtime = make_cuda_runtime({.share_gpu = true}, modules);
   REQUIRE(runtime.ok());
-  CHECK((*runtime)->seam().world().count() == 1);
+  CHECK((*runtime)->world().count() == 1);
   CHECK((*runtime)->poll().ok());
   CHECK((*runtime)->finish().ok());
 }

@@ -11,8 +11,8 @@ constexpr Numel numel{1 << 16};
 
 // Buffers of host memory, one after the other: each gets numbers of its own from the device, on its
 // way when the next one is allocated. They come back when all of them are there.
-Status fill(HostRuntime& host, int buffers, std::vector<float>& seen) {
-  Runtime& runtime = host.seam();
+Status fill(ProcessRuntime& host, int buffers, std::vector<float>& seen) {
+  Runtime& runtime = host;
   TESSERA_ASSIGN(const auto stream, runtime.create_stream("one", StreamRole::compute));
   const auto allocate = [&](Memory memory, std::string_view name) -> Result<View> {
     TESSERA_ASSIGN(const BufferId id, runtime.allocate({.bytes = bytes_of(numel, DType::float32),
@@ -65,7 +65,7 @@ TEST_CASE("pinned memory grows to what is needed, and keeps what is in it", "[cu
     StandIn world({.seed = seed});
     std::vector<float> seen;
     const auto statuses =
-        test::run_on(world, [&](HostRuntime& host, Rank) { return fill(host, 9, seen); });
+        test::run_on(world, [&](ProcessRuntime& host, Rank) { return fill(host, 9, seen); });
     test::require_clean({statuses, world.reports(), world.leaks()});
     CHECK(seen == std::vector<float>{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9});
   }
@@ -75,7 +75,7 @@ TEST_CASE("pinned memory of a size that was asked for does not grow", "[cuda]") 
   StandIn world({.seed = 1});
   std::vector<float> seen;
   const auto statuses =
-      test::run_on(world, [&](HostRuntime& host, Rank) { return fill(host, 9, seen); },
+      test::run_on(world, [&](ProcessRuntime& host, Rank) { return fill(host, 9, seen); },
                    {.pinned_memory = Bytes{1 << 20}});
   CHECK(statuses[0].code() == Code::out_of_memory);
   CHECK(statuses[0].message() ==

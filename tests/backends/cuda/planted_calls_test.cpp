@@ -165,8 +165,8 @@ TEST_CASE("communicators that ranks use in another order end at the deadline, by
   StandIn world({.ranks = 2, .seed = 5});
   const auto statuses = test::run_on(
       world,
-      [](HostRuntime& host, Rank rank) -> Status {
-        Runtime& runtime = host.seam();
+      [](ProcessRuntime& host, Rank rank) -> Status {
+        Runtime& runtime = host;
         TESSERA_ASSIGN(const auto all, RankGroups::strided(2, 2));
         std::array<StreamId, 2> streams;
         std::array<CommunicatorId, 2> communicators;

@@ -15,15 +15,14 @@ using test::Trained;
 std::vector<Trained> traced(StandIn& world, const test::Run& run, TraceSink* sink,
                             bool kernels = false) {
   std::vector<Trained> trained(static_cast<std::size_t>(run.ranks));
-  const auto statuses =
-      test::run_on(world,
-                   [&](HostRuntime& runtime, Rank rank) {
-                     return test::train(
-                         runtime.seam(), run,
-                         [&](Rank) -> Trained& { return trained[static_cast<std::size_t>(rank)]; },
-                         [&] { return runtime.finish(); });
-                   },
-                   {.sink = sink, .profile_nccl = kernels});
+  const auto statuses = test::run_on(
+      world,
+      [&](ProcessRuntime& runtime, Rank rank) {
+        return test::train(
+            runtime, run, [&](Rank) -> Trained& { return trained[static_cast<std::size_t>(rank)]; },
+            [&] { return runtime.finish(); });
+      },
+      {.sink = sink, .profile_nccl = kernels});
   test::require_clean({statuses, world.reports(), world.leaks()});
   return trained;
 }
@@ -109,18 +108,17 @@ TEST_CASE("a trace that ends early has the kernels that rank 0 knows of", "[cuda
   const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
   RecordedTrace trace;
   StandIn world({.ranks = 2, .profiled = "RING", .look = 2'000});
-  const auto statuses =
-      test::run_on(world,
-                   [&](HostRuntime& runtime, Rank) {
-                     test::Trained trained;
-                     return test::train(
-                         runtime.seam(), run, [&](Rank) -> Trained& { return trained; },
-                         [&]() -> Status {
-                           runtime.give_up(Status(Code::cancelled, "enough"));
-                           return Status(Code::cancelled, "enough");
-                         });
-                   },
-                   {.sink = &trace, .profile_nccl = true});
+  const auto statuses = test::run_on(world,
+                                     [&](ProcessRuntime& runtime, Rank) {
+                                       test::Trained trained;
+                                       return test::train(
+                                           runtime, run, [&](Rank) -> Trained& { return trained; },
+                                           [&]() -> Status {
+                                             runtime.give_up(Status(Code::cancelled, "enough"));
+                                             return Status(Code::cancelled, "enough");
+                                           });
+                                     },
+                                     {.sink = &trace, .profile_nccl = true});
   CHECK_FALSE(statuses[0].ok());
   CHECK(trace.diagnostics.size() == 1);
   std::size_t of_rank_0 = 0;

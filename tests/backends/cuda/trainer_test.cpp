@@ -22,8 +22,8 @@ Said simulated(const Scheme& scheme, Bytes& peak) {
   REQUIRE(simulator.ok());
   Said said;
   const Status status =
-      test::train((*simulator)->seam(), test::small_gpt(), test::small_options(scheme, 1, steps),
-                  steps, said, [&] { return (*simulator)->finish(); });
+      test::train(**simulator, test::small_gpt(), test::small_options(scheme, 1, steps), steps,
+                  said, [&] { return (*simulator)->finish(); });
   INFO(status.message());
   REQUIRE(status.ok());
   peak = (*simulator)->peak_reserved();
@@ -47,11 +47,11 @@ TEST_CASE("GPUs skip what overflows in float16 as simulated, to the bit and to t
       std::vector<Bytes> peaks(ranks);
       const test::StandInOptions world{
           .ranks = ranks, .device_bytes = std::size_t{192} << 20, .seed = seed};
-      const auto program = [&](HostRuntime& runtime, Rank rank) {
+      const auto program = [&](ProcessRuntime& runtime, Rank rank) {
         const auto own = static_cast<std::size_t>(rank);
         const Status trained =
-            test::train(runtime.seam(), test::small_gpt(), test::small_options(scheme, 1, steps),
-                        steps, said[own], [&] { return runtime.finish(); });
+            test::train(runtime, test::small_gpt(), test::small_options(scheme, 1, steps), steps,
+                        said[own], [&] { return runtime.finish(); });
         peaks[own] = runtime.peak_reserved();
         return trained;
       };

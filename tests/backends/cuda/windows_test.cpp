@@ -35,10 +35,10 @@ TEST_CASE("windows can be left to what NCCL has and what else was asked for", "[
     const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, 2);
     const auto statuses = test::run_on(
         world,
-        [&](HostRuntime& runtime, Rank) {
+        [&](ProcessRuntime& runtime, Rank) {
           test::Trained trained;
           return test::train(
-              runtime.seam(), run, [&](Rank) -> test::Trained& { return trained; },
+              runtime, run, [&](Rank) -> test::Trained& { return trained; },
               [&] { return runtime.finish(); });
         },
         options);
@@ -52,7 +52,7 @@ TEST_CASE("windows can be left to what NCCL has and what else was asked for", "[
 
 TEST_CASE("an NCCL without windows is named", "[cuda][windows]") {
   StandIn world({.ranks = 2, .nccl_version = 22609});
-  const auto statuses = test::run_on(world, [](HostRuntime&, Rank) { return Status(); },
+  const auto statuses = test::run_on(world, [](ProcessRuntime&, Rank) { return Status(); },
                                      {.windows = CudaOptions::Windows::on});
   CHECK(statuses[0].message() == "CudaOptions::windows needs NCCL 2.27 or newer: switch it off");
   CHECK(world.leaks().empty());
@@ -62,7 +62,7 @@ TEST_CASE("windows and what excludes them are refused together", "[cuda][windows
   const auto refusal = [](const CudaOptions& options) {
     StandIn world({});
     const auto statuses = test::run_on(
-        world, [](HostRuntime&, Rank) { return Status(); }, options);
+        world, [](ProcessRuntime&, Rank) { return Status(); }, options);
     CHECK(statuses[0].code() == Code::invalid_argument);
     CHECK(world.leaks().empty());
     return statuses[0].message();
@@ -81,8 +81,8 @@ TEST_CASE("a buffer at another offset on some rank is refused by name", "[cuda][
   StandIn world({.ranks = 2, .seed = 3});
   const auto statuses = test::run_on(
       world,
-      [](HostRuntime& host, Rank) -> Status {
-        Runtime& runtime = host.seam();
+      [](ProcessRuntime& host, Rank) -> Status {
+        Runtime& runtime = host;
         TESSERA_ASSIGN(const auto all, RankGroups::strided(2, 2));
         TESSERA_ASSIGN(const auto world_id, runtime.create_communicator(all, "world"));
         TESSERA_ASSIGN(const auto stream, runtime.create_stream("one", StreamRole::compute));

@@ -15,7 +15,7 @@
 
 namespace tessera::test {
 
-using RankProgram = std::function<Status(HostRuntime&, Rank)>;
+using RankProgram = std::function<Status(ProcessRuntime&, Rank)>;
 /// Runs a program on the ranks that this process carries, and requires that all end well.
 using OnRanks = std::function<void(const RankProgram&)>;
 
@@ -38,10 +38,10 @@ inline void check_as_simulated(const std::string& name, const Scheme& scheme, Ra
   INFO(name << " on " << ranks << " ranks");
   const Run run = training_run(scheme, ranks);
   std::vector<Outcome> real(static_cast<std::size_t>(ranks));
-  on_ranks([&](HostRuntime& runtime, Rank rank) {
+  on_ranks([&](ProcessRuntime& runtime, Rank rank) {
     Outcome& own = real[static_cast<std::size_t>(rank)];
     own.carried = true;
-    ListingRuntime listed(runtime.seam(), own.calls);
+    ListingRuntime listed(runtime, own.calls);
     TESSERA_TRY(train(
         listed, run, [&](Rank) -> Trained& { return own.trained; },
         [&] { return runtime.finish(); }));

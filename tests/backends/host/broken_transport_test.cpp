@@ -70,8 +70,8 @@ class BrokenTransport final : public Transport {
   bool& has_failed_;
 };
 
-Status train_a_little(HostRuntime& host) {
-  Runtime& runtime = host.seam();
+Status train_a_little(ProcessRuntime& host) {
+  Runtime& runtime = host;
   TESSERA_ASSIGN(const Streams s, make_streams(runtime));
   TESSERA_ASSIGN(const View x, numbers(runtime, s, 50));
   for (int i = 0; i < 3; ++i) {

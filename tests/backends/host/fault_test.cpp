@@ -24,8 +24,8 @@ struct Call {
   bool broadcasts = false;
 };
 
-Status call_all(HostRuntime& host, const std::vector<Call>& calls) {
-  Runtime& runtime = host.seam();
+Status call_all(ProcessRuntime& host, const std::vector<Call>& calls) {
+  Runtime& runtime = host;
   TESSERA_ASSIGN(const Streams s, make_streams(runtime));
   TESSERA_ASSIGN(const View all, numbers(runtime, s, 100));
   for (const Call& call : calls) {
@@ -52,7 +52,7 @@ const std::vector<Call> program = {{"a", 3}, {"b", 7}, {"c", 7}, {"d", 2}, {"e",
 
 // All ranks call `program`, but rank 1 of 3 calls `other`.
 Statuses differing(const std::vector<Call>& other, const HostOptions& options = {}) {
-  return on_threads(3, options, [&other](HostRuntime& host, Rank rank) {
+  return on_threads(3, options, [&other](ProcessRuntime& host, Rank rank) {
     return call_all(host, rank == 1 ? other : program);
   });
 }
@@ -129,14 +129,14 @@ TEST_CASE("500 random programs: equal ones end well, one difference is found", "
     }
     const Rank ranks = static_cast<Rank>(2 + random.below(3));
     require_all_ok(
-        on_threads(ranks, {}, [&](HostRuntime& host, Rank) { return call_all(host, calls); }));
+        on_threads(ranks, {}, [&](ProcessRuntime& host, Rank) { return call_all(host, calls); }));
     if (seed % 5 != 0) continue;
     const auto odd = static_cast<Rank>(random.below(ranks));
     const auto place =
         static_cast<std::size_t>(random.below(static_cast<std::int64_t>(calls.size())));
     auto other = calls;
     other[place].unit += "x";
-    const Statuses found = on_threads(ranks, {}, [&](HostRuntime& host, Rank rank) {
+    const Statuses found = on_threads(ranks, {}, [&](ProcessRuntime& host, Rank rank) {
       return call_all(host, rank == odd ? other : calls);
     });
     for (const Status& status : found) {
@@ -149,7 +149,7 @@ TEST_CASE("500 random programs: equal ones end well, one difference is found", "
 }
 
 TEST_CASE("a rank that leaves in the middle ends the others at once", "[host][faults]") {
-  const Statuses statuses = on_threads(3, {}, [](HostRuntime& host, Rank rank) {
+  const Statuses statuses = on_threads(3, {}, [](ProcessRuntime& host, Rank rank) {
     return rank == 1 ? Status{} : call_all(host, program);
   });
   CHECK(statuses[1].ok());
@@ -161,7 +161,7 @@ TEST_CASE("a rank that leaves in the middle ends the others at once", "[host][fa
 
 TEST_CASE("a rank that fails tells all others why", "[host][faults]") {
   const Rank failing = GENERATE(0, 1, 2);
-  const Statuses statuses = on_threads(3, {}, [&](HostRuntime& host, Rank rank) {
+  const Statuses statuses = on_threads(3, {}, [&](ProcessRuntime& host, Rank rank) {
     return rank == failing ? Status(Code::io_error, "disk full") : call_all(host, program);
   });
   for (Rank rank = 0; rank < 3; ++rank) {
@@ -178,13 +178,13 @@ TEST_CASE("a silent rank ends the others at the deadline, by name", "[host][faul
   const HostOptions options{.clock = real_time, .deadline = 1'000'000'000};
   std::atomic<int> done{0};
   const Time start = real_time();
-  const Statuses statuses = on_threads(3, options, [&](HostRuntime& host, Rank rank) -> Status {
+  const Statuses statuses = on_threads(3, options, [&](ProcessRuntime& host, Rank rank) -> Status {
     if (rank != silent) {
       Status status = call_all(host, program);
       ++done;
       return status;
     }
-    TESSERA_TRY(make_streams(host.seam()).status());
+    TESSERA_TRY(make_streams(host).status());
     while (done < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return call_all(host, program);
   });
@@ -207,8 +207,8 @@ TEST_CASE("a body that does not come back is reported from outside", "[host][fau
     why = text;
     reported = true;
   };
-  require_all_ok(on_threads(1, options, [&](HostRuntime& host, Rank) -> Status {
-    Runtime& runtime = host.seam();
+  require_all_ok(on_threads(1, options, [&](ProcessRuntime& host, Rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Streams s, make_streams(runtime));
     TESSERA_ASSIGN(const View x, numbers(runtime, s, 1));
     Compute hangs = fill(x, 1);
@@ -228,7 +228,7 @@ TEST_CASE("a rank that waits can be told to stop", "[host][faults]") {
     asked = true;
     return true;
   };
-  const Statuses statuses = on_threads(2, options, [&](HostRuntime& host, Rank rank) {
+  const Statuses statuses = on_threads(2, options, [&](ProcessRuntime& host, Rank rank) {
     while (rank == 1 && !asked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return call_all(host, program);
   });

@@ -19,7 +19,7 @@ TEST_CASE("ten thousand steps take no more memory than one thousand", "[host]") 
   const Model model = test::repeated();
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
-  auto engine = make_engine((*runtime)->seam(), model, scheme);
+  auto engine = make_engine(**runtime, model, scheme);
   REQUIRE(engine.ok());
   REQUIRE((*engine)->initialise([](ParameterId, Numel) { return 0.5F; }).ok());
   const TrainingOptions training;
@@ -39,7 +39,7 @@ TEST_CASE("ten thousand steps take no more memory than one thousand", "[host]") 
 TEST_CASE("what was waited for too long ago to remember is still waited for", "[host]") {
   auto host = make_local_runtime({});
   REQUIRE(host.ok());
-  Runtime& runtime = (*host)->seam();
+  Runtime& runtime = **host;
   const StreamId busy = *runtime.create_stream("busy", StreamRole::compute);
   const StreamId idle = *runtime.create_stream("idle", StreamRole::copy);
   const BufferId buffer = *runtime.allocate(

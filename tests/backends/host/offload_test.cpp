@@ -87,8 +87,8 @@ TEST_CASE("the host computes while a drive works", "[host][offload]") {
   const int error = 0;
   HostOptions options;
   options.swap_io = [&] { return std::make_unique<OneDrive>(held, error); };
-  test::require_all_ok(test::on_threads(1, options, [&](HostRuntime& host, Rank) -> Status {
-    Runtime& runtime = host.seam();
+  test::require_all_ok(test::on_threads(1, options, [&](ProcessRuntime& host, Rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Buffers b, make_buffers(runtime, folder.path()));
     TESSERA_TRY(runtime.submit(on(runtime, b.drive, filled(b.host))).status());
     TESSERA_ASSIGN(const EventId written,
@@ -115,8 +115,8 @@ TEST_CASE("a drive that fails ends its rank, naming file and slot", "[host][offl
   const int error = EIO;
   HostOptions options;
   options.swap_io = [&] { return std::make_unique<OneDrive>(held, error); };
-  const auto ended = test::on_threads(1, options, [&](HostRuntime& host, Rank) -> Status {
-    Runtime& runtime = host.seam();
+  const auto ended = test::on_threads(1, options, [&](ProcessRuntime& host, Rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Buffers b, make_buffers(runtime, folder.path()));
     TESSERA_TRY(runtime.submit(on(runtime, b.drive, filled(b.host))).status());
     TESSERA_TRY(runtime

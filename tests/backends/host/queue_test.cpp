@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a HostRuntime carries out what was submitted.
+// When a ProcessRuntime carries out what was submitted.
 #include "tests/backends/host/small_program.h"
 #include "tests/backends/host/thread_ranks.h"
 
@@ -12,8 +12,8 @@ TEST_CASE("a collective does not stop the host until somebody needs its result",
   // Rank 1 submits its part only after rank 0 has gone on to compute.
   std::atomic<bool> computed{false};
   const HostOptions options{.clock = patient_clock(), .deadline = 500'000'000'000};
-  test::require_all_ok(test::on_threads(2, options, [&](HostRuntime& host, Rank rank) -> Status {
-    Runtime& runtime = host.seam();
+  test::require_all_ok(test::on_threads(2, options, [&](ProcessRuntime& host, Rank rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Streams s, make_streams(runtime));
     TESSERA_ASSIGN(const View sum, numbers(runtime, s, 3));
     TESSERA_ASSIGN(const View other, numbers(runtime, s, 1));
@@ -38,8 +38,8 @@ TEST_CASE("a collective does not stop the host until somebody needs its result",
 
 TEST_CASE("a body that polls runs once", "[host]") {
   int runs = 0;
-  test::require_all_ok(test::on_threads(1, {}, [&runs](HostRuntime& host, Rank) -> Status {
-    Runtime& runtime = host.seam();
+  test::require_all_ok(test::on_threads(1, {}, [&runs](ProcessRuntime& host, Rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Streams s, make_streams(runtime));
     TESSERA_ASSIGN(const View x, numbers(runtime, s, 1));
     Compute polls = fill(x, 1);
@@ -54,8 +54,8 @@ TEST_CASE("a body that polls runs once", "[host]") {
 }
 
 TEST_CASE("values that differ between ranks are seen by all of them", "[host]") {
-  test::require_all_ok(test::on_threads(3, {}, [](HostRuntime& host, Rank) -> Status {
-    Runtime& runtime = host.seam();
+  test::require_all_ok(test::on_threads(3, {}, [](ProcessRuntime& host, Rank) -> Status {
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Streams s, make_streams(runtime));
     TESSERA_ASSIGN(const View x, numbers(runtime, s, 1));
     TESSERA_TRY(runtime.submit(on(runtime, s.compute, fill(x, 4))).status());
@@ -68,9 +68,9 @@ TEST_CASE("values that differ between ranks are seen by all of them", "[host]") 
 TEST_CASE("more memory than the machine has is refused by name", "[host]") {
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
-  const auto s = make_streams((*runtime)->seam());
+  const auto s = make_streams(**runtime);
   REQUIRE(s.ok());
-  const auto view = numbers((*runtime)->seam(), *s, std::int64_t{1} << 50);
+  const auto view = numbers(**runtime, *s, std::int64_t{1} << 50);
   CHECK(view.status().code() == Code::out_of_memory);
   CHECK(view.status().message().find(
             "rank 0 has no room for the 4503599627370496 bytes of numbers") == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one world as threads, each with a HostRuntime of its own.
+// Ranks of one world as threads, each with a ProcessRuntime of its own.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ namespace tessera::test {
 
 /// Runs `program` on every rank; a rank that fails ends the others. Status by rank.
 inline std::vector<Status> on_threads(Rank ranks, const HostOptions& options,
-                                      const std::function<Status(HostRuntime&, Rank)>& program) {
+                                      const std::function<Status(ProcessRuntime&, Rank)>& program) {
   ThreadWorld world(ranks);
   std::vector<Status> statuses(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
@@ -41,7 +41,7 @@ inline void require_all_ok(const std::vector<Status>& statuses) {
 
 /// For check_as_simulated.
 inline auto threads_of(Rank ranks) {
-  return [ranks](const std::function<Status(HostRuntime&, Rank)>& program) {
+  return [ranks](const std::function<Status(ProcessRuntime&, Rank)>& program) {
     require_all_ok(on_threads(ranks, {}, program));
   };
 }

@@ -17,9 +17,9 @@ inline void simulate(const Run& run, RecordedTrace& sink) {
       {.world_size = run.ranks, .cost = &costs, .numerics = true, .aio = {}, .sink = &sink});
   REQUIRE(simulator.ok());
   std::vector<Trained> all(static_cast<std::size_t>(run.ranks));
-  const Status status = train((*simulator)->seam(), run,
-                              [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
-                              [&] { return (*simulator)->finish(); });
+  const Status status = train(
+      **simulator, run, [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
+      [&] { return (*simulator)->finish(); });
   INFO(status.message());
   REQUIRE(status.ok());
 }

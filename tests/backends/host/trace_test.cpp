@@ -128,7 +128,7 @@ TEST_CASE("clocks that are ahead and drift are aligned to what messages prove", 
 TEST_CASE("without a clock on every rank there is no trace, and nobody waits for it", "[host]") {
   RecordedTrace sink;
   const auto statuses = test::on_threads(2, {.clock = {}, .aio = {}, .sink = &sink},
-                                         [](HostRuntime&, Rank) { return Status(); });
+                                         [](ProcessRuntime&, Rank) { return Status(); });
   CHECK(statuses[0].message() ==
         "rank 0 has no clock, but a trace needs times of all ranks: set HostOptions::clock");
 }
@@ -146,9 +146,9 @@ TEST_CASE("a run that fails ends its trace with the reason and what was under wa
   };
   const auto statuses = test::on_threads(
       2, {.clock = clocks(0), .aio = {}, .deadline = 500'000'000, .sink = &sink},
-      [&over](HostRuntime& host, Rank rank) -> Status {
+      [&over](ProcessRuntime& host, Rank rank) -> Status {
         const Says at_the_end{over, rank == 0};
-        Runtime& runtime = host.seam();
+        Runtime& runtime = host;
         TESSERA_ASSIGN(const auto stream, runtime.create_stream("comm", StreamRole::communication));
         TESSERA_ASSIGN(const auto all, RankGroups::strided(2, 2));
         TESSERA_ASSIGN(const auto world, runtime.create_communicator(all, "all"));

@@ -41,8 +41,9 @@ inline std::vector<Status> traced(const Run& run, TraceSink& sink,
       status = runtime.status();
       if (!status.ok()) return;
       Trained trained;
-      status = train((*runtime)->seam(), run, [&](Rank) -> Trained& { return trained; },
-                     [&] { return (*runtime)->finish(); });
+      status = train(
+          **runtime, run, [&](Rank) -> Trained& { return trained; },
+          [&] { return (*runtime)->finish(); });
     });
   }
   for (std::thread& thread : threads) thread.join();

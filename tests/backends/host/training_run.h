@@ -12,8 +12,8 @@
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/backends/host/listing_runtime.h"
-#include "tests/training/reference/real_models.h"
 #include "tests/sim/test_costs.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera::test {
 
@@ -104,7 +104,7 @@ inline std::vector<Trained> simulated(const Run& run, Bytes& peak,
   REQUIRE(simulator.ok());
   std::vector<Trained> all(static_cast<std::size_t>(run.ranks));
   std::vector<std::string> ignored;
-  ListingRuntime listed((*simulator)->seam(), calls == nullptr ? ignored : *calls);
+  ListingRuntime listed(**simulator, calls == nullptr ? ignored : *calls);
   const Status trained = train(
       listed, run, [&](Rank r) -> Trained& { return all[static_cast<std::size_t>(r)]; },
       [&] { return (*simulator)->finish(); });

@@ -45,7 +45,7 @@ const std::string& unit_name(int number) {
 }
 
 struct Program {
-  HostRuntime& host;
+  ProcessRuntime& host;
   Rank rank;
   bool faulty;
   std::string fault;
@@ -64,7 +64,7 @@ struct Program {
   }
 
   Status call(const Streams& s, const View& x, const std::string& unit) {
-    Runtime& runtime = host.seam();
+    Runtime& runtime = host;
     Compute work = fill(x, 1);
     if (faulty && fault == "hang_in_body" && unit == "unit 20") {
       work.body = [](const BodyContext&) {
@@ -81,7 +81,7 @@ struct Program {
   }
 
   Status run() {
-    Runtime& runtime = host.seam();
+    Runtime& runtime = host;
     TESSERA_ASSIGN(const Streams s, make_streams(runtime));
     TESSERA_ASSIGN(const View all, numbers(runtime, s, 100'000));
     for (int i = 0; i < calls; ++i) {
@@ -116,7 +116,7 @@ int main(int, char** argv) {
   };
   auto host = make_mpi_runtime(options, TESSERA_BINARY_DIR);
   if (!host) return say(rank, since, host.status().message()), 2;
-  rank = (*host)->seam().local_ranks().first();
+  rank = (*host)->local_ranks().first();
   Program program{**host, rank, rank == std::atoi(argv[2]), fault, since};
   const Status status = program.run();
   if (!status.ok()) (*host)->give_up(status);

@@ -31,7 +31,7 @@ TEST_CASE("ignored parameters are whole on every rank, not gathered and not redu
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = 3, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = make_engine((*runtime)->seam(), model, scheme);
+  auto engine = make_engine(**runtime, model, scheme);
   REQUIRE(engine.ok());
   REQUIRE((*engine)->initialise([](ParameterId, Numel i) { return 1.0F + float(i.value); }).ok());
   TrainingOptions training;

@@ -6,9 +6,9 @@
 #include "tessera/join.h"
 #include "tessera/recording.h"
 #include "tests/random.h"
+#include "tests/schemes/fully_shard/faulty_runtime.h"
 #include "tests/schemes/replicate/replicas.h"
 #include "tests/schemes/replicate/watched_hook.h"
-#include "tests/schemes/fully_shard/faulty_runtime.h"
 
 namespace tessera {
 namespace {
@@ -132,7 +132,7 @@ TEST_CASE("the map of used parameters counts the ranks that used them", "[reduce
       sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
   REQUIRE(simulator.ok());
   View map;
-  test::FaultyRuntime watched((*simulator)->seam(), [&map](const Op& op) -> std::vector<Op> {
+  test::FaultyRuntime watched(**simulator, [&map](const Op& op) -> std::vector<Op> {
     const auto* reduce = std::get_if<AllReduce>(&op.what);
     if (reduce != nullptr && reduce->output.numel == Numel{6}) map = reduce->output;
     return {op};

@@ -10,8 +10,8 @@
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
-#include "tests/require_ok.h"
 #include "tests/base/models.h"
+#include "tests/require_ok.h"
 #include "tests/sim/test_costs.h"
 
 namespace tessera::test {
@@ -57,7 +57,7 @@ struct Replicas {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     REQUIRE(made.ok());
     runtime = std::move(*made);
-    auto replicated = replicate(runtime->seam(), model, options);
+    auto replicated = replicate(*runtime, model, options);
     INFO(replicated.status().message());
     REQUIRE(replicated.ok());
     engine = std::move(*replicated);

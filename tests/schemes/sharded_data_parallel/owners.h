@@ -64,7 +64,7 @@ struct NumericOwners {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     REQUIRE(made.ok());
     runtime = std::move(*made);
-    engine = owned(runtime->seam(), model, options);
+    engine = owned(*runtime, model, options);
     require_ok(engine->initialise(initial_value));
   }
 };

@@ -7,8 +7,8 @@
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/summon.h"
 #include "tessera/zero12.h"
-#include "tests/sim/test_costs.h"
 #include "tests/schemes/zero3/net3.h"
+#include "tests/sim/test_costs.h"
 
 namespace tessera {
 namespace {
@@ -28,7 +28,7 @@ struct Numeric {
         sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
     REQUIRE(made.ok());
     runtime = std::move(*made);
-    auto zero = zero12(runtime->seam(), model, options);
+    auto zero = zero12(*runtime, model, options);
     REQUIRE(zero.ok());
     engine = std::move(*zero);
     REQUIRE(engine->initialise(value_of).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/module_trace.h"
+#include "engine/schemes/zero3/policy/module_trace.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "engine/schemes/zero3/partition_home.h"
+#include "engine/schemes/zero3/offload/partition_home.h"
 #include "tests/schemes/zero3/policy_run.h"
 #include "tests/schemes/zero3/scene.h"
 
@@ -279,7 +279,7 @@ TEST_CASE("a trace shows each read and write on a lane of its own, with its time
   const Model model = chain();
   Zero3Options o = offloaded(Device::nvme, Device::nvme);
   o.sub_group_size = Numel{100'000};  // a group a layer
-  auto engine = zero3((*runtime)->seam(), model, o);
+  auto engine = zero3(**runtime, model, o);
   REQUIRE(engine.ok());
   for (int step = 0; step < 2; ++step) REQUIRE(run_training_step(**engine, model, {}).ok());
   REQUIRE((*runtime)->finish().ok());

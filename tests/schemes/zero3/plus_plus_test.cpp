@@ -3,16 +3,16 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/schemes/zero3/block_quantizer.h"
 #include "engine/numbers/number.h"
+#include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
 #include "tessera/real_model.h"
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
-#include "tests/training/reference/real_models.h"
 #include "tests/random.h"
-#include "tests/sim/test_costs.h"
 #include "tests/schemes/zero3/net3.h"
+#include "tests/sim/test_costs.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {
@@ -201,7 +201,7 @@ Trained train(const Zero3Options& options) {
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = 4, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = zero3((*runtime)->seam(), model, options);
+  auto engine = zero3(**runtime, model, options);
   REQUIRE(engine.ok());
   const RealModelOptions data{.batch = 2, .sequence_length = 4, .seed = 3, .world_size = 4};
   auto real = RealModel::create(model, data);

@@ -68,7 +68,7 @@ inline PolicyRun run_policy(const Model& model, const sim::CostModel& costs, Ran
                                                .sink = &sink,
                                                .recorded_ranks = {0}});
   if (!runtime.ok()) return {runtime.status(), {}, {}};
-  auto engine = zero3((*runtime)->seam(), model, options);
+  auto engine = zero3(**runtime, model, options);
   run.status = engine.status();
   for (int step = 0; step < steps && run.status.ok(); ++step) {
     run.status = run_training_step(**engine, model, training);

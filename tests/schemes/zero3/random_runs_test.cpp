@@ -7,8 +7,8 @@
 
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
-#include "tests/sim/test_costs.h"
 #include "tests/schemes/zero3/random_tree.h"
+#include "tests/sim/test_costs.h"
 
 namespace tessera::test {
 namespace {
@@ -101,7 +101,7 @@ TEST_CASE("any passes over any tree train as one unsharded rank does, to the bit
     Zero3Options options = random_options(random, tree, compatible);
     // Missing gradients are zeros in leaf modules, which is a step for the optimizer.
     if (program.find("other") != std::string::npos) options.leaf_modules.clear();
-    auto engine = zero3(numeric.runtime->seam(), model, options);
+    auto engine = zero3(*numeric.runtime, model, options);
     INFO(engine.status().message());
     REQUIRE(engine.ok());
     REQUIRE((*engine)->initialise(initial).ok());
@@ -117,8 +117,7 @@ TEST_CASE("any passes over any tree train as one unsharded rank does, to the bit
     if (!compatible) CHECK((*engine)->live().empty());
 
     Numeric alone(1);
-    auto plain =
-        replicate(alone.runtime->seam(), model, ReplicateOptions{.find_unused_parameters = true});
+    auto plain = replicate(*alone.runtime, model, ReplicateOptions{.find_unused_parameters = true});
     REQUIRE(plain.ok());
     REQUIRE((*plain)->initialise(initial).ok());
     std::erase_if(training.passes, [](const TrainingPass& pass) {

@@ -10,9 +10,9 @@
 #include "tessera/fully_shard.h"
 #include "tessera/host_runtime.h"
 #include "tessera/language_model.h"
+#include "tests/random.h"
 #include "tests/training/language/reference.h"
 #include "tests/training/language/small_models.h"
-#include "tests/random.h"
 
 namespace tessera {
 namespace {
@@ -75,13 +75,13 @@ Outcome trained(const Model& model, const LanguageModelOptions& options,
   Outcome out;
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
-  Runtime& seam = (*runtime)->seam();
-  auto engine = fully_shard(seam, model, {});
+  ProcessRuntime& opened = **runtime;
+  auto engine = fully_shard(opened, model, {});
   REQUIRE(engine.ok());
   auto language = LanguageModel::create(model, options);
   INFO(language.status().message());
   REQUIRE(language.ok());
-  REQUIRE(language->take_workspace(seam).ok());
+  REQUIRE(language->take_workspace(opened).ok());
   language->set_data([&](Rank, std::int32_t, std::span<std::int32_t> to) {
     std::copy(tokens.begin(), tokens.end(), to.begin());
   });

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "training/reference/data.h"
 #include "tessera/language_model.h"
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
-#include "tests/training/language/small_models.h"
 #include "tests/sim/test_costs.h"
+#include "tests/training/language/small_models.h"
+#include "training/reference/data.h"
 
 namespace tessera::test {
 
@@ -101,8 +101,8 @@ inline TrainedLanguage simulated(const LanguageRun& run, Bytes* peak = nullptr, 
       {.world_size = world, .cost = &costs, .processor = run.options.processor, .numerics = true});
   REQUIRE(simulator.ok());
   TrainedLanguage out;
-  const Status trained =
-      train((*simulator)->seam(), run, {}, [&] { return (*simulator)->finish(); }, out);
+  const Status trained = train(
+      **simulator, run, {}, [&] { return (*simulator)->finish(); }, out);
   INFO(trained.message());
   REQUIRE(trained.ok());
   if (peak != nullptr) *peak = (*simulator)->peak_reserved();

@@ -67,11 +67,11 @@ TEST_CASE("real ranks compute and reserve what the simulation says", "[language]
       std::vector<Trained> own(ranks);
       std::vector<Bytes> peaks(ranks);
       const auto statuses =
-          test::on_threads(ranks, {}, [&](HostRuntime& runtime, Rank rank) -> Status {
+          test::on_threads(ranks, {}, [&](ProcessRuntime& runtime, Rank rank) -> Status {
             const auto r = static_cast<std::size_t>(rank);
             const Status done = train(
-                runtime.seam(), run, [&] { return runtime.poll(); },
-                [&] { return runtime.finish(); }, own[r]);
+                runtime, run, [&] { return runtime.poll(); }, [&] { return runtime.finish(); },
+                own[r]);
             peaks[r] = runtime.peak_reserved();
             return done;
           });
@@ -128,7 +128,7 @@ TEST_CASE("GPT-2 is that of RealModel", "[language]") {
   auto simulator =
       sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
   REQUIRE(simulator.ok());
-  Runtime& runtime = (*simulator)->seam();
+  Runtime& runtime = **simulator;
   auto engine = make_engine(runtime, run.model, run.scheme);
   REQUIRE(engine.ok());
   auto language = LanguageModel::create(run.model, run.options);

@@ -61,9 +61,8 @@ Said alone(const Model& model, const Scheme& scheme) {
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
   Said said;
-  const Status status =
-      test::train((*runtime)->seam(), model, test::small_options(scheme, ranks, steps), steps, said,
-                  [&] { return (*runtime)->finish(); });
+  const Status status = test::train(**runtime, model, test::small_options(scheme, ranks, steps),
+                                    steps, said, [&] { return (*runtime)->finish(); });
   INFO(status.message());
   REQUIRE(status.ok());
   return said;
@@ -78,8 +77,8 @@ Said simulated(const Model& model, const Scheme& scheme, TraceSink* sink = nullp
   Said said;
   TrainerOptions options = test::small_options(scheme, 1, steps);
   if (!validates) options.validation.reset();
-  const Status status = test::train((*simulator)->seam(), model, options, steps, said,
-                                    [&] { return (*simulator)->finish(); });
+  const Status status =
+      test::train(**simulator, model, options, steps, said, [&] { return (*simulator)->finish(); });
   INFO(status.message());
   REQUIRE(status.ok());
   return said;
@@ -92,8 +91,8 @@ std::vector<Said> on_threads(const Model& model, const Scheme& scheme, TraceSink
   options.clock = [look] { return *look += 1000; };
   options.deadline = std::numeric_limits<Time>::max();
   options.sink = sink;
-  test::require_all_ok(test::on_threads(ranks, options, [&](HostRuntime& runtime, Rank rank) {
-    return test::train(runtime.seam(), model, test::small_options(scheme, 1, steps), steps,
+  test::require_all_ok(test::on_threads(ranks, options, [&](ProcessRuntime& runtime, Rank rank) {
+    return test::train(runtime, model, test::small_options(scheme, 1, steps), steps,
                        said[static_cast<std::size_t>(rank)], [&] { return runtime.finish(); });
   }));
   return said;
@@ -168,7 +167,7 @@ TEST_CASE("a scale that cannot shrink any more ends the run with a sentence", "[
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
   Said said;
-  const Status status = test::train((*runtime)->seam(), test::small_gpt(), options, steps, said,
+  const Status status = test::train(**runtime, test::small_gpt(), options, steps, said,
                                     [&] { return (*runtime)->finish(); });
   CHECK(status.message().find("loss scale already at minimum") != std::string::npos);
   CHECK(said.skipped == std::vector<bool>{true});
@@ -180,7 +179,7 @@ TEST_CASE("a loss scale without float16 is refused", "[trainer]") {
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
   Said said;
-  const Status status = test::train((*runtime)->seam(), test::small_gpt(), options, steps, said,
+  const Status status = test::train(**runtime, test::small_gpt(), options, steps, said,
                                     [&] { return (*runtime)->finish(); });
   CHECK(status.code() == Code::invalid_argument);
   CHECK(status.message() ==
@@ -221,11 +220,11 @@ TEST_CASE("validation needs data", "[trainer]") {
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
   options.validation->tokens = {.first = 492, .count = 8};
-  CHECK(Trainer::create((*runtime)->seam(), model, corpus, options).status().message() ==
+  CHECK(Trainer::create(**runtime, model, corpus, options).status().message() ==
         "text (for validation): 8 tokens are too few: a sequence of 8 needs 9, the last one as its "
         "target: use more data or shorter sequences");
   options.validation.reset();
-  auto trainer = Trainer::create((*runtime)->seam(), model, corpus, options);
+  auto trainer = Trainer::create(**runtime, model, corpus, options);
   REQUIRE(trainer.ok());
   CHECK((*trainer)->validate().status().code() == Code::invalid_argument);
   REQUIRE((*trainer)->finish().ok());
@@ -238,7 +237,7 @@ TEST_CASE("a trainer goes on from its state, and refuses those of others", "[tra
   const TrainerOptions options = test::small_options(ReplicateOptions{}, 1, steps);
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
-  auto trainer = Trainer::create((*runtime)->seam(), model, corpus, options);
+  auto trainer = Trainer::create(**runtime, model, corpus, options);
   REQUIRE(trainer.ok());
   for (int k = 0; k < 3; ++k) REQUIRE((*trainer)->step().ok());
   auto state = (*trainer)->state();
@@ -271,7 +270,7 @@ TEST_CASE("a model that cannot be trained is refused before memory is taken for 
   REQUIRE(mixtral.ok());
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
-  auto trainer = Trainer::create((*runtime)->seam(), *mixtral, test::small_corpus(),
+  auto trainer = Trainer::create(**runtime, *mixtral, test::small_corpus(),
                                  test::small_options(FullyShardOptions{}, 1, steps));
   REQUIRE(!trainer.ok());
   CHECK(trainer.status().message().find("MixtralSparseMoeBlock") != std::string::npos);

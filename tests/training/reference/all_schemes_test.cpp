@@ -5,11 +5,11 @@
 
 #include "tessera/scheme.h"
 #include "tessera/sim/lockstep_runtime.h"
+#include "tests/random.h"
+#include "tests/sim/test_costs.h"
 #include "tests/training/reference/equal_shards.h"
 #include "tests/training/reference/random_model.h"
 #include "tests/training/reference/real_models.h"
-#include "tests/random.h"
-#include "tests/sim/test_costs.h"
 
 namespace tessera {
 namespace {
@@ -220,7 +220,7 @@ TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numeri
                                                .jitter = 0.2,
                                                .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = make_engine((*runtime)->seam(), model, scheme);
+  auto engine = make_engine(**runtime, model, scheme);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
   prefetch_at_random(**engine, model, scheme, random);

@@ -5,10 +5,10 @@
 
 #include "tessera/fully_shard.h"
 #include "tessera/sim/lockstep_runtime.h"
+#include "tests/sim/test_costs.h"
 #include "tests/training/reference/equal_shards.h"
 #include "tests/training/reference/real_models.h"
 #include "tests/training/reference/unsharded_training.h"
-#include "tests/sim/test_costs.h"
 
 namespace tessera {
 namespace {
@@ -30,7 +30,7 @@ void check_scenario(Scenario s, int steps = 10) {
   auto runtime = sim::LockstepRuntime::create(
       {.world_size = s.data.world_size, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = fully_shard((*runtime)->seam(), s.model, s.sharding);
+  auto engine = fully_shard(**runtime, s.model, s.sharding);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
   s.data.checkpointing = s.training.checkpointing;
@@ -113,7 +113,7 @@ TEST_CASE("checkpointing recomputes every visit to a block once", "[numerics]") 
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = fully_shard((*runtime)->seam(), model, {});
+  auto engine = fully_shard(**runtime, model, {});
   REQUIRE(engine.ok());
   std::vector<std::string> recomputed;
   TrainingOptions training{.checkpointing = ActivationCheckpointing::full};

@@ -6,10 +6,10 @@
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/zero3.h"
+#include "tests/sim/test_costs.h"
 #include "tests/training/reference/equal_shards.h"
 #include "tests/training/reference/real_models.h"
 #include "tests/training/reference/unsharded_training.h"
-#include "tests/sim/test_costs.h"
 
 namespace tessera {
 namespace {
@@ -25,8 +25,8 @@ TEST_CASE("groups of zero3 train as unsharded training does, to the bit", "[nume
   auto runtime =
       sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = zero3((*runtime)->seam(), model,
-                      {.policy = policy, .reduce_bucket = Numel{20}, .shard_group = group});
+  auto engine =
+      zero3(**runtime, model, {.policy = policy, .reduce_bucket = Numel{20}, .shard_group = group});
   INFO(engine.status().message());
   REQUIRE(engine.ok());
   auto real = RealModel::create(model, data);

@@ -9,10 +9,10 @@
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
 #include "tessera/zero3.h"
-#include "tests/training/reference/real_models.h"
 #include "tests/sim/test_costs.h"
 #include "tests/swap/faulty_io.h"
 #include "tests/swap/scratch_folder.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {
@@ -41,7 +41,7 @@ struct Run {
     o.aio.smallest = Bytes{0};
     o.persistence_threshold = Numel{0};
     o.sub_group_size = Numel{20};
-    auto zero = zero3(runtime->seam(), model, o);
+    auto zero = zero3(*runtime, model, o);
     INFO(zero.status().message());
     REQUIRE(zero.ok());
     engine = std::move(*zero);

@@ -4,10 +4,10 @@
 
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
-#include "tests/training/reference/real_models.h"
-#include "tests/training/reference/unsharded_training.h"
 #include "tests/require_ok.h"
 #include "tests/sim/test_costs.h"
+#include "tests/training/reference/real_models.h"
+#include "tests/training/reference/unsharded_training.h"
 
 namespace tessera {
 namespace {
@@ -58,7 +58,7 @@ TEST_CASE("replicate with an averaging hook trains as unsharded training does", 
   auto runtime =
       sim::LockstepRuntime::create({.world_size = ranks, .cost = &costs, .numerics = true});
   REQUIRE(runtime.ok());
-  auto engine = replicate((*runtime)->seam(), model,
+  auto engine = replicate(**runtime, model,
                           {.bucket_cap = Bytes{400},
                            .first_bucket_cap = Bytes{100},
                            .gradient_as_bucket_view = views,

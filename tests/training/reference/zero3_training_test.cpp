@@ -6,12 +6,12 @@
 
 #include "tessera/recording.h"
 #include "tessera/scheme.h"
+#include "tests/schemes/zero3/policy_run.h"
+#include "tests/sim/test_costs.h"
+#include "tests/swap/scratch_folder.h"
 #include "tests/training/reference/equal_shards.h"
 #include "tests/training/reference/random_model.h"
 #include "tests/training/reference/real_models.h"
-#include "tests/sim/test_costs.h"
-#include "tests/swap/scratch_folder.h"
-#include "tests/schemes/zero3/policy_run.h"
 
 namespace tessera {
 namespace {
@@ -113,7 +113,7 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
                                                .sink = &sink,
                                                .recorded_ranks = {0}});
   REQUIRE(runtime.ok());
-  auto engine = zero3((*runtime)->seam(), model, options);
+  auto engine = zero3(**runtime, model, options);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
   for (const auto& [key, value] : options_of(Scheme(options), model)) {

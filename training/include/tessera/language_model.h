@@ -44,7 +44,7 @@ struct LanguageModelOptions {
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   Processor processor = Processor::cpu;  // Runtime::processor
   int threads = 0;                       // of this rank; 0: as many as it may use
-  std::function<void()> progress;        // called within long bodies: HostRuntime::poll
+  std::function<void()> progress;        // called within long bodies: ProcessRuntime::poll
 };
 
 /// A handle: copies, and the functions it returns, share one state and keep it alive.

@@ -10,7 +10,7 @@
 //   TESSERA_ASSIGN(const Corpus corpus, Corpus::open("book.txt", {.vocabulary = 256}));
 //   TrainerOptions options{.scheme = FullyShardOptions{.param_dtype = DType::float32}};
 //   options.step.batch = 8, options.step.sequence_length = 128;
-//   TESSERA_ASSIGN(auto trainer, Trainer::create(runtime->seam(), model, corpus, options));
+//   TESSERA_ASSIGN(auto trainer, Trainer::create(*runtime, model, corpus, options));
 //   while (trainer->steps_done() < 1000) {
 //     TESSERA_ASSIGN(const TrainedStep step, trainer->step());
 //     ... step.loss ...
@@ -63,7 +63,7 @@ struct TrainerOptions {
   TokenRange data;             // of the corpus; count 0: all of it
   std::optional<ValidationData> validation;
   bool decay_all = false;          // weight decay of vectors, too, such as biases and norms
-  std::function<void()> progress;  // called while modules compute: HostRuntime::poll
+  std::function<void()> progress;  // called while modules compute: ProcessRuntime::poll
 };
 
 /// What is known after a step, on every rank the same.

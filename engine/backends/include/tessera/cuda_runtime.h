@@ -7,7 +7,7 @@
 //
 //   if (Status here = cuda_available(); !here.ok()) return here;     // says what is missing
 //   TESSERA_ASSIGN(auto runtime, make_cuda_runtime({.deadline = 60'000'000'000}));
-//   TESSERA_ASSIGN(auto engine, fully_shard(runtime->seam(), model, options));
+//   TESSERA_ASSIGN(auto engine, fully_shard(*runtime, model, options));
 //   ...
 //   TESSERA_TRY(runtime->finish());
 //
@@ -19,12 +19,14 @@
 #include <memory>
 #include <string>
 
-#include "tessera/host_runtime.h"
 #include "tessera/offload.h"
+#include "tessera/process_runtime.h"
+#include "tessera/trace.h"
 
 namespace tessera {
 
-struct BlockRequest;  // engine/swap/block_io.h
+class BlockIo;        // engine/swap/block_io.h
+struct BlockRequest;  // likewise
 
 struct CudaOptions {
   /// ns since some start that never changes. Without it nothing times out.
@@ -49,7 +51,7 @@ struct CudaOptions {
   /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what
   /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
-  Aio aio;                                            // how files on NVMe are read and written
+  Aio aio;  // how files on NVMe are read and written
   /// Of each file on NVMe, for tests; it moves blocks by the function that it is given.
   using MoveBlock = std::function<std::int64_t(const BlockRequest&)>;
   std::function<std::unique_ptr<BlockIo>(const MoveBlock& move)> swap_io;
@@ -94,7 +96,7 @@ Result<std::string> gpu_direct_storage(const std::string& modules = "");
 /// This process's rank of the world that the options name.
 /// Fails: not_supported, as above, or without MPI where it is needed; invalid_argument (rank,
 /// comm_id); out_of_memory; communication_error, timed_out (NCCL does not start).
-Result<std::unique_ptr<HostRuntime>> make_cuda_runtime(const CudaOptions& options,
-                                                       const std::string& modules = "");
+Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaOptions& options,
+                                                          const std::string& modules = "");
 
 }  // namespace tessera

@@ -11,29 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "tessera/sim/gpu.h"
+#include "tessera/sim/network.h"
 #include "tessera/status.h"
 #include "tessera/types.h"
 
 namespace tessera::sim {
-
-struct Gpu {
-  std::string name;                 // "H100 SXM5 80 GB"
-  Bytes memory{};                   // usable by the program
-  double bf16_flops_per_s = 0;      // dense matmul peak, what MFU refers to (fp16 alike)
-  double fp32_flops_per_s = 0;      // dense matmul peak of fp32 inputs (TF32 where it is default)
-  double matmul_efficiency = 1;     // share of the peak that large matmuls reach
-  double attention_efficiency = 1;  // share of the peak that fused attention reaches
-  double memory_bytes_per_s = 0;    // HBM peak
-  double memory_efficiency = 1;     // share that streaming kernels reach
-  Time kernel_launch_ns = 0;        // fixed cost per kernel
-};
-
-/// A ring's view of a link: time = latency_ns per hop + bytes / (bytes_per_s * efficiency).
-struct Link {
-  double bytes_per_s = 0;  // one direction, per GPU
-  double efficiency = 1;   // share that NCCL reaches with large messages
-  Time latency_ns = 0;     // per ring step over this link
-};
 
 /// Memory of a node's CPUs, shared by its GPUs.
 struct HostMemory {

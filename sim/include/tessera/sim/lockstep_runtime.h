@@ -7,7 +7,7 @@
 //
 //   LockstepOptions options{.world_size = 64, .ranks_per_node = 8, .cost = cost.get()};
 //   auto runtime = LockstepRuntime::create(options);
-//   auto engine = fully_shard(runtime->seam(), model, {...});
+//   auto engine = fully_shard(*runtime, model, {...});
 //   ...
 //   Status status = runtime->finish();
 #pragma once
@@ -48,13 +48,10 @@ struct LockstepOptions {
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
 
-class LockstepRuntime {
+class LockstepRuntime : public virtual Runtime {
  public:
   /// Fails: invalid_argument (sizes, a slow or recorded rank that does not exist), naming it.
   static Result<std::unique_ptr<LockstepRuntime>> create(const LockstepOptions& options);
-  virtual ~LockstepRuntime() = default;
-
-  virtual Runtime& seam() = 0;
   /// Ends the last step and sends what is still buffered. Does not finish the sink.
   /// Fails: hazard, if the result of a collective was never used.
   virtual Status finish() = 0;

@@ -73,8 +73,7 @@ TEST_CASE("a rank on a GPU trains as the simulator does", "[ranks]") {
   const auto runtime = test::require_value(make_cuda_runtime(options));
   Trained own;
   test::require_ok(test::train(
-      runtime->seam(), run, [&](Rank) -> Trained& { return own; },
-      [&] { return runtime->finish(); }));
+      *runtime, run, [&](Rank) -> Trained& { return own; }, [&] { return runtime->finish(); }));
   check_close(own, simulated[static_cast<std::size_t>(options.rank)]);
   CHECK(runtime->peak_reserved() == peak);
 }

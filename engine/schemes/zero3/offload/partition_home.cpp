@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/partition_home.h"
+#include "engine/schemes/zero3/offload/partition_home.h"
 
 #include <fmt/format.h>
 

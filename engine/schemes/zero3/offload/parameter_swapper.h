@@ -12,14 +12,16 @@
 #include <vector>
 
 #include "engine/schemes/zero3/on_demand_parameter.h"
-#include "tessera/zero3.h"
+#include "engine/schemes/zero3/operations.h"
+#include "engine/schemes/zero3/zero3_facts.h"
 
 namespace tessera {
 
 class ParameterSwapper {
  public:
-  ParameterSwapper(EngineBase& engine, const Zero3Options& options)
-      : engine_(engine), options_(options) {}
+  /// Both must outlive it.
+  ParameterSwapper(Operations& operations, const Zero3Facts& facts)
+      : operations_(operations), facts_(facts), options_(facts.options) {}
 
   /// Makes stream and buffers if one of `parameters` lives on NVMe.
   /// Fails: invalid_argument, if a partition is larger than a buffer.
@@ -56,7 +58,6 @@ class ParameterSwapper {
     std::int64_t turn = 0;  // of the read
   };
 
-  bool strict() const { return options_.policy == Zero3Policy::strict; }
   Memory memory() const { return options_.aio.use_gds ? Memory::device : Memory::pinned_host; }
   const Buffer* find(ParameterId id) const;
   Buffer* find(ParameterId id);
@@ -67,7 +68,8 @@ class ParameterSwapper {
   Numel aligned(const OnDemandParameter& p) const;
   Status note(const OnDemandParameter* p, Mark mark);
 
-  EngineBase& engine_;
+  Operations& operations_;
+  const Zero3Facts& facts_;
   const Zero3Options& options_;
   StreamId stream_;
   std::vector<Buffer> buffers_;

@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include "engine/schemes/zero3/visit_order.h"
+#include "engine/schemes/zero3/policy/visit_order.h"
 
 namespace tessera {
 

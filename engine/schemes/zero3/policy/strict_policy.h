@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "engine/schemes/zero3/fetch_policy.h"
-#include "engine/schemes/zero3/known_orders.h"
+#include "engine/schemes/zero3/policy/fetch_policy.h"
+#include "engine/schemes/zero3/policy/known_orders.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/block_quantizer.h"
+#include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
 
 namespace tessera {
 namespace {

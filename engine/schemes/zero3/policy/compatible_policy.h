@@ -9,8 +9,8 @@
 #include <deque>
 #include <vector>
 
-#include "engine/schemes/zero3/fetch_policy.h"
-#include "engine/schemes/zero3/module_trace.h"
+#include "engine/schemes/zero3/policy/fetch_policy.h"
+#include "engine/schemes/zero3/policy/module_trace.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/live_needs.h"
+#include "engine/schemes/zero3/policy/live_needs.h"
 
 #include <set>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/strict_policy.h"
+#include "engine/schemes/zero3/policy/strict_policy.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "engine/schemes/zero3/live_needs.h"
+#include "engine/schemes/zero3/policy/live_needs.h"
 
 namespace tessera {
 namespace {

@@ -13,14 +13,16 @@
 #include <vector>
 
 #include "engine/schemes/zero3/on_demand_parameter.h"
-#include "tessera/zero3.h"
+#include "engine/schemes/zero3/operations.h"
+#include "engine/schemes/zero3/zero3_facts.h"
 
 namespace tessera {
 
 class OptimizerSwapper {
  public:
-  OptimizerSwapper(EngineBase& engine, const Zero3Options& options)
-      : engine_(engine), options_(options) {}
+  /// Both must outlive it.
+  OptimizerSwapper(Operations& operations, const Zero3Facts& facts)
+      : operations_(operations), facts_(facts), options_(facts.options) {}
 
   /// What pipelining the buffers allow. Fails: invalid_argument (compatible), if there are not
   /// enough for what was asked.
@@ -63,10 +65,11 @@ class OptimizerSwapper {
   Result<EventId> write(const States& states);
   Status give_back(const States& states, EventId after);
   Status make_moments(const States& states);
-  Cause why() const { return engine_.cause("root", Reason::offload); }
-  Cause order() const { return engine_.cause("root", Reason::order); }
+  Cause why() const { return operations_.cause("root", Reason::offload); }
+  Cause order() const { return operations_.cause("root", Reason::order); }
 
-  EngineBase& engine_;
+  Operations& operations_;
+  const Zero3Facts& facts_;
   const Zero3Options& options_;
   bool pipeline_read_ = false;
   bool pipeline_write_ = false;

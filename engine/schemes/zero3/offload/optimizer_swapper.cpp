@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/optimizer_swapper.h"
+#include "engine/schemes/zero3/offload/optimizer_swapper.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ Status OptimizerSwapper::check() {
       "ran out of swap buffers, try increasing 'buffer_count': {} groups at a time "
       "need {}, found {}",
       groups, needed, offload.buffer_count);
-  if (options_.policy == Zero3Policy::compatible) return Status(Code::invalid_argument, found);
+  if (!facts_.rules.pipelines_as_far_as_buffers_reach) return Status(Code::invalid_argument, found);
   if (offload.buffer_count < buffers_per_group) {
     return Status(Code::invalid_argument,
                   fmt::format("offload_optimizer: buffer_count must be at least {}, found {}",
@@ -37,8 +37,8 @@ Status OptimizerSwapper::check() {
 
 Status OptimizerSwapper::setup(std::span<OnDemandParameter* const> parameters) {
   if (parameters.empty()) return {};
-  TESSERA_ASSIGN(read_, engine_.runtime_.create_stream("nvme_read", StreamRole::host));
-  TESSERA_ASSIGN(write_, engine_.runtime_.create_stream("nvme_write", StreamRole::host));
+  TESSERA_ASSIGN(read_, operations_.create_stream("nvme_read", StreamRole::host));
+  TESSERA_ASSIGN(write_, operations_.create_stream("nvme_write", StreamRole::host));
   for (OnDemandParameter* p : parameters) {
     State state{.p = p};
     TESSERA_ASSIGN(state.value, on_drive(p->held, "partition"));
@@ -54,20 +54,20 @@ std::vector<StreamId> OptimizerSwapper::streams() const {
 }
 
 Result<BufferId> OptimizerSwapper::on_drive(const Held& held, const char* name) {
-  return engine_.runtime_.allocate({.bytes = bytes_of(held.map.shard(), held.dtype),
-                                    .memory = Memory::nvme,
-                                    .memory_class = MemoryClass::nvme_staging,
-                                    .stream = engine_.compute_,
-                                    .where = engine_.everyone_,
-                                    .cause = why(),
-                                    .name = fmt::format("{}.{}", held.name, name),
-                                    .directory = options_.offload_optimizer.nvme_path});
+  return operations_.allocate({.bytes = bytes_of(held.map.shard(), held.dtype),
+                               .memory = Memory::nvme,
+                               .memory_class = MemoryClass::nvme_staging,
+                               .stream = facts_.compute,
+                               .where = {},
+                               .cause = why(),
+                               .name = fmt::format("{}.{}", held.name, name),
+                               .directory = options_.offload_optimizer.nvme_path});
 }
 
 Result<BufferId> OptimizerSwapper::on_host(const Held& held, const char* name) {
-  return engine_.allocate(fmt::format("{}.{}", held.name, name),
-                          bytes_of(held.map.shard(), held.dtype), MemoryClass::nvme_staging, read_,
-                          why(), Memory::pinned_host);
+  return operations_.allocate(fmt::format("{}.{}", held.name, name),
+                              bytes_of(held.map.shard(), held.dtype), MemoryClass::nvme_staging,
+                              read_, why(), Memory::pinned_host);
 }
 
 OptimizerSwapper::States OptimizerSwapper::states_of(std::span<OnDemandParameter* const> group) {
@@ -104,7 +104,7 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
     add_shard(copy, held, state->exp_avg_sq, held.exp_avg_sq);
   }
   if (copy.pieces.empty()) return EventId{};
-  auto event = engine_.submit(read_, why(), std::move(copy));
+  auto event = operations_.submit(read_, why(), std::move(copy));
   if (!event.ok()) TESSERA_TRY(give_back(fresh, EventId{}));
   return event;
 }
@@ -125,7 +125,7 @@ Result<EventId> OptimizerSwapper::write(const States& states) {
   }
   if (copy.pieces.empty()) return EventId{};
   const std::vector<EventId> readers = std::exchange(readers_, {});
-  return engine_.submit(write_, why(), std::move(copy), readers);
+  return operations_.submit(write_, why(), std::move(copy), readers);
 }
 
 Status OptimizerSwapper::give_back(const States& states, EventId after) {
@@ -133,7 +133,7 @@ Status OptimizerSwapper::give_back(const States& states, EventId after) {
     if (!std::exchange(state->here, false)) continue;
     Held& held = state->p->held;
     for (BufferId* id : {&held.value, &held.exp_avg, &held.exp_avg_sq}) {
-      if (id->valid()) TESSERA_TRY(engine_.release(*id, after));
+      if (id->valid()) TESSERA_TRY(operations_.release(*id, after));
     }
   }
   return {};
@@ -141,7 +141,8 @@ Status OptimizerSwapper::give_back(const States& states, EventId after) {
 
 // In the first step there are none yet.
 Status OptimizerSwapper::make_moments(const States& states) {
-  Compute zeros = engine_.work_on_held();
+  Compute zeros;
+  zeros.index_in = facts_.shard_group();
   zeros.cost.on_host = true;
   for (State* state : states) {
     Held& held = state->p->held;
@@ -157,26 +158,26 @@ Status OptimizerSwapper::make_moments(const States& states) {
   }
   if (zeros.writes.empty()) return {};
   // The memory was given to the stream that reads.
-  TESSERA_TRY(engine_.wait_stream(engine_.host_, read_, order()));
-  return engine_.submit(engine_.host_, why(), std::move(zeros)).status();
+  TESSERA_TRY(operations_.wait_stream(facts_.host, read_, order()));
+  return operations_.submit(facts_.host, why(), std::move(zeros)).status();
 }
 
 Status OptimizerSwapper::begin_step() {
   if (!exists()) return {};
   TESSERA_TRY(put_back());
   was_read_ = written_ = {};
-  return engine_.wait_stream(read_, write_, order());
+  return operations_.wait_stream(read_, write_, order());
 }
 
 Status OptimizerSwapper::before_group(std::span<OnDemandParameter* const> group,
                                       std::span<OnDemandParameter* const> next) {
   const States states = states_of(group);
   if (!pipeline_read_ && !states.empty()) {
-    TESSERA_TRY(engine_.wait_stream(read_, engine_.host_, order()));
+    TESSERA_TRY(operations_.wait_stream(read_, facts_.host, order()));
   }
   TESSERA_ASSIGN(const EventId event, read(states));
   const EventId ready = event.valid() ? event : was_read_;
-  if (ready.valid()) TESSERA_TRY(engine_.wait_event(engine_.host_, ready, order()));
+  if (ready.valid()) TESSERA_TRY(operations_.wait_event(facts_.host, ready, order()));
   TESSERA_TRY(make_moments(states));
   was_read_ = {};
   if (!pipeline_read_) return {};
@@ -188,25 +189,25 @@ Status OptimizerSwapper::before_group(std::span<OnDemandParameter* const> group,
 Status OptimizerSwapper::after_group(std::span<OnDemandParameter* const> group, bool last) {
   const States states = states_of(group);
   if (states.empty()) return {};
-  if (written_.valid()) TESSERA_TRY(engine_.wait_event(engine_.host_, written_, order()));
-  TESSERA_TRY(engine_.wait_stream(write_, engine_.host_, order()));
+  if (written_.valid()) TESSERA_TRY(operations_.wait_event(facts_.host, written_, order()));
+  TESSERA_TRY(operations_.wait_stream(write_, facts_.host, order()));
   TESSERA_ASSIGN(written_, write(states));
   TESSERA_TRY(give_back(states, written_));
   if (pipeline_write_ && !last) return {};
-  return engine_.wait_event(engine_.host_, std::exchange(written_, EventId{}), order());
+  return operations_.wait_event(facts_.host, std::exchange(written_, EventId{}), order());
 }
 
 Status OptimizerSwapper::hold_all(bool moments) {
   if (!exists()) return {};
   States all;
   for (State& state : states_) all.push_back(&state);
-  TESSERA_TRY(engine_.wait_stream(read_, write_, order()));
+  TESSERA_TRY(operations_.wait_stream(read_, write_, order()));
   TESSERA_TRY(read(all).status());
   if (moments) {
     TESSERA_TRY(make_moments(all));
-    TESSERA_TRY(engine_.leave_host(order()));
+    TESSERA_TRY(operations_.wait_stream(facts_.compute, facts_.host, order()));
   }
-  return engine_.wait_stream(engine_.compute_, read_, order());
+  return operations_.wait_stream(facts_.compute, read_, order());
 }
 
 Status OptimizerSwapper::put_back() {
@@ -215,8 +216,8 @@ Status OptimizerSwapper::put_back() {
     if (state.here) all.push_back(&state);
   }
   if (all.empty()) return {};
-  TESSERA_TRY(engine_.wait_stream(write_, engine_.compute_, order()));
-  TESSERA_TRY(engine_.wait_stream(write_, engine_.host_, order()));
+  TESSERA_TRY(operations_.wait_stream(write_, facts_.compute, order()));
+  TESSERA_TRY(operations_.wait_stream(write_, facts_.host, order()));
   TESSERA_ASSIGN(const EventId done, write(all));
   return give_back(all, done);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/visit_order.h"
+#include "engine/schemes/zero3/policy/visit_order.h"
 
 #include <algorithm>
 

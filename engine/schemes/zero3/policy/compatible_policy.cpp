@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What modules need, and until when (deepspeed PartitionedParameterCoordinator: fetch_sub_module,
 // release_sub_module, reset_step, release_and_reset_all).
-#include "engine/schemes/zero3/compatible_policy.h"
+#include "engine/schemes/zero3/policy/compatible_policy.h"
 
 #include <fmt/format.h>
 

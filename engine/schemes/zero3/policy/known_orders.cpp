@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/known_orders.h"
+#include "engine/schemes/zero3/policy/known_orders.h"
 
 #include <algorithm>
 #include <utility>

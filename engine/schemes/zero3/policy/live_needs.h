@@ -2,7 +2,7 @@
 // How much must be gathered at the same time, whatever a policy does.
 #pragma once
 
-#include "engine/schemes/zero3/fetch_policy.h"
+#include "engine/schemes/zero3/policy/fetch_policy.h"
 
 namespace tessera {
 

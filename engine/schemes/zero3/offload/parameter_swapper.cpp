@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/parameter_swapper.h"
+#include "engine/schemes/zero3/offload/parameter_swapper.h"
 
 #include <fmt/format.h>
 
@@ -22,17 +22,17 @@ Status ParameterSwapper::setup(std::span<OnDemandParameter> parameters) {
                     "set buffer_size to as many at least",
                     largest->held.name, largest->partition.value, offload.buffer_size.value));
   }
-  TESSERA_ASSIGN(stream_, engine_.runtime_.create_stream("nvme", StreamRole::host));
-  const Cause why = engine_.cause("root", Reason::none);
+  TESSERA_ASSIGN(stream_, operations_.create_stream("nvme", StreamRole::host));
+  const Cause why = operations_.cause("root", Reason::none);
   const auto memory_class =
       options_.aio.use_gds ? MemoryClass::all_gather_buffers : MemoryClass::nvme_staging;
   for (std::int64_t k = 0; k < offload.buffer_count; ++k) {
     Buffer buffer;
     // No larger than what can ever be in it.
     TESSERA_ASSIGN(buffer.memory,
-                   engine_.allocate(fmt::format("swap_buffer_{}", k),
-                                    bytes_of(largest->partition, options_.param_dtype),
-                                    memory_class, stream_, why, memory()));
+                   operations_.allocate(fmt::format("swap_buffer_{}", k),
+                                        bytes_of(largest->partition, options_.param_dtype),
+                                        memory_class, stream_, why, memory()));
     buffers_.push_back(buffer);
   }
   return {};
@@ -79,22 +79,22 @@ Numel ParameterSwapper::aligned(const OnDemandParameter& p) const {
 }
 
 Status ParameterSwapper::note(const OnDemandParameter* p, Mark mark) {
-  Cause why = engine_.cause(p == nullptr ? "root" : p->held.unit, Reason::offload);
-  if (p != nullptr) why.module = engine_.model_.parameter(p->id).name;
-  return engine_.submit(engine_.compute_, why, mark).status();
+  Cause why = operations_.cause(p == nullptr ? "root" : p->held.unit, Reason::offload);
+  if (p != nullptr) why.module = facts_.name(p->id);
+  return operations_.submit(facts_.compute, why, mark).status();
 }
 
 Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
-  const Cause why = engine_.cause(p.held.unit, Reason::offload);
+  const Cause why = operations_.cause(p.held.unit, Reason::offload);
   if (buffer.copied.valid()) {
-    TESSERA_TRY(
-        engine_.wait_event(stream_, buffer.copied, engine_.cause(p.held.unit, Reason::order)));
+    TESSERA_TRY(operations_.wait_event(stream_, buffer.copied,
+                                       operations_.cause(p.held.unit, Reason::order)));
   }
   const View from = View::whole(p.cast, options_.param_dtype, p.partition);
   TESSERA_ASSIGN(buffer.read,
-                 engine_.submit(stream_, why,
-                                Copy{.pieces = {{.from = from, .to = view(buffer, p)}},
-                                     .route = *route_between(Memory::nvme, memory())}));
+                 operations_.submit(stream_, why,
+                                    Copy{.pieces = {{.from = from, .to = view(buffer, p)}},
+                                         .route = *route_between(Memory::nvme, memory())}));
   buffer.holds = p.id;
   buffer.copied = {};
   buffer.waited_for = false;
@@ -121,26 +121,27 @@ Result<EventId> ParameterSwapper::bring(OnDemandParameter& p, const View& to,
     if (buffer == nullptr) buffer = &youngest();
     TESSERA_TRY(read(*buffer, p));
   }
-  TESSERA_TRY(engine_.wait_event(stream, buffer->read, engine_.cause(why.unit, Reason::order)));
+  TESSERA_TRY(
+      operations_.wait_event(stream, buffer->read, operations_.cause(why.unit, Reason::order)));
   Cause move = why;
   if (memory() != Memory::device) move.reason = Reason::offload;
   TESSERA_ASSIGN(buffer->copied,
-                 engine_.submit(stream, move,
-                                Copy{.index_in = index_in,
-                                     .pieces = {{.from = view(*buffer, p), .to = to}},
-                                     .route = *route_between(memory(), Memory::device)}));
-  if (strict()) buffer->holds = {};
+                 operations_.submit(stream, move,
+                                    Copy{.index_in = index_in,
+                                         .pieces = {{.from = view(*buffer, p), .to = to}},
+                                         .route = *route_between(memory(), Memory::device)}));
+  if (!facts_.rules.keeps_swap_buffers) buffer->holds = {};
   return buffer->copied;
 }
 
 Result<EventId> ParameterSwapper::write(const OnDemandParameter& p, const View& values,
                                         Memory where, StreamId source, const Cause& why) {
   if (Buffer* const old = find(p.id)) old->holds = {};
-  TESSERA_TRY(engine_.wait_stream(stream_, source, engine_.cause(why.unit, Reason::order)));
+  TESSERA_TRY(operations_.wait_stream(stream_, source, operations_.cause(why.unit, Reason::order)));
   Cause move = why;
   move.reason = Reason::offload;
   const View to = View::whole(p.cast, options_.param_dtype, p.partition);
-  return engine_.submit(
+  return operations_.submit(
       stream_, move,
       Copy{.pieces = {{.from = values, .to = to}}, .route = *route_between(where, Memory::nvme)});
 }
@@ -166,7 +167,7 @@ Status ParameterSwapper::synchronize_reads() {
   for (Buffer& buffer : buffers_) {
     if (!buffer.holds.valid() || buffer.waited_for) continue;
     buffer.waited_for = true;
-    TESSERA_TRY(engine_.runtime_.wait(buffer.read));
+    TESSERA_TRY(operations_.wait(buffer.read));
     ++pending;
   }
   return note(nullptr, {Mark::Kind::reads_awaited, pending});

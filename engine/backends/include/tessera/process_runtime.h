@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A runtime of one rank in this process, on a CPU or a GPU: what every such rank can do besides.
+//
+//   TESSERA_ASSIGN(std::unique_ptr<ProcessRuntime> runtime, make_local_runtime({}));
+//   TESSERA_ASSIGN(auto engine, fully_shard(*runtime, model, options));
+//   ...
+//   TESSERA_TRY(runtime->finish());         // before the engine goes: its work may still wait
+#pragma once
+
+#include <string>
+
+#include "tessera/runtime.h"
+
+namespace tessera {
+
+/// How often computations were launched as CUDA graphs, and why they were not.
+struct GraphCounts {
+  std::int64_t launched = 0;
+  // Those whose body ran instead:
+  std::int64_t first = 0;       // for the first time
+  std::int64_t moved = 0;       // on memory on which it had not run
+  std::int64_t unrepeated = 0;  // it says not to repeat anything, or needs the CPU
+
+  std::int64_t all() const { return launched + first + moved + unrepeated; }
+};
+
+class ProcessRuntime : public virtual Runtime {
+ public:
+  /// Lets collectives make progress; for bodies that compute for milliseconds.
+  virtual Status poll() = 0;
+  /// Carries out everything that was submitted and waits for all ranks. Call it once, at the end; a
+  /// runtime that goes without it ends the run of all ranks.
+  /// Fails: communication_error (a rank is dead or gave up, naming it), timed_out (naming
+  /// operation, unit and rank), divergent (naming rank, number and both operations); hazard, if the
+  /// result of a collective was never used. Other calls fail like this, too, and then all later
+  /// ones.
+  virtual Status finish() = 0;
+  /// Ends the run of all ranks because of something that went wrong outside of the runtime: the
+  /// others' calls fail with "rank 2 gave up: " and `why`.
+  virtual void give_up(const Status& why) = 0;
+  /// Most bytes of device memory that were taken from the system so far.
+  virtual Bytes peak_reserved() const = 0;
+  /// The GPU's name as its driver says it, "NVIDIA H200"; "": there is none.
+  virtual std::string device() const { return {}; }
+  /// On this rank so far; nothing without CudaOptions::graphs.
+  virtual GraphCounts graphs() const { return {}; }
+};
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/sim/cost_model.h"
+
+#include "sim/collectives/collective_costs.h"
+#include "sim/compute/kernel_costs.h"
+
+namespace tessera::sim {
+namespace {
+
+class ClusterCostModel final : public CostModel {
+ public:
+  explicit ClusterCostModel(const Cluster& cluster) : kernels_(cluster), collectives_(cluster) {}
+
+  Time compute(const ComputeCost& cost) const override { return kernels_.compute(cost); }
+  Time copy(Bytes bytes, CopyRoute route) const override { return kernels_.copy(bytes, route); }
+  Time collective(const CollectiveShape& shape) const override {
+    return collectives_.collective(shape);
+  }
+  std::string_view algorithm(const CollectiveShape& shape) const override {
+    return collectives_.algorithm(shape);
+  }
+
+ private:
+  const KernelCosts kernels_;
+  const CollectiveCosts collectives_;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster) {
+  return std::make_unique<ClusterCostModel>(cluster);
+}
+
+}  // namespace tessera::sim

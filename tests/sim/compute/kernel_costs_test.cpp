@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "tessera/sim/cost_model.h"
+
+namespace tessera::sim {
+namespace {
+
+// Numbers that are easy to compute with by hand.
+Cluster round_cluster() {
+  Cluster cluster{.name = "round", .nodes = 4, .gpus_per_node = 4};
+  cluster.gpu = {.name = "g",
+                 .memory = Bytes{1 << 30},
+                 .bf16_flops_per_s = 1e12,
+                 .fp32_flops_per_s = 1e11,
+                 .matmul_efficiency = 0.5,
+                 .attention_efficiency = 0.25,
+                 .memory_bytes_per_s = 1e12,
+                 .memory_efficiency = 0.5,
+                 .kernel_launch_ns = 1000};
+  cluster.host = {.bytes_per_s = 20e9, .efficiency = 0.5, .latency_ns = 500};
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("compute is matmul, attention and memory time plus launches", "[cost]") {
+  const auto cost = make_cost_model(round_cluster());
+  CHECK(cost->compute({.matmul_flops = 1e6, .kernels = 0}) == 2'000);
+  CHECK(cost->compute({.attention_flops = 1e6, .kernels = 0}) == 4'000);
+  CHECK(cost->compute({.elementwise_bytes = 1e6, .kernels = 0}) == 2'000);
+  CHECK(cost->compute({.kernels = 3}) == 3'000);
+  CHECK(cost->compute({1e6, 1e6, 1e6, 2, DType::bfloat16}) == 10'000);
+  CHECK(cost->compute({.matmul_flops = 1e6, .kernels = 0, .dtype = DType::float32}) == 20'000);
+  CHECK(cost->compute({.matmul_flops = 1e6, .kernels = 0, .dtype = DType::float16}) == 2'000);
+}
+
+TEST_CASE("a copy reads and writes device memory once, or crosses PCIe", "[cost]") {
+  const auto cost = make_cost_model(round_cluster());
+  CHECK(cost->copy(Bytes{1'000'000}, CopyRoute::on_device) == 4'000 + 1'000);
+  CHECK(cost->copy(Bytes{1'000'000}, CopyRoute::to_host) == 100'000 + 500);
+  CHECK(cost->copy(Bytes{1'000'000}, CopyRoute::to_device) == 100'000 + 500);
+}
+
+TEST_CASE("past host memory drives may have rates of their own", "[cost]") {
+  Cluster cluster = round_cluster();
+  cluster.nvme = {.read_bytes_per_s = 1e9, .write_bytes_per_s = 1e9, .latency_ns = 0};
+  const auto time = [&](CopyRoute route) {
+    return make_cost_model(cluster)->copy(Bytes{1'000'000}, route);
+  };
+  CHECK(time(CopyRoute::nvme_to_device) == time(CopyRoute::from_nvme));
+  CHECK(time(CopyRoute::device_to_nvme) == time(CopyRoute::to_nvme));
+  cluster.nvme.direct_read_bytes_per_s = 2e9;
+  CHECK(time(CopyRoute::nvme_to_device) == time(CopyRoute::from_nvme) / 2);
+  CHECK(time(CopyRoute::device_to_nvme) == time(CopyRoute::to_nvme));
+}
+
+TEST_CASE("the kernels of a 405B model do not overflow", "[cost]") {
+  const auto cost = make_cost_model(*load_cluster("dgx-h100", 1));
+  CHECK(cost->compute({.matmul_flops = 6 * 405e9 * 16e6}) > 0);
+}
+
+}  // namespace tessera::sim
