@@ -18,7 +18,9 @@ void add_option_flag(CLI::App& command, const Option& option, const std::string&
   // Values are checked by the list, with the scheme that was chosen.
   CLI::Option* const added = command.add_option_function<std::string>(
       flag, [&given, flag](const std::string& text) { given[flag] = text; }, option.help);
-  if (option.kind == OptionKind::list) added->join(',');
+  if (option.kind == OptionKind::integer) added->type_name("INT");
+  if (option.kind == OptionKind::number) added->type_name("FLOAT");
+  if (option.kind == OptionKind::list) added->type_name("A,B,...")->join(',');
   if (option.kind == OptionKind::word) {
     added->type_name(fmt::format("{{{}}}", fmt::join(option.words, ",")));
   }

@@ -37,7 +37,8 @@ const OptionList<Fsdp1Options>& option_list(const Fsdp1Options&) {
                 .schemes = gathering})
           .add(&O::limit_all_gathers,
                {.name = "limit_all_gathers",
-                .help = "Hold the host back until the second last free before it gathers",
+                .help = "Off: the host is never held back before it gathers",
+                .more = "on: until the second last free",
                 .schemes = gathering})
           .add(&O::use_orig_params,
                {.name = "use_orig_params",

@@ -51,10 +51,10 @@ const OptionList<ReplicateOptions>& option_list(const ReplicateOptions&) {
                                   .help = "Every step uses the same parameters",
                                   .more = "the first one reduces at its end"})
           .add(&O::init_sync, {.name = "init_sync",
-                               .help = "Check and broadcast the model when it is set up"})
+                               .help = "Off: the model is neither checked nor broadcast when set up"})
           .add(&O::broadcast_buffers,
                {.name = "broadcast_buffers",
-                .help = "Broadcast rank 0's buffers at each forward that follows a synced one"})
+                .help = "Off: buffers stay local, instead of rank 0's after a reduction"})
           .add(&O::ignored_modules, {.name = "ignored_modules",
                                      .help = "Paths of modules whose parameters stay local",
                                      .more = "they are not reduced, nor those tied to them",

@@ -66,10 +66,10 @@ const OptionList<ShardedDataParallelOptions>& option_list(const ShardedDataParal
                 .unset = "param_dtype"})
           .add(&O::broadcast_buffers,
                {.name = "broadcast_buffers",
-                .help = "Broadcast rank 0's buffers at each forward whose gradients are reduced"})
+                .help = "Off: buffers stay local, instead of rank 0's after a reduction"})
           .add(&O::sync_models_at_startup,
                {.name = "sync_models_at_startup",
-                .help = "Broadcast rank 0's parameters and buffers in the beginning"})
+                .help = "Off: rank 0's values are not broadcast in the beginning"})
           .add(&O::group_size, {.name = "process_group",
                                 .help = "Consecutive ranks that own parameters together; 0: all",
                                 .more = "groups train on their own",

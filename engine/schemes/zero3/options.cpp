@@ -123,12 +123,12 @@ void add_offload(OptionList<O>& list) {
             .deepspeed = {"offload_optimizer.ratio"}})
       .add([](auto& o) -> auto& { return o.offload_param.nvme_path; },
            {.name = "nvme_path",
-            .help = "Folder for files of parameters, in runs with real numbers",
-            .needs = {{"offload_param", {"nvme"}}},
+            .help = "Folder for files on NVMe; only runs with real numbers write there",
+            .needs = on_nvme,
             .deepspeed = {"offload_param.nvme_path"}})
       .add([](auto& o) -> auto& { return o.offload_optimizer.nvme_path; },
            {.name = "optimizer_nvme_path",
-            .help = "The same of the optimizer's states",
+            .help = "Another one for the optimizer's states",
             .needs = {{"offload_optimizer", {"nvme"}}},
             .deepspeed = {"offload_optimizer.nvme_path"}})
       .add([](auto& o) -> auto& { return o.offload_param.buffer_count; },
