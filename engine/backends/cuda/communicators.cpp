@@ -24,7 +24,7 @@ Status Communicators::open(bool id_from_environment) {
   // Arguments have no order: Clang would pass on `world_` as it was before the call.
   const int code =
       api_.comm_init_rank(&world_, peers_.ranks(), &id, peers_.rank(), {.name = "tessera"});
-  return settle(world_, code, "ncclCommInitRankConfig");
+  return await(world_, code, "ncclCommInitRankConfig");
 }
 
 // Collective over the parent, also for ranks that get no communicator (NCCL's usage/communicators).
@@ -34,13 +34,26 @@ Status Communicators::split(CommunicatorId id, const RankGroups& groups, const s
   const int key = group < 0 ? 0 : groups.index_of(peers_.rank());
   NcclComm& comm = groups_[id];
   const int code = api_.comm_split(world_, color, key, &comm, {name.c_str(), copy_engines_});
-  TESSERA_TRY(settle(world_, code, "ncclCommSplit"));
-  if (comm == nullptr) return {};
-  return settle(comm, nccl_in_progress, "ncclCommSplit");
+  TESSERA_TRY(await(world_, code, "ncclCommSplit"));
+  if (group < 0) return {};
+  if (comm == nullptr) {
+    return Status(Code::communication_error,
+                  fmt::format("ncclCommSplit of \"{}\" ended without a communicator", name));
+  }
+  return await(comm, nccl_in_progress, "ncclCommSplit");
 }
 
 Status Communicators::settle(NcclComm comm, int code, const char* call) {
   if (code != nccl_in_progress) return nccl_status(api_, comm, code, call);
+  return await(comm, code, call);
+}
+
+// NCCL 2.28's ncclCommSplit and ncclCommWindowRegister of a communicator that does not block return
+// ncclSuccess while a thread of NCCL's works, which fills in the handle at its end (init.cc,
+// dev_runtime.cc: NCCLCHECK of ncclGroupEndInternal lets ncclInProgress pass). So the state of the
+// communicator says when they are done, never their result.
+Status Communicators::await(NcclComm comm, int code, const char* call) {
+  if (code != nccl_in_progress) TESSERA_TRY(nccl_status(api_, comm, code, call));
   return patience_.until(
       [&]() -> Result<Patience::Seen> {
         int state = nccl_success;
@@ -69,7 +82,7 @@ Status Communicators::check() const {
 
 Status Communicators::close(NcclComm& comm) {
   if (comm == nullptr) return {};
-  TESSERA_TRY(settle(comm, api_.comm_finalize(comm), "ncclCommFinalize"));
+  TESSERA_TRY(await(comm, api_.comm_finalize(comm), "ncclCommFinalize"));
   const int code = api_.comm_destroy(comm);
   comm = nullptr;
   return nccl_status(api_, nullptr, code, "ncclCommDestroy");
@@ -81,12 +94,13 @@ Status Communicators::close() {
 }
 
 void Communicators::abort() {
+  // A split of the world may still be writing into groups_: NCCL's thread ends with the world.
+  if (world_ != nullptr) api_.comm_abort(world_);
+  world_ = nullptr;
   for (auto& entry : groups_) {
     if (entry.second != nullptr) api_.comm_abort(entry.second);
   }
   groups_.clear();
-  if (world_ != nullptr) api_.comm_abort(world_);
-  world_ = nullptr;
 }
 
 }  // namespace tessera

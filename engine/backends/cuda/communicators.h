@@ -31,8 +31,11 @@ class Communicators {
   NcclComm world() const { return world_; }
   NcclComm at(CommunicatorId id) const { return groups_.at(id); }
 
-  /// The result of a call that `comm` may still be busy with.
+  /// The result of a call that says by its code whether `comm` is still busy with it.
   Status settle(NcclComm comm, int code, const char* call);
+  /// The result of a call after which `comm` may be busy whatever its code says: splits and
+  /// registrations.
+  Status await(NcclComm comm, int code, const char* call);
   /// Whether any of them has failed meanwhile.
   Status check() const;
   /// Ends them in order. Collective over all ranks.

@@ -50,14 +50,14 @@ Status Windows::cover(CommunicatorId id, const DeviceMemory& memory, Bytes end) 
     const int code = api_.comm_window_register(
         comm, memory.at(range.begin), static_cast<std::size_t>((range.end - range.begin).value),
         &known_.back().handle);
-    TESSERA_TRY(communicators_.settle(comm, code, "ncclCommWindowRegister"));
+    TESSERA_TRY(communicators_.await(comm, code, "ncclCommWindowRegister"));
   }
   return {};
 }
 
 Status Windows::close() {
   for (const Known& known : known_) {
-    TESSERA_TRY(communicators_.settle(known.comm,
+    TESSERA_TRY(communicators_.await(known.comm,
                                       api_.comm_window_deregister(known.comm, known.handle),
                                       "ncclCommWindowDeregister"));
   }
