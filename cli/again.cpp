@@ -16,8 +16,6 @@
 namespace tessera::cli {
 namespace {
 
-using Json = nlohmann::json;
-
 bool is_training(const std::string& name) {
   const auto& options = training_options().options;
   return std::any_of(options.begin(), options.end(),
@@ -39,7 +37,7 @@ Status unknown(const std::string& trace, const std::string& name) {
 
 Status read_slow_ranks(JsonReader& run, std::vector<sim::SlowRank>& slow_ranks) {
   if (!run.has("slow_ranks")) return {};
-  for (const Json& entry : run.json().at("slow_ranks")) {
+  for (const nlohmann::json& entry : run.json().at("slow_ranks")) {
     JsonReader slow(entry, run.source() + ": slow_ranks");
     slow_ranks.push_back({static_cast<Rank>(slow.integer("rank", 0)), slow.positive("factor", 1)});
     TESSERA_TRY(slow.status());
@@ -47,7 +45,7 @@ Status read_slow_ranks(JsonReader& run, std::vector<sim::SlowRank>& slow_ranks) 
   return {};
 }
 
-Status read_options(const std::string& trace, const TraceRun& run, const Json& json, Again& again) {
+Status read_options(const std::string& trace, const TraceRun& run, const nlohmann::json& json, Again& again) {
   OptionValues of_scheme;
   for (const auto& [name, given] : json.items()) {
     if (is_run(name)) continue;
@@ -83,12 +81,12 @@ Result<Again> read_again(const std::string& trace) {
                               "only traces of tessera simulate can",
                               trace));
   }
-  TESSERA_ASSIGN(const Json sources_of, parse_json(run.sources, trace + ": sources"));
+  TESSERA_ASSIGN(const nlohmann::json sources_of, parse_json(run.sources, trace + ": sources"));
   JsonReader sources(sources_of, trace + ": sources");
   const std::string model = sources.text("model");
   const std::string cluster = sources.text("cluster");
   TESSERA_TRY(sources.status());
-  TESSERA_ASSIGN(const Json json, parse_json(run.options, trace + ": options"));
+  TESSERA_ASSIGN(const nlohmann::json json, parse_json(run.options, trace + ": options"));
   JsonReader of_run(json, trace + ": options");
   Again again;
   // A model without a name of its own is called as its file.

@@ -47,6 +47,7 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.cluster = cluster.name;
   run.backend = "simulator";
   run.options = options_json(model, options);
+  run.sources = options.sources;
   run.version = options.version;
   run.seed = options.seed;
   run.ranks = cluster.ranks();

@@ -17,7 +17,8 @@ struct WorkCall {
 /// The fields of each call, for writing and reading alike.
 template <class A>
 void fields(A& a, TraceRun& v) {
-  a(v.name), a(v.model), a(v.scheme), a(v.cluster), a(v.backend), a(v.options), a(v.version);
+  a(v.name), a(v.model), a(v.scheme), a(v.cluster), a(v.backend), a(v.options), a(v.sources);
+  a(v.version);
   a(v.seed), a(v.ranks), a(v.ranks_per_node), a(v.parameters), a(v.tokens_per_step);
   a(v.model_flops_per_step), a(v.peak_flops_per_rank), a(v.peak_name), a(v.memory_per_rank);
   a(v.recorded_ranks);

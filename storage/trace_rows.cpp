@@ -120,6 +120,7 @@ void TraceRows::begin(const TraceRun& run) {
   Statements& s = *statements_;
   keep(s.meta.run("seed", fmt::format("{}", run.seed)));
   keep(s.meta.run("options", run.options));
+  if (!run.sources.empty()) keep(s.meta.run("sources", run.sources));
   keep(s.meta.run("version", run.version));
   keep(s.run.run(run.name, run.model, run.scheme, run.cluster, run.backend, run.ranks,
                  run.ranks_per_node, run.parameters, run.tokens_per_step, run.model_flops_per_step,

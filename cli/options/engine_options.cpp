@@ -95,6 +95,18 @@ Status check_no_sync(const TrainingOptions& t, const Scheme& scheme) {
                 "--no-sync means nothing with one micro-batch: add --accumulation, or leave it out");
 }
 
+// What only runs with real numbers show would be silent here.
+Status check_real(const GivenFlags& given, const Scheme& scheme) {
+  for (const Option& option : options_known_to(name_of(scheme))) {
+    if (!option.only_real || !given.contains(flag_of(option))) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} acts in runs with real numbers alone, as those of tessera train: "
+                              "leave it out",
+                              flag_of(option)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {
@@ -111,6 +123,7 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
     TESSERA_TRY(apply_deepspeed(o, ranks, out));
   } else {
     TESSERA_TRY(check_no_sync(out.training, out.scheme));
+    if (!o.real) TESSERA_TRY(check_real(o.scheme.given, out.scheme));
   }
   return out;
 }

@@ -16,6 +16,7 @@ struct EngineOptions {
   SchemeOptions scheme;
   std::string deepspeed;  // a ds_config.json; empty: none
   GivenFlags training;    // those of tessera/training.h
+  bool real = false;      // the command computes with real numbers
 };
 
 /// What the options mean for one model.

@@ -8,6 +8,7 @@
 
 #include "cli/options/checks.h"
 #include "cli/options/names_of.h"
+#include "tessera/assert.h"
 
 namespace tessera::cli {
 namespace {
@@ -152,10 +153,27 @@ LearningRate learning_rate(const TrainArguments& a) {
           .decay = a.decay};
 }
 
+Status check_flags(const TrainArguments& a) {
+  TESSERA_ASSERT(a.command != nullptr, "options come from a command line");
+  const bool saves = !a.files.save.empty();
+  const bool validates = a.validation.wanted();
+  const bool falls = a.schedule != "constant";
+  return check_acting(
+      *a.command, {{"--save-every", saves, "without --save"},
+                   {"--keep", saves, "without --save"},
+                   {"--validate-every", validates, "without --validation[-fraction]"},
+                   {"--validation-batches", validates, "without --validation[-fraction]"},
+                   {"--decay", a.schedule == "wsd", "without --schedule wsd"},
+                   {"--min-lr", falls, "with --schedule constant"},
+                   {"--cluster", a.carrier.runtime == "simulator", "without --runtime simulator"}});
+}
+
 }  // namespace
 
 void add_train_options(CLI::App& command, TrainArguments& a) {
+  a.command = &command;
   a.engine.scheme.param_dtype = "float32";
+  a.engine.real = true;
   add_engine_options(command, a.engine);
   add_data_options(command, a);
   add_optimizer_options(command, a);
@@ -166,6 +184,7 @@ void add_train_options(CLI::App& command, TrainArguments& a) {
 
 Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   TESSERA_TRY(check(a.files));
+  TESSERA_TRY(check_flags(a));
   EngineOptions engine = a.engine;
   // Where masters and gathered parameters are different things, these have the dtype of compute.
   engine.scheme.param_dtype = a.dtype;

@@ -49,7 +49,7 @@ Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
   return nvme;
 }
 
-Result<Cluster> parse_cluster(std::string_view text, const std::string& source) {
+Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   TESSERA_ASSIGN(const Json json, parse_json(text, source));
   Status status;
   Cluster cluster;
@@ -81,9 +81,11 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   return cluster;
 }
 
-Result<Cluster> read_cluster(const std::string& name_or_path) {
+}  // namespace
+
+Result<std::string> cluster_text(const std::string& name_or_path) {
   for (const ClusterPreset& preset : shipped_clusters()) {
-    if (preset.name == name_or_path) return parse_cluster(preset.json, name_or_path);
+    if (preset.name == name_or_path) return std::string(preset.json);
   }
   std::error_code error;
   if (std::filesystem::is_directory(name_or_path, error)) {
@@ -98,13 +100,11 @@ Result<Cluster> read_cluster(const std::string& name_or_path) {
   }
   std::ostringstream text;
   text << file.rdbuf();
-  return parse_cluster(text.str(), name_or_path);
+  return text.str();
 }
 
-}  // namespace
-
-Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
-  TESSERA_ASSIGN(Cluster cluster, read_cluster(name_or_path));
+Result<Cluster> parse_cluster(std::string_view json, const std::string& source, Index nodes) {
+  TESSERA_ASSIGN(Cluster cluster, read_cluster(json, source));
   const std::int64_t nodes_max = ranks_max / cluster.gpus_per_node;
   if (nodes < 1 || nodes > nodes_max) {
     return Status(Code::invalid_argument,
@@ -112,6 +112,11 @@ Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
   }
   cluster.nodes = nodes;
   return cluster;
+}
+
+Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
+  TESSERA_ASSIGN(const std::string text, cluster_text(name_or_path));
+  return parse_cluster(text, name_or_path, nodes);
 }
 
 std::vector<std::string> cluster_presets() {

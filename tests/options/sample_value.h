@@ -17,7 +17,7 @@ inline OptionValue sample_value(const Option& option) {
       const auto least = static_cast<std::int64_t>(option.least);
       return option.standard == OptionValue(least + 2) ? least + 3 : least + 2;
     }
-    case OptionKind::number: return std::min(option.most, option.least + 0.5);
+    case OptionKind::number: return std::clamp(0.5, option.least, option.most);
     case OptionKind::text: return std::string("somewhere");
     case OptionKind::word:
       for (const std::string& word : option.words) {

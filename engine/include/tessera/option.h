@@ -48,6 +48,7 @@ struct Option {
   std::vector<OptionNeed> needs;     // it means nothing unless one of these holds; empty: always
   std::vector<std::string> deepspeed;  // keys that mean the same, below zero_optimization or aio
   std::string flag;                    // where it does not follow from the name
+  bool only_real = false;              // acts in runs with real numbers alone
 
   // These follow from the member.
   OptionKind kind = OptionKind::flag;

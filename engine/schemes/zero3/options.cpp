@@ -125,12 +125,14 @@ void add_offload(OptionList<O>& list) {
            {.name = "nvme_path",
             .help = "Folder for files on NVMe; only runs with real numbers write there",
             .needs = on_nvme,
-            .deepspeed = {"offload_param.nvme_path"}})
+            .deepspeed = {"offload_param.nvme_path"},
+            .only_real = true})
       .add([](auto& o) -> auto& { return o.offload_optimizer.nvme_path; },
            {.name = "optimizer_nvme_path",
             .help = "Another one for the optimizer's states",
             .needs = {{"offload_optimizer", {"nvme"}}},
-            .deepspeed = {"offload_optimizer.nvme_path"}})
+            .deepspeed = {"offload_optimizer.nvme_path"},
+            .only_real = true})
       .add([](auto& o) -> auto& { return o.offload_param.buffer_count; },
            {.name = "buffer_count",
             .help = "Buffers between NVMe and what is gathered",
@@ -185,21 +187,24 @@ void add_files(OptionList<O>& list) {
             .least = 1,
             .most = 1e15,
             .needs = on_nvme,
-            .deepspeed = {"aio.block_size"}})
+            .deepspeed = {"aio.block_size"},
+            .only_real = true})
       .add([](auto& o) -> auto& { return o.aio.queue_depth; },
            {.name = "aio_queue_depth",
             .help = "Requests to a file at once",
             .least = 1,
             .most = 1e6,
             .needs = on_nvme,
-            .deepspeed = {"aio.queue_depth"}})
+            .deepspeed = {"aio.queue_depth"},
+            .only_real = true})
       .add([](auto& o) -> auto& { return o.aio.thread_count; },
            {.name = "aio_thread_count",
             .help = "Threads that read and write files",
             .least = 1,
             .most = 4096,
             .needs = on_nvme,
-            .deepspeed = {"aio.thread_count", "aio.intra_op_parallelism"}})
+            .deepspeed = {"aio.thread_count", "aio.intra_op_parallelism"},
+            .only_real = true})
       .add([](auto& o) -> auto& { return o.aio.use_gds; },
            {.name = "use_gds",
             .help = "Read parameters from NVMe straight into device memory (GPUDirect Storage)",

@@ -62,6 +62,12 @@ struct Cluster {
 /// key; nodes < 1), io_error (unreadable file).
 Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes);
 
+/// The same from text; `source` names it in messages.
+Result<Cluster> parse_cluster(std::string_view json, const std::string& source, Index nodes);
+
+/// The JSON of a preset, or of the file. Fails: as load_cluster.
+Result<std::string> cluster_text(const std::string& name_or_path);
+
 /// Names of the shipped presets.
 std::vector<std::string> cluster_presets();
 
