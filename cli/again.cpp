@@ -24,7 +24,7 @@ bool is_training(const std::string& name) {
 
 // The options of the run itself; all others are the scheme's or the training step's.
 bool is_run(const std::string& name) {
-  static const std::vector<std::string> names = {"cluster", "nodes",  "steps",
+  static const std::vector<std::string> names = {"cluster", "nodes",  "profile",   "steps",
                                                  "seed",    "jitter", "slow_ranks"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -96,6 +96,10 @@ Result<Again> read_again(const std::string& trace) {
   TESSERA_TRY(read_slow_ranks(of_run, again.options.slow_ranks));
   TESSERA_TRY(of_run.status());
   TESSERA_ASSIGN(again.options.cluster, sim::parse_cluster(cluster, run.cluster, nodes));
+  if (json.contains("profile")) {
+    TESSERA_ASSIGN(again.options.stack,
+                   sim::parse_profile(json.at("profile").dump(), of_run.source()));
+  }
   again.options.jitter = json.value("jitter", 0.0);
   again.options.seed = run.seed;
   again.options.run_name = run.name;

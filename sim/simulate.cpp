@@ -15,14 +15,17 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   nlohmann::ordered_json json;
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
+  json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
   for (const SlowRank& slow : options.slow_ranks) {
     json["slow_ranks"].push_back({{"rank", slow.rank}, {"factor", slow.factor}});
   }
-  for (const auto& [name, value] : options_of(options.scheme, model)) json[name] = to_json(value);
-  for (const auto& [name, value] : options_of(options.training)) json[name] = to_json(value);
+  for (const auto& [name, value] : options_of(options.scheme, model)) {
+    json[name] = option_json(value);
+  }
+  for (const auto& [name, value] : options_of(options.training)) json[name] = option_json(value);
   return json.dump();
 }
 
@@ -92,24 +95,31 @@ Status check_passes(const Model& model, const std::vector<TrainingPass>& passes)
 
 }  // namespace
 
-Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options) {
+Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& options) {
   if (options.steps < 1) {
     return Status(Code::invalid_argument,
                   fmt::format("{} steps: simulate at least 1", options.steps));
   }
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
-  TESSERA_TRY(check_passes(model, options.training.passes));
-  const auto cost = make_cost_model(options.cluster);
+  TESSERA_TRY(check_passes(described, options.training.passes));
+  TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
+  const Model model = adapted(described, options.stack);
+  const auto cost = make_cost_model(options.cluster, options.stack);
   TESSERA_ASSIGN(auto runtime,
-                 LockstepRuntime::create({.world_size = options.cluster.ranks(),
-                                          .ranks_per_node = options.cluster.gpus_per_node,
-                                          .cost = cost.get(),
-                                          .seed = options.seed,
-                                          .jitter = options.jitter,
-                                          .slow_ranks = options.slow_ranks,
-                                          .memory_per_rank = options.cluster.gpu.memory,
-                                          .sink = options.sink,
-                                          .recorded_ranks = options.recorded_ranks}));
+                 LockstepRuntime::create(
+                     {.world_size = options.cluster.ranks(),
+                      .ranks_per_node = options.cluster.gpus_per_node,
+                      .cost = cost.get(),
+                      .seed = options.seed,
+                      .jitter = options.jitter,
+                      .slow_ranks = options.slow_ranks,
+                      .spread = options.cluster.spread,
+                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+                      .contention = options.stack.contention,
+                      .memory_per_rank = options.cluster.gpu.memory,
+                      .sink = options.sink,
+                      .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;

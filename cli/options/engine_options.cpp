@@ -48,12 +48,16 @@ namespace {
 Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) {
   TrainingOptions t;
   t.sequence_length = 0;
+  std::vector<std::string> names;
   for (const Option& option : training_options().options) {
     const auto given = o.training.find(flag_of(option));
     if (given == o.training.end()) continue;
     TESSERA_ASSIGN(const OptionValue value, parse_option(option, given->second));
     TESSERA_TRY(set_option(t, option.name, value));
+    names.push_back(option.name);
   }
+  TESSERA_TRY(check_needs(training_options().options, options_of(t), names, "",
+                          OptionSpelling::flags));
   const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
   if (model.sequence_length_max > 0 && t.sequence_length > model.sequence_length_max) {
     return Status(Code::invalid_argument,

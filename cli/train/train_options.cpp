@@ -189,6 +189,12 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   // Where masters and gathered parameters are different things, these have the dtype of compute.
   engine.scheme.param_dtype = a.dtype;
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));
+  if (training.training.checkpointing == ActivationCheckpointing::operators ||
+      training.training.checkpoint_every > 1) {
+    return Status(Code::not_supported,
+                  "training checkpoints every block as a whole or none: --checkpointing operators "
+                  "and --checkpoint-every are for simulate and ops");
+  }
   if (training.model.sliding_window > 0 &&
       training.training.sequence_length > training.model.sliding_window) {
     return Status(Code::not_supported,

@@ -28,10 +28,10 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
   json["steps"] = a.steps;
   json["seed"] = a.seed;
   for (const auto& [name, value] : options_of(run.options.scheme, run.model)) {
-    json[name] = to_json(value);
+    json[name] = option_json(value);
   }
   json["dtype"] = name_of(run.options.dtype);
-  for (const auto& [name, value] : options_of(step)) json[name] = to_json(value);
+  for (const auto& [name, value] : options_of(step)) json[name] = option_json(value);
   json["learning_rate"] = a.learning_rate;
   json["schedule"] = a.schedule;
   return json.dump();

@@ -102,6 +102,31 @@ Result<OptionValue> checked_word(const Option& option, const OptionValue& value,
   return OptionValue(std::string(word));
 }
 
+bool holds(const OptionValues& values, const OptionNeed& need) {
+  return std::any_of(values.begin(), values.end(), [&](const auto& entry) {
+    const auto& [name, value] = entry;
+    return name == need.option &&
+           std::find(need.words.begin(), need.words.end(), to_text(value)) != need.words.end();
+  });
+}
+
+const Option& option_named(const std::vector<Option>& known, std::string_view name) {
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const Option& option) { return option.name == name; });
+  TESSERA_ASSERT(found != known.end(), "needs and given options are among those that are known");
+  return *found;
+}
+
+std::string spelled(const Option& option, OptionSpelling spelling) {
+  return spelling == OptionSpelling::flags ? flag_of(option) : option.name;
+}
+
+// "--reshard-after-forward to_group", "--quantized-gradients"
+std::string wanted(const Option& option, const OptionNeed& need, OptionSpelling spelling) {
+  if (option.kind == OptionKind::flag) return spelled(option, spelling);
+  return fmt::format("{} {}", spelled(option, spelling), fmt::join(need.words, " or "));
+}
+
 }  // namespace
 
 std::string flag_of(const Option& option) {
@@ -133,6 +158,27 @@ Result<OptionValue> parse_option(const Option& option, const std::string& text) 
     case OptionKind::text: break;
   }
   return checked_option(option, text, flag);
+}
+
+Status check_needs(const std::vector<Option>& known, const OptionValues& values,
+                   const std::vector<std::string>& given, const std::string& whom,
+                   OptionSpelling spelling) {
+  for (const std::string& name : given) {
+    const Option& option = option_named(known, name);
+    const bool acts =
+        option.needs.empty() ||
+        std::any_of(option.needs.begin(), option.needs.end(),
+                    [&](const OptionNeed& need) { return holds(values, need); });
+    if (acts) continue;
+    std::vector<std::string> ways;
+    for (const OptionNeed& need : option.needs) {
+      ways.push_back(wanted(option_named(known, need.option), need, spelling));
+    }
+    return Status(Code::invalid_argument,
+                  fmt::format("{} means nothing {}without {}: leave it out",
+                              spelled(option, spelling), whom, fmt::join(ways, " or ")));
+  }
+  return {};
 }
 
 Result<OptionValue> checked_option(const Option& option, const OptionValue& value,

@@ -80,7 +80,15 @@ const OptionList<TrainingOptions>& list() {
                                    .most = 1e30})
           .add(&O::checkpointing, {.name = "checkpointing",
                                    .help = "Activation checkpointing of the blocks",
-                                   .words = {"none", "full"}});
+                                   .more = "operators: beside the input, what attention and every "
+                                          "second matmul return is kept",
+                                  .words = {"none", "full", "operators"}})
+          .add(&O::checkpoint_every,
+               {.name = "checkpoint_every",
+                .help = "Of so many blocks, checkpoint the first",
+                .least = 1,
+                .most = 100'000,
+                .needs = {{"checkpointing", {"full", "operators"}}}});
   return all;
 }
 

@@ -72,16 +72,6 @@ Status set_plan(Scheme& scheme, const OptionValues& values, const Model& model) 
   return {};
 }
 
-std::string spelled(const Option& option, OptionSpelling spelling) {
-  return spelling == OptionSpelling::flags ? flag_of(option) : option.name;
-}
-
-// "--reshard-after-forward to_group", "--quantized-gradients"
-std::string wanted(const Option& option, const OptionNeed& need, OptionSpelling spelling) {
-  if (option.kind == OptionKind::flag) return spelled(option, spelling);
-  return fmt::format("{} {}", spelled(option, spelling), fmt::join(need.words, " or "));
-}
-
 }  // namespace
 
 const std::vector<OptionFamily>& option_families() {
@@ -165,33 +155,10 @@ Result<Scheme> scheme_from(std::string_view name, const OptionValues& values, co
 
 Status check_needs(const Scheme& scheme, const std::vector<std::string>& given,
                    OptionSpelling spelling) {
-  const auto known = options_known_to(name_of(scheme));
   const OptionValues values =
       std::visit([&](const auto& o) { return values_of(o, name_of(scheme)); }, scheme);
-  const auto option_named = [&](std::string_view name) -> const Option& {
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const Option& option) { return option.name == name; });
-    TESSERA_ASSERT(found != known.end(), "needs and given options are the scheme's own");
-    return *found;
-  };
-  const auto holds_now = [&](const OptionNeed& need) {
-    return std::any_of(values.begin(), values.end(), [&](const auto& entry) {
-      return entry.first == need.option && holds(need.words, to_text(entry.second));
-    });
-  };
-  for (const std::string& name : given) {
-    const Option& option = option_named(name);
-    if (option.needs.empty()) continue;
-    if (std::any_of(option.needs.begin(), option.needs.end(), holds_now)) continue;
-    std::vector<std::string> ways;
-    for (const OptionNeed& need : option.needs) {
-      ways.push_back(wanted(option_named(need.option), need, spelling));
-    }
-    return Status(Code::invalid_argument,
-                  fmt::format("{} means nothing to the scheme {} without {}: leave it out",
-                              spelled(option, spelling), name_of(scheme), fmt::join(ways, " or ")));
-  }
-  return {};
+  return check_needs(options_known_to(name_of(scheme)), values, given,
+                     fmt::format("to the scheme {} ", name_of(scheme)), spelling);
 }
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-nlohmann::ordered_json to_json(const OptionValue& value) {
+nlohmann::ordered_json option_json(const OptionValue& value) {
   return std::visit([](const auto& v) { return nlohmann::ordered_json(v); }, value);
 }
 

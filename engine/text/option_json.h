@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-nlohmann::ordered_json to_json(const OptionValue& value);
+nlohmann::ordered_json option_json(const OptionValue& value);
 
 /// None for what no option can be: an object, null, a list of anything but strings.
 std::optional<OptionValue> option_value(const nlohmann::json& json);

@@ -72,6 +72,16 @@ std::string to_text(const OptionValue& value);
 /// "false". Fails: invalid_argument, with the flag and what would be right.
 Result<OptionValue> parse_option(const Option& option, const std::string& text);
 
+/// Messages have the names or the flags of options.
+enum class OptionSpelling : std::uint8_t { names, flags };
+
+/// Fails: invalid_argument, naming the first of the options `given` by a user that means nothing
+/// because of the others: "reshard_group" where nothing is resharded to a group. `whom`: "to the
+/// scheme zero3 ". REQUIRES: `values` are those of `known`, to which those of `given` belong.
+Status check_needs(const std::vector<Option>& known, const OptionValues& values,
+                   const std::vector<std::string>& given, const std::string& whom,
+                   OptionSpelling spelling);
+
 /// `value` in the option's own form: whole numbers where numbers are, "float32" for "fp32".
 /// Fails: invalid_argument (another kind of value, out of range, an unknown word); the message
 /// begins with `name`.

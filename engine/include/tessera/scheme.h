@@ -66,10 +66,7 @@ Status set_option(Scheme& scheme, std::string_view name, const OptionValue& valu
 /// if the plan does not fit `model`.
 Result<Scheme> scheme_from(std::string_view name, const OptionValues& values, const Model& model);
 
-/// Fails: invalid_argument, naming the first of the options `given` by a user that means nothing
-/// because of the others: "reshard_group" where nothing is resharded to a group. Messages have the
-/// names or the flags of options.
-enum class OptionSpelling : std::uint8_t { names, flags };
+/// As check_needs of tessera/option.h, of a scheme.
 Status check_needs(const Scheme& scheme, const std::vector<std::string>& given,
                    OptionSpelling spelling);
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/sim/gpu.h"
@@ -42,17 +43,28 @@ struct Nvme {
   }
 };
 
+/// How GPUs of one kind differ from each other: the standard deviations of the shares by which they
+/// are slower than their average, for good.
+struct Spread {
+  double gpu = 0;
+  double node = 0;  // of all GPUs of a node together
+};
+
 struct Cluster {
   std::string name;  // "dgx-h100"
   Index nodes = 1;
   Index gpus_per_node = 8;
   Gpu gpu;
-  Link intra_node;  // NVLink
-  Link inter_node;  // NIC share of one GPU
-  Link host;        // PCIe between GPU and host memory
+  Link intra_node;                      // NVLink
+  Link inter_node{.nccl_share = 0.96};  // NIC share of one GPU
+  Link host;                            // PCIe between GPU and host memory
   HostMemory host_memory;
   Nvme nvme;
-  Time collective_launch_ns = 0;  // fixed cost of a collective
+  Nvls nvls;
+  NcclFacts nccl;
+  Time collective_launch_ns = 6600;  // fixed cost of a collective; of a ring under LL, to be exact
+  Time collective_floor_ns = 0;      // no collective takes less
+  Spread spread;
 
   Rank ranks() const { return nodes * gpus_per_node; }
 };
