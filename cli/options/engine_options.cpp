@@ -68,6 +68,16 @@ Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) 
   return t;
 }
 
+// As it was written: "train:short".
+std::string text_of(const TrainingPass& pass) {
+  TrainingOptions one;
+  one.passes = {pass};
+  for (const auto& [name, value] : options_of(one)) {
+    if (name == "passes") return to_text(value);
+  }
+  return pass.graph;
+}
+
 Status check_passes(const TrainingOptions& t, const Model& model) {
   if (!t.passes.empty() && t.accumulation > 1) {
     return Status(Code::invalid_argument,
@@ -75,8 +85,8 @@ Status check_passes(const TrainingOptions& t, const Model& model) {
   }
   for (const TrainingPass& pass : t.passes) {
     if (model.find_graph(pass.graph) != nullptr) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("--passes: {} has no graph '{}'", model.name, pass.graph));
+    return Status(Code::invalid_argument, fmt::format("--passes {}: {} has no graph '{}'",
+                                                      text_of(pass), model.name, pass.graph));
   }
   return {};
 }

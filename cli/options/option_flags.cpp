@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <vector>
+
 namespace tessera::cli {
 
 void add_option_flag(CLI::App& command, const Option& option, const std::string& group,
@@ -15,12 +17,22 @@ void add_option_flag(CLI::App& command, const Option& option, const std::string&
         ->group(group);
     return;
   }
+  if (option.kind == OptionKind::list) {  // all that are given, one behind another
+    const auto keep = [&given, flag](const std::vector<std::string>& lists) {
+      given[flag] = fmt::format("{}", fmt::join(lists, ","));
+    };
+    command.add_option_function<std::vector<std::string>>(flag, keep, option.help)
+        ->allow_extra_args(false)  // what follows the list is MODEL
+        ->type_name("A,B,...")
+        ->default_str(shown)
+        ->group(group);
+    return;
+  }
   // Values are checked by the list, with the scheme that was chosen.
   CLI::Option* const added = command.add_option_function<std::string>(
       flag, [&given, flag](const std::string& text) { given[flag] = text; }, option.help);
   if (option.kind == OptionKind::integer) added->type_name("INT");
   if (option.kind == OptionKind::number) added->type_name("FLOAT");
-  if (option.kind == OptionKind::list) added->type_name("A,B,...")->join(',');
   if (option.kind == OptionKind::word) {
     added->type_name(fmt::format("{{{}}}", fmt::join(option.words, ",")));
   }

@@ -93,12 +93,13 @@ Result<OptionValue> checked_word(const Option& option, const OptionValue& value,
   const auto* const given = std::get_if<std::string>(&value);
   if (given == nullptr) return refusal(option, value, name, "no word");
   std::string_view word = *given;
+  const auto known = [&] {
+    return std::find(option.words.begin(), option.words.end(), word) != option.words.end();
+  };
   for (const auto& [brief, full] : short_words) {
-    if (word == brief) word = full;
+    if (*given == brief && !known()) word = full;
   }
-  const bool known =
-      std::find(option.words.begin(), option.words.end(), word) != option.words.end();
-  if (!known) return refusal(option, value, name, "unknown");
+  if (!known()) return refusal(option, value, name, "unknown");
   return OptionValue(std::string(word));
 }
 

@@ -23,7 +23,7 @@ void copy_model(const std::string& name) {
 TEST_CASE("a trace is made again byte for byte, whatever became of the files", "[cli][again]") {
   const std::string options = GENERATE(
       as<std::string>{}, "", "--jitter 0.3 --slow-rank 3:1.5 --slow-rank 1:1.25 --seed 18446744073709551615",
-      "--scheme fully_shard --max-input-buffers 3 --gradient-divide-factor 3.3 --shard-group 4",
+      "--scheme fully_shard --max-input-buffers 3 --shard-group 4",
       "--scheme fully_shard --wrap GPT2MLP --ignore-parameters h.1.ln_1.weight",
       "--scheme hybrid_shard --shard-group 2 --forward-prefetch --accumulation 2 --no-sync",
       "--scheme replicate --ignore-modules h.1 --comm-hook powersgd --no-init-sync --nodes 2",

@@ -34,7 +34,8 @@ const OptionList<FullyShardOptions>& option_list(const FullyShardOptions&) {
                 .help = "Gradients are divided by this instead of the number of ranks",
                 .unset = "ranks",
                 .least = 1e-6,
-                .most = 1e30})
+                .most = 1e30,
+                .only_real = true})
           .add(&O::offload_params,
                {.name = "offload_params",
                 .help = "Keep shards, their gradients and the optimizer's state in host memory"})
