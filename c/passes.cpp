@@ -73,7 +73,7 @@ Status count_uses(tessera_engine& engine, ModuleId module) {
 
 // What was submitted is done when this returns.
 Status wait(tessera_engine& engine) {
-  Runtime& runtime = engine.runtime.calls();
+  Runtime& runtime = *engine.runtime.calls;
   TESSERA_ASSIGN(const EventId done, runtime.submit({.stream = engine.engine->compute_stream(),
                                                      .where = runtime.world(),
                                                      .after = {},

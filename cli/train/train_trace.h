@@ -2,14 +2,14 @@
 // What the trace of a training run says about the run as a whole.
 #pragma once
 
-#include "cli/carrier.h"
 #include "cli/report/peak_flops.h"
+#include "cli/train/open_runtime.h"
 #include "cli/train/train_options.h"
 #include "tessera/trace.h"
 
 namespace tessera::cli {
 
 TraceRun trace_run(const TrainArguments& arguments, const TrainRun& run, const Launch& launch,
-                   Carrier& carrier, const PeakFlops& peak);
+                   const OpenedRuntime& opened, const PeakFlops& peak);
 
 }  // namespace tessera::cli

@@ -39,7 +39,7 @@ Status EngineCheckpointer::setup() {
   } else if (options_.keep < 0) {
     status = Status(Code::invalid_argument,
                     fmt::format("keep must be at least 0, found {}", options_.keep));
-  } else if (state_.carries(0)) {
+  } else if (state_.is_local(0)) {
     status = check_model();
   }
   return state_.agree(status, fmt::format("opening {} for checkpoints", folder_.path()));
@@ -71,7 +71,7 @@ Result<std::int32_t> EngineCheckpointer::prepare(std::int64_t step) {
   std::int32_t generation = 0;
   if (step < 0) {
     status = Status(Code::invalid_argument, fmt::format("step must be at least 0, found {}", step));
-  } else if (state_.carries(0)) {
+  } else if (state_.is_local(0)) {
     auto prepared = folder_.prepare(step);
     status = prepared.status();
     if (prepared.ok()) generation = *prepared;
@@ -87,7 +87,7 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
   TESSERA_TRY(state_.expect_idle("save"));
   TESSERA_TRY(finish());
   TESSERA_ASSIGN(const std::int32_t generation, prepare(step));
-  snapshot_.emplace(state_.engine());
+  snapshot_.emplace(state_.state());
   TESSERA_TRY(snapshot_->take());
   saved_ = std::make_shared<Files>();
   saved_->generation = generation;
@@ -142,7 +142,7 @@ Status EngineCheckpointer::end_of_writing(const Status& written) {
                                       .header_sum = sums[static_cast<std::size_t>(rank)]});
   }
   phase_ = Phase::completing;
-  if (!state_.carries(0)) return {};
+  if (!state_.is_local(0)) return {};
   background_.start([folder = folder_, saved = saved_, keep = options_.keep]() mutable {
     return folder.complete(saved->manifest, keep);
   });

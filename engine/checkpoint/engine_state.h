@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-class EngineBase;
+class ShardedState;
 
 class EngineState {
  public:
@@ -24,14 +24,14 @@ class EngineState {
   /// train models of their own).
   static Result<EngineState> of(Engine& engine);
 
-  EngineBase& engine() const { return *engine_; }
+  ShardedState& state() const { return *state_; }
   const Model& model() const;
   std::int64_t steps_taken(ParameterId parameter) const;
   bool in_a_group(ParameterId parameter) const;
   Rank world_size() const;
   /// Those whose work happens in this process.
   std::vector<Rank> local_ranks() const;
-  bool carries(Rank rank) const;
+  bool is_local(Rank rank) const;
   Status expect_idle(const char* call) const;
 
   /// value(rank) of every rank, here. Stops the host.
@@ -48,12 +48,13 @@ class EngineState {
   Status write(const std::vector<std::int64_t>* steps, const Source& source) const;
 
  private:
-  explicit EngineState(EngineBase& engine) : engine_(&engine) {}
+  explicit EngineState(ShardedState& state) : state_(&state) {}
   struct Writing;
   Status write_moments(const std::shared_ptr<Writing>& writing) const;
   Status write_values(const std::shared_ptr<Writing>& writing) const;
+  Status write_to(const RankSet& ranks, Compute work) const;
 
-  EngineBase* engine_;
+  ShardedState* state_;
 };
 
 }  // namespace tessera

@@ -9,7 +9,6 @@
 #include "engine/checkpoint/engine_state.h"
 #include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
-#include "engine/base/engine_base.h"
 
 namespace tessera {
 namespace {
@@ -101,7 +100,7 @@ Status export_weights(Engine& engine, const std::string& file, const ExportOptio
   for (const Parameter& p : state.model().parameters) parameters.push_back({p.name, p.shape});
   Status status;
   std::optional<WeightsFile> out;
-  if (state.carries(0)) {
+  if (state.is_local(0)) {
     auto created = WeightsFile::create(file, parameters, options.dtype);
     status = created.status();
     if (created.ok()) out.emplace(std::move(*created));

@@ -3,7 +3,7 @@
 // what a GPU will need.
 #pragma once
 
-#include "engine/math/math.h"
+#include "tessera/math.h"
 
 namespace tessera::kernels {
 

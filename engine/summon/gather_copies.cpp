@@ -69,7 +69,7 @@ Status SummonOps::gather_shards(const FullCopy& copy) {
 }
 
 // Leaves the copy with the holders, in the memory they want it in.
-Status SummonOps::hand_out(FullCopy& copy, bool offload) {
+Status SummonOps::leave_with_holders(FullCopy& copy, bool offload) {
   // The caller may look at any element: that is a use of all of them, though none takes time.
   Compute views{.cost = {.kernels = 0}, .reads = {whole(copy)}, .writes = {}, .body = {}};
   TESSERA_ASSIGN(const EventId ready, submit(copy, std::move(views), everyone_));

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-SummonedParams::SummonedParams(EngineBase& engine, const SummonOptions& options)
-    : options_(options), ops_(engine, options.rank0_only) {
+SummonedParams::SummonedParams(ShardedState& state, const SummonOptions& options)
+    : options_(options), ops_(state, options.rank0_only) {
   if (options.offload_to_cpu && !options.rank0_only) {
     warnings_.emplace_back(
         "offload_to_cpu without rank0_only keeps a full copy in host memory for every rank of a "

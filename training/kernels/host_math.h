@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "tessera/math.h"
 #include "training/kernels/attention.h"
-#include "engine/math/math.h"
 
 namespace tessera::kernels {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/math/math.h"
+#include "tessera/math.h"
 #include "training/language/room.h"
 
 namespace tessera::language {

@@ -2,7 +2,7 @@
 // Lays arrays out in a piece of memory; the same code, without memory, says how much there must be.
 #pragma once
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::language {
 

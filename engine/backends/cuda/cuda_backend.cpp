@@ -41,7 +41,7 @@ bool wants_windows(const CudaOptions& options, const NcclApi& nccl) {
 
 CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
                          const CudaOptions& options)
-    : CheckedRuntime(RankSet::all(peers->ranks()), RankSet::single(peers->rank())),
+    : ProcessRuntime(RankSet::all(peers->ranks()), RankSet::single(peers->rank())),
       module_(module),
       peers_(std::move(peers)),
       options_(options),
@@ -146,20 +146,18 @@ Status CudaBackend::noted(Status status) {
   return status;
 }
 
-void CudaBackend::do_stream(StreamId id, const Stream& stream) {
+Status CudaBackend::stream_created(StreamId id, const Stream& stream) {
   if (trace_) trace_->add_stream(id, stream.name, stream.role);
   lanes_.push_back(std::make_unique<Lane>(module_.cuda, events_));
-  if (!failure_.ok()) return;
+  TESSERA_TRY(failure_);
   const bool first = stream.role == StreamRole::communication;
-  const Status opened = noted(lanes_.back()->open(first ? -1 : 0));
-  static_cast<void>(opened);  // the next call reports it
+  return noted(lanes_.back()->open(first ? -1 : 0));
 }
 
-void CudaBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+Status CudaBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
-  if (!failure_.ok()) return;
-  const Status split = noted(communicators_.split(id, communicator.groups, communicator.name));
-  static_cast<void>(split);  // the next call reports it
+  TESSERA_TRY(failure_);
+  return noted(communicators_.split(id, communicator.groups, communicator.name));
 }
 
 Status CudaBackend::execute(const Op& op, EventId event) {
@@ -247,7 +245,7 @@ Status CudaBackend::drain_all() {
   return control_.stream() == nullptr ? Status{} : drain(control_);
 }
 
-Status CudaBackend::do_wait(EventId event) {
+Status CudaBackend::await_event(EventId event) {
   TESSERA_TRY(failure_);
   if (trace_) trace_->host_wait(event);
   if (Lane* const owner = owners_.of(event)) {
@@ -278,7 +276,7 @@ void CudaBackend::give_up(const Status& why) {
 
 Status CudaBackend::finish_all() {
   TESSERA_TRY(drain_all());
-  TESSERA_TRY(check_consumed());
+  TESSERA_TRY(CheckedRuntime::finish());
   TESSERA_TRY(end_trace());
   TESSERA_TRY(windows_.close());
   TESSERA_TRY(communicators_.close());

@@ -13,7 +13,7 @@
 
 namespace tessera {
 HostBackend::HostBackend(std::unique_ptr<Transport> transport, const HostOptions& options)
-    : CheckedRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
+    : ProcessRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
       transport_(std::move(transport)),
       options_(options),
       watch_(*transport_, options),
@@ -51,26 +51,26 @@ HostBackend::~HostBackend() {
   give_up(Status(Code::cancelled, "it ended its run before it was finished"));
 }
 
-void HostBackend::do_stream(StreamId id, const Stream& stream) {
+Status HostBackend::stream_created(StreamId id, const Stream& stream) {
   queues_.emplace_back();
   last_.emplace_back();
   const auto place = static_cast<std::size_t>(id.value);
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
   if (trace_) trace_->add_stream(id, stream.name, stream.role);
+  return {};
 }
 
-void HostBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+Status HostBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   // Transports may have to wait for all: nobody comes alone.
-  const auto met = meet("communicator", communicator.name);
-  if (!met.ok()) return;
+  TESSERA_TRY(meet("communicator", communicator.name).status());
   const HangGuard::Inside inside(guard_, nullptr);
   Status added = transport_->add_communicator(id, communicator.groups);
-  if (!added.ok()) static_cast<void>(fail(added));
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
+  return added.ok() ? Status{} : fail(added);
 }
 
-Status HostBackend::do_allocate(BufferId id, const Allocation& request) {
+Status HostBackend::buffer_requested(BufferId id, const Allocation& request) {
   while (!leaving_.empty() && is_done(leaving_.front().first)) {
     leave(leaving_.front().second);
     leaving_.pop_front();
@@ -88,7 +88,7 @@ void HostBackend::leave(BufferId id) {
   places_.erase(id);
 }
 
-void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks, const RankState&) {
+void HostBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   const Buffer& released = buffer(id);
   if (trace_ && released.memory == Memory::device) {
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
@@ -101,15 +101,14 @@ void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks, c
   }
 }
 
-Status HostBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                 const RankState& state) {
-  const Bytes end = state.live.at(id).offset + request.bytes;
+Status HostBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
+                                  const Placement& placement) {
+  const Bytes end = placement.offset + request.bytes;
   if (trace_ && request.memory == Memory::device) {
     trace_->place(id, request, ranks, end);
   }
   if (!ranks.contains(rank_)) return {};
-  places_.add(id, {request.memory, state.live.at(id).offset});
-  peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
+  places_.add(id, {request.memory, placement.offset});
   if (request.memory == Memory::nvme) return {};  // it is in a file
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
@@ -184,7 +183,7 @@ void HostBackend::ended(EventId event, std::int64_t place) {
   if (trace_) trace_->end(place);
 }
 
-Status HostBackend::do_wait(EventId event) {
+Status HostBackend::await_event(EventId event) {
   if (trace_) trace_->host_wait(event);
   return wait_until([this, event] { return is_done(event); }, "an operation");
 }
@@ -313,7 +312,7 @@ Status HostBackend::drain() {
 
 Status HostBackend::finish() {
   TESSERA_TRY(drain());
-  if (Status consumed = check_consumed(); !consumed.ok()) return fail(consumed);
+  if (Status ended = CheckedRuntime::finish(); !ended.ok()) return fail(ended);
   if (trace_) TESSERA_TRY(end_trace());
   TESSERA_TRY(meet("end of the run", "").status());
   finished_ = true;

@@ -23,7 +23,7 @@
 namespace tessera {
 
 namespace kernels {
-class Math;
+class Math;  // tessera/math.h
 }
 
 /// Elements that a kernel reads.
@@ -114,7 +114,8 @@ class Kernels {
   virtual void receive(std::span<const std::byte> from,
                        std::function<void(std::span<const std::byte>)> then) = 0;
 
-  /// What language models compute with the same order; null: the host reaches the memory itself.
+  /// The operations of language models, in the same order of calls; null: the host reaches the
+  /// memory itself.
   virtual kernels::Math* math() { return nullptr; }
 };
 

@@ -50,13 +50,13 @@ Status ReplicateEngine::add_parameters() {
     p.id = ParameterId{static_cast<std::int32_t>(k)};
     p.numel = source.numel();
     p.trained = trained[k];
-    p.held.name = source.name;
-    p.held.unit = "root";
-    p.held.dtype = options_.dtype;
-    p.held.map = ShardMap({{p.id, Numel{0}, p.numel, source.requires_grad}}, p.numel);
-    TESSERA_ASSIGN(p.held.value, allocate(source.name, bytes_of(p.numel, options_.dtype),
-                                          MemoryClass::unsharded_parameters, compute_,
-                                          cause("root", Reason::none)));
+    p.shard.name = source.name;
+    p.shard.unit = "root";
+    p.shard.dtype = options_.dtype;
+    p.shard.map = ShardMap({{p.id, Numel{0}, p.numel, source.requires_grad}}, p.numel);
+    TESSERA_ASSIGN(p.shard.value, allocate(source.name, bytes_of(p.numel, options_.dtype),
+                                           MemoryClass::unsharded_parameters, compute_,
+                                           cause("root", Reason::none)));
     parameters_.push_back(std::move(p));
   }
   used_.assign(parameters_.size(), false);

@@ -99,12 +99,12 @@ TESSERA_C_API int tessera_runtime_create(const tessera_runtime_options* options,
                                          tessera_runtime** runtime);
 /* After its engines. Without tessera_runtime_finish it ends the run of all processes. */
 TESSERA_C_API void tessera_runtime_destroy(tessera_runtime* runtime);
-/* Of the run, and those that this process carries: first ... first + carried - 1. */
+/* Of the run, and those that are local to this process: first ... first + local - 1. */
 TESSERA_C_API int32_t tessera_runtime_ranks(const tessera_runtime* runtime);
 TESSERA_C_API int32_t tessera_runtime_first_rank(const tessera_runtime* runtime);
 TESSERA_C_API int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime);
 /* Waits until everything is done that engines were asked for. *mean: of one value per rank of the
- * run. `values` has one for each carried rank and is looked at when everything else is done. */
+ * run. `values` has one for each local rank and is looked at when everything else is done. */
 TESSERA_C_API int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean);
 /* Lets collectives go on; for callbacks that compute for milliseconds. */
 TESSERA_C_API int tessera_runtime_poll(tessera_runtime* runtime);
@@ -225,7 +225,7 @@ TESSERA_C_API int tessera_load(tessera_engine* engine, const char* path, int64_t
                                const char** state);
 
 /* Elements [first, first + count) of the parameter, as `rank` keeps them in float32. Called for
- * every carried rank and piece before tessera_engine_read_shards returns. */
+ * every local rank and piece before tessera_engine_read_shards returns. */
 typedef void (*tessera_shard_fn)(void* user, int32_t rank, int64_t first, const float* values,
                                  int64_t count);
 TESSERA_C_API int tessera_engine_read_shards(tessera_engine* engine, int32_t parameter,
