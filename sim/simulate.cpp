@@ -6,19 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/text/option_json.h"
+
 namespace tessera::sim {
 namespace {
 
-std::string text_of(const TrainingPass& pass) {
-  static constexpr const char* names[] = {"train", "eval", "forward", "step"};
-  const char* const name = names[static_cast<int>(pass.kind)];
-  return pass.graph.empty() ? name : fmt::format("{}:{}", name, pass.graph);
-}
-
 // Everything a run depends on, so that a trace says how to make it again.
-std::string options_json(const SimulateOptions& options) {
+std::string options_json(const Model& model, const SimulateOptions& options) {
   nlohmann::ordered_json json;
-  const auto& training = options.training;
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
   json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
@@ -28,16 +23,10 @@ std::string options_json(const SimulateOptions& options) {
   for (const SlowRank& slow : options.slow_ranks) {
     json["slow_ranks"].push_back({{"rank", slow.rank}, {"factor", slow.factor}});
   }
-  for (const auto& [name, value] : options_of(options.scheme)) json[name] = value;
-  json["batch"] = training.batch;
-  json["sequence_length"] = training.sequence_length;
-  json["accumulation"] = training.accumulation;
-  for (const TrainingPass& pass : training.passes) json["passes"].push_back(text_of(pass));
-  json["sync_every_micro_batch"] = training.sync_every_micro_batch;
-  if (training.max_grad_norm > 0) json["max_grad_norm"] = training.max_grad_norm;
-  static constexpr const char* kept[] = {"none", "full", "operators"};
-  json["checkpointing"] = kept[static_cast<int>(training.checkpointing)];
-  if (training.checkpoint_every > 1) json["checkpoint_every"] = training.checkpoint_every;
+  for (const auto& [name, value] : options_of(options.scheme, model)) {
+    json[name] = option_json(value);
+  }
+  for (const auto& [name, value] : options_of(options.training)) json[name] = option_json(value);
   return json.dump();
 }
 
@@ -61,7 +50,8 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.scheme = name_of(options.scheme);
   run.cluster = cluster.name;
   run.backend = "simulator";
-  run.options = options_json(options);
+  run.options = options_json(model, options);
+  run.sources = options.sources;
   run.version = options.version;
   run.seed = options.seed;
   run.ranks = cluster.ranks();

@@ -79,6 +79,7 @@ Result<TraceInfo> read_info(const Database& database) {
   TraceInfo info;
   TESSERA_TRY(read_run(database, info.run));
   info.run.options = meta.text("options");
+  if (meta.has("sources")) info.run.sources = meta.text("sources");
   info.run.version = meta.text("version");
   info.content_hash = meta.text("content_hash");
   TESSERA_TRY(meta.number("seed", info.run.seed));

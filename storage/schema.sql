@@ -8,8 +8,8 @@ PRAGMA application_id = 0x54535241;  -- "TSRA": this SQLite file is a Tessera tr
 PRAGMA user_version = 1;             -- the version of this format
 
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,  -- seed, options, version, steps, end, content_hash
-  value TEXT NOT NULL    -- numbers in decimal, content_hash in hexadecimal, options as JSON
+  key TEXT PRIMARY KEY,  -- seed, options, version, steps, end, content_hash, perhaps sources
+  value TEXT NOT NULL    -- numbers in decimal, content_hash in hexadecimal, others as JSON
 ) WITHOUT ROWID;
 
 CREATE TABLE run (

@@ -106,6 +106,7 @@ void TraceRows::begin(const TraceRun& run) {
       ranks_, [this](ChunkHeader& header, auto samples) { write_samples(header, samples); });
   write_meta("seed", fmt::format("{}", run.seed));
   write_meta("options", run.options);
+  if (!run.sources.empty()) write_meta("sources", run.sources);
   write_meta("version", run.version);
   write(run);
   write_ranks(run);

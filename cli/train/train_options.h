@@ -24,6 +24,7 @@ struct ValidationArguments {
 };
 
 struct TrainArguments {
+  const CLI::App* command = nullptr;  // that was parsed
   EngineOptions engine;
   std::string dtype = "float32";
   std::optional<double> loss_scale;

@@ -14,10 +14,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/option.h"
 #include "tessera/status.h"
 
 namespace tessera {
@@ -44,7 +46,10 @@ class ConfigObject {
   std::optional<bool> boolean(Keys keys);
   std::optional<std::string> text(Keys keys);
   /// One of `choices`, as its place.
-  std::optional<std::size_t> choice(Keys keys, std::initializer_list<std::string_view> choices);
+  std::optional<std::size_t> choice(Keys keys, std::span<const std::string> choices);
+  /// What the file has for an option: the value of the one of its keys below `section`, "offload_param."
+  /// or "". None: not given, or refused. REQUIRES: `option` outlives this.
+  std::optional<OptionValue> option(const Option& option, std::string_view section);
   ConfigObject object(std::string_view key) { return object(key, value({key})); }
   ConfigObject object(std::string_view key, const nlohmann::json* json) const {
     return {json, full(key), findings_};
@@ -52,8 +57,10 @@ class ConfigObject {
   /// The value itself, whatever it is; nullptr: not given.
   const nlohmann::json* value(Keys keys);
 
-  /// Known to DeepSpeed, no meaning here. Said so if it is given.
-  void without_meaning(Keys keys);
+  /// Known to DeepSpeed, no meaning here. Said so if it is given, perhaps with the reason.
+  void without_meaning(Keys keys, std::string_view why = "");
+  /// The same of the keys of an option.
+  void without_meaning(const Option& option);
   /// Complains about keys that nobody asked for.
   void finish();
 
@@ -67,7 +74,14 @@ class ConfigObject {
     std::string_view key;
     const nlohmann::json* value = nullptr;
   };
-  Found find(Keys keys);
+  Found find(std::span<const std::string_view> keys);
+  Found find(Keys keys) { return find(std::span(keys.begin(), keys.size())); }
+
+  std::optional<std::int64_t> integer(const Found& found, std::int64_t least, std::int64_t most);
+  std::optional<double> number(const Found& found, double least, double most);
+  std::optional<bool> boolean(const Found& found);
+  std::optional<std::string> text(const Found& found);
+  std::optional<std::size_t> choice(const Found& found, std::span<const std::string> choices);
 
   const nlohmann::json* json_;
   std::string path_;

@@ -58,7 +58,7 @@ void check_sources(const Json& sources, ObjectReader& reader) {
   }
 }
 
-Result<Cluster> parse_cluster(std::string_view text, const std::string& source) {
+Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   TESSERA_ASSIGN(const Json json, parse_json(text, source));
   Status status;
   Cluster cluster;
@@ -131,15 +131,10 @@ Result<std::string> read_text(const std::string& name_or_path) {
   return text.str();
 }
 
-Result<Cluster> read_cluster(const std::string& name_or_path) {
-  TESSERA_ASSIGN(const std::string text, read_text(name_or_path));
-  return parse_cluster(text, name_or_path);
-}
-
 }  // namespace
 
-Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
-  TESSERA_ASSIGN(Cluster cluster, read_cluster(name_or_path));
+Result<Cluster> parse_cluster(std::string_view json, const std::string& source, Index nodes) {
+  TESSERA_ASSIGN(Cluster cluster, read_cluster(json, source));
   const std::int64_t nodes_max = ranks_max / cluster.gpus_per_node;
   if (nodes < 1 || nodes > nodes_max) {
     return Status(Code::invalid_argument,
@@ -151,8 +146,13 @@ Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
 
 Result<std::string> cluster_text(const std::string& name_or_path) {
   TESSERA_ASSIGN(std::string text, read_text(name_or_path));
-  TESSERA_TRY(parse_cluster(text, name_or_path).status());
+  TESSERA_TRY(read_cluster(text, name_or_path).status());
   return text;
+}
+
+Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
+  TESSERA_ASSIGN(const std::string text, read_text(name_or_path));
+  return parse_cluster(text, name_or_path, nodes);
 }
 
 std::vector<std::string> cluster_presets() {

@@ -96,6 +96,7 @@ struct TraceRun {
   std::string cluster;  // cluster name, or the host's name for a real run
   std::string backend;  // "simulator", "nccl", "mpi"
   std::string options;  // JSON object: every option that the run depends on
+  std::string sources;  // JSON object: texts that it was made from, "model", "cluster"; or empty
   std::string version;  // writer version and commit
   std::uint64_t seed = 0;
   std::int32_t ranks = 1;

@@ -18,10 +18,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/engine.h"
 #include "tessera/grad_scaler.h"
+#include "tessera/option.h"
 
 namespace tessera {
 
@@ -73,6 +75,13 @@ struct TrainingOptions {
   /// recompute restores it from there (Engine::keep_activations).
   std::function<ModuleMemory(ModuleId, ModuleWork::Pass)> memory;
 };
+
+/// The members that a user may choose: all but functions and what real numbers need.
+const OptionFamily& training_options();
+/// Their values, so that a trace says how to make it again.
+OptionValues options_of(const TrainingOptions& options);
+/// Fails: invalid_argument (no such option, a value that it cannot have), naming it.
+Status set_option(TrainingOptions& options, std::string_view name, const OptionValue& value);
 
 /// Forward and backward for every micro-batch, then the optimizer; or `passes`.
 /// Fails: invalid_argument (no such graph), not_supported (a pass that the scheme has not:

@@ -177,7 +177,10 @@ std::vector<std::string> Zero3Engine::warnings() const {
 
 Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
                                      const Zero3Options& options) {
-  auto engine = std::make_unique<Zero3Engine>(runtime, model, options);
+  Zero3Options complete = options;
+  std::string& states = complete.offload_optimizer.nvme_path;
+  if (states.empty()) states = options.offload_param.nvme_path;
+  auto engine = std::make_unique<Zero3Engine>(runtime, model, complete);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Zero3>(std::move(engine));
 }

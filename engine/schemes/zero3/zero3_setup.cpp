@@ -79,8 +79,9 @@ Status Zero3Setup::create_node_groups() {
   Zero3Facts& facts = parts_.facts;
   const ZeroPlusPlus& o = options().plus_plus;
   const Index ranks = facts.ranks;
-  const std::pair<const char*, Index> sizes[] = {{"secondary_group", o.secondary_group},
-                                                 {"ranks_per_node", o.ranks_per_node}};
+  const std::pair<const char*, Index> sizes[] = {
+      {"secondary_group", o.secondary_group},
+      {"ranks_per_node", o.quantized_gradients ? o.ranks_per_node : 1}};
   for (const auto& [name, size] : sizes) {
     if (size >= 1 && ranks % size == 0) continue;
     return Status(Code::invalid_argument,
