@@ -7,9 +7,18 @@
 #include <optional>
 
 #include "engine/text/option_json.h"
+#include "tessera/sim/error_range.h"
 
 namespace tessera::sim {
 namespace {
+
+std::optional<ErrorRange> error_range_of(const Model& model, const SimulateOptions& options) {
+  return error_range({.profile = options.stack.name,
+                      .gpu = options.cluster.gpu.name,
+                      .scheme = std::string(name_of(options.scheme)),
+                      .ranks = options.cluster.ranks(),
+                      .parameters = model.parameter_count()});
+}
 
 // Everything a run depends on, so that a trace says how to make it again.
 std::string options_json(const Model& model, const SimulateOptions& options) {
@@ -17,6 +26,7 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
   json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
+  if (const auto range = error_range_of(model, options)) json["validated"] = range->text;
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
@@ -117,23 +127,31 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
   TESSERA_TRY(check_passes(described, options.training.passes));
   TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
+  const Bytes capacity = options.cluster.gpu.memory - options.stack.context;
+  if (capacity <= Bytes{}) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} leaves no memory beside the {} bytes of the profile's context",
+                              options.cluster.gpu.name, options.stack.context.value));
+  }
   const Model model = adapted(described, options.stack);
   const auto cost = make_cost_model(options.cluster, options.stack);
-  TESSERA_ASSIGN(auto runtime,
-                 LockstepRuntime::create(
-                     {.world_size = options.cluster.ranks(),
-                      .ranks_per_node = options.cluster.gpus_per_node,
-                      .cost = cost.get(),
-                      .seed = options.seed,
-                      .jitter = options.jitter,
-                      .slow_ranks = options.slow_ranks,
-                      .spread = options.cluster.spread,
-                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
-                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
-                      .contention = options.stack.contention,
-                      .memory_per_rank = options.cluster.gpu.memory,
-                      .sink = options.sink,
-                      .recorded_ranks = options.recorded_ranks}));
+  TESSERA_ASSIGN(
+      auto runtime,
+      LockstepRuntime::create(
+          {.world_size = options.cluster.ranks(),
+           .ranks_per_node = options.cluster.gpus_per_node,
+           .cost = cost.get(),
+           .seed = options.seed,
+           .jitter = options.jitter,
+           .slow_ranks = options.slow_ranks,
+           .spread = options.cluster.spread,
+           .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                    options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+           .contention = options.stack.contention,
+           .memory_per_rank = capacity,
+           .gives_cache_back = options.stack.allocator == StackProfile::Allocator::caching,
+           .sink = options.sink,
+           .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;
@@ -154,6 +172,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   summary.out_of_memory = runtime->out_of_memory();
   summary.fits = summary.out_of_memory.empty();
   summary.peak_reserved = runtime->peak_reserved();
+  summary.cache_returns = runtime->cache_returns();
   summary.parameters = model.parameter_count();
   summary.op_ranks = runtime->op_ranks();
   return summary;

@@ -124,6 +124,10 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
   print_warnings(summary.warnings);
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
+  if (summary.cache_returns > 0) {
+    fmt::print("memory: fits only because cached blocks are given back {} times\n",
+               summary.cache_returns);
+  }
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", run.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
              with_separators(padding.value));

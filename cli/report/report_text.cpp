@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/report/report.h"
 #include "cli/report/table.h"
@@ -59,6 +60,18 @@ std::string rank_range(Rank first, Rank end) {
   return end - first <= 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
 }
 
+// "mosaic: attention flash1, loss fused, without dropout"
+std::string profile_text(const nlohmann::json& profile) {
+  const auto word = [&](const char* key) {
+    return profile.contains(key) && profile[key].is_string() ? profile[key].get<std::string>()
+                                                             : "?";
+  };
+  std::string text = fmt::format("{}: {} attention, {} loss, {} allocator", word("name"),
+                                 word("attention"), word("loss"), word("allocator"));
+  if (profile.value("dropout", 1) == 0) text += ", no dropout";
+  return text;
+}
+
 Table run_table(const RunReport& report) {
   const TraceRun& run = report.run;
   Table table(run.name.empty() ? "Run" : shortened(run.name), {});
@@ -70,6 +83,14 @@ Table run_table(const RunReport& report) {
                                     with_separators(run.ranks), run.ranks_per_node)});
   table.row(
       {"backend", fmt::format("{}, tessera {}, seed {}", run.backend, run.version, run.seed)});
+  const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
+  const bool simulated = options.is_object() && options.contains("profile");
+  if (simulated && options["profile"].is_object()) {
+    table.row({"profile", profile_text(options["profile"])});
+  }
+  if (simulated && options.contains("validated") && options["validated"].is_string()) {
+    table.row({"error", options["validated"].get<std::string>()});
+  }
   if (run.tokens_per_step > 0) {
     table.row({"batch", fmt::format("{} tokens per step", with_separators(run.tokens_per_step))});
   }

@@ -95,6 +95,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
+  if (backward) out.cost.elementwise_bytes += cost.backward_bytes;
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
   add_kernels(out.cost, cost, pass, options_->batch, s);
   ModuleMemory memory{.saves = per_batch(cost.activation_bytes) - remembered(id)};

@@ -60,9 +60,10 @@ struct ModuleCost {
   /// What matmul_flops and attention_flops consist of, where it is known.
   std::vector<LinearShape> linears = {};
   AttentionHeads attention = {};
-  double logits = 0;    // per token, that a loss is computed of where the module ends
-  double dropout = 0;   // elements per token that dropout masks
-  double in_place = 0;  // bytes per token of activations that their gradients replace
+  double logits = 0;          // per token, that a loss is computed of where the module ends
+  double dropout = 0;         // elements per token that dropout masks
+  double backward_bytes = 0;  // moved in backward alone, whatever the batch
+  double in_place = 0;        // bytes per token of activations that their gradients replace
 };
 
 struct Parameter {
