@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/model/at.h"
+#include "engine/schemes/zero3/marks.h"
 #include "engine/schemes/zero3/zero3_setup.h"
 
 namespace tessera {
@@ -157,12 +158,12 @@ Status Zero3Shards::after_group(std::size_t group) {
   const bool last = group + 1 == parts_.groups.count();
   TESSERA_TRY(parts_.states.after_group(parts_.groups.members(group), last));
   const auto number = static_cast<std::int32_t>(group);
-  return note({Mark::Kind::sub_group_ready, number}, Reason::step);
+  return note({marks::sub_group_ready, number}, Reason::step);
 }
 
 Status Zero3Shards::after_step() {
   parts_.secondary.forget();
-  TESSERA_TRY(note({Mark::Kind::step_done}, Reason::step));
+  TESSERA_TRY(note({marks::step_done}, Reason::step));
   if (host_.valid()) {
     TESSERA_TRY(wait_stream(compute_, parts_.facts.all_gather, cause("root", Reason::order)));
   }
