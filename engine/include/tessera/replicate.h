@@ -24,6 +24,8 @@
 
 namespace tessera {
 
+struct Recording;
+
 struct ReplicateOptions {
   Bytes bucket_cap{25 << 20};            // a bucket is closed when it reaches this
   Bytes first_bucket_cap{1 << 20};       // of the bucket that is reduced first
@@ -68,5 +70,8 @@ Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
 /// As ReplicateOptions::static_graph, for an engine that exists.
 /// Fails: invalid_argument, if another scheme made it or it has run a forward pass already.
 Status set_static_graph(Engine& engine);
+
+/// A recording as PyTorch's reducer logs it: ready gradients and all-reduced buckets.
+std::vector<std::string> to_ddp_notation(const Recording& recording);
 
 }  // namespace tessera

@@ -76,6 +76,8 @@
 
 namespace tessera {
 
+struct Recording;
+
 /// What is kept when: see `zero3`.
 enum class Zero3Policy : std::uint8_t { strict, compatible };
 
@@ -185,5 +187,9 @@ class Zero3 : public virtual Engine {
 /// ("tracing error"), a gradient is ready twice ("already been reduced").
 Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
                                      const Zero3Options& options);
+
+/// A recording in the notation of runs recorded with DeepSpeed 0.9.0. `parameters` of the engine.
+std::vector<std::string> to_deepspeed_notation(const Recording& recording,
+                                               std::span<const PartitionedParameter> parameters);
 
 }  // namespace tessera

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 namespace {
 
@@ -50,7 +52,7 @@ Status ParameterMover::gather(std::vector<ParameterId> missing, Reason reason) {
 Status ParameterMover::begin(const std::shared_ptr<Gather>& gather, Reason reason) {
   for (ParameterId id : gather->parameters()) {
     OnDemandParameter& p = at(id);
-    TESSERA_TRY(note(p, {Mark::Kind::in_flight, gather->number()}, reason));
+    TESSERA_TRY(note(p, {marks::in_flight, gather->number()}, reason));
     p.copy.fly(gather);
   }
   const Cause why = cause(at(gather->parameters().front()).shard.unit, reason);
@@ -114,7 +116,7 @@ Result<bool> ParameterMover::arrive(OnDemandParameter& p) {
   if (!p.copy.flying()) return false;
   const std::shared_ptr<Gather> gather = p.copy.wait();
   TESSERA_TRY(gather->finish());
-  TESSERA_TRY(note(p, {Mark::Kind::unsharded, gather->number()}, Reason::needed));
+  TESSERA_TRY(note(p, {marks::unsharded, gather->number()}, Reason::needed));
   return true;
 }
 
@@ -157,7 +159,7 @@ Status ParameterMover::finish_all() {
 // Its memory is free after its last use; the next gather has to follow that, whoever gets it.
 Status ParameterMover::free(OnDemandParameter& p) {
   if (!p.copy.available() || !p.active.empty()) return {};
-  TESSERA_TRY(note(p, {Mark::Kind::sharded}, Reason::free_memory));
+  TESSERA_TRY(note(p, {marks::sharded}, Reason::free_memory));
   const EventId after = p.copy.last_use().valid() ? p.copy.last_use() : worked();
   if (std::find(freed_.begin(), freed_.end(), after) == freed_.end()) freed_.push_back(after);
   TESSERA_TRY(tools_.memory.free(p, after));

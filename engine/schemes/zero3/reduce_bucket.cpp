@@ -65,7 +65,7 @@ Status ReduceBucket::ready(ParameterId id) {
   }
   TESSERA_TRY(operations_
                   .note(facts_.compute, cause(p.shard.unit, Reason::none), facts_.name(id),
-                        {Mark::Kind::gradient_ready})
+                        {marks::gradient_ready})
                   .status());
   return at(id).fresh.valid() ? add(p) : Status{};
 }
@@ -132,7 +132,7 @@ Status ReduceBucket::reduce() {
 }
 
 Result<EventId> ReduceBucket::note(std::string_view unit, Reason reason) {
-  return operations_.note(facts_.reduce, cause(unit, reason), "", {Mark::Kind::gradients_sharded});
+  return operations_.note(facts_.reduce, cause(unit, reason), "", {marks::gradients_sharded});
 }
 
 Status ReduceBucket::reduce_together(const Members& bucket) {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 
 Status Zero3Engine::begin_forward() {
@@ -18,7 +20,7 @@ Status Zero3Engine::start_forward() {
   begin_pass();
   if (!trains()) {
     const bool training = pass_.use == ForwardPass::Use::no_backward;
-    TESSERA_TRY(note({Mark::Kind::evaluating, training ? 1 : 0}));
+    TESSERA_TRY(note({marks::evaluating, training ? 1 : 0}));
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   TESSERA_TRY(refresh_partitions());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
 #include "engine/schemes/zero3/zero3_setup.h"
 
 namespace tessera {
@@ -153,14 +154,14 @@ Status Zero3Shards::after_group(std::size_t group) {
   const bool last = group + 1 == parts_.groups.count();
   TESSERA_TRY(parts_.states.after_group(parts_.groups.members(group), last));
   const auto number = static_cast<std::int32_t>(group);
-  return note({Mark::Kind::sub_group_ready, number}, Reason::step);
+  return note({marks::sub_group_ready, number}, Reason::step);
 }
 
 // Gathers of the next pass follow the compute stream; what the CPU wrote goes over the gathers'
 // stream to the device, so that one is followed here.
 Status Zero3Shards::after_step() {
   parts_.secondary.forget();
-  TESSERA_TRY(note({Mark::Kind::step_done}, Reason::step));
+  TESSERA_TRY(note({marks::step_done}, Reason::step));
   if (host_.valid()) {
     TESSERA_TRY(wait_stream(compute_, parts_.facts.all_gather, cause("root", Reason::order)));
   }

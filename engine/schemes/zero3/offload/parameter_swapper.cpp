@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 
 Status ParameterSwapper::setup(const OnDemandParameters& parameters) {
@@ -158,9 +160,9 @@ Status ParameterSwapper::swap_in(std::span<OnDemandParameter* const> parameters,
                               "already keep a buffer each; raise buffer_count",
                               free, parameters.size(), parameters.front()->shard.name));
   }
-  TESSERA_TRY(note(nullptr, {Mark::Kind::swapping_in, 2 * free + (async ? 1 : 0)}));
+  TESSERA_TRY(note(nullptr, {async ? marks::swapping_in_ahead : marks::swapping_in, free}));
   for (OnDemandParameter* p : parameters) {
-    TESSERA_TRY(note(p, {Mark::Kind::reading, static_cast<std::int32_t>(aligned(*p).value)}));
+    TESSERA_TRY(note(p, {marks::reading, static_cast<std::int32_t>(aligned(*p).value)}));
     TESSERA_TRY(read(*free_buffer(), *p));
   }
   return async ? Status{} : synchronize_reads();
@@ -174,7 +176,7 @@ Status ParameterSwapper::synchronize_reads() {
     TESSERA_TRY(operations_.wait(buffer.read));
     ++pending;
   }
-  return note(nullptr, {Mark::Kind::reads_awaited, pending});
+  return note(nullptr, {marks::reads_awaited, pending});
 }
 
 // As in DeepSpeed, where a gather begins with this call: one parameter that was not read ahead
@@ -194,7 +196,7 @@ Status ParameterSwapper::ensure_availability(std::span<OnDemandParameter* const>
 
 Status ParameterSwapper::release_buffer(const OnDemandParameter& p) {
   if (p.home != Memory::nvme) return {};
-  TESSERA_TRY(note(&p, {Mark::Kind::buffer_released, free_buffers()}));
+  TESSERA_TRY(note(&p, {marks::buffer_released, free_buffers()}));
   if (Buffer* const buffer = find(p.id)) buffer->holds = {};
   return {};
 }

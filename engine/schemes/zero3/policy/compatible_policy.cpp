@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 namespace {
 
@@ -64,9 +66,9 @@ Status CompatiblePolicy::post_backward(ModuleId module) {
 Status CompatiblePolicy::fetch(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
   if (!trace.visit(module)) {
-    TESSERA_TRY(mover().note(module, {Mark::Kind::trace_mismatch, trace.step()}));
+    TESSERA_TRY(mover().note(module, {marks::trace_mismatch, trace.step()}));
   }
-  TESSERA_TRY(mover().note(module, {Mark::Kind::fetched, trace.step()}));
+  TESSERA_TRY(mover().note(module, {marks::fetched, trace.step()}));
   std::vector<ParameterId> missing;
   for (ParameterId id : needs(module)) {
     if (at(id).copy.missing()) missing.push_back(id);
@@ -157,7 +159,7 @@ Status CompatiblePolicy::read_ahead() {
 // to whom runs around it, until the step.
 Status CompatiblePolicy::release(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
-  TESSERA_TRY(mover().note(module, {Mark::Kind::released, trace.step()}));
+  TESSERA_TRY(mover().note(module, {marks::released, trace.step()}));
   const auto& releasable = trace.releasable(module, options().max_reuse_distance,
                                             [this](ParameterId id) { return at(id).persistent; });
   for (ParameterId id : needs(module)) at(id).active.erase(module);
@@ -196,11 +198,11 @@ Status CompatiblePolicy::end_pass(bool dropped) {
   c.trace.reset();
   if (recorded) {
     for (const ModuleTrace::Use& use : c.trace.uses()) {
-      TESSERA_TRY(mover().note(at(use.parameter), {Mark::Kind::traced, use.step}));
+      TESSERA_TRY(mover().note(at(use.parameter), {marks::traced, use.step}));
     }
   }
   c.available = Numel{0};
-  return mover().note({Mark::Kind::trace_reset});
+  return mover().note({marks::trace_reset});
 }
 
 Status CompatiblePolicy::values_changed() {
@@ -216,10 +218,10 @@ Status CompatiblePolicy::before_step() {
   TESSERA_TRY(check_none_flies());
   for (OnDemandParameter& p : parameters()) {
     p.active.clear();
-    if (p.copy.missing()) TESSERA_TRY(mover().note(p, {Mark::Kind::kept}));
+    if (p.copy.missing()) TESSERA_TRY(mover().note(p, {marks::kept}));
     TESSERA_TRY(release(p));
   }
-  return mover().note({Mark::Kind::all_released});
+  return mover().note({marks::all_released});
 }
 
 // Not counted as available, as in DeepSpeed.

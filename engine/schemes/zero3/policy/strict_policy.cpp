@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
 #include "engine/schemes/zero3/policy/live_needs.h"
 
 namespace tessera {
@@ -108,9 +109,9 @@ Status StrictPolicy::visit(const Visit& visit) {
   const std::int32_t number = orders_.visited();
   if (!orders_.follow(visit)) {
     ahead_ = orders_.place();  // what was looked at belonged to another order
-    TESSERA_TRY(mover().note(visit.module, {Mark::Kind::trace_mismatch, number}));
+    TESSERA_TRY(mover().note(visit.module, {marks::trace_mismatch, number}));
   }
-  TESSERA_TRY(mover().note(visit.module, {Mark::Kind::fetched, number}));
+  TESSERA_TRY(mover().note(visit.module, {marks::fetched, number}));
   TESSERA_TRY(gather_needed(visit.module));
   TESSERA_TRY(arrive(visit.module));
   TESSERA_TRY(mover().hand_over(visit.module, std::exchange(arrived_, {})));
@@ -187,7 +188,7 @@ Status StrictPolicy::leave(ModuleId module) {
   }
   --open;
   const EventId worked = mover().worked();
-  TESSERA_TRY(mover().note(module, {Mark::Kind::released, orders_.visited()}));
+  TESSERA_TRY(mover().note(module, {marks::released, orders_.visited()}));
   for (ParameterId id : needs(module)) {
     OnDemandParameter& p = at(id);
     if (const auto one = p.active.find(module); one != p.active.end()) p.active.erase(one);
@@ -197,7 +198,7 @@ Status StrictPolicy::leave(ModuleId module) {
     if (next == UseTable::never) {
       TESSERA_TRY(mover().free(p));
     } else {
-      TESSERA_TRY(mover().note(p, {Mark::Kind::kept_for, orders_.visit_at(next)}));
+      TESSERA_TRY(mover().note(p, {marks::kept_for, orders_.visit_at(next)}));
     }
   }
   return {};
@@ -248,8 +249,8 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   if (!room) return false;
   for (ParameterId each : ids) {
     prefetched_[index(each)] = true;
-    TESSERA_TRY(mover().note(at(each),
-                             {Mark::Kind::gathered_for, orders_.visit_at(orders_.next_use(each))}));
+    TESSERA_TRY(
+        mover().note(at(each), {marks::gathered_for, orders_.visit_at(orders_.next_use(each))}));
   }
   const Visit& use = orders_.expected()[static_cast<std::size_t>(place)];
   const bool forward = use.kind == Visit::Kind::forward;
@@ -339,7 +340,7 @@ Status StrictPolicy::end_pass(bool /*dropped*/) {
     if (!p.copy.missing() && !needed) TESSERA_TRY(evict(p));
   }
   open_visits_.assign(open_visits_.size(), 0);
-  return mover().note({Mark::Kind::trace_reset});
+  return mover().note({marks::trace_reset});
 }
 
 Status StrictPolicy::free_all() {
@@ -356,7 +357,7 @@ Status StrictPolicy::values_changed() { return free_all(); }
 Status StrictPolicy::before_step() {
   orders_.step();
   TESSERA_TRY(free_all());
-  return mover().note({Mark::Kind::all_released});
+  return mover().note({marks::all_released});
 }
 
 void StrictPolicy::explain(const OnDemandParameter& p, LiveParameter& live) const {
