@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens around a checked call: ids, places, accounts, and who hears of it.
+// The calls of a runtime: ids, places, accounts, and who hears of them.
 #include "tessera/checked_runtime.h"
 
 #include <fmt/format.h>
@@ -173,7 +173,7 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
   return {};
 }
 
-// What stands for events whose order has been forgotten: whatever they are, it is later.
+// Stands for events whose order has been forgotten: it is later than any of them.
 Result<EventId> CheckedRuntime::after_everything(StreamId stream, const RankSet& where) {
   Op wait{.stream = stream, .where = where, .after = {}, .cause = {}, .what = Wait{}};
   wait.cause.reason = Reason::order;
