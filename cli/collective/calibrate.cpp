@@ -57,8 +57,8 @@ Status add_samples(const CalibrateArguments& a, const sim::Cluster& cluster, Byt
   if (!log.kind) return refused(fmt::format("{} does not say what ran: add --operation", path));
   const Index per_node = a.ranks_per_node > 0 ? a.ranks_per_node : cluster.gpus_per_node;
   if (per_node > cluster.gpus_per_node) {
-    return refused(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", per_node, cluster.name,
-                           cluster.gpus_per_node));
+    return refused(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", per_node,
+                               cluster.name, cluster.gpus_per_node));
   }
   const Index ranks = a.nodes * per_node;
   if (log.ranks > 0 && log.ranks != ranks) {
