@@ -71,9 +71,9 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.model_flops_per_step = static_cast<double>(samples) * flops;
   // Always the same peak, so that a slow type does not look well used.
   run.peak_flops_per_rank = cluster.gpu.bf16_flops_per_s;
-  run.peak_name = fmt::format("{} bf16 dense, {:.0f} TFLOP/s{}", cluster.gpu.name,
-                              run.peak_flops_per_rank / 1e12,
-                              half ? "" : "; the run computes in float32");
+  run.peak_name =
+      fmt::format("{} bf16 dense, {:.0f} TFLOP/s{}", cluster.gpu.name,
+                  run.peak_flops_per_rank / 1e12, half ? "" : "; the run computes in float32");
   run.memory_per_rank = cluster.gpu.memory;
   run.recorded_ranks = options.recorded_ranks;
   return run;

@@ -36,33 +36,33 @@ constexpr const char* calibrate_examples = R"(Examples:
 
 Exit codes: 0 done, 2 bad input.)";
 
-Status bad(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
+Status refused(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
 
-Result<std::string> text_of(const std::string& path) {
+Result<std::string> text_in(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
-  if (!file) return bad(fmt::format("cannot read the log {}", path));
+  if (!file) return refused(fmt::format("cannot read the log {}", path));
   return text.str();
 }
 
 Status add_samples(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
                    const std::string& path, std::vector<sim::MeasuredCollective>& samples) {
-  TESSERA_ASSIGN(const std::string text, text_of(path));
+  TESSERA_ASSIGN(const std::string text, text_in(path));
   TESSERA_ASSIGN(NcclLog log, parse_nccl_log(text, path));
   if (!a.operation.empty()) {
     TESSERA_ASSIGN(const auto kinds, parse_operations({a.operation}));
     log.kind = kinds.front();
   }
-  if (!log.kind) return bad(fmt::format("{} does not say what ran: add --operation", path));
+  if (!log.kind) return refused(fmt::format("{} does not say what ran: add --operation", path));
   const Index per_node = a.ranks_per_node > 0 ? a.ranks_per_node : cluster.gpus_per_node;
   if (per_node > cluster.gpus_per_node) {
-    return bad(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", per_node, cluster.name,
-                           cluster.gpus_per_node));
+    return refused(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", per_node,
+                               cluster.name, cluster.gpus_per_node));
   }
   const Index ranks = a.nodes * per_node;
   if (log.ranks > 0 && log.ranks != ranks) {
-    return bad(
+    return refused(
         fmt::format("{} is of {} ranks, not of {} on {} nodes: set --nodes and "
                     "--ranks-per-node",
                     path, log.ranks, ranks, a.nodes));
@@ -111,7 +111,7 @@ Status calibrate(const CalibrateArguments& a) {
     TESSERA_TRY(add_samples(a, cluster, least.front(), path, samples));
   }
   if (samples.size() < 4) {
-    return bad(fmt::format("{} rows of at least {}: a fit needs 4", samples.size(), a.least));
+    return refused(fmt::format("{} rows of at least {}: a fit needs 4", samples.size(), a.least));
   }
   const sim::CollectiveFit fit = sim::fit_collectives(cluster, samples);
   std::ofstream file(a.output, std::ios::binary);

@@ -66,10 +66,10 @@ Nvls read_nvls(const nlohmann::json& json, const std::string& where, Status& sta
 }
 
 NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status& status) {
-  ObjectReader reader(
-      json, where,
-      {"version", "compute_capability", "cpu", "nics_per_node", "nvlink", "sharp", "ll128_between"},
-      status);
+  ObjectReader reader(json, where,
+                      {"version", "compute_capability", "cpu", "nics_per_node", "nvlink", "sharp",
+                       "nvls_between", "ll128_between"},
+                      status);
   NcclFacts facts;
   if (reader.has("version")) facts.version = reader.text("version");
   if (!knows_version(facts.version)) {

@@ -14,8 +14,12 @@ constexpr double ring_ll_base_us = 6.6;
 constexpr double ring_ll128_step_us = 1.9;
 constexpr double ring_ll128_network_step_us = 4;
 
-// Of what a ring reaches on a link, what many small connections do: HGX boards with A100, H100, B200.
+// Of what a ring reaches on a link, what many small connections do: HGX boards with A100, H100,
+// B200.
 constexpr double pieces_share = 0.85;
+// Parts from this size on go by Simple, whose start and step are slower than those of LL.
+constexpr double simple_part_bytes = 32 << 10;
+constexpr double simple_extra_us = 8.4 - 6.6 + 3.4;
 
 double us(double ns) { return ns / 1e3; }
 double us(Time ns) { return static_cast<double>(ns) / 1e3; }
@@ -111,8 +115,8 @@ double all_to_all_us(const Cluster& cluster, const CollectiveShape& shape, doubl
   const double left = crowding * beyond_pods(out, shape.nodes, leaving);
   const double out_us = far * part / (out.bytes_per_s * out.efficiency * left) * 1e6;
   double time = us(cluster.collective_launch_ns) + us(inside.latency_ns) +
-                std::max(inside_us, out_us) +
-                us(inside.sqrt_ns) * root_of_mib(shape.bytes.value);
+                std::max(inside_us, out_us) + us(inside.sqrt_ns) * root_of_mib(shape.bytes.value);
+  if (part >= simple_part_bytes) time += simple_extra_us;
   if (far > 0) {
     time +=
         us(out.launch_ns) + us(out.latency_ns) + us(out.sqrt_ns) * root_of_mib(shape.bytes.value);

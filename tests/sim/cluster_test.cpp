@@ -35,8 +35,9 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the shipped clusters load and have plausible numbers", "[cluster]") {
-  REQUIRE(cluster_presets() ==
-          std::vector<std::string>{"dgx-2", "dgx-a100", "dgx-b200", "dgx-h100"});
+  const auto presets = cluster_presets();
+  CHECK(std::is_sorted(presets.begin(), presets.end()));
+  CHECK(presets.size() > 20);
   for (const std::string& name : cluster_presets()) {
     const auto cluster = load_cluster(name, 8);
     REQUIRE(cluster.ok());
