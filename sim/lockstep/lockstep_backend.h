@@ -117,7 +117,7 @@ class LockstepBackend final : public LockstepRuntime {
   std::int32_t step_ = 0;
   bool step_open_ = false;
   std::string out_of_memory_;
-  Bytes checked_reserved_{};  // the most that check_capacity has seen
+  Bytes most_reserved_{};
   std::int64_t cache_returns_ = 0;
   std::int64_t op_ranks_ = 0;
 };

@@ -92,8 +92,8 @@ Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request)
 void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks,
                                      const MemoryUse& device) {
   const Bytes reserved = device.reserved;
-  const bool grown = reserved > checked_reserved_;
-  checked_reserved_ = std::max(checked_reserved_, reserved);
+  const bool grown = reserved > most_reserved_;
+  most_reserved_ = std::max(most_reserved_, reserved);
   const Bytes capacity = options_.memory_per_rank;
   if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
   if (options_.gives_cache_back && device.allocated <= capacity) {

@@ -8,7 +8,7 @@ namespace tessera::sim {
 namespace {
 
 const char* const small_gpt2 = R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 1000,
-  "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 2})";
+  "n_positions": 64, "n_embd": 256, "n_layer": 16, "n_head": 2})";
 
 SimulateOptions options_for(Bytes memory) {
   SimulateOptions options{.cluster = *load_cluster("dgx-h100", 1), .steps = 2};
@@ -43,7 +43,7 @@ TEST_CASE("a caching allocator fits where only unused blocks are too many", "[me
   const auto free = simulate(*model, options);
   REQUIRE(free.ok());
   // A little less than the engine's own allocator reserves.
-  options.cluster.gpu.memory = free->peak_reserved - Bytes{1 << 20};
+  options.cluster.gpu.memory = free->peak_reserved - Bytes{8 << 20};
   CHECK_FALSE(simulate(*model, options)->fits);
   options.stack.allocator = StackProfile::Allocator::caching;
   const auto again = simulate(*model, options);
