@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a DeepSpeed configuration that need more than a line.
+// The sections of a DeepSpeed configuration that take more than a line to read.
 #pragma once
 
 #include "engine/deepspeed/config_object.h"
@@ -7,11 +7,12 @@
 
 namespace tessera {
 
-/// `zero_optimization`; leaves `scheme` with everything but the dtypes.
+/// Reads `zero_optimization` into `config.scheme`, except for the dtypes.
 void read_zero(ConfigObject& root, DeepSpeedConfig& config);
 void read_aio(ConfigObject& root, DeepSpeedAio& aio);
 void read_optimizer(ConfigObject& root, AdamOptions& adam);
-/// `train_batch_size` = micro-batch * accumulation * ranks: what is missing follows from the rest.
+/// Reads batch sizes. `train_batch_size` = micro-batch * accumulation * ranks, so a missing one
+/// follows from the others.
 void read_batch_sizes(ConfigObject& root, Rank ranks, DeepSpeedConfig& config);
 
 }  // namespace tessera

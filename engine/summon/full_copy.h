@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The full values, or the full gradients, of one unit: where every element lies.
 //
-// The idea: shards of all schemes are Helds, so one layout serves flat and dim-0 sharding: rank
-// after rank of the group, and of each rank shard after shard. It is what one all_gather leaves
-// behind; parameters are put together from it when somebody looks.
+// The idea: all schemes describe their shards alike, so one layout serves flat and dim-0 sharding:
+// the ranks of the group one after another, and within each rank shard after shard. One all_gather
+// produces it; a parameter is assembled from it only when it is read.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// One shard that is gathered.
+/// One shard that is part of the copy.
 struct FullCopySource {
   View shard;      // of this rank: value or gradient
   View unsharded;  // the scheme's own gathered copy, if there is one

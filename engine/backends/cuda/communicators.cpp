@@ -24,7 +24,7 @@ Status Communicators::open(bool id_from_environment) {
   // Arguments have no order: Clang would pass on `world_` as it was before the call.
   const int code =
       api_.comm_init_rank(&world_, peers_.ranks(), &id, peers_.rank(), {.name = "tessera"});
-  return settle(world_, code, "ncclCommInitRankConfig");
+  return await(world_, code, "ncclCommInitRankConfig");
 }
 
 // Collective over the parent, also for ranks that get no communicator (NCCL's usage/communicators).
@@ -34,12 +34,12 @@ Status Communicators::split(CommunicatorId id, const RankGroups& groups, const s
   const int key = group < 0 ? 0 : groups.index_of(peers_.rank());
   NcclComm& comm = groups_[id];
   const int code = api_.comm_split(world_, color, key, &comm, {name.c_str(), copy_engines_});
-  TESSERA_TRY(settle(world_, code, "ncclCommSplit"));
+  TESSERA_TRY(await(world_, code, "ncclCommSplit"));
   if (comm == nullptr) return {};
-  return settle(comm, nccl_in_progress, "ncclCommSplit");
+  return await(comm, nccl_in_progress, "ncclCommSplit");
 }
 
-Status Communicators::settle(NcclComm comm, int code, const char* call) {
+Status Communicators::await(NcclComm comm, int code, const char* call) {
   if (code != nccl_in_progress) return nccl_status(api_, comm, code, call);
   return patience_.until(
       [&]() -> Result<Patience::Seen> {
@@ -69,7 +69,7 @@ Status Communicators::check() const {
 
 Status Communicators::close(NcclComm& comm) {
   if (comm == nullptr) return {};
-  TESSERA_TRY(settle(comm, api_.comm_finalize(comm), "ncclCommFinalize"));
+  TESSERA_TRY(await(comm, api_.comm_finalize(comm), "ncclCommFinalize"));
   const int code = api_.comm_destroy(comm);
   comm = nullptr;
   return nccl_status(api_, nullptr, code, "ncclCommDestroy");

@@ -26,10 +26,10 @@ void EventOwners::forget() {
 Status EventOwners::add(StreamId stream) {
   owners_.push_back(stream.valid() ? static_cast<std::int8_t>(stream.value) : std::int8_t{-1});
   forget();
-  if (owners_.size() < look_at_) return {};
+  if (owners_.size() < check_at_) return {};
   for (const auto& lane : lanes_) TESSERA_TRY(lane->reached(lane->youngest()).status());
   forget();
-  look_at_ = std::max<std::size_t>(4096, 2 * owners_.size());
+  check_at_ = std::max<std::size_t>(4096, 2 * owners_.size());
   return {};
 }
 

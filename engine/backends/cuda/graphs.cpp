@@ -49,12 +49,11 @@ bool Graphs::is_known_elsewhere(std::map<Key, Entry>::iterator entry) {
 Result<CudaGraphExec> Graphs::record(CudaStream stream, const std::function<Status()>& work) {
   TESSERA_TRY(cuda_status(api_, api_.stream_begin_capture(stream), "cudaStreamBeginCapture"));
   recording_ = true;
-  const Status handed_over = work();
+  const Status outcome = work();
   recording_ = false;
   CudaGraph graph = nullptr;
   const int ended = api_.stream_end_capture(stream, &graph);
-  Status recorded =
-      handed_over.ok() ? cuda_status(api_, ended, "cudaStreamEndCapture") : handed_over;
+  Status recorded = outcome.ok() ? cuda_status(api_, ended, "cudaStreamEndCapture") : outcome;
   CudaGraphExec made = nullptr;
   if (recorded.ok()) {
     recorded = cuda_status(api_, api_.graph_instantiate(&made, graph), "cudaGraphInstantiate");

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr Time look_at_most_every = 100'000'000;
+constexpr Time check_period_max = 100'000'000;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ std::string HangGuard::late() const {
 }
 
 void HangGuard::watch() {
-  const std::chrono::nanoseconds period(std::min(look_at_most_every, options_.deadline / 4 + 1));
+  const std::chrono::nanoseconds period(std::min(check_period_max, options_.deadline / 4 + 1));
   std::unique_lock lock(mutex_);
   while (!over_) {
     changed_.wait_for(lock, period);

@@ -72,7 +72,7 @@ void HostBackend::do_communicator(CommunicatorId id, const Communicator& communi
 
 Status HostBackend::do_allocate(BufferId id, const Allocation& request) {
   while (!leaving_.empty() && is_done(leaving_.front().first)) {
-    leave(leaving_.front().second);
+    free_place(leaving_.front().second);
     leaving_.pop_front();
   }
   enter_step(request.cause.step);
@@ -83,7 +83,7 @@ Status HostBackend::do_allocate(BufferId id, const Allocation& request) {
   return allocated.ok() ? Status{} : fail(allocated);
 }
 
-void HostBackend::leave(BufferId id) {
+void HostBackend::free_place(BufferId id) {
   swapped_.release(id, rank_);
   places_.erase(id);
 }
@@ -97,7 +97,7 @@ void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks, c
   if (after.valid() && !is_done(after)) {
     leaving_.emplace_back(after, id);
   } else {
-    leave(id);
+    free_place(id);
   }
 }
 
@@ -268,13 +268,13 @@ Status HostBackend::wait_until(const std::function<bool()>& done, const std::str
     }
     if (Status heard = watch_.turn(); !heard.ok()) return fail(heard);
     if (time() - since > options_.deadline) return fail(overdue(what));
-    rest();
+    idle();
   }
   return {};
 }
 
 // Nobody but the drive can go on, or other ranks can: then they are waited for, a moment.
-void HostBackend::rest() {
+void HostBackend::idle() {
   const bool meets = std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
     return !queue.empty() && queue.front().running && communicator_of(queue.front().op).valid();
   });

@@ -3,7 +3,7 @@
 //
 // The idea: a stream runs its operations in order, an operation starts when those it waits for are
 // done, and collectives of one communicator run one after another, in the order in which they were
-// submitted, which is the same on all ranks. Everything else is free, so communication goes on
+// submitted, which is the same on all ranks. No other order is imposed, so communication goes on
 // while modules run.
 #pragma once
 
@@ -46,18 +46,18 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
     EventId event;
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
-    std::int64_t number = 0;  // of the collective
+    std::int64_t number = 0;  // a collective's number in the log
     bool started = false;
     std::unique_ptr<RunningTask> running;
     std::int64_t trace_place = -1;
   };
-  // What ranks tell each other where they meet.
+  // The values that ranks exchange in `meet`.
   struct Meeting {
-    std::uint64_t hash = 0;  // of what they have called so far
+    std::uint64_t hash = 0;  // hash of all calls so far
     float value = 0;
     std::uint32_t padding = 0;
   };
-  // Of all ranks, for the backend itself.
+  // The communicator of all ranks that the backend itself uses.
   static constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};
   struct Place {
     Memory memory = Memory::device;
@@ -81,8 +81,8 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   bool may_start(const Queued& next) const;
   Status wait_until(const std::function<bool()>& done, const std::string& what);
   Status overdue(const std::string& what);
-  void rest();
-  void leave(BufferId id);
+  void idle();
+  void free_place(BufferId id);
   Status drain();
 
   // All ranks at once.
@@ -108,7 +108,7 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   void copy(const Copy& copy) const;
   std::unique_ptr<RunningTask> start_files(const Copy& copy);  // on the way to or from NVMe
   void compute(const Compute& compute) const;
-  Index index_in(CommunicatorId id) const;  // none: 0
+  Index index_in(CommunicatorId id) const;  // 0 if `id` is invalid
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
   Result<std::unique_ptr<CollectiveTask>> start_collective(const Op& op);
 
@@ -120,10 +120,10 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
   IdTable<BufferId, Place> places_;
-  std::deque<std::pair<EventId, BufferId>> leaving_;  // places in use until an event
+  std::deque<std::pair<EventId, BufferId>> leaving_;  // released, but in use until an event
   std::vector<std::deque<Queued>> queues_;            // by StreamId
   std::vector<std::size_t> turns_;                    // streams, those that communicate first
-  std::vector<EventId> last_;                         // by StreamId: its youngest operation
+  std::vector<EventId> last_;                         // by StreamId: its last submitted operation
   std::map<CommunicatorId, std::deque<EventId>> unfinished_;  // collectives
   DoneEvents done_;
   Status failure_;  // the first; it is final
@@ -134,7 +134,7 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   std::unique_ptr<HostTrace> trace_;  // or null
 };
 
-/// One rank of the transport's world.
+/// A runtime for one rank of the transport's world.
 Result<std::unique_ptr<ProcessRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
                                                           const HostOptions& options);
 

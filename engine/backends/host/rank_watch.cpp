@@ -30,7 +30,7 @@ Status RankWatch::logged() {
   const bool due = log_.count() % calls_per_report == 0;
   if (!due) return {};
   if (rank_ != 0) send({});
-  return hear();
+  return receive();
 }
 
 void RankWatch::report() {
@@ -48,18 +48,18 @@ void RankWatch::send(const Status& trouble) {
   sent_at_ = time();
 }
 
-bool RankWatch::heartbeat_is_due() const {
+bool RankWatch::receivetbeat_is_due() const {
   return options_.clock && time() - sent_at_ > std::min(heartbeat_at_most, options_.deadline / 8);
 }
 
 Status RankWatch::turn() {
-  TESSERA_TRY(hear());
+  TESSERA_TRY(receive());
   if (++turns_ % turns_per_look != 0) return {};
   if (rank_ != 0 && (sent_ < log_.count() || heartbeat_is_due())) send({});
   const Rank dead = processes_.dead();
   if (dead >= 0) {
     // Perhaps it has said why.
-    TESSERA_TRY(hear());
+    TESSERA_TRY(receive());
     const Status lost(Code::communication_error,
                       fmt::format("rank {} is dead: its process {} has ended in the middle of the "
                                   "run; look at what it printed last",
@@ -75,14 +75,14 @@ Status RankWatch::turn() {
   return {};
 }
 
-Status RankWatch::hear() {
+Status RankWatch::receive() {
   for (;;) {
-    TESSERA_ASSIGN(auto letter, transport_.take());
-    if (!letter) return compare();
+    TESSERA_ASSIGN(auto message, transport_.take());
+    if (!message) return compare();
     if (peers_.empty()) continue;  // nobody writes to other ranks
-    auto report = LogReport::from_bytes(letter->text);
+    auto report = LogReport::from_bytes(message->text);
     if (!report) continue;
-    Peer& peer = peers_[static_cast<std::size_t>(letter->from)];
+    Peer& peer = peers_[static_cast<std::size_t>(message->from)];
     peer.heard = time();
     if (!report->calls.empty()) {
       peer.last = report->calls.back();
@@ -130,7 +130,7 @@ Status RankWatch::conclude(const Status& guess) {
   const int share = rank_ == 0 ? 3 : 1;
   for (int turn = 0; turn < patient_turns / share; ++turn) {
     if (options_.clock && time() - start > patience / share) break;
-    if (!hear().ok()) break;  // it is over, or nobody can be heard
+    if (!receive().ok()) break;  // it is over, or nobody can be heard
     transport_.idle();
   }
   transport_.abort(explain(guess));

@@ -72,8 +72,8 @@ struct BlockFormat {
   std::size_t block = 0;
 };
 
-/// REQUIRES of all: arrays of equal size, unless said otherwise, which are the same or do not
-/// overlap; dtypes of at most 32 bits.
+/// Elementwise work of the engine. REQUIRES of every function: arrays of equal size unless said
+/// otherwise, which are the same or do not overlap; dtypes of at most 32 bits.
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -96,7 +96,8 @@ class Kernels {
   /// values *= factor; `found` becomes 1 if one of them was not finite, and otherwise stays.
   virtual void unscale(Elements values, float factor, Elements found) = 0;
 
-  /// Rows of `from`, one behind another: row r becomes row rows[r] of codes and scales.
+  /// Quantises the rows of `from`, which lie one behind another: row r becomes row rows[r] of codes
+  /// and scales.
   virtual void quantize(const BlockFormat& format, ConstElements from,
                         std::span<const std::int64_t> rows, std::span<std::byte> codes,
                         Elements scales) = 0;
@@ -104,21 +105,23 @@ class Kernels {
   virtual void dequantize(const BlockFormat& format, std::span<const std::byte> codes,
                           ConstElements scales, Elements to) = 0;
 
-  /// To and from the host's memory. A GPU's host waits for what was queued before.
+  /// Copies to and from the host's memory. On a GPU the host waits for everything queued before.
   virtual void read(ConstElements from, std::span<float> to) = 0;
   virtual void write(std::span<const float> from, Elements to) = 0;
 
-  /// The same without waiting: bytes for a place of the order of calls, as they are now; bytes as
-  /// they are at that place, given to `then` later, when the host waits for the operation.
+  /// As `write` and `read`, but the host does not wait. `send` copies `from` now and writes it to
+  /// `to` in the order of calls. `receive` calls `then` with the bytes that `from` had in the order
+  /// of calls, later, when the host waits for the operation.
   virtual void send(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void receive(std::span<const std::byte> from,
                        std::function<void(std::span<const std::byte>)> then) = 0;
 
-  /// What language models compute with the same order; null: the host reaches the memory itself.
+  /// The kernels of language models, in the same order of calls; null where the host can reach the
+  /// memory and uses loops instead.
   virtual kernels::Math* math() { return nullptr; }
 };
 
-/// For memory that the host can reach. Has no state.
+/// Kernels for memory that the host can reach. They have no state.
 Kernels& host_kernels();
 
 }  // namespace tessera

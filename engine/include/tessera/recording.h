@@ -58,19 +58,21 @@ std::string to_line(const Recording& recording, const Record& record);
 /// events numbered by first appearance. For comparing line by line with recorded runs.
 std::vector<std::string> to_fsdp_notation(const Recording& recording);
 
-/// The same for FSDP1, in the notation of runs recorded with PyTorch 1.13. `units` of the engine.
+/// A recording of FSDP1 in the notation of runs recorded with PyTorch 1.13; `units` are the
+/// engine's.
 std::vector<std::string> to_fsdp1_notation(const Recording& recording,
                                            std::span<const UnitInfo> units);
 
-/// The same for replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs them.
+/// A recording of replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs
+/// them.
 std::vector<std::string> to_ddp_notation(const Recording& recording);
 
-/// The same for sharded_data_parallel: its collectives with elements and root, under "startup" and
-/// "step N".
+/// A recording of sharded_data_parallel: its collectives with elements and root, under "startup"
+/// and "step N".
 std::vector<std::string> to_fairscale_notation(const Recording& recording);
 
-/// The same for zero3, in the notation of runs recorded with DeepSpeed 0.9.0. `parameters` of the
-/// engine.
+/// A recording of zero3 in the notation of runs recorded with DeepSpeed 0.9.0; `parameters` are the
+/// engine's.
 std::vector<std::string> to_deepspeed_notation(const Recording& recording,
                                                std::span<const PartitionedParameter> parameters);
 
