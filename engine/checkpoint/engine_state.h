@@ -31,7 +31,7 @@ class EngineState {
   Rank world_size() const;
   /// The ranks whose work happens in this process.
   std::vector<Rank> local_ranks() const;
-  bool carries(Rank rank) const;
+  bool is_local(Rank rank) const;
   Status expect_idle(const char* call) const;
 
   /// Gathers value(rank) of every rank, so that all ranks see all of them. The host waits for it.

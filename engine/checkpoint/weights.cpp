@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/base/engine_base.h"
 #include "engine/checkpoint/engine_state.h"
 #include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
-#include "engine/base/engine_base.h"
 
 namespace tessera {
 namespace {
@@ -29,7 +29,7 @@ ParameterId find_published(const Model& model, const std::string& name) {
                                                  : model.find_parameter(name.substr(prefix.size()));
 }
 
-// Causal masks, which published GPT-2 files carry along.
+// Published GPT-2 files also contain causal masks, which are no parameters.
 bool is_mask(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
@@ -101,7 +101,7 @@ Status export_weights(Engine& engine, const std::string& file, const ExportOptio
   for (const Parameter& p : state.model().parameters) parameters.push_back({p.name, p.shape});
   Status status;
   std::optional<WeightsFile> out;
-  if (state.carries(0)) {
+  if (state.is_local(0)) {
     auto created = WeightsFile::create(file, parameters, options.dtype);
     status = created.status();
     if (created.ok()) out.emplace(std::move(*created));
