@@ -108,7 +108,7 @@ Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
                                          MemoryClass::temporary, compute_, why));
   const View one = View::whole(norm, DType::float32, Numel{1});
   auto measured = [&](const std::vector<Held*>& held) { return local_norm(held, one, norm_type); };
-  TESSERA_TRY(submit_by_held(active_, why, all_held(), measured).status());
+  TESSERA_TRY(submit_by_shard(active_, why, all_held(), measured).status());
   if (norm_group().valid()) {
     const Reduction reduction = largest ? Reduction::max : Reduction::sum;
     TESSERA_TRY(submit(compute_, why, AllReduce{norm_group(), one, one, reduction}).status());
@@ -116,7 +116,7 @@ Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
   auto scales = [&](const std::vector<Held*>& held) {
     return scaled_gradients(held, one, max_norm, norm_type, total);
   };
-  TESSERA_ASSIGN(const EventId scaled, submit_by_held(active_, why, all_held(), scales));
+  TESSERA_ASSIGN(const EventId scaled, submit_by_shard(active_, why, all_held(), scales));
   return release(norm, scaled);
 }
 

@@ -11,8 +11,6 @@
 namespace tessera {
 namespace {
 
-bool lives_on_host(const Held* held) { return held->memory != Memory::device; }
-
 View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Numel{bytes.value}); }
 
 }  // namespace
@@ -21,135 +19,7 @@ EngineBase::EngineBase(Runtime& runtime, const Model& model)
     : EngineBase(runtime, model, runtime.world()) {}
 
 EngineBase::EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks)
-    : runtime_(runtime),
-      model_(model),
-      everyone_(ranks),
-      active_(everyone_),
-      param_groups_(model),
-      alive_(runtime, model),
-      activations_(model.modules.size()) {}
-
-Cause EngineBase::cause(std::string_view unit, Reason reason) const {
-  return {
-      .unit = unit, .phase = phase_, .reason = reason, .step = step_, .micro_batch = micro_batch_};
-}
-
-Result<EventId> EngineBase::submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
-                                   std::span<const EventId> after) {
-  const bool own = std::holds_alternative<Copy>(what) || std::holds_alternative<Compute>(what);
-  return submit_on(own ? active_ : everyone_, stream, cause, std::move(what), after);
-}
-
-Result<EventId> EngineBase::submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
-                                      decltype(Op::what) what, std::span<const EventId> after) {
-  auto event = runtime_.submit(
-      {.stream = stream, .where = ranks, .after = after, .cause = cause, .what = std::move(what)});
-  if (event.ok() && stream == compute_ && ranks.covers(active_)) last_compute_ = *event;
-  return event;
-}
-
-Status EngineBase::enter_host(const Cause& cause) {
-  return host_.valid() ? wait_stream(host_, compute_, cause) : Status{};
-}
-
-Status EngineBase::leave_host(const Cause& cause) {
-  return host_.valid() ? wait_stream(compute_, host_, cause) : Status{};
-}
-
-Result<EventId> EngineBase::submit_by_held(
-    const RankSet& ranks, const Cause& cause, const std::vector<Held*>& held,
-    const std::function<Compute(const std::vector<Held*>&)>& work) {
-  TESSERA_TRY(enter_host(cause));
-  TESSERA_ASSIGN(const EventId done, issue_by_held(ranks, cause, held, work));
-  TESSERA_TRY(leave_host(cause));
-  if (!host_.valid() || !done.valid()) return done;
-  return submit_on(ranks, compute_, cause, look_at({}));
-}
-
-Result<EventId> EngineBase::issue_by_held(
-    const RankSet& ranks, const Cause& cause, const std::vector<Held*>& held,
-    const std::function<Compute(const std::vector<Held*>&)>& work) {
-  struct Alike {
-    RankSet ranks;
-    std::vector<Held*> held;
-  };
-  std::vector<Alike> all;
-  RankSet others = ranks;
-  for (Held* h : held) {
-    const RankSet& where = h->where.empty() ? ranks : h->where;
-    auto found = std::find_if(all.begin(), all.end(), [&](auto& a) { return a.ranks == where; });
-    if (found == all.end()) {
-      found = all.insert(found, {where, {}});
-      others = others.minus(where);
-    }
-    found->held.push_back(h);
-  }
-  if (!others.empty()) all.push_back({others, {}});
-  EventId done;
-  for (const Alike& alike : all) {
-    Compute own = work(alike.held);
-    if (own.reads.empty() && own.writes.empty()) continue;
-    own.cost.on_host = std::any_of(alike.held.begin(), alike.held.end(), lives_on_host);
-    const bool alone = std::all_of(alike.held.begin(), alike.held.end(), lives_on_host);
-    const StreamId stream = own.cost.on_host && alone && host_.valid() ? host_ : compute_;
-    TESSERA_ASSIGN(done, submit_on(alike.ranks, stream, cause, std::move(own)));
-  }
-  if (all.size() == 1 || !done.valid()) return done;
-  // An event of one rank says nothing about the others.
-  return submit_on(ranks, compute_, cause, look_at({}));
-}
-
-Result<EventId> EngineBase::mark(const Cause& cause, Mark::Kind kind, StreamId stream) {
-  return submit(stream, cause, Mark{kind});
-}
-
-Status EngineBase::wait_stream(StreamId waiting, StreamId other, const Cause& cause) {
-  return submit(waiting, cause, Wait{other}).status();
-}
-
-Status EngineBase::wait_event(StreamId waiting, EventId event, const Cause& cause) {
-  return submit(waiting, cause, Wait{}, {&event, 1}).status();
-}
-
-Result<BufferId> EngineBase::allocate(const std::string& name, Bytes bytes,
-                                      MemoryClass memory_class, StreamId stream, const Cause& cause,
-                                      Memory memory) {
-  const bool of_passes =
-      memory_class == MemoryClass::activations || memory_class == MemoryClass::unsharded_gradients;
-  auto id = runtime_.allocate({.bytes = bytes,
-                               .memory = memory,
-                               .memory_class = memory_class,
-                               .stream = stream,
-                               .where = of_passes ? active_ : everyone_,
-                               .cause = cause,
-                               .name = name});
-  if (id.ok() && of_passes && active_ != everyone_) partial_[*id] = active_;
-  return id;
-}
-
-Result<BufferId> EngineBase::allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
-                                         MemoryClass memory_class, const Cause& cause,
-                                         Memory memory) {
-  return runtime_.allocate({.bytes = bytes,
-                            .memory = memory,
-                            .memory_class = memory_class,
-                            .stream = compute_,
-                            .where = ranks,
-                            .cause = cause,
-                            .name = name});
-}
-
-Status EngineBase::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
-  forget_gradients(buffer);
-  return runtime_.release(std::exchange(buffer, BufferId{}), after, ranks);
-}
-
-Status EngineBase::release(BufferId& buffer, EventId after) {
-  const BufferId id = std::exchange(buffer, BufferId{});
-  const auto partial = partial_.extract(id);
-  forget_gradients(id);
-  return runtime_.release(id, after, partial.empty() ? everyone_ : partial.mapped());
-}
+    : Issuer(runtime, model, ranks), param_groups_(model), activations_(model.modules.size()) {}
 
 Status EngineBase::expect(Stage stage, const char* call) const {
   if (stage_ == stage) return {};
@@ -162,8 +32,7 @@ Status EngineBase::expect(Stage stage, const char* call) const {
 
 Status EngineBase::enter(Stage stage, Phase phase) {
   stage_ = stage;
-  phase_ = phase;
-  return mark(cause("", Reason::none), Mark::Kind::phase, compute_).status();
+  return begin_phase(phase);
 }
 
 std::string_view EngineBase::unit_name(std::size_t unit) const {
@@ -186,17 +55,8 @@ const std::vector<ParameterId>& EngineBase::parameters_of(const ModuleWork& work
 
 // Bodies add to gradients, so the first one to write finds zeros.
 void EngineBase::add_gradient(const View& gradient, Compute& what) {
-  if (written_.insert({gradient.buffer, gradient.first}).second) {
-    what.zeroed.push_back(what.writes.size());
-  }
+  if (first_write(gradient)) what.zeroed.push_back(what.writes.size());
   what.writes.push_back(gradient);
-}
-
-void EngineBase::forget_gradients(BufferId buffer) {
-  const auto begin = written_.lower_bound({buffer, Numel{}});
-  auto end = begin;
-  while (end != written_.end() && end->first == buffer) ++end;
-  written_.erase(begin, end);
 }
 
 // What the work concerns, and in backward the gradients of those that are trained.
@@ -351,7 +211,7 @@ Cause EngineBase::of_module(Cause cause, const ModuleWork& work) const {
 Status EngineBase::free_activations(ModuleId module) {
   auto& stack = activations_[at(module)];
   if (stack.empty()) return keeps_none(module);
-  TESSERA_TRY(release(stack.back(), last_compute_));
+  TESSERA_TRY(release(stack.back(), last_compute()));
   stack.pop_back();
   return {};
 }

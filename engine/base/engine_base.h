@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/live_engines.h"
+#include "engine/base/issuer.h"
 #include "engine/base/param_groups.h"
 #include "engine/base/shard_map.h"
 #include "engine/wrap/unit_assignment.h"
@@ -22,37 +22,9 @@
 
 namespace tessera {
 
-/// What the optimizer steps: one buffer of a rank and what belongs to it.
-struct Held {
-  bool whole = false;     // the same elements on every rank, whatever its shard index
-  Index parts = 1;        // above 1: every rank has the shards of all in `value`, and steps its own
-  std::string name;       // "L1.weight", "L1.flat_param"
-  std::string_view unit;  // in the Model
-  ShardMap map;           // which elements of which parameters it is
-  DType dtype = DType::float32;
-  Memory memory = Memory::device;  // of value and gradient
-  BufferId value;
-  Numel first{};   // in value, if several share a buffer
-  RankSet where;   // who steps it: gradient and moments are there only. Empty: everyone
-  View unsharded;  // no buffer: the unit is sharded. Padded, perhaps in another dtype
-  View gradient;   // no buffer: none in this step
-  BufferId exp_avg, exp_avg_sq;  // from the first step on
-  bool swapped = false;  // its buffers exist only after EngineBase::hold_all, or in its step
+using Held = ParamShard;
 
-  View values() const {
-    return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
-                     : View::part(value, dtype, first, map.shard());
-  }
-};
-
-/// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.
-struct ShardGroups {
-  Index size = 1;
-  CommunicatorId shard;    // the ranks of a group; none if size is 1
-  CommunicatorId replica;  // ranks with the same shard; none if there is one group
-};
-
-class EngineBase : public virtual Engine {
+class EngineBase : public virtual Engine, protected Issuer {
  public:
   Status next_forward(const ForwardPass& pass) override;
   // The hooks of a scheme that has nothing to do for a module.
@@ -71,7 +43,7 @@ class EngineBase : public virtual Engine {
   Status add_param_group(const ParamGroup& group) override;
   Status set_adam(std::size_t group, const AdamOverrides& adam) override;
   const std::vector<ParamGroup>& param_groups() const override { return param_groups_.all(); }
-  StreamId compute_stream() const override { return compute_; }
+  StreamId compute_stream() const override { return Issuer::compute_stream(); }
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override;
   void set_requires_gradient_sync(bool sync) override { sync_ = sync; }
@@ -162,37 +134,6 @@ class EngineBase : public virtual Engine {
   virtual Status before_gather() { return {}; }
   virtual Status after_free(std::string_view /*unit*/) { return {}; }
 
-  // Issuing operations. Copies and computations hold for `active_`, the rest for everyone.
-  Cause cause(std::string_view unit, Reason reason) const;
-  Result<EventId> submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
-                         std::span<const EventId> after = {});
-  Result<EventId> submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
-                            decltype(Op::what) what, std::span<const EventId> after = {});
-  /// One op for all ranks that step the same, which is one for everyone unless Held::where says
-  /// otherwise; none if it touches nothing. The CPU does it if all of it lives in host memory.
-  /// `ranks` are everyone here. Returns the event after all.
-  Result<EventId> submit_by_held(const RankSet& ranks, const Cause& cause,
-                                 const std::vector<Held*>& held,
-                                 const std::function<Compute(const std::vector<Held*>&)>& work);
-  /// The same without the waits: between enter_host and leave_host, so that what the CPU does and
-  /// what the device does may overlap.
-  Result<EventId> issue_by_held(const RankSet& ranks, const Cause& cause,
-                                const std::vector<Held*>& held,
-                                const std::function<Compute(const std::vector<Held*>&)>& work);
-  /// The CPU's stream follows the compute stream, and the other way round. Nothing without one.
-  Status enter_host(const Cause& cause);
-  Status leave_host(const Cause& cause);
-  Result<EventId> mark(const Cause& cause, Mark::Kind kind, StreamId stream);
-  Status wait_stream(StreamId waiting, StreamId other, const Cause& cause);
-  Status wait_event(StreamId waiting, EventId event, const Cause& cause);
-  Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
-                            StreamId stream, const Cause& cause, Memory memory = Memory::device);
-  Result<BufferId> allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
-                               MemoryClass memory_class, const Cause& cause,
-                               Memory memory = Memory::device);
-  Status release(BufferId& buffer, EventId after);
-  Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
-
   Status expect(Stage stage, const char* call) const;
   /// At the beginning of a forward pass: it is what `next_forward` said.
   void begin_pass() { pass_ = std::exchange(next_, ForwardPass{}); }
@@ -204,30 +145,20 @@ class EngineBase : public virtual Engine {
   const std::vector<ParameterId>& parameters_of(const ModuleWork& work) const;
   bool recomputing() const { return recomputed_.valid(); }
   bool recomputes(ModuleId module) const { return recomputed_ == module; }
-  Status enter(Stage stage, Phase phase);  // and marks the phase
+  Status enter(Stage stage, Phase phase);  // and begins the phase
   std::string_view unit_name(std::size_t unit) const;
   std::string_view unit_name_of(ModuleId module) const;
   /// The unit whose module this is, or -1: the module is part of one.
   int unit_at(ModuleId module) const;
   Status initialise_held();
 
-  Runtime& runtime_;
-  const Model& model_;
-  const RankSet everyone_;
-  RankSet active_;  // those that have inputs
   UnitAssignment assignment_;
   ParamGroups param_groups_;
   std::optional<std::int32_t> only_optimizer_;  // that steps now; none: all
-  StreamId compute_;
-  StreamId host_;  // where the CPU steps what lives in host memory; none: in the order of compute_
 
   ForwardPass pass_;  // that runs, or ran last
   Stage stage_ = Stage::idle;
-  Phase phase_ = Phase::init;
-  std::int32_t step_ = 0;
-  std::int32_t micro_batch_ = 0;
   bool sync_ = true;
-  EventId last_compute_;  // the compute stream's youngest event that all active ranks have
 
  private:
   // A parameter that is in no unit: whole on every rank, never reduced.
@@ -253,7 +184,6 @@ class EngineBase : public virtual Engine {
   Compute adam_work(const std::vector<Held*>& group, const AdamOptions& options);
   Status add_views(const ModuleWork& work, Compute& what);
   void add_gradient(const View& gradient, Compute& what);
-  void forget_gradients(BufferId buffer);
   Status keeps_none(ModuleId module) const;
   Cause of_module(Cause cause, const ModuleWork& work) const;
 
@@ -261,9 +191,6 @@ class EngineBase : public virtual Engine {
   ModuleId recomputed_;                   // between recompute_begin and recompute_end
   std::vector<UnitOverrides> overrides_;  // by unit
   std::vector<Local> locals_;
-  const LiveEngine alive_;
-  std::map<BufferId, RankSet> partial_;             // buffers that only some ranks have
-  std::set<std::pair<BufferId, Numel>> written_;    // where gradients begin that have been written
   std::vector<std::vector<BufferId>> activations_;  // by ModuleId: a stack
 };
 

@@ -78,10 +78,10 @@ Status ScaledGradients::unscale(float scale) {
   // The reciprocal in double, as the original's.
   const auto factor = static_cast<float>(1.0 / static_cast<double>(scale));
   TESSERA_TRY(engine_
-                  .submit_by_held(engine_.active_, why, engine_.all_held(),
-                                  [&](const std::vector<Held*>& held) {
-                                    return unscaled(engine_.work_on_held(), held, one, factor);
-                                  })
+                  .submit_by_shard(engine_.active_, why, engine_.all_held(),
+                                   [&](const std::vector<Held*>& held) {
+                                     return unscaled(engine_.work_on_held(), held, one, factor);
+                                   })
                   .status());
   if (everyone_.valid()) {
     TESSERA_TRY(

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/numbers/arithmetic.h"
 #include "engine/base/engine_base.h"
+#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 
@@ -56,13 +56,12 @@ Status EngineBase::skip_step() {
     return look_at(std::move(gradients));
   };
   TESSERA_ASSIGN(const EventId dropped,
-                 submit_by_held(active_, cause("", Reason::step), all_held(), looked_at));
+                 submit_by_shard(active_, cause("", Reason::step), all_held(), looked_at));
   if (dropped.valid()) {
     TESSERA_TRY(free_gradients(dropped));
     TESSERA_TRY(free_local_gradients(dropped));
   }
-  ++step_;
-  micro_batch_ = 0;
+  end_step();
   return {};
 }
 
@@ -74,12 +73,12 @@ Result<EventId> EngineBase::drop_gradients() {
     if (h->gradient.buffer.valid() && !steps(*h)) unused.push_back(h);
   }
   if (unused.empty()) return EventId{};
-  return submit_by_held(active_, cause("", Reason::step), unused,
-                        [](const std::vector<Held*>& held) {
-                          std::vector<View> gradients;
-                          for (const Held* h : held) gradients.push_back(h->gradient);
-                          return look_at(std::move(gradients));
-                        });
+  return submit_by_shard(active_, cause("", Reason::step), unused,
+                         [](const std::vector<Held*>& held) {
+                           std::vector<View> gradients;
+                           for (const Held* h : held) gradients.push_back(h->gradient);
+                           return look_at(std::move(gradients));
+                         });
 }
 
 Status EngineBase::expect_no_gradients(const char* call) {

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "engine/numbers/arithmetic.h"
 #include "engine/base/engine_base.h"
+#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 namespace {
@@ -93,7 +93,7 @@ Status EngineBase::allocate_optimizer_state() {
     }
     return init;
   };
-  return submit_by_held(everyone_, why, all_held(), zeros).status();
+  return submit_by_shard(everyone_, why, all_held(), zeros).status();
 }
 
 Compute EngineBase::adam_work(const std::vector<Held*>& group, const AdamOptions& options) {
@@ -154,7 +154,7 @@ Status EngineBase::step(const AdamOptions& options) {
   for (std::size_t g = 0; g < groups.size(); ++g) {
     TESSERA_TRY(before_group(g));
     TESSERA_ASSIGN(const EventId done,
-                   issue_by_held(active_, why, groups[g], [&](const std::vector<Held*>& held) {
+                   issue_by_shard(active_, why, groups[g], [&](const std::vector<Held*>& held) {
                      return adam_work(held, options);
                    }));
     if (done.valid()) stepped = done;
@@ -173,8 +173,7 @@ Status EngineBase::step(const AdamOptions& options) {
     TESSERA_TRY(share_stepped());
   }
   TESSERA_TRY(after_step());
-  ++step_;
-  micro_batch_ = 0;
+  end_step();
   return {};
 }
 

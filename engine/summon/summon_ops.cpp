@@ -31,7 +31,7 @@ Status SummonOps::begin() {
   for (StreamId stream : engine_.side_streams()) {
     TESSERA_TRY(engine_.wait_stream(engine_.compute_, stream, why));
   }
-  return engine_.runtime_.wait(engine_.last_compute_);
+  return engine_.runtime_.wait(engine_.last_compute());
 }
 
 void SummonOps::end() { engine_.stage_ = EngineBase::Stage::idle; }

@@ -35,12 +35,25 @@ Status Communicators::split(CommunicatorId id, const RankGroups& groups, const s
   NcclComm& comm = groups_[id];
   const int code = api_.comm_split(world_, color, key, &comm, {name.c_str(), copy_engines_});
   TESSERA_TRY(await(world_, code, "ncclCommSplit"));
-  if (comm == nullptr) return {};
+  if (group < 0) return {};
+  if (comm == nullptr) {
+    return Status(Code::communication_error,
+                  fmt::format("ncclCommSplit of \"{}\" ended without a communicator", name));
+  }
   return await(comm, nccl_in_progress, "ncclCommSplit");
 }
 
-Status Communicators::await(NcclComm comm, int code, const char* call) {
+Status Communicators::complete(NcclComm comm, int code, const char* call) {
   if (code != nccl_in_progress) return nccl_status(api_, comm, code, call);
+  return await(comm, code, call);
+}
+
+// NCCL 2.28's ncclCommSplit and ncclCommWindowRegister of a communicator that does not block return
+// ncclSuccess while a thread of NCCL's works, which fills in the handle at its end (init.cc,
+// dev_runtime.cc: NCCLCHECK of ncclGroupEndInternal lets ncclInProgress pass). So the state of the
+// communicator says when they are done, never their result.
+Status Communicators::await(NcclComm comm, int code, const char* call) {
+  if (code != nccl_in_progress) TESSERA_TRY(nccl_status(api_, comm, code, call));
   return patience_.until(
       [&]() -> Result<Patience::Seen> {
         int state = nccl_success;
@@ -81,12 +94,13 @@ Status Communicators::close() {
 }
 
 void Communicators::abort() {
+  // A split of the world may still be writing into groups_: NCCL's thread ends with the world.
+  if (world_ != nullptr) api_.comm_abort(world_);
+  world_ = nullptr;
   for (auto& entry : groups_) {
     if (entry.second != nullptr) api_.comm_abort(entry.second);
   }
   groups_.clear();
-  if (world_ != nullptr) api_.comm_abort(world_);
-  world_ = nullptr;
 }
 
 }  // namespace tessera

@@ -32,7 +32,10 @@ class Communicators {
   NcclComm world() const { return world_; }
   NcclComm at(CommunicatorId id) const { return groups_.at(id); }
 
-  /// Waits until `comm` has finished the call that returned `code`, and returns its result.
+  /// Waits for a call whose `code` says whether `comm` is still busy with it; returns its result.
+  Status complete(NcclComm comm, int code, const char* call);
+  /// Waits for a call after which `comm` may be busy whatever `code` says (splits, registrations);
+  /// returns its result.
   Status await(NcclComm comm, int code, const char* call);
   /// Fails: communication_error, if a communicator has failed meanwhile.
   Status check() const;

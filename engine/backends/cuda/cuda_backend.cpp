@@ -304,7 +304,7 @@ Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
                           "cudaMemcpyAsync"));
   const int code = module_.nccl.all_gather(own, gathered, width, NcclType::uint8,
                                            communicators_.world(), stream);
-  TESSERA_TRY(communicators_.await(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(communicators_.complete(communicators_.world(), code, "ncclAllGather"));
   TESSERA_TRY(cuda_status(cuda,
                           cuda.memcpy_async(answers_.base(), gathered, width * all.size(), stream),
                           "cudaMemcpyAsync"));

@@ -2,16 +2,22 @@
 // What a host program calls: the points of a training step at which sharding has something to do.
 //
 // The idea: PyTorch drives its schemes from autograd hooks; a program without autograd calls the
-// same points itself. Every scheme (fully_shard, and later FSDP1, DDP, owner rank, ZeRO-3) is an
-// Engine, so the host program does not change with the scheme.
+// same points itself. Every scheme (fully_shard, fsdp1, replicate, sharded_data_parallel, zero12,
+// zero3) is an Engine, so the host program does not change with the scheme.
 //
+// clang-format off
 //   TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, options));
 //   engine->begin_forward();
-//   for (ModuleId m : model.forward) { pre_forward(m); compute({.module = m, ...});
-//   post_forward(m); } engine->begin_backward();
-//   ... the same in reverse with pre_backward, compute, post_backward ...
+//   for (ModuleId m : model.forward) {
+//     engine->pre_forward(m);
+//     engine->compute({.module = m, ...});
+//     engine->post_forward(m);
+//   }
+//   engine->begin_backward();
+//   ... the same in reverse with pre_backward, compute, grad_ready, post_backward ...
 //   engine->end_backward();
 //   engine->step({});
+// clang-format on
 //
 // `pre_*` and `post_*` may be called for any module; modules that are no sharding unit are ignored.
 // Every function fails with what the runtime reports; after a failure the engine is only fit for
@@ -81,9 +87,13 @@ struct UnitInfo {
   Numel shard{};      // per rank
 };
 
-class Engine {
+class GradientReducer;
+class ShardedState;
+
+/// The order of a training step: forward and backward passes over modules.
+class TrainingPasses {
  public:
-  virtual ~Engine() = default;
+  virtual ~TrainingPasses() = default;
 
   /// Says what the next forward pass is; without this call it trains along Model::forward. A pass
   /// that is not for training ends with the root's post_forward and leaves nothing behind. Fails:
@@ -106,6 +116,17 @@ class Engine {
   virtual Status recompute_begin(ModuleId module) = 0;
   virtual Status recompute_end(ModuleId module) = 0;
 
+  /// Whether the following backward passes reduce gradients; false accumulates them unsharded.
+  virtual void set_requires_gradient_sync(bool sync) = 0;
+};
+
+/// Running modules and keeping what they save for backward.
+class ModuleExecution {
+ public:
+  virtual ~ModuleExecution() = default;
+
+  /// Runs the work of a module, in the passes above between its pre_* and post_*. What it saves is
+  /// allocated in forward and recompute, and freed after the module's backward.
   virtual Status compute(const ModuleWork& work) = 0;
   /// Keeps what a module saves outside its own passes (the input of a checkpointed block), which
   /// the body, if there is one, writes; the body of `restore_activations` reads the youngest, and
@@ -113,6 +134,15 @@ class Engine {
   virtual Status keep_activations(const ModuleWork& work) = 0;
   virtual Status restore_activations(const ModuleWork& work) = 0;
   virtual Status free_activations(ModuleId module) = 0;
+
+  /// Where modules run. Work of the host program that reads what they left belongs there.
+  virtual StreamId compute_stream() const = 0;
+};
+
+/// Stepping parameters: groups, clipping, AdamW.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
 
   /// The optimizer step and zero_grad(set_to_none=True). Ends the step.
   virtual Status step(const AdamOptions& options) = 0;
@@ -134,10 +164,11 @@ class Engine {
   /// Fails: not_supported (another norm), invalid_argument (in forward or backward).
   virtual Status clip_grad_norm(float max_norm, double norm_type,
                                 const std::function<void(Rank, float)>& total) = 0;
+};
 
-  /// Whether the following backward passes reduce gradients; false accumulates them unsharded.
-  virtual void set_requires_gradient_sync(bool sync) = 0;
-
+/// A model under a sharding scheme.
+class Engine : public TrainingPasses, public ModuleExecution, public Optimizer {
+ public:
   /// Sets every element of every parameter: value(parameter, flat index). For real numbers only.
   virtual Status initialise(const std::function<float(ParameterId, Numel)>& value) = 0;
   /// Calls `read` with rank r's shard of `parameter`: (rank, first flat index, values).
@@ -145,12 +176,16 @@ class Engine {
       ParameterId parameter,
       const std::function<void(Rank, Numel, std::span<const float>)>& read) = 0;
 
-  /// Where modules run. Work of the host program that reads what they left belongs there.
-  virtual StreamId compute_stream() const = 0;
-
   virtual std::vector<UnitInfo> units() const = 0;
   /// What was understood otherwise than it was asked for, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }
+
+  /// What summon_full_params, checkpoints, optimizer state and gradient scalers work on
+  /// (engine/base/sharded_state.h). nullptr: they fail with not_supported.
+  virtual ShardedState* sharded_state() { return nullptr; }
+  /// The reducer of `replicate`, which Join and communication hooks work on. nullptr: they fail
+  /// with invalid_argument.
+  virtual GradientReducer* gradient_reducer() { return nullptr; }
 };
 
 }  // namespace tessera

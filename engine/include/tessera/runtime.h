@@ -18,6 +18,10 @@
 // unit and rank, and leaves the runtime fit only for being destroyed.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "tessera/op.h"
@@ -27,6 +31,8 @@
 #include "tessera/types.h"
 
 namespace tessera {
+
+struct Model;
 
 /// A request for memory. `stream` is the one that uses the buffer first: the block may have been
 /// used before by others as long as that stream is known to run after them.
@@ -84,6 +90,19 @@ class Runtime {
 
   /// The host's time on every carried rank.
   virtual PerRank<Time> now() const = 0;
+
+  /// A copy of `name` that lives as long as the runtime, one for all equal names: for causes, when
+  /// what they name is made anew while training runs (buckets, an owner's shard).
+  std::string_view keep_name(std::string name);
+
+  /// While what it returns lives, the model is driven: engines hold it, so that a second one on the
+  /// same model can be refused.
+  std::shared_ptr<const void> drive(const Model& model);
+  bool is_driven(const Model& model) const;
+
+ private:
+  std::set<std::string> names_;
+  std::multimap<const Model*, std::weak_ptr<const void>> drivers_;
 };
 
 }  // namespace tessera

@@ -275,7 +275,7 @@ Status FlatEngine::end_backward() {
   if (all_reduce_ != post_backward_stream_) {
     TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
   }
-  if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_compute_));
+  if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_compute()));
   post_forward_order_.clear();
   stage_ = Stage::idle;
   ++micro_batch_;

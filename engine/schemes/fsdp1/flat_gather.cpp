@@ -54,7 +54,7 @@ Status FlatEngine::reshard(FlatUnit& unit, bool free) {
   unit.prefetched = false;
   BufferId& flat = sharded() ? unit.unsharded : unit.staged;
   if (!free || !flat.valid()) return {};
-  TESSERA_TRY(release(flat, last_compute_));
+  TESSERA_TRY(release(flat, last_compute()));
   return after_free(unit.name);
 }
 

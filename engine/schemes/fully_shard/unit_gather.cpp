@@ -124,7 +124,7 @@ Status FullyShardEngine::copy_out(Unit& unit) {
 
 Status FullyShardEngine::reshard(Unit& unit) {
   if (!unit.unsharded) return {};
-  for (UnitParameter& p : unit.parameters) TESSERA_TRY(release(p.unsharded, last_compute_));
+  for (UnitParameter& p : unit.parameters) TESSERA_TRY(release(p.unsharded, last_compute()));
   unit.unsharded = false;
   return mark(cause(unit.name, Reason::free_memory), Mark::Kind::sharded, compute_).status();
 }

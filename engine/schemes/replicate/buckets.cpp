@@ -3,26 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <limits>
-#include <mutex>
 
-#include "engine/schemes/replicate/replicate_engine.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/replicate/replicate_engine.h"
 
 namespace tessera {
-namespace {
-
-// What a cause names must live as long as the runtime, but buckets are rebuilt.
-std::string_view bucket_name(std::size_t index) {
-  static std::mutex mutex;
-  static std::deque<std::string> names;
-  const std::scoped_lock lock(mutex);
-  while (names.size() <= index) names.push_back(fmt::format("bucket {}", names.size()));
-  return names[index];
-}
-
-}  // namespace
 
 // Without find_unused_parameters everything is one bucket: it is soon rebuilt anyway.
 void ReplicateEngine::plan_first_buckets() {
@@ -50,7 +36,8 @@ void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& bucke
   buckets_.clear();
   for (const auto& indices : buckets) {
     Bucket bucket;
-    bucket.name = bucket_name(buckets_.size());
+    // Causes outlive buckets, which are rebuilt.
+    bucket.name = runtime_.keep_name(fmt::format("bucket {}", buckets_.size()));
     bucket.parameters = indices;
     for (std::size_t k : indices) {
       parameters_[k].bucket = buckets_.size();
@@ -108,7 +95,7 @@ Status ReplicateEngine::rebuild_if_due() {
     TESSERA_TRY(allocate_buckets());
     TESSERA_TRY(move_gradients(old, before));
   }
-  for (Bucket& bucket : old) TESSERA_TRY(release(bucket.buffer, last_compute_));
+  for (Bucket& bucket : old) TESSERA_TRY(release(bucket.buffer, last_compute()));
   return moves ? Status{} : allocate_buckets();
 }
 

@@ -222,7 +222,7 @@ std::vector<UnitInfo> ReplicateEngine::units() const {
 
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options) {
-  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
+  TESSERA_TRY(Issuer::expect_not_driven(runtime, model));
   auto engine = std::make_unique<ReplicateEngine>(runtime, model, options);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Engine>(std::move(engine));

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/used_by.h"
 #include "engine/base/engine_base.h"
+#include "engine/model/used_by.h"
 #include "tessera/join.h"
 #include "tessera/replicate.h"
 
@@ -33,7 +33,7 @@ struct ReplicatedParameter {
 };
 
 struct Bucket {
-  std::string_view name;                // never dies: causes outlive buckets
+  std::string_view name;                // kept by the runtime: causes outlive buckets
   std::vector<std::size_t> parameters;  // places in parameters_, in order of offset
   Numel numel{};
   BufferId buffer;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <tuple>
 
 #include "engine/schemes/sharded_data_parallel/owner_engine.h"
@@ -14,15 +13,9 @@ namespace {
 
 using ShardKey = std::tuple<std::int32_t, Index, DType>;  // optimizer, owner
 
-// What a cause names must live as long as the runtime, but shards are laid out anew.
-std::string_view shard_name(const ShardKey& key, bool one_dtype) {
-  static std::mutex mutex;
-  static std::map<std::pair<ShardKey, bool>, std::string> names;
-  const std::scoped_lock lock(mutex);
-  std::string& name = names[{key, one_dtype}];
-  if (!name.empty()) return name;
+std::string shard_name(const ShardKey& key, bool one_dtype) {
   const auto& [optimizer, owner, dtype] = key;
-  name = owner < 0 ? "no owner" : fmt::format("owner {}", owner);
+  std::string name = owner < 0 ? "no owner" : fmt::format("owner {}", owner);
   if (optimizer > 0) name = fmt::format("optimizer {} {}", optimizer, name);
   if (!one_dtype) name += fmt::format(" {}", name_of(dtype));
   return name;
@@ -135,7 +128,7 @@ Status OwnerEngine::lay_out_values() {
   shards_.clear();
   for (auto& [key, shard] : shards) {
     std::tie(shard.optimizer, shard.owner, shard.dtype) = key;
-    shard.name = shard_name(key, one_dtype);
+    shard.name = runtime_.keep_name(shard_name(key, one_dtype));  // causes outlive shards
     TESSERA_ASSIGN(
         shard.value,
         allocate(fmt::format("{}.parameters", shard.name), bytes_of(shard.numel, shard.dtype),

@@ -196,7 +196,7 @@ std::vector<UnitInfo> OwnerEngine::units() const {
 
 Result<std::unique_ptr<ShardedDataParallel>> sharded_data_parallel(
     Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options) {
-  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
+  TESSERA_TRY(Issuer::expect_not_driven(runtime, model));
   TESSERA_ASSIGN(const RankGroups groups, process_groups(runtime.world(), options));
   auto engine = std::make_unique<OwnerEngine>(runtime, model, options, groups);
   TESSERA_TRY(engine->setup());

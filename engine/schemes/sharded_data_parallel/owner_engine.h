@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/model/used_by.h"
 #include "engine/base/engine_base.h"
+#include "engine/model/used_by.h"
 #include "tessera/sharded_data_parallel.h"
 
 namespace tessera {
@@ -37,7 +37,7 @@ struct OwnedParameter {
 /// What one rank owns of one optimizer and dtype: a flat buffer on every rank, trained parameters
 /// first.
 struct OwnerShard {
-  std::string_view name;  // never dies: causes outlive shards
+  std::string_view name;  // kept by the runtime: causes outlive shards
   std::int32_t optimizer = 0;
   Index owner = 0;
   DType dtype = DType::float32;
@@ -187,7 +187,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   CommunicatorId group_, norm_group_;
   StreamId comm_;
   std::function<bool(ParameterId)> counts_;  // into norms; none: all
-  bool reduces_ = true;  // this backward pass; what sync_ was when it began
+  bool reduces_ = true;                      // this backward pass; what sync_ was when it began
   std::size_t next_bucket_ = 0;
 };
 

@@ -110,7 +110,7 @@ std::vector<std::string> Zero12Engine::warnings() const {
 
 Result<std::unique_ptr<Engine>> zero12(Runtime& runtime, const Model& model,
                                        const Zero12Options& options) {
-  TESSERA_TRY(LiveEngine::expect_none(runtime, model));
+  TESSERA_TRY(Issuer::expect_not_driven(runtime, model));
   auto engine = std::make_unique<Zero12Engine>(runtime, model, options);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Engine>(std::move(engine));

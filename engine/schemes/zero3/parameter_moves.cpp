@@ -90,7 +90,7 @@ Status Zero3Engine::look_at_own(ModuleId module) {
 Status Zero3Engine::free(OnDemandParameter& p) {
   if (p.state != State::available || !p.active.empty()) return {};
   TESSERA_TRY(note(p, {Mark::Kind::sharded}, Reason::free_memory).status());
-  const EventId after = p.last_use.valid() ? p.last_use : last_compute_;
+  const EventId after = p.last_use.valid() ? p.last_use : last_compute();
   if (std::find(freed_.begin(), freed_.end(), after) == freed_.end()) freed_.push_back(after);
   TESSERA_TRY(release(p.full, after));
   live_ -= gathered_bytes(p.id);

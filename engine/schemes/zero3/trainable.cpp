@@ -62,9 +62,9 @@ Status Zero3Engine::refresh_trainable() {
   // What reduces next has to follow the last reader of the old buffers.
   TESSERA_TRY(wait_stream(reduce_, compute_, cause("root", Reason::order)));
   for (BufferId& partitions : partitions_) {
-    if (partitions.valid()) TESSERA_TRY(release(partitions, last_compute_));
+    if (partitions.valid()) TESSERA_TRY(release(partitions, last_compute()));
   }
-  if (bucket_buffer_.valid()) TESSERA_TRY(release(bucket_buffer_, last_compute_));
+  if (bucket_buffer_.valid()) TESSERA_TRY(release(bucket_buffer_, last_compute()));
   TESSERA_TRY(allocate_gradients());
   policy_->graph_changed();
   return {};

@@ -135,7 +135,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
   Status hand_over(ModuleId module) override;
   Status hand_over(ModuleId module, std::span<const EventId> arrived) override;
   Status look_at_own(ModuleId module);
-  EventId worked() const override { return last_compute_; }
+  EventId worked() const override { return last_compute(); }
   Status free(OnDemandParameter& p) override;
   Status wait(EventId event) override { return runtime_.wait(event); }
   Status note(ModuleId module, Mark mark) override;
@@ -255,7 +255,7 @@ class Zero3Engine final : public EngineBase, public Zero3, private ParameterMove
     std::string_view unit_of(ModuleId module) const override {
       return engine_.unit_name_of(module);
     }
-    EventId worked() const override { return engine_.last_compute_; }
+    EventId worked() const override { return engine_.last_compute(); }
     Result<StreamId> create_stream(std::string_view name, StreamRole role) override {
       return engine_.runtime_.create_stream(name, role);
     }

@@ -93,7 +93,7 @@ TEST_CASE("a runtime starts from a module, and says whom it cannot find", "[cuda
         "2 ranks need CudaOptions::comm_id to find each other, or MPI (CudaOptions::of_mpi)");
   CHECK(why_not({.ranks = 2, .rank = 2, .comm_id = "here:1"}) == "CudaOptions::rank is 2 of 2");
   CHECK(why_not({.ranks = CudaOptions::of_mpi})
-            .starts_with("libtessera_mpi.so is not there: configure with -DTESSERA_MPI=ON"));
+            .starts_with("libtessera_mpi.so is not there: install libopenmpi-dev"));
   auto runtime = make_cuda_runtime({.share_gpu = true}, modules);
   REQUIRE(runtime.ok());
   CHECK((*runtime)->world().count() == 1);

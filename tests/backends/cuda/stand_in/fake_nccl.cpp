@@ -34,7 +34,7 @@ FakeComm* FakeNccl::init(const std::string& id, int ranks, int rank, int device)
 }
 
 // The backend's key is the index itself.
-FakeComm* FakeNccl::split(FakeComm& parent, int color, int key, int device) {
+void FakeNccl::split(FakeComm& parent, int color, int key, int device, NcclComm* handle) {
   FakeGroup& all = *parent.group;
   const int number = ++parent.splits;
   FakeComm* own = nullptr;
@@ -51,20 +51,31 @@ FakeComm* FakeNccl::split(FakeComm& parent, int color, int key, int device) {
       if (key_of.first == number) group->size = group->arrived;
     }
   }
-  return own;
+  if (own != nullptr) parent.splitting.emplace_back(handle, own);
+  parent.busy = 2;
 }
 
-int FakeNccl::state(FakeComm& comm) {
+bool FakeNccl::ready(const FakeComm& comm) const {
   FakeGroup& group = *comm.group;
-  if (comm.error != 0) return comm.error;
-  if (group.error != 0) return group.error;
-  if (comm.busy > 0) return --comm.busy, nccl_in_progress;
   const bool splitting = comm.splits > 0 && group.split_by[comm.splits] < group.size;
   const bool closing = comm.closing > 0 && group.closed < group.size;
   const int window = comm.windows.newest();
   const bool registering = window > 0 && group.registrations.by_number[window].come < group.size;
-  return group.complete() && !splitting && !closing && !registering ? nccl_success
-                                                                    : nccl_in_progress;
+  return comm.busy == 0 && group.complete() && !splitting && !closing && !registering;
+}
+
+int FakeNccl::state(FakeComm& comm) {
+  if (comm.error != 0) return comm.error;
+  if (comm.group->error != 0) return comm.group->error;
+  if (comm.busy > 0) return --comm.busy, nccl_in_progress;
+  if (!ready(comm)) return nccl_in_progress;
+  for (const auto& [handle, made] : comm.splitting) *handle = reinterpret_cast<NcclComm>(made);
+  for (const auto& [handle, number] : comm.registering) {
+    *handle = reinterpret_cast<NcclWindow>(static_cast<std::intptr_t>(number));
+  }
+  comm.splitting.clear();
+  comm.registering.clear();
+  return nccl_success;
 }
 
 bool FakeNccl::in_window(const void* at, std::size_t bytes, int device) const {
@@ -78,6 +89,7 @@ void FakeNccl::finalize(FakeComm& comm) {
 }
 
 void FakeNccl::destroy(FakeComm* comm, FakeStreams& streams) {
+  for (const auto& [handle, made] : comm->splitting) destroy(made, streams);
   for (auto& collective : comm->group->collectives) {
     for (FakeStream* stream : collective->streams()) {
       if (stream->device != comm->device) continue;

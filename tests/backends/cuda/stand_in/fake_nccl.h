@@ -62,6 +62,9 @@ struct FakeComm {
   int splits = 0;
   int closing = 0;  // finalized
   int busy = 0;     // looks until the last call is over
+  // Handles that NCCL's thread fills in when that call is over.
+  std::vector<std::pair<NcclComm*, FakeComm*>> splitting;
+  std::vector<std::pair<NcclWindow*, int>> registering;
   int error = 0;    // of this rank alone
   std::map<int, float> operators;
   FakeWindows windows;
@@ -98,10 +101,13 @@ class FakeNccl {
   std::string unique_id() { return "world " + std::to_string(++ids_); }
   /// Null: another rank has this device, which NCCL refuses.
   FakeComm* init(const std::string& id, int ranks, int rank, int device);
-  FakeComm* split(FakeComm& parent, int color, int key, int device);
+  /// Fills in `handle` when a later look at `parent` finds it ready.
+  void split(FakeComm& parent, int color, int key, int device, NcclComm* handle);
   bool knows(const FakeComm* comm) const;
-  /// NCCL's state of it: success, in progress or an error.
+  /// NCCL's state of it: success, in progress or an error. Each look brings its calls on.
   int state(FakeComm& comm);
+  /// Whether another call may be made of it (ncclCommEnsureReady).
+  bool ready(const FakeComm& comm) const;
   void finalize(FakeComm& comm);
   void destroy(FakeComm* comm, FakeStreams& streams);
   NcclOp create_operator(FakeComm& comm, float factor);

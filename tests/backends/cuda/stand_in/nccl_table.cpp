@@ -80,6 +80,7 @@ std::string places_of(const FakeComm& comm, const CollectiveCall& call) {
 
 int submit(StandIn& world, FakeComm& comm, const CollectiveCall& call,
            const std::vector<MemoryAccess>& accesses) {
+  if (!world.nccl().ready(comm)) return invalid_argument;
   if (std::string wrong = wrong_place(comm, call); !wrong.empty()) world.report(wrong);
   std::string problem;
   auto meeting = world.nccl().submit(comm, call, problem);
@@ -141,8 +142,10 @@ int comm_init_rank(NcclComm* comm, int ranks, const NcclId* id, int rank, const 
 }
 int comm_split(NcclComm parent, int color, int key, NcclComm* comm, const NcclCommOptions&) {
   return called(Call::comm_split, parent, [&](StandIn& world, FakeComm& own) {
-    *comm = reinterpret_cast<NcclComm>(world.nccl().split(own, color, key, StandIn::device));
-    return nccl_in_progress;
+    *comm = nullptr;
+    if (!world.nccl().ready(own)) return invalid_argument;
+    world.nccl().split(own, color, key, StandIn::device, comm);
+    return nccl_success;  // although it has only begun: init.cc of NCCL 2.26 to 2.29
   });
 }
 int comm_get_async_error(NcclComm comm, int* error) {
@@ -179,11 +182,14 @@ int comm_abort(NcclComm comm) {
 
 int comm_window_register(NcclComm comm, void* at, std::size_t bytes, NcclWindow* window) {
   return called(Call::comm_window_register, comm, [&](StandIn& world, FakeComm& own) {
+    *window = nullptr;
+    if (!world.nccl().ready(own)) return invalid_argument;
     if (!world.memory().accessible(at, bytes, own.device)) return invalid_argument;
     const std::string differs = own.windows.add(own.group->registrations, at, bytes);
     if (!differs.empty()) world.report(differs);
-    *window = reinterpret_cast<NcclWindow>(static_cast<std::intptr_t>(own.windows.newest()));
-    return nccl_in_progress;
+    own.registering.emplace_back(window, own.windows.newest());
+    own.busy = 2;
+    return nccl_success;  // although it has only begun: dev_runtime.cc of NCCL 2.28
   });
 }
 int comm_window_deregister(NcclComm comm, NcclWindow window) {

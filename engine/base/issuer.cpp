@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/base/issuer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/numbers/arithmetic.h"
+#include "tessera/assert.h"
+
+namespace tessera {
+namespace {
+
+bool lives_on_host(const ParamShard* shard) { return shard->memory != Memory::device; }
+
+}  // namespace
+
+Issuer::Issuer(Runtime& runtime, const Model& model, const RankSet& ranks)
+    : runtime_(runtime),
+      model_(model),
+      everyone_(ranks),
+      active_(everyone_),
+      drives_(runtime.drive(model)) {}
+
+Status Issuer::expect_not_driven(const Runtime& runtime, const Model& model) {
+  if (!runtime.is_driven(model)) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} is replicated or sharded on this runtime already: one engine owns "
+                            "its parameters",
+                            model.name));
+}
+
+Cause Issuer::cause(std::string_view unit, Reason reason) const {
+  return {
+      .unit = unit, .phase = phase_, .reason = reason, .step = step_, .micro_batch = micro_batch_};
+}
+
+Cause Issuer::cause(std::string_view unit, std::string_view module, Reason reason) const {
+  Cause why = cause(unit, reason);
+  why.module = module;
+  return why;
+}
+
+Status Issuer::begin_phase(Phase phase) {
+  phase_ = phase;
+  return mark(cause("", Reason::none), Mark::Kind::phase, compute_).status();
+}
+
+void Issuer::end_step() {
+  ++step_;
+  micro_batch_ = 0;
+}
+
+Result<EventId> Issuer::submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
+                               std::span<const EventId> after) {
+  const bool own = std::holds_alternative<Copy>(what) || std::holds_alternative<Compute>(what);
+  return submit_on(own ? active_ : everyone_, stream, cause, std::move(what), after);
+}
+
+Result<EventId> Issuer::submit_on(const RankSet& ranks, StreamId stream, const Cause& cause,
+                                  decltype(Op::what) what, std::span<const EventId> after) {
+  auto event = runtime_.submit(
+      {.stream = stream, .where = ranks, .after = after, .cause = cause, .what = std::move(what)});
+  if (event.ok() && stream == compute_ && ranks.covers(active_)) last_compute_ = *event;
+  return event;
+}
+
+Result<EventId> Issuer::mark(const Cause& cause, Mark::Kind kind, StreamId stream) {
+  return submit(stream, cause, Mark{kind});
+}
+
+Status Issuer::wait_stream(StreamId waiting, StreamId other, const Cause& cause) {
+  return submit(waiting, cause, Wait{other}).status();
+}
+
+Status Issuer::wait_event(StreamId waiting, EventId event, const Cause& cause) {
+  return submit(waiting, cause, Wait{}, {&event, 1}).status();
+}
+
+Result<BufferId> Issuer::allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,
+                                  StreamId stream, const Cause& cause, Memory memory) {
+  const bool of_passes =
+      memory_class == MemoryClass::activations || memory_class == MemoryClass::unsharded_gradients;
+  auto id = runtime_.allocate({.bytes = bytes,
+                               .memory = memory,
+                               .memory_class = memory_class,
+                               .stream = stream,
+                               .where = of_passes ? active_ : everyone_,
+                               .cause = cause,
+                               .name = name});
+  if (id.ok() && of_passes && active_ != everyone_) partial_[*id] = active_;
+  return id;
+}
+
+Result<BufferId> Issuer::allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
+                                     MemoryClass memory_class, const Cause& cause, Memory memory) {
+  return runtime_.allocate({.bytes = bytes,
+                            .memory = memory,
+                            .memory_class = memory_class,
+                            .stream = compute_,
+                            .where = ranks,
+                            .cause = cause,
+                            .name = name});
+}
+
+Status Issuer::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
+  forget_writes(buffer);
+  return runtime_.release(std::exchange(buffer, BufferId{}), after, ranks);
+}
+
+Status Issuer::release(BufferId& buffer, EventId after) {
+  const BufferId id = std::exchange(buffer, BufferId{});
+  const auto partial = partial_.extract(id);
+  forget_writes(id);
+  return runtime_.release(id, after, partial.empty() ? everyone_ : partial.mapped());
+}
+
+bool Issuer::first_write(const View& gradient) {
+  return written_.insert({gradient.buffer, gradient.first}).second;
+}
+
+void Issuer::forget_writes(BufferId buffer) {
+  const auto begin = written_.lower_bound({buffer, Numel{}});
+  auto end = begin;
+  while (end != written_.end() && end->first == buffer) ++end;
+  written_.erase(begin, end);
+}
+
+Status Issuer::enter_host(const Cause& cause) {
+  return host_.valid() ? wait_stream(host_, compute_, cause) : Status{};
+}
+
+Status Issuer::leave_host(const Cause& cause) {
+  return host_.valid() ? wait_stream(compute_, host_, cause) : Status{};
+}
+
+Result<EventId> Issuer::submit_by_shard(const RankSet& ranks, const Cause& cause,
+                                        const std::vector<ParamShard*>& shards,
+                                        const ShardWork& work) {
+  TESSERA_TRY(enter_host(cause));
+  TESSERA_ASSIGN(const EventId done, issue_by_shard(ranks, cause, shards, work));
+  TESSERA_TRY(leave_host(cause));
+  if (!host_.valid() || !done.valid()) return done;
+  return submit_on(ranks, compute_, cause, look_at({}));
+}
+
+Result<EventId> Issuer::issue_by_shard(const RankSet& ranks, const Cause& cause,
+                                       const std::vector<ParamShard*>& shards,
+                                       const ShardWork& work) {
+  struct Alike {
+    RankSet ranks;
+    std::vector<ParamShard*> shards;
+  };
+  std::vector<Alike> all;
+  RankSet others = ranks;
+  for (ParamShard* shard : shards) {
+    const RankSet& where = shard->where.empty() ? ranks : shard->where;
+    auto found = std::find_if(all.begin(), all.end(), [&](auto& a) { return a.ranks == where; });
+    if (found == all.end()) {
+      found = all.insert(found, {where, {}});
+      others = others.minus(where);
+    }
+    found->shards.push_back(shard);
+  }
+  if (!others.empty()) all.push_back({others, {}});
+  EventId done;
+  for (const Alike& alike : all) {
+    Compute own = work(alike.shards);
+    if (own.reads.empty() && own.writes.empty()) continue;
+    own.cost.on_host = std::any_of(alike.shards.begin(), alike.shards.end(), lives_on_host);
+    const bool alone = std::all_of(alike.shards.begin(), alike.shards.end(), lives_on_host);
+    const StreamId stream = own.cost.on_host && alone && host_.valid() ? host_ : compute_;
+    TESSERA_ASSIGN(done, submit_on(alike.ranks, stream, cause, std::move(own)));
+  }
+  if (all.size() == 1 || !done.valid()) return done;
+  // An event of one rank says nothing about the others.
+  return submit_on(ranks, compute_, cause, look_at({}));
+}
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank keeps of the parameters, and how ranks share it: the unit in which the optimizer
+// steps, checkpoints save and full parameters are summoned, whatever the scheme.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/base/shard_map.h"
+#include "tessera/op.h"
+
+namespace tessera {
+
+/// One buffer of a rank that the optimizer steps, and what belongs to it.
+struct ParamShard {
+  bool whole = false;     // the same elements on every rank, whatever its shard index
+  Index parts = 1;        // above 1: every rank has the shards of all in `value`, and steps its own
+  std::string name;       // "L1.weight", "L1.flat_param"
+  std::string_view unit;  // in the Model
+  ShardMap map;           // which elements of which parameters it is
+  DType dtype = DType::float32;
+  Memory memory = Memory::device;  // of value and gradient
+  BufferId value;
+  Numel first{};   // in value, if several share a buffer
+  RankSet where;   // who steps it: gradient and moments are there only. Empty: everyone
+  Index owner{};   // the place of those ranks in their groups of replicas
+  View unsharded;  // no buffer: the unit is sharded. Padded, perhaps in another dtype
+  View gradient;   // no buffer: none in this step
+  BufferId exp_avg, exp_avg_sq;  // from the first step on
+  bool swapped = false;          // its buffers exist only once shards are loaded, or in its step
+
+  View values() const {
+    return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
+                     : View::part(value, dtype, first, map.shard());
+  }
+};
+
+/// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.
+struct ShardGroups {
+  Index size = 1;
+  CommunicatorId shard;    // the ranks of a group; none if size is 1
+  CommunicatorId replica;  // ranks with the same shard; none if there is one group
+};
+
+}  // namespace tessera
