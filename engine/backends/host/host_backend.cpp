@@ -61,7 +61,8 @@ void HostBackend::do_stream(StreamId id, const Stream& stream) {
 }
 
 void HostBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
-  // Transports may have to wait for all: nobody comes alone.
+  // Transports may wait for all ranks inside of add_communicator, where no deadline is checked. So
+  // ranks meet first, which ends with an error if one of them does not come.
   const auto met = meet("communicator", communicator.name);
   if (!met.ok()) return;
   const HangGuard::Inside inside(guard_, nullptr);
@@ -132,7 +133,7 @@ Status HostBackend::execute(const Op& op, EventId event) {
   const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
   if (!here) return {};
   if (takes_no_turns(op)) {
-    // What others wait for starts first.
+    // Operations for which other ranks wait start first.
     TESSERA_TRY(progress().status());
     if (may_run_now(op)) return run_now(op, event, place);
   }
@@ -147,6 +148,7 @@ Status HostBackend::execute(const Op& op, EventId event) {
   if (wait != nullptr && wait->stream.valid()) {
     next.after.push_back(last_[static_cast<std::size_t>(wait->stream.value)]);
   }
+  // The op's span of events is the caller's, so the queue keeps its own copy of them.
   std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
   if (communicator_of(op).valid()) unfinished_[communicator_of(op)].push_back(event);
   const auto stream = static_cast<std::size_t>(op.stream.value);
@@ -166,8 +168,8 @@ bool HostBackend::may_run_now(const Op& op) const {
                      [this](EventId waited) { return is_done(waited); });
 }
 
-// Most operations find their stream empty: they need no place in a queue, and no copy of
-// themselves.
+// Most operations find their stream empty: they run at once and need no place in a queue, and no
+// copy of themselves.
 Status HostBackend::run_now(const Op& op, EventId event, std::int64_t place) {
   {
     const HangGuard::Inside inside(guard_, &op);
@@ -220,6 +222,8 @@ bool HostBackend::may_start(const Queued& next) const {
   for (EventId waited : next.after) {
     if (!is_done(waited)) return false;
   }
+  // Collectives of one communicator start in the order of submission, on whichever stream they are:
+  // that is the only order which all ranks share.
   const CommunicatorId id = communicator_of(next.op);
   return !id.valid() || unfinished_.at(id).front() == next.event;
 }
@@ -238,7 +242,11 @@ Result<bool> HostBackend::advance(std::deque<Queued>& queue) {
   }
   if (!done) return starts;
   const CommunicatorId met = communicator_of(next.op);
-  if (met.valid()) unfinished_.at(met).pop_front();
+  if (met.valid()) {
+    TESSERA_ASSERT(unfinished_.at(met).front() == next.event,
+                   "collectives of a communicator end in their order");
+    unfinished_.at(met).pop_front();
+  }
   ended(next.event, next.trace_place);
   queue.pop_front();
   return true;
@@ -258,6 +266,8 @@ Result<bool> HostBackend::start(Queued& next) {
   return next.running->advance();
 }
 
+// The only loop in which the host waits. The deadline counts from the last progress, so a long step
+// is no error; time without progress is spent looking at the other ranks.
 Status HostBackend::wait_until(const std::function<bool()>& done, const std::string& what) {
   Time since = time();
   while (!done()) {
@@ -273,7 +283,8 @@ Status HostBackend::wait_until(const std::function<bool()>& done, const std::str
   return {};
 }
 
-// Nobody but the drive can go on, or other ranks can: then they are waited for, a moment.
+// Waits for a moment: for the drive if only its transfers are under way, else for other ranks,
+// since a drive's completion would not show that a message has arrived.
 void HostBackend::idle() {
   const bool meets = std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
     return !queue.empty() && queue.front().running && communicator_of(queue.front().op).valid();
@@ -281,6 +292,8 @@ void HostBackend::idle() {
   if (meets || !swapped_.wait()) transport_->idle();
 }
 
+// The operation to blame for a wait: the oldest one that has started or could start. Those behind
+// it only wait for it.
 const HostBackend::Queued* HostBackend::oldest_waiting() const {
   const Queued* oldest = nullptr;
   for (const auto& queue : queues_) {

@@ -50,10 +50,9 @@
 // Offloading (tessera/offload.h). Partitions of parameters in host memory or on NVMe are copied
 // straight to their place in the gathered copy. strict reads partitions from NVMe ahead of the
 // budget, one read at a time, into as many buffers as there are; only the gather that needs one
-// waits for it. Gradients go to host memory as they are reduced, and the CPU steps sub-groups
-// there while the device steps those that stay (`ratio`). After an error of a drive (io_error)
-// training ends, but every partition is what it was before the step or after it and can be
-// inspected.
+// waits for it. Gradients go to host memory as they are reduced, and the CPU steps sub-groups there
+// while the device steps those that stay (`ratio`). After an error of a drive (io_error) training
+// ends, but every partition is what it was before the step or after it and can be inspected.
 //
 // The order of `compatible` is that of DeepSpeed 0.9.0
 // (deepspeed/runtime/zero/partitioned_param_coordinator.py, parameter_offload.py,
