@@ -55,7 +55,8 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   Cluster cluster;
   ObjectReader reader(json, source + ": ",
                       {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
-                       "inter_node", "host", "host_memory", "nvme", "collective_launch_ns"},
+                       "inter_node", "nvls", "nccl", "host", "host_memory", "nvme",
+                       "collective_launch_ns", "collective_floor_ns", "sources"},
                       status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {
@@ -66,9 +67,11 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   cluster.name = reader.text("name");
   cluster.gpus_per_node = static_cast<Index>(reader.integer("gpus_per_node", 1, 4096));
   cluster.gpu = read_gpu(reader.object("gpu"), source + ": gpu.", status);
-  cluster.intra_node = read_link(reader.object("intra_node"), source + ": intra_node.", status);
-  cluster.inter_node = read_link(reader.object("inter_node"), source + ": inter_node.", status);
-  cluster.host = read_link(reader.object("host"), source + ": host.", status);
+  cluster.intra_node =
+      read_link(reader.object("intra_node"), source + ": intra_node.", status, cluster.intra_node);
+  cluster.inter_node =
+      read_link(reader.object("inter_node"), source + ": inter_node.", status, cluster.inter_node);
+  cluster.host = read_link(reader.object("host"), source + ": host.", status, {});
   if (reader.has("host_memory")) {
     cluster.host_memory =
         read_host_memory(reader.object("host_memory"), source + ": host_memory.", status);
@@ -76,7 +79,16 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   if (reader.has("nvme")) {
     cluster.nvme = read_nvme(reader.object("nvme"), source + ": nvme.", status);
   }
+  if (reader.has("nvls")) {
+    cluster.nvls = read_nvls(reader.object("nvls"), source + ": nvls.", status);
+  }
+  if (reader.has("nccl")) {
+    cluster.nccl = read_nccl(reader.object("nccl"), source + ": nccl.", status);
+  }
   cluster.collective_launch_ns = reader.nanoseconds("collective_launch_ns");
+  if (reader.has("collective_floor_ns")) {
+    cluster.collective_floor_ns = reader.nanoseconds("collective_floor_ns");
+  }
   if (!status.ok()) return status;
   return cluster;
 }

@@ -66,6 +66,13 @@ std::string ObjectReader::text(const char* key) {
   return "";
 }
 
+bool ObjectReader::flag(const char* key) {
+  const bool given = json_.is_object() && json_.contains(key);
+  if (given && json_[key].is_boolean()) return json_[key].get<bool>();
+  fail(key, given ? "must be true or false" : "is missing");
+  return false;
+}
+
 const Json& ObjectReader::object(const char* key) {
   static const Json none;
   if (json_.is_object() && json_.contains(key)) return json_[key];

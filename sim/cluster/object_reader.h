@@ -27,6 +27,8 @@ class ObjectReader {
   double number(const char* key, double least, double most);
   std::int64_t integer(const char* key, double least, double most);
   std::string text(const char* key);
+  /// A truth value; false after a complaint.
+  bool flag(const char* key);
   // The ranges only keep out what must be a mistake of units, such as Gb/s for bytes/s.
   double rate(const char* key) { return number(key, 1e6, 1e21); }
   double share(const char* key) { return number(key, 0.01, 1); }
@@ -34,9 +36,10 @@ class ObjectReader {
   /// The nested object; the null value if there is none.
   const nlohmann::json& object(const char* key);
 
- private:
+  /// Complains about a key: "must be ...".
   void fail(const std::string& key, const std::string& what);
 
+ private:
   const nlohmann::json& json_;
   const std::string where_;
   Status& status_;

@@ -1,17 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cluster/read_network.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "sim/cluster/object_reader.h"
+#include "sim/collectives/constants.h"
 
 namespace tessera::sim {
+namespace {
 
-Link read_link(const nlohmann::json& json, const std::string& where, Status& status) {
-  ObjectReader reader(json, where, {"bytes_per_s", "efficiency", "latency_ns"}, status);
-  Link link;
+// Beyond these it must be a mistake of units.
+constexpr double root_ns_max = 1e7;
+constexpr double share_max = 4;
+
+}  // namespace
+
+Link read_link(const nlohmann::json& json, const std::string& where, Status& status, Link link) {
+  ObjectReader reader(json, where,
+                      {"bytes_per_s", "efficiency", "latency_ns", "nccl_share", "launch_ns",
+                       "sqrt_ns", "end_steps", "ll_share"},
+                      status);
   link.bytes_per_s = reader.rate("bytes_per_s");
   link.efficiency = reader.share("efficiency");
   link.latency_ns = reader.nanoseconds("latency_ns");
+  if (reader.has("nccl_share")) link.nccl_share = reader.share("nccl_share");
+  if (reader.has("launch_ns")) link.launch_ns = reader.nanoseconds("launch_ns");
+  if (reader.has("sqrt_ns")) link.sqrt_ns = reader.number("sqrt_ns", 0, root_ns_max);
+  if (reader.has("end_steps")) link.end_steps = reader.number("end_steps", 0, share_max);
+  if (reader.has("ll_share")) link.ll_share = reader.number("ll_share", 0.01, share_max);
   return link;
+}
+
+Nvls read_nvls(const nlohmann::json& json, const std::string& where, Status& status) {
+  ObjectReader reader(json, where, {"share", "sqrt_ns"}, status);
+  Nvls nvls;
+  nvls.share = reader.number("share", 0.01, share_max);
+  if (reader.has("sqrt_ns")) nvls.sqrt_ns = reader.number("sqrt_ns", 0, root_ns_max);
+  return nvls;
+}
+
+NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status& status) {
+  ObjectReader reader(
+      json, where,
+      {"version", "compute_capability", "cpu", "nics_per_node", "nvlink", "sharp", "ll128_between"},
+      status);
+  NcclFacts facts;
+  if (reader.has("version")) facts.version = reader.text("version");
+  if (!knows_version(facts.version)) {
+    reader.fail("version", fmt::format("must be one of {}, whose constants are known",
+                                       fmt::join(nccl_versions, ", ")));
+  }
+  facts.compute_capability = static_cast<int>(reader.integer("compute_capability", 60, 200));
+  if (reader.has("cpu")) {
+    const std::string cpu = reader.text("cpu");
+    facts.cpu = cpu == "amd"   ? NcclFacts::Cpu::amd
+                : cpu == "arm" ? NcclFacts::Cpu::arm
+                               : NcclFacts::Cpu::intel;
+    if (cpu != "amd" && cpu != "arm" && cpu != "intel") {
+      reader.fail("cpu", "must be intel, amd or arm");
+    }
+  }
+  if (reader.has("nics_per_node")) {
+    facts.nics_per_node = static_cast<Index>(reader.integer("nics_per_node", 1, 1024));
+  }
+  if (reader.has("nvlink")) facts.nvlink = reader.flag("nvlink");
+  if (reader.has("sharp")) facts.sharp = reader.flag("sharp");
+  if (reader.has("ll128_between")) facts.ll128_between = reader.flag("ll128_between");
+  return facts;
 }
 
 }  // namespace tessera::sim

@@ -10,6 +10,9 @@
 
 namespace tessera::sim {
 
-Link read_link(const nlohmann::json& json, const std::string& where, Status& status);
+/// `link` has the values of what a file may leave out.
+Link read_link(const nlohmann::json& json, const std::string& where, Status& status, Link link);
+Nvls read_nvls(const nlohmann::json& json, const std::string& where, Status& status);
+NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status& status);
 
 }  // namespace tessera::sim

@@ -1,61 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alpha-beta rings (Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
-// Operations in MPICH", section 3; what NCCL does is in docs/simulator.md).
 #include "sim/collectives/collective_costs.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include "sim/collectives/choice.h"
 #include "sim/duration.h"
 
 namespace tessera::sim {
 namespace {
 
-double effective(const Link& link) { return link.bytes_per_s * link.efficiency; }
+std::string text_of(const CollectivePlan& plan) {
+  if (plan.protocol.empty()) return plan.algorithm;
+  return fmt::format("{} {}, {} channels", plan.algorithm, plan.protocol, plan.channels);
+}
 
 }  // namespace
 
-Time CollectiveCosts::collective(const CollectiveShape& shape) const {
-  if (shape.ranks <= 1) return 0;
-  const double n = shape.ranks;
-  if (shape.kind == OpKind::all_to_all) return all_to_all(shape);
-  const bool both_ways = shape.kind == OpKind::all_reduce;  // reduce_scatter, then all_gather
-  const bool pipelined = shape.kind == OpKind::broadcast || shape.kind == OpKind::reduce;
-  const double rounds = both_ways ? 2 : 1;
-  // Of the n - 1 steps of a round, nodes - 1 wait for the network (NCCL's tuning.cc counts
-  // alike).
-  const double between = shape.nodes - 1;
-  const double within = n - 1 - between;
-  const double latency_ns =
-      rounds * (within * static_cast<double>(cluster_.intra_node.latency_ns) +
-                between * static_cast<double>(cluster_.inter_node.latency_ns));
-  const double volume =
-      static_cast<double>(shape.bytes.value) * (pipelined ? 1.0 : rounds * (n - 1) / n);
-  return cluster_.collective_launch_ns +
-         to_time(latency_ns + volume / bus_bandwidth(shape) * ns_per_s);
+CollectivePlan plan_collective(const Cluster& cluster, const CollectiveShape& shape) {
+  if (shape.ranks <= 1) return {.algorithm = "none"};
+  const ChannelPlan channels = find_channels(cluster, shape);
+  CollectivePlan plan;
+  if (shape.kind == OpKind::all_to_all) {
+    plan.algorithm = "Direct";
+    plan.channels = channels.blocks;
+    plan.time = to_time(all_to_all_us(cluster, shape, channels.crowding) * 1e3);
+    return plan;
+  }
+  const bool one_node = shape.nodes <= 1;
+  const Constants constants = constants_of(cluster.nccl, one_node);
+  const Task task{shape.kind,
+                  static_cast<double>(shape.ranks),
+                  shape.nodes,
+                  static_cast<double>(shape.ranks) / shape.nodes,
+                  shape.ranks / shape.nodes,
+                  cluster.nccl,
+                  cluster.nvls,
+                  constants,
+                  channels};
+  const Choice choice = choose(task, shape.bytes.value);
+  plan.algorithm = name_of(choice.algorithm);
+  plan.protocol = name_of(choice.protocol);
+  plan.channels = choice.channels;
+  plan.nccl_us = choice.estimate.latency + choice.estimate.transfer;
+  plan.time = to_time(measured_us(cluster, task, choice.algorithm, choice.protocol, choice.estimate,
+                                  shape.bytes.value) *
+                      1e3);
+  return plan;
 }
 
-std::string_view CollectiveCosts::algorithm(const CollectiveShape& shape) const {
-  return shape.kind == OpKind::all_to_all ? "direct" : "ring";
-}
-
-// Every member sends a part to every other one; the way out of the node is each GPU's own NIC.
-Time CollectiveCosts::all_to_all(const CollectiveShape& shape) const {
-  const double part = static_cast<double>(shape.bytes.value) / shape.ranks;
-  const double within = shape.ranks_per_node - 1;
-  const double between = shape.ranks - shape.ranks_per_node;
-  const double seconds = std::max(within * part / effective(cluster_.intra_node),
-                                  between * part / effective(cluster_.inter_node));
-  const Link& farthest = between > 0 ? cluster_.inter_node : cluster_.intra_node;
-  return cluster_.collective_launch_ns + farthest.latency_ns + to_time(seconds * ns_per_s);
-}
-
-// Every GPU has a NIC of its own, and the rings of a group use those of all its members on a
-// node. A group with one member per node never touches NVLink.
-double CollectiveCosts::bus_bandwidth(const CollectiveShape& shape) const {
-  const double inside = effective(cluster_.intra_node);
-  if (shape.nodes <= 1) return inside;
-  const double outside = effective(cluster_.inter_node) * shape.ranks_per_node;
-  return shape.ranks_per_node == 1 ? outside : std::min(inside, outside);
+const CollectiveCosts::Known& CollectiveCosts::find(const CollectiveShape& shape) const {
+  const Key key{shape.kind,  shape.bytes.value,    shape.ranks,
+                shape.nodes, shape.ranks_per_node, shape.fewest_per_node};
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  Known known;
+  known.plan = plan_collective(cluster_, shape);
+  known.text = text_of(known.plan);
+  return known_.emplace(key, std::move(known)).first->second;
 }
 
 }  // namespace tessera::sim

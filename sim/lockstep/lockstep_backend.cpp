@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "engine/runtime/op_checks.h"
+#include "sim/network/group_layout.h"
 
 namespace tessera::sim {
 
@@ -31,25 +32,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
 void LockstepBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
   const RankGroups& groups = communicator.groups;
   CommunicatorState state;
-  for (Index g = 0; g < groups.group_count(); ++g) {
-    std::vector<Index> per_node;
-    for (Index i = 0; i < groups.group_size(g); ++i) {
-      const auto node = static_cast<std::size_t>(groups.member(g, i) / options_.ranks_per_node);
-      if (per_node.size() <= node) per_node.resize(node + 1, 0);
-      ++per_node[node];
-    }
-    const auto nodes =
-        std::count_if(per_node.begin(), per_node.end(), [](Index n) { return n > 0; });
-    state.shapes.push_back({OpKind::all_gather, Bytes{}, groups.group_size(g),
-                            static_cast<Index>(nodes),
-                            *std::max_element(per_node.begin(), per_node.end())});
-  }
-  auto same = [&](const CollectiveShape& s) {
-    const CollectiveShape& first = state.shapes.front();
-    return s.ranks == first.ranks && s.nodes == first.nodes &&
-           s.ranks_per_node == first.ranks_per_node;
-  };
-  if (std::all_of(state.shapes.begin(), state.shapes.end(), same)) state.shapes.resize(1);
+  state.shapes = shapes_of(groups, options_.ranks_per_node);
   communicators_.push_back(std::move(state));
   if (options_.sink != nullptr) {
     options_.sink->communicator(

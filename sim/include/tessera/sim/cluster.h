@@ -47,12 +47,15 @@ struct Cluster {
   Index nodes = 1;
   Index gpus_per_node = 8;
   Gpu gpu;
-  Link intra_node;  // NVLink
-  Link inter_node;  // NIC share of one GPU
-  Link host;        // PCIe between GPU and host memory
+  Link intra_node;                      // NVLink
+  Link inter_node{.nccl_share = 0.96};  // NIC share of one GPU
+  Link host;                            // PCIe between GPU and host memory
   HostMemory host_memory;
   Nvme nvme;
-  Time collective_launch_ns = 0;  // fixed cost of a collective
+  Nvls nvls;
+  NcclFacts nccl;
+  Time collective_launch_ns = 6600;  // fixed cost of a collective; of a ring under LL, to be exact
+  Time collective_floor_ns = 0;      // no collective takes less
 
   Rank ranks() const { return nodes * gpus_per_node; }
 };

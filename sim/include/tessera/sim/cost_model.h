@@ -19,10 +19,11 @@ namespace tessera::sim {
 /// What a collective looks like to the network.
 struct CollectiveShape {
   OpKind kind = OpKind::all_gather;
-  Bytes bytes{};             // as nccl-tests define it: AG/RS the gathered buffer
-  Index ranks = 1;           // group size
-  Index nodes = 1;           // nodes the group touches
-  Index ranks_per_node = 1;  // largest number of members on one node
+  Bytes bytes{};              // as nccl-tests define it: AG/RS the gathered buffer
+  Index ranks = 1;            // group size
+  Index nodes = 1;            // nodes the group touches
+  Index ranks_per_node = 1;   // largest number of members on one node
+  Index fewest_per_node = 0;  // smallest, where nodes differ
 };
 
 class CostModel {
@@ -35,11 +36,12 @@ class CostModel {
   virtual Time copy(Bytes bytes, CopyRoute route) const = 0;
   /// From the last member's arrival to the end on every member.
   virtual Time collective(const CollectiveShape& shape) const = 0;
-  /// The algorithm charged for it: "ring".
+  /// How it was charged: "Ring LL128, 24 channels". Valid as long as the model.
   virtual std::string_view algorithm(const CollectiveShape& shape) const = 0;
 };
 
-/// Roofline compute and alpha-beta rings over the links of `cluster` (docs/simulator.md).
+/// Roofline compute, and collectives as NCCL carries them out over the links of `cluster`
+/// (docs/simulator.md). It remembers what it was asked: one thread at a time.
 std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster);
 
 }  // namespace tessera::sim

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/collectives/measured.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::sim {
+namespace {
+
+// The constants of NCCL that a cluster file gives as measured.
+constexpr double ring_ll_base_us = 6.6;
+constexpr double ring_ll128_step_us = 1.9;
+constexpr double ring_ll128_network_step_us = 4;
+
+double us(double ns) { return ns / 1e3; }
+double us(Time ns) { return static_cast<double>(ns) / 1e3; }
+
+double gain(const Link& link) { return link.efficiency / link.nccl_share; }
+
+double root_of_mib(std::int64_t bytes) { return std::sqrt(static_cast<double>(bytes) / (1 << 20)); }
+
+struct Steps {
+  double inside = 0;
+  double between = 0;
+};
+
+Steps steps_of(const Task& task, Algorithm algorithm) {
+  const double levels = task.one_node() ? 0 : log2_floor(task.nodes);
+  switch (algorithm) {
+    case Algorithm::ring: {
+      const double rounds = task.kind == OpKind::all_reduce ? 2 : 1;
+      const double between = task.nodes - 1;
+      return {rounds * (task.ranks - 1 - between), rounds * between};
+    }
+    case Algorithm::tree: return {2.0 * (task.chain - 1), 2 * levels};
+    case Algorithm::nvls_tree: return {0, 2 * levels};
+    case Algorithm::pat: return {0, levels};
+    case Algorithm::collnet_chain: return {2.0 * (task.chain - 1), 1};
+    case Algorithm::collnet_direct:
+    case Algorithm::nvls: return {0, task.one_node() ? 0.0 : 1.0};
+  }
+  return {};
+}
+
+// NCCL leaves out how long the first bytes of a broadcast or reduce travel.
+double first_bytes(const Task& task, Protocol protocol, const Steps& steps) {
+  if (task.kind != OpKind::broadcast && task.kind != OpKind::reduce) return 0;
+  return steps.inside * task.hop(task.inside(), Algorithm::ring, protocol) +
+         steps.between * task.hop(Hop::network, Algorithm::ring, protocol);
+}
+
+double within_node(const Cluster& cluster, const Task& task, Algorithm algorithm, Protocol protocol,
+                   double transfer, std::int64_t bytes) {
+  const Link& link = cluster.intra_node;
+  const double root = root_of_mib(bytes);
+  if (algorithm == Algorithm::nvls) {
+    return transfer / cluster.nvls.share + us(cluster.nvls.sqrt_ns) * std::max(0.0, root - 1);
+  }
+  const double whole_way = transfer * (1 + link.end_steps / task.steps());
+  if (protocol != Protocol::simple) return whole_way / link.ll_share;
+  return whole_way / gain(link) + us(link.sqrt_ns) * root;
+}
+
+}  // namespace
+
+double measured_us(const Cluster& cluster, const Task& task, Algorithm algorithm, Protocol protocol,
+                   const Estimate& estimate, std::int64_t bytes) {
+  const Link& inside = cluster.intra_node;
+  const Link& between = cluster.inter_node;
+  const Steps steps = steps_of(task, algorithm);
+  double time = estimate.latency + first_bytes(task, protocol, steps);
+  time += us(cluster.collective_launch_ns) - ring_ll_base_us;
+  time += steps.inside * (us(inside.latency_ns) - ring_ll128_step_us);
+  if (task.one_node()) {
+    time += within_node(cluster, task, algorithm, protocol, estimate.transfer, bytes);
+  } else {
+    time += us(between.launch_ns) +
+            steps.between * (us(between.latency_ns) - ring_ll128_network_step_us);
+    time += estimate.transfer / (gain(between) * task.plan.crowding);
+    time += us(between.sqrt_ns) * root_of_mib(bytes);
+  }
+  return std::max({time, us(cluster.collective_floor_ns), 1.0});
+}
+
+// Every member sends a part to every other one at once; the way out of the node is each GPU's share
+// of the NICs. Its own part a member copies.
+double all_to_all_us(const Cluster& cluster, const CollectiveShape& shape, double crowding) {
+  const Link& inside = cluster.intra_node;
+  const Link& out = cluster.inter_node;
+  const double part = static_cast<double>(shape.bytes.value) / shape.ranks;
+  const double near = shape.ranks_per_node - 1 + inside.end_steps;
+  const double far = shape.ranks - shape.ranks_per_node;
+  const double inside_us = near * part / (inside.bytes_per_s * inside.efficiency) * 1e6;
+  const double out_us = far * part / (out.bytes_per_s * out.efficiency * crowding) * 1e6;
+  double time = us(cluster.collective_launch_ns) + std::max(inside_us, out_us) +
+                us(inside.sqrt_ns) * root_of_mib(shape.bytes.value);
+  if (far > 0) {
+    time +=
+        us(out.launch_ns) + us(out.latency_ns) + us(out.sqrt_ns) * root_of_mib(shape.bytes.value);
+  }
+  return std::max({time, us(cluster.collective_floor_ns), 1.0});
+}
+
+}  // namespace tessera::sim
