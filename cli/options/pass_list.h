@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step is made of, as people write it: "eval,train:short,train,step".
+// The passes of a step, as users write them: "eval,train:short,train,step".
 #pragma once
 
 #include <string>

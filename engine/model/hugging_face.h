@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models from the `config.json` that Hugging Face checkpoints carry.
+// Models from the `config.json` of Hugging Face checkpoints.
 #pragma once
 
 #include "engine/text/json_reader.h"

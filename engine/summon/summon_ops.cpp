@@ -23,6 +23,8 @@ std::string_view SummonOps::busy() const {
   return "";
 }
 
+// The compute stream waits for all others, so that everything submitted from here on sees the
+// values of the last step.
 Status SummonOps::begin() {
   engine_.stage_ = EngineBase::Stage::summoned;
   TESSERA_TRY(engine_.finish_gathers());

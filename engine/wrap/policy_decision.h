@@ -8,7 +8,7 @@ namespace tessera {
 
 /// A question about one module.
 enum class WrapQuestion : std::uint8_t {
-  descend,  // look at its children? `numel`: elements below it that are not ignored
+  descend,  // visit its children? `numel`: elements below it that are not ignored
   wrap,     // make it a unit? `numel`: those of them that no unit below it took
 };
 

@@ -25,7 +25,7 @@ class OverviewPanel {
   void draw_side(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_outliers(Surface& ui, TraceModel& model, ViewState& state);
 
-  // What was computed for `metric_`.
+  // Values computed for `metric_`.
   bool fresh_ = false;
   Metric metric_ = Metric::step_time;
   std::vector<double> values_;

@@ -133,7 +133,7 @@ Stride& Decoder::State::stride_for(std::size_t left) {
   return together ? strides.front() : strides.back();
 }
 
-// What a stride has beyond the tokens leaves keys and values that the next tokens replace before
+// Places of a stride beyond the tokens get keys and values that the next tokens replace before
 // anybody sees them.
 void Decoder::State::run(Stride& stride, std::span<const std::int32_t> tokens) {
   Call& call = stride.call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where buffers are: in device memory, in pinned host memory, in files.
+// The places of buffers: in device memory, in pinned host memory, in files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,8 +39,7 @@ std::unique_ptr<BlockIo> CudaBackend::make_io() {
   return options_.aio.use_gds ? make_thread_io(static_cast<int>(threads), move) : nullptr;
 }
 
-void CudaBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
-                                const RankState&) {
+void CudaBackend::do_release(BufferId id, EventId after, const RankSet& ranks, const RankState&) {
   const Buffer& released = buffer(id);
   if (trace_ && released.memory == Memory::device) {
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
@@ -51,7 +50,7 @@ void CudaBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
 }
 
 Status CudaBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                    const RankState& state) {
+                                 const RankState& state) {
   if (trace_ && request.memory == Memory::device) {
     trace_->place(id, request, ranks, state.live.at(id).offset + request.bytes);
   }
@@ -88,8 +87,8 @@ Status CudaBackend::place(BufferId id, const Allocation& request, const RankStat
                             (offset + request.bytes).value, options_.pinned_memory.value));
 }
 
-// Nothing may use the old place any more. Nor may NCCL's kernels run while CUDA pins memory, which
-// can stop the device.
+// Contents move to another place, so no work may use the old one any more. Nor may NCCL's kernels
+// run while CUDA pins memory, which can stop the device.
 Status CudaBackend::grow_pinned(Bytes bytes) {
   TESSERA_TRY(drain_all());
   return pinned_.grow(std::max({bytes, pinned_.bytes() * 2, pinned_bytes_min}));

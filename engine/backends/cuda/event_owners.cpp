@@ -21,8 +21,8 @@ void EventOwners::forget() {
   }
 }
 
-// A stream that nobody waits for does not tell how far it is: it is asked, but seldom, as each
-// answer takes an event.
+// The progress of a stream for which no other waits is not known: it is queried, but seldom, as
+// each answer takes an event.
 Status EventOwners::add(StreamId stream) {
   owners_.push_back(stream.valid() ? static_cast<std::int8_t>(stream.value) : std::int8_t{-1});
   forget();

@@ -50,7 +50,7 @@ void RankWatch::send(const Status& trouble) {
   sent_at_ = time();
 }
 
-bool RankWatch::receivetbeat_is_due() const {
+bool RankWatch::heartbeat_is_due() const {
   return options_.clock && time() - sent_at_ > std::min(heartbeat_at_most, options_.deadline / 8);
 }
 

@@ -258,7 +258,7 @@ void MpiTransport::abort(const Status& why) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ended_ = why;
-  // What is still under way belongs to MPI until the process ends.
+  // Memory of requests that are still under way belongs to MPI until the process ends.
   static std::list<Outgoing> kept;
   kept.splice(kept.end(), outgoing_);
 }

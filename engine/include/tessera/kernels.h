@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on arrays of numbers, wherever they live: what the engine's own bodies are made of.
 //
-// The idea: a body runs on the host, but its views may be memory of a device. So it never looks at
-// elements; it asks its context's kernels. On a CPU they are done when the call returns, on a GPU
-// they are queued on the op's stream; the order is that of the calls in both.
+// The idea: a body runs on the host, but its views may be memory of a device. So it never reads or
+// writes elements itself; it calls its context's kernels. On a CPU they are done when the call
+// returns, on a GPU they are queued on the op's stream; the order is that of the calls in both.
 //
 //   work.body = [factor](const BodyContext& context) {
 //     context.kernels().scale({context.read(0), DType::bfloat16},

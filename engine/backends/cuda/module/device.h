@@ -100,7 +100,7 @@ __device__ inline float warp_largest(float x) {
 __device__ inline float block_sum(float x) {
   __shared__ float parts[warps];
   x = warp_sum(x);
-  __syncthreads();  // whoever reads the last sum is done
+  __syncthreads();  // all threads have read the last sum
   if (threadIdx.x % warp_threads == 0) parts[threadIdx.x / warp_threads] = x;
   __syncthreads();
   float sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries one rank on an NVIDIA GPU: CUDA streams and events, NCCL between ranks.
+// Runs one rank on an NVIDIA GPU: CUDA streams and events, NCCL between ranks.
 //
-// The idea: the same engine as everywhere hands operations to streams and goes on; only `wait`,
+// The idea: the engine is the same as everywhere; it enqueues operations and goes on. Only `wait`,
 // `read` and bodies that work on numbers with the CPU stop the host. CUDA and NCCL live in a module
 // that is opened here, so a program starts where they are missing and can say what is.
 //

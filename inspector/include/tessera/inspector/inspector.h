@@ -19,7 +19,7 @@ namespace tessera::inspector {
 
 enum class ThemeKind : std::uint8_t { dark, light };
 
-/// What fills the screen. `all` is the timeline with memory and details.
+/// The panel that fills the screen. `all` is the timeline with memory and details.
 enum class Panel : std::uint8_t { all, overview, timeline, memory };
 
 struct InspectOptions {
