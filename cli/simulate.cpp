@@ -5,11 +5,12 @@
 
 #include <charconv>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
-#include "cli/report/progress.h"
+#include "cli/options/profile_options.h"
 #include "cli/options/rank_list.h"
+#include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
 #include "cli/train/trace_name.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct SimulateArguments {
   EngineOptions engine;
+  ProfileOptions profile;
   std::string cluster = "dgx-h100";
   std::int32_t nodes = 1;
   std::int32_t steps = 4;
@@ -76,6 +78,7 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
                                               const Training& training) {
   sim::SimulateOptions options;
   options.cluster = cluster;
+  TESSERA_ASSIGN(options.stack, resolve_profile(arguments.profile));
   TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
   TESSERA_ASSIGN(options.recorded_ranks, parse_rank_list("--record-ranks", arguments.record_ranks,
                                                          options.cluster.ranks()));
@@ -136,6 +139,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->footer(simulate_examples);
   add_engine_options(*command, arguments->engine);
   add_passes_option(*command, arguments->engine);
+  add_profile_options(*command, arguments->profile);
   const char* cluster = "Cluster";
   command->add_option("--cluster", arguments->cluster, "A preset or a JSON file")->group(cluster);
   command->add_option("--nodes", arguments->nodes, "Number of nodes")

@@ -9,7 +9,8 @@ namespace {
 
 class ClusterCostModel final : public CostModel {
  public:
-  explicit ClusterCostModel(const Cluster& cluster) : kernels_(cluster), collectives_(cluster) {}
+  ClusterCostModel(const Cluster& cluster, const StackProfile& stack)
+      : kernels_(cluster, stack), collectives_(cluster) {}
 
   Time compute(const ComputeCost& cost) const override { return kernels_.compute(cost); }
   Time copy(Bytes bytes, CopyRoute route) const override { return kernels_.copy(bytes, route); }
@@ -27,8 +28,8 @@ class ClusterCostModel final : public CostModel {
 
 }  // namespace
 
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster) {
-  return std::make_unique<ClusterCostModel>(cluster);
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const StackProfile& stack) {
+  return std::make_unique<ClusterCostModel>(cluster, stack);
 }
 
 }  // namespace tessera::sim

@@ -20,6 +20,7 @@ std::string options_json(const SimulateOptions& options) {
   const auto& training = options.training;
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
+  json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
@@ -33,7 +34,9 @@ std::string options_json(const SimulateOptions& options) {
   for (const TrainingPass& pass : training.passes) json["passes"].push_back(text_of(pass));
   json["sync_every_micro_batch"] = training.sync_every_micro_batch;
   if (training.max_grad_norm > 0) json["max_grad_norm"] = training.max_grad_norm;
-  json["checkpointing"] = training.checkpointing == ActivationCheckpointing::full ? "full" : "none";
+  static constexpr const char* kept[] = {"none", "full", "operators"};
+  json["checkpointing"] = kept[static_cast<int>(training.checkpointing)];
+  if (training.checkpoint_every > 1) json["checkpoint_every"] = training.checkpoint_every;
   return json.dump();
 }
 
@@ -102,24 +105,31 @@ Status check_passes(const Model& model, const std::vector<TrainingPass>& passes)
 
 }  // namespace
 
-Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options) {
+Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& options) {
   if (options.steps < 1) {
     return Status(Code::invalid_argument,
                   fmt::format("{} steps: simulate at least 1", options.steps));
   }
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
-  TESSERA_TRY(check_passes(model, options.training.passes));
-  const auto cost = make_cost_model(options.cluster);
+  TESSERA_TRY(check_passes(described, options.training.passes));
+  TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
+  const Model model = adapted(described, options.stack);
+  const auto cost = make_cost_model(options.cluster, options.stack);
   TESSERA_ASSIGN(auto runtime,
-                 LockstepRuntime::create({.world_size = options.cluster.ranks(),
-                                          .ranks_per_node = options.cluster.gpus_per_node,
-                                          .cost = cost.get(),
-                                          .seed = options.seed,
-                                          .jitter = options.jitter,
-                                          .slow_ranks = options.slow_ranks,
-                                          .memory_per_rank = options.cluster.gpu.memory,
-                                          .sink = options.sink,
-                                          .recorded_ranks = options.recorded_ranks}));
+                 LockstepRuntime::create(
+                     {.world_size = options.cluster.ranks(),
+                      .ranks_per_node = options.cluster.gpus_per_node,
+                      .cost = cost.get(),
+                      .seed = options.seed,
+                      .jitter = options.jitter,
+                      .slow_ranks = options.slow_ranks,
+                      .spread = options.cluster.spread,
+                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+                      .contention = options.stack.contention,
+                      .memory_per_rank = options.cluster.gpu.memory,
+                      .sink = options.sink,
+                      .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;

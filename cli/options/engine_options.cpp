@@ -39,7 +39,12 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->check(CLI::Range(0.0, 1e30))
       ->group(training);
   command.add_option("--checkpointing", o.checkpointing, "Activation checkpointing of the blocks")
-      ->check(CLI::IsMember({"none", "full"}))
+      ->check(CLI::IsMember({"none", "full", "operators"}))
+      ->group(training);
+  command
+      .add_option("--checkpoint-every", o.checkpoint_every,
+                  "Of so many blocks, checkpoint the first")
+      ->check(within(1, 100'000))
       ->group(training);
 }
 
@@ -83,8 +88,10 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_ASSIGN(out.training.passes, parse_passes(o.passes, model));
   out.training.max_grad_norm = o.max_grad_norm;
   out.training.sync_every_micro_batch = !o.no_sync;
-  out.training.checkpointing =
-      o.checkpointing == "full" ? ActivationCheckpointing::full : ActivationCheckpointing::none;
+  out.training.checkpointing = o.checkpointing == "full"        ? ActivationCheckpointing::full
+                               : o.checkpointing == "operators" ? ActivationCheckpointing::operators
+                                                                : ActivationCheckpointing::none;
+  out.training.checkpoint_every = o.checkpoint_every;
   out.model = std::move(model);
   if (!o.deepspeed.empty()) TESSERA_TRY(apply_deepspeed(o, ranks, out));
   return out;

@@ -22,6 +22,7 @@ struct EngineOptions {
   bool no_sync = false;
   float max_grad_norm = 0;
   std::string checkpointing = "none";
+  std::int32_t checkpoint_every = 1;
 };
 
 /// What the options mean for one model.

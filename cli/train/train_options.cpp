@@ -175,6 +175,11 @@ void add_train_options(CLI::App& command, TrainArguments& a) {
 
 Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   TESSERA_TRY(check(a.files));
+  if (a.engine.checkpointing == "operators" || a.engine.checkpoint_every > 1) {
+    return Status(Code::not_supported,
+                  "training checkpoints every block as a whole or none: --checkpointing operators "
+                  "and --checkpoint-every are for simulate and ops");
+  }
   EngineOptions engine = a.engine;
   if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));

@@ -78,7 +78,10 @@ class Gpt2Builder {
           .elementwise_bytes = per_token(element * 4 * h),  // dropout, residual sum
           // Input, q, k, v, output of attention, dropout mask, log-sum-exp.
           .activation_bytes = per_token(element * 5 * h + h + 4 * static_cast<double>(d_.heads)),
-          .kernels = 6});
+          .kernels = 6,
+          .linears = {{d_.hidden, 3 * d_.hidden}, {d_.hidden, d_.hidden}},
+          .attention = {d_.heads, d_.heads, d_.hidden / d_.heads},
+          .dropout = h});
     norm("ln_2");
     const ModuleId mlp = tree_.open("mlp", "GPT2MLP");
     conv1d("c_fc", d_.hidden, d_.inner);
@@ -88,7 +91,9 @@ class Gpt2Builder {
                .attention_flops = {},
                .elementwise_bytes = per_token(element * (2 * f + 4 * h)),  // GELU, dropout, sum
                .activation_bytes = per_token(element * (h + 2 * f) + h),
-               .kernels = 5});
+               .kernels = 5,
+               .linears = {{d_.hidden, d_.inner}, {d_.inner, d_.hidden}},
+               .dropout = h});
     tree_.close();
   }
 
@@ -106,7 +111,9 @@ class Gpt2Builder {
               .attention_flops = {},
               .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),
               .activation_bytes = per_token(element * h + 6 * v),
-              .kernels = 4});
+              .kernels = 4,
+              .linears = {{d_.hidden, d_.vocabulary}},
+              .logits = v});
   }
 
   const Dimensions d_;

@@ -88,7 +88,12 @@ class LlamaBuilder {
               // Input of the projections, q, k, v, output of attention, its log-sum-exp.
               .activation_bytes =
                   per_token(element * (h() + projected + q()) + 4 * static_cast<double>(d_.heads)),
-              .kernels = 8});
+              .kernels = 8,
+              .linears = {{d_.hidden, d_.heads * d_.head_dim},
+                          {d_.hidden, d_.kv_heads * d_.head_dim},
+                          {d_.hidden, d_.kv_heads * d_.head_dim},
+                          {d_.heads * d_.head_dim, d_.hidden}},
+              .attention = {d_.heads, d_.kv_heads, d_.head_dim}});
   }
 
   void mlp() {
@@ -97,16 +102,20 @@ class LlamaBuilder {
     tree_.linear("up_proj", d_.hidden, d_.intermediate, d_.mlp_bias);
     tree_.linear("down_proj", d_.intermediate, d_.hidden, d_.mlp_bias);
     tree_.close();
-    runs(id, gated(1, 6));
+    runs(id, gated(1, 1, 6));
   }
 
-  // `copies` gated MLPs per token: gate, up, activation, product and down.
-  ModuleCost gated(double copies, std::int32_t kernels) const {
+  // `copies` of `experts` gated MLPs per token: gate, up, activation, product and down.
+  ModuleCost gated(double copies, std::int64_t experts, std::int32_t kernels) const {
+    const double rows = copies / static_cast<double>(experts);
     return {.matmul_flops = per_token(copies * 6 * h() * f()),
             .attention_flops = {},
             .elementwise_bytes = per_token(copies * element * 5 * f() + element * 3 * h()),
             .activation_bytes = per_token(element * h() + copies * element * 4 * f()),
-            .kernels = kernels};
+            .kernels = kernels,
+            .linears = {{d_.hidden, d_.intermediate, rows, experts},
+                        {d_.hidden, d_.intermediate, rows, experts},
+                        {d_.intermediate, d_.hidden, rows, experts}}};
   }
 
   void experts() {
@@ -124,7 +133,8 @@ class LlamaBuilder {
     tree_.close();
     const auto used = static_cast<double>(d_.experts_per_token);
     const auto choices = static_cast<double>(d_.experts);
-    ModuleCost cost = gated(used, static_cast<std::int32_t>(6 * d_.experts + 4));
+    ModuleCost cost = gated(used, d_.experts, static_cast<std::int32_t>(6 * d_.experts + 4));
+    cost.linears.push_back({d_.hidden, d_.experts});
     cost.matmul_flops.linear += 2 * h() * choices;  // the router
     // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
     cost.activation_bytes.linear += 2 * element * used * h() + 4 * choices;
@@ -146,7 +156,9 @@ class LlamaBuilder {
               .attention_flops = {},
               .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),   // cast, softmax, loss
               .activation_bytes = per_token(element * h() + 6 * v),  // bf16 and fp32 logits
-              .kernels = 4});
+              .kernels = 4,
+              .linears = {{d_.hidden, d_.vocabulary}},
+              .logits = v});
   }
 
   const LlamaDimensions& d_;

@@ -38,7 +38,12 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& 
       used_(used_by(model)),
       reads_(reads_of_containers(model)) {
   for (ModuleId id : forward_) chains_.push_back(chain(id));
-  for (const Module& m : model.modules) outputs_.push_back(m.outputs);
+  std::int32_t blocks = 0;
+  for (const Module& m : model.modules) {
+    outputs_.push_back(m.outputs);
+    blocks_.push_back(blocks);
+    blocks += m.is_block ? 1 : 0;
+  }
   for (const ParameterUse& use : model.returns) {
     outputs_[at(use.module)] += model.parameter(use.parameter).requires_grad ? 1 : 0;
   }
@@ -61,9 +66,20 @@ std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
 bool PassProgram::checkpointed(ModuleId id) const {
   if (options_->checkpointing == ActivationCheckpointing::none) return false;
   for (ModuleId m = id; m.valid(); m = module(m).parent) {
-    if (module(m).is_block) return true;
+    if (module(m).is_block) return blocks_[at(m)] % options_->checkpoint_every == 0;
   }
   return false;
+}
+
+// What checkpointing keeps of a block's or a module's own activations beside the block's input.
+Bytes PassProgram::remembered(ModuleId id) const {
+  if (options_->checkpointing != ActivationCheckpointing::operators || !checkpointed(id)) return {};
+  const Module& m = module(id);
+  Bytes sum = per_batch(kept_operators(m.cost));
+  if (m.is_block) {
+    for (ModuleId child : m.children) sum += remembered(child);
+  }
+  return sum;
 }
 
 Bytes PassProgram::per_batch(const Polynomial& bytes) const {
@@ -81,8 +97,14 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
-  ModuleMemory memory{.saves = per_batch(cost.activation_bytes)};
-  if (backward) memory.temporary = memory.saves;  // the gradients of what was saved
+  add_kernels(out.cost, cost, pass, options_->batch, s);
+  ModuleMemory memory{.saves = per_batch(cost.activation_bytes) - remembered(id)};
+  if (pass == Pass::recompute && options_->checkpointing == ActivationCheckpointing::operators) {
+    skip_kept_operators(out.cost);
+  }
+  if (backward) {  // the gradients of what was saved
+    memory.temporary = memory.saves - per_batch({0, cost.in_place, 0});
+  }
   if (options_->memory) memory = options_->memory(id, pass);
   const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
   if (keeps() && needed && flow_.runs_backward(entry)) out.saves = memory.saves;
@@ -118,7 +140,7 @@ Status PassProgram::enter_forward(ModuleId id) {
 
 ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
   ModuleWork out{.module = block, .pass = pass, .on_device = options_->on_device};
-  out.saves = per_batch(module(block).checkpoint_bytes);
+  out.saves = per_batch(module(block).checkpoint_bytes) + remembered(block);
   if (!options_->memory) return out;
   ModuleMemory own = options_->memory(block, pass);
   out.saves = own.saves;

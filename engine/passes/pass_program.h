@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/model/gradient_flow.h"
+#include "engine/passes/module_kernels.h"
 #include "tessera/training.h"
 
 namespace tessera {
@@ -33,6 +34,7 @@ class PassProgram {
   Pass forward_pass() const { return keeps() ? Pass::forward : Pass::evaluate; }
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
+  Bytes remembered(ModuleId id) const;
   ModuleWork block_input(ModuleId block, Pass pass) const;
 
   Status enter_forward(ModuleId id);
@@ -52,6 +54,7 @@ class PassProgram {
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
   std::vector<std::int32_t> outputs_;                  // by ModuleId, that need a gradient
+  std::vector<std::int32_t> blocks_;                   // by ModuleId: how many came before it
   const TrainingOptions* options_ = nullptr;           // of the pass, as the rest
   ForwardPass::Use use_ = ForwardPass::Use::train;
   std::int32_t micro_batch_ = 0;

@@ -56,7 +56,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   ObjectReader reader(json, source + ": ",
                       {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
                        "inter_node", "nvls", "nccl", "host", "host_memory", "nvme",
-                       "collective_launch_ns", "collective_floor_ns", "sources"},
+                       "collective_launch_ns", "collective_floor_ns", "spread", "sources"},
                       status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {
@@ -89,12 +89,16 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& source) 
   if (reader.has("collective_floor_ns")) {
     cluster.collective_floor_ns = reader.nanoseconds("collective_floor_ns");
   }
+  if (reader.has("spread")) {
+    ObjectReader spread(reader.object("spread"), source + ": spread.", {"gpu", "node"}, status);
+    cluster.spread = {spread.number("gpu", 0, 0.5), spread.number("node", 0, 0.5)};
+  }
   if (!status.ok()) return status;
   return cluster;
 }
 
 Result<Cluster> read_cluster(const std::string& name_or_path) {
-  for (const ClusterPreset& preset : shipped_clusters()) {
+  for (const ShippedFile& preset : shipped_clusters()) {
     if (preset.name == name_or_path) return parse_cluster(preset.json, name_or_path);
   }
   std::error_code error;
@@ -128,7 +132,7 @@ Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
 
 std::vector<std::string> cluster_presets() {
   std::vector<std::string> names;
-  for (const ClusterPreset& preset : shipped_clusters()) names.emplace_back(preset.name);
+  for (const ShippedFile& preset : shipped_clusters()) names.emplace_back(preset.name);
   return names;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shipped cluster files, as text inside the library, so that they are there wherever it runs.
+// The shipped clusters and profiles, as text inside the library, so that they are there wherever it
+// runs.
 #pragma once
 
 #include <span>
@@ -7,12 +8,14 @@
 
 namespace tessera::sim {
 
-struct ClusterPreset {
+struct ShippedFile {
   std::string_view name;
   std::string_view json;
 };
 
 /// Ascending by name. Generated from sim/cluster/presets/*.json by CMake.
-std::span<const ClusterPreset> shipped_clusters();
+std::span<const ShippedFile> shipped_clusters();
+/// The same of sim/stack/profiles/*.json.
+std::span<const ShippedFile> shipped_profiles();
 
 }  // namespace tessera::sim

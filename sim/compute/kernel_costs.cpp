@@ -1,18 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/compute/kernel_costs.h"
 
+#include "sim/compute/attention_time.h"
+#include "sim/compute/matmul_time.h"
 #include "sim/duration.h"
 
 namespace tessera::sim {
+namespace {
+
+double element_bytes(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+
+}  // namespace
 
 Time KernelCosts::compute(const ComputeCost& cost) const {
   const Gpu& gpu = cluster_.gpu;
   if (cost.on_host) return to_time(cost.elementwise_bytes / host_memory() * ns_per_s);
   const double peak = cost.dtype == DType::float32 ? gpu.fp32_flops_per_s : gpu.bf16_flops_per_s;
-  const double seconds = cost.matmul_flops / (peak * gpu.matmul_efficiency) +
-                         cost.attention_flops / (peak * gpu.attention_efficiency) +
-                         cost.elementwise_bytes / hbm();
-  return to_time(seconds * ns_per_s) + cost.kernels * gpu.kernel_launch_ns;
+  const double ns =
+      matmuls_ns(cost, peak) + attention_ns(cost, peak) + cost.elementwise_bytes / hbm() * ns_per_s;
+  return to_time(ns) + cost.kernels * gpu.kernel_launch_ns;
+}
+
+// Where a GPU has no curve or a module names no shapes, one efficiency stands for all matmuls.
+double KernelCosts::matmuls_ns(const ComputeCost& cost, double peak) const {
+  const Gpu& gpu = cluster_.gpu;
+  if (!gpu.matmul || cost.matmuls.empty()) {
+    return cost.matmul_flops / (peak * gpu.matmul_efficiency) * ns_per_s;
+  }
+  double ns = 0;
+  for (const MatmulShape& shape : cost.matmuls) {
+    ns += matmul_ns(shape, gpu, peak, element_bytes(cost.dtype));
+  }
+  return ns / gpu.matmul->sustained;
+}
+
+double KernelCosts::attention_ns(const ComputeCost& cost, double peak) const {
+  const Gpu& gpu = cluster_.gpu;
+  if (gpu.attention.empty() || cost.attention.heads == 0) {
+    return cost.attention_flops / (peak * gpu.attention_efficiency) * ns_per_s;
+  }
+  const auto curve = attention_of(stack_, gpu);  // known, or make_cost_model had refused it
+  if (curve.ok() && *curve != nullptr) {
+    return fused_attention_ns(cost.attention, gpu, **curve, peak) / gpu.matmul->sustained;
+  }
+  return unfused_attention_ns(cost.attention, gpu, peak, stack_.score_passes,
+                              element_bytes(cost.dtype));
 }
 
 Time KernelCosts::copy(Bytes bytes, CopyRoute route) const {

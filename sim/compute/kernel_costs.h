@@ -4,17 +4,21 @@
 
 #include "tessera/op.h"
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/stack_profile.h"
 
 namespace tessera::sim {
 
 class KernelCosts {
  public:
-  explicit KernelCosts(const Cluster& cluster) : cluster_(cluster) {}
+  KernelCosts(const Cluster& cluster, const StackProfile& stack)
+      : cluster_(cluster), stack_(stack) {}
 
   Time compute(const ComputeCost& cost) const;
   Time copy(Bytes bytes, CopyRoute route) const;
 
  private:
+  double matmuls_ns(const ComputeCost& cost, double peak) const;
+  double attention_ns(const ComputeCost& cost, double peak) const;
   double hbm() const;
   double share(double per_node) const;
   double host_memory() const;
@@ -22,6 +26,7 @@ class KernelCosts {
   Time over_nvme(double bytes, double bytes_per_s) const;
 
   const Cluster cluster_;
+  const StackProfile stack_;
 };
 
 }  // namespace tessera::sim

@@ -9,6 +9,7 @@
 
 #include "engine/runtime/op_checks.h"
 #include "sim/network/group_layout.h"
+#include "sim/ranks/rank_speeds.h"
 
 namespace tessera::sim {
 
@@ -16,7 +17,10 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
     : CheckedRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
       options_(options),
       pool_(static_cast<std::size_t>(options.world_size)),
-      host_(static_cast<std::size_t>(options.world_size)),
+      slowness_(
+          rank_slowness(options.spread, options.world_size, options.ranks_per_node, options.seed)),
+      host_(options.host, static_cast<std::size_t>(options.world_size)),
+      contention_(options.contention),
       accounts_(static_cast<std::size_t>(options.world_size)),
       memory_(options.recorded_ranks),
       numbers_(SwapStore(options.aio, options.swap_io)) {
@@ -135,6 +139,12 @@ Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, 
   const Time shortest = options_.jitter == 0 ? duration : jitter.base;
   end->lowest = start->lowest + (everyone ? shortest : 0);
   end->highest = start->highest + duration + (duration - shortest);
+  if (!slowness_.empty()) {
+    stretch(end->data(), start->data(), slowness_.data(), ranks());
+    const auto [low, high] = std::minmax_element(end->times.begin(), end->times.end());
+    end->lowest = *low;
+    end->highest = *high;
+  }
   for (const SlowRank& slow : options_.slow_ranks) {
     if (!op.where.contains(slow.rank)) continue;
     const auto r = static_cast<std::size_t>(slow.rank);
@@ -149,6 +159,12 @@ Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, 
 LockstepBackend::Timing LockstepBackend::run_kernel(const Op& op, EventId event, Time duration) {
   Timing timing{.begin = resolve(op.stream)};
   timing.end = run_for(op, event, timing.begin, duration);
+  // Copy engines and the host's processors are not in the way of communication.
+  const auto* const compute = std::get_if<Compute>(&op.what);
+  const bool beside = compute != nullptr && !compute->cost.on_host && duration > 0;
+  if (beside && !contention_.none()) {
+    timing.end = contention_.stretched(timing.begin, timing.end, pool_);
+  }
   return timing;
 }
 
@@ -205,6 +221,7 @@ LockstepBackend::Timing LockstepBackend::run_collective(const Op& op) {
   comm.clock = timing.end;
   comm.last_stream = op.stream;
   accounts_.collective(op.stream.value, timing.begin, timing.end);
+  contention_.add(timing.end, *std::min_element(timing.costs.begin(), timing.costs.end()));
   return timing;
 }
 
@@ -245,6 +262,10 @@ Status LockstepBackend::do_numbers(const Op& op) {
 
 Status LockstepBackend::execute(const Op& op, EventId event) {
   enter_step(op.cause.step);
+  if (host_.waits_before(op)) {
+    for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
+    host_.issue(op);
+  }
   collect_waits(op);
   if (options_.sink != nullptr) waited_.wait(op);
   StreamState& stream = state(op.stream);
@@ -255,6 +276,10 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
     events_.push_back(std::move(time));
     if (options_.sink != nullptr) waited_.record(op, event);
     return {};
+  }
+  host_.issue(op);
+  if (Clock host = host_.later_than(stream.clock, pool_)) {
+    stream.pending.push_back({std::move(host), false});
   }
   trace_op(op, event);
   Timing timing;
@@ -278,11 +303,8 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
 Status LockstepBackend::do_wait(EventId event) {
   const EventTime* time = find(event);
   if (time == nullptr) return {};
-  auto raise = [&](const Clock& clock) {
-    for (std::size_t r = 0; r < host_.size(); ++r) host_[r] = std::max(host_[r], (*clock)[r]);
-  };
-  raise(time->clock);
-  for (const Clock& clock : time->also) raise(clock);
+  host_.wait(time->clock, pool_);
+  for (const Clock& clock : time->also) host_.wait(clock, pool_);
   // What the host submits from now on cannot start earlier.
   for (StreamState& stream : streams_) wait_for(stream, *time);
   if (options_.sink != nullptr) waited_.host_wait(event);
@@ -297,13 +319,12 @@ Result<PerRank<float>> LockstepBackend::read(const View& scalar) {
   std::vector<float> values;
   for (Rank r = 0; r < options_.world_size; ++r) values.push_back(numbers_.value(scalar, r, 0));
   for (std::size_t s = 0; s < streams_.size(); ++s) {
-    const Clock clock = resolve(StreamId{static_cast<std::int32_t>(s)});
-    for (std::size_t r = 0; r < host_.size(); ++r) host_[r] = std::max(host_[r], (*clock)[r]);
+    host_.wait(resolve(StreamId{static_cast<std::int32_t>(s)}), pool_);
   }
   return PerRank<float>(std::move(values));
 }
 
-PerRank<Time> LockstepBackend::now() const { return PerRank<Time>(host_); }
+PerRank<Time> LockstepBackend::now() const { return PerRank<Time>(host_.times()); }
 
 Result<std::unique_ptr<LockstepRuntime>> LockstepRuntime::create(const LockstepOptions& options) {
   auto bad = [](std::string message) { return Status(Code::invalid_argument, std::move(message)); };

@@ -14,6 +14,8 @@
 #include "engine/tracing/step_accounts.h"
 #include "engine/tracing/traced_buffers.h"
 #include "engine/tracing/waited_ops.h"
+#include "sim/host/host_clock.h"
+#include "sim/lockstep/contention.h"
 #include "sim/lockstep/numeric_store.h"
 #include "tessera/sim/lockstep_runtime.h"
 
@@ -106,7 +108,9 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
   std::int32_t first_event_ = 0;
   std::vector<std::uint32_t> rank_keys_;
   std::uint32_t seed_key_ = 0;
-  std::vector<Time> host_;
+  std::vector<std::int32_t> slowness_;  // by rank; empty: all alike
+  HostClock host_;
+  Contention contention_;
 
   WaitedOps waited_;  // kept for the trace only
   StepAccounts accounts_;

@@ -35,6 +35,18 @@ struct Polynomial {
   }
 };
 
+/// A layer's matmul: every row of its input, [rows, in], with a weight of [in, out].
+struct LinearShape {
+  std::int64_t in = 0, out = 0;
+  double rows_per_token = 1;  // below 1: a token meets few of many experts
+  std::int64_t count = 1;     // experts alike
+};
+
+/// Heads of causal attention; none: the module has none.
+struct AttentionHeads {
+  std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
+};
+
 /// The cost of one forward call of a module per sample (one sequence), descendants not included.
 /// Backward costs twice the matmul work and 2.5 times the attention work (FlashAttention-2, section
 /// 3.1.2: five matmuls instead of two).
@@ -45,6 +57,12 @@ struct ModuleCost {
   Polynomial elementwise_bytes;  // bytes moved by normalisations, activations, residuals, losses
   Polynomial activation_bytes;   // kept from forward to backward, without checkpointing
   std::int32_t kernels = 1;      // device kernels launched by forward
+  /// What matmul_flops and attention_flops consist of, where it is known.
+  std::vector<LinearShape> linears = {};
+  AttentionHeads attention = {};
+  double logits = 0;    // per token, that a loss is computed of where the module ends
+  double dropout = 0;   // elements per token that dropout masks
+  double in_place = 0;  // bytes per token of activations that their gradients replace
 };
 
 struct Parameter {
@@ -107,8 +125,9 @@ struct Graph {
 };
 
 enum class ActivationCheckpointing : std::uint8_t {
-  none,  // keep every activation
-  full,  // keep only the input of each block and run its forward again in backward
+  none,       // keep every activation
+  full,       // keep only the input of each block and run its forward again in backward
+  operators,  // beside the input, what attention and every second matmul return: the rest again
 };
 
 /// How positions turn queries and keys (arXiv 2104.09864).

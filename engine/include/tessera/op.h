@@ -151,6 +151,19 @@ struct Copy {
   CopyRoute route = CopyRoute::on_device;
 };
 
+/// `count` matmuls of [m, k] with [k, n] in one launch.
+struct MatmulShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t count = 1;
+};
+
+/// Causal attention of `batch` sequences; without heads there is none.
+struct AttentionShape {
+  std::int64_t batch = 0, sequence = 0;
+  std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
+  bool backward = false;
+};
+
 /// What a computation costs one rank. A simulator charges it, a real run ignores it.
 struct ComputeCost {
   double matmul_flops = 0;
@@ -159,6 +172,9 @@ struct ComputeCost {
   std::int32_t kernels = 1;
   DType dtype = DType::bfloat16;  // of the matmuls
   bool on_host = false;           // the CPU does it, in host memory
+  /// The kernels that the FLOPs belong to, where they are known: all of them, or none.
+  std::vector<MatmulShape> matmuls = {};
+  AttentionShape attention = {};
 };
 
 /// What a body may touch: the op's views on one rank, in the order of `reads` and `writes`. They

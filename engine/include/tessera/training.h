@@ -51,6 +51,7 @@ struct TrainingOptions {
   std::vector<TrainingPass> passes;    // instead of `accumulation` times train, then step
   bool sync_every_micro_batch = true;  // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
+  std::int32_t checkpoint_every = 1;  // of so many blocks, the first is checkpointed
   AdamOptions adam;
   float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
   double norm_type = 2;     // 1, 2 or infinity

@@ -1,96 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters that a module needs of others: registered, touched, or returned by a module below
-// (deepspeed partition_parameters.py: register_external_parameter; parameter_offload.py:
-// ZeROOrderedDict, _post_forward_module_hook).
+#include "engine/schemes/zero3/external_parameters.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "engine/schemes/zero3/zero3_engine.h"
+#include <utility>
 
 namespace tessera {
-namespace {
 
-bool contains(const std::vector<ParameterId>& list, ParameterId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
+Status ExternalParameters::add(ModuleId module, ParameterId id, FetchPolicy& policy) {
+  if (parameters_.contains(id)) return policy.add_need(module, id);
+  return Status(Code::invalid_argument,
+                fmt::format("what was registered with module '{}' is no parameter of {}",
+                            model_.module(module).path, model_.name));
 }
 
-}  // namespace
-
-bool Zero3Engine::needed_by(ModuleId module, ParameterId id) const {
-  return contains(needs_[index(module)], id);
-}
-
-bool Zero3Engine::external_to(ModuleId module, ParameterId id) const {
-  return needed_by(module, id) && !contains(own_needs_[index(module)], id);
-}
-
-Status Zero3Engine::add_need(ModuleId module, ParameterId id) {
-  if (needed_by(module, id)) return {};
-  auto& needs = needs_[index(module)];
-  needs.insert(std::lower_bound(needs.begin(), needs.end(), id), id);
-  const Status fits = policy_->check();
-  if (!fits.ok()) std::erase(needs, id);
-  return fits;
-}
-
-Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "register_external_parameter"));
-  if (!known(parameter)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("what was registered with module '{}' is no parameter of {}",
-                              model_.module(module).path, model_.name));
-  }
-  return add_need(module, parameter);
-}
-
-Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "unregister_external_parameter"));
-  if (external_to(module, parameter)) {
-    std::erase(needs_[index(module)], parameter);
+Status ExternalParameters::remove(ModuleId module, ParameterId id) {
+  if (needs_.external(module, id)) {
+    needs_.remove(module, id);
     return {};
   }
+  return Status(Code::invalid_argument, fmt::format("{} is not registered with module '{}'",
+                                                    name(id), model_.module(module).path));
+}
+
+Status ExternalParameters::touch(ParameterId id, FetchPolicy& policy) {
+  if (parameters_.contains(id) && !running_.empty()) {
+    return policy.touch(running_.back(), parameters_[id]);
+  }
   return Status(Code::invalid_argument,
-                fmt::format("{} is not registered with module '{}'",
-                            known(parameter) ? name(at(parameter)) : "an unknown parameter",
-                            model_.module(module).path));
+                fmt::format("{} is touched while no module runs: call pre_forward of the module "
+                            "that reads it first",
+                            name(id)));
 }
 
-Status Zero3Engine::touch(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::forward, "touch"));
-  if (!known(parameter) || running_.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} is touched while no module runs: call pre_forward of the module "
-                              "that reads it first",
-                              known(parameter) ? name(at(parameter)) : "an unknown parameter"));
+Status ExternalParameters::give_back(ParameterId id) {
+  if (!parameters_.contains(id) || running_.size() < 2) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} is returned while no module runs inside of another one", name(id)));
   }
-  return policy_->touch(running_.back(), at(parameter));
-}
-
-Status Zero3Engine::return_parameter(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::forward, "return_parameter"));
-  if (!known(parameter) || running_.size() < 2) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} is returned while no module runs inside of another one",
-                              known(parameter) ? name(at(parameter)) : "an unknown parameter"));
-  }
-  returned_.push_back(parameter);
+  returned_.push_back(id);
   return {};
 }
 
-// The module around the one that returned `id` answers for it from now on.
-Status Zero3Engine::take_over(ModuleId from, ParameterId id) {
-  const bool answered =
-      std::any_of(running_.begin(), running_.end(), [&](ModuleId m) { return external_to(m, id); });
+// The module around the one that returned it answers for it from now on, unless one further out
+// does so already.
+Status ExternalParameters::take_over(ModuleId from, ParameterId id, FetchPolicy& policy) {
+  const bool answered = std::any_of(running_.begin(), running_.end(),
+                                    [&](ModuleId m) { return needs_.external(m, id); });
   if (answered) return {};
-  at(id).dangling = true;
-  at(id).active.insert(running_.back());
-  TESSERA_TRY(add_need(running_.back(), id));
-  if (external_to(from, id)) std::erase(needs_[index(from)], id);
+  parameters_[id].dangling = true;
+  parameters_[id].active.insert(running_.back());
+  TESSERA_TRY(policy.add_need(running_.back(), id));
+  if (needs_.external(from, id)) needs_.remove(from, id);
   return {};
 }
 
-Status Zero3Engine::leave(ModuleId module) {
+Status ExternalParameters::leave(ModuleId module, FetchPolicy& policy) {
   if (running_.empty() || running_.back() != module) {
     return Status(
         Code::invalid_argument,
@@ -104,7 +71,7 @@ Status Zero3Engine::leave(ModuleId module) {
     if (use.module == module) returned.push_back(use.parameter);
   }
   if (running_.empty()) return {};
-  for (ParameterId id : returned) TESSERA_TRY(take_over(module, id));
+  for (ParameterId id : returned) TESSERA_TRY(take_over(module, id, policy));
   return {};
 }
 

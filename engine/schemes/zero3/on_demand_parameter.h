@@ -1,54 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-// One parameter of zero3, and a gather of several.
+// One parameter of zero3: what is known of it, and the state of its gathered copy.
 #pragma once
 
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/param_shard.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
-/// One all_gather of several parameters, until all of them were waited for.
-struct Gather {
-  std::int32_t number = 0;
-  std::vector<ParameterId> parameters;  // ascending
-  CommunicatorId group;                 // whose members hold the parts
-  Index parts = 1;
-  bool secondary = false;       // from the copies that are kept inside of nodes
-  Numel partition{};            // of all, per part
-  BufferId flat;                // none: the parameters' own buffers
-  View codes, scales, decoded;  // what arrives is quantised, and goes to `decoded`
-  EventId gathered;
-  EventId done;  // and split, if it was coalesced
-  bool complete = false;
+class Gather;
+
+/// The copy of all of a parameter's elements, from nothing to nothing again:
+///
+///   not_available --fly--> in_flight --land--> available --free--> not_available
+///   not_available --take--> available            (the host waits for the gather)
+///
+/// A gather lands all of its parameters at once, when the first of them is waited for. The others
+/// still have it then: nobody has waited for them, which marks and frees need to know.
+class GatheredCopy {
+ public:
+  enum class State : std::uint8_t { not_available, in_flight, available };
+
+  State state() const { return state_; }
+  bool missing() const { return state_ == State::not_available; }
+  bool available() const { return state_ == State::available; }
+  /// The gather that nobody has waited for on this parameter's behalf; it may be over.
+  const std::shared_ptr<Gather>& flying() const { return flying_; }
+  /// Padded. It exists from the gather on, or from its end.
+  BufferId buffer() const { return buffer_; }
+
+  void fly(std::shared_ptr<Gather> gather) {
+    TESSERA_ASSERT(missing(), "what is there, or comes, is not gathered again");
+    state_ = State::in_flight;
+    flying_ = std::move(gather);
+  }
+  /// There is memory for it now.
+  void place(BufferId buffer) {
+    TESSERA_ASSERT(!available(), "what is available has its memory");
+    buffer_ = buffer;
+  }
+  void land() {
+    TESSERA_ASSERT(state_ == State::in_flight, "only what flies can land");
+    TESSERA_ASSERT(buffer_.valid(), "it lands in its own memory");
+    state_ = State::available;
+  }
+  void take() {
+    TESSERA_ASSERT(missing() && buffer_.valid(), "taken is what came without flying");
+    state_ = State::available;
+  }
+  /// Somebody waits for this parameter.
+  std::shared_ptr<Gather> wait() { return std::exchange(flying_, nullptr); }
+  /// Its memory is the caller's to release.
+  BufferId free() {
+    TESSERA_ASSERT(available(), "what flies must have landed before it is freed");
+    state_ = State::not_available;
+    return std::exchange(buffer_, BufferId{});
+  }
+  /// The gather could not be issued: training ends.
+  void give_up() {
+    state_ = State::not_available;
+    flying_ = nullptr;
+  }
+
+  /// The event after its last use; none: the youngest work on the compute stream.
+  EventId last_use() const { return last_use_; }
+  void used(EventId event) { last_use_ = event; }
+
+ private:
+  State state_ = State::not_available;
+  std::shared_ptr<Gather> flying_;
+  BufferId buffer_;
+  EventId last_use_;
 };
 
 /// Invalid ids mean "does not exist now".
 struct OnDemandParameter {
-  enum class State : std::uint8_t { not_available, in_flight, available };
   ParameterId id;
-  Held held;  // the float32 partition
+  ParamShard shard;  // the float32 partition
   Numel numel{};
   Numel partition{};
   bool trained = true;
   bool persistent = false;
-  State state = State::not_available;
+  Memory home = Memory::device;  // of the partition that is gathered
+  BufferId cast;                 // that partition, if it is not the float32 one itself
+  GatheredCopy copy;
   std::multiset<ModuleId> active;  // modules that need it now
   bool dangling = false;           // a module returned it to the one around it
-  std::shared_ptr<Gather> flying;  // until somebody waited for this parameter
-  Memory home = Memory::device;    // of the partition that is gathered
-  BufferId cast;                   // that partition, if it is not the float32 one itself
-  BufferId secondary;              // ZeRO++: the part of its group
-  bool has_secondary = false;      // of values that are still current
-  BufferId full;                   // padded; from the gather on, or from its end
-  EventId last_use;                // of it; none: the youngest work on the compute stream
-  BufferId gradient;               // of this backward pass
-  View bucketed;                   // where the gradient is while it waits for its reduction
-  bool reduced = false;            // in this backward pass, or waits for it
-  Numel place{};                   // in the buffer of gradient partitions in held.memory
-  bool has_gradient = false;       // there
+};
+
+/// All of a model, by ParameterId.
+class OnDemandParameters {
+ public:
+  OnDemandParameter& operator[](ParameterId id) { return all_[index(id)]; }
+  const OnDemandParameter& operator[](ParameterId id) const { return all_[index(id)]; }
+  bool contains(ParameterId id) const { return id.valid() && index(id) < all_.size(); }
+  void add(OnDemandParameter p) { all_.push_back(std::move(p)); }
+  std::size_t size() const { return all_.size(); }
+
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+
+ private:
+  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
+
+  std::vector<OnDemandParameter> all_;
 };
 
 }  // namespace tessera

@@ -1,29 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// New values: from the float32 partitions that the optimizer stepped to those that are gathered.
-#include "engine/schemes/zero3/zero3_engine.h"
+#include "engine/schemes/zero3/partition_update.h"
+
+#include <array>
+#include <utility>
 
 namespace tessera {
 
 // What the CPU writes must have been read by the gathers before.
-Status Zero3Engine::enter_update() {
-  if (!host_.valid()) return {};
-  const Cause why = cause("root", Reason::order);
-  TESSERA_TRY(wait_stream(host_, all_gather_, why));
-  return enter_host(why);
+Status PartitionUpdate::enter() {
+  if (!facts_.host.valid()) return {};
+  TESSERA_TRY(operations_.wait_stream(facts_.host, facts_.all_gather, order()));
+  return operations_.wait_stream(facts_.host, facts_.compute, order());
+}
+
+Status PartitionUpdate::refresh(const std::vector<ParamShard*>& all) {
+  stale_ = false;
+  TESSERA_TRY(enter());
+  TESSERA_TRY(cast(all));
+  if (!facts_.host.valid()) return {};
+  return operations_.wait_stream(facts_.compute, facts_.host, order());
 }
 
 // Where both live in one kind of memory one copy casts all of them. What crosses a link is cast
 // before, so that it crosses in its smaller dtype.
-Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
-  const Cause why = cause("root", Reason::copy_out);
+Status PartitionUpdate::cast(const std::vector<ParamShard*>& changed) {
+  const Cause why = operations_.cause("root", Reason::copy_out);
   std::array<Copy, 2> within;  // the device, host memory
   within[1].route = CopyRoute::on_host;
-  for (const Held* held : changed) {
-    const OnDemandParameter& p = at(held->map.segments().front().parameter);
+  for (const ParamShard* shard : changed) {
+    const OnDemandParameter& p = parameters_[shard->map.segments().front().parameter];
     if (!p.cast.valid()) continue;
-    const bool host = p.held.memory != Memory::device;
-    if (p.home == p.held.memory) {
-      within[host ? 1 : 0].pieces.push_back({.from = p.held.values(), .to = partition_of(p)});
+    const bool host = p.shard.memory != Memory::device;
+    if (p.home == p.shard.memory) {
+      within[host ? 1 : 0].pieces.push_back({.from = p.shard.values(), .to = partitions_.of(p)});
     } else {
       TESSERA_TRY(send(p, why));
     }
@@ -31,65 +40,69 @@ Status Zero3Engine::cast_partitions(const std::vector<Held*>& changed) {
   for (Copy& copy : within) {
     if (copy.pieces.empty()) continue;
     const bool host = copy.route == CopyRoute::on_host;
-    TESSERA_TRY(submit(host ? host_ : compute_, why, std::move(copy)).status());
+    TESSERA_TRY(
+        operations_.submit(host ? facts_.host : facts_.compute, why, std::move(copy)).status());
   }
   return {};
 }
 
-Result<Zero3Engine::Staged> Zero3Engine::stage(const OnDemandParameter& p, Memory memory,
-                                               StreamId stream, const Cause& why) {
+Result<PartitionUpdate::Staged> PartitionUpdate::stage(const OnDemandParameter& p, Memory memory,
+                                                       StreamId stream, const Cause& why) {
   const bool host = memory != Memory::device;
   Staged staged;
   TESSERA_ASSIGN(
       staged.buffer,
-      allocate(p.held.name + ".staged", bytes_of(p.partition, param_dtype()),
-               host ? MemoryClass::pinned_host : MemoryClass::temporary, stream, why, memory));
-  staged.view = View::whole(staged.buffer, param_dtype(), p.partition);
+      operations_.allocate(p.shard.name + ".staged", bytes_of(p.partition, facts_.param_dtype()),
+                           host ? MemoryClass::pinned_host : MemoryClass::temporary, stream, why,
+                           memory));
+  staged.view = View::whole(staged.buffer, facts_.param_dtype(), p.partition);
   return staged;
 }
 
 // Step by step: cast where the masters live, over the link, onto the drive. The link and the drive
 // work while the next group is stepped.
-Status Zero3Engine::send(const OnDemandParameter& p, const Cause& why) {
+Status PartitionUpdate::send(const OnDemandParameter& p, const Cause& why) {
   Cause move = why;
   move.reason = Reason::offload;
-  const bool from_host = p.held.memory != Memory::device;
-  StreamId stream = from_host ? host_ : compute_;
-  View now = p.held.values();
+  const bool from_host = p.shard.memory != Memory::device;
+  StreamId stream = from_host ? facts_.host : facts_.compute;
+  View now = p.shard.values();
   std::vector<BufferId> staging;
   EventId last;
-  if (mixed()) {
-    TESSERA_ASSIGN(const Staged cast, stage(p, p.held.memory, stream, why));
-    TESSERA_ASSIGN(last, submit(stream, why,
-                                Copy{.pieces = {{.from = now, .to = cast.view}},
-                                     .route = *route_between(p.held.memory, p.held.memory)}));
+  if (facts_.mixed()) {
+    TESSERA_ASSIGN(const Staged cast, stage(p, p.shard.memory, stream, why));
+    TESSERA_ASSIGN(
+        last, operations_.submit(stream, why,
+                                 Copy{.pieces = {{.from = now, .to = cast.view}},
+                                      .route = *route_between(p.shard.memory, p.shard.memory)}));
     staging.push_back(cast.buffer);
     now = cast.view;
   }
+  // The gathers' stream copies to the device, so that gathers need no wait of their own for it.
   if (p.home == Memory::device) {
-    TESSERA_TRY(wait_stream(all_gather_, host_, cause("root", Reason::order)));
-    stream = all_gather_;
+    TESSERA_TRY(operations_.wait_stream(facts_.all_gather, facts_.host, order()));
+    stream = facts_.all_gather;
   }
-  const bool straight = p.home == Memory::nvme && (from_host || options_.aio.use_gds);
+  const bool straight = p.home == Memory::nvme && (from_host || facts_.options.aio.use_gds);
   if (!straight) {
-    View to = partition_of(p);
+    View to = partitions_.of(p);
     if (p.home == Memory::nvme) {
       TESSERA_ASSIGN(const Staged on_host, stage(p, Memory::pinned_host, stream, why));
       staging.push_back(on_host.buffer);
       to = on_host.view;
     }
-    TESSERA_ASSIGN(last,
-                   submit(stream, move,
-                          Copy{.pieces = {{.from = now, .to = to}},
-                               .route = from_host ? CopyRoute::to_device : CopyRoute::to_host}));
+    TESSERA_ASSIGN(last, operations_.submit(
+                             stream, move,
+                             Copy{.pieces = {{.from = now, .to = to}},
+                                  .route = from_host ? CopyRoute::to_device : CopyRoute::to_host}));
     now = to;
   }
   if (p.home == Memory::nvme) {
-    const Memory from = straight ? p.held.memory : Memory::pinned_host;
+    const Memory from = straight ? p.shard.memory : Memory::pinned_host;
     TESSERA_ASSIGN(last, swapper_.write(p, now, from, stream, why));
   }
-  if (!mixed()) states_swapper_.follow(last);  // what moved was the master itself
-  for (BufferId buffer : staging) TESSERA_TRY(release(buffer, last));
+  if (!facts_.mixed()) states_.follow(last);  // what moved was the master itself
+  for (BufferId buffer : staging) TESSERA_TRY(operations_.release(buffer, last));
   return {};
 }
 

@@ -17,10 +17,10 @@ struct Zero3Facts {
   const Index everyone;
 
   StreamId compute, all_gather, reduce;
-  StreamId nccl;  // of all collectives: they share a process group
-  StreamId host;  // where the CPU steps
-  CommunicatorId world;     // those that hold all partitions together
-  CommunicatorId replicas;  // those that hold the same
+  StreamId nccl;                           // of all collectives: they share a process group
+  StreamId host;                           // where the CPU steps
+  CommunicatorId world;                    // those that hold all partitions together
+  CommunicatorId replicas;                 // those that hold the same
   CommunicatorId node, secondary, across;  // ZeRO++: inside of nodes, between them
 
   DType param_dtype() const { return options.param_dtype; }

@@ -41,7 +41,7 @@ Status OptimizerSwapper::setup(std::span<OnDemandParameter* const> parameters) {
   TESSERA_ASSIGN(write_, operations_.create_stream("nvme_write", StreamRole::host));
   for (OnDemandParameter* p : parameters) {
     State state{.p = p};
-    TESSERA_ASSIGN(state.value, on_drive(p->held, "partition"));
+    TESSERA_ASSIGN(state.value, on_drive(p->shard, "partition"));
     state.here = true;
     states_.push_back(state);
   }
@@ -53,20 +53,15 @@ std::vector<StreamId> OptimizerSwapper::streams() const {
   return {read_, write_};
 }
 
-Result<BufferId> OptimizerSwapper::on_drive(const Held& held, const char* name) {
-  return operations_.allocate({.bytes = bytes_of(held.map.shard(), held.dtype),
-                               .memory = Memory::nvme,
-                               .memory_class = MemoryClass::nvme_staging,
-                               .stream = facts_.compute,
-                               .where = {},
-                               .cause = why(),
-                               .name = fmt::format("{}.{}", held.name, name),
-                               .directory = options_.offload_optimizer.nvme_path});
+Result<BufferId> OptimizerSwapper::on_drive(const ParamShard& shard, const char* name) {
+  return operations_.allocate_in(
+      options_.offload_optimizer.nvme_path, Memory::nvme, fmt::format("{}.{}", shard.name, name),
+      bytes_of(shard.map.shard(), shard.dtype), MemoryClass::nvme_staging, why());
 }
 
-Result<BufferId> OptimizerSwapper::on_host(const Held& held, const char* name) {
-  return operations_.allocate(fmt::format("{}.{}", held.name, name),
-                              bytes_of(held.map.shard(), held.dtype), MemoryClass::nvme_staging,
+Result<BufferId> OptimizerSwapper::on_host(const ParamShard& shard, const char* name) {
+  return operations_.allocate(fmt::format("{}.{}", shard.name, name),
+                              bytes_of(shard.map.shard(), shard.dtype), MemoryClass::nvme_staging,
                               read_, why(), Memory::pinned_host);
 }
 
@@ -80,9 +75,9 @@ OptimizerSwapper::States OptimizerSwapper::states_of(std::span<OnDemandParameter
 
 namespace {
 
-void add_shard(Copy& copy, const Held& held, BufferId from, BufferId to) {
-  copy.pieces.push_back({.from = View::whole(from, held.dtype, held.map.shard()),
-                         .to = View::whole(to, held.dtype, held.map.shard())});
+void add_shard(Copy& copy, const ParamShard& shard, BufferId from, BufferId to) {
+  copy.pieces.push_back({.from = View::whole(from, shard.dtype, shard.map.shard()),
+                         .to = View::whole(to, shard.dtype, shard.map.shard())});
 }
 
 }  // namespace
@@ -94,14 +89,14 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
   for (State* state : states) {
     if (std::exchange(state->here, true)) continue;
     fresh.push_back(state);
-    Held& held = state->p->held;
-    TESSERA_ASSIGN(held.value, on_host(held, "partition"));
-    add_shard(copy, held, state->value, held.value);
+    ParamShard& shard = state->p->shard;
+    TESSERA_ASSIGN(shard.value, on_host(shard, "partition"));
+    add_shard(copy, shard, state->value, shard.value);
     if (!state->has_moments) continue;
-    TESSERA_ASSIGN(held.exp_avg, on_host(held, "exp_avg"));
-    TESSERA_ASSIGN(held.exp_avg_sq, on_host(held, "exp_avg_sq"));
-    add_shard(copy, held, state->exp_avg, held.exp_avg);
-    add_shard(copy, held, state->exp_avg_sq, held.exp_avg_sq);
+    TESSERA_ASSIGN(shard.exp_avg, on_host(shard, "exp_avg"));
+    TESSERA_ASSIGN(shard.exp_avg_sq, on_host(shard, "exp_avg_sq"));
+    add_shard(copy, shard, state->exp_avg, shard.exp_avg);
+    add_shard(copy, shard, state->exp_avg_sq, shard.exp_avg_sq);
   }
   if (copy.pieces.empty()) return EventId{};
   auto event = operations_.submit(read_, why(), std::move(copy));
@@ -112,16 +107,16 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
 Result<EventId> OptimizerSwapper::write(const States& states) {
   Copy copy{.pieces = {}, .route = CopyRoute::to_nvme};
   for (State* state : states) {
-    const Held& held = state->p->held;
+    const ParamShard& shard = state->p->shard;
     if (!state->here) continue;
-    add_shard(copy, held, held.value, state->value);
-    if (!held.exp_avg.valid()) continue;
+    add_shard(copy, shard, shard.value, state->value);
+    if (!shard.exp_avg.valid()) continue;
     if (!std::exchange(state->has_moments, true)) {
-      TESSERA_ASSIGN(state->exp_avg, on_drive(held, "exp_avg"));
-      TESSERA_ASSIGN(state->exp_avg_sq, on_drive(held, "exp_avg_sq"));
+      TESSERA_ASSIGN(state->exp_avg, on_drive(shard, "exp_avg"));
+      TESSERA_ASSIGN(state->exp_avg_sq, on_drive(shard, "exp_avg_sq"));
     }
-    add_shard(copy, held, held.exp_avg, state->exp_avg);
-    add_shard(copy, held, held.exp_avg_sq, state->exp_avg_sq);
+    add_shard(copy, shard, shard.exp_avg, state->exp_avg);
+    add_shard(copy, shard, shard.exp_avg_sq, state->exp_avg_sq);
   }
   if (copy.pieces.empty()) return EventId{};
   const std::vector<EventId> readers = std::exchange(readers_, {});
@@ -131,8 +126,8 @@ Result<EventId> OptimizerSwapper::write(const States& states) {
 Status OptimizerSwapper::give_back(const States& states, EventId after) {
   for (State* state : states) {
     if (!std::exchange(state->here, false)) continue;
-    Held& held = state->p->held;
-    for (BufferId* id : {&held.value, &held.exp_avg, &held.exp_avg_sq}) {
+    ParamShard& shard = state->p->shard;
+    for (BufferId* id : {&shard.value, &shard.exp_avg, &shard.exp_avg_sq}) {
       if (id->valid()) TESSERA_TRY(operations_.release(*id, after));
     }
   }
@@ -145,15 +140,15 @@ Status OptimizerSwapper::make_moments(const States& states) {
   zeros.index_in = facts_.shard_group();
   zeros.cost.on_host = true;
   for (State* state : states) {
-    Held& held = state->p->held;
-    if (held.exp_avg.valid()) continue;
+    ParamShard& shard = state->p->shard;
+    if (shard.exp_avg.valid()) continue;
     for (auto [id, name] :
-         {std::pair{&held.exp_avg, "exp_avg"}, {&held.exp_avg_sq, "exp_avg_sq"}}) {
-      TESSERA_ASSIGN(*id, on_host(held, name));
+         {std::pair{&shard.exp_avg, "exp_avg"}, {&shard.exp_avg_sq, "exp_avg_sq"}}) {
+      TESSERA_ASSIGN(*id, on_host(shard, name));
       zeros.zeroed.push_back(zeros.writes.size());
-      zeros.writes.push_back(View::whole(*id, held.dtype, held.map.shard()));
+      zeros.writes.push_back(View::whole(*id, shard.dtype, shard.map.shard()));
       zeros.cost.elementwise_bytes +=
-          static_cast<double>(bytes_of(held.map.shard(), held.dtype).value);
+          static_cast<double>(bytes_of(shard.map.shard(), shard.dtype).value);
     }
   }
   if (zeros.writes.empty()) return {};

@@ -59,8 +59,8 @@ class OptimizerSwapper {
   using States = std::vector<State*>;
 
   States states_of(std::span<OnDemandParameter* const> group);
-  Result<BufferId> on_drive(const Held& held, const char* name);
-  Result<BufferId> on_host(const Held& held, const char* name);
+  Result<BufferId> on_drive(const ParamShard& shard, const char* name);
+  Result<BufferId> on_host(const ParamShard& shard, const char* name);
   Result<EventId> read(const States& states);
   Result<EventId> write(const States& states);
   Status give_back(const States& states, EventId after);

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-Status ParameterSwapper::setup(std::span<OnDemandParameter> parameters) {
+Status ParameterSwapper::setup(const OnDemandParameters& parameters) {
   const OnDemandParameter* largest = nullptr;
   for (const OnDemandParameter& p : parameters) {
     if (p.home != Memory::nvme) continue;
@@ -20,7 +20,7 @@ Status ParameterSwapper::setup(std::span<OnDemandParameter> parameters) {
         Code::invalid_argument,
         fmt::format("{}: its partition has {} elements, more than a swap buffer of {}: "
                     "set buffer_size to as many at least",
-                    largest->held.name, largest->partition.value, offload.buffer_size.value));
+                    largest->shard.name, largest->partition.value, offload.buffer_size.value));
   }
   TESSERA_ASSIGN(stream_, operations_.create_stream("nvme", StreamRole::host));
   const Cause why = operations_.cause("root", Reason::none);
@@ -79,16 +79,16 @@ Numel ParameterSwapper::aligned(const OnDemandParameter& p) const {
 }
 
 Status ParameterSwapper::note(const OnDemandParameter* p, Mark mark) {
-  Cause why = operations_.cause(p == nullptr ? "root" : p->held.unit, Reason::offload);
+  Cause why = operations_.cause(p == nullptr ? "root" : p->shard.unit, Reason::offload);
   if (p != nullptr) why.module = facts_.name(p->id);
   return operations_.submit(facts_.compute, why, mark).status();
 }
 
 Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
-  const Cause why = operations_.cause(p.held.unit, Reason::offload);
+  const Cause why = operations_.cause(p.shard.unit, Reason::offload);
   if (buffer.copied.valid()) {
     TESSERA_TRY(operations_.wait_event(stream_, buffer.copied,
-                                       operations_.cause(p.held.unit, Reason::order)));
+                                       operations_.cause(p.shard.unit, Reason::order)));
   }
   const View from = View::whole(p.cast, options_.param_dtype, p.partition);
   TESSERA_ASSIGN(buffer.read,
@@ -104,7 +104,7 @@ Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
 
 Status ParameterSwapper::read_ahead(std::span<OnDemandParameter* const> next) {
   for (OnDemandParameter* p : next) {
-    if (p->home != Memory::nvme || has(*p)) continue;
+    if (!unread(*p)) continue;
     if (free_buffers() < 2) return {};
     TESSERA_TRY(read(*free_buffer(), *p));
   }
@@ -152,7 +152,7 @@ Status ParameterSwapper::swap_in(std::span<OnDemandParameter* const> parameters,
     return Status(Code::invalid_argument,
                   fmt::format("Not enough buffers {} for swapping {}: {} and what is gathered "
                               "already keep a buffer each; raise buffer_count",
-                              free, parameters.size(), parameters.front()->held.name));
+                              free, parameters.size(), parameters.front()->shard.name));
   }
   TESSERA_TRY(note(nullptr, {Mark::Kind::swapping_in, 2 * free + (async ? 1 : 0)}));
   for (OnDemandParameter* p : parameters) {
@@ -187,6 +187,7 @@ Status ParameterSwapper::ensure_availability(std::span<OnDemandParameter* const>
 }
 
 Status ParameterSwapper::release_buffer(const OnDemandParameter& p) {
+  if (p.home != Memory::nvme) return {};
   TESSERA_TRY(note(&p, {Mark::Kind::buffer_released, free_buffers()}));
   if (Buffer* const buffer = find(p.id)) buffer->holds = {};
   return {};

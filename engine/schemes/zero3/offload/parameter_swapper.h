@@ -25,12 +25,14 @@ class ParameterSwapper {
 
   /// Makes stream and buffers if one of `parameters` lives on NVMe.
   /// Fails: invalid_argument, if a partition is larger than a buffer.
-  Status setup(std::span<OnDemandParameter> parameters);
+  Status setup(const OnDemandParameters& parameters);
   bool exists() const { return !buffers_.empty(); }
   StreamId stream() const { return stream_; }
   std::int32_t free_buffers() const;
   /// Its values are in a buffer now, or will be, without a further read.
   bool has(const OnDemandParameter& p) const { return find(p.id) != nullptr; }
+  /// It is on NVMe, and no read of it is under way or done.
+  bool unread(const OnDemandParameter& p) const { return p.home == Memory::nvme && !has(p); }
 
   /// strict: reads in this order, each by itself, what no buffer holds, while buffers are free; one
   /// is kept for what is needed at once.
@@ -46,6 +48,7 @@ class ParameterSwapper {
   Status swap_in(std::span<OnDemandParameter* const> parameters, bool async);
   Status synchronize_reads();
   Status ensure_availability(std::span<OnDemandParameter* const> parameters);
+  /// Nothing, of what is not on NVMe.
   Status release_buffer(const OnDemandParameter& p);
 
  private:

@@ -14,24 +14,17 @@ constexpr std::size_t fetches_in_flight = 2;
 
 }  // namespace
 
-CompatiblePolicy::CompatiblePolicy(ParameterMover& mover, const Zero3Options& options)
-    : mover_(mover),
-      options_(options),
-      coordinators_{Coordinator{ModuleTrace(mover.moved_model(), mover.needs()), {}},
-                    Coordinator{ModuleTrace(mover.moved_model(), mover.needs()), {}}},
-      inputs_(mover.moved_model().modules.size()),
-      gradients_remaining_(mover.moved_model().modules.size(), 0) {}
+CompatiblePolicy::CompatiblePolicy(const PolicyGround& ground)
+    : FetchPolicy(ground),
+      coordinators_{Coordinator{ModuleTrace(model(), all_needs().all()), {}},
+                    Coordinator{ModuleTrace(model(), all_needs().all()), {}}},
+      inputs_(model().modules.size()),
+      gradients_remaining_(model().modules.size(), 0) {}
 
 Status CompatiblePolicy::begin_forward(const ForwardPass& pass) {
   training_ = pass.use != ForwardPass::Use::evaluate;
-  backward_ = false;
-  gradient_flows_ = mover_.moved_model().input_requires_grad;
+  gradient_flows_ = model().input_requires_grad;
   for (auto& visits : inputs_) visits.clear();
-  return {};
-}
-
-Status CompatiblePolicy::begin_backward() {
-  backward_ = true;
   return {};
 }
 
@@ -44,9 +37,7 @@ Status CompatiblePolicy::pre_forward(ModuleId module, bool recomputing) {
 
 void CompatiblePolicy::ran(ModuleId /*module*/, bool trains) { gradient_flows_ |= trains; }
 
-Status CompatiblePolicy::post_forward(ModuleId module, bool /*recomputing*/) {
-  return release(module);
-}
+Status CompatiblePolicy::post_forward(ModuleId module) { return release(module); }
 
 Status CompatiblePolicy::pre_backward(ModuleId module) { return fetch(module); }
 
@@ -58,7 +49,7 @@ Status CompatiblePolicy::post_backward(ModuleId module) {
   if (visits.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("post_backward of module '{}', which did not run in this forward",
-                              mover_.moved_model().module(module).path));
+                              model().module(module).path));
   }
   const bool hooked = visits.back();
   visits.pop_back();
@@ -69,12 +60,12 @@ Status CompatiblePolicy::post_backward(ModuleId module) {
 Status CompatiblePolicy::fetch(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
   if (!trace.visit(module)) {
-    TESSERA_TRY(mover_.note(module, {Mark::Kind::trace_mismatch, trace.step()}));
+    TESSERA_TRY(mover().note(module, {Mark::Kind::trace_mismatch, trace.step()}));
   }
-  TESSERA_TRY(mover_.note(module, {Mark::Kind::fetched, trace.step()}));
+  TESSERA_TRY(mover().note(module, {Mark::Kind::fetched, trace.step()}));
   std::vector<ParameterId> missing;
   for (ParameterId id : needs(module)) {
-    if (at(id).state == State::not_available) missing.push_back(id);
+    if (at(id).copy.missing()) missing.push_back(id);
   }
   TESSERA_TRY(gather(std::move(missing), Reason::needed));
   TESSERA_TRY(wait_for(module));
@@ -85,18 +76,18 @@ Status CompatiblePolicy::fetch(ModuleId module) {
 
 Status CompatiblePolicy::gather(std::vector<ParameterId> missing, Reason reason) {
   for (ParameterId id : missing) coordinator().available += at(id).numel;
-  return mover_.gather(std::move(missing), reason);
+  return mover().gather(std::move(missing), reason);
 }
 
 Status CompatiblePolicy::arrive(OnDemandParameter& p) {
   // Those that are over need no wait, but to wait for them takes no time either.
-  if (p.flying && ongoing_fetches_.size() > fetches_in_flight) {
-    TESSERA_TRY(mover_.wait(ongoing_fetches_.front()));
+  if (p.copy.flying() && ongoing_fetches_.size() > fetches_in_flight) {
+    TESSERA_TRY(mover().wait(ongoing_fetches_.front()));
     ongoing_fetches_.pop_front();
   }
-  const std::shared_ptr<Gather> gather = p.flying;
-  TESSERA_ASSIGN(const bool arrived, mover_.arrive(p));
-  if (arrived) ongoing_fetches_.push_back(gather->done);
+  const std::shared_ptr<Gather> gather = p.copy.flying();
+  TESSERA_ASSIGN(const bool arrived, mover().arrive(p));
+  if (arrived) ongoing_fetches_.push_back(gather->done());
   return {};
 }
 
@@ -105,58 +96,60 @@ Status CompatiblePolicy::wait_for(ModuleId module) {
     OnDemandParameter& p = at(id);
     if (p.active.count(module) == 0) p.active.insert(module);
     TESSERA_TRY(arrive(p));
-    if (p.persistent && !mover_.reads_drive(p)) TESSERA_TRY(mover_.release_swap_buffer(p));
+    if (p.persistent && !swapper().unread(p)) TESSERA_TRY(swapper().release_buffer(p));
   }
-  return mover_.hand_over(module);
+  return mover().hand_over(module);
 }
 
 // What is there already, for whatever reason, is not registered: the original looks no further.
 // Otherwise nobody says that it is in use, and the gather is not counted: the module's release
 // frees it.
 Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
-  if (p.state == State::available) return {};
-  TESSERA_TRY(mover_.add_need(module, p.id));
-  if (p.state == State::not_available) return mover_.gather_now({p.id}, Reason::needed);
+  if (p.copy.available()) return {};
+  TESSERA_TRY(add_need(module, p.id));
+  if (p.copy.missing()) return mover().gather_now({p.id}, Reason::needed);
   TESSERA_TRY(arrive(p));
-  return mover_.hand_over(module);
+  return mover().hand_over(module);
 }
 
 Status CompatiblePolicy::gather_ahead(ModuleId module) {
   Coordinator& c = coordinator();
   TESSERA_TRY(c.trace.take(module));
-  if (options_.prefetch_bucket == Numel{0}) return {};
+  if (options().prefetch_bucket == Numel{0}) return {};
   const Numel budget =
-      std::min(options_.max_live_parameters - c.available, options_.prefetch_bucket);
+      std::min(options().max_live_parameters - c.available, options().prefetch_bucket);
   auto ahead = c.trace.ahead(
-      budget, [this](ParameterId id) { return at(id).state == State::not_available; },
-      [this](ParameterId id) { return mover_.reads_drive(at(id)); });
-  TESSERA_TRY(
-      gather(std::move(ahead), backward_ ? Reason::backward_prefetch : Reason::forward_prefetch));
+      budget, [this](ParameterId id) { return at(id).copy.missing(); },
+      [this](ParameterId id) { return swapper().unread(at(id)); });
+  TESSERA_TRY(gather(std::move(ahead),
+                     mover().in_backward() ? Reason::backward_prefetch : Reason::forward_prefetch));
   return read_ahead();
 }
 
 // Whether it does so depends on where the optimizer's states live: DeepSpeed 0.9.0 passes one
 // configuration for the other (stage3.py). At least one, and no more than twice what flies.
 Status CompatiblePolicy::read_ahead() {
-  if (options_.offload_optimizer.device != Offload::Device::nvme) return {};
+  if (options().offload_optimizer.device != Offload::Device::nvme) return {};
   Numel flying{};
-  for (const OnDemandParameter& p : mover_.moved()) flying += p.flying ? p.numel : Numel{};
+  for (const OnDemandParameter& p : parameters()) flying += p.copy.flying() ? p.numel : Numel{};
   Numel considered{};
   std::vector<ParameterId> chosen;
   for (const ModuleTrace::Use& use : coordinator().trace.queue()) {
     const OnDemandParameter& p = at(use.parameter);
-    if (considered > 2 * flying || std::ssize(chosen) >= mover_.free_swap_buffers()) break;
+    if (considered > 2 * flying || std::ssize(chosen) >= swapper().free_buffers()) break;
     const bool twice = std::find(chosen.begin(), chosen.end(), p.id) != chosen.end();
-    if (mover_.reads_drive(p) && !twice) chosen.push_back(p.id);
+    if (swapper().unread(p) && !twice) chosen.push_back(p.id);
     considered += p.numel;
   }
-  return mover_.read_ahead(chosen);
+  std::vector<OnDemandParameter*> all;
+  for (ParameterId id : chosen) all.push_back(&at(id));
+  return all.empty() ? Status{} : swapper().swap_in(all, true);
 }
 
 Status CompatiblePolicy::release(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
-  TESSERA_TRY(mover_.note(module, {Mark::Kind::released, trace.step()}));
-  const auto& releasable = trace.releasable(module, options_.max_reuse_distance,
+  TESSERA_TRY(mover().note(module, {Mark::Kind::released, trace.step()}));
+  const auto& releasable = trace.releasable(module, options().max_reuse_distance,
                                             [this](ParameterId id) { return at(id).persistent; });
   for (ParameterId id : needs(module)) at(id).active.erase(module);
   for (ParameterId id : releasable) {
@@ -166,41 +159,42 @@ Status CompatiblePolicy::release(ModuleId module) {
 }
 
 Status CompatiblePolicy::release(OnDemandParameter& p) {
-  if (p.state != State::available || !p.active.empty()) return {};
+  if (!p.copy.available() || !p.active.empty()) return {};
   coordinator().available -= p.numel;
-  return mover_.free(p);
+  return mover().free(p);
 }
 
 Status CompatiblePolicy::check_none_flies() {
-  const auto all = mover_.moved();
-  auto flies = [](const OnDemandParameter& p) { return p.flying != nullptr; };
+  const OnDemandParameters& all = parameters();
+  auto flies = [](const OnDemandParameter& p) { return p.copy.flying() != nullptr; };
   const auto first = std::find_if(all.begin(), all.end(), flies);
   if (first == all.end()) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("still have inflight params, {} and {} more: they were gathered ahead "
-                            "for modules that did not run; without prefetch the order may change",
-                            mover_.moved_model().parameter(first->id).name,
-                            std::count_if(first + 1, all.end(), flies)));
+  return Status(
+      Code::invalid_argument,
+      fmt::format("still have inflight params, {} and {} more: they were gathered ahead "
+                  "for modules that did not run; without prefetch the order may change",
+                  model().parameter(first->id).name, std::count_if(first + 1, all.end(), flies)));
 }
 
 // The count of what is available starts from zero even if something is.
-Status CompatiblePolicy::end_pass() {
+Status CompatiblePolicy::end_pass(bool dropped) {
+  if (dropped) return {};  // no hook of DeepSpeed runs then
   TESSERA_TRY(check_none_flies());
   Coordinator& c = coordinator();
   const bool recorded = c.trace.mode() == ModuleTrace::Mode::record;
   c.trace.reset();
   if (recorded) {
     for (const ModuleTrace::Use& use : c.trace.uses()) {
-      TESSERA_TRY(mover_.note(at(use.parameter), {Mark::Kind::traced, use.step}));
+      TESSERA_TRY(mover().note(at(use.parameter), {Mark::Kind::traced, use.step}));
     }
   }
   c.available = Numel{0};
-  return mover_.note({Mark::Kind::trace_reset});
+  return mover().note({Mark::Kind::trace_reset});
 }
 
 Status CompatiblePolicy::values_changed() {
   TESSERA_TRY(check_none_flies());
-  for (OnDemandParameter& p : mover_.moved()) {
+  for (OnDemandParameter& p : parameters()) {
     p.active.clear();
     TESSERA_TRY(release(p));
   }
@@ -209,40 +203,34 @@ Status CompatiblePolicy::values_changed() {
 
 Status CompatiblePolicy::before_step() {
   TESSERA_TRY(check_none_flies());
-  for (OnDemandParameter& p : mover_.moved()) {
+  for (OnDemandParameter& p : parameters()) {
     p.active.clear();
-    if (p.state == State::not_available) TESSERA_TRY(mover_.note(p, {Mark::Kind::kept}));
+    if (p.copy.missing()) TESSERA_TRY(mover().note(p, {Mark::Kind::kept}));
     TESSERA_TRY(release(p));
   }
-  return mover_.note({Mark::Kind::all_released});
+  return mover().note({Mark::Kind::all_released});
 }
 
-Status CompatiblePolicy::after_step() { return mover_.gather_persistent(); }
+// Not counted as available, as in DeepSpeed.
+Status CompatiblePolicy::after_step() {
+  std::vector<ParameterId> persistent;
+  for (const OnDemandParameter& p : parameters()) {
+    if (p.persistent) persistent.push_back(p.id);
+  }
+  return mover().gather_now(persistent, Reason::forward_prefetch);
+}
 
 // What nobody needs and is not persistent is there because it is used again soon, or because no
 // hook has freed it.
-std::vector<LiveParameter> CompatiblePolicy::live() const {
-  std::vector<LiveParameter> out;
-  const Model& model = mover_.moved_model();
-  for (const OnDemandParameter& p : std::as_const(mover_).moved()) {
-    if (p.state == State::not_available) continue;
-    LiveParameter live{.name = model.parameter(p.id).name, .bytes = mover_.gathered_bytes(p.id)};
-    if (!p.active.empty()) {
-      const ModuleId module = *p.active.begin();
-      live.module = module == ModuleId{0} ? "root" : model.module(module).path;
-    } else if (p.persistent) {
-      live.reason = LiveParameter::Reason::persistent;
-    } else {
-      live.reason = p.flying ? LiveParameter::Reason::prefetched : LiveParameter::Reason::left_over;
-    }
-    out.push_back(std::move(live));
+void CompatiblePolicy::explain(const OnDemandParameter& p, LiveParameter& live) const {
+  if (!p.active.empty()) {
+    live.module = path(*p.active.begin());
+  } else if (p.persistent) {
+    live.reason = LiveParameter::Reason::persistent;
+  } else {
+    live.reason =
+        p.copy.flying() ? LiveParameter::Reason::prefetched : LiveParameter::Reason::left_over;
   }
-  return out;
-}
-
-std::unique_ptr<FetchPolicy> make_compatible_policy(ParameterMover& mover,
-                                                    const Zero3Options& options) {
-  return std::make_unique<CompatiblePolicy>(mover, options);
 }
 
 }  // namespace tessera

@@ -16,25 +16,21 @@ namespace tessera {
 
 class CompatiblePolicy final : public FetchPolicy {
  public:
-  CompatiblePolicy(ParameterMover& mover, const Zero3Options& options);
+  explicit CompatiblePolicy(const PolicyGround& ground);
 
   Status begin_forward(const ForwardPass& pass) override;
   Status pre_forward(ModuleId module, bool recomputing) override;
   void ran(ModuleId module, bool trains) override;
-  Status post_forward(ModuleId module, bool recomputing) override;
+  Status post_forward(ModuleId module) override;
   Status touch(ModuleId module, OnDemandParameter& p) override;
-  Status begin_backward() override;
   Status pre_backward(ModuleId module) override;
   Status post_backward(ModuleId module) override;
-  Status end_pass() override;
+  Status end_pass(bool dropped) override;
   Status before_step() override;
   Status after_step() override;
   Status values_changed() override;
-  std::vector<LiveParameter> live() const override;
 
  private:
-  using State = OnDemandParameter::State;
-
   // One per mode of the model, as in DeepSpeed.
   struct Coordinator {
     ModuleTrace trace;
@@ -42,12 +38,9 @@ class CompatiblePolicy final : public FetchPolicy {
   };
 
   static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
-  OnDemandParameter& at(ParameterId id) {
-    return mover_.moved()[static_cast<std::size_t>(id.value)];
-  }
-  const std::vector<ParameterId>& needs(ModuleId id) const { return mover_.needs()[index(id)]; }
   Coordinator& coordinator() { return coordinators_[training_ ? 0 : 1]; }
 
+  void explain(const OnDemandParameter& p, LiveParameter& live) const override;
   Status fetch(ModuleId module);
   Status gather(std::vector<ParameterId> missing, Reason reason);
   Status wait_for(ModuleId module);
@@ -58,11 +51,8 @@ class CompatiblePolicy final : public FetchPolicy {
   Status release(OnDemandParameter& p);
   Status check_none_flies();
 
-  ParameterMover& mover_;
-  const Zero3Options options_;
   std::array<Coordinator, 2> coordinators_;  // training, evaluation
   bool training_ = true;
-  bool backward_ = false;
   std::deque<EventId> ongoing_fetches_;
   bool gradient_flows_ = false;            // through what runs next in forward
   std::vector<std::vector<bool>> inputs_;  // by ModuleId, a stack: a visit's input needs a gradient

@@ -2,7 +2,8 @@
 // How much must be gathered at the same time, whatever a policy does.
 #pragma once
 
-#include "engine/schemes/zero3/policy/fetch_policy.h"
+#include "engine/schemes/zero3/gathered_memory.h"
+#include "engine/schemes/zero3/module_needs.h"
 
 namespace tessera {
 
@@ -12,9 +13,11 @@ struct LargestNeed {
 };
 
 /// What `module` and those around it need while it runs, gathered one by one.
-Bytes needed_at_once(const ParameterMover& mover, ModuleId module);
+Bytes needed_at_once(const Model& model, const ModuleNeeds& needs, const GatheredMemory& memory,
+                     ModuleId module);
 
 /// Of the module that needs most.
-LargestNeed largest_need(const ParameterMover& mover);
+LargestNeed largest_need(const Model& model, const ModuleNeeds& needs,
+                         const GatheredMemory& memory);
 
 }  // namespace tessera

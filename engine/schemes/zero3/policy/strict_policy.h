@@ -13,41 +13,33 @@
 
 #include "engine/schemes/zero3/policy/fetch_policy.h"
 #include "engine/schemes/zero3/policy/known_orders.h"
+#include "engine/schemes/zero3/policy/live_room.h"
 
 namespace tessera {
 
 class StrictPolicy final : public FetchPolicy {
  public:
-  StrictPolicy(ParameterMover& mover, const Zero3Options& options);
+  explicit StrictPolicy(const PolicyGround& ground);
 
   Status check() override;
   Status begin_forward(const ForwardPass& pass) override;
   Status pre_forward(ModuleId module, bool recomputing) override;
   Status touch(ModuleId module, OnDemandParameter& p) override;
-  Status post_forward(ModuleId module, bool recomputing) override;
-  Status begin_backward() override;
+  Status post_forward(ModuleId module) override;
   Status pre_backward(ModuleId module) override;
   Status post_backward(ModuleId module) override;
-  Status end_pass() override;
-  Status drop_forward() override { return end_pass(); }
+  Status end_pass(bool dropped) override;
   Status before_step() override;
   Status values_changed() override;
-  void graph_changed() override { orders_.expect_from(mover_.moved_model()); }
-  std::vector<LiveParameter> live() const override;
-  std::optional<Bytes> budget() const override { return budget_; }
+  void graph_changed() override { orders_.expect_from(model()); }
+  std::optional<Bytes> budget() const override { return room_.budget(); }
 
  private:
-  using State = OnDemandParameter::State;
-
   static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
-  OnDemandParameter& at(ParameterId id) {
-    return mover_.moved()[static_cast<std::size_t>(id.value)];
-  }
-  const OnDemandParameter& at(ParameterId id) const {
-    return std::as_const(mover_).moved()[static_cast<std::size_t>(id.value)];
-  }
-  const std::vector<ParameterId>& needs(ModuleId id) const { return mover_.needs()[index(id)]; }
+  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
+  void explain(const OnDemandParameter& p, LiveParameter& live) const override;
+  Bytes bytes_of(ParameterId id) const { return mover().memory().of(id); }
   Status visit(const Visit& visit);
   Status leave(ModuleId module);
   Status gather_needed(ModuleId module);
@@ -63,23 +55,15 @@ class StrictPolicy final : public FetchPolicy {
   Together together(ParameterId first, std::int32_t place) const;
   Status gather(std::vector<ParameterId> ids, Reason reason);
 
-  bool fits(Bytes bytes) const {
-    return mover_.live_bytes() + mover_.promised() + bytes <= budget_;
-  }
-  bool may_go(const OnDemandParameter& p, std::int32_t after) const;
-  bool can_make_room(Bytes bytes, std::int32_t after) const;
   Result<bool> make_room(Bytes bytes, std::int32_t after);
   Status evict(OnDemandParameter& p);
   Status free_all();
   Status refuse(ModuleId module, Bytes needed) const;
 
-  ParameterMover& mover_;
-  const Zero3Options options_;
-  Bytes budget_{};
   Bytes together_{};  // that may share a gather
   KnownOrders orders_;
-  bool open_ = false;  // a pass is under way
-  bool backward_ = false;
+  LiveRoom room_;
+  bool open_ = false;             // a pass is under way
   std::vector<EventId> arrived_;  // that the visit waits for
   std::deque<std::shared_ptr<Gather>> unsplit_;
   std::int32_t ahead_ = 0;        // everything expected before it was looked at

@@ -1,48 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// One all_gather, perhaps of codes of 8 bit (ZeRO++ qwZ; deepspeed partition_parameters.py:
-// CUDAQuantizer, QuantizationInfo).
-#include "engine/schemes/zero3/zero3_engine.h"
+#include "engine/schemes/zero3/zero_plus_plus/quantized_gather.h"
 
 namespace tessera {
 
-Result<EventId> Zero3Engine::gather_into(Gather& gather, const View& own, const View& full,
-                                         const Cause& why) {
-  if (options_.plus_plus.quantized_weights) return gather_codes(gather, own, full, why);
-  TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
-  return submit(nccl_, why, AllGather{gather.group, own, full});
-}
-
-// All ranks see the rounded values, the one that holds the exact ones, too.
-Result<EventId> Zero3Engine::gather_codes(Gather& gather, const View& own, const View& full,
-                                          const Cause& why) {
+// All ranks see the rounded values, the one that holds the exact ones, too: otherwise ranks would
+// compute with different parameters.
+Result<EventId> QuantizedGather::begin(Operations& operations, const Zero3Facts& facts,
+                                       CommunicatorId group, Index parts, const View& own,
+                                       const View& full, const Cause& why) {
+  TESSERA_ASSERT(!began(), "a gather begins once");
   const BlockQuantizer format{.bits = 8, .row = own.numel};
-  const Cause pack = cause(why.unit, Reason::copy_in);
-  TESSERA_ASSIGN(const Codes all, allocate_codes(format, gather.parts, all_gather_, pack));
-  const View codes = View::shard(all.codes.buffer, DType::uint8, format.codes(), gather.parts);
-  const View scales = View::shard(all.scales.buffer, DType::float32, format.scales(), gather.parts);
+  const Cause pack = operations.cause(why.unit, Reason::copy_in);
+  TESSERA_ASSIGN(const Codes all,
+                 allocate_codes(operations, format, parts, MemoryClass::all_gather_buffers,
+                                facts.all_gather, pack));
+  const View codes = View::shard(all.codes.buffer, DType::uint8, format.codes(), parts);
+  const View scales = View::shard(all.scales.buffer, DType::float32, format.scales(), parts);
   Compute quantize = format.quantize(own, codes, scales, {0});
-  quantize.index_in = gather.group;
-  TESSERA_TRY(submit(all_gather_, pack, std::move(quantize)).status());
-  TESSERA_TRY(wait_stream(nccl_, all_gather_, cause(why.unit, Reason::order)));
-  TESSERA_TRY(submit(nccl_, why, AllGather{gather.group, codes, all.codes}).status());
+  quantize.index_in = group;
+  TESSERA_TRY(operations.submit(facts.all_gather, pack, std::move(quantize)).status());
+  TESSERA_TRY(operations.wait_stream(facts.nccl, facts.all_gather,
+                                     operations.cause(why.unit, Reason::order)));
+  TESSERA_TRY(operations.submit(facts.nccl, why, AllGather{group, codes, all.codes}).status());
   TESSERA_ASSIGN(const EventId arrived,
-                 submit(nccl_, why, AllGather{gather.group, scales, all.scales}));
-  gather.codes = all.codes;
-  gather.scales = all.scales;
-  gather.decoded = full;
+                 operations.submit(facts.nccl, why, AllGather{group, scales, all.scales}));
+  arrived_ = all;
+  full_ = full;
+  parts_ = parts;
   return arrived;
 }
 
 // When somebody waits, so that the codes of later gathers need not wait for it.
-Status Zero3Engine::decode(Gather& gather) {
-  if (!gather.codes.buffer.valid()) return {};
-  const std::string_view unit = at(gather.parameters.front()).held.unit;
-  const BlockQuantizer format{.bits = 8, .row = Numel{gather.decoded.numel.value / gather.parts}};
-  TESSERA_TRY(wait_event(all_gather_, gather.gathered, cause(unit, Reason::needed)));
-  TESSERA_ASSIGN(gather.gathered,
-                 submit(all_gather_, cause(unit, Reason::copy_out),
-                        format.dequantize(gather.codes, gather.scales, gather.decoded)));
-  return release_codes({gather.codes, gather.scales}, gather.gathered);
+Result<EventId> QuantizedGather::decode(Operations& operations, const Zero3Facts& facts,
+                                        EventId gathered, std::string_view unit) const {
+  TESSERA_ASSERT(began(), "codes are decoded after they were gathered");
+  const BlockQuantizer format{.bits = 8, .row = Numel{full_.numel.value / parts_}};
+  TESSERA_TRY(
+      operations.wait_event(facts.all_gather, gathered, operations.cause(unit, Reason::needed)));
+  TESSERA_ASSIGN(const EventId decoded,
+                 operations.submit(facts.all_gather, operations.cause(unit, Reason::copy_out),
+                                   format.dequantize(arrived_.codes, arrived_.scales, full_)));
+  TESSERA_TRY(release_codes(operations, arrived_, decoded));
+  return decoded;
 }
 
 }  // namespace tessera

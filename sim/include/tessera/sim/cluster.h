@@ -42,6 +42,13 @@ struct Nvme {
   }
 };
 
+/// How GPUs of one kind differ from each other: the standard deviations of the shares by which they
+/// are slower than their average, for good.
+struct Spread {
+  double gpu = 0;
+  double node = 0;  // of all GPUs of a node together
+};
+
 struct Cluster {
   std::string name;  // "dgx-h100"
   Index nodes = 1;
@@ -56,6 +63,7 @@ struct Cluster {
   NcclFacts nccl;
   Time collective_launch_ns = 6600;  // fixed cost of a collective; of a ring under LL, to be exact
   Time collective_floor_ns = 0;      // no collective takes less
+  Spread spread;
 
   Rank ranks() const { return nodes * gpus_per_node; }
 };

@@ -13,6 +13,7 @@
 
 #include "tessera/op.h"
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/stack_profile.h"
 
 namespace tessera::sim {
 
@@ -40,8 +41,9 @@ class CostModel {
   virtual std::string_view algorithm(const CollectiveShape& shape) const = 0;
 };
 
-/// Roofline compute, and collectives as NCCL carries them out over the links of `cluster`
-/// (docs/simulator.md). It remembers what it was asked: one thread at a time.
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster);
+/// Kernels by their curves, and collectives as NCCL carries them out over the links of `cluster`
+/// (docs/simulator.md); `stack` says which kernels, attention_of knows its attention. It remembers
+/// what it was asked: one thread at a time.
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const StackProfile& stack = {});
 
 }  // namespace tessera::sim

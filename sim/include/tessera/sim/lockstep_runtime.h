@@ -32,6 +32,15 @@ struct SlowRank {
   double factor = 1;
 };
 
+/// What issuing takes the host; all 0: it is infinitely fast.
+struct HostCosts {
+  Time kernel_ns = 0;       // per kernel
+  Time module_ns = 0;       // per computation, beside its kernels
+  Time collective_ns = 0;   // per collective
+  Time micro_batch_ns = 0;  // above 0: it waits for all streams before a forward phase, and then
+                            // takes so long
+};
+
 struct LockstepOptions {
   Rank world_size = 1;
   Index ranks_per_node = 8;
@@ -39,6 +48,9 @@ struct LockstepOptions {
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks;
+  Spread spread;          // drawn from the seed
+  HostCosts host;         // of issuing operations
+  double contention = 0;  // share of their speed that kernels lose beside communication, below 1
   Processor processor = Processor::cpu;  // that ranks are said to have
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
   Aio aio;                               // numerics: how files on NVMe are read and written

@@ -18,6 +18,7 @@ namespace tessera::sim {
 
 struct SimulateOptions {
   Cluster cluster;
+  StackProfile stack;
   std::uint64_t seed = 0;
   double jitter = 0;
   std::vector<SlowRank> slow_ranks;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory of gathered parameters: their copies and the buffers of gathers, and the account of
+// both that a budget is compared with.
+#pragma once
+
+#include <span>
+
+#include "engine/schemes/zero3/on_demand_parameter.h"
+#include "engine/schemes/zero3/operations.h"
+#include "engine/schemes/zero3/zero3_facts.h"
+
+namespace tessera {
+
+class GatheredMemory {
+ public:
+  /// All must outlive it.
+  GatheredMemory(Operations& operations, const Zero3Facts& facts,
+                 const OnDemandParameters& parameters)
+      : operations_(operations), facts_(facts), parameters_(parameters) {}
+
+  /// What gathered parameters cost now, buffers of gathers included.
+  Bytes live() const { return live_; }
+  /// What the end of gathers that fly will need besides: their buffers go when the copies out of
+  /// them exist.
+  Bytes promised() const { return promised_; }
+  /// The most that one gather of these needs at any time, its end included.
+  Bytes most_of(std::span<const ParameterId> parameters) const;
+  /// What stays of it.
+  Bytes of(ParameterId parameter) const;
+
+  View view(const OnDemandParameter& p) const {
+    return View::whole(p.copy.buffer(), facts_.param_dtype(), p.partition * facts_.ranks);
+  }
+  Status allocate(OnDemandParameter& p, StreamId stream, const Cause& why);
+  Status free(OnDemandParameter& p, EventId after);
+  /// The buffer of a gather of several parameters, until it is split.
+  Result<BufferId> allocate_flat(std::int32_t gather, Numel numel, const Cause& why);
+  Status release_flat(BufferId& flat, Numel numel, EventId after);
+
+ private:
+  Operations& operations_;
+  const Zero3Facts& facts_;
+  const OnDemandParameters& parameters_;
+  Bytes live_{}, promised_{};
+};
+
+}  // namespace tessera

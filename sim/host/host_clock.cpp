@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/host/host_clock.h"
+
+#include <algorithm>
+
+namespace tessera::sim {
+
+HostClock::HostClock(const HostCosts& costs, std::size_t ranks)
+    : costs_(costs), waited_(std::make_shared<ClockData>(ranks)) {}
+
+bool HostClock::waits_before(const Op& op) const {
+  const auto* const mark = std::get_if<Mark>(&op.what);
+  return costs_.micro_batch_ns > 0 && mark != nullptr && mark->kind == Mark::Kind::phase &&
+         op.cause.phase == Phase::forward;
+}
+
+Time HostClock::cost_of(const Op& op) const {
+  if (waits_before(op)) return costs_.micro_batch_ns;
+  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return 0;
+  if (std::holds_alternative<Copy>(op.what)) return costs_.kernel_ns;
+  const auto* const compute = std::get_if<Compute>(&op.what);
+  if (compute == nullptr) return costs_.collective_ns;
+  const Time kernels = compute->cost.kernels;
+  return kernels == 0 ? 0 : costs_.module_ns + kernels * costs_.kernel_ns;
+}
+
+void HostClock::issue(const Op& op) { issued_ += cost_of(op); }
+
+void HostClock::wait(const Clock& time, ClockPool& pool) {
+  if (time->highest <= waited_->lowest + issued_) return;
+  auto later = pool.take();
+  clock_add(later->data(), waited_->data(), issued_,
+            static_cast<std::int64_t>(later->times.size()));
+  clock_max(later->data(), later->data(), time->data(),
+            static_cast<std::int64_t>(later->times.size()));
+  later->lowest = std::max(waited_->lowest + issued_, time->lowest);
+  later->highest = std::max(waited_->highest + issued_, time->highest);
+  waited_ = later;
+  issued_ = 0;
+}
+
+Clock HostClock::later_than(const Clock& clock, ClockPool& pool) const {
+  if (waited_->highest + issued_ <= clock->lowest) return nullptr;
+  if (issued_ == 0) return waited_;
+  auto now = pool.take();
+  clock_add(now->data(), waited_->data(), issued_, static_cast<std::int64_t>(now->times.size()));
+  now->lowest = waited_->lowest + issued_;
+  now->highest = waited_->highest + issued_;
+  return now;
+}
+
+std::vector<Time> HostClock::times() const {
+  std::vector<Time> out = waited_->times;
+  for (Time& t : out) t += issued_;
+  return out;
+}
+
+}  // namespace tessera::sim

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the host program submits an operation.
+//
+// The idea: a program issues operations one after the other, and each takes it some time. It runs
+// ahead of the device until it has to wait for an event, or the device runs dry.
+#pragma once
+
+#include "engine/tracing/clock_kernels.h"
+#include "engine/tracing/clock_pool.h"
+#include "tessera/op.h"
+#include "tessera/sim/lockstep_runtime.h"
+
+namespace tessera::sim {
+
+class HostClock {
+ public:
+  HostClock(const HostCosts& costs, std::size_t ranks);
+
+  /// The host issues `op`.
+  void issue(const Op& op);
+  /// Before `op` the host waits for all streams.
+  bool waits_before(const Op& op) const;
+  /// The host waits until every rank's `time`.
+  void wait(const Clock& time, ClockPool& pool);
+  /// The time on every rank that is later than `clock` somewhere, or null.
+  Clock later_than(const Clock& clock, ClockPool& pool) const;
+  std::vector<Time> times() const;
+
+ private:
+  Time cost_of(const Op& op) const;
+
+  const HostCosts costs_;
+  Clock waited_;     // where it last waited
+  Time issued_ = 0;  // what it has taken since
+};
+
+}  // namespace tessera::sim

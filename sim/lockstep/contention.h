@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slows kernels down while data of collectives moves beside them.
+//
+// The idea: communication takes multiprocessors, memory bandwidth and power, so that a kernel keeps
+// only a share of its speed as long as a collective is under way. Collectives are known when the
+// kernels that they overlap are submitted: a program issues them first.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "engine/tracing/clock_pool.h"
+
+namespace tessera::sim {
+
+class Contention {
+ public:
+  /// Kernels lose `share` (0 to below 1) of their speed beside communication.
+  explicit Contention(double share);
+
+  bool none() const { return kept_ == whole; }
+  /// A collective moves data during the last `cost` ns before `end`.
+  void add(const Clock& end, Time cost);
+  /// When kernels from `begin` end, that would end at `alone` by themselves. Earlier collectives
+  /// are forgotten: kernels are asked for in order.
+  Clock stretched(const Clock& begin, const Clock& alone, ClockPool& pool);
+
+ private:
+  static constexpr Time whole = 1024;
+
+  struct Collective {
+    Clock end;
+    Time cost;
+  };
+  std::deque<Collective> under_way_;
+  std::vector<Time> left_;  // work of every rank
+  const Time kept_;         // of `whole`
+};
+
+}  // namespace tessera::sim

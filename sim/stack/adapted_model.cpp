@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stack changes of the work that a model's modules do.
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/sim/stack_profile.h"
+
+namespace tessera::sim {
+namespace {
+
+constexpr double half = 2, single = 4;  // bytes of an element
+constexpr double chunks = 8;            // of a chunked loss, as Liger and torchtune have by default
+
+void less(Polynomial& bytes, double per_token) {
+  bytes.linear = std::max(0.0, bytes.linear - per_token);
+}
+
+// A model counts an eager loss: 14 bytes moved per logit, and 6 kept, in bf16 and fp32.
+void change_loss(ModuleCost& cost, StackProfile::Loss loss) {
+  if (loss == StackProfile::Loss::eager || cost.logits == 0) return;
+  // Read twice, for the maximum and the sum; read and written in backward.
+  less(cost.elementwise_bytes, (14 - 2 * half) * cost.logits);
+  less(cost.activation_bytes, single * cost.logits);
+  cost.in_place = half * cost.logits;
+  if (loss == StackProfile::Loss::fused) return;
+  // A chunk's logits live with their fp32 copy until they are gradients.
+  less(cost.activation_bytes, half * cost.logits);
+  cost.in_place = 0;
+  cost.activation_bytes.linear += (half + single) * cost.logits / chunks;
+}
+
+void drop_masks(ModuleCost& cost) {
+  less(cost.elementwise_bytes, half * cost.dropout);
+  less(cost.activation_bytes, cost.dropout);
+}
+
+}  // namespace
+
+Model adapted(const Model& model, const StackProfile& profile) {
+  Model out = model;
+  for (Module& module : out.modules) {
+    ModuleCost& cost = module.cost;
+    change_loss(cost, profile.loss);
+    if (!profile.dropout) drop_masks(cost);
+    Polynomial& bytes = cost.elementwise_bytes;
+    bytes.constant *= profile.elementwise_bytes;
+    bytes.linear *= profile.elementwise_bytes;
+    bytes.quadratic *= profile.elementwise_bytes;
+    const double kernels = std::ceil(static_cast<double>(cost.kernels) * profile.kernels);
+    cost.kernels = static_cast<std::int32_t>(kernels);
+  }
+  return out;
+}
+
+}  // namespace tessera::sim

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
+
+#include "sim/lockstep/contention.h"
+#include "sim/ranks/rank_speeds.h"
+#include "tessera/sim/lockstep_runtime.h"
+#include "tests/sim/test_costs.h"
+
+namespace tessera::sim {
+namespace {
+
+const test::TestCosts costs;  // a computation takes 1000 ns and its FLOPs
+
+Time end_of(const LockstepOptions& options, int kernels, bool wait_after_each) {
+  auto runtime = LockstepRuntime::create(options);
+  REQUIRE(runtime.ok());
+  const auto stream = (*runtime)->create_stream("compute", StreamRole::compute);
+  REQUIRE(stream.ok());
+  EventId last;
+  for (int k = 0; k < kernels; ++k) {
+    Op op{.stream = *stream, .where = RankSet::all(options.world_size)};
+    op.what = Compute{};
+    const auto event = (*runtime)->submit(op);
+    REQUIRE(event.ok());
+    last = *event;
+    if (wait_after_each) REQUIRE((*runtime)->wait(last).ok());
+  }
+  REQUIRE((*runtime)->wait(last).ok());
+  return (*runtime)->now()[0];
+}
+
+Clock clock_at(ClockPool& pool, Time time) {
+  auto clock = pool.take();
+  std::fill(clock->times.begin(), clock->times.end(), time);
+  clock->lowest = clock->highest = time;
+  return clock;
+}
+
+}  // namespace
+
+TEST_CASE("a slow host bounds the device, a fast one is hidden behind it", "[host]") {
+  LockstepOptions options{.world_size = 2, .cost = &costs};
+  CHECK(end_of(options, 10, false) == 10'000);
+  options.host = {.kernel_ns = 400, .module_ns = 100};
+  CHECK(end_of(options, 10, false) == 500 + 10'000);
+  options.host = {.kernel_ns = 2'000};
+  CHECK(end_of(options, 10, false) == 10 * 2'000 + 1'000);
+}
+
+TEST_CASE("where the host waits for the device it cannot run ahead", "[host]") {
+  const LockstepOptions options{.world_size = 2, .cost = &costs, .host = {.kernel_ns = 400}};
+  CHECK(end_of(options, 10, true) == 10 * (400 + 1'000));
+}
+
+TEST_CASE("a kernel keeps a share of its speed while communication moves data", "[contention]") {
+  ClockPool pool(3);
+  Contention half(0.5);
+  half.add(clock_at(pool, 1'000), 400);  // from 600 to 1000
+  const auto end = [&](Time begin, Time work) {
+    return (*half.stretched(clock_at(pool, begin), clock_at(pool, begin + work), pool))[1];
+  };
+  CHECK(end(0, 500) == 500);
+  CHECK(end(0, 700) == 800);      // 100 of it at half speed
+  CHECK(end(0, 1'000) == 1'200);  // all 400 ns of communication cost 200
+  CHECK(end(800, 50) == 900);
+  CHECK(end(1'000, 50) == 1'050);
+}
+
+TEST_CASE("two collectives at once slow a kernel down as one does", "[contention]") {
+  ClockPool pool(1);
+  Contention half(0.5);
+  half.add(clock_at(pool, 1'000), 1'000);
+  half.add(clock_at(pool, 800), 800);
+  CHECK((*half.stretched(clock_at(pool, 0), clock_at(pool, 400), pool))[0] == 800);
+}
+
+TEST_CASE("speeds of ranks last, depend on the seed and average out", "[ranks]") {
+  const Spread spread{.gpu = 0.02, .node = 0.01};
+  const auto slow = rank_slowness(spread, 4096, 8, 7);
+  CHECK(slow == rank_slowness(spread, 4096, 8, 7));
+  CHECK(slow != rank_slowness(spread, 4096, 8, 8));
+  CHECK(rank_slowness({}, 4096, 8, 7).empty());
+  const double mean = std::accumulate(slow.begin(), slow.end(), 0.0) / 4096 / (1 << 20);
+  CHECK(std::abs(mean) < 0.002);
+  double squares = 0;
+  for (std::int32_t s : slow) squares += std::pow(static_cast<double>(s) / (1 << 20) - mean, 2);
+  CHECK(std::sqrt(squares / 4096) == Approx(std::sqrt(0.0005)).epsilon(0.05));
+}
+
+}  // namespace tessera::sim

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/sim/stack_profile.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tessera/sim/cluster.h"
+
+namespace tessera::sim {
+namespace {
+
+Result<StackProfile> profile_of(const std::string& text) {
+  const std::string path = "stack_profile_test.json";
+  std::ofstream(path) << text;
+  return load_profile(path);
+}
+
+const char* const gpt2 = R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 1000,
+  "n_positions": 64, "n_embd": 32, "n_layer": 1, "n_head": 2})";
+
+const ModuleCost& cost_of(const Model& model, const char* path) {
+  return model.module(model.find_module(path)).cost;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped profile can be read, and says its own name", "[stack]") {
+  CHECK(shipped_profile_names().size() >= 4);
+  for (const std::string& name : shipped_profile_names()) {
+    const auto profile = load_profile(name);
+    REQUIRE(profile.ok());
+    CHECK(profile->name == name);
+    CHECK_FALSE(profile->source.empty());
+  }
+}
+
+TEST_CASE("a profile file may begin with a shipped one", "[stack]") {
+  const auto eager = load_profile("eager");
+  const auto mine = profile_of(
+      R"({"tessera_profile": 1, "begins_with": "eager", "name": "mine", "loss": "chunked"})");
+  REQUIRE(mine.ok());
+  CHECK(mine->name == "mine");
+  CHECK(mine->loss == StackProfile::Loss::chunked);
+  CHECK(mine->elementwise_bytes == eager->elementwise_bytes);
+}
+
+TEST_CASE("what a profile says is read again as it was written", "[stack]") {
+  const auto first = load_profile("mosaic");
+  const auto again = profile_of(to_json(*first));
+  REQUIRE(again.ok());
+  CHECK(to_json(*again) == to_json(*first));
+}
+
+TEST_CASE("a bad profile is refused by key", "[stack]") {
+  CHECK(load_profile("no-such-profile").status().message().find("eager") != std::string::npos);
+  CHECK(profile_of(R"({"loss": "none"})").status().message().find("loss must be eager") !=
+        std::string::npos);
+  CHECK(profile_of(R"({"contention": 2})").status().message().find("contention") !=
+        std::string::npos);
+  CHECK(profile_of(R"({"begins_with": "mine"})").status().code() == Code::invalid_argument);
+}
+
+TEST_CASE("a fused loss keeps no fp32 logits, a chunked one hardly any", "[stack]") {
+  const auto model = parse_model(gpt2, "gpt2");
+  REQUIRE(model.ok());
+  StackProfile profile;
+  const double eager = cost_of(adapted(*model, profile), "lm_head").activation_bytes.linear;
+  profile.loss = StackProfile::Loss::fused;
+  const double fused = cost_of(adapted(*model, profile), "lm_head").activation_bytes.linear;
+  profile.loss = StackProfile::Loss::chunked;
+  const double chunked = cost_of(adapted(*model, profile), "lm_head").activation_bytes.linear;
+  CHECK(eager - fused == 4 * 1000);
+  CHECK(fused - chunked == 2 * 1000 - 6 * 1000 / 8);
+}
+
+TEST_CASE("without dropout no masks are kept", "[stack]") {
+  const auto model = parse_model(gpt2, "gpt2");
+  StackProfile profile;
+  profile.dropout = false;
+  const ModuleCost& without = cost_of(adapted(*model, profile), "h.0.mlp");
+  const ModuleCost& with = cost_of(*model, "h.0.mlp");
+  CHECK(with.activation_bytes.linear - without.activation_bytes.linear == 32);
+}
+
+TEST_CASE("a profile's attention must be known of the GPU", "[stack]") {
+  const Gpu a100 = load_cluster("dgx-a100", 1)->gpu;
+  StackProfile profile;
+  profile.attention = "flash3";
+  CHECK(attention_of(profile, a100).status().message().find("flash2") != std::string::npos);
+  profile.attention = "best";
+  CHECK((*attention_of(profile, a100))->name == "flash2");
+  profile.attention = "unfused";
+  CHECK(*attention_of(profile, a100) == nullptr);
+}
+
+}  // namespace tessera::sim
