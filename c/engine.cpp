@@ -93,9 +93,9 @@ int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model, 
       return {tessera::Code::not_supported,
               "the model has `reads`: callbacks get a module's own parameters only"};
     }
-    const auto ranks = static_cast<tessera::Rank>(runtime->calls().world().count());
+    const auto ranks = static_cast<tessera::Rank>(runtime->calls->world().count());
     TESSERA_ASSIGN(const tessera::Scheme chosen, tessera::c::scheme_of(scheme, options, ranks));
-    TESSERA_ASSIGN(auto made, tessera::make_engine(runtime->calls(), *model->model, chosen));
+    TESSERA_ASSIGN(auto made, tessera::make_engine(*runtime->calls, *model->model, chosen));
     *engine = new tessera_engine{*runtime, model->model, tessera::compute_dtype(chosen), scheme,
                                  std::move(made)};
     return {};

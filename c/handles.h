@@ -14,24 +14,20 @@
 
 #include "tessera/c/tessera.h"
 #include "tessera/engine.h"
-#include "tessera/host_runtime.h"
+#include "tessera/process_runtime.h"
 #include "tessera/scheme.h"
-#include "tessera/sim/lockstep_runtime.h"
+#include "tessera/sim/cost_model.h"
 
 struct tessera_model {
   std::shared_ptr<const tessera::Model> model;
 };
 
 struct tessera_runtime {
-  std::unique_ptr<tessera::sim::CostModel> cost;
-  std::unique_ptr<tessera::sim::LockstepRuntime> simulator;
-  std::unique_ptr<tessera::ProcessRuntime> host;  // instead of `simulator`
-  tessera::StreamId stream;                       // the stream of the program's own operations
+  std::unique_ptr<tessera::sim::CostModel> cost;  // the simulator's, which must outlive it
+  std::unique_ptr<tessera::CheckedRuntime> calls;
+  tessera::ProcessRuntime* process = nullptr;  // the same one, unless it is the simulator
+  tessera::StreamId stream;                    // the stream of the program's own operations
   tessera::View scalar;
-
-  tessera::Runtime& calls() const {
-    return simulator ? static_cast<tessera::Runtime&>(*simulator) : *host;
-  }
 };
 
 struct tessera_engine {

@@ -73,7 +73,7 @@ Status count_uses(tessera_engine& engine, ModuleId module) {
 
 // Returns when all submitted work is done.
 Status wait(tessera_engine& engine) {
-  Runtime& runtime = engine.runtime.calls();
+  Runtime& runtime = *engine.runtime.calls;
   TESSERA_ASSIGN(const EventId done, runtime.submit({.stream = engine.engine->compute_stream(),
                                                      .where = runtime.world(),
                                                      .after = {},

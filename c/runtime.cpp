@@ -3,7 +3,8 @@
 #include <cmath>
 
 #include "c/handles.h"
-#include "tessera/sim/cost_model.h"
+#include "tessera/host_runtime.h"
+#include "tessera/sim/lockstep_runtime.h"
 
 namespace tessera::c {
 namespace {
@@ -32,16 +33,20 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
   }
   switch (options.kind) {
     case TESSERA_LOCAL: {
-      TESSERA_ASSIGN(runtime.host, make_local_runtime(host));
+      TESSERA_ASSIGN(auto process, make_local_runtime(host));
+      runtime.process = process.get();
+      runtime.calls = std::move(process);
       break;
     }
     case TESSERA_MPI: {
-      TESSERA_ASSIGN(runtime.host, make_mpi_runtime(host, options.modules ? options.modules : ""));
+      TESSERA_ASSIGN(auto process, make_mpi_runtime(host, options.modules ? options.modules : ""));
+      runtime.process = process.get();
+      runtime.calls = std::move(process);
       break;
     }
     case TESSERA_SIMULATOR: {
       runtime.cost = std::make_unique<EqualCosts>();
-      TESSERA_ASSIGN(runtime.simulator,
+      TESSERA_ASSIGN(runtime.calls,
                      sim::LockstepRuntime::create({.world_size = std::max(options.ranks, 1),
                                                    .cost = runtime.cost.get(),
                                                    .numerics = true}));
@@ -51,7 +56,7 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
       return Status(Code::invalid_argument,
                     "kind: TESSERA_LOCAL, TESSERA_MPI or TESSERA_SIMULATOR");
   }
-  Runtime& calls = runtime.calls();
+  Runtime& calls = *runtime.calls;
   TESSERA_ASSIGN(runtime.stream, calls.create_stream("program", StreamRole::compute));
   TESSERA_ASSIGN(const BufferId scalar, calls.allocate({.bytes = Bytes{4},
                                                         .stream = runtime.stream,
@@ -63,7 +68,7 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
 }
 
 Status mean(tessera_runtime& runtime, const float* values, float& result) {
-  Runtime& calls = runtime.calls();
+  Runtime& calls = *runtime.calls;
   const Rank first = calls.local_ranks().first();
   Op op{.stream = runtime.stream,
         .where = calls.world(),
@@ -100,15 +105,15 @@ int tessera_runtime_create(const tessera_runtime_options* options, tessera_runti
 void tessera_runtime_destroy(tessera_runtime* runtime) { delete runtime; }
 
 int32_t tessera_runtime_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->calls().world().count());
+  return static_cast<std::int32_t>(runtime->calls->world().count());
 }
 
 int32_t tessera_runtime_first_rank(const tessera_runtime* runtime) {
-  return runtime->calls().local_ranks().first();
+  return runtime->calls->local_ranks().first();
 }
 
 int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->calls().local_ranks().count());
+  return static_cast<std::int32_t>(runtime->calls->local_ranks().count());
 }
 
 int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean) {
@@ -116,14 +121,13 @@ int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* m
 }
 
 int tessera_runtime_poll(tessera_runtime* runtime) {
-  return guarded([&] { return runtime->host ? runtime->host->poll() : tessera::Status{}; });
+  return guarded([&] { return runtime->calls->poll(); });
 }
 
 int tessera_runtime_finish(tessera_runtime* runtime) {
-  return guarded(
-      [&] { return runtime->host ? runtime->host->finish() : runtime->simulator->finish(); });
+  return guarded([&] { return runtime->calls->finish(); });
 }
 
 void tessera_runtime_give_up(tessera_runtime* runtime, const char* why) {
-  if (runtime->host) runtime->host->give_up({tessera::Code::cancelled, why});
+  if (runtime->process != nullptr) runtime->process->give_up({tessera::Code::cancelled, why});
 }

@@ -10,7 +10,7 @@ namespace {
 
 Status refuse(const std::string& why) { return Status(Code::invalid_argument, why); }
 
-Status check_without_gpu(const CarrierOptions& o, Computes where) {
+Status check_without_gpu(const RuntimeOptions& o, Computes where) {
   for (const auto& [given, option] :
        {std::pair(o.windows == "on", "--windows on"), std::pair(o.tf32, "--tf32"),
         std::pair(o.cuda_graphs, "--cuda-graphs"), std::pair(o.profile_nccl, "--profile-nccl"),
@@ -30,7 +30,7 @@ Status check_without_gpu(const CarrierOptions& o, Computes where) {
 
 }  // namespace
 
-Status check_gpu_options(const CarrierOptions& o, Computes where, bool traced) {
+Status check_gpu_options(const RuntimeOptions& o, Computes where, bool traced) {
   if (where != Computes::in_simulator && o.ranks != 1) {
     return refuse(
         fmt::format("--ranks {} is about the simulator: add --runtime simulator, or start "

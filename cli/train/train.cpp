@@ -6,8 +6,8 @@
 
 #include "cli/command.h"
 #include "cli/report/graphs_text.h"
-#include "cli/report/peak_flops.h"
 #include "cli/report/table.h"
+#include "cli/train/peak_flops.h"
 #include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
 #include "cli/train/train_options.h"
@@ -34,11 +34,11 @@ Aio aio_of(const Scheme& scheme) {
 }
 
 void print_header(const TrainArguments& arguments, const TrainRun& run, const Corpus& corpus,
-                  const Trainer& trainer, Carrier& carrier, const PeakFlops& peak) {
-  const Rank ranks = carrier.runtime().world().count();
+                  const Trainer& trainer, const OpenedRuntime& opened, const PeakFlops& peak) {
+  const Rank ranks = opened.runtime->world().count();
   fmt::print("{}: {} parameters, {} on {} {} ({}), {}\n", run.model.name,
              with_separators(run.model.parameter_count().value), name_of(run.options.scheme), ranks,
-             ranks == 1 ? "rank" : "ranks", carrier.name(), name_of(run.options.dtype));
+             ranks == 1 ? "rank" : "ranks", opened.name, name_of(run.options.dtype));
   fmt::print("{}: {} tokens, {} samples of {} an epoch; {} tokens a step\n", arguments.data,
              with_separators(corpus.tokens()), with_separators(trainer.samples_per_epoch()),
              run.options.step.sequence_length, with_separators(trainer.tokens_per_step()));
@@ -56,10 +56,11 @@ bool has_owners(const Scheme& scheme) {
 class TrainProgram {
  public:
   explicit TrainProgram(const TrainArguments& arguments) : arguments_(arguments) {}
+  ~TrainProgram() { close(); }
 
   Status run() {
     launch_ = read_launch();
-    const Rank expected = ranks_of(arguments_.carrier, launch_);
+    const Rank expected = ranks_of(arguments_.runtime, launch_);
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
     TESSERA_ASSIGN(const TrainData data, open_data(arguments_, run_.model));
     const bool first = launch_.rank == 0 || !launch_.by_launcher;
@@ -67,53 +68,54 @@ class TrainProgram {
       TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
       TESSERA_ASSIGN(trace_, storage::TraceWriter::create(arguments_.trace));
     }
-    TESSERA_ASSIGN(carrier_,
-                   open_carrier(arguments_.carrier, launch_,
+    TESSERA_ASSIGN(opened_,
+                   open_runtime(arguments_.runtime, launch_,
                                 {aio_of(run_.options.scheme), trace_.get(),
                                  has_owners(run_.options.scheme), !arguments_.trace.empty()}));
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }
     const Status trained = train(data);
-    carrier_.reset();  // what it still knows belongs into the trace
+    close();  // what it still knows belongs into the trace
     const Status traced = trace_ ? trace_->finish() : Status{};
     return trained.ok() ? traced : trained;
   }
 
  private:
-  Rank ranks() const { return carrier_->runtime().world().count(); }
-  bool prints() const { return carrier_->prints(); }
+  void close() { close_runtime(opened_, arguments_.runtime.deadline_s); }
+  Rank ranks() const { return opened_.runtime->world().count(); }
+  bool prints() const { return opened_.prints(); }
 
   Status train(const TrainData& data) {
     data.apply(arguments_.validation, run_.options);
-    run_.options.progress = [this] { static_cast<void>(carrier_->poll()); };
+    run_.options.progress = [this] { static_cast<void>(opened_.runtime->poll()); };
     if (run_.options.threads == 0) run_.options.threads = threads();
     if (prints()) {
-      peak_ = peak_flops_of(arguments_.peak_flops, *carrier_, run_.options.dtype,
-                            run_.options.threads, arguments_.carrier.tf32);
+      peak_ = peak_flops_of(arguments_.peak_flops, opened_, run_.options.dtype,
+                            run_.options.threads, arguments_.runtime.tf32);
     }
-    if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, *carrier_, peak_));
+    if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, opened_, peak_));
     TESSERA_ASSIGN(trainer_,
-                   Trainer::create(carrier_->runtime(), run_.model, data.corpus, run_.options));
+                   Trainer::create(*opened_.runtime, run_.model, data.corpus, run_.options));
     if (trace_) describe_units();
     // How often a simulation asks whether a file is written must not depend on the disk.
     TESSERA_ASSIGN(TrainFiles files,
-                   TrainFiles::begin(arguments_.files, *trainer_, carrier_->name() != "simulator"));
+                   TrainFiles::begin(arguments_.files, *trainer_, opened_.name != "simulator"));
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
-      print_header(arguments_, run_, data.corpus, *trainer_, *carrier_, peak_);
+      print_header(arguments_, run_, data.corpus, *trainer_, opened_, peak_);
     }
     TESSERA_TRY(loop(files));
     TESSERA_TRY(files.finish());
     TESSERA_TRY(trainer_->finish());
-    TESSERA_TRY(carrier_->finish());
+    TESSERA_TRY(opened_.runtime->finish());
     say_graphs();
     return {};
   }
 
   // Who asks for graphs wants to know how much of the run they are.
   void say_graphs() {
-    const GraphCounts counts = carrier_->graphs();
+    const GraphCounts counts = opened_.graphs();
     if (counts.all() == 0) return;
     const std::string text = graphs_text(counts);
     if (prints() && !arguments_.quiet) fmt::print("{}\n", text);
@@ -170,8 +172,8 @@ class TrainProgram {
         TESSERA_ASSIGN(validation, trainer_->validate());
       }
       if (prints()) {
-        TESSERA_TRY(
-            log.step({step, seconds, carrier_->peak_reserved(), validation, carrier_->graphs()}));
+        TESSERA_TRY(log.step(
+            {step, seconds, opened_.runtime->peak_reserved(), validation, opened_.graphs()}));
       }
       TESSERA_TRY(files.step_done());
     }
@@ -183,8 +185,8 @@ class TrainProgram {
   TrainRun run_;
   PeakFlops peak_;
   std::unique_ptr<storage::TraceWriter> trace_;
-  std::unique_ptr<Trainer> trainer_;  // what the carrier still has to do may need it
-  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<Trainer> trainer_;  // what the runtime still has to do may need it
+  OpenedRuntime opened_;
 };
 
 }  // namespace

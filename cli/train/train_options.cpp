@@ -104,7 +104,7 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
       ->group(group);
-  add_carrier_options(command, a.carrier);
+  add_runtime_options(command, a.runtime);
 }
 
 void add_log_options(CLI::App& command, TrainArguments& a) {
@@ -199,7 +199,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   o.step = training.training;
   o.dtype = trained_dtypes.at(a.dtype);
   if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
-  if (a.carrier.tf32 && o.dtype != DType::float32) {
+  if (a.runtime.tf32 && o.dtype != DType::float32) {
     return Status(Code::invalid_argument,
                   fmt::format("--tf32 is about float32 matrices, but this run trains in {}: leave "
                               "it out",

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/carrier.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/runtime_options.h"
 #include "cli/train/train_files.h"
 #include "tessera/trainer.h"
 
@@ -42,7 +42,7 @@ struct TrainArguments {
   double epsilon = 1e-8;
   std::uint64_t seed = 0;
   std::int32_t threads = 0;
-  CarrierOptions carrier;
+  RuntimeOptions runtime;
   TrainFileOptions files;
   std::string trace;
   double peak_flops = 0;

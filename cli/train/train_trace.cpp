@@ -42,10 +42,10 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
 }  // namespace
 
 TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& launch,
-                   Carrier& carrier, const PeakFlops& peak) {
+                   const OpenedRuntime& opened, const PeakFlops& peak) {
   const TrainingOptions& step = run.options.step;
-  const Rank ranks = carrier.runtime().world().count();
-  const bool simulated = carrier.name() == "simulator";
+  const Rank ranks = opened.runtime->world().count();
+  const bool simulated = opened.name == "simulator";
   const std::int64_t samples = step.batch * step.accumulation * ranks;
   TraceRun out;
   out.name = fmt::format("{} on {} {}", run.model.name, ranks,
@@ -54,8 +54,8 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
                                       : "processes");
   out.model = run.model.name;
   out.scheme = name_of(run.options.scheme);
-  out.cluster = simulated ? a.carrier.cluster : host_name();
-  out.backend = carrier.name();
+  out.cluster = simulated ? a.runtime.cluster : host_name();
+  out.backend = opened.name;
   out.options = options_json(a, run);
   out.version = version();
   out.seed = a.seed;

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/optimizer_step.h"
 
 namespace tessera {
 namespace {
@@ -20,12 +20,12 @@ struct Part {
   DType dtype;
 };
 
-std::vector<Part> parts_of(const std::vector<Held*>& held, std::vector<View>& views) {
+std::vector<Part> parts_of(const std::vector<ParamShard*>& shards, std::vector<View>& views) {
   std::vector<Part> parts;
-  for (const Held* h : held) {
-    if (!h->gradient.buffer.valid()) continue;
-    parts.push_back({h->whole, h->map, h->gradient.dtype});
-    views.push_back(h->gradient);
+  for (const ParamShard* shard : shards) {
+    if (!shard->gradient.buffer.valid()) continue;
+    parts.push_back({shard->whole, shard->map, shard->gradient.dtype});
+    views.push_back(shard->gradient);
   }
   return parts;
 }
@@ -39,11 +39,12 @@ double bytes_of_views(const std::vector<View>& views) {
 }  // namespace
 
 // What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
-Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into, double norm_type) {
+Compute OptimizerStep::local_norm(const std::vector<ParamShard*>& shards, const View& into,
+                                  double norm_type) {
   Compute work;
-  std::vector<Held*> counted;
-  for (Held* h : held) {
-    if (in_norm(*h)) counted.push_back(h);
+  std::vector<ParamShard*> counted;
+  for (ParamShard* shard : shards) {
+    if (scheme_.in_norm(*shard)) counted.push_back(shard);
   }
   auto parts = parts_of(counted, work.reads);
   work.writes = {into};
@@ -52,7 +53,7 @@ Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into,
   work.body = [this, parts = std::move(parts),
                norm = norm_of(norm_type)](const BodyContext& context) {
     const Elements one{context.write(0), DType::float32};
-    const Index index = shard_index(context.rank());
+    const Index index = state_.shard_index(context.rank());
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (parts[k].whole && index != 0) continue;  // counted once, by the first of the group
       for (const ShardPiece& piece : parts[k].map.pieces(index, /*trained_only=*/true)) {
@@ -66,10 +67,10 @@ Compute EngineBase::local_norm(const std::vector<Held*>& held, const View& into,
 
 namespace {
 
-Compute scaled_gradients(const std::vector<Held*>& held, const View& norm, float max_norm,
+Compute scaled_gradients(const std::vector<ParamShard*>& shards, const View& norm, float max_norm,
                          double norm_type, const std::function<void(Rank, float)>& total) {
   Compute work;
-  const auto parts = parts_of(held, work.writes);
+  const auto parts = parts_of(shards, work.writes);
   work.reads = {norm};
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   work.cost.elementwise_bytes = 2 * bytes_of_views(work.writes);
@@ -89,9 +90,9 @@ Compute scaled_gradients(const std::vector<Held*>& held, const View& norm, float
 
 }  // namespace
 
-Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
-                                  const std::function<void(Rank, float)>& total) {
-  TESSERA_TRY(expect(Stage::idle, "clip_grad_norm"));
+Status OptimizerStep::clip(float max_norm, double norm_type,
+                           const std::function<void(Rank, float)>& total) {
+  TESSERA_TRY(state_.parts().calls.expect(CallOrder::Stage::idle, "clip_grad_norm"));
   const bool largest = std::isinf(norm_type);
   if (!largest && norm_type != 1 && norm_type != 2) {
     return Status(Code::not_supported,
@@ -102,22 +103,25 @@ Status EngineBase::clip_grad_norm(float max_norm, double norm_type,
     return Status(Code::invalid_argument,
                   fmt::format("clip_grad_norm: max_norm must be above 0, found {}", max_norm));
   }
-  TESSERA_TRY(settle_gradients());
-  const Cause why = cause("", Reason::clip);
-  TESSERA_ASSIGN(BufferId norm, allocate("grad_norm", size_of(DType::float32),
-                                         MemoryClass::temporary, compute_, why));
+  TESSERA_TRY(scheme_.complete_gradients());
+  const Cause why = issuer_.cause("", Reason::clip);
+  const StreamId compute = issuer_.compute_stream();
+  TESSERA_ASSIGN(BufferId norm, issuer_.allocate("grad_norm", size_of(DType::float32),
+                                                 MemoryClass::temporary, compute, why));
   const View one = View::whole(norm, DType::float32, Numel{1});
-  auto measured = [&](const std::vector<Held*>& held) { return local_norm(held, one, norm_type); };
-  TESSERA_TRY(submit_by_shard(active_, why, all_held(), measured).status());
-  if (norm_group().valid()) {
+  auto measured = [&](const auto& shards) { return local_norm(shards, one, norm_type); };
+  const RankSet& active = issuer_.active();
+  TESSERA_TRY(issuer_.submit_by_shard(active, why, state_.all_shards(), measured).status());
+  if (const CommunicatorId group = scheme_.norm_group(); group.valid()) {
     const Reduction reduction = largest ? Reduction::max : Reduction::sum;
-    TESSERA_TRY(submit(compute_, why, AllReduce{norm_group(), one, one, reduction}).status());
+    TESSERA_TRY(issuer_.submit(compute, why, AllReduce{group, one, one, reduction}).status());
   }
-  auto scales = [&](const std::vector<Held*>& held) {
-    return scaled_gradients(held, one, max_norm, norm_type, total);
+  auto scales = [&](const auto& shards) {
+    return scaled_gradients(shards, one, max_norm, norm_type, total);
   };
-  TESSERA_ASSIGN(const EventId scaled, submit_by_shard(active_, why, all_held(), scales));
-  return release(norm, scaled);
+  TESSERA_ASSIGN(const EventId scaled,
+                 issuer_.submit_by_shard(active, why, state_.all_shards(), scales));
+  return issuer_.release(norm, scaled);
 }
 
 }  // namespace tessera

@@ -5,26 +5,28 @@
 
 #include <cmath>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/optimizer_step.h"
+#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 
 /// The operations on an engine's gradients.
 class ScaledGradients {
  public:
-  explicit ScaledGradients(EngineBase& engine) : engine_(engine) {}
+  explicit ScaledGradients(ShardedState& state) : state_(state), issuer_(state.issuer()) {}
 
   Status setup();
-  Status expect_idle(const char* call) const { return engine_.expect(Stage::idle, call); }
+  Status expect_idle(const char* call) const {
+    return state_.parts().calls.expect(CallOrder::Stage::idle, call);
+  }
   Status unscale(float scale);
   /// None: the runtime keeps no numbers.
   Result<std::optional<bool>> read_found();
-  Status skip_step() { return engine_.skip_step(); }
+  Status skip_step() { return state_.parts().optimizer.skip(); }
 
  private:
-  using Stage = EngineBase::Stage;
-
-  EngineBase& engine_;
+  ShardedState& state_;
+  Issuer& issuer_;
   CommunicatorId everyone_;
   BufferId found_;  // 1 if a gradient overflowed, from unscale until it is read
   EventId unscaled_;
@@ -32,14 +34,16 @@ class ScaledGradients {
 
 namespace {
 
-Compute unscaled(Compute work, const std::vector<Held*>& held, const View& found, float factor) {
+Compute unscaled(Compute work, const std::vector<ParamShard*>& shards, const View& found,
+                 float factor) {
   std::vector<DType> gradients;
-  for (const Held* h : held) {
-    if (!h->gradient.buffer.valid()) continue;
-    gradients.push_back(h->gradient.dtype);
-    work.writes.push_back(h->gradient);
+  for (const ParamShard* shard : shards) {
+    const View& gradient = shard->gradient;
+    if (!gradient.buffer.valid()) continue;
+    gradients.push_back(gradient.dtype);
+    work.writes.push_back(gradient);
     work.cost.elementwise_bytes +=
-        2 * static_cast<double>(bytes_of(h->gradient.numel, h->gradient.dtype).value);
+        2 * static_cast<double>(bytes_of(gradient.numel, gradient.dtype).value);
   }
   work.reads = work.writes;
   work.zeroed = {work.writes.size()};
@@ -56,54 +60,53 @@ Compute unscaled(Compute work, const std::vector<Held*>& held, const View& found
 }  // namespace
 
 Status ScaledGradients::setup() {
-  if (engine_.everyone_.count() == 1) return {};
+  const RankSet& everyone = issuer_.everyone();
+  if (everyone.count() == 1) return {};
   std::vector<Rank> ranks;
-  for (const RankRange& range : engine_.everyone_.ranges()) {
+  for (const RankRange& range : everyone.ranges()) {
     for (Rank r = range.begin; r < range.end; ++r) ranks.push_back(r);
   }
-  const bool all = engine_.everyone_ == engine_.runtime_.world();
+  const bool all = everyone == issuer_.runtime().world();
   const auto count = static_cast<Index>(ranks.size());
   TESSERA_ASSIGN(const RankGroups groups,
                  all ? RankGroups::strided(count, count) : RankGroups::of({std::move(ranks)}));
-  TESSERA_ASSIGN(everyone_, engine_.runtime_.create_communicator(groups, "found_inf"));
+  TESSERA_ASSIGN(everyone_, issuer_.runtime().create_communicator(groups, "found_inf"));
   return {};
 }
 
+// Whether a step is skipped is agreed on by all ranks: one engine call holds for all of them.
 Status ScaledGradients::unscale(float scale) {
-  TESSERA_TRY(engine_.settle_gradients());
-  const Cause why = engine_.cause("", Reason::unscale);
-  TESSERA_ASSIGN(found_, engine_.allocate("found_inf", size_of(DType::float32),
-                                          MemoryClass::temporary, engine_.compute_, why));
+  TESSERA_TRY(state_.parts().optimizer.complete_gradients());
+  const Cause why = issuer_.cause("", Reason::unscale);
+  const StreamId compute = issuer_.compute_stream();
+  TESSERA_ASSIGN(found_, issuer_.allocate("found_inf", size_of(DType::float32),
+                                          MemoryClass::temporary, compute, why));
   const View one = View::whole(found_, DType::float32, Numel{1});
   // The reciprocal in double, as the original's.
   const auto factor = static_cast<float>(1.0 / static_cast<double>(scale));
-  TESSERA_TRY(engine_
-                  .submit_by_shard(engine_.active_, why, engine_.all_held(),
-                                   [&](const std::vector<Held*>& held) {
-                                     return unscaled(engine_.work_on_held(), held, one, factor);
-                                   })
-                  .status());
+  auto work = [&](const auto& shards) {
+    return unscaled(state_.shard_work(), shards, one, factor);
+  };
+  TESSERA_TRY(issuer_.submit_by_shard(issuer_.active(), why, state_.all_shards(), work).status());
   if (everyone_.valid()) {
     TESSERA_TRY(
-        engine_.submit(engine_.compute_, why, AllReduce{everyone_, one, one, Reduction::max})
-            .status());
+        issuer_.submit(compute, why, AllReduce{everyone_, one, one, Reduction::max}).status());
   }
-  Compute look{.cost = {.kernels = 0}, .reads = {one}, .writes = {}, .body = {}};
-  TESSERA_ASSIGN(unscaled_, engine_.submit(engine_.compute_, why, std::move(look)));
+  TESSERA_ASSIGN(unscaled_, issuer_.submit(compute, why, look_at({one})));
   return {};
 }
 
 Result<std::optional<bool>> ScaledGradients::read_found() {
-  const auto values = engine_.runtime_.read(View::whole(found_, DType::float32, Numel{1}));
+  const auto values = issuer_.runtime().read(View::whole(found_, DType::float32, Numel{1}));
   if (!values.ok() && values.status().code() != Code::not_supported) return values.status();
   std::optional<bool> found;
   if (values.ok()) {
     TESSERA_ASSIGN(const float flag, values->uniform("found_inf"));
     found = flag != 0;
   } else {
-    TESSERA_TRY(engine_.runtime_.wait(unscaled_));
+    TESSERA_TRY(issuer_.runtime().wait(unscaled_));
   }
-  TESSERA_TRY(engine_.release(found_, unscaled_));
+  TESSERA_TRY(issuer_.release(found_, unscaled_));
   return found;
 }
 
@@ -111,8 +114,8 @@ namespace {
 
 class EngineGradScaler final : public GradScaler {
  public:
-  EngineGradScaler(EngineBase& engine, const GradScalerOptions& options)
-      : engine_(engine), gradients_(engine), options_(options), scale_(options.loss_scale) {}
+  EngineGradScaler(Engine& engine, ShardedState& state, const GradScalerOptions& options)
+      : engine_(engine), gradients_(state), options_(options), scale_(options.loss_scale) {}
 
   Status setup() { return options_.enabled ? gradients_.setup() : Status{}; }
 
@@ -166,7 +169,7 @@ class EngineGradScaler final : public GradScaler {
 
   static Status refuse(const char* why) { return Status(Code::invalid_argument, why); }
 
-  EngineBase& engine_;
+  Engine& engine_;
   ScaledGradients gradients_;
   const GradScalerOptions options_;
   LossScale scale_;
@@ -195,12 +198,12 @@ Status check(const LossScaleOptions& o) {
 }  // namespace
 
 Result<std::unique_ptr<GradScaler>> grad_scaler(Engine& engine, const GradScalerOptions& options) {
-  auto* base = dynamic_cast<EngineBase*>(&engine);
-  if (base == nullptr) {
+  ShardedState* const state = engine.sharded_state();
+  if (state == nullptr) {
     return Status(Code::not_supported, "gradients can only be scaled of an engine of this library");
   }
   TESSERA_TRY(check(options.loss_scale));
-  auto scaler = std::make_unique<EngineGradScaler>(*base, options);
+  auto scaler = std::make_unique<EngineGradScaler>(engine, *state, options);
   TESSERA_TRY(scaler->setup());
   return std::unique_ptr<GradScaler>(std::move(scaler));
 }

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/optimizer_step.h"
+#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 
@@ -14,62 +15,63 @@ class OptimizerStateOps {
  public:
   using Range = std::function<void(Rank, const StateRange&)>;
 
-  explicit OptimizerStateOps(EngineBase& engine)
-      : engine_(engine), groups_(engine.shard_groups()) {}
+  explicit OptimizerStateOps(ShardedState& state)
+      : state_(state), issuer_(state.issuer()), groups_(state.shard_groups()) {}
 
-  const Model& model() const { return engine_.model_; }
-  const ParamGroups& param_groups() const { return engine_.param_groups_; }
+  const Model& model() const { return issuer_.model(); }
+  const ParamGroups& param_groups() const { return state_.parts().optimizer.groups(); }
   RankSet ranks_of(Rank recipient) const {
-    return recipient == all_ranks ? engine_.everyone_
-                                  : engine_.everyone_.intersect(RankSet::single(recipient));
+    return recipient == all_ranks ? issuer_.everyone()
+                                  : issuer_.everyone().intersect(RankSet::single(recipient));
   }
   Status expect_idle(const char* call) const {
-    return engine_.expect(EngineBase::Stage::idle, call);
+    return state_.parts().calls.expect(CallOrder::Stage::idle, call);
   }
   Status read(const std::vector<StateTensor>& tensors, const RankSet& recipients, Bytes staging,
               const Range& range);
   Status write(const std::vector<const ParameterState*>& states);
 
  private:
-  // A piece of one moment of one Held: the same elements of every rank's shard.
+  // A piece of one moment of one shard: the same elements of every rank's shard.
   struct Slice {
-    const Held* held;
+    const ParamShard* shard;
     StateTensor tensor;
     Numel first, numel;  // in the shard
     Index parts;         // that lie one behind another in the staging buffer
   };
 
-  bool sharded(const Held& held) const { return !held.whole && groups_.size > 1; }
-  Status read(const Held& held, StateTensor tensor);
+  bool sharded(const ParamShard& shard) const { return !shard.whole && groups_.size > 1; }
+  Status read(const ParamShard& shard, StateTensor tensor);
   Status fetch(const Slice& slice);
   Status show(const Slice& slice);
   View staged(const Slice& s) const {
-    return View::whole(staging_, s.held->dtype, s.numel * s.parts);
+    return View::whole(staging_, s.shard->dtype, s.numel * s.parts);
   }
-  static bool exists(const Held& held, StateTensor tensor) {
-    return tensor == StateTensor::value || held.exp_avg.valid();
+  static bool exists(const ParamShard& shard, StateTensor tensor) {
+    return tensor == StateTensor::value || shard.exp_avg.valid();
   }
   // Elements of what the rank holds.
   static View source(const Slice& s) {
     if (s.tensor == StateTensor::value) {
-      View values = s.held->values();
+      View values = s.shard->values();
       values.first += s.first;
       values.numel = s.numel;
       return values;
     }
-    const BufferId id = s.tensor == StateTensor::exp_avg ? s.held->exp_avg : s.held->exp_avg_sq;
-    return View::part(id, s.held->dtype, s.first, s.numel);
+    const BufferId id = s.tensor == StateTensor::exp_avg ? s.shard->exp_avg : s.shard->exp_avg_sq;
+    return View::part(id, s.shard->dtype, s.first, s.numel);
   }
   // The ranks that have it; no ranks: all.
   static RankSet only_on(const Slice& s) {
-    return s.tensor == StateTensor::value ? RankSet() : s.held->where;
+    return s.tensor == StateTensor::value ? RankSet() : s.shard->where;
   }
-  Cause why() const { return engine_.cause("", Reason::summon); }
+  Cause why() const { return issuer_.cause("", Reason::summon); }
 
-  EngineBase& engine_;
+  ShardedState& state_;
+  Issuer& issuer_;
   const ShardGroups groups_;
   RankSet recipients_;
-  Bytes room_{};
+  Bytes staged_bytes_{};
   const Range* range_ = nullptr;
   BufferId staging_;
 };
@@ -78,15 +80,15 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
                                Bytes staging, const Range& range) {
   recipients_ = recipients;
   range_ = &range;
-  TESSERA_TRY(engine_.hold_all(false));
+  TESSERA_TRY(state_.load_shards(false));
   Bytes least{};
   Bytes most{};
-  const std::vector<Held*> all = engine_.all_held();
-  for (const Held* h : all) {
-    if (!exists(*h, tensors.front())) continue;
-    const Bytes element = size_of(h->dtype) * (sharded(*h) ? groups_.size : 1);
+  const std::vector<ParamShard*> all = state_.all_shards();
+  for (const ParamShard* shard : all) {
+    if (!exists(*shard, tensors.front())) continue;
+    const Bytes element = size_of(shard->dtype) * (sharded(*shard) ? groups_.size : 1);
     least = std::max(least, element);
-    most = std::max(most, element * h->map.shard().value);
+    most = std::max(most, element * shard->map.shard().value);
   }
   if (most == Bytes{0}) return {};
   if (staging < least) {
@@ -95,25 +97,25 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
                               "at least {}",
                               staging.value, least.value));
   }
-  room_ = std::min(staging, most);
-  TESSERA_ASSIGN(staging_, engine_.allocate("optimizer_state.staging", room_,
-                                            MemoryClass::temporary, engine_.compute_, why()));
-  for (const Held* h : all) {
+  staged_bytes_ = std::min(staging, most);
+  TESSERA_ASSIGN(staging_,
+                 issuer_.allocate("optimizer_state.staging", staged_bytes_, MemoryClass::temporary,
+                                  issuer_.compute_stream(), why()));
+  for (const ParamShard* shard : all) {
     for (const StateTensor tensor : tensors) {
-      if (exists(*h, tensor)) TESSERA_TRY(read(*h, tensor));
+      if (exists(*shard, tensor)) TESSERA_TRY(read(*shard, tensor));
     }
   }
-  Compute last{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
-  TESSERA_ASSIGN(const EventId done, engine_.submit(engine_.compute_, why(), std::move(last)));
-  TESSERA_TRY(engine_.release(staging_, done));
-  return engine_.runtime_.wait(done);
+  TESSERA_ASSIGN(const EventId done, issuer_.submit(issuer_.compute_stream(), why(), look_at({})));
+  TESSERA_TRY(issuer_.release(staging_, done));
+  return issuer_.runtime().wait(done);
 }
 
-Status OptimizerStateOps::read(const Held& held, StateTensor tensor) {
-  const Index parts = sharded(held) ? groups_.size : 1;
-  const Numel at_once{room_.value / size_of(held.dtype).value / parts};
-  for (Numel first{}; first < held.map.shard(); first += at_once) {
-    const Slice slice{&held, tensor, first, std::min(at_once, held.map.shard() - first), parts};
+Status OptimizerStateOps::read(const ParamShard& shard, StateTensor tensor) {
+  const Index parts = sharded(shard) ? groups_.size : 1;
+  const Numel at_once{staged_bytes_.value / size_of(shard.dtype).value / parts};
+  for (Numel first{}; first < shard.map.shard(); first += at_once) {
+    const Slice slice{&shard, tensor, first, std::min(at_once, shard.map.shard() - first), parts};
     TESSERA_TRY(fetch(slice));
     TESSERA_TRY(show(slice));
   }
@@ -122,30 +124,31 @@ Status OptimizerStateOps::read(const Held& held, StateTensor tensor) {
 
 // Into the staging buffer of every rank.
 Status OptimizerStateOps::fetch(const Slice& s) {
-  const CopyRoute route = *route_between(s.held->memory, Memory::device);
-  if (sharded(*s.held)) {
+  const CopyRoute route = *route_between(s.shard->memory, Memory::device);
+  if (sharded(*s.shard)) {
     View own = source(s);
     if (route != CopyRoute::on_device) {  // a collective reads device memory
-      own = View::shard(staging_, s.held->dtype, s.numel, s.parts);
-      TESSERA_TRY(engine_
-                      .submit(engine_.compute_, why(),
+      own = View::shard(staging_, s.shard->dtype, s.numel, s.parts);
+      TESSERA_TRY(issuer_
+                      .submit(issuer_.compute_stream(), why(),
                               Copy{.index_in = groups_.shard,
                                    .pieces = {{.from = source(s), .to = own}},
                                    .route = route})
                       .status());
     }
-    return engine_.submit(engine_.compute_, why(), AllGather{groups_.shard, own, staged(s)})
+    return issuer_.submit(issuer_.compute_stream(), why(), AllGather{groups_.shard, own, staged(s)})
         .status();
   }
   const RankSet some = only_on(s);
-  TESSERA_TRY(engine_
-                  .submit_on(some.empty() ? engine_.everyone_ : some, engine_.compute_, why(),
+  TESSERA_TRY(issuer_
+                  .submit_on(some.empty() ? issuer_.everyone() : some, issuer_.compute_stream(),
+                             why(),
                              Copy{.pieces = {{.from = source(s), .to = staged(s)}}, .route = route})
                   .status());
   if (some.empty() || !groups_.replica.valid()) return {};
-  return engine_
-      .submit(engine_.compute_, why(),
-              Broadcast{groups_.replica, staged(s), engine_.owner_place(*s.held)})
+  return issuer_
+      .submit(issuer_.compute_stream(), why(),
+              Broadcast{groups_.replica, staged(s), s.shard->owner})
       .status();
 }
 
@@ -157,7 +160,7 @@ Status OptimizerStateOps::show(const Slice& s) {
   };
   std::vector<Shown> all;
   for (Index part = 0; part < s.parts; ++part) {
-    for (ShardPiece piece : s.held->map.pieces(part)) {
+    for (ShardPiece piece : s.shard->map.pieces(part)) {
       const bool stepped = param_groups().steps_taken(piece.parameter) > 0;
       if (s.tensor != StateTensor::value && !stepped) continue;
       const Numel begin = std::max(piece.offset, s.first);
@@ -172,7 +175,7 @@ Status OptimizerStateOps::show(const Slice& s) {
   Compute look;
   look.reads = {staged(s)};
   look.cost.kernels = 0;
-  look.body = [all = std::move(all), dtype = s.held->dtype,
+  look.body = [all = std::move(all), dtype = s.shard->dtype,
                range = *range_](const BodyContext& context) {
     std::vector<float> values;
     for (const auto& [piece, tensor] : all) {
@@ -181,35 +184,35 @@ Status OptimizerStateOps::show(const Slice& s) {
       range(context.rank(), {piece.parameter, tensor, piece.first, values});
     }
   };
-  TESSERA_TRY(engine_.submit_on(recipients_, engine_.compute_, why(), std::move(look)).status());
+  TESSERA_TRY(
+      issuer_.submit_on(recipients_, issuer_.compute_stream(), why(), std::move(look)).status());
   // A gathered result is used everywhere, even where nobody looks.
-  const RankSet others = engine_.everyone_.minus(recipients_);
+  const RankSet others = issuer_.everyone().minus(recipients_);
   if (others.empty()) return {};
-  Compute unused{.cost = {.kernels = 0}, .reads = {staged(s)}, .writes = {}, .body = {}};
-  return engine_.submit_on(others, engine_.compute_, why(), std::move(unused)).status();
+  return issuer_.submit_on(others, issuer_.compute_stream(), why(), look_at({staged(s)})).status();
 }
 
 // States by ParameterId; nullptr: none.
 Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states) {
   for (std::size_t p = 0; p < states.size(); ++p) {
     const ParameterId id{static_cast<std::int32_t>(p)};
-    engine_.param_groups_.set_steps_taken(id, states[p] == nullptr ? 0 : states[p]->step);
+    state_.parts().optimizer.set_steps_taken(id, states[p] == nullptr ? 0 : states[p]->step);
   }
-  TESSERA_TRY(engine_.hold_all(true));
-  TESSERA_TRY(engine_.allocate_optimizer_state());
+  TESSERA_TRY(state_.load_shards(true));
+  TESSERA_TRY(state_.parts().optimizer.allocate_moments());
   EventId written;
-  for (Held* h : engine_.all_held()) {
-    if (!h->exp_avg.valid()) continue;
+  for (const ParamShard* shard : state_.all_shards()) {
+    if (!shard->exp_avg.valid()) continue;
     Compute work;
-    for (const BufferId id : {h->exp_avg, h->exp_avg_sq}) {
-      work.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
+    for (const BufferId id : {shard->exp_avg, shard->exp_avg_sq}) {
+      work.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
     }
-    work.cost.elementwise_bytes = 2 * static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
-    work.body = [this, &states, map = h->map, whole = h->whole,
-                 dtype = h->dtype](const BodyContext& context) {
-      const Index index = whole ? 0 : engine_.shard_index(context.rank());
+    work.cost.elementwise_bytes = 2 * static_cast<double>(shard->bytes().value);
+    work.body = [this, &states, map = shard->map, whole = shard->whole,
+                 dtype = shard->dtype](const BodyContext& context) {
+      const Index index = whole ? 0 : state_.shard_index(context.rank());
       for (const ShardPiece& piece : map.pieces(index)) {
-        const auto* state = states[static_cast<std::size_t>(piece.parameter.value)];
+        const auto* state = states[piece.parameter.index()];
         const auto count = static_cast<std::size_t>(piece.numel.value);
         const std::vector<float> zeros(state == nullptr ? count : 0);
         for (std::size_t k = 0; k < 2; ++k) {
@@ -222,19 +225,19 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
         }
       }
     };
-    const RankSet& where = h->where.empty() ? engine_.everyone_ : h->where;
-    TESSERA_TRY(engine_.submit_on(where, engine_.compute_, why(), std::move(work)).status());
+    const RankSet& where = shard->where.empty() ? issuer_.everyone() : shard->where;
+    TESSERA_TRY(
+        issuer_.submit_on(where, issuer_.compute_stream(), why(), std::move(work)).status());
   }
-  Compute last{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
-  TESSERA_ASSIGN(written, engine_.submit(engine_.compute_, why(), std::move(last)));
-  return engine_.runtime_.wait(written);
+  TESSERA_ASSIGN(written, issuer_.submit(issuer_.compute_stream(), why(), look_at({})));
+  return issuer_.runtime().wait(written);
 }
 
 namespace {
 
-Result<EngineBase*> base_of(Engine& engine) {
-  auto* base = dynamic_cast<EngineBase*>(&engine);
-  if (base != nullptr) return base;
+Result<ShardedState*> state_of(Engine& engine) {
+  ShardedState* const state = engine.sharded_state();
+  if (state != nullptr) return state;
   return Status(Code::not_supported,
                 "optimizer state can only be taken from an engine of this library");
 }
@@ -268,8 +271,8 @@ namespace {
 
 Status read_state(Engine& engine, const char* call, const std::vector<StateTensor>& tensors,
                   const ReadStateOptions& options, const OptimizerStateOps::Range& range) {
-  TESSERA_ASSIGN(EngineBase* const base, base_of(engine));
-  OptimizerStateOps ops(*base);
+  TESSERA_ASSIGN(ShardedState* const sharded, state_of(engine));
+  OptimizerStateOps ops(*sharded);
   TESSERA_TRY(ops.expect_idle(call));
   const RankSet recipients = ops.ranks_of(options.recipient);
   if (recipients.empty()) {
@@ -295,13 +298,13 @@ Status read_parameters(Engine& engine, const ReadStateOptions& options,
 
 Result<OptimizerState> consolidate_optimizer_state(Engine& engine,
                                                    const ReadStateOptions& options) {
-  TESSERA_ASSIGN(EngineBase* const base, base_of(engine));
-  const OptimizerStateOps ops(*base);
+  TESSERA_ASSIGN(ShardedState* const sharded, state_of(engine));
+  const OptimizerStateOps ops(*sharded);
   std::vector<ParameterState> all(ops.model().parameters.size());
   auto keep = [&, first = ops.ranks_of(options.recipient)](Rank rank, const StateRange& range) {
     if (rank != first.first()) return;
     const Parameter& parameter = ops.model().parameter(range.parameter);
-    ParameterState& state = all[static_cast<std::size_t>(range.parameter.value)];
+    ParameterState& state = all[range.parameter.index()];
     auto& into = range.tensor == StateTensor::exp_avg ? state.exp_avg : state.exp_avg_sq;
     into.resize(static_cast<std::size_t>(parameter.numel().value));
     std::copy(range.values.begin(), range.values.end(), into.begin() + range.first.value);
@@ -319,14 +322,14 @@ Result<OptimizerState> consolidate_optimizer_state(Engine& engine,
 }
 
 Status load_optimizer_state(Engine& engine, const OptimizerState& state) {
-  TESSERA_ASSIGN(EngineBase* const base, base_of(engine));
-  OptimizerStateOps ops(*base);
+  TESSERA_ASSIGN(ShardedState* const sharded, state_of(engine));
+  OptimizerStateOps ops(*sharded);
   TESSERA_TRY(ops.expect_idle("load_optimizer_state"));
   std::vector<const ParameterState*> by_id(ops.model().parameters.size(), nullptr);
   for (const ParameterState& one : state.parameters) {
     const ParameterId id = ops.model().find_parameter(one.name);
     TESSERA_TRY(check(ops, one, id));
-    by_id[static_cast<std::size_t>(id.value)] = &one;
+    by_id[id.index()] = &one;
   }
   return ops.write(by_id);
 }

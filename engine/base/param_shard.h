@@ -33,6 +33,8 @@ struct ParamShard {
     return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
                      : View::part(value, dtype, first, map.shard());
   }
+  /// Of one rank's value, and of each of its moments.
+  Bytes bytes() const { return bytes_of(map.shard(), dtype); }
 };
 
 /// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.

@@ -90,7 +90,7 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
   TESSERA_TRY(finish());  // one save at a time: the snapshot's host memory is used again
   TESSERA_ASSERT(phase_ == Phase::idle, "the save before is over");
   TESSERA_ASSIGN(const std::int32_t generation, prepare(step));
-  snapshot_.emplace(state_.engine());
+  snapshot_.emplace(state_.state());
   TESSERA_TRY(snapshot_->take());
   saved_ = std::make_shared<Files>();
   saved_->generation = generation;

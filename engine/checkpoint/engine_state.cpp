@@ -5,68 +5,71 @@
 
 #include <algorithm>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/optimizer_step.h"
 #include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 
 Result<EngineState> EngineState::of(Engine& engine) {
   auto bad = [](const char* why) { return Status(Code::not_supported, why); };
-  auto* const base = dynamic_cast<EngineBase*>(&engine);
-  if (base == nullptr) return bad("checkpoints can only be made of an engine of this library");
-  if (base->everyone_ != base->runtime_.world()) {
+  ShardedState* const state = engine.sharded_state();
+  if (state == nullptr) return bad("checkpoints can only be made of an engine of this library");
+  const Issuer& issuer = state->issuer();
+  if (issuer.everyone() != issuer.runtime().world()) {
     return bad("the engine has a part of the ranks only: checkpoints need an engine of all");
   }
-  if (base->first_ranks().count() > 1) {
+  if (state->first_ranks().count() > 1) {
     return bad(
         "the engine trains a model of its own in every process group: checkpoints need one "
         "engine per group");
   }
-  return EngineState(*base);
+  return EngineState(*state);
 }
 
-const Model& EngineState::model() const { return engine_->model_; }
+const Model& EngineState::model() const { return state_->issuer().model(); }
 
 std::int64_t EngineState::steps_taken(ParameterId parameter) const {
-  return engine_->param_groups_.steps_taken(parameter);
+  return state_->parts().optimizer.groups().steps_taken(parameter);
 }
 
 bool EngineState::in_a_group(ParameterId parameter) const {
-  return engine_->param_groups_.contains(parameter);
+  return state_->parts().optimizer.groups().contains(parameter);
 }
 
-Rank EngineState::world_size() const { return engine_->everyone_.count(); }
+Rank EngineState::world_size() const { return state_->issuer().everyone().count(); }
 
 std::vector<Rank> EngineState::local_ranks() const {
   std::vector<Rank> ranks;
-  for (const RankRange& range : engine_->runtime_.local_ranks().ranges()) {
+  for (const RankRange& range : state_->issuer().runtime().local_ranks().ranges()) {
     for (Rank rank = range.begin; rank < range.end; ++rank) ranks.push_back(rank);
   }
   return ranks;
 }
 
 bool EngineState::is_local(Rank rank) const {
-  return engine_->runtime_.local_ranks().contains(rank);
+  return state_->issuer().runtime().local_ranks().contains(rank);
 }
 
 Status EngineState::expect_idle(const char* call) const {
-  return engine_->expect(EngineBase::Stage::idle, call);
+  return state_->parts().calls.expect(CallOrder::Stage::idle, call);
 }
 
 Result<std::vector<float>> EngineState::exchange(const std::function<float(Rank)>& value) const {
-  EngineBase& e = *engine_;
-  const Cause why = e.cause("", Reason::none);
-  TESSERA_ASSIGN(BufferId own, e.allocate("checkpoint.agreement", size_of(DType::float32),
-                                          MemoryClass::temporary, e.compute_, why));
+  Issuer& issuer = state_->issuer();
+  const Cause why = issuer.cause("", Reason::none);
+  const StreamId compute = issuer.compute_stream();
+  TESSERA_ASSIGN(BufferId own, issuer.allocate("checkpoint.agreement", size_of(DType::float32),
+                                               MemoryClass::temporary, compute, why));
   const View one = View::whole(own, DType::float32, Numel{1});
-  Compute tell{.cost = {.kernels = 0}, .reads = {}, .writes = {one}, .body = {}};
-  tell.body = [value](const BodyContext& context) {
-    const float told = value(context.rank());
-    context.kernels().write({&told, 1}, {context.write(0), DType::float32});
+  Compute publish{.cost = {.kernels = 0}, .reads = {}, .writes = {one}, .body = {}};
+  publish.body = [value](const BodyContext& context) {
+    const float mine = value(context.rank());
+    context.kernels().write({&mine, 1}, {context.write(0), DType::float32});
   };
-  TESSERA_ASSIGN(const EventId told, e.submit_on(e.everyone_, e.compute_, why, std::move(tell)));
-  const auto read = e.runtime_.read(one);
-  TESSERA_TRY(e.release(own, told));
+  TESSERA_ASSIGN(const EventId published,
+                 issuer.submit_on(issuer.everyone(), compute, why, std::move(publish)));
+  const auto read = issuer.runtime().read(one);
+  TESSERA_TRY(issuer.release(own, published));
   TESSERA_TRY(read.status());
   std::vector<float> all;
   for (Rank rank = 0; rank < world_size(); ++rank) all.push_back((*read)[rank]);
@@ -116,7 +119,7 @@ struct EngineState::Writing {
     for (const ShardPiece& piece : map.pieces(index)) {
       const auto numel = static_cast<std::size_t>(piece.numel.value);
       values.assign(numel, 0.0F);
-      const auto p = static_cast<std::size_t>(piece.parameter.value);
+      const auto p = piece.parameter.index();
       const bool stored = tensor == StateTensor::value || (*steps)[p] > 0;
       if (stored && failed.ok()) {
         failed = source(context.rank(), piece.parameter, tensor, piece.first, values);
@@ -126,62 +129,67 @@ struct EngineState::Writing {
   }
 };
 
+Status EngineState::write_to(const RankSet& ranks, Compute work) const {
+  Issuer& issuer = state_->issuer();
+  return issuer
+      .submit_on(ranks, issuer.compute_stream(), issuer.cause("", Reason::offload), std::move(work))
+      .status();
+}
+
 Status EngineState::write_values(const std::shared_ptr<Writing>& writing) const {
-  EngineBase& e = *engine_;
-  for (Held* h : e.all_held()) {
-    Compute work = e.work_on_held();
-    work.writes = {h->values()};
-    work.cost.elementwise_bytes = static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
-    work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
-      writing->fill(context, held.map, engine->index_in(held, context.rank()), StateTensor::value,
+  for (const ParamShard* shard : state_->all_shards()) {
+    Compute work = state_->shard_work();
+    work.writes = {shard->values()};
+    work.cost.elementwise_bytes = static_cast<double>(shard->bytes().value);
+    work.body = [state = state_, writing, held = *shard](const BodyContext& context) {
+      writing->fill(context, held.map, state->index_of(held, context.rank()), StateTensor::value,
                     {context.write(0), held.dtype});
     };
-    TESSERA_TRY(e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), std::move(work))
-                    .status());
+    TESSERA_TRY(write_to(state_->issuer().everyone(), std::move(work)));
   }
   return {};
 }
 
 Status EngineState::write_moments(const std::shared_ptr<Writing>& writing) const {
-  EngineBase& e = *engine_;
-  for (Held* h : e.all_held()) {
-    if (!h->exp_avg.valid()) continue;
+  for (const ParamShard* shard : state_->all_shards()) {
+    if (!shard->exp_avg.valid()) continue;
     Compute work;
-    for (const BufferId id : {h->exp_avg, h->exp_avg_sq}) {
-      work.writes.push_back(View::whole(id, h->dtype, h->map.shard()));
+    for (const BufferId id : {shard->exp_avg, shard->exp_avg_sq}) {
+      work.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
     }
-    work.cost.elementwise_bytes = 2 * static_cast<double>(bytes_of(h->map.shard(), h->dtype).value);
-    work.body = [engine = engine_, writing, held = *h](const BodyContext& context) {
-      const Index index = engine->index_in(held, context.rank());
+    work.cost.elementwise_bytes = 2 * static_cast<double>(shard->bytes().value);
+    work.body = [state = state_, writing, held = *shard](const BodyContext& context) {
+      const Index index = state->index_of(held, context.rank());
       writing->fill(context, held.map, index, StateTensor::exp_avg, {context.write(0), held.dtype});
       writing->fill(context, held.map, index, StateTensor::exp_avg_sq,
                     {context.write(1), held.dtype});
     };
-    const RankSet& where = h->where.empty() ? e.everyone_ : h->where;
-    TESSERA_TRY(
-        e.submit_on(where, e.compute_, e.cause("", Reason::offload), std::move(work)).status());
+    TESSERA_TRY(write_to(shard->where.empty() ? state_->issuer().everyone() : shard->where,
+                         std::move(work)));
   }
   return {};
 }
 
 Status EngineState::write(const std::vector<std::int64_t>* steps, const Source& source) const {
-  EngineBase& e = *engine_;
-  TESSERA_TRY(e.values_change());
+  Issuer& issuer = state_->issuer();
+  OptimizerStep& optimizer = state_->parts().optimizer;
+  TESSERA_TRY(state_->before_write());
   const auto writing = std::make_shared<Writing>(Writing{steps, source, {}, {}});
   const bool any = steps != nullptr &&
                    std::any_of(steps->begin(), steps->end(), [](std::int64_t n) { return n > 0; });
-  TESSERA_TRY(e.hold_all(any));
+  TESSERA_TRY(state_->load_shards(any));
   if (steps != nullptr) {
     for (std::size_t p = 0; p < steps->size(); ++p) {
-      e.param_groups_.set_steps_taken(ParameterId{static_cast<std::int32_t>(p)}, (*steps)[p]);
+      optimizer.set_steps_taken(ParameterId{static_cast<std::int32_t>(p)}, (*steps)[p]);
     }
-    if (any) TESSERA_TRY(e.allocate_optimizer_state());
+    if (any) TESSERA_TRY(optimizer.allocate_moments());
     TESSERA_TRY(write_moments(writing));
   }
   TESSERA_TRY(write_values(writing));
   TESSERA_ASSIGN(const EventId written,
-                 e.submit_on(e.everyone_, e.compute_, e.cause("", Reason::offload), look_at({})));
-  TESSERA_TRY(e.runtime_.wait(written));
+                 issuer.submit_on(issuer.everyone(), issuer.compute_stream(),
+                                  issuer.cause("", Reason::offload), look_at({})));
+  TESSERA_TRY(issuer.runtime().wait(written));
   return writing->failed;
 }
 

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-class EngineBase;
+class ShardedState;
 
 class EngineState {
  public:
@@ -24,7 +24,7 @@ class EngineState {
   /// library implements, one on a part of the world, one whose groups train models of their own).
   static Result<EngineState> of(Engine& engine);
 
-  EngineBase& engine() const { return *engine_; }
+  ShardedState& state() const { return *state_; }
   const Model& model() const;
   std::int64_t steps_taken(ParameterId parameter) const;
   bool in_a_group(ParameterId parameter) const;
@@ -49,12 +49,13 @@ class EngineState {
   Status write(const std::vector<std::int64_t>* steps, const Source& source) const;
 
  private:
-  explicit EngineState(EngineBase& engine) : engine_(&engine) {}
+  explicit EngineState(ShardedState& state) : state_(&state) {}
   struct Writing;
   Status write_moments(const std::shared_ptr<Writing>& writing) const;
   Status write_values(const std::shared_ptr<Writing>& writing) const;
+  Status write_to(const RankSet& ranks, Compute work) const;
 
-  EngineBase* engine_;
+  ShardedState* state_;
 };
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/base/optimizer_step.h"
 #include "engine/numbers/arithmetic.h"
 #include "engine/runtime/copies_by_route.h"
 
@@ -20,44 +21,47 @@ Snapshot::Group& Snapshot::group_of(const RankSet& where) {
   return groups_.back();
 }
 
-Status Snapshot::add(const Held& held, StateTensor tensor, bool local) {
+bool Snapshot::was_stepped(ParameterId parameter) const {
+  return state_.parts().optimizer.groups().steps_taken(parameter) > 0;
+}
+
+Status Snapshot::add(const ParamShard& shard, StateTensor tensor, bool local) {
   const bool moment = tensor != StateTensor::value;
-  View from = held.values();
+  View from = shard.values();
   if (moment) {
-    const BufferId id = tensor == StateTensor::exp_avg ? held.exp_avg : held.exp_avg_sq;
-    const auto& segments = held.map.segments();
-    const bool stepped = std::any_of(segments.begin(), segments.end(), [&](const auto& s) {
-      return engine_.param_groups_.steps_taken(s.parameter) > 0;
-    });
+    const BufferId id = tensor == StateTensor::exp_avg ? shard.exp_avg : shard.exp_avg_sq;
+    const auto& segments = shard.map.segments();
+    const bool stepped = std::any_of(segments.begin(), segments.end(),
+                                     [&](const auto& s) { return was_stepped(s.parameter); });
     if (!id.valid() || !stepped) return {};
-    from = View::whole(id, held.dtype, held.map.shard());
+    from = View::whole(id, shard.dtype, shard.map.shard());
   }
-  if (held.memory == Memory::nvme) {
+  if (shard.memory == Memory::nvme) {
     return Status(Code::not_supported,
                   fmt::format("{} is on NVMe, where checkpoints cannot read it: offload it to the "
                               "CPU",
-                              held.name));
+                              shard.name));
   }
   // Three cases. A moment that only some ranks hold (an owner's) is saved by them alone. A tensor
   // that replicas hold equally is sliced, so that each replica writes 1 / replicas of it. A
   // parameter in no unit is saved by every rank if it is trained, since its values may differ, else
   // by the first rank.
-  const ShardGroups groups = engine_.shard_groups();
-  const bool alone = moment && !held.where.empty();
-  const Index replicas = engine_.everyone_.count() / groups.size;
-  Part part{.from = from, .memory = held.memory, .map = held.map, .tensor = tensor};
-  part.whole = held.whole;
-  part.of_rank = local && held.map.requires_grad();
+  const ShardGroups groups = state_.shard_groups();
+  const bool alone = moment && !shard.where.empty();
+  const Index replicas = issuer_.everyone().count() / groups.size;
+  Part part{.from = from, .memory = shard.memory, .map = shard.map, .tensor = tensor};
+  part.whole = shard.whole;
+  part.of_rank = local && shard.map.requires_grad();
   part.of_first = local && !part.of_rank;
   part.sliced = replicas > 1 && !alone && !local;
-  part.slice = held.map.shard();
+  part.slice = shard.map.shard();
   if (part.sliced) {
-    TESSERA_ASSERT(held.parts == 1, "replicas of parts of a whole");
+    TESSERA_ASSERT(shard.parts == 1, "replicas of parts of a whole");
     // The View moves by one slice per index of the replica group; the last one is cut at the end.
-    part.slice = Numel{(held.map.shard().value + replicas - 1) / replicas};
+    part.slice = Numel{(shard.map.shard().value + replicas - 1) / replicas};
     part.from.numel = part.from.step = part.slice;
   }
-  Group& group = group_of(alone ? held.where : engine_.everyone_);
+  Group& group = group_of(alone ? shard.where : issuer_.everyone());
   part.offset = group.numel;
   group.numel += part.slice;
   group.parts.push_back(std::move(part));
@@ -65,8 +69,8 @@ Status Snapshot::add(const Held& held, StateTensor tensor, bool local) {
 }
 
 Status Snapshot::copy(Group& group) {
-  const Cause why = engine_.cause("", Reason::offload);
-  TESSERA_ASSIGN(group.buffer, engine_.allocate_on(
+  const Cause why = issuer_.cause("", Reason::offload);
+  TESSERA_ASSIGN(group.buffer, issuer_.allocate_on(
                                    group.where, "checkpoint", bytes_of(group.numel, DType::float32),
                                    MemoryClass::pinned_host, why, Memory::pinned_host));
   std::vector<RoutedBlocks> pieces;
@@ -75,13 +79,13 @@ Status Snapshot::copy(Group& group) {
     pieces.push_back(
         {*route_between(part.memory, Memory::pinned_host), {.from = part.from, .to = to}});
   }
-  TESSERA_ASSERT(!group.buffer.valid(), "a group is copied once");
-  const ShardGroups groups = engine_.shard_groups();
-  const bool everyone = group.where == engine_.everyone_;
-  const bool replicated = everyone && engine_.everyone_.count() > groups.size;
+  const ShardGroups groups = state_.shard_groups();
+  const bool everyone = group.where == issuer_.everyone();
+  const bool replicated = everyone && issuer_.everyone().count() > groups.size;
   const CommunicatorId index_in = replicated ? groups.replica : groups.shard;
   for (Copy& copy : copies_by_route(everyone ? index_in : CommunicatorId{}, pieces)) {
-    TESSERA_TRY(engine_.submit_on(group.where, engine_.compute_, why, std::move(copy)).status());
+    TESSERA_TRY(
+        issuer_.submit_on(group.where, issuer_.compute_stream(), why, std::move(copy)).status());
   }
   group.copies = std::make_shared<std::map<Rank, std::span<const float>>>();
   // The body only notes each rank's address: the thread that writes files reads the copies
@@ -91,45 +95,45 @@ Status Snapshot::copy(Group& group) {
   look.body = [copies = group.copies](const BodyContext& context) {
     (*copies)[context.rank()] = context.read_as<float>(0);
   };
-  return engine_.submit_on(group.where, engine_.compute_, why, std::move(look)).status();
+  return issuer_.submit_on(group.where, issuer_.compute_stream(), why, std::move(look)).status();
 }
 
 Status Snapshot::take() {
-  TESSERA_TRY(engine_.hold_all(false));
+  TESSERA_TRY(state_.load_shards(false));
   for (const bool local : {false, true}) {
-    for (const Held* held : local ? engine_.locals_held() : engine_.held()) {
+    for (const ParamShard* shard : local ? state_.local_shards() : state_.shards()) {
       for (const auto tensor :
            {StateTensor::value, StateTensor::exp_avg, StateTensor::exp_avg_sq}) {
-        TESSERA_TRY(add(*held, tensor, local));
+        TESSERA_TRY(add(*shard, tensor, local));
       }
     }
   }
   std::erase_if(groups_, [](const Group& group) { return group.numel == Numel{0}; });
   for (Group& group : groups_) TESSERA_TRY(copy(group));
-  const Cause why = engine_.cause("", Reason::offload);
-  TESSERA_ASSIGN(copied_, engine_.submit_on(engine_.everyone_, engine_.compute_, why, look_at({})));
-  return engine_.runtime_.wait(copied_);
+  const Cause why = issuer_.cause("", Reason::offload);
+  TESSERA_ASSIGN(copied_,
+                 issuer_.submit_on(issuer_.everyone(), issuer_.compute_stream(), why, look_at({})));
+  return issuer_.runtime().wait(copied_);
 }
 
 void Snapshot::append(Rank rank, const Part& part, std::span<const float> copy,
                       std::vector<PieceData>& pieces) const {
-  if (part.of_first && rank != engine_.everyone_.first()) return;
+  if (part.of_first && rank != issuer_.everyone().first()) return;
   // A rank's slice [begin, end) of its shard is intersected with the parameters in the shard, and
   // each intersection is cut into pieces; what they are called does not depend on the ranks.
   const Numel shard = part.map.shard();
   const Numel begin =
-      part.sliced ? std::min(shard, part.slice * engine_.replica_index(rank)) : Numel{0};
+      part.sliced ? std::min(shard, part.slice * state_.replica_index(rank)) : Numel{0};
   const Numel end = std::min(shard, begin + part.slice);
-  const Index index = part.whole ? 0 : engine_.shard_index(rank);
+  const Index index = part.whole ? 0 : state_.shard_index(rank);
   for (const ShardPiece& held : part.map.pieces(index)) {
-    const bool stepped = engine_.param_groups_.steps_taken(held.parameter) > 0;
-    if (part.tensor != StateTensor::value && !stepped) continue;
+    if (part.tensor != StateTensor::value && !was_stepped(held.parameter)) continue;
     Numel from = std::max(begin, held.offset);
     const Numel to = std::min(end, held.offset + held.numel);
     for (Numel numel; from < to; from += numel) {
       numel = std::min(to - from, piece_numel_max);
       const Numel place = part.offset + (from - begin);
-      pieces.push_back({{.parameter = engine_.model_.parameter(held.parameter).name,
+      pieces.push_back({{.parameter = issuer_.model().parameter(held.parameter).name,
                          .tensor = part.tensor,
                          .first = held.first + (from - held.offset),
                          .numel = numel,
@@ -152,7 +156,7 @@ std::vector<PieceData> Snapshot::pieces(Rank rank) const {
 
 Status Snapshot::give_back() {
   for (Group& group : groups_) {
-    if (group.buffer.valid()) TESSERA_TRY(engine_.release_on(group.where, group.buffer, copied_));
+    if (group.buffer.valid()) TESSERA_TRY(issuer_.release_on(group.where, group.buffer, copied_));
   }
   groups_.clear();
   return {};

@@ -10,14 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/sharded_state.h"
 #include "engine/checkpoint/piece_file.h"
 
 namespace tessera {
 
 class Snapshot {
  public:
-  explicit Snapshot(EngineBase& engine) : engine_(engine) {}
+  explicit Snapshot(ShardedState& state) : state_(state), issuer_(state.issuer()) {}
 
   /// Waits until all copies are made. Fails: out_of_memory; not_supported (values on NVMe).
   Status take();
@@ -48,13 +48,15 @@ class Snapshot {
     std::shared_ptr<std::map<Rank, std::span<const float>>> copies;
   };
 
-  Status add(const Held& held, StateTensor tensor, bool local);
+  Status add(const ParamShard& shard, StateTensor tensor, bool local);
+  bool was_stepped(ParameterId parameter) const;
   Group& group_of(const RankSet& where);
   Status copy(Group& group);
   void append(Rank rank, const Part& part, std::span<const float> copy,
               std::vector<PieceData>& pieces) const;
 
-  EngineBase& engine_;
+  ShardedState& state_;
+  Issuer& issuer_;
   std::vector<Group> groups_;
   EventId copied_;
 };

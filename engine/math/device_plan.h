@@ -3,7 +3,7 @@
 // simulator plans with the same figures.
 #pragma once
 
-#include "engine/math/math.h"
+#include "tessera/math.h"
 
 namespace tessera::kernels {
 

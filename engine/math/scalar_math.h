@@ -8,7 +8,7 @@
 
 #include <bit>
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

@@ -2,8 +2,8 @@
 // One step of AdamW on a CPU.
 #pragma once
 
-#include "engine/math/array.h"
 #include "tessera/kernels.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "engine/numbers/adam.h"
-#include "engine/numbers/parallel.h"
 #include "engine/numbers/number.h"
-#include "engine/numbers/number_arrays.h"
+#include "engine/numbers/parallel.h"
 #include "tessera/kernels.h"
+#include "tessera/number_arrays.h"
 
 namespace tessera {
 namespace {

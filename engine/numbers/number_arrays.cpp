@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/numbers/number_arrays.h"
+#include "tessera/number_arrays.h"
 
 #include <algorithm>
 #include <cstring>

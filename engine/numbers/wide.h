@@ -8,7 +8,7 @@
 //   wide([=]() TESSERA_INLINE { for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]); });
 #pragma once
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

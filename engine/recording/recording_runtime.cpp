@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/runtime/checked_runtime.h"
+#include "tessera/checked_runtime.h"
 #include "tessera/recording.h"
 
 namespace tessera {
@@ -19,11 +19,12 @@ class RecordingRuntime final : public CheckedRuntime {
   PerRank<Time> now() const override { return PerRank<Time>(0); }
 
  private:
-  void do_stream(StreamId, const Stream& stream) override {
+  Status stream_created(StreamId, const Stream& stream) override {
     recording_.streams.push_back(stream.name);
+    return {};
   }
 
-  Status do_allocate(BufferId id, const Allocation& request) override {
+  Status buffer_requested(BufferId id, const Allocation& request) override {
     recording_.buffers.push_back({std::string(request.name), request.bytes, request.memory_class,
                                   std::string(request.cause.unit), request.stream});
     Record record;
@@ -36,7 +37,7 @@ class RecordingRuntime final : public CheckedRuntime {
     return {};
   }
 
-  void do_release(BufferId id, EventId after, const RankSet& ranks, const RankState&) override {
+  void buffer_released(BufferId id, EventId after, const RankSet& ranks) override {
     Record record;
     record.kind = Record::Kind::release;
     record.buffer = id;
@@ -59,7 +60,7 @@ class RecordingRuntime final : public CheckedRuntime {
     return {};
   }
 
-  Status do_wait(EventId event) override {
+  Status await_event(EventId event) override {
     Record record;
     record.kind = Record::Kind::host_wait;
     record.event = event;

@@ -2,24 +2,16 @@
 // Who holds the device memory of a rank, by class, and the highest moment of a step.
 #pragma once
 
-#include <array>
 #include <numeric>
 
 #include "tessera/assert.h"
-#include "tessera/memory_class.h"
-#include "tessera/types.h"
+#include "tessera/checked_runtime.h"
 
 namespace tessera {
 
 class MemoryLedger {
  public:
-  using ByClass = std::array<Bytes, memory_class_count>;
-
-  struct Peak {
-    Bytes allocated{};
-    Bytes reserved{};
-    ByClass by_class{};
-  };
+  using Use = CheckedRuntime::MemoryUse;
 
   /// Adds `delta` (negative for a release); `allocated` and `reserved` are the allocator's counters
   /// after it.
@@ -33,14 +25,14 @@ class MemoryLedger {
     if (now_.allocated > peak_.allocated) peak_ = now_;
   }
 
-  const Peak& now() const { return now_; }
+  const Use& now() const { return now_; }
   /// The moment with the most allocated bytes since `restart_peak`.
-  const Peak& peak() const { return peak_; }
+  const Use& peak() const { return peak_; }
   void restart_peak() { peak_ = now_; }
 
  private:
-  Peak now_;
-  Peak peak_;
+  Use now_;
+  Use peak_;
 };
 
 }  // namespace tessera

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The full values, or the full gradients, of one unit: where every element lies.
 //
-// The idea: all schemes describe their shards alike, so one layout serves flat and dim-0 sharding:
-// the ranks of the group one after another, and within each rank shard after shard. One all_gather
-// produces it; a parameter is assembled from it only when it is read.
+// The idea: shards of all schemes are ParamShards, so one layout serves flat and dim-0 sharding:
+// rank after rank of the group, and of each rank shard after shard. It is what one all_gather
+// leaves behind; parameters are put together from it when somebody looks.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/engine_base.h"
+#include "engine/base/param_shard.h"
 
 namespace tessera {
 
@@ -34,10 +34,10 @@ struct FullCopy {
   RankSet where;
   Memory memory = Memory::device;
 
-  void add(const Held& held, const View& shard, const View& unsharded) {
-    sources.push_back({shard, unsharded, held.map, rank_part, held.memory});
-    rank_part += shard.numel;
-    dtype = shard.dtype;
+  void add(const ParamShard& shard, const View& part, const View& unsharded) {
+    sources.push_back({part, unsharded, shard.map, rank_part, shard.memory});
+    rank_part += part.numel;
+    dtype = part.dtype;
   }
   /// The source with `parameter`, or nullptr.
   const FullCopySource* find(ParameterId parameter) const {

@@ -72,7 +72,7 @@ Status SummonOps::gather_shards(const FullCopy& copy) {
 
 // Leaves the copy on the holders only, in the memory that the options ask for. All other ranks free
 // theirs as soon as the gather is done.
-Status SummonOps::hand_out(FullCopy& copy, bool offload) {
+Status SummonOps::leave_with_holders(FullCopy& copy, bool offload) {
   // The caller may read any element, so an op without work declares a read of all of them: the
   // checks then see every later write as ordered after it.
   Compute views{.cost = {.kernels = 0}, .reads = {whole(copy)}, .writes = {}, .body = {}};

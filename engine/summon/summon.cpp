@@ -16,9 +16,9 @@ bool is_at_or_below(const Model& model, ModuleId module, ModuleId root) {
   return false;
 }
 
-Result<EngineBase*> summonable(Engine& engine) {
-  auto* base = dynamic_cast<EngineBase*>(&engine);
-  if (base != nullptr) return base;
+Result<ShardedState*> summonable(Engine& engine) {
+  ShardedState* const state = engine.sharded_state();
+  if (state != nullptr) return state;
   return Status(Code::not_supported,
                 "full parameters can only be summoned from an engine that fully_shard, fsdp1 or "
                 "replicate made");
@@ -41,7 +41,7 @@ Result<std::vector<std::size_t>> units_to_summon(const SummonOps& ops,
     if (meant) wanted.push_back(u);
   }
   if (!wanted.empty()) return wanted;
-  const std::size_t owner = ops.assignment().unit_of_module[static_cast<std::size_t>(root.value)];
+  const std::size_t owner = ops.assignment().unit_of_module[root.index()];
   return Status(
       Code::invalid_argument,
       fmt::format("module {} is no unit{}: its parameters belong to unit {}", options.root,
@@ -50,16 +50,16 @@ Result<std::vector<std::size_t>> units_to_summon(const SummonOps& ops,
 
 Result<std::unique_ptr<FullParams>> summon_full_params(Engine& engine,
                                                        const SummonOptions& options) {
-  TESSERA_ASSIGN(EngineBase* const base, summonable(engine));
-  auto summoned = std::make_unique<SummonedParams>(*base, options);
+  TESSERA_ASSIGN(ShardedState* const state, summonable(engine));
+  auto summoned = std::make_unique<SummonedParams>(*state, options);
   TESSERA_TRY(summoned->open());
   return std::unique_ptr<FullParams>(std::move(summoned));
 }
 
 Status for_each_unit(Engine& engine, const SummonOptions& options,
                      const std::function<Status(const std::string& unit, FullParams&)>& visit) {
-  TESSERA_ASSIGN(EngineBase* const base, summonable(engine));
-  const SummonOps ops(*base, options.rank0_only);
+  TESSERA_ASSIGN(ShardedState* const state, summonable(engine));
+  const SummonOps ops(*state, options.rank0_only);
   TESSERA_ASSIGN(const auto wanted, units_to_summon(ops, options));
   for (const std::size_t index : wanted) {
     SummonOptions one = options;

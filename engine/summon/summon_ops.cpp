@@ -7,40 +7,33 @@
 
 namespace tessera {
 
-SummonOps::SummonOps(EngineBase& engine, bool rank0_only)
-    : engine_(engine),
-      groups_(engine.shard_groups()),
-      everyone_(engine.everyone_),
-      holders_(rank0_only ? engine.first_ranks() : everyone_) {}
+SummonOps::SummonOps(ShardedState& state, bool rank0_only)
+    : state_(state),
+      issuer_(state.issuer()),
+      groups_(state.shard_groups()),
+      everyone_(issuer_.everyone()),
+      holders_(rank0_only ? state.first_ranks() : everyone_) {}
 
-std::string_view SummonOps::busy() const {
-  switch (engine_.stage_) {
-    case EngineBase::Stage::idle: return "";
-    case EngineBase::Stage::forward: return "in forward: finish the step's backward first";
-    case EngineBase::Stage::backward: return "in backward: call end_backward first";
-    case EngineBase::Stage::summoned: return "while others are: close their FullParams first";
-  }
-  return "";
-}
+std::string_view SummonOps::busy() const { return state_.parts().calls.busy(); }
 
 // The compute stream waits for all others, so that everything submitted from here on sees the
 // values of the last step.
 Status SummonOps::begin() {
-  engine_.stage_ = EngineBase::Stage::summoned;
-  TESSERA_TRY(engine_.finish_gathers());
-  TESSERA_TRY(engine_.hold_all(false));
-  const Cause why = engine_.cause("", Reason::summon);
-  for (StreamId stream : engine_.side_streams()) {
-    TESSERA_TRY(engine_.wait_stream(engine_.compute_, stream, why));
+  state_.parts().calls.begin_summon();
+  TESSERA_TRY(state_.finish_gathers());
+  TESSERA_TRY(state_.load_shards(false));
+  const Cause why = issuer_.cause("", Reason::summon);
+  for (StreamId stream : state_.side_streams()) {
+    TESSERA_TRY(issuer_.wait_stream(issuer_.compute_stream(), stream, why));
   }
-  return engine_.runtime_.wait(engine_.last_compute());
+  return issuer_.runtime().wait(issuer_.last_compute());
 }
 
-void SummonOps::end() { engine_.stage_ = EngineBase::Stage::idle; }
+void SummonOps::end() { state_.parts().calls.end_summon(); }
 
 bool SummonOps::owners_have_gradients() const {
-  const std::vector<Held*> all = engine_.held();
-  return std::any_of(all.begin(), all.end(), [](const Held* h) { return !h->where.empty(); });
+  const std::vector<ParamShard*> all = state_.shards();
+  return std::any_of(all.begin(), all.end(), [](const ParamShard* s) { return !s->where.empty(); });
 }
 
 SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
@@ -50,13 +43,12 @@ SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
   unit.gradients.name = fmt::format("{}.summoned_grad", name);
   unit.gradients.memory_class = MemoryClass::unsharded_gradients;
   unit.values.unit = unit.gradients.unit = name;
-  for (const Held* held : engine_.held()) {
-    if (held->unit != name) continue;
-    const View value = held->values();
-    unit.values.add(*held, value, held->unsharded);
-    unit.left_unsharded |= held->unsharded.buffer.valid();
-    if (with_grads && held->gradient.buffer.valid()) {
-      unit.gradients.add(*held, held->gradient, {});
+  for (const ParamShard* shard : state_.shards()) {
+    if (shard->unit != name) continue;
+    unit.values.add(*shard, shard->values(), shard->unsharded);
+    unit.left_unsharded |= shard->unsharded.buffer.valid();
+    if (with_grads && shard->gradient.buffer.valid()) {
+      unit.gradients.add(*shard, shard->gradient, {});
     }
   }
   return unit;
@@ -65,40 +57,40 @@ SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
 Result<BufferId> SummonOps::allocate(const FullCopy& copy, const char* suffix, Memory memory,
                                      const RankSet& where) {
   const bool host = memory == Memory::pinned_host;
-  return engine_.runtime_.allocate(
+  return issuer_.runtime().allocate(
       {.bytes = bytes_of(numel(copy), copy.dtype),
        .memory = memory,
        .memory_class = host ? MemoryClass::pinned_host : copy.memory_class,
-       .stream = engine_.compute_,
+       .stream = issuer_.compute_stream(),
        .where = where,
-       .cause = engine_.cause(copy.unit, Reason::summon),
+       .cause = issuer_.cause(copy.unit, Reason::summon),
        .name = copy.name + suffix});
 }
 
 Result<EventId> SummonOps::submit(const FullCopy& copy, decltype(Op::what) what,
                                   const RankSet& where) {
-  const Cause why = engine_.cause(copy.unit, Reason::summon);
-  if (where == everyone_) return engine_.submit(engine_.compute_, why, std::move(what));
-  return engine_.runtime_.submit({.stream = engine_.compute_,
-                                  .where = where,
-                                  .after = {},
-                                  .cause = why,
-                                  .what = std::move(what)});
+  const Cause why = issuer_.cause(copy.unit, Reason::summon);
+  if (where == everyone_) return issuer_.submit(issuer_.compute_stream(), why, std::move(what));
+  return issuer_.runtime().submit({.stream = issuer_.compute_stream(),
+                                   .where = where,
+                                   .after = {},
+                                   .cause = why,
+                                   .what = std::move(what)});
 }
 
 Status SummonOps::release(BufferId buffer, EventId after, const RankSet& where) {
-  return where.empty() ? Status{} : engine_.runtime_.release(buffer, after, where);
+  return where.empty() ? Status{} : issuer_.runtime().release(buffer, after, where);
 }
 
 Status SummonOps::open(SummonedUnit& unit, bool offload) {
   if (unit.values.sources.empty()) return {};
-  TESSERA_TRY(engine_.before_gather());
+  TESSERA_TRY(state_.before_gather());
   TESSERA_TRY(gather(unit.values));
-  TESSERA_TRY(hand_out(unit.values, offload));
+  TESSERA_TRY(leave_with_holders(unit.values, offload));
   TESSERA_TRY(submit(unit.values, Mark{Mark::Kind::unsharded}, everyone_).status());
   if (unit.gradients.sources.empty()) return {};
   TESSERA_TRY(gather(unit.gradients));
-  return hand_out(unit.gradients, offload);
+  return leave_with_holders(unit.gradients, offload);
 }
 
 Status SummonOps::close(SummonedUnit& unit) {
@@ -110,7 +102,7 @@ Status SummonOps::close(SummonedUnit& unit) {
     const BufferId buffer = std::exchange(copy->buffer, BufferId{});
     if (buffer.valid()) TESSERA_TRY(release(buffer, done, copy->where));
   }
-  return unit.left_unsharded ? Status{} : engine_.after_free(unit.values.unit);
+  return unit.left_unsharded ? Status{} : state_.after_free(unit.values.unit);
 }
 
 }  // namespace tessera

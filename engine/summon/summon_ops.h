@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/base/sharded_state.h"
 #include "engine/runtime/copies_by_route.h"
 #include "engine/summon/full_copy.h"
 
@@ -15,11 +16,13 @@ namespace tessera {
 class SummonOps {
  public:
   /// rank0_only: rank 0 alone is a holder, that is, keeps full copies; otherwise all ranks are.
-  SummonOps(EngineBase& engine, bool rank0_only);
+  SummonOps(ShardedState& state, bool rank0_only);
 
-  const Model& model() const { return engine_.model_; }
-  const UnitAssignment& assignment() const { return engine_.assignment_; }
-  std::string_view unit_name(std::size_t unit) const { return engine_.unit_name(unit); }
+  const Model& model() const { return issuer_.model(); }
+  const UnitAssignment& assignment() const { return state_.parts().units.assignment(); }
+  std::string_view unit_name(std::size_t unit) const {
+    return state_.parts().units.unit_name(unit);
+  }
 
   /// Why the engine cannot be summoned now, for a message; "" if it can.
   std::string_view busy() const;
@@ -61,7 +64,7 @@ class SummonOps {
   // gather_copies.cpp
   Status gather(FullCopy& copy);
   Status gather_shards(const FullCopy& copy);
-  Status hand_out(FullCopy& copy, bool offload);
+  Status leave_with_holders(FullCopy& copy, bool offload);
   Status gather_again(const FullCopy& copy);
 
   // write_back_copies.cpp
@@ -69,7 +72,8 @@ class SummonOps {
   Status broadcast(const FullCopy& copy);
   Status write_back(const FullCopy& copy);
 
-  EngineBase& engine_;
+  ShardedState& state_;
+  Issuer& issuer_;
   const ShardGroups groups_;
   const RankSet everyone_;
   const RankSet holders_;

@@ -12,7 +12,7 @@ namespace tessera {
 
 class SummonedParams final : public FullParams {
  public:
-  SummonedParams(EngineBase& engine, const SummonOptions& options);
+  SummonedParams(ShardedState& state, const SummonOptions& options);
   ~SummonedParams() override;
 
   /// Checks the request against the engine's state, then gathers.

@@ -52,7 +52,7 @@ Status SummonOps::visit(const FullCopy& copy, const FullCopySource& source, Para
     }
   };
   TESSERA_ASSIGN(const EventId done, submit(copy, std::move(work), holders_));
-  return engine_.runtime_.wait(done);
+  return issuer_.runtime().wait(done);
 }
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ Status SummonOps::broadcast(const FullCopy& copy) {
     std::vector<Rank> first;
     for (const RankRange& range : everyone_.ranges()) {
       for (Rank rank = range.begin; rank < range.end; ++rank) {
-        if (engine_.shard_index(rank) == 0) first.push_back(rank);
+        if (state_.shard_index(rank) == 0) first.push_back(rank);
       }
     }
     TESSERA_TRY(

@@ -16,13 +16,6 @@ std::vector<Rank> up_to(Rank ranks) {
 
 std::size_t at(Rank rank) { return static_cast<std::size_t>(rank); }
 
-template <class F>
-void for_each_rank(const RankSet& ranks, F&& f) {
-  for (const RankRange& range : ranks.ranges()) {
-    for (Rank r = range.begin; r < range.end; ++r) f(r);
-  }
-}
-
 Clock sealed(std::shared_ptr<ClockData> clock) {
   const auto [lowest, highest] = std::minmax_element(clock->times.begin(), clock->times.end());
   clock->lowest = *lowest;
@@ -74,18 +67,19 @@ Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times
                                   const Clock& lowest) {
   auto clock = pool_.take();
   clock->times = stream(op.stream).clock->times;
-  for_each_rank(op.where,
-                [&](Rank r) { clock->times[at(r)] = std::max(times[at(r)], (*lowest)[at(r)]); });
+  op.where.for_each(
+      [&](Rank r) { clock->times[at(r)] = std::max(times[at(r)], (*lowest)[at(r)]); });
   return sealed(std::move(clock));
 }
 
-// What of the gap before `begin` was for a collective: the rest is the host's.
+// The end of the part of the gap before `begin` that was spent on a collective; the host caused the
+// rest.
 Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
   auto until = pool_.take();
   until->times = since->times;
   for (const Ended* waited : ended_of(op.waits)) {
     if (!waited->communication) continue;
-    for_each_rank(op.where, [&](Rank r) {
+    op.where.for_each([&](Rank r) {
       const Time end = std::min((*waited->clock)[at(r)], (*begin)[at(r)]);
       until->times[at(r)] = std::max(until->times[at(r)], end);
     });
@@ -124,7 +118,7 @@ void TraceReplay::send_spans(const TimedOp& op, const Clock& begin, const Clock&
                              const Clock& end, TraceSink& sink) {
   span_ranks_.clear();
   for (auto* times : {&span_begins_, &span_readies_, &span_ends_}) times->clear();
-  for_each_rank(op.where, [&](Rank r) {
+  op.where.for_each([&](Rank r) {
     span_ranks_.push_back(r);
     span_begins_.push_back((*begin)[at(r)]);
     span_readies_.push_back((*ready)[at(r)]);
@@ -170,7 +164,7 @@ const std::vector<const TraceReplay::Ended*>& TraceReplay::ended_of(const Waited
 
 void TraceReplay::change(const MemoryChange& change) {
   const std::vector<const Ended*>& waited = ended_of(change.ops);
-  for_each_rank(change.ranks, [&](Rank r) {
+  change.ranks.for_each([&](Rank r) {
     Time time = 0;
     if (change.stream.valid()) time = (*stream(change.stream).clock)[at(r)];
     if (!change.stream.valid() && waited.empty()) time = horizon(r);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/wrap/policy_decision.h"
 
 namespace tessera {
@@ -22,21 +21,22 @@ class Recursion {
   // come before the module itself, so that a policy by size sees only the elements that are left:
   // this is what makes SizeWrap build units of about one size instead of wrapping every ancestor.
   Numel wrap(ModuleId id, bool only_children) {
-    TESSERA_ASSERT(!met_[at(id)], "a module is asked about once");
-    met_[at(id)] = true;
+    TESSERA_ASSERT(!met_[id.index()], "a module is asked about once");
+    met_[id.index()] = true;
     const std::vector<ParameterId> below = managed_below(id);
     const Numel total = sum(below, [](ParameterId) { return true; });
     if (!asks(id, WrapQuestion::descend, total)) return Numel{};
     for (ModuleId child : graph_.children(id)) {
       // A module that is registered twice was wrapped under all its names when it was met first.
-      if (!ignored_.modules[at(child)] && !met_[at(child)]) wrap(child, /*only_children=*/false);
+      if (!ignored_.modules[child.index()] && !met_[child.index()])
+        wrap(child, /*only_children=*/false);
     }
     // Each tensor counts once, where torch's subtraction takes one shared by two units off twice.
-    const Numel held = sum(below, [this](ParameterId p) { return held_[at(p)]; });
+    const Numel held = sum(below, [this](ParameterId p) { return held_[p.index()]; });
     TESSERA_ASSERT(held <= total, "units below hold elements that lie below");
     if (only_children || !asks(id, WrapQuestion::wrap, total - held)) return held;
     wrapped_.push_back(id);
-    for (ParameterId p : below) held_[at(p)] = true;
+    for (ParameterId p : below) held_[p.index()] = true;
     return total;
   }
 
@@ -52,7 +52,7 @@ class Recursion {
 
   std::vector<ParameterId> managed_below(ModuleId id) const {
     std::vector<ParameterId> below = graph_.parameters_below(id);
-    std::erase_if(below, [this](ParameterId p) { return ignored_.parameters[at(p)]; });
+    std::erase_if(below, [this](ParameterId p) { return ignored_.parameters[p.index()]; });
     return below;
   }
 

@@ -14,7 +14,7 @@
 namespace tessera::sim {
 
 LockstepBackend::LockstepBackend(const LockstepOptions& options)
-    : CheckedRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
+    : LockstepRuntime(RankSet::all(options.world_size), RankSet::all(options.world_size)),
       options_(options),
       pool_(static_cast<std::size_t>(options.world_size)),
       slowness_(
@@ -33,7 +33,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
   }
 }
 
-void LockstepBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+Status LockstepBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   const RankGroups& groups = communicator.groups;
   CommunicatorState state;
   state.shapes = shapes_of(groups, options_.ranks_per_node);
@@ -42,6 +42,7 @@ void LockstepBackend::do_communicator(CommunicatorId id, const Communicator& com
     options_.sink->communicator(
         {id.value, communicator.name, groups.group_size_max(), groups.group_count()});
   }
+  return {};
 }
 
 const LockstepBackend::EventTime* LockstepBackend::find(EventId event) const {
@@ -300,7 +301,7 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
   return {};
 }
 
-Status LockstepBackend::do_wait(EventId event) {
+Status LockstepBackend::await_event(EventId event) {
   const EventTime* time = find(event);
   if (time == nullptr) return {};
   host_.wait(time->clock, pool_);

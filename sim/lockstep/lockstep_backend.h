@@ -7,7 +7,6 @@
 
 #include <deque>
 
-#include "engine/runtime/checked_runtime.h"
 #include "engine/tracing/clock_kernels.h"
 #include "engine/tracing/clock_pool.h"
 #include "engine/tracing/memory_timeline.h"
@@ -21,13 +20,12 @@
 
 namespace tessera::sim {
 
-class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
+class LockstepBackend final : public LockstepRuntime {
  public:
   explicit LockstepBackend(const LockstepOptions& options);
 
   Status finish() override;
   const std::string& out_of_memory() const override { return out_of_memory_; }
-  Bytes peak_reserved() const override { return peak_reserved_; }
   std::int64_t op_ranks() const override { return op_ranks_; }
 
   Processor processor() const override { return options_.processor; }
@@ -61,18 +59,16 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
     std::vector<Time> costs;  // by group; one entry if all alike; empty: no collective
   };
 
-  void do_stream(StreamId, const Stream&) override;
-  void do_communicator(CommunicatorId, const Communicator&) override;
-  Status do_allocate(BufferId, const Allocation&) override;
-  Status do_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
-  void do_release(BufferId, EventId after, const RankSet&, const RankState&) override;
+  Status stream_created(StreamId, const Stream&) override;
+  Status communicator_created(CommunicatorId, const Communicator&) override;
+  Status buffer_requested(BufferId, const Allocation&) override;
+  Status buffer_placed(BufferId, const Allocation&, const RankSet&, const Placement&) override;
+  void buffer_released(BufferId, EventId after, const RankSet&) override;
   Status execute(const Op& op, EventId event) override;
-  Status do_wait(EventId event) override;
+  Status await_event(EventId event) override;
 
-  StreamState& state(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
-  CommunicatorState& state(CommunicatorId id) {
-    return communicators_[static_cast<std::size_t>(id.value)];
-  }
+  StreamState& state(StreamId id) { return streams_[id.index()]; }
+  CommunicatorState& state(CommunicatorId id) { return communicators_[id.index()]; }
   std::int64_t ranks() const { return options_.world_size; }
   const EventTime* find(EventId event) const;
   void forget_events();
@@ -93,8 +89,8 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
   // Steps and trace.
   void enter_step(std::int32_t step);
   void close_step();
-  void close_memory();
-  void check_capacity(const Buffer& request, const RankSet& ranks, const RankState& state);
+  void close_memory(const std::vector<PeakMemory>& peaks);
+  void check_capacity(const Buffer& request, const RankSet& ranks, const MemoryUse& device);
   void trace_op(const Op& op, EventId event);
   void trace_spans(const Op& op, EventId event, const Timing& timing);
   Time time_at(const EventTime* event, Rank rank) const;
@@ -120,7 +116,6 @@ class LockstepBackend final : public LockstepRuntime, public CheckedRuntime {
   std::int32_t step_ = 0;
   bool step_open_ = false;
   std::string out_of_memory_;
-  Bytes peak_reserved_{};
   std::int64_t op_ranks_ = 0;
 };
 

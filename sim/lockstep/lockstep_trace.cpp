@@ -16,11 +16,11 @@ std::string gibibytes(Bytes bytes) {
 }
 
 // "activations 41.20 GiB, optimizer state 7.48 GiB, ...": the three largest.
-std::string holders(const MemoryLedger& ledger) {
+template <class ByClass>
+std::string holders(const ByClass& by_class) {
   std::vector<std::pair<Bytes, MemoryClass>> classes;
   for (int c = 0; c < memory_class_count; ++c) {
-    classes.emplace_back(ledger.now().by_class[static_cast<std::size_t>(c)],
-                         static_cast<MemoryClass>(c));
+    classes.emplace_back(by_class[static_cast<std::size_t>(c)], static_cast<MemoryClass>(c));
   }
   std::stable_sort(classes.begin(), classes.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -34,13 +34,14 @@ std::string holders(const MemoryLedger& ledger) {
 
 }  // namespace
 
-void LockstepBackend::do_stream(StreamId id, const Stream& stream) {
+Status LockstepBackend::stream_created(StreamId id, const Stream& stream) {
   auto zero = pool_.take();
   std::fill(zero->times.begin(), zero->times.end(), 0);
   zero->lowest = zero->highest = 0;
   streams_.push_back({.clock = zero, .pending = {}});
   waited_.add_stream();
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
+  return {};
 }
 
 void LockstepBackend::trace_op(const Op& op, EventId event) {
@@ -81,7 +82,7 @@ void LockstepBackend::trace_spans(const Op& op, EventId event, const Timing& tim
   options_.sink->spans({event.value, ranks, begin, ready, end});
 }
 
-Status LockstepBackend::do_allocate(BufferId id, const Allocation& request) {
+Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
   if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
   if (options_.sink != nullptr) traced_.add(id, request, *options_.sink);
@@ -89,15 +90,14 @@ Status LockstepBackend::do_allocate(BufferId id, const Allocation& request) {
 }
 
 void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks,
-                                     const RankState& state) {
-  const Bytes reserved = state.allocators[0].reserved();
-  peak_reserved_ = std::max(peak_reserved_, reserved);
+                                     const MemoryUse& device) {
+  const Bytes reserved = device.reserved;
   const Bytes capacity = options_.memory_per_rank;
   if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
   out_of_memory_ =
       fmt::format("rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
                   ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),
-                  holders(state.ledger));
+                  holders(device.by_class));
   if (options_.sink != nullptr) {
     options_.sink->diagnostic({.severity = TraceDiagnostic::Severity::error,
                                .code = "out_of_memory",
@@ -108,12 +108,12 @@ void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks
 }
 
 // The moment a stream reaches its next op: where buffers for that op begin to exist.
-Status LockstepBackend::do_placement(BufferId id, const Allocation& request,
-                                        const RankSet& ranks, const RankState& rank_state) {
+Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
+                                      const Placement& placement) {
   if (request.memory != Memory::device) return {};
-  check_capacity(buffer(id), ranks, rank_state);
+  check_capacity(buffer(id), ranks, placement.device);
   if (options_.sink == nullptr) return {};
-  const Bytes end = rank_state.live.at(id).offset + request.bytes;
+  const Bytes end = placement.offset + request.bytes;
   const StreamState& stream = state(request.stream);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
@@ -145,8 +145,7 @@ Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
   return time;
 }
 
-void LockstepBackend::do_release(BufferId id, EventId after, const RankSet& ranks,
-                                    const RankState&) {
+void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   if (options_.numerics) numbers_.release(id, ranks);
   const Buffer& released = buffer(id);
   if (options_.sink == nullptr || released.memory != Memory::device) return;
@@ -167,29 +166,27 @@ void LockstepBackend::enter_step(std::int32_t step) {
 }
 
 void LockstepBackend::close_step() {
+  const std::vector<PeakMemory> peaks = take_peaks(step_);
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const StreamId id{static_cast<std::int32_t>(s)};
     if (stream(id).role != StreamRole::compute) continue;
     const Clock end = resolve(id);
     std::vector<Bytes> allocated(static_cast<std::size_t>(options_.world_size));
     std::vector<Bytes> reserved(allocated.size());
-    for (const auto& c : classes().all()) {
-      for (const RankRange& range : c.ranks.ranges()) {
-        std::fill(allocated.begin() + range.begin, allocated.begin() + range.end,
-                  c.state.ledger.peak().allocated);
-        std::fill(reserved.begin() + range.begin, reserved.begin() + range.end,
-                  c.state.ledger.peak().reserved);
-      }
+    for (const PeakMemory& peak : peaks) {
+      std::fill(allocated.begin() + peak.first_rank, allocated.begin() + peak.end_rank,
+                peak.allocated);
+      std::fill(reserved.begin() + peak.first_rank, reserved.begin() + peak.end_rank,
+                peak.reserved);
     }
     accounts_.close(step_, end, allocated, reserved, options_.sink);
     break;
   }
-  close_memory();
+  close_memory(peaks);
   ++step_;
 }
 
-void LockstepBackend::close_memory() {
-  const auto peaks = take_peaks(step_);
+void LockstepBackend::close_memory(const std::vector<PeakMemory>& peaks) {
   if (options_.sink == nullptr) return;
   for (const PeakMemory& peak : peaks) options_.sink->peak_memory(peak);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
@@ -205,7 +202,7 @@ Status LockstepBackend::finish() {
       memory_.flush(slot, std::numeric_limits<Time>::max(), *options_.sink);
     }
   }
-  return check_consumed();
+  return CheckedRuntime::finish();
 }
 
 }  // namespace tessera::sim

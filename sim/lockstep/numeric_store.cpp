@@ -4,17 +4,10 @@
 #include <algorithm>
 
 #include "engine/numbers/number.h"
-#include "engine/runtime/reachable_memory.h"
+#include "tessera/reachable_memory.h"
 
 namespace tessera::sim {
 namespace {
-
-template <class F>
-void for_each_rank(const RankSet& ranks, F&& f) {
-  for (const RankRange& range : ranks.ranges()) {
-    for (Rank r = range.begin; r < range.end; ++r) f(r);
-  }
-}
 
 template <class F>
 void for_each_group(const RankSet& where, const RankGroups& groups, F&& f) {
@@ -27,7 +20,7 @@ void for_each_group(const RankSet& where, const RankGroups& groups, F&& f) {
 
 Status NumericStore::allocate(BufferId buffer, const Allocation& request) {
   Status status;
-  for_each_rank(request.where, [&](Rank r) {
+  request.where.for_each([&](Rank r) {
     if (request.memory != Memory::nvme) {
       buffers_[buffer][r] = Data(static_cast<std::size_t>(request.bytes.value), std::byte{0xFF});
     } else if (status.ok()) {
@@ -39,11 +32,11 @@ Status NumericStore::allocate(BufferId buffer, const Allocation& request) {
 
 void NumericStore::release(BufferId buffer, const RankSet& ranks) {
   if (swapped_.holds(buffer)) {
-    for_each_rank(ranks, [&](Rank r) { swapped_.release(buffer, r); });
+    ranks.for_each([&](Rank r) { swapped_.release(buffer, r); });
     return;
   }
   auto& per_rank = buffers_[buffer];
-  for_each_rank(ranks, [&](Rank r) { per_rank.erase(r); });
+  ranks.for_each([&](Rank r) { per_rank.erase(r); });
   if (per_rank.empty()) buffers_.erase(buffer);
 }
 
@@ -62,7 +55,7 @@ std::span<const std::byte> NumericStore::bytes(const View& view, Rank rank, Inde
 Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGroups* index_in) {
   const bool writes = writes_files(copy.route);
   Status status;
-  for_each_rank(where, [&](Rank r) {
+  where.for_each([&](Rank r) {
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
     if (!uses_files(copy.route)) {
       return copy_in_memory(copy, [&](const View& view) { return bytes(view, r, index); });
@@ -78,7 +71,7 @@ Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGrou
 void NumericStore::compute(const Compute& compute, const RankSet& where,
                            const RankGroups* index_in) {
   if (!compute.body && compute.zeroed.empty()) return;
-  for_each_rank(where, [&](Rank r) {
+  where.for_each([&](Rank r) {
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
     compute_in_memory(compute, r, [&](const View& view) { return bytes(view, r, index); });
   });

@@ -55,7 +55,7 @@ void check_header(const SourceFile& file, const std::vector<std::string>& lines,
 Findings check_form(const SourceFile& file) {
   Findings findings;
   const std::vector<std::string> lines = lines_of(file.text);
-  static const std::regex licence(R"(^(//|#|--) SPDX-License-Identifier: Apache-2\.0$)");
+  static const std::regex licence(R"(^(//|#|--|/\*) SPDX-License-Identifier: Apache-2\.0$)");
   if (lines.empty() || !std::regex_match(lines[0], licence)) {
     findings.push_back({file.path, 1, "the first line is not the SPDX licence line"});
   }
@@ -65,7 +65,8 @@ Findings check_form(const SourceFile& file) {
   if (!std::regex_match(file.path.substr(file.path.rfind('/') + 1), name)) {
     findings.push_back({file.path, 0, "file names are snake_case"});
   }
-  if (file.ends_with(".h")) check_header(file, lines, findings);
+  const bool is_c = file.in("c/include/");
+  if (file.ends_with(".h") && !is_c) check_header(file, lines, findings);
   check_lengths(file, lines, findings);
   return findings;
 }

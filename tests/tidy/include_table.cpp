@@ -1,135 +1,188 @@
 // SPDX-License-Identifier: Apache-2.0
-// The include table of docs/ARCHITECTURE.md as data: per part of the tree the prefixes of what it
-// may include. What no line allows is forbidden.
-#include <regex>
+#include "tests/tidy/include_table.h"
 
-#include "tests/tidy/rules.h"
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <sstream>
+
 #include "tests/tidy/source_text.h"
 
 namespace tidy {
 namespace {
 
-using Prefixes = std::vector<std::string>;
+using Names = std::vector<std::string>;
 
-/// What a recorded trace is made of: all that storage and inspector know of the engine's side.
-const Prefixes trace_headers = {"tessera/assert.h", "tessera/memory_class.h", "tessera/status.h",
-                                "tessera/trace.h", "tessera/types.h"};
+Names words_of(const std::string& text) {
+  std::istringstream stream(text);
+  Names words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
 
-struct Part {
-  std::string folder;  // the longest match decides
-  Prefixes own;        // quoted includes
-  Prefixes foreign;    // angle bracket includes beyond the standard library; not in public headers
+Names columns_of(const std::string& line) {
+  Names columns;
+  std::istringstream stream(line);
+  for (std::string column; std::getline(stream, column, '|');) columns.push_back(column);
+  return columns;
+}
+
+/// A word that was given a meaning ("text-libraries = fmt/ nlohmann/") stands for it.
+Names replaced(const Names& words, const std::map<std::string, Names>& meanings) {
+  Names result;
+  for (const std::string& word : words) {
+    const auto meaning = meanings.find(word);
+    if (meaning == meanings.end()) {
+      result.push_back(word);
+    } else {
+      result.insert(result.end(), meaning->second.begin(), meaning->second.end());
+    }
+  }
+  return result;
+}
+
+bool contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The path of what a quoted include names; "" if no such public header exists.
+std::string path_of(const std::string& file, const std::string& name,
+                    const std::set<std::string>& public_headers) {
+  // Examples are as their users would write them: a name alone is a file beside.
+  const bool beside = file.starts_with("examples/") && name.find('/') == std::string::npos;
+  if (beside) return file.substr(0, file.rfind('/') + 1) + name;
+  if (!name.starts_with("tessera/")) return name;
+  for (const std::string& path : public_headers) {
+    if (path.ends_with("/include/" + name)) return path;
+  }
+  return "";
+}
+
+/// "" or what is wrong.
+std::string judge(const IncludeTable& table, const std::string& file, const std::string& name,
+                  const std::set<std::string>& public_headers) {
+  const IncludeTable::Row& row = *table.row_of(file);
+  const std::string path = path_of(file, name, public_headers);
+  const IncludeTable::Row* const target = path.empty() ? nullptr : table.row_of(path);
+  if (target == nullptr) return "no folder of the include table has it";
+  const bool allowed = target->folder == row.folder || contains(row.own, "*") ||
+                       contains(row.own, path) || contains(row.own, target->folder);
+  return allowed ? "" : row.folder + " may not include " + target->folder;
+}
+
+std::string judge_library(const IncludeTable::Row& row, const std::string& name) {
+  static const std::regex standard(R"([a-z_0-9]+)");
+  const bool allowed =
+      std::regex_match(name, standard) ||
+      std::any_of(row.libraries.begin(), row.libraries.end(), [&](const std::string& library) {
+        return library == "*" || name.starts_with(library);
+      });
+  return allowed ? "" : row.folder + " may not include it";
+}
+
+/// Depth first: a row that is reached while it is still open closes a circle.
+class CircleSearch {
+ public:
+  explicit CircleSearch(const IncludeTable& table) : table_(table) {}
+
+  Findings run() {
+    for (const IncludeTable::Row& row : table_.rows) visit(row);
+    return std::move(findings_);
+  }
+
+ private:
+  void visit(const IncludeTable::Row& row) {
+    if (!visited_.insert(row.folder).second) return;
+    open_.push_back(row.folder);
+    for (const std::string& name : row.own) {
+      const IncludeTable::Row* const next = name == "*" ? nullptr : table_.row_of(name);
+      if (next == nullptr || next == &row) continue;
+      const auto found = std::find(open_.begin(), open_.end(), next->folder);
+      if (found != open_.end()) report(row, found);
+      visit(*next);
+    }
+    open_.pop_back();
+  }
+
+  void report(const IncludeTable::Row& row, Names::const_iterator first) {
+    std::string circle;
+    for (; first != open_.end(); ++first) circle += *first + " ";
+    findings_.push_back({table_.path, row.line, "folders include each other: " + circle});
+  }
+
+  const IncludeTable& table_;
+  std::set<std::string> visited_;
+  Names open_;
+  Findings findings_;
 };
 
-Prefixes operator+(Prefixes a, const Prefixes& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
+}  // namespace
 
-const std::vector<Part>& parts() {
-  static const Prefixes text = {"fmt/", "nlohmann/"};
-  static const Prefixes cuda = {"cuda", "cublas", "nccl.h"};
-  static const Prefixes window = {"imgui", "backends/imgui_", "misc/", "GLFW/", "GL/", "stb/"};
-  static const Prefixes every_public = {"tessera/"};
-  static const std::vector<Part> table = {
-      {"engine/", {"tessera/*.h", "engine/"}, text},
-      {"engine/cuda/",
-       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/swap/", "engine/kernels/",
-        "engine/cuda/"},
-       text + Prefixes{"dlfcn.h"}},
-      {"engine/cuda/module/",
-       {"tessera/*.h", "engine/kernels/", "engine/files/block_sum.h", "engine/cuda/"},
-       text + cuda + Prefixes{"dlfcn.h"}},
-      {"engine/kernels/", {"tessera/*.h", "engine/kernels/"}, text + Prefixes{"dnnl.hpp", "omp.h"}},
-      {"engine/host/",
-       {"tessera/*.h", "engine/runtime/", "engine/swap/", "engine/host/"},
-       text +
-           Prefixes{"dlfcn.h", "poll.h", "sys/mman.h", "sys/stat.h", "sys/syscall.h", "unistd.h"}},
-      {"engine/swap/",
-       {"tessera/*.h", "engine/swap/"},
-       text + Prefixes{"liburing.h", "fcntl.h", "unistd.h", "sys/uio.h"}},
-      {"engine/files/",
-       {"tessera/*.h", "engine/files/"},
-       text + Prefixes{"fcntl.h", "unistd.h", "sys/stat.h"}},
-      {"engine/mpi/",
-       {"tessera/*.h", "engine/runtime/", "engine/host/", "engine/mpi/"},
-       text + Prefixes{"mpi.h"}},
-      {"sim/",
-       {"tessera/*.h", "tessera/sim/", "engine/runtime/", "engine/swap/", "engine/text/", "sim/"},
-       text},
-      {"storage/", trace_headers + Prefixes{"tessera/storage/", "storage/"},
-       text + Prefixes{"sqlite3.h", "unistd.h", "fcntl.h", "sys/stat.h"}},
-      {"inspector/",
-       trace_headers +
-           Prefixes{"tessera/storage/trace_reader.h", "tessera/inspector/", "inspector/"},
-       text + window},
-      {"c/", {"tessera/*.h", "tessera/c/", "tessera/sim/", "engine/text/", "c/"}, text},
-      {"cli/", every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/"},
-       text + Prefixes{"CLI/", "sys/", "unistd.h"}},
-      {"tests/",
-       every_public + Prefixes{"engine/", "sim/", "storage/", "inspector/", "cli/", "tests/"},
-       text + window +
-           Prefixes{"catch2/", "malloc.h", "sanitizer/", "sqlite3.h", "sys/", "ucontext.h",
-                    "unistd.h"}},
-      {"examples/", every_public, text},
-  };
-  return table;
-}
-
-const Part* part_of(const SourceFile& file) {
-  const Part* best = nullptr;
-  for (const Part& part : parts()) {
-    if (file.in(part.folder) && (!best || part.folder.size() > best->folder.size())) best = &part;
+const IncludeTable::Row* IncludeTable::row_of(const std::string& file) const {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    const bool longer = best == nullptr || row.folder.size() > best->folder.size();
+    if (file.starts_with(row.folder) && longer) best = &row;
   }
   return best;
 }
 
-bool any_prefix_of(const std::string& name, const Prefixes& prefixes) {
-  for (const std::string& prefix : prefixes) {
-    if (prefix == "tessera/*.h") {
-      if (name.starts_with("tessera/") && name.find('/', 8) == std::string::npos) return true;
-    } else if (name.starts_with(prefix)) {
-      return true;
+IncludeTable read_include_table(const SourceFile& file, Findings& wrong) {
+  IncludeTable table{file.path, {}};
+  std::map<std::string, Names> meanings;
+  const Names lines = lines_of(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].empty() || lines[i].starts_with('#')) continue;
+    const int number = static_cast<int>(i + 1);
+    const std::size_t equals = lines[i].find(" = ");
+    if (equals != std::string::npos) {
+      meanings[lines[i].substr(0, equals)] = words_of(lines[i].substr(equals + 3));
+      continue;
     }
+    const Names columns = columns_of(lines[i]);
+    const Names folder = columns.empty() ? Names{} : words_of(columns[0]);
+    if (columns.size() != 4 || folder.size() != 1 || !folder[0].ends_with('/')) {
+      wrong.push_back({file.path, number, "expected 'folder/ | folders | libraries | purpose'"});
+      continue;
+    }
+    table.rows.push_back({folder[0], replaced(words_of(columns[1]), meanings),
+                          replaced(words_of(columns[2]), meanings), number});
   }
-  return false;
+  return table;
 }
 
-/// "" or what is wrong.
-std::string judge(const SourceFile& file, const Part& part, const std::string& name, bool quoted) {
-  if (quoted) {
-    if (file.is_public_header() && !name.starts_with("tessera/")) {
-      return "a public header includes a private one";
-    }
-    const auto inside = [&](const char* folder) { return part.folder.starts_with(folder); };
-    if (name.starts_with("engine/mpi/") && !inside("engine/mpi/")) {
-      return "carriers are opened at run time, never included";
-    }
-    if (name.starts_with("engine/cuda/") && !inside("engine/cuda/") && !inside("tests/")) {
-      return "carriers are opened at run time, never included";
-    }
-    return any_prefix_of(name, part.own) ? "" : part.folder + " may not include it";
-  }
-  static const std::regex standard(R"([a-z_0-9]+)");
-  if (std::regex_match(name, standard)) return "";
-  if (file.is_public_header()) return "public headers need the standard library only";
-  return any_prefix_of(name, part.foreign) ? "" : part.folder + " may not include it";
-}
-
-}  // namespace
-
-Findings check_includes(const SourceFile& file) {
+Findings check_includes(const SourceFile& file, const IncludeTable& table,
+                        const std::set<std::string>& public_headers) {
+  const IncludeTable::Row* const row = table.row_of(file.path);
+  if (row == nullptr) return {{file.path, 0, "this folder has no line in " + table.path}};
   Findings findings;
-  const Part* part = part_of(file);
-  if (!part) return {{file.path, 0, "this folder has no line in the include table"}};
-  const std::vector<std::string> lines = lines_of(without_comments(file.text));
+  const Names lines = lines_of(without_comments(file.text));
   static const std::regex include(R"(^\s*#\s*include\s*(["<])([^">]+)[">])");
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::smatch match;
     if (!std::regex_search(lines[i], match, include)) continue;
-    const std::string problem = judge(file, *part, match[2], match[1] == "\"");
+    const std::string problem = match[1] == "\"" ? judge(table, file.path, match[2], public_headers)
+                                                 : judge_library(*row, match[2]);
     if (!problem.empty()) {
       findings.push_back({file.path, static_cast<int>(i + 1), match[2].str() + ": " + problem});
+    }
+  }
+  return findings;
+}
+
+Findings check_include_table(const IncludeTable& table, const std::vector<SourceFile>& tree) {
+  const auto exists = [&](const std::string& name) {
+    return std::any_of(tree.begin(), tree.end(),
+                       [&](const SourceFile& file) { return file.in(name); });
+  };
+  Findings findings = CircleSearch(table).run();
+  for (const IncludeTable::Row& row : table.rows) {
+    if (!exists(row.folder)) findings.push_back({table.path, row.line, row.folder + " is empty"});
+    for (const std::string& name : row.own) {
+      const IncludeTable::Row* const named = table.row_of(name);
+      const bool is_row = named != nullptr && named->folder == name;
+      if (name == "*" || is_row || (!name.ends_with('/') && exists(name))) continue;
+      findings.push_back({table.path, row.line, name + " is neither a line's folder nor a file"});
     }
   }
   return findings;

@@ -38,6 +38,7 @@ void add_includes(const SourceFile& file, std::set<std::string>& included) {
   const std::string code = without_comments(file.text);
   for (std::sregex_iterator match(code.begin(), code.end(), include), end; match != end; ++match) {
     included.insert((*match)[1]);
+    included.insert(file.path.substr(0, file.path.rfind('/') + 1) + (*match)[1].str());
   }
 }
 

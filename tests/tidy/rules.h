@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,13 @@
 
 namespace tidy {
 
-/// Who may include whom: the include table of docs/ARCHITECTURE.md.
-Findings check_includes(const SourceFile& file);
-
 /// Functions have at most 70 lines, signature and braces included.
 Findings check_function_length(const SourceFile& file);
+
+/// Classes have at most 35 functions, in at most 3 .cpp files. `reasons`: by class, why one may
+/// have more; a reason that is not needed is a finding, too.
+Findings check_class_sizes(const std::vector<SourceFile>& tree,
+                           const std::map<std::string, std::string>& reasons);
 
 /// Words that break determinism, layering or readability, each with what to use instead.
 Findings check_words(const SourceFile& file);

@@ -2,8 +2,12 @@
 // The rules of rules.h, applied to this source tree.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
+#include <set>
 
+#include "tests/tidy/include_table.h"
 #include "tests/tidy/rules.h"
+#include "tests/tidy/source_text.h"
 
 namespace {
 
@@ -13,6 +17,14 @@ using tidy::SourceFile;
 const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> files = tidy::read_tree(TESSERA_SOURCE_DIR);
   return files;
+}
+
+const SourceFile& file(const std::string& path) {
+  const auto found = std::find_if(tree().begin(), tree().end(),
+                                  [&](const SourceFile& each) { return each.path == path; });
+  INFO(path);
+  REQUIRE(found != tree().end());
+  return *found;
 }
 
 template <class Check>
@@ -41,7 +53,35 @@ TEST_CASE("the tree that is checked is the whole tree", "[tidy]") {
 }
 
 TEST_CASE("files include only what the include table allows", "[tidy]") {
-  check_code(tidy::check_includes);
+  Findings wrong;
+  const tidy::IncludeTable table = tidy::read_include_table(file("docs/include-table.txt"), wrong);
+  std::set<std::string> headers;
+  for (const SourceFile& each : tree()) {
+    if (each.is_public_header()) headers.insert(each.path);
+  }
+  check_code([&](const SourceFile& each) { return tidy::check_includes(each, table, headers); });
+  const Findings of_table = tidy::check_include_table(table, tree());
+  wrong.insert(wrong.end(), of_table.begin(), of_table.end());
+  INFO(tidy::to_string(wrong));
+  CHECK(wrong.empty());
+}
+
+TEST_CASE("docs/ARCHITECTURE.md shows the include table", "[tidy]") {
+  const std::string shown = "```text\n" + file("docs/include-table.txt").text + "```";
+  CHECK(file("docs/ARCHITECTURE.md").text.find(shown) != std::string::npos);
+}
+
+TEST_CASE("classes have at most 35 functions in 3 files, or a reason", "[tidy]") {
+  std::map<std::string, std::string> reasons;
+  for (const std::string& line : tidy::lines_of(file("tests/tidy/large_classes.txt").text)) {
+    const std::size_t colon = line.find(": ");
+    if (!line.starts_with('#') && colon != std::string::npos) {
+      reasons[line.substr(0, colon)] = line.substr(colon + 2);
+    }
+  }
+  const Findings found = tidy::check_class_sizes(tree(), reasons);
+  INFO(tidy::to_string(found));
+  CHECK(found.empty());
 }
 
 TEST_CASE("functions have at most 70 lines", "[tidy]") { check_code(tidy::check_function_length); }

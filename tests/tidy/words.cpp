@@ -14,8 +14,10 @@ struct WordRule {
   std::vector<std::string> not_in = {};
 };
 
-const std::vector<std::string> libraries = {"engine/", "sim/", "storage/", "inspector/"};
-const std::vector<std::string> deterministic = {"engine/", "sim/", "storage/"};
+const std::vector<std::string> libraries = {"analysis/", "c/",       "engine/",  "inspector/",
+                                            "sim/",      "storage/", "training/"};
+const std::vector<std::string> deterministic = {"analysis/", "engine/", "sim/", "storage/",
+                                                "training/"};
 
 const std::vector<WordRule>& word_rules() {
   static const std::vector<WordRule> rules = {
@@ -25,8 +27,14 @@ const std::vector<WordRule>& word_rules() {
       {R"(\bsteady_clock\b)",
        "time is injected; only cli, inspector and tests of real time may measure",
        {},
-       {"c/", "cli/", "inspector/", "tests/bench/", "tests/cuda/device/", "tests/host/",
-        "tests/mpi/"}},
+       {
+           "c/",
+           "cli/",
+           "examples/own_runtime/",
+           "inspector/",
+           "tests/bench/",
+           "tests/backends/",
+       }},
       {R"(\b(std::)?s?rand\s*\(|\brandom_device\b|\bmt19937|\b\w+_int_distribution\b)",
        "randomness is hash(seed, rank, op); tests use a seeded splitmix64",
        {}},

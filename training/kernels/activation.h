@@ -2,7 +2,7 @@
 // The nonlinear parts of MLPs. Forward also makes the derivative, so that backward multiplies.
 #pragma once
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

@@ -5,7 +5,7 @@
 // of matrices and no shapes that are prepared.
 #pragma once
 
-#include "engine/math/shapes.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::kernels {
 

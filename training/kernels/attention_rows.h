@@ -2,7 +2,7 @@
 // The parts of attention between its matrix products, on one block of query rows of one head.
 #pragma once
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

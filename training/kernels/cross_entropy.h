@@ -2,7 +2,7 @@
 // Softmax and cross entropy of rows of logits in one pass over them.
 #pragma once
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

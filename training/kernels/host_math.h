@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/math/math.h"
+#include "tessera/math.h"
 #include "training/kernels/attention.h"
 
 namespace tessera::kernels {

@@ -3,7 +3,7 @@
 // reciprocal of its deviation, so the input need not be kept.
 #pragma once
 
-#include "engine/math/shapes.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::kernels {
 

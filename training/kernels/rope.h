@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/math/shapes.h"
+#include "tessera/math_shapes.h"
 #include "tessera/model.h"
 
 namespace tessera::kernels {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

@@ -9,7 +9,7 @@
 //   widened.after(in, c);
 #pragma once
 
-#include "engine/math/shapes.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::kernels {
 

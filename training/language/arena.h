@@ -3,7 +3,7 @@
 // out how much there must be, so that sizes and layout cannot disagree.
 #pragma once
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::language {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/math/math.h"
-#include "training/language/arena.h"
+#include "tessera/math.h"
+#include "training/language/room.h"
 
 namespace tessera::language {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/math/array.h"
 #include "engine/numbers/number.h"
 #include "tessera/language_model.h"
+#include "tessera/math_arrays.h"
 #include "training/loop/trainer_state.h"
 
 namespace tessera {

@@ -33,7 +33,7 @@ class Communicators {
   NcclComm at(CommunicatorId id) const { return groups_.at(id); }
 
   /// Waits for a call whose `code` says whether `comm` is still busy with it; returns its result.
-  Status complete(NcclComm comm, int code, const char* call);
+  Status finish_call(NcclComm comm, int code, const char* call);
   /// Waits for a call after which `comm` may be busy whatever `code` says (splits, registrations);
   /// returns its result.
   Status await(NcclComm comm, int code, const char* call);

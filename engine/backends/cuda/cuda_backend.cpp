@@ -41,7 +41,7 @@ bool wants_windows(const CudaOptions& options, const NcclApi& nccl) {
 
 CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
                          const CudaOptions& options)
-    : CheckedRuntime(RankSet::all(peers->ranks()), RankSet::single(peers->rank())),
+    : ProcessRuntime(RankSet::all(peers->ranks()), RankSet::single(peers->rank())),
       module_(module),
       peers_(std::move(peers)),
       options_(options),
@@ -149,20 +149,18 @@ Status CudaBackend::noted(Status status) {
   return status;
 }
 
-void CudaBackend::do_stream(StreamId id, const Stream& stream) {
+Status CudaBackend::stream_created(StreamId id, const Stream& stream) {
   if (trace_) trace_->add_stream(id, stream.name, stream.role);
   lanes_.push_back(std::make_unique<Lane>(module_.cuda, events_));
-  if (!failure_.ok()) return;
+  TESSERA_TRY(failure_);
   const bool first = stream.role == StreamRole::communication;
-  const Status opened = noted(lanes_.back()->open(first ? -1 : 0));
-  static_cast<void>(opened);  // the next call reports it
+  return noted(lanes_.back()->open(first ? -1 : 0));
 }
 
-void CudaBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+Status CudaBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
-  if (!failure_.ok()) return;
-  const Status split = noted(communicators_.split(id, communicator.groups, communicator.name));
-  static_cast<void>(split);  // the next call reports it
+  TESSERA_TRY(failure_);
+  return noted(communicators_.split(id, communicator.groups, communicator.name));
 }
 
 Status CudaBackend::execute(const Op& op, EventId event) {
@@ -177,17 +175,17 @@ Status CudaBackend::execute(const Op& op, EventId event) {
 
 Status CudaBackend::enqueue(const Op& op, EventId event) {
   TESSERA_TRY(file_copies_.advance().status());
-  Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
+  Lane& lane = *lanes_[op.stream.index()];
   TESSERA_TRY(order(lane, op));
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
   if (trace_ && !idle) TESSERA_TRY(times_->begin(lane.stream()));
-  TESSERA_TRY(dispatch(op, lane));
+  TESSERA_TRY(launch(op, lane));
   if (trace_) TESSERA_TRY(submit_to_trace(op, event, lane));
   const OpKind kind = kind_of(op);
   return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
 }
 
-Status CudaBackend::dispatch(const Op& op, Lane& lane) {
+Status CudaBackend::launch(const Op& op, Lane& lane) {
   if (const auto* work = std::get_if<Copy>(&op.what)) return copy(*work, lane);
   if (const auto* work = std::get_if<Compute>(&op.what)) return compute(*work, lane);
   if (!communicator_of(op).valid()) return {};
@@ -203,7 +201,7 @@ Status CudaBackend::order(Lane& lane, const Op& op) {
   }
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return {};
-  Lane& other = *lanes_[static_cast<std::size_t>(wait->stream.value)];
+  Lane& other = *lanes_[wait->stream.index()];
   return lane.wait(other, other.youngest());
 }
 
@@ -254,7 +252,7 @@ Status CudaBackend::drain_all() {
   return control_.stream() == nullptr ? Status{} : drain(control_);
 }
 
-Status CudaBackend::do_wait(EventId event) {
+Status CudaBackend::await_event(EventId event) {
   TESSERA_TRY(failure_);
   if (trace_) trace_->host_wait(event);
   if (Lane* const owner = owners_.of(event)) {
@@ -285,7 +283,7 @@ void CudaBackend::give_up(const Status& why) {
 
 Status CudaBackend::finish_all() {
   TESSERA_TRY(drain_all());
-  TESSERA_TRY(check_consumed());
+  TESSERA_TRY(CheckedRuntime::finish());
   TESSERA_TRY(end_trace());
   TESSERA_TRY(windows_.close());
   TESSERA_TRY(communicators_.close());
@@ -312,7 +310,7 @@ Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
                           "cudaMemcpyAsync"));
   const int code = module_.nccl.all_gather(own, gathered, width, NcclType::uint8,
                                            communicators_.world(), stream);
-  TESSERA_TRY(communicators_.complete(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(communicators_.finish_call(communicators_.world(), code, "ncclAllGather"));
   TESSERA_TRY(cuda_status(cuda,
                           cuda.memcpy_async(answers_.base(), gathered, width * all.size(), stream),
                           "cudaMemcpyAsync"));

@@ -22,13 +22,13 @@
 #include "engine/backends/cuda/op_times.h"
 #include "engine/backends/cuda/staging.h"
 #include "engine/backends/cuda/windows.h"
-#include "engine/runtime/checked_runtime.h"
+#include "engine/runtime/id_table.h"
 #include "engine/swap/swap_store.h"
 #include "tessera/cuda_runtime.h"
 
 namespace tessera {
 
-class CudaBackend final : public ProcessRuntime, public CheckedRuntime {
+class CudaBackend final : public ProcessRuntime {
  public:
   CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
               const CudaOptions& options);
@@ -38,7 +38,6 @@ class CudaBackend final : public ProcessRuntime, public CheckedRuntime {
   Status poll() override;
   Status finish() override;
   void give_up(const Status& why) override;
-  Bytes peak_reserved() const override { return peak_reserved_; }
   std::string device() const override { return device_name_; }
   GraphCounts graphs() const override { return graphs_.counts(); }
 
@@ -54,25 +53,25 @@ class CudaBackend final : public ProcessRuntime, public CheckedRuntime {
     Bytes offset{};
   };
 
-  void do_stream(StreamId, const Stream&) override;
-  void do_communicator(CommunicatorId, const Communicator&) override;
-  Status do_allocate(BufferId, const Allocation&) override;
-  Status do_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
-  void do_release(BufferId, EventId, const RankSet&, const RankState&) override;
+  Status stream_created(StreamId, const Stream&) override;
+  Status communicator_created(CommunicatorId, const Communicator&) override;
+  Status buffer_requested(BufferId, const Allocation&) override;
+  Status buffer_placed(BufferId, const Allocation&, const RankSet&, const Placement&) override;
+  void buffer_released(BufferId, EventId, const RankSet&) override;
   Status execute(const Op& op, EventId event) override;
-  Status do_wait(EventId event) override;
+  Status await_event(EventId event) override;
 
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
 
   // Buffers (cuda_buffers.cpp).
-  Status place(BufferId id, const Allocation& request, const RankState& state);
+  Status place(BufferId id, const Allocation& request, const Placement& placement);
   Status grow_pinned(Bytes bytes);
   Status make_file(BufferId id, const Allocation& request);
   std::unique_ptr<BlockIo> make_io();
 
   Status enqueue(const Op& op, EventId event);
-  Status dispatch(const Op& op, Lane& lane);
+  Status launch(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
   Status cover(const Op& op);
@@ -95,7 +94,6 @@ class CudaBackend final : public ProcessRuntime, public CheckedRuntime {
 
   // Carrying out one operation (cuda_ops.cpp).
   std::span<std::byte> bytes(const View& view, Index index) const;
-  Index index_in(CommunicatorId id) const;  // 0 if `id` is invalid
   Status copy(const Copy& copy, Lane& lane);
   Status copy_files(const Copy& copy, Index index, CudaStream stream);
   Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream);
@@ -146,7 +144,6 @@ class CudaBackend final : public ProcessRuntime, public CheckedRuntime {
   int reads_ = 0;
   Status failure_;
   bool finished_ = false;
-  Bytes peak_reserved_{};
   std::string device_name_;
   std::unique_ptr<TraceLink> trace_link_;
   std::unique_ptr<HostTrace> trace_;          // or null

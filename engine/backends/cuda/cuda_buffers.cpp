@@ -13,7 +13,7 @@ constexpr Bytes pinned_bytes_min{1 << 20};
 
 }  // namespace
 
-Status CudaBackend::do_allocate(BufferId id, const Allocation& request) {
+Status CudaBackend::buffer_requested(BufferId id, const Allocation& request) {
   TESSERA_TRY(failure_);
   TESSERA_TRY(noted(enter_step(request.cause.step)));
   if (trace_) trace_->allocate(id, request);
@@ -39,7 +39,7 @@ std::unique_ptr<BlockIo> CudaBackend::make_io() {
   return options_.aio.use_gds ? make_thread_io(static_cast<int>(threads), move) : nullptr;
 }
 
-void CudaBackend::do_release(BufferId id, EventId after, const RankSet& ranks, const RankState&) {
+void CudaBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   const Buffer& released = buffer(id);
   if (trace_ && released.memory == Memory::device) {
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
@@ -49,31 +49,29 @@ void CudaBackend::do_release(BufferId id, EventId after, const RankSet& ranks, c
   places_.erase(id);
 }
 
-Status CudaBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                 const RankState& state) {
+Status CudaBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
+                                  const Placement& placement) {
   if (trace_ && request.memory == Memory::device) {
-    trace_->place(id, request, ranks, state.live.at(id).offset + request.bytes);
+    trace_->place(id, request, ranks, placement.offset + request.bytes);
   }
   if (request.memory == Memory::device) {
-    growth_.placed(id, ranks.count(), state.allocators[0].reserved());
+    growth_.placed(id, ranks.count(), placement.device.reserved);
   }
-  return ranks.contains(rank_) ? noted(place(id, request, state)) : Status{};
+  return ranks.contains(rank_) ? noted(place(id, request, placement)) : Status{};
 }
 
-Status CudaBackend::place(BufferId id, const Allocation& request, const RankState& state) {
-  const Bytes offset = state.live.at(id).offset;
+Status CudaBackend::place(BufferId id, const Allocation& request, const Placement& placement) {
+  const Bytes offset = placement.offset;
   places_.add(id, {request.memory, offset});
   if (request.memory == Memory::device) {
-    const Bytes reserved = state.allocators[0].reserved();
+    const Bytes reserved = placement.device.reserved;
     const Status grown = device_.grow(reserved);
-    if (grown.ok()) {
-      peak_reserved_ = std::max(peak_reserved_, reserved);
-      return {};
-    }
-    return Status(grown.code(), fmt::format("rank {} has no room for the {} bytes of {}: {} bytes "
-                                            "would be in use, {} are: {}",
-                                            rank_, request.bytes.value, request.name,
-                                            reserved.value, peak_reserved_.value, grown.message()));
+    if (grown.ok()) return {};
+    return Status(grown.code(),
+                  fmt::format("rank {} has no room for the {} bytes of {}: {} bytes "
+                              "would be in use, {} are: {}",
+                              rank_, request.bytes.value, request.name, reserved.value,
+                              peak_reserved().value, grown.message()));
   }
   if (request.memory == Memory::nvme) return {};
   if (offset + request.bytes <= pinned_.bytes()) return {};

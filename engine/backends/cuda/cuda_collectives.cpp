@@ -24,15 +24,15 @@ Status CudaBackend::prepare_collective(const Op& op, Lane& lane) {
 Status CudaBackend::cover(const Op& op) {
   for (const Access& access : accesses_of(op)) {
     const Bytes own = places_.at(access.buffer).offset;
-    for (const auto& each : classes().all()) {
-      if (!op.where.contains(each.ranks.first())) continue;
-      const Bytes there = each.state.live.at(access.buffer).offset;
+    for (Rank other = 0; other < peers_->ranks(); ++other) {
+      if (!op.where.contains(other)) continue;
+      const Bytes there = offset_of(access.buffer, other);
       if (there == own) continue;
       return Status(Code::invalid_argument,
                     fmt::format("{} has {} at offset {} on rank {} and at {} on rank {}: "
                                 "CudaOptions::windows needs equal offsets, switch it off",
                                 describe(op), buffer(access.buffer).name, own.value, rank_,
-                                there.value, each.ranks.first()));
+                                there.value, other));
     }
   }
   return windows_.cover(communicator_of(op), device_, growth_.end());

@@ -2,7 +2,7 @@
 // The calls of CUDA, NCCL and kernels that carry out each operation.
 #include "engine/backends/cuda/calls.h"
 #include "engine/backends/cuda/cuda_backend.h"
-#include "engine/runtime/reachable_memory.h"
+#include "tessera/reachable_memory.h"
 
 namespace tessera {
 namespace {
@@ -46,12 +46,8 @@ std::span<std::byte> CudaBackend::bytes(const View& view, Index index) const {
   return {at, static_cast<std::size_t>((end - begin).value)};
 }
 
-Index CudaBackend::index_in(CommunicatorId id) const {
-  return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
-}
-
 Status CudaBackend::copy(const Copy& copy, Lane& lane) {
-  const Index index = index_in(copy.index_in);
+  const Index index = index_in(copy.index_in, rank_);
   if (uses_files(copy.route)) {
     return copy_files(copy, index, lane.stream());
   }
@@ -141,7 +137,7 @@ Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index in
 Status CudaBackend::compute(const Compute& compute, Lane& lane) {
   Spans reads;
   Spans writes;
-  const Index index = index_in(compute.index_in);
+  const Index index = index_in(compute.index_in, rank_);
   for (const View& view : compute.reads) reads.push_back(bytes(view, index));
   for (const View& view : compute.writes) writes.push_back(bytes(view, index));
   const bool by_kernels = compute.body && !compute.on_numbers && !compute.cost.on_host;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/backends/cuda/cuda_api.h"
-#include "engine/math/math.h"
+#include "tessera/math.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/numbers/number_arrays.h"
+#include "tessera/number_arrays.h"
 
 namespace tessera {
 namespace {

@@ -13,7 +13,7 @@
 
 namespace tessera {
 HostBackend::HostBackend(std::unique_ptr<Transport> transport, const HostOptions& options)
-    : CheckedRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
+    : ProcessRuntime(RankSet::all(transport->ranks()), RankSet::single(transport->rank())),
       transport_(std::move(transport)),
       options_(options),
       watch_(*transport_, options),
@@ -51,27 +51,27 @@ HostBackend::~HostBackend() {
   give_up(Status(Code::cancelled, "it ended its run before it was finished"));
 }
 
-void HostBackend::do_stream(StreamId id, const Stream& stream) {
+Status HostBackend::stream_created(StreamId id, const Stream& stream) {
   queues_.emplace_back();
   last_.emplace_back();
-  const auto place = static_cast<std::size_t>(id.value);
+  const auto place = id.index();
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
   if (trace_) trace_->add_stream(id, stream.name, stream.role);
+  return {};
 }
 
-void HostBackend::do_communicator(CommunicatorId id, const Communicator& communicator) {
+Status HostBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   // Transports may wait for all ranks inside of add_communicator, where no deadline is checked. So
   // ranks meet first, which ends with an error if one of them does not come.
-  const auto met = meet("communicator", communicator.name);
-  if (!met.ok()) return;
+  TESSERA_TRY(meet("communicator", communicator.name).status());
   const HangGuard::Inside inside(guard_, nullptr);
   Status added = transport_->add_communicator(id, communicator.groups);
-  if (!added.ok()) static_cast<void>(fail(added));
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
+  return added.ok() ? Status{} : fail(added);
 }
 
-Status HostBackend::do_allocate(BufferId id, const Allocation& request) {
+Status HostBackend::buffer_requested(BufferId id, const Allocation& request) {
   while (!leaving_.empty() && is_done(leaving_.front().first)) {
     free_place(leaving_.front().second);
     leaving_.pop_front();
@@ -89,7 +89,7 @@ void HostBackend::free_place(BufferId id) {
   places_.erase(id);
 }
 
-void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks, const RankState&) {
+void HostBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   const Buffer& released = buffer(id);
   if (trace_ && released.memory == Memory::device) {
     trace_->release(id, released.memory_class, released.bytes, after, ranks);
@@ -102,15 +102,14 @@ void HostBackend::do_release(BufferId id, EventId after, const RankSet& ranks, c
   }
 }
 
-Status HostBackend::do_placement(BufferId id, const Allocation& request, const RankSet& ranks,
-                                 const RankState& state) {
-  const Bytes end = state.live.at(id).offset + request.bytes;
+Status HostBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
+                                  const Placement& placement) {
+  const Bytes end = placement.offset + request.bytes;
   if (trace_ && request.memory == Memory::device) {
     trace_->place(id, request, ranks, end);
   }
   if (!ranks.contains(rank_)) return {};
-  places_.add(id, {request.memory, state.live.at(id).offset});
-  peak_reserved_ = std::max(peak_reserved_, state.allocators[0].reserved());
+  places_.add(id, {request.memory, placement.offset});
   if (request.memory == Memory::nvme) return {};  // it is in a file
   const Bytes room = memory_[static_cast<std::size_t>(request.memory)].reserved();
   if (end <= room) return {};
@@ -146,22 +145,22 @@ Status HostBackend::execute(const Op& op, EventId event) {
   next.op.after = {};
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
-    next.after.push_back(last_[static_cast<std::size_t>(wait->stream.value)]);
+    next.after.push_back(last_[wait->stream.index()]);
   }
   // The op's span of events is the caller's, so the queue keeps its own copy of them.
   std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
   if (communicator_of(op).valid()) unfinished_[communicator_of(op)].push_back(event);
-  const auto stream = static_cast<std::size_t>(op.stream.value);
+  const auto stream = op.stream.index();
   last_[stream] = event;
   queues_[stream].push_back(std::move(next));
   return progress().status();
 }
 
 bool HostBackend::may_run_now(const Op& op) const {
-  if (in_body_ || !queues_[static_cast<std::size_t>(op.stream.value)].empty()) return false;
+  if (in_body_ || !queues_[op.stream.index()].empty()) return false;
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
-    const EventId last = last_[static_cast<std::size_t>(wait->stream.value)];
+    const EventId last = last_[wait->stream.index()];
     if (last.valid() && !is_done(last)) return false;
   }
   return std::all_of(op.after.begin(), op.after.end(),
@@ -176,7 +175,7 @@ Status HostBackend::run_now(const Op& op, EventId event, std::int64_t place) {
     if (trace_) trace_->begin(place);
     run(op);
   }
-  last_[static_cast<std::size_t>(op.stream.value)] = event;
+  last_[op.stream.index()] = event;
   ended(event, place);
   return progress().status();
 }
@@ -186,7 +185,7 @@ void HostBackend::ended(EventId event, std::int64_t place) {
   if (trace_) trace_->end(place);
 }
 
-Status HostBackend::do_wait(EventId event) {
+Status HostBackend::await_event(EventId event) {
   if (trace_) trace_->host_wait(event);
   return wait_until([this, event] { return is_done(event); }, "an operation");
 }
@@ -326,7 +325,7 @@ Status HostBackend::drain() {
 
 Status HostBackend::finish() {
   TESSERA_TRY(drain());
-  if (Status consumed = check_consumed(); !consumed.ok()) return fail(consumed);
+  if (Status ended = CheckedRuntime::finish(); !ended.ok()) return fail(ended);
   if (trace_) TESSERA_TRY(end_trace());
   TESSERA_TRY(meet("end of the run", "").status());
   finished_ = true;

@@ -21,13 +21,13 @@
 #include "engine/backends/host/host_memory.h"
 #include "engine/backends/host/host_trace.h"
 #include "engine/backends/host/rank_watch.h"
-#include "engine/runtime/checked_runtime.h"
+#include "engine/runtime/id_table.h"
 #include "engine/swap/swap_store.h"
 #include "tessera/host_runtime.h"
 
 namespace tessera {
 
-class HostBackend final : public ProcessRuntime, public CheckedRuntime {
+class HostBackend final : public ProcessRuntime {
  public:
   HostBackend(std::unique_ptr<Transport> transport, const HostOptions& options);
   ~HostBackend() override;
@@ -36,7 +36,6 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   Status poll() override;
   Status finish() override;
   void give_up(const Status& why) override;
-  Bytes peak_reserved() const override { return peak_reserved_; }
 
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override { return PerRank<Time>(time()); }
@@ -64,13 +63,13 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
     Bytes offset{};
   };
 
-  void do_stream(StreamId, const Stream&) override;
-  void do_communicator(CommunicatorId, const Communicator&) override;
-  Status do_allocate(BufferId, const Allocation&) override;
-  Status do_placement(BufferId, const Allocation&, const RankSet&, const RankState&) override;
-  void do_release(BufferId, EventId, const RankSet&, const RankState&) override;
+  Status stream_created(StreamId, const Stream&) override;
+  Status communicator_created(CommunicatorId, const Communicator&) override;
+  Status buffer_requested(BufferId, const Allocation&) override;
+  Status buffer_placed(BufferId, const Allocation&, const RankSet&, const Placement&) override;
+  void buffer_released(BufferId, EventId, const RankSet&) override;
   Status execute(const Op& op, EventId event) override;
-  Status do_wait(EventId event) override;
+  Status await_event(EventId event) override;
 
   Time time() const { return options_.clock ? options_.clock() : 0; }
   bool is_done(EventId event) const { return done_.happened(event); }
@@ -108,7 +107,6 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   void copy(const Copy& copy) const;
   std::unique_ptr<RunningTask> start_files(const Copy& copy);  // on the way to or from NVMe
   void compute(const Compute& compute) const;
-  Index index_in(CommunicatorId id) const;  // 0 if `id` is invalid
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
   Result<std::unique_ptr<CollectiveTask>> start_collective(const Op& op);
 
@@ -128,7 +126,6 @@ class HostBackend final : public ProcessRuntime, public CheckedRuntime {
   DoneEvents done_;
   Status failure_;  // the first; it is final
   bool finished_ = false;
-  Bytes peak_reserved_{};
   bool in_body_ = false;
   std::unique_ptr<TraceLink> trace_link_;
   std::unique_ptr<HostTrace> trace_;  // or null

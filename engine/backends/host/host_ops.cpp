@@ -2,7 +2,7 @@
 // The effects of operations on the memory of this rank.
 #include "engine/backends/host/file_task.h"
 #include "engine/backends/host/host_backend.h"
-#include "engine/runtime/reachable_memory.h"
+#include "tessera/reachable_memory.h"
 
 namespace tessera {
 
@@ -11,10 +11,6 @@ std::span<std::byte> HostBackend::bytes(const View& view, Index index) const {
   const Bytes begin = bytes_of(view.begin_at(index), view.dtype);
   const Bytes end = bytes_of(view.end_at(index), view.dtype);
   return memory_[static_cast<std::size_t>(place.memory)].at(place.offset + begin, end - begin);
-}
-
-Index HostBackend::index_in(CommunicatorId id) const {
-  return id.valid() ? communicator(id).groups.index_of(rank_) : 0;
 }
 
 // It is done when it returns: neither other ranks nor a drive take part.
@@ -34,13 +30,13 @@ void HostBackend::run(const Op& op) {
 }
 
 void HostBackend::copy(const Copy& copy) const {
-  const Index index = index_in(copy.index_in);
+  const Index index = index_in(copy.index_in, rank_);
   copy_in_memory(copy, [&](const View& view) { return bytes(view, index); });
 }
 
 std::unique_ptr<RunningTask> HostBackend::start_files(const Copy& copy) {
   const bool writes = writes_files(copy.route);
-  const Index index = index_in(copy.index_in);
+  const Index index = index_in(copy.index_in, rank_);
   std::vector<SwapMove> moves;
   for (const CopyBlocks& piece : copy.pieces) {
     moves.push_back(
@@ -50,7 +46,7 @@ std::unique_ptr<RunningTask> HostBackend::start_files(const Copy& copy) {
 }
 
 void HostBackend::compute(const Compute& compute) const {
-  const Index index = index_in(compute.index_in);
+  const Index index = index_in(compute.index_in, rank_);
   compute_in_memory(compute, rank_, [&](const View& view) { return bytes(view, index); });
 }
 

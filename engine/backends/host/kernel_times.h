@@ -31,7 +31,7 @@ class KernelTimes {
   std::vector<Row> take();
   bool empty() const { return rows_.empty(); }
   /// All rows that were not taken.
-  const std::deque<Row>& remaining() const { return rows_; }
+  const std::deque<Row>& rows() const { return rows_; }
 
  private:
   std::deque<Row> rows_;

@@ -21,7 +21,7 @@
 
 namespace tessera {
 
-class ReplicateEngine;
+class GradientReducer;
 
 struct JoinOptions {
   /// true: gradients are divided by the world size, so a rank that joined counts as a gradient of
@@ -52,9 +52,9 @@ class Join {
   const std::string& warning() const;
 
  private:
-  explicit Join(ReplicateEngine& engine) : engine_(&engine) {}
+  explicit Join(GradientReducer& reducer) : reducer_(&reducer) {}
 
-  ReplicateEngine* engine_;
+  GradientReducer* reducer_;
 };
 
 }  // namespace tessera

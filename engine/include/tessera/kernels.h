@@ -23,7 +23,7 @@
 namespace tessera {
 
 namespace kernels {
-class Math;
+class Math;  // tessera/math.h
 }
 
 /// Elements that a kernel reads.
@@ -116,8 +116,8 @@ class Kernels {
   virtual void receive(std::span<const std::byte> from,
                        std::function<void(std::span<const std::byte>)> then) = 0;
 
-  /// The kernels of language models, in the same order of calls; null where the host can reach the
-  /// memory and uses loops instead.
+  /// The operations of language models, in the same order of calls; null: the host reaches the
+  /// memory itself.
   virtual kernels::Math* math() { return nullptr; }
 };
 

@@ -200,8 +200,8 @@ class BodyContext {
   }
 };
 
-/// By what a backend may know again what a body does: bodies with equal `of` and `part` hand the
-/// same work to the device whenever their views are the same memory, and do nothing on the host.
+/// Lets a backend recognise what a body does: bodies with equal `of` and `part` submit the same
+/// work to the device whenever their views are the same memory, and do nothing on the host.
 struct Repeated {
   std::shared_ptr<const void> of;  // none: the body runs every time
   std::int32_t part = 0;

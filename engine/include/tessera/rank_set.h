@@ -46,6 +46,14 @@ class RankSet {
     return {&one_, empty() ? std::size_t{0} : 1};
   }
 
+  /// f(rank), ascending.
+  template <class F>
+  void for_each(F&& f) const {
+    for (const RankRange& range : ranges()) {
+      for (Rank rank = range.begin; rank < range.end; ++rank) f(rank);
+    }
+  }
+
   RankSet intersect(const RankSet& other) const;
   RankSet minus(const RankSet& other) const;
 

@@ -2,8 +2,8 @@
 // The interface between deciding and doing: the engine calls it; GPUs, CPU processes or a simulator
 // of every rank carry it out.
 //
-// The idea: `where` says for which ranks a call holds. A GPU runtime carries one rank, so `where`
-// is a yes or no; a simulator carries all, so `where` is a mask. Handles mean the same on every
+// The idea: `where` says for which ranks a call holds. On a GPU one rank is local, so `where` is a
+// yes or no; in a simulator all are, so `where` is a mask. Handles mean the same on every
 // rank: ids advance even where `where` excludes one. Every call returns at once, except `wait` and
 // `read`.
 //
@@ -12,10 +12,11 @@
 //   TESSERA_ASSIGN(EventId done, runtime.submit(op));
 //   TESSERA_TRY(runtime.release(out, done, everyone));
 //
-// What every backend checks, in one place (engine/runtime/): collectives over whole groups with
-// agreeing dtype and numel, events recorded before they are waited for, no use after release, and a
-// happens-before check of every buffer access. A violation is `hazard` or `divergent`, names op,
-// unit and rank, and leaves the runtime fit only for being destroyed.
+// What every runtime checks, in one place (tessera/checked_runtime.h, a base for your own, too):
+// collectives over whole groups with agreeing dtype and numel, events recorded before they are
+// waited for, no use after release, and a happens-before check of every buffer access. A violation
+// is `hazard` or `divergent`, names op, unit and rank, and leaves the runtime fit only for being
+// destroyed.
 #pragma once
 
 #include <map>
@@ -51,7 +52,7 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  /// All ranks of the run. Operations hold for some of them, whoever carries them out.
+  /// All ranks of the run. An operation holds for some of them.
   virtual const RankSet& world() const = 0;
 
   /// The ranks whose work happens here: one on a GPU, all of them in a simulator.
@@ -79,7 +80,7 @@ class Runtime {
   /// Queues `op` on its stream. The event happens when the op is done.
   virtual Result<EventId> submit(const Op& op) = 0;
 
-  /// Stops the host until `event` has happened on all carried ranks.
+  /// Stops the host until `event` has happened on all local ranks.
   virtual Status wait(EventId event) = 0;
 
   /// The value of a one-element view on every rank of the world, the same answer everywhere, after
@@ -88,7 +89,7 @@ class Runtime {
   /// Fails: not_supported, where a runtime keeps no numbers.
   virtual Result<PerRank<float>> read(const View& scalar) = 0;
 
-  /// The host's time on every carried rank.
+  /// The host's time on every local rank.
   virtual PerRank<Time> now() const = 0;
 
   /// A copy of `name` that lives as long as the runtime, one for all equal names: for causes, when

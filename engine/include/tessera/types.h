@@ -9,6 +9,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -60,6 +61,8 @@ struct Id {
 
   constexpr auto operator<=>(const Id&) const = default;
   constexpr bool valid() const { return value >= 0; }
+  /// Its place in a table of all that were issued. REQUIRES: valid.
+  constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
 };
 
 using BufferId = Id<struct BufferTag>;

@@ -71,7 +71,7 @@ Status FlatEngine::setup() {
   TESSERA_TRY(assign(options_.units, options_.plan, options_.original_dtype));
   entry_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
-  return initialise_held();
+  return make_values(*this);
 }
 
 Status FlatEngine::add_unit(std::size_t u) {
@@ -105,16 +105,16 @@ Status FlatEngine::add_unit(std::size_t u) {
   unit.layout = flat_layout(model_, parameters, shard_size_, align);
   for (std::size_t e = 0; e < unit.layout.entries.size(); ++e) {
     const ParameterId id = unit.layout.entries[e].parameter;
-    if (id.valid()) entry_of_parameter_[index(id)] = e;
+    if (id.valid()) entry_of_parameter_[id.index()] = e;
   }
-  unit.held.name = fmt::format("{}.flat_param", unit.name);
-  unit.held.unit = unit.name;
-  unit.held.map = shard_map(model_, unit.layout);
-  unit.held.dtype = options_.original_dtype;
-  if (options_.offload_params) unit.held.memory = Memory::pinned_host;
+  unit.shard.name = fmt::format("{}.flat_param", unit.name);
+  unit.shard.unit = unit.name;
+  unit.shard.map = shard_map(model_, unit.layout);
+  unit.shard.dtype = options_.original_dtype;
+  if (options_.offload_params) unit.shard.memory = Memory::pinned_host;
   if (!parameters.empty()) {
-    TESSERA_ASSIGN(unit.held.value,
-                   allocate(unit.held.name, bytes_of(unit.layout.shard, options_.original_dtype),
+    TESSERA_ASSIGN(unit.shard.value,
+                   allocate(unit.shard.name, bytes_of(unit.layout.shard, options_.original_dtype),
                             options_.offload_params ? MemoryClass::pinned_host
                                                     : MemoryClass::sharded_parameters,
                             compute_, cause(unit.name, Reason::none),
@@ -130,14 +130,14 @@ FlatUnit* FlatEngine::unit_of(ModuleId module) {
 }
 
 const FlatLayout::Entry& FlatEngine::entry_of(ParameterId id) const {
-  const FlatUnit& unit = units_[assignment_.unit_of_parameter[index(id)]];
-  return unit.layout.entries[entry_of_parameter_[index(id)]];
+  const FlatUnit& unit = units_[assignment_.unit_of_parameter[id.index()]];
+  return unit.layout.entries[entry_of_parameter_[id.index()]];
 }
 
 Result<View> FlatEngine::parameter_view(ParameterId id) {
   const FlatUnit& unit = unit_with(id);
   BufferId flat = unit.unsharded;
-  if (!sharded()) flat = staged(unit) ? unit.staged : unit.held.value;
+  if (!sharded()) flat = staged(unit) ? unit.staged : unit.shard.value;
   if (flat.valid())
     return View::part(flat, unit.param_dtype, entry_of(id).begin, entry_of(id).numel);
   return Status(Code::invalid_argument,
@@ -146,19 +146,19 @@ Result<View> FlatEngine::parameter_view(ParameterId id) {
                             stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit.name));
 }
 
-std::vector<Held*> FlatEngine::held() {
-  std::vector<Held*> all;
+std::vector<ParamShard*> FlatEngine::shards() {
+  std::vector<ParamShard*> all;
   for (FlatUnit& unit : units_) {
-    if (!unit.held.value.valid()) continue;
-    unit.held.gradient = unit.held.unsharded = {};
+    if (!unit.shard.value.valid()) continue;
+    unit.shard.gradient = unit.shard.unsharded = {};
     if (sharded() && unit.unsharded.valid()) {
-      unit.held.unsharded = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
+      unit.shard.unsharded = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
     }
     if (unit.sharded_gradient.valid()) {
-      unit.held.gradient =
+      unit.shard.gradient =
           View::whole(unit.sharded_gradient, gradient_dtype(unit), unit.layout.shard);
     }
-    all.push_back(&unit.held);
+    all.push_back(&unit.shard);
   }
   return all;
 }
@@ -180,7 +180,7 @@ Status FlatEngine::begin_forward() {
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   if (!initialised_ && sharded()) {
     for (const FlatUnit& unit : units_) {
-      if (!unit.held.value.valid()) continue;
+      if (!unit.shard.value.valid()) continue;
       TESSERA_TRY(
           mark(cause(unit.name, Reason::none), Mark::Kind::storage_prepared, compute_).status());
     }
@@ -270,7 +270,7 @@ Status FlatEngine::end_backward() {
     if (!unit.finished_backward) TESSERA_TRY(finish_unit(unit));
     unit.finished_backward = unit.needs_pre_backward = false;
   }
-  TESSERA_TRY(accumulate_locals());
+  TESSERA_TRY(locals_.accumulate());
   TESSERA_TRY(wait_stream(compute_, post_backward_stream_, cause("root", Reason::needed)));
   if (all_reduce_ != post_backward_stream_) {
     TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
@@ -286,7 +286,7 @@ std::vector<UnitInfo> FlatEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const FlatUnit& unit : units_) {
     infos.push_back({std::string(unit.name),
-                     static_cast<std::int32_t>(unit.held.map.segments().size()), unit.layout.numel,
+                     static_cast<std::int32_t>(unit.shard.map.segments().size()), unit.layout.numel,
                      unit.layout.total, unit.layout.padding(), unit.layout.shard});
   }
   return infos;
@@ -299,7 +299,7 @@ std::vector<std::string> FlatEngine::warnings() const {
   }
   for (const FlatUnit& unit : units_) {
     Numel trained{};
-    for (const auto& segment : unit.held.map.segments()) {
+    for (const auto& segment : unit.shard.map.segments()) {
       if (segment.requires_grad) trained += segment.numel;
     }
     if (trained == Numel{0} || trained == unit.layout.numel) continue;

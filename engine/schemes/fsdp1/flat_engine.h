@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/gradient_flow.h"
 #include "engine/base/engine_base.h"
+#include "engine/model/gradient_flow.h"
 #include "engine/schemes/fsdp1/flat_layout.h"
 #include "tessera/device_mesh.h"
 #include "tessera/fsdp1.h"
@@ -23,7 +23,7 @@ struct FlatUnit {
   DType param_dtype = DType::float32;
   DType reduce_dtype = DType::float32;
   bool frees_after_forward = true;
-  Held held;                  // the local shard; all of it without sharding
+  ParamShard shard;           // the local shard; all of it without sharding
   BufferId staged;            // the shard in param_dtype on the device, input of the all_gather
   BufferId unsharded;         // padded
   BufferId gradient;          // of this backward pass, unsharded
@@ -57,7 +57,7 @@ class FlatEngine final : public EngineBase {
  private:
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
-  std::vector<Held*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override { return {shard_size_, shard_group_, replica_group_}; }
@@ -69,9 +69,8 @@ class FlatEngine final : public EngineBase {
   Status create_streams_and_groups();
   Status add_unit(std::size_t index);
   FlatUnit* unit_of(ModuleId module);
-  FlatUnit& unit_with(ParameterId id) { return units_[assignment_.unit_of_parameter[index(id)]]; }
+  FlatUnit& unit_with(ParameterId id) { return units_[assignment_.unit_of_parameter[id.index()]]; }
   const FlatLayout::Entry& entry_of(ParameterId id) const;
-  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
   bool sharded() const { return shard_size_ > 1; }
   DType gradient_dtype(const FlatUnit& unit) const {

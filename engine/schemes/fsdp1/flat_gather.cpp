@@ -9,7 +9,7 @@ namespace tessera {
 
 // Even a unit that is there already takes its turn at the limiter, as in PyTorch.
 Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
-  if (!unit.held.value.valid()) return {};
+  if (!unit.shard.value.valid()) return {};
   const bool there = sharded() ? unit.unsharded.valid() : !staged(unit) || unit.staged.valid();
   if (there) return limit();
   if (staged(unit)) {
@@ -22,7 +22,7 @@ Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
                                           bytes_of(unit.layout.padded(), unit.param_dtype),
                                           MemoryClass::unsharded_parameters, unshard_stream_,
                                           cause(unit.name, reason)));
-  const View own = View::whole(staged(unit) ? unit.staged : unit.held.value, unit.param_dtype,
+  const View own = View::whole(staged(unit) ? unit.staged : unit.shard.value, unit.param_dtype,
                                unit.layout.shard);
   const View full = View::whole(unit.unsharded, unit.param_dtype, unit.layout.padded());
   TESSERA_ASSIGN(const EventId gathered, submit(unshard_stream_, cause(unit.name, reason),
@@ -36,7 +36,7 @@ Status FlatEngine::stage(FlatUnit& unit, Reason reason) {
                                        bytes_of(unit.layout.shard, unit.param_dtype),
                                        MemoryClass::unsharded_parameters, pre_unshard_, why));
   Copy copy{
-      .pieces = {{.from = View::whole(unit.held.value, options_.original_dtype, unit.layout.shard),
+      .pieces = {{.from = View::whole(unit.shard.value, options_.original_dtype, unit.layout.shard),
                   .to = View::whole(unit.staged, unit.param_dtype, unit.layout.shard)}}};
   if (options_.offload_params) copy.route = CopyRoute::to_device;
   return submit(pre_unshard_, why, std::move(copy)).status();

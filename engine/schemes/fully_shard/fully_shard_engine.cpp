@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
-
 namespace tessera {
 
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
@@ -60,7 +58,7 @@ Status FullyShardEngine::setup() {
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
-  return initialise_held();
+  return make_values(*this);
 }
 
 Status FullyShardEngine::add_unit(std::size_t index) {
@@ -85,13 +83,13 @@ Status FullyShardEngine::add_unit(std::size_t index) {
   const std::size_t prefix = root ? 0 : unit.name.size() + 1;
   for (const auto& layout : unit.layout.parameters) {
     const Parameter& source = model_.parameter(layout.id);
-    slot_of_parameter_[at(layout.id)] = unit.parameters.size();
-    UnitParameter p{.layout = layout, .name = source.name.substr(prefix), .held = {}};
-    p.held.name = fmt::format("{}.{}", unit.name, p.name);
-    p.held.unit = unit.name;
-    p.held.dtype = options_.sharded_dtype;
-    if (options_.offload_params) p.held.memory = Memory::pinned_host;
-    p.held.map =
+    slot_of_parameter_[layout.id.index()] = unit.parameters.size();
+    UnitParameter p{.layout = layout, .name = source.name.substr(prefix), .shard = {}};
+    p.shard.name = fmt::format("{}.{}", unit.name, p.name);
+    p.shard.unit = unit.name;
+    p.shard.dtype = options_.sharded_dtype;
+    if (options_.offload_params) p.shard.memory = Memory::pinned_host;
+    p.shard.map =
         ShardMap({{layout.id, Numel{0}, layout.numel, source.requires_grad}}, layout.shard);
     unit.parameters.push_back(std::move(p));
   }
@@ -105,11 +103,11 @@ Unit* FullyShardEngine::unit_of(ModuleId module) {
 }
 
 Unit& FullyShardEngine::unit_with(ParameterId id) {
-  return units_[assignment_.unit_of_parameter[at(id)]];
+  return units_[assignment_.unit_of_parameter[id.index()]];
 }
 
 UnitParameter& FullyShardEngine::parameter(ParameterId id) {
-  return unit_with(id).parameters[slot_of_parameter_[at(id)]];
+  return unit_with(id).parameters[slot_of_parameter_[id.index()]];
 }
 
 Result<View> FullyShardEngine::parameter_view(ParameterId id) {
@@ -123,19 +121,20 @@ Result<View> FullyShardEngine::parameter_view(ParameterId id) {
                   stage_ == Stage::backward ? "pre_backward" : "pre_forward", unit_with(id).name));
 }
 
-std::vector<Held*> FullyShardEngine::held() {
-  std::vector<Held*> all;
+std::vector<ParamShard*> FullyShardEngine::shards() {
+  std::vector<ParamShard*> all;
   for (Unit& unit : units_) {
     for (UnitParameter& p : unit.parameters) {
-      p.held.gradient = p.held.unsharded = {};
+      p.shard.gradient = p.shard.unsharded = {};
       if (unit.unsharded) {
-        p.held.unsharded = View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
+        p.shard.unsharded =
+            View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
       }
-      if (unit.sharded_gradient.valid() && p.held.map.requires_grad()) {
-        p.held.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype, p.layout.offset,
-                                     p.layout.shard);
+      if (unit.sharded_gradient.valid() && p.shard.map.requires_grad()) {
+        p.shard.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype,
+                                      p.layout.offset, p.layout.shard);
       }
-      all.push_back(&p.held);
+      all.push_back(&p.shard);
     }
   }
   return all;
@@ -248,7 +247,7 @@ Status FullyShardEngine::end_backward() {
     if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
     unit.in_backward = unit.finished_backward = false;
   }
-  TESSERA_TRY(accumulate_locals());
+  TESSERA_TRY(locals_.accumulate());
   if (is_last_backward_) TESSERA_TRY(finish_reduce());
   forward_order_.clear();
   stage_ = Stage::idle;

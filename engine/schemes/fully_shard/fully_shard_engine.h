@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/gradient_flow.h"
 #include "engine/base/engine_base.h"
+#include "engine/model/gradient_flow.h"
 #include "engine/schemes/fully_shard/dim0_layout.h"
 #include "tessera/device_mesh.h"
 #include "tessera/fully_shard.h"
@@ -24,7 +24,7 @@ namespace tessera {
 struct UnitParameter {
   ShardedParameter layout;
   std::string name;       // relative to the unit: "mlp.up_proj.weight"
-  Held held;              // the shard, always there
+  ParamShard shard;       // the shard, always there
   BufferId post_forward;  // a larger shard, from forward to backward (reshard to a group)
   BufferId unsharded;     // while the unit is unsharded
   BufferId gradient;      // unsharded, from backward until it is packed or accumulated
@@ -98,7 +98,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
 
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
-  std::vector<Held*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override {

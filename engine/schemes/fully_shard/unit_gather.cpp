@@ -11,8 +11,8 @@ Status FullyShardEngine::allocate_shards(Unit& unit) {
   const bool host = options_.offload_params;
   for (UnitParameter& p : unit.parameters) {
     TESSERA_ASSIGN(
-        p.held.value,
-        allocate(p.held.name + ".shard", bytes_of(p.layout.shard, options_.sharded_dtype),
+        p.shard.value,
+        allocate(p.shard.name + ".shard", bytes_of(p.layout.shard, options_.sharded_dtype),
                  host ? MemoryClass::pinned_host : MemoryClass::sharded_parameters, compute_,
                  cause(unit.name, Reason::none), host ? Memory::pinned_host : Memory::device));
   }
@@ -54,7 +54,7 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
     slice.first = p.layout.offset * g.scale;
     slice.numel = p.layout.shard * g.scale;
     const View from = again ? View::whole(p.post_forward, unit.param_dtype, slice.numel)
-                            : View::whole(p.held.value, options_.sharded_dtype, slice.numel);
+                            : View::whole(p.shard.value, options_.sharded_dtype, slice.numel);
     copy.pieces.push_back({.from = from, .to = slice});
   }
   if (!again) return submit(copy_in_, cause(unit.name, Reason::copy_in), std::move(copy));
@@ -105,7 +105,7 @@ Status FullyShardEngine::copy_out(Unit& unit) {
   for (UnitParameter& p : unit.parameters) {
     const Numel padded = p.layout.shard * group_size_;
     TESSERA_ASSIGN(p.unsharded,
-                   allocate(p.held.name + ".unsharded", bytes_of(padded, unit.param_dtype),
+                   allocate(p.shard.name + ".unsharded", bytes_of(padded, unit.param_dtype),
                             MemoryClass::unsharded_parameters, compute_, why));
     const Numel block = p.layout.shard * g.scale;
     View from = View::part(unit.gather_buffer, unit.param_dtype, p.layout.offset * g.scale, block);
@@ -139,7 +139,7 @@ Status FullyShardEngine::reshard_to_group(Unit& unit) {
   for (UnitParameter& p : unit.parameters) {
     const Numel slice = p.layout.shard * g.scale;
     TESSERA_ASSIGN(p.post_forward,
-                   allocate(p.held.name + ".post_forward", bytes_of(slice, unit.param_dtype),
+                   allocate(p.shard.name + ".post_forward", bytes_of(slice, unit.param_dtype),
                             MemoryClass::sharded_parameters, compute_, why));
     copy.pieces.push_back({.from = View::shard(p.unsharded, unit.param_dtype, slice, g.size),
                            .to = View::whole(p.post_forward, unit.param_dtype, slice)});

@@ -13,7 +13,7 @@ Result<View> FullyShardEngine::gradient_view(ParameterId id) {
   if (!p.gradient.valid()) {
     TESSERA_ASSIGN(
         p.gradient,
-        allocate(p.held.name + ".grad", bytes_of(p.layout.numel, unit.param_dtype),
+        allocate(p.shard.name + ".grad", bytes_of(p.layout.numel, unit.param_dtype),
                  MemoryClass::unsharded_gradients, compute_, cause(unit.name, Reason::none)));
   }
   return View::whole(p.gradient, unit.param_dtype, p.layout.numel);
@@ -170,7 +170,7 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
     }
     const bool first = !p.accumulated.valid();
     if (first) {
-      TESSERA_ASSIGN(p.accumulated, allocate(p.held.name + ".accumulated_grad",
+      TESSERA_ASSIGN(p.accumulated, allocate(p.shard.name + ".accumulated_grad",
                                              bytes_of(p.layout.numel, unit.reduce_dtype),
                                              MemoryClass::unsharded_gradients, compute_, why));
     }

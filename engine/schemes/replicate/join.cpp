@@ -15,15 +15,15 @@ Status refuse(std::string message) { return Status(Code::invalid_argument, std::
 }  // namespace
 
 Result<Join> Join::enter(Engine& engine, const JoinOptions& options) {
-  auto* made = dynamic_cast<ReplicateEngine*>(&engine);
-  if (made == nullptr) return refuse("Join is for engines made by replicate, this one shards");
-  TESSERA_TRY(made->enter_join(options));
-  return Join(*made);
+  GradientReducer* const reducer = engine.gradient_reducer();
+  if (reducer == nullptr) return refuse("Join is for engines made by replicate, this one shards");
+  TESSERA_TRY(reducer->enter_join(options));
+  return Join(*reducer);
 }
 
-Status Join::step(const RankSet& with_input) { return engine_->announce(with_input); }
-Status Join::finish() { return engine_->leave_join(); }
-const std::string& Join::warning() const { return engine_->join_warning(); }
+Status Join::step(const RankSet& with_input) { return reducer_->announce(with_input); }
+Status Join::finish() { return reducer_->leave_join(); }
+const std::string& Join::warning() const { return reducer_->join_warning(); }
 
 Status ReplicateEngine::enter_join(const JoinOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "Join::enter"));

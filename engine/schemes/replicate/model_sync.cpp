@@ -73,7 +73,7 @@ std::vector<View> ReplicateEngine::buffer_views() const {
 
 Status ReplicateEngine::broadcast_state(Index root) {
   std::vector<View> values;
-  for (const ReplicatedParameter& p : parameters_) values.push_back(whole(p.held.value, p));
+  for (const ReplicatedParameter& p : parameters_) values.push_back(whole(p.shard.value, p));
   TESSERA_TRY(broadcast_coalesced(values, root));
   return broadcast_coalesced(buffer_views(), root);
 }

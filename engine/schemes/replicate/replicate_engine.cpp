@@ -14,9 +14,9 @@ Status too_late(const char* what) {
                             what));
 }
 
-Result<ReplicateEngine*> replicated(Engine& engine, const char* call) {
-  auto* made = dynamic_cast<ReplicateEngine*>(&engine);
-  if (made != nullptr) return made;
+Result<GradientReducer*> reducer_of(Engine& engine, const char* call) {
+  GradientReducer* const reducer = engine.gradient_reducer();
+  if (reducer != nullptr) return reducer;
   return Status(Code::invalid_argument,
                 fmt::format("{} is for engines made by replicate, this one shards", call));
 }
@@ -37,16 +37,13 @@ Status ReplicateEngine::setup() {
                   fmt::format("bucket caps must be at least 1 byte, found {} and {}",
                               options_.first_bucket_cap.value, options_.bucket_cap.value));
   }
-  assignment_.units = {{.module = ModuleId{0}, .parameters = {}}};  // one unit: the whole model
-  assignment_.unit_of_module.assign(model_.modules.size(), 0);
-  assignment_.unit_of_parameter.assign(model_.parameters.size(), 0);
-  assignment_.used_by = used_by(model_);
+  assign_whole_model();
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
   TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   TESSERA_TRY(add_parameters());
-  TESSERA_TRY(initialise_held());
+  TESSERA_TRY(make_values(*this));
   TESSERA_TRY(add_buffers());
   if (options_.init_sync && world_size_ > 1) TESSERA_TRY(sync_model());
   plan_first_buckets();
@@ -88,7 +85,7 @@ View ReplicateEngine::slice(const ReplicatedParameter& p) const {
 }
 
 Result<View> ReplicateEngine::parameter_view(ParameterId id) {
-  return whole(at(id).held.value, at(id));
+  return whole(at(id).shard.value, at(id));
 }
 
 Result<View> ReplicateEngine::gradient_view(ParameterId id) {
@@ -103,14 +100,14 @@ Result<View> ReplicateEngine::gradient_view(ParameterId id) {
   return whole(p.fresh, p);
 }
 
-std::vector<Held*> ReplicateEngine::held() {
-  std::vector<Held*> all;
+std::vector<ParamShard*> ReplicateEngine::shards() {
+  std::vector<ParamShard*> all;
   for (ReplicatedParameter& p : parameters_) {
-    p.held.gradient = {};
+    p.shard.gradient = {};
     if (p.has_gradient) {
-      p.held.gradient = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
+      p.shard.gradient = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
     }
-    all.push_back(&p.held);
+    all.push_back(&p.shard);
   }
   return all;
 }
@@ -141,8 +138,8 @@ Status ReplicateEngine::begin_forward() {
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
   for (ParameterId id : parameters_of(work)) {
-    if (work.pass == ModuleWork::Pass::forward) used_[static_cast<std::size_t>(id.value)] = true;
-    if (work.pass == ModuleWork::Pass::backward) ++uses_now_[static_cast<std::size_t>(id.value)];
+    if (work.pass == ModuleWork::Pass::forward) used_[id.index()] = true;
+    if (work.pass == ModuleWork::Pass::backward) ++uses_now_[id.index()];
   }
   return EngineBase::compute(work);
 }
@@ -164,10 +161,10 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   if (!p.trained) return accumulate(p);
   if (p.ready) return ready_twice(name(p));
   TESSERA_TRY(mark(cause_of(p, Reason::none), Mark::Kind::gradient_ready, compute_).status());
-  ready_order_.push_back(static_cast<std::size_t>(parameter.value));
+  ready_order_.push_back(parameter.index());
   TESSERA_TRY(accumulate(p));
   p.ready = true;
-  used_since_sync_[static_cast<std::size_t>(parameter.value)] = true;
+  used_since_sync_[parameter.index()] = true;
   if (!sync_) return {};
   // The first step of a static graph only counts; its buckets go at the end.
   if (options_.static_graph && synced_backwards_ == 0) return {};
@@ -229,13 +226,13 @@ Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
 }
 
 Status register_comm_hook(Engine& engine, std::shared_ptr<CommHook> hook) {
-  TESSERA_ASSIGN(ReplicateEngine * made, replicated(engine, "register_comm_hook"));
-  return made->register_hook(std::move(hook));
+  TESSERA_ASSIGN(GradientReducer* const reducer, reducer_of(engine, "register_comm_hook"));
+  return reducer->register_hook(std::move(hook));
 }
 
 Status set_static_graph(Engine& engine) {
-  TESSERA_ASSIGN(ReplicateEngine * made, replicated(engine, "set_static_graph"));
-  return made->set_static_graph();
+  TESSERA_ASSIGN(GradientReducer* const reducer, reducer_of(engine, "set_static_graph"));
+  return reducer->set_static_graph();
 }
 
 }  // namespace tessera

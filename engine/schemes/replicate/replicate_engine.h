@@ -12,6 +12,7 @@
 
 #include "engine/base/engine_base.h"
 #include "engine/model/used_by.h"
+#include "engine/schemes/replicate/gradient_reducer.h"
 #include "tessera/join.h"
 #include "tessera/replicate.h"
 
@@ -22,7 +23,7 @@ struct ReplicatedParameter {
   ParameterId id;
   Numel numel{};
   bool trained = false;  // and not ignored: it is reduced
-  Held held;             // the whole parameter
+  ParamShard shard;      // the whole parameter
   BufferId fresh;        // gradient of this backward pass
   BufferId gradient;     // .grad; with gradient_as_bucket_view it is in the bucket
   bool has_gradient = false;
@@ -50,18 +51,19 @@ struct JoinState {
   std::string warning;
 };
 
-class ReplicateEngine final : public EngineBase {
+class ReplicateEngine final : public EngineBase, public GradientReducer {
  public:
   ReplicateEngine(Runtime& runtime, const Model& model, const ReplicateOptions& options);
   ~ReplicateEngine() override;
   Status setup();
 
-  Status register_hook(std::shared_ptr<CommHook> hook);
-  Status set_static_graph();
-  Status enter_join(const JoinOptions& options);
-  Status announce(const RankSet& with_input);
-  Status leave_join();
-  const std::string& join_warning() const { return join_.warning; }
+  GradientReducer* gradient_reducer() override { return this; }
+  Status register_hook(std::shared_ptr<CommHook> hook) override;
+  Status set_static_graph() override;
+  Status enter_join(const JoinOptions& options) override;
+  Status announce(const RankSet& with_input) override;
+  Status leave_join() override;
+  const std::string& join_warning() const override { return join_.warning; }
 
   Status begin_forward() override;
   Status begin_backward() override;
@@ -74,7 +76,7 @@ class ReplicateEngine final : public EngineBase {
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   bool runs_any_graph() const override { return true; }
-  std::vector<Held*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank) const override { return 0; }
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override {
@@ -87,9 +89,7 @@ class ReplicateEngine final : public EngineBase {
   Status add_buffers();
   std::vector<bool> ignored_modules() const;     // by ModuleId
   std::vector<bool> trained_parameters() const;  // by ParameterId: those that are reduced
-  ReplicatedParameter& at(ParameterId id) {
-    return parameters_[static_cast<std::size_t>(id.value)];
-  }
+  ReplicatedParameter& at(ParameterId id) { return parameters_[id.index()]; }
   std::string_view name(const ReplicatedParameter& p) const { return model_.parameter(p.id).name; }
   Cause cause_of(const ReplicatedParameter& p, Reason reason) const;
   View slice(const ReplicatedParameter& p) const;

@@ -13,7 +13,7 @@ std::vector<bool> ReplicateEngine::ignored_modules() const {
   for (std::size_t m = 0; m < model_.modules.size(); ++m) {  // parents come first
     const Module& module = model_.modules[m];
     const auto& paths = options_.ignored_modules;
-    out[m] = (module.parent.valid() && out[static_cast<std::size_t>(module.parent.value)]) ||
+    out[m] = (module.parent.valid() && out[module.parent.index()]) ||
              std::find(paths.begin(), paths.end(), module.path) != paths.end();
   }
   return out;
@@ -26,7 +26,7 @@ std::vector<bool> ReplicateEngine::trained_parameters() const {
   const std::vector<bool> ignored = ignored_modules();
   for (std::size_t m = 0; m < ignored.size(); ++m) {
     if (!ignored[m]) continue;
-    for (ParameterId p : assignment_.used_by[m]) out[static_cast<std::size_t>(p.value)] = false;
+    for (ParameterId p : assignment_.used_by[m]) out[p.index()] = false;
   }
   return out;
 }
@@ -50,13 +50,13 @@ Status ReplicateEngine::add_parameters() {
     p.id = ParameterId{static_cast<std::int32_t>(k)};
     p.numel = source.numel();
     p.trained = trained[k];
-    p.held.name = source.name;
-    p.held.unit = "root";
-    p.held.dtype = options_.dtype;
-    p.held.map = ShardMap({{p.id, Numel{0}, p.numel, source.requires_grad}}, p.numel);
-    TESSERA_ASSIGN(p.held.value, allocate(source.name, bytes_of(p.numel, options_.dtype),
-                                          MemoryClass::unsharded_parameters, compute_,
-                                          cause("root", Reason::none)));
+    p.shard.name = source.name;
+    p.shard.unit = "root";
+    p.shard.dtype = options_.dtype;
+    p.shard.map = ShardMap({{p.id, Numel{0}, p.numel, source.requires_grad}}, p.numel);
+    TESSERA_ASSIGN(p.shard.value, allocate(source.name, bytes_of(p.numel, options_.dtype),
+                                           MemoryClass::unsharded_parameters, compute_,
+                                           cause("root", Reason::none)));
     parameters_.push_back(std::move(p));
   }
   used_.assign(parameters_.size(), false);

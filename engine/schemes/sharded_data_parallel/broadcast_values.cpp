@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that all ranks must agree on: the model when it is set up, buffers before forward, and
 // after the optimizer what each owner has stepped.
-#include "engine/schemes/sharded_data_parallel/owner_engine.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/sharded_data_parallel/owner_engine.h"
 
 namespace tessera {
 
@@ -33,7 +33,7 @@ Status OwnerEngine::broadcast_in_place(const std::vector<View>& views, Index roo
 
 Status OwnerEngine::sync_model() {
   std::vector<View> all;
-  for (const OwnedParameter& p : parameters_) all.push_back(p.held.values());
+  for (const OwnedParameter& p : parameters_) all.push_back(p.shard.values());
   for (const View& buffer : buffer_views()) all.push_back(buffer);
   return broadcast_in_place(all, /*root=*/0);
 }

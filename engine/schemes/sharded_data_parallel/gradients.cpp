@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/schemes/sharded_data_parallel/owner_engine.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/sharded_data_parallel/owner_engine.h"
 
 namespace tessera {
 
@@ -29,11 +29,11 @@ Result<View> OwnerEngine::gradient_view(ParameterId id) {
   if (!has_owner(p)) return unowned_gradient(p);
   if (!p.trained) {
     return Status(Code::invalid_argument,
-                  fmt::format("requires_grad of {} changed in the middle of a step", p.held.name));
+                  fmt::format("requires_grad of {} changed in the middle of a step", p.shard.name));
   }
   if (p.ready) {
     return Status(Code::invalid_argument,
-                  fmt::format("{} gets a gradient after its gradient was ready", p.held.name));
+                  fmt::format("{} gets a gradient after its gradient was ready", p.shard.name));
   }
   p.touched = true;
   GradientBucket& bucket = buckets_[p.bucket];
@@ -42,7 +42,7 @@ Result<View> OwnerEngine::gradient_view(ParameterId id) {
     return slice(bucket.fresh, p);
   }
   if (!p.extra.valid()) {
-    TESSERA_ASSIGN(p.extra, allocate(p.held.name + ".grad", bytes_of(p.numel, p.dtype),
+    TESSERA_ASSIGN(p.extra, allocate(p.shard.name + ".grad", bytes_of(p.numel, p.dtype),
                                      MemoryClass::unsharded_gradients, compute_,
                                      cause_of(bucket, Reason::none)));
   }
@@ -53,7 +53,7 @@ Result<View> OwnerEngine::gradient_view(ParameterId id) {
 Result<View> OwnerEngine::unowned_gradient(OwnedParameter& p) {
   if (!p.extra.valid()) {
     TESSERA_ASSIGN(
-        p.extra, allocate(p.held.name + ".grad", bytes_of(p.numel, p.dtype),
+        p.extra, allocate(p.shard.name + ".grad", bytes_of(p.numel, p.dtype),
                           MemoryClass::unsharded_gradients, compute_, cause("root", Reason::none)));
   }
   return View::whole(p.extra, p.dtype, p.numel);
@@ -121,14 +121,14 @@ Status OwnerEngine::expect_no_gradients(const char* call) {
   return EngineBase::expect_no_gradients(call);
 }
 
-std::vector<Held*> OwnerEngine::held() {
-  std::vector<Held*> all;
+std::vector<ParamShard*> OwnerEngine::shards() {
+  std::vector<ParamShard*> all;
   for (OwnedParameter& p : parameters_) {
-    p.held.gradient = {};
+    p.shard.gradient = {};
     if (p.trained && buckets_[p.bucket].gradient.valid()) {
-      p.held.gradient = slice(buckets_[p.bucket].gradient, p);
+      p.shard.gradient = slice(buckets_[p.bucket].gradient, p);
     }
-    all.push_back(&p.held);
+    all.push_back(&p.shard);
   }
   return all;
 }

@@ -39,8 +39,8 @@ Status OwnerEngine::add_parameters() {
     p.id = ParameterId{static_cast<std::int32_t>(k)};
     p.numel = source.numel();
     p.dtype = options_.dtype.value_or(source.dtype);
-    p.held = {.whole = true, .name = source.name, .unit = "root"};
-    p.held.dtype = p.dtype;
+    p.shard = {.whole = true, .name = source.name, .unit = "root"};
+    p.shard.dtype = p.dtype;
     any |= source.requires_grad;
     parameters_.push_back(std::move(p));
   }
@@ -50,26 +50,27 @@ Status OwnerEngine::add_parameters() {
                               "reduce",
                               model_.name));
   }
-  give_away();
+  assign_owners_to_all();
   return {};
 }
 
 void OwnerEngine::set_trained(OwnedParameter& p) {
   const bool requires_grad = model_.parameter(p.id).requires_grad;
   p.trained = requires_grad && has_owner(p);
-  p.held.map = ShardMap({{p.id, Numel{0}, p.numel, requires_grad}}, p.numel);
+  p.shard.map = ShardMap({{p.id, Numel{0}, p.numel, requires_grad}}, p.numel);
 }
 
 // In the order of groups and in them of parameters: owners of all that has none.
-void OwnerEngine::give_away() {
-  for (const ParamGroup& group : param_groups_.all()) {
+void OwnerEngine::assign_owners_to_all() {
+  for (const ParamGroup& group : param_groups()) {
     for (const ParameterId id : group.parameters) {
       OwnedParameter& p = at(id);
       p.optimizer = group.optimizer;
       if (has_owner(p)) continue;
       const bool trained = model_.parameter(id).requires_grad;
       p.owner = owner_map_.assign({p.numel, trained, p.dtype, 0, p.optimizer});
-      p.held.where = owner_set(p.owner);
+      p.shard.where = owner_set(p.owner);
+      p.shard.owner = p.owner;
     }
   }
   for (OwnedParameter& p : parameters_) set_trained(p);
@@ -79,14 +80,14 @@ void OwnerEngine::give_away() {
 // Before the first step nobody has state yet, so owners are given away again from the start.
 Status OwnerEngine::on_param_groups() {
   if (any_gradient()) TESSERA_TRY(zero_grad(/*set_to_none=*/true));  // they are zero
-  if (!param_groups_.any_step()) {
+  if (!optimizer_.groups().any_step()) {
     owner_map_ = OwnerMap(ranks_);
     for (OwnedParameter& p : parameters_) {
       p.owner = p.optimizer = -1;
-      p.held.where = {};
+      p.shard.where = {};
     }
   }
-  give_away();
+  assign_owners_to_all();
   TESSERA_TRY(lay_out_values());
   plan_buckets();
   return {};
@@ -118,7 +119,7 @@ Status OwnerEngine::lay_out_values() {
   std::vector<Numel> places(parameters_.size());
   for (const std::size_t k : order) {
     const OwnedParameter& p = parameters_[k];
-    OwnerShard& shard = shards[p.shard()];
+    OwnerShard& shard = shards[p.shard_key()];
     places[k] = shard.numel;
     shard.numel += p.numel;
     if (p.trained) shard.trained += p.numel;
@@ -137,11 +138,11 @@ Status OwnerEngine::lay_out_values() {
   }
   Copy move;
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    Held& h = parameters_[k].held;
-    const View before = h.values();
-    h.value = shards[parameters_[k].shard()].value;
-    h.first = places[k];
-    if (before.buffer.valid()) move.pieces.push_back({.from = before, .to = h.values()});
+    ParamShard& own = parameters_[k].shard;
+    const View before = own.values();
+    own.value = shards[parameters_[k].shard_key()].value;
+    own.first = places[k];
+    if (before.buffer.valid()) move.pieces.push_back({.from = before, .to = own.values()});
   }
   if (old.empty()) return {};
   TESSERA_ASSIGN(const EventId moved,
@@ -155,8 +156,8 @@ std::vector<std::size_t> OwnerEngine::expected_places() const {
   std::vector<bool> listed(parameters_.size(), false);
   std::vector<std::size_t> used;
   for (const ModuleId module : model_.forward) {
-    for (const ParameterId id : assignment_.used_by[static_cast<std::size_t>(module.value)]) {
-      const auto k = static_cast<std::size_t>(id.value);
+    for (const ParameterId id : assignment_.used_by[module.index()]) {
+      const auto k = id.index();
       if (!listed[k]) used.push_back(k);
       listed[k] = true;
     }
@@ -186,10 +187,10 @@ void OwnerEngine::plan_buckets() {
   for (auto& indices : plan.buckets) {
     const OwnedParameter& first = parameters_[indices.front()];
     GradientBucket bucket;
-    std::tie(bucket.optimizer, bucket.owner, bucket.dtype) = first.shard();
+    std::tie(bucket.optimizer, bucket.owner, bucket.dtype) = first.shard_key();
     if (indices.size() == 1) bucket.module = model_.parameter(first.id).name;
     for (const OwnerShard& s : shards_) {
-      if (std::tuple(s.optimizer, s.owner, s.dtype) == first.shard()) bucket.name = s.name;
+      if (std::tuple(s.optimizer, s.owner, s.dtype) == first.shard_key()) bucket.name = s.name;
     }
     for (const std::size_t k : indices) {
       parameters_[k].bucket = buckets_.size();

@@ -60,10 +60,7 @@ Status OwnerEngine::setup() {
     return Status(Code::invalid_argument,
                   fmt::format("{} is no dtype of gradients: choose a float", name_of(*dtype)));
   }
-  assignment_.units = {{.module = ModuleId{0}, .parameters = {}}};  // one unit: the whole model
-  assignment_.unit_of_module.assign(model_.modules.size(), 0);
-  assignment_.unit_of_parameter.assign(model_.parameters.size(), 0);
-  assignment_.used_by = used_by(model_);
+  assign_whole_model();
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
   TESSERA_ASSIGN(comm_, runtime_.create_stream("nccl", StreamRole::communication));
   const char* const name = groups_.group_count() == 1 ? "world" : "group";
@@ -71,7 +68,7 @@ Status OwnerEngine::setup() {
   TESSERA_TRY(add_parameters());
   TESSERA_TRY(lay_out_values());
   plan_buckets();
-  TESSERA_TRY(initialise_held());
+  TESSERA_TRY(make_values(*this));
   TESSERA_TRY(add_buffers());
   const bool syncs = options_.sync_models_at_startup && ranks_ > 1;
   return syncs ? sync_model() : Status{};
@@ -100,7 +97,7 @@ Status OwnerEngine::grad_ready(ParameterId parameter) {
   TESSERA_TRY(expect(Stage::backward, "grad_ready"));
   OwnedParameter& p = at(parameter);
   if (!p.trained) return {};
-  if (p.ready) return ready_twice(p.held.name);
+  if (p.ready) return ready_twice(p.shard.name);
   Cause why = cause_of(buckets_[p.bucket], Reason::none);
   why.module = model_.parameter(p.id).name;
   TESSERA_TRY(mark(why, Mark::Kind::gradient_ready, compute_).status());
@@ -146,9 +143,9 @@ Status OwnerEngine::step_optimizer(std::int32_t optimizer, const AdamOptions& op
     return Status(Code::invalid_argument,
                   fmt::format("step_optimizer: no param group has optimizer {}", optimizer));
   }
-  only_optimizer_ = optimizer;
+  optimizer_.select(optimizer);
   const Status done = step(options);
-  only_optimizer_.reset();
+  optimizer_.select(std::nullopt);
   return done;
 }
 

@@ -23,7 +23,7 @@ struct OwnedParameter {
   Index owner = -1;  // none: it is in no param group
   std::int32_t optimizer = -1;
   bool trained = false;    // by its owner
-  Held held;               // its value is a part of the owner's shard
+  ParamShard shard;        // its value is a part of the owner's shard
   std::size_t bucket = 0;  // if trained
   Numel offset{};          // in its bucket
   BufferId extra;          // gradient of this backward pass, if the bucket has an earlier one
@@ -31,7 +31,7 @@ struct OwnedParameter {
   bool ready = false;      // in this backward pass
   bool filled = false;     // the bucket has a gradient that is not reduced yet
 
-  std::tuple<std::int32_t, Index, DType> shard() const { return {optimizer, owner, dtype}; }
+  std::tuple<std::int32_t, Index, DType> shard_key() const { return {optimizer, owner, dtype}; }
 };
 
 /// What one rank owns of one optimizer and dtype: a flat buffer on every rank, trained parameters
@@ -94,10 +94,10 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
  private:
   Result<View> unowned_gradient(OwnedParameter& p);
   Status drop_unowned();
-  Result<View> parameter_view(ParameterId id) override { return at(id).held.values(); }
+  Result<View> parameter_view(ParameterId id) override { return at(id).shard.values(); }
   Result<View> gradient_view(ParameterId id) override;
   bool runs_any_graph() const override { return true; }
-  std::vector<Held*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank) const override { return 0; }
   ShardGroups shard_groups() const override {
     return {1, {}, ranks_ > 1 ? group_ : CommunicatorId{}};
@@ -106,11 +106,8 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
     if (norm_group_.valid()) return norm_group_;
     return ranks_ > 1 ? group_ : CommunicatorId{};
   }
-  bool in_norm(const Held& held) const override {
-    return !counts_ || counts_(held.map.segments().front().parameter);
-  }
-  Index owner_place(const Held& held) const override {
-    return at(held.map.segments().front().parameter).owner;
+  bool in_norm(const ParamShard& shard) const override {
+    return !counts_ || counts_(shard.map.segments().front().parameter);
   }
   Index replica_index(Rank rank) const override { return groups_.index_of(rank); }
   RankSet first_ranks() const override { return owner_set(0); }
@@ -120,20 +117,18 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Status share_stepped() override { return broadcast_shards(); }
   std::vector<StreamId> side_streams() const override { return {comm_}; }
 
-  OwnedParameter& at(ParameterId id) { return parameters_[static_cast<std::size_t>(id.value)]; }
-  const OwnedParameter& at(ParameterId id) const {
-    return parameters_[static_cast<std::size_t>(id.value)];
-  }
+  OwnedParameter& at(ParameterId id) { return parameters_[id.index()]; }
+  const OwnedParameter& at(ParameterId id) const { return parameters_[id.index()]; }
   const RankSet& owner_set(Index owner) const { return owners_[static_cast<std::size_t>(owner)]; }
   RankSet others(Index owner) const { return everyone_.minus(owner_set(owner)); }
   bool steps_now(std::int32_t optimizer) const {
-    return optimizer >= 0 && only_optimizer_.value_or(optimizer) == optimizer;
+    return optimizer >= 0 && optimizer_.selects(optimizer);
   }
 
   // owned_parameters.cpp
   Status add_parameters();
   Status add_buffers();
-  void give_away();
+  void assign_owners_to_all();
   bool has_owner(const OwnedParameter& p) const { return p.owner >= 0; }
   void set_trained(OwnedParameter& p);
   std::vector<OwnedTensor> tensors() const;

@@ -16,7 +16,7 @@ Status Zero12Engine::refresh() {
 Status Zero12Engine::gather_parts() {
   const Numel part = flat_.layout.shard;
   Copy cast{.index_in = shard_groups().shard, .pieces = {}};
-  cast.pieces.push_back({.from = View::whole(flat_.held.value, DType::float32, part),
+  cast.pieces.push_back({.from = View::whole(flat_.shard.value, DType::float32, part),
                          .to = View::shard(flat_.value, param_dtype(), part, ranks_)});
   TESSERA_TRY(submit(compute_, cause("root", Reason::copy_out), std::move(cast)).status());
   return gather(flat_);

@@ -9,17 +9,17 @@ Result<View> Zero12Engine::parameter_view(ParameterId id) {
 }
 
 // Those of frozen parameters come first: together they are shown in the dtype of the last.
-std::vector<Held*> Zero12Engine::held() {
-  std::vector<Held*> all;
+std::vector<ParamShard*> Zero12Engine::shards() {
+  std::vector<ParamShard*> all;
   for (FlatBuffer* flat : {&frozen_, &flat_}) {
     if (!flat->value.valid()) continue;
     const View whole = View::whole(flat->value, param_dtype(), flat->layout.padded());
-    flat->held.unsharded = values_are_old_ ? View{} : whole;
-    all.push_back(&flat->held);
+    flat->shard.unsharded = values_are_old_ ? View{} : whole;
+    all.push_back(&flat->shard);
   }
-  flat_.held.gradient = {};
+  flat_.shard.gradient = {};
   if (part_.valid()) {
-    flat_.held.gradient = View::whole(part_, param_dtype(), flat_.layout.shard);
+    flat_.shard.gradient = View::whole(part_, param_dtype(), flat_.layout.shard);
   }
   return all;
 }
@@ -88,8 +88,8 @@ std::vector<UnitInfo> Zero12Engine::units() const {
   for (const FlatBuffer* flat : {&flat_, &frozen_}) {
     if (!flat->value.valid()) continue;
     const FlatLayout& l = flat->layout;
-    infos.push_back({flat->held.name, static_cast<std::int32_t>(l.entries.size()), l.numel, l.total,
-                     l.padding(), l.shard});
+    infos.push_back({flat->shard.name, static_cast<std::int32_t>(l.entries.size()), l.numel,
+                     l.total, l.padding(), l.shard});
   }
   return infos;
 }

@@ -29,8 +29,8 @@ struct PartedParameter {
 /// Parameters in one flat buffer.
 struct FlatBuffer {
   FlatLayout layout;
-  BufferId value;  // param_dtype, whole on every rank
-  Held held;       // a rank's part: masters, or of frozen parameters a window of `value`
+  BufferId value;    // param_dtype, whole on every rank
+  ParamShard shard;  // a rank's part: masters, or of frozen parameters a window of `value`
 };
 
 /// Gradients that are reduced together. A gradient alone lies in its own buffer.
@@ -58,7 +58,7 @@ class Zero12Engine final : public EngineBase {
  private:
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
-  std::vector<Held*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override { return static_cast<Index>(rank); }
   ShardGroups shard_groups() const override {
     return {ranks_, ranks_ > 1 ? world_ : CommunicatorId{}, {}};
@@ -67,7 +67,7 @@ class Zero12Engine final : public EngineBase {
   Status before_step() override { return reduce_rest(); }
   Status share_stepped() override { return gather_parts(); }
   std::vector<StreamId> side_streams() const override;
-  Status values_change() override {
+  Status before_write() override {
     values_are_old_ = true;
     return {};
   }
@@ -79,7 +79,7 @@ class Zero12Engine final : public EngineBase {
   Status add_flat(FlatBuffer& flat, const std::vector<ParameterId>& ids, const std::string& name,
                   bool masters);
 
-  PartedParameter& at(ParameterId id) { return parameters_[static_cast<std::size_t>(id.value)]; }
+  PartedParameter& at(ParameterId id) { return parameters_[id.index()]; }
   std::string_view name(const PartedParameter& p) const { return model_.parameter(p.id).name; }
   const FlatBuffer& flat_of(const PartedParameter& p) const { return p.trained ? flat_ : frozen_; }
   DType param_dtype() const { return options_.param_dtype; }

@@ -50,9 +50,9 @@ Status Zero12Engine::add_flat(FlatBuffer& flat, const std::vector<ParameterId>& 
   for (const FlatLayout::Entry& entry : flat.layout.entries) {
     at(entry.parameter).place = entry.begin;
   }
-  flat.held.name = name;
-  flat.held.unit = "root";
-  flat.held.map = shard_map(model_, flat.layout);
+  flat.shard.name = name;
+  flat.shard.unit = "root";
+  flat.shard.map = shard_map(model_, flat.layout);
   const Cause why = cause("root", Reason::none);
   const Numel padded = flat.layout.padded();
   TESSERA_ASSIGN(flat.value, allocate(name, bytes_of(padded, param_dtype()),
@@ -62,13 +62,13 @@ Status Zero12Engine::add_flat(FlatBuffer& flat, const std::vector<ParameterId>& 
   init.cost.elementwise_bytes = static_cast<double>(bytes_of(padded, param_dtype()).value);
   TESSERA_TRY(submit(compute_, why, std::move(init)).status());
   if (!masters) {
-    flat.held.value = flat.value;
-    flat.held.dtype = param_dtype();
-    flat.held.parts = ranks_;
+    flat.shard.value = flat.value;
+    flat.shard.dtype = param_dtype();
+    flat.shard.parts = ranks_;
     return {};
   }
   // DeepSpeed clones its part even if the parameters are float32.
-  TESSERA_ASSIGN(flat.held.value,
+  TESSERA_ASSIGN(flat.shard.value,
                  allocate(name + ".master", bytes_of(flat.layout.shard, DType::float32),
                           MemoryClass::optimizer_state, compute_, why));
   return {};
@@ -96,13 +96,10 @@ Status Zero12Engine::add_parameters() {
 
 Status Zero12Engine::setup() {
   TESSERA_TRY(check_options());
-  assignment_.units = {{.module = ModuleId{0}, .parameters = {}}};  // one unit: the whole model
-  assignment_.unit_of_module.assign(model_.modules.size(), 0);
-  assignment_.unit_of_parameter.assign(model_.parameters.size(), 0);
-  assignment_.used_by = used_by(model_);
+  assign_whole_model();
   TESSERA_TRY(create_streams_and_groups());
   TESSERA_TRY(add_parameters());
-  return initialise_held();
+  return make_values(*this);
 }
 
 }  // namespace tessera

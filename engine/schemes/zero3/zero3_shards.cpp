@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/schemes/zero3/zero3_setup.h"
 
 namespace tessera {
@@ -23,9 +22,9 @@ Status Zero3Shards::setup() {
   host_ = parts_.facts.host;
   TESSERA_ASSIGN(assignment_, setup.assign_modules());
   setup.add_parameters(
-      [this](ParameterId id) { return unit_name(assignment_.unit_of_parameter[tessera::at(id)]); });
-  TESSERA_TRY(setup.allocate(param_groups_));
-  return initialise_held();
+      [this](ParameterId id) { return unit_name(assignment_.unit_of_parameter[id.index()]); });
+  TESSERA_TRY(setup.allocate(optimizer_.groups()));
+  return make_values(*this);
 }
 
 Operations::Pass Zero3Shards::Seen::pass() const {
@@ -37,7 +36,7 @@ Status Zero3Shards::note(Mark mark, Reason reason) {
   return seen_.note(compute_, cause("root", reason), "", mark).status();
 }
 
-std::vector<ParamShard*> Zero3Shards::held() {
+std::vector<ParamShard*> Zero3Shards::shards() {
   std::vector<ParamShard*> all;
   for (OnDemandParameter& p : parts_.parameters) {
     p.shard.gradient = p.shard.unsharded = {};
@@ -68,7 +67,7 @@ Status Zero3Shards::finish_gathers() {
   return parts_.mover.finish_all();
 }
 
-Status Zero3Shards::values_change() {
+Status Zero3Shards::before_write() {
   TESSERA_TRY(parts_.policy->values_changed());
   forget_old_values();
   return {};
@@ -85,8 +84,8 @@ Status Zero3Shards::remember(Status status) {
 
 Status Zero3Shards::refresh_partitions() {
   if (parts_.update.stale()) {
-    TESSERA_TRY(hold_all(false));
-    TESSERA_TRY(parts_.update.refresh(held()));
+    TESSERA_TRY(load_shards(false));
+    TESSERA_TRY(parts_.update.refresh(shards()));
   }
   TESSERA_TRY(parts_.states.put_back());
   // The gathers must see what the optimizer wrote.
@@ -114,7 +113,7 @@ Status Zero3Shards::refresh_trainable() {
     p.trained = model_.parameter(p.id).requires_grad;
     p.shard.map = ShardMap({{p.id, Numel{0}, p.numel, p.trained}}, p.partition);
   }
-  parts_.groups.form(param_groups_);
+  parts_.groups.form(optimizer_.groups());
   // What reduces next has to follow the last reader of the old buffers.
   TESSERA_TRY(wait_stream(parts_.facts.reduce, compute_, cause("root", Reason::order)));
   TESSERA_TRY(parts_.gradients.release(last_compute()));
@@ -139,7 +138,7 @@ Status Zero3Shards::before_step() {
 }
 
 std::vector<std::vector<ParamShard*>> Zero3Shards::step_groups() {
-  held();  // says where the gradients are
+  shards();  // says where the gradients are
   std::vector<std::vector<ParamShard*>> groups;
   for (std::size_t g = 0; g < parts_.groups.count(); ++g) {
     groups.push_back(parts_.groups.shards(g));
@@ -175,7 +174,7 @@ Status Zero3Shards::free_gradients(EventId /*stepped*/) {
 }
 
 Status Zero3Shards::on_param_groups() {
-  parts_.groups.form(param_groups_);
+  parts_.groups.form(optimizer_.groups());
   return {};
 }
 

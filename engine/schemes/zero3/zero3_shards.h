@@ -47,7 +47,7 @@ class Zero3Shards : public EngineBase {
     const Zero3Shards& engine_;
   };
 
-  std::vector<ParamShard*> held() override;
+  std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override {
     return static_cast<Index>(rank) % parts_.facts.ranks;
   }
@@ -55,11 +55,11 @@ class Zero3Shards : public EngineBase {
     return {parts_.facts.ranks, parts_.facts.shard_group(), parts_.facts.replicas};
   }
   std::vector<StreamId> side_streams() const override;
-  Status hold_all(bool moments) override { return parts_.states.hold_all(moments); }
-  Status values_change() override;
+  Status load_shards(bool moments) override { return parts_.states.load_shards(moments); }
+  Status before_write() override;
   Status finish_gathers() override;
 
-  Status settle_gradients() override { return parts_.gradients.settle(); }
+  Status complete_gradients() override { return parts_.gradients.settle(); }
   Status before_step() override;
   std::vector<std::vector<ParamShard*>> step_groups() override;
   Status before_group(std::size_t group) override;

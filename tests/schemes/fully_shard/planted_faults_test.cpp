@@ -4,12 +4,11 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "engine/runtime/checked_runtime.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
 #include "tessera/training.h"
-#include "tests/schemes/fully_shard/faulty_runtime.h"
 #include "tests/base/models.h"
+#include "tests/schemes/fully_shard/faulty_runtime.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 #include "tests/random.h"
 
 namespace tessera::test {

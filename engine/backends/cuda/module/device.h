@@ -8,7 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "engine/backends/cuda/cuda_api.h"
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::device {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/backends/cuda/cuda_api.h"
-#include "engine/math/shapes.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::device {
 

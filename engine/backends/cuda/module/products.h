@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "engine/backends/cuda/cuda_api.h"
-#include "engine/math/shapes.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::device {
 

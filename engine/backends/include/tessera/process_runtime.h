@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "tessera/runtime.h"
+#include "tessera/checked_runtime.h"
 
 namespace tessera {
 
@@ -24,26 +24,27 @@ struct GraphCounts {
   std::int64_t all() const { return launched + first + moved + unrepeated; }
 };
 
-class ProcessRuntime : public virtual Runtime {
+class ProcessRuntime : public CheckedRuntime {
  public:
   /// Lets collectives make progress; for bodies that compute for milliseconds.
-  virtual Status poll() = 0;
+  Status poll() override = 0;
   /// Carries out everything that was submitted and waits for all ranks. Call it once, at the end; a
   /// runtime that goes without it ends the run of all ranks.
   /// Fails: communication_error (a rank is dead or gave up, naming it), timed_out (naming
   /// operation, unit and rank), divergent (naming rank, number and both operations); hazard, if the
   /// result of a collective was never used. Other calls fail like this, too, and then all later
   /// ones.
-  virtual Status finish() = 0;
+  Status finish() override = 0;
   /// Ends the run of all ranks because of something that went wrong outside of the runtime: the
   /// others' calls fail with "rank 2 gave up: " and `why`.
   virtual void give_up(const Status& why) = 0;
-  /// Most bytes of device memory that were taken from the system so far.
-  virtual Bytes peak_reserved() const = 0;
   /// The GPU's name as its driver says it, "NVIDIA H200"; "": there is none.
   virtual std::string device() const { return {}; }
   /// On this rank so far; nothing without CudaOptions::graphs.
   virtual GraphCounts graphs() const { return {}; }
+
+ protected:
+  using CheckedRuntime::CheckedRuntime;
 };
 
 }  // namespace tessera

@@ -192,7 +192,7 @@ Status OptimizerSwapper::after_group(std::span<OnDemandParameter* const> group, 
   return operations_.wait_event(facts_.host, std::exchange(written_, EventId{}), order());
 }
 
-Status OptimizerSwapper::hold_all(bool moments) {
+Status OptimizerSwapper::load_shards(bool moments) {
   if (!exists()) return {};
   States all;
   for (State& state : states_) all.push_back(&state);

@@ -46,7 +46,7 @@ class OptimizerSwapper {
   Status after_group(std::span<OnDemandParameter* const> group, bool last);
 
   /// Everything is in host memory until put_back.
-  Status hold_all(bool moments);
+  Status load_shards(bool moments);
   Status put_back();
 
  private:

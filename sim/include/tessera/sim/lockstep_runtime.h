@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
+#include "tessera/checked_runtime.h"
 #include "tessera/offload.h"
-#include "tessera/runtime.h"
 #include "tessera/sim/cost_model.h"
 
 namespace tessera {
@@ -60,19 +60,20 @@ struct LockstepOptions {
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
 
-class LockstepRuntime : public virtual Runtime {
+class LockstepRuntime : public CheckedRuntime {
  public:
   /// Fails: invalid_argument (sizes, a slow or recorded rank that does not exist), naming it.
   static Result<std::unique_ptr<LockstepRuntime>> create(const LockstepOptions& options);
   /// Ends the last step and sends what is still buffered. Does not finish the sink.
   /// Fails: hazard, if the result of a collective was never used.
-  virtual Status finish() = 0;
+  Status finish() override = 0;
   /// What broke first when memory_per_rank was exceeded, or "".
   virtual const std::string& out_of_memory() const = 0;
-  /// Highest reserved device bytes of any rank.
-  virtual Bytes peak_reserved() const = 0;
   /// Operations times ranks carried out so far.
   virtual std::int64_t op_ranks() const = 0;
+
+ protected:
+  using CheckedRuntime::CheckedRuntime;
 };
 
 }  // namespace tessera::sim

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/numbers/number.h"
-#include "engine/numbers/number_arrays.h"
 #include "engine/files/block_sum.h"
+#include "engine/numbers/number.h"
+#include "tessera/number_arrays.h"
 #include "tests/backends/cuda/device/device.h"
 #include "tests/random.h"
 

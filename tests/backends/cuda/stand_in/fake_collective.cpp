@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/numbers/number_arrays.h"
+#include "tessera/number_arrays.h"
 #include "tests/backends/cuda/stand_in/fake_nccl.h"
 
 namespace tessera::test {

@@ -2,8 +2,8 @@
 // The CPU twins of the project's kernels: queued as those are.
 #include <initializer_list>
 
-#include "engine/numbers/number_arrays.h"
 #include "engine/files/block_sum.h"
+#include "tessera/number_arrays.h"
 #include "tests/backends/cuda/stand_in/tables.h"
 
 namespace tessera::test {

@@ -14,7 +14,7 @@
 #include <functional>
 #include <type_traits>
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 #define __global__
 #define __device__

@@ -12,8 +12,8 @@
 // Numbers are computed in float32 and rounded once, when they are stored. Sums have a fixed order.
 #pragma once
 
-#include "engine/math/array.h"
-#include "engine/math/shapes.h"
+#include "tessera/math_arrays.h"
+#include "tessera/math_shapes.h"
 #include "tessera/status.h"
 
 namespace tessera::kernels {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and operands of the operations in math.h.
+// Sizes and operands of the operations in math.h: how matrices and heads lie in memory, and which
+// rows an operation reads and writes.
 #pragma once
 
 #include <compare>
 
-#include "engine/math/array.h"
+#include "tessera/math_arrays.h"
 
 namespace tessera::kernels {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What copies and computations do where the host can reach the memory.
+// Copies and computations in memory that the host can reach: for runtimes of CPUs.
 //
 // The idea: backends differ in where a view lies, which is a function `bytes(view)` from a View to
 // the span of it; the rest is the same for all.
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/numbers/number_arrays.h"
+#include "tessera/number_arrays.h"
 #include "tessera/op.h"
 
 namespace tessera {

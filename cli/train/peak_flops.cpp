@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report/peak_flops.h"
+#include "cli/train/peak_flops.h"
 
 #include <fmt/format.h>
 
@@ -46,14 +46,15 @@ double measured_peak_flops(DType dtype, int threads) {
 
 }  // namespace
 
-PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads, bool tf32) {
+PeakFlops peak_flops_of(double given, const OpenedRuntime& opened, DType dtype, int threads,
+                        bool tf32) {
   if (given > 0) return {given, "as given"};
-  if (!carrier.device().empty()) {
+  if (!opened.device().empty()) {
     const bool rounded = tf32 && dtype == DType::float32;
-    return {stated_peak_flops(carrier.device(), dtype, tf32),
-            fmt::format("{}, {}, dense", carrier.device(), rounded ? "tf32" : name_of(dtype))};
+    return {stated_peak_flops(opened.device(), dtype, tf32),
+            fmt::format("{}, {}, dense", opened.device(), rounded ? "tf32" : name_of(dtype))};
   }
-  if (carrier.name() == "simulator") return {};
+  if (opened.name == "simulator") return {};
   return {measured_peak_flops(dtype, threads), fmt::format("{} matmul", name_of(dtype))};
 }
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "cli/carrier.h"
+#include "cli/train/open_runtime.h"
 #include "tessera/types.h"
 
 namespace tessera::cli {
@@ -17,6 +17,7 @@ struct PeakFlops {
 
 /// `given` counts if it is not 0. `tf32`: as CudaOptions. On a CPU it is the best of several
 /// products, which take about ten milliseconds together.
-PeakFlops peak_flops_of(double given, const Carrier& carrier, DType dtype, int threads, bool tf32);
+PeakFlops peak_flops_of(double given, const OpenedRuntime& opened, DType dtype, int threads,
+                        bool tf32);
 
 }  // namespace tessera::cli

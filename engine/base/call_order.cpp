@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/base/call_order.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tessera/assert.h"
+
+namespace tessera {
+
+Status CallOrder::expect(Stage stage, const char* call) const {
+  if (stage_ == stage) return {};
+  static constexpr const char* names[] = {"outside forward and backward", "in forward",
+                                          "in backward", "while full parameters are summoned"};
+  return Status(Code::invalid_argument,
+                fmt::format("{} was called {}, but belongs {}", call,
+                            names[static_cast<int>(stage_)], names[static_cast<int>(stage)]));
+}
+
+std::string_view CallOrder::busy() const {
+  switch (stage_) {
+    case Stage::idle: return "";
+    case Stage::forward: return "in forward: finish the step's backward first";
+    case Stage::backward: return "in backward: call end_backward first";
+    case Stage::summoned: return "while others are: close their FullParams first";
+  }
+  return "";
+}
+
+void CallOrder::begin_summon() {
+  TESSERA_ASSERT(stage_ == Stage::idle, "full parameters are summoned between two passes");
+  stage_ = Stage::summoned;
+}
+
+void CallOrder::end_summon() {
+  TESSERA_ASSERT(stage_ == Stage::summoned, "what is closed was summoned");
+  stage_ = Stage::idle;
+}
+
+Status CallOrder::announce_pass(const ForwardPass& pass, bool any_graph) {
+  TESSERA_TRY(expect(Stage::idle, "next_forward"));
+  if (trained_model_.find_graph(pass.graph) == nullptr) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no graph '{}'", trained_model_.name, pass.graph));
+  }
+  if (!pass.graph.empty() && !any_graph) {
+    return Status(Code::not_supported,
+                  fmt::format("training along the graph '{}' is nothing that this scheme can do "
+                              "with {}: use zero3",
+                              pass.graph, trained_model_.name));
+  }
+  next_ = pass;
+  return {};
+}
+
+void CallOrder::begin_pass() { pass_ = std::exchange(next_, ForwardPass{}); }
+
+Status CallOrder::begin_recompute(ModuleId module) {
+  TESSERA_TRY(expect(Stage::backward, "recompute_begin"));
+  if (recomputing()) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("module {} is recomputed inside of module {}: end that first",
+                    trained_model_.module(module).path, trained_model_.module(recomputed_).path));
+  }
+  recomputed_ = module;
+  return {};
+}
+
+Status CallOrder::end_recompute(ModuleId module) {
+  if (recomputed_ != module) {
+    return Status(Code::invalid_argument,
+                  fmt::format("recompute_end of module {}, which is not being recomputed",
+                              trained_model_.module(module).path));
+  }
+  recomputed_ = {};
+  return {};
+}
+
+Status CallOrder::ready_twice(std::string_view parameter) {
+  return Status(Code::invalid_argument,
+                fmt::format("the gradient of {} became ready twice in one backward: it is used "
+                            "outside of forward, or by two reentrant backward passes",
+                            parameter));
+}
+
+}  // namespace tessera

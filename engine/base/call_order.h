@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a training step is, and which calls belong there.
+//
+// The idea: a scheme's transitions rely on the order in which the host program calls; it is checked
+// here, at the door, so that a unit is never asked for something in the middle of something else.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "tessera/engine.h"
+
+namespace tessera {
+
+class CallOrder {
+ public:
+  enum class Stage : std::uint8_t { idle, forward, backward, summoned };
+
+  explicit CallOrder(const Model& model) : trained_model_(model) {}
+
+  /// Fails: invalid_argument, naming `call` and where it belongs.
+  Status expect(Stage stage, const char* call) const;
+  /// Why the engine cannot be summoned now, for a message; "" if it can.
+  std::string_view busy() const;
+  /// While full parameters are summoned nothing else may be called.
+  void begin_summon();
+  void end_summon();
+
+  /// Fails: invalid_argument (no such graph, or not between two passes), not_supported (a graph
+  /// where `any_graph` is false).
+  Status announce_pass(const ForwardPass& pass, bool any_graph);
+  /// At the beginning of a forward pass: it is what was announced.
+  void begin_pass();
+  bool trains() const { return pass_.use == ForwardPass::Use::train; }
+  /// A pass without backward ends where its root does.
+  bool ends_pass(ModuleId left) const { return !trains() && left == ModuleId{0}; }
+
+  Status begin_recompute(ModuleId module);
+  Status end_recompute(ModuleId module);
+  bool recomputing() const { return recomputed_.valid(); }
+  bool recomputes(ModuleId module) const { return recomputed_ == module; }
+
+  /// What a gradient that became ready a second time in one backward pass is refused with.
+  static Status ready_twice(std::string_view parameter);
+
+ protected:
+  ForwardPass pass_;  // that runs, or ran last
+  Stage stage_ = Stage::idle;
+
+ private:
+  const Model& trained_model_;
+  ForwardPass next_;  // begin_pass takes it
+  ModuleId recomputed_;
+};
+
+}  // namespace tessera

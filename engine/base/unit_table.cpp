@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/base/unit_table.h"
+
+#include "engine/model/used_by.h"
+#include "tessera/assert.h"
+
+namespace tessera {
+
+Status UnitTable::assign(const std::vector<std::string>& units,
+                         const std::optional<WrapPlan>& plan) {
+  if (!plan) {
+    TESSERA_ASSIGN(assignment_, assign_units(wrapped_model_, units));
+    overrides_.resize(assignment_.units.size());
+    return {};
+  }
+  if (!units.empty()) {
+    return Status(Code::invalid_argument, "give units or a wrap plan, not both");
+  }
+  std::vector<ModuleId> modules;
+  for (const WrapUnit& unit : plan->units) {
+    if (unit.module.value < 0 || unit.module.value >= std::ssize(wrapped_model_.modules)) {
+      return Status(Code::invalid_argument, "the wrap plan was made for another model");
+    }
+    if (unit.module != ModuleId{0}) modules.push_back(unit.module);
+  }
+  std::vector<bool> ignored(wrapped_model_.parameters.size(), false);
+  for (ParameterId id : plan->ignored) ignored.at(id.index()) = true;
+  TESSERA_ASSIGN(assignment_, assign_units(wrapped_model_, modules, ignored));
+  for (const auto& unit : assignment_.units) {
+    overrides_.emplace_back();
+    for (const WrapUnit& planned : plan->units) {
+      if (planned.module == unit.module) overrides_.back() = planned.overrides;
+    }
+  }
+  return {};
+}
+
+void UnitTable::assign_whole_model() {
+  assignment_.units = {{.module = ModuleId{0}, .parameters = {}}};
+  assignment_.unit_of_module.assign(wrapped_model_.modules.size(), 0);
+  assignment_.unit_of_parameter.assign(wrapped_model_.parameters.size(), 0);
+  assignment_.used_by = used_by(wrapped_model_);
+}
+
+std::string_view UnitTable::unit_name(std::size_t unit) const {
+  return unit == 0 ? std::string_view("root")
+                   : wrapped_model_.module(assignment_.units[unit].module).path;
+}
+
+std::string_view UnitTable::unit_name_of(ModuleId module) const {
+  return unit_name(assignment_.unit_of_module[module.index()]);
+}
+
+int UnitTable::unit_at(ModuleId module) const {
+  TESSERA_ASSERT(module.valid() && module.index() < wrapped_model_.modules.size(),
+                 "a module of the model");
+  const std::size_t unit = assignment_.unit_of_module[module.index()];
+  return assignment_.units[unit].module == module ? static_cast<int>(unit) : -1;
+}
+
+const std::vector<ParameterId>& UnitTable::parameters_of(const ModuleWork& work) const {
+  return work.only.empty() ? assignment_.used_by[work.module.index()] : work.only;
+}
+
+}  // namespace tessera
