@@ -69,7 +69,7 @@ class Database {
   /// Any number of statements without results.
   Status run(const char* sql);
   Result<Statement> prepare(std::string_view sql) const;
-  /// What later versions added is missing in older files.
+  /// Whether the file has the table; tables of later versions are missing in older files.
   Result<bool> has_table(std::string_view name) const;
   Result<bool> has_column(std::string_view table, std::string_view column) const;
 

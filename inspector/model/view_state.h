@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is looked at: shared by all panels, changed by keys, mouse and options.
+// The state of the view: shared by all panels, changed by keys, mouse and options.
 #pragma once
 
 #include <imgui.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says about itself, whoever carried it out: the vocabulary between runtimes, storage
-// and inspector.
+// The records of a trace, the same for simulated and real runs: the vocabulary between runtimes,
+// storage and inspector.
 //
 // The idea: a logical operation is one `TraceOp`, shared by all ranks; what differs per rank are
 // times, sent as columns. A `TraceSink` receives both in submission order. The `storage` library
@@ -85,7 +85,7 @@ std::string_view name_of(OpKind kind);
 std::string_view name_of(Phase phase);
 std::string_view name_of(Reason reason);
 
-/// What a stream is used for; decides its lane in the inspector and what counts as exposed.
+/// The use of a stream, which decides its lane in the inspector and what counts as exposed.
 enum class StreamRole : std::uint8_t { compute = 0, communication = 1, copy = 2, host = 3 };
 
 /// The run as a whole. Everything a reader needs to turn times into tokens/s and MFU.
@@ -259,7 +259,7 @@ class TraceSink {
   virtual void unit(const TraceUnit& unit) = 0;
   virtual void op(const TraceOp& op) = 0;
   virtual void spans(const SpanBatch& spans) = 0;
-  /// Once at most for a rank and an op, in any order of ops. Few runs have any.
+  /// Called at most once per rank and op, in any order of ops. Few runs have such times.
   virtual void kernel(const TraceKernel&) {}
   virtual void buffer(const TraceBuffer& buffer) = 0;
   virtual void memory(std::span<const MemorySample> samples) = 0;
@@ -267,10 +267,10 @@ class TraceSink {
   virtual void rank_steps(const RankStepBatch& steps) = 0;
   virtual void diagnostic(const TraceDiagnostic& diagnostic) = 0;
 
-  /// Calls that belong at this place and take work to find out: `work` makes them, on the sink that
-  /// it is given. It runs once, before any later call has an effect: now, or in a thread of the
-  /// sink's, which waits for no caller; or never, if nobody wants the trace any more. So it owns
-  /// what it needs, `size` bytes, which count as waiting until then.
+  /// Postpones calls that belong at this place but take work to compute: `work` makes them, on the
+  /// sink that it is given. It runs once, before any later call has an effect: now, or in a thread
+  /// of the sink, which waits for no caller; or never, if the trace is abandoned. So it must own
+  /// its data, `size` bytes, which the sink counts as queued until then.
   virtual void defer(Bytes size, std::function<void(TraceSink&)> work) {
     static_cast<void>(size);
     work(*this);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays arrays out in a piece of memory; the same code, without memory, says how much there must be.
+// A bump allocator that lays arrays out in a piece of memory. Without memory the same code works
+// out how much there must be, so that sizes and layout cannot disagree.
 #pragma once
 
 #include "tessera/math_arrays.h"
 
 namespace tessera::language {
 
-class Room {
+class Arena {
  public:
-  explicit Room(std::byte* base = nullptr) : base_(base) {}
+  /// Without `base` the arrays have null addresses and only `used` matters.
+  explicit Arena(std::byte* base = nullptr) : base_(base) {}
 
+  /// The next `numel` elements, aligned to 64 bytes.
   kernels::Array take(std::int64_t numel, DType dtype) {
     const kernels::Array out{base_ == nullptr ? nullptr : base_ + used_, dtype};
     const std::int64_t bytes = numel * size_of(dtype).value;
@@ -22,7 +25,7 @@ class Room {
   Bytes used() const { return Bytes{used_}; }
 
  private:
-  static constexpr std::int64_t alignment = 64;  // of what processors load at once
+  static constexpr std::int64_t alignment = 64;  // a cache line, and the widest vector register
 
   std::byte* base_;
   std::int64_t used_ = 0;
