@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/math.h"
-#include "training/language/room.h"
+#include "training/language/arena.h"
 
 namespace tessera::language {
 
