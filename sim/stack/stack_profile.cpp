@@ -20,11 +20,11 @@ using Json = nlohmann::json;
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
 constexpr const char* allocators[] = {"events", "caching"};
 
-Result<StackProfile> parse_profile(std::string_view text, const std::string& source, bool shipped);
+Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
 
 Result<StackProfile> find_shipped(const std::string& name) {
   for (const ShippedFile& profile : shipped_profiles()) {
-    if (profile.name == name) return parse_profile(profile.json, name, true);
+    if (profile.name == name) return read_profile(profile.json, name, true);
   }
   return Status(Code::invalid_argument,
                 fmt::format("profile '{}' is neither shipped ({}) nor a file that can be read",
@@ -99,7 +99,7 @@ class ProfileReader {
   Status& status_;
 };
 
-Result<StackProfile> parse_profile(std::string_view text, const std::string& source, bool shipped) {
+Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped) {
   TESSERA_ASSIGN(const Json json, parse_json(text, source));
   StackProfile profile;
   const bool more = json.is_object() && json.contains("begins_with");
@@ -124,7 +124,11 @@ Result<StackProfile> load_profile(const std::string& name_or_path) {
   std::ifstream file(name_or_path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) return found;
-  return parse_profile(text.str(), name_or_path, false);
+  return read_profile(text.str(), name_or_path, false);
+}
+
+Result<StackProfile> parse_profile(std::string_view json, const std::string& source) {
+  return read_profile(json, source, false);
 }
 
 std::vector<std::string> shipped_profile_names() {

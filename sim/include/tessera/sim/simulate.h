@@ -27,6 +27,7 @@ struct SimulateOptions {
   std::int32_t steps = 4;
   std::vector<Rank> recorded_ranks;  // ascending
   std::string run_name;              // for titles
+  std::string sources;               // TraceRun::sources
   std::string version;               // of the writer, for the trace
   TraceSink* sink = nullptr;         // may be null
   std::function<void(std::int32_t step, std::int32_t steps)> progress;  // after every step

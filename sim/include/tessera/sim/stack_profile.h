@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/model.h"
@@ -53,6 +54,9 @@ struct StackProfile {
 /// change some of it.
 /// Fails: invalid_argument (neither; a bad key or value), naming it.
 Result<StackProfile> load_profile(const std::string& name_or_path);
+
+/// The same from text; `source` names it in messages.
+Result<StackProfile> parse_profile(std::string_view json, const std::string& source);
 
 /// Names of the shipped profiles.
 std::vector<std::string> shipped_profile_names();
