@@ -23,4 +23,13 @@ CLI::Validator within(double least, double most) {
   return CLI::Validator(check, range);
 }
 
+Status check_acting(const CLI::App& command, const std::vector<ConditionalFlag>& flags) {
+  for (const ConditionalFlag& one : flags) {
+    if (one.acts || command.count(one.flag) == 0) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} means nothing {}: leave it out", one.flag, one.otherwise));
+  }
+  return {};
+}
+
 }  // namespace tessera::cli

@@ -3,10 +3,23 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/status.h"
 
 namespace tessera::cli {
 
 /// A finite number within [least, most].
 CLI::Validator within(double least, double most);
+
+/// A flag that only acts under a condition, and how people say that: "without --save".
+struct ConditionalFlag {
+  std::string flag;
+  bool acts = true;
+  std::string otherwise;
+};
+/// Fails: invalid_argument, naming the first flag that was given to `command` and does not act.
+Status check_acting(const CLI::App& command, const std::vector<ConditionalFlag>& flags);
 
 }  // namespace tessera::cli

@@ -12,18 +12,18 @@
 namespace tessera::cli {
 namespace {
 
-// What a file never says.
+// What a file never says; the first it may say.
 constexpr std::array<std::string_view, 4> beside = {"--param-dtype", "--policy", "--live-budget",
                                                     "--ranks-per-node"};
 
 Status decided_by_file(const EngineOptions& o) {
-  for (const GivenOption& option : o.scheme.given) {
-    const bool of_scheme =
-        option.group.starts_with("Sharding") || option.group.find(':') != std::string::npos;
-    if (!of_scheme || option.name == "--deepspeed") continue;
-    if (std::find(beside.begin(), beside.end(), option.name) != beside.end()) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: the file of --deepspeed decides: change it there", option.name));
+  for (const auto* given : {&o.scheme.given, &o.training}) {
+    for (const auto& [flag, text] : *given) {
+      const bool sharding = given == &o.scheme.given || flag == "--no-sync";
+      if (!sharding || std::find(beside.begin(), beside.end(), flag) != beside.end()) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: the file of --deepspeed decides: change it there", flag));
+    }
   }
   return {};
 }
@@ -39,23 +39,26 @@ template <class T>
 Status settle(const EngineOptions& o, const char* option, const char* key,
               const std::optional<T>& file, T& value) {
   if (!file) return {};
-  if (was_given(o.scheme, option) && value != *file) {
+  if (o.training.contains(option) && value != *file) {
     return contradiction(option, value, o.deepspeed, key, *file);
   }
   value = *file;
   return {};
 }
 
-// What DeepSpeed's file cannot know: Tessera's own policy.
-void set_policy(const EngineOptions& o, Zero3Options& zero3) {
-  const auto resolved = resolve_zero3(o.scheme.zero3, {}, 0);
-  if (!resolved.ok()) return;
-  const auto& asked = std::get<Zero3Options>(*resolved);
-  zero3.policy = asked.policy;
-  zero3.live_budget = asked.live_budget;
-  if (zero3.plus_plus.quantized_gradients) {
-    zero3.plus_plus.ranks_per_node = o.scheme.zero3.ranks_per_node;
+// --param-dtype, which the file may repeat or leave open.
+Status settle_dtype(const EngineOptions& o, DeepSpeedConfig& config) {
+  const auto flag = o.scheme.given.find("--param-dtype");
+  if (flag == o.scheme.given.end()) return {};
+  Scheme words = Zero12Options{};  // whose dtype has the words of all
+  TESSERA_TRY(apply_given(GivenFlags{*flag}, words));
+  const DType given = std::get<Zero12Options>(words).param_dtype;
+  if (config.dtype && *config.dtype != given) {
+    return contradiction("--param-dtype", name_of(given), o.deepspeed, "the dtype",
+                         name_of(*config.dtype));
   }
+  config.scheme = with_dtype(config.scheme, given);
+  return {};
 }
 
 }  // namespace
@@ -69,14 +72,10 @@ Status apply_deepspeed(const EngineOptions& o, Rank ranks, Training& out) {
                      t.accumulation));
   TESSERA_TRY(
       settle(o, "--max-grad-norm", "gradient_clipping", config.gradient_clipping, t.max_grad_norm));
-  if (const auto given = given_param_dtype(o.scheme)) {
-    if (config.dtype && *config.dtype != *given) {
-      return contradiction("--param-dtype", name_of(*given), o.deepspeed, "the dtype",
-                           name_of(*config.dtype));
-    }
-    config.scheme = with_dtype(config.scheme, *given);
-  }
-  if (auto* zero3 = std::get_if<Zero3Options>(&config.scheme)) set_policy(o, *zero3);
+  TESSERA_TRY(settle_dtype(o, config));
+  GivenFlags own = o.scheme.given;  // what DeepSpeed's file cannot know
+  own.erase("--param-dtype");
+  TESSERA_TRY(apply_given(own, config.scheme));
   out.scheme = config.scheme;
   t.adam = config.adam;
   t.sync_every_micro_batch = config.stage >= 2;  // stages 0 and 1 reduce at the boundary

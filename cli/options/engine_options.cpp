@@ -5,9 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/options/checks.h"
 #include "cli/options/deepspeed_option.h"
-#include "cli/options/pass_list.h"
 
 namespace tessera::cli {
 
@@ -21,39 +19,20 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->check(CLI::ExistingFile)
       ->default_str("")
       ->group("Sharding");
-  const char* training = "Training step";
-  command.add_option("--batch", o.batch, "Sequences per rank and micro-batch")
-      ->check(within(1, 1'000'000))
-      ->group(training);
-  command
-      .add_option("--sequence-length", o.sequence_length,
-                  "Tokens per sequence; 0: the model's longest, at most 8192")
-      ->check(within(0, 100'000'000))
-      ->group(training);
-  command.add_option("--accumulation", o.accumulation, "Micro-batches per step")
-      ->check(within(1, 100'000))
-      ->group(training);
-  command.add_flag("--no-sync", o.no_sync, "Reduce gradients only in the last micro-batch")
-      ->group(training);
-  command.add_option("--max-grad-norm", o.max_grad_norm, "Clip the gradients' norm; 0: do not")
-      ->check(CLI::Range(0.0, 1e30))
-      ->group(training);
-  command.add_option("--checkpointing", o.checkpointing, "Activation checkpointing of the blocks")
-      ->check(CLI::IsMember({"none", "full", "operators"}))
-      ->group(training);
-  command
-      .add_option("--checkpoint-every", o.checkpoint_every,
-                  "Of so many blocks, checkpoint the first")
-      ->check(within(1, 100'000))
-      ->group(training);
+  for (const Option& option : training_options().options) {
+    if (option.name == "passes") continue;
+    // 1 token is no length that anybody wants who gives none.
+    const bool length = option.name == "sequence_length";
+    add_option_flag(command, option, training_options().title,
+                    length ? "0" : shown_default(option), o.training);
+  }
 }
 
 void add_passes_option(CLI::App& command, EngineOptions& o) {
-  command
-      .add_option("--passes", o.passes,
-                  "What a step is made of instead: train, eval, forward, step; train:GRAPH")
-      ->default_str("")
-      ->group("Training step");
+  for (const Option& option : training_options().options) {
+    if (option.name != "passes") continue;
+    add_option_flag(command, option, training_options().title, "", o.training);
+  }
 }
 
 std::vector<std::string> window_warnings(const std::string& model_path, const Model& model,
@@ -64,36 +43,102 @@ std::vector<std::string> window_warnings(const std::string& model_path, const Mo
       model_path, model.sliding_window, sequence_length)};
 }
 
+namespace {
+
+Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) {
+  TrainingOptions t;
+  t.sequence_length = 0;
+  std::vector<std::string> names;
+  for (const Option& option : training_options().options) {
+    const auto given = o.training.find(flag_of(option));
+    if (given == o.training.end()) continue;
+    TESSERA_ASSIGN(const OptionValue value, parse_option(option, given->second));
+    TESSERA_TRY(set_option(t, option.name, value));
+    names.push_back(option.name);
+  }
+  TESSERA_TRY(check_needs(training_options().options, options_of(t), names, "",
+                          OptionSpelling::flags));
+  const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
+  if (model.sequence_length_max > 0 && t.sequence_length > model.sequence_length_max) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--sequence-length {}: {} takes at most {} tokens", t.sequence_length,
+                              model.name, model.sequence_length_max));
+  }
+  if (t.sequence_length == 0) t.sequence_length = std::min<std::int64_t>(8192, longest);
+  return t;
+}
+
+// As it was written: "train:short".
+std::string text_of(const TrainingPass& pass) {
+  TrainingOptions one;
+  one.passes = {pass};
+  for (const auto& [name, value] : options_of(one)) {
+    if (name == "passes") return to_text(value);
+  }
+  return pass.graph;
+}
+
+Status check_passes(const TrainingOptions& t, const Model& model) {
+  if (!t.passes.empty() && t.accumulation > 1) {
+    return Status(Code::invalid_argument,
+                  "--accumulation means nothing with --passes: write train as often as wanted");
+  }
+  for (const TrainingPass& pass : t.passes) {
+    if (model.find_graph(pass.graph) != nullptr) continue;
+    return Status(Code::invalid_argument, fmt::format("--passes {}: {} has no graph '{}'",
+                                                      text_of(pass), model.name, pass.graph));
+  }
+  return {};
+}
+
+// Whether gradients could be reduced less often than they are.
+Status check_no_sync(const TrainingOptions& t, const Scheme& scheme) {
+  if (t.sync_every_micro_batch) return {};
+  const auto* const zero12 = std::get_if<Zero12Options>(&scheme);
+  if (std::holds_alternative<Zero3Options>(scheme) || (zero12 != nullptr && zero12->stage == 2)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--no-sync means nothing to the scheme {}, which keeps only parts of "
+                              "gradients and so reduces in every micro-batch: leave it out",
+                              name_of(scheme)));
+  }
+  const auto trains = std::count_if(t.passes.begin(), t.passes.end(), [](const TrainingPass& pass) {
+    return pass.kind == TrainingPass::Kind::train;
+  });
+  if (t.accumulation > 1 || trains > 1) return {};
+  return Status(Code::invalid_argument,
+                "--no-sync means nothing with one micro-batch: add --accumulation, or leave it out");
+}
+
+// What only runs with real numbers show would be silent here.
+Status check_real(const GivenFlags& given, const Scheme& scheme) {
+  for (const Option& option : options_known_to(name_of(scheme))) {
+    if (!option.only_real || !given.contains(flag_of(option))) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} acts in runs with real numbers alone, as those of tessera train: "
+                              "leave it out",
+                              flag_of(option)));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_ASSIGN(Model model, load_model(o.model_path));
   Training out;
   if (o.deepspeed.empty()) {
     TESSERA_ASSIGN(out.scheme, resolve_scheme(o.scheme, model));
   }
-  const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
-  out.training.batch = o.batch;
-  out.training.sequence_length =
-      o.sequence_length == 0 ? std::min<std::int64_t>(8192, longest) : o.sequence_length;
-  if (model.sequence_length_max > 0 && o.sequence_length > model.sequence_length_max) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--sequence-length {}: {} takes at most {} tokens", o.sequence_length,
-                              model.name, model.sequence_length_max));
-  }
+  TESSERA_ASSIGN(out.training, training_of(o, model));
+  TESSERA_TRY(check_passes(out.training, model));
   out.warnings = window_warnings(o.model_path, model, out.training.sequence_length);
-  out.training.accumulation = o.accumulation;
-  if (!o.passes.empty() && o.accumulation > 1) {
-    return Status(Code::invalid_argument,
-                  "--accumulation means nothing with --passes: write train as often as wanted");
-  }
-  TESSERA_ASSIGN(out.training.passes, parse_passes(o.passes, model));
-  out.training.max_grad_norm = o.max_grad_norm;
-  out.training.sync_every_micro_batch = !o.no_sync;
-  out.training.checkpointing = o.checkpointing == "full"        ? ActivationCheckpointing::full
-                               : o.checkpointing == "operators" ? ActivationCheckpointing::operators
-                                                                : ActivationCheckpointing::none;
-  out.training.checkpoint_every = o.checkpoint_every;
   out.model = std::move(model);
-  if (!o.deepspeed.empty()) TESSERA_TRY(apply_deepspeed(o, ranks, out));
+  if (!o.deepspeed.empty()) {
+    TESSERA_TRY(apply_deepspeed(o, ranks, out));
+  } else {
+    TESSERA_TRY(check_no_sync(out.training, out.scheme));
+    if (!o.real) TESSERA_TRY(check_real(o.scheme.given, out.scheme));
+  }
   return out;
 }
 

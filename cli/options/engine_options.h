@@ -15,14 +15,8 @@ struct EngineOptions {
   std::string model_path;
   SchemeOptions scheme;
   std::string deepspeed;  // a ds_config.json; empty: none
-  std::int64_t batch = 1;
-  std::int64_t sequence_length = 0;  // 0: the model's longest, at most 8192
-  std::int32_t accumulation = 1;
-  std::string passes;  // instead of accumulation
-  bool no_sync = false;
-  float max_grad_norm = 0;
-  std::string checkpointing = "none";
-  std::int32_t checkpoint_every = 1;
+  GivenFlags training;    // those of tessera/training.h
+  bool real = false;      // the command computes with real numbers
 };
 
 /// What the options mean for one model.

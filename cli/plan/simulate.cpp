@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "cli/again.h"
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
@@ -20,6 +21,7 @@ namespace tessera::cli {
 namespace {
 
 struct SimulateArguments {
+  std::string again;  // a trace that says all else
   EngineOptions engine;
   ProfileOptions profile;
   std::string cluster = "dgx-h100";
@@ -42,8 +44,11 @@ constexpr const char* simulate_examples = R"(Examples:
   tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
   tessera simulate config.json --nodes 2048 --jitter 0.02 --slow-rank 77:1.2 -o big.tessera
   tessera simulate config.json --nodes 2 --batch 4 --checkpointing full -o fits.tessera
+  tessera simulate --again run.tessera
 
 Exit codes: 0 done, 2 bad input, 3 done, but the run does not fit the GPUs' memory.)";
+
+Status refused(const std::string& why) { return Status(Code::invalid_argument, why); }
 
 template <class T>
 bool parse(std::string_view text, T& value) {
@@ -91,44 +96,112 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
   return options;
 }
 
-void print_summary(const SimulateArguments& arguments, const Training& training,
+// A run that only has to be carried out.
+struct Prepared {
+  Model model;
+  sim::SimulateOptions options;
+  std::vector<std::string> warnings;
+};
+
+Result<Prepared> prepare(const SimulateArguments& arguments) {
+  TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
+  TESSERA_ASSIGN(Training training, resolve(arguments.engine, cluster.ranks()));
+  TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, cluster, training));
+  TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));
+  TESSERA_ASSIGN(const std::string cluster_json, sim::cluster_text(arguments.cluster));
+  options.sources = sources_json(model, cluster_json);
+  return Prepared{std::move(training.model), std::move(options), std::move(training.warnings)};
+}
+
+Result<Prepared> prepare_again(const SimulateArguments& arguments) {
+  TESSERA_ASSIGN(Again again, read_again(arguments.again));
+  return Prepared{std::move(again.model), std::move(again.options), {}};
+}
+
+void print_summary(const SimulateArguments& arguments, const Prepared& run,
                    const sim::SimulateSummary& summary) {
-  print_warnings(training.warnings);
+  print_warnings(run.warnings);
   print_warnings(summary.warnings);
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
-  fmt::print("{}: {} parameters in {} units, {} elements of padding\n", training.model.name,
+  if (summary.cache_returns > 0) {
+    fmt::print("memory: fits only because cached blocks are given back {} times\n",
+               summary.cache_returns);
+  }
+  fmt::print("{}: {} parameters in {} units, {} elements of padding\n", run.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
              with_separators(padding.value));
   if (!arguments.output.empty()) fmt::print("trace: {}\n\n", arguments.output);
 }
 
 Status report_on(const SimulateArguments& arguments) {
-  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.output));
-  TESSERA_ASSIGN(const ReportData data, read_report(reader));
+  TESSERA_ASSIGN(const auto trace, analysis::Trace::open(arguments.output));
+  TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data) : print_report(data);
   return {};
 }
 
+// What a repetition is for: the same trace, or a sentence.
+Status compare(const SimulateArguments& arguments) {
+  TESSERA_ASSIGN(const bool same, same_bytes(arguments.again, arguments.output));
+  if (!same) {
+    TESSERA_ASSIGN(const auto before, storage::TraceReader::open(arguments.again));
+    return Status(Code::divergent,
+                  fmt::format("{} differs from {}, which was written by version {}, this is {}",
+                              arguments.output, arguments.again, before.info().run.version,
+                              version()));
+  }
+  if (!arguments.quiet && !arguments.json) {
+    fmt::print("{} is {}, byte for byte\n", arguments.output, arguments.again);
+  }
+  return {};
+}
+
 Result<int> simulate(const SimulateArguments& arguments) {
-  TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
-  TESSERA_ASSIGN(const Training training, resolve(arguments.engine, cluster.ranks()));
-  TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, cluster, training));
+  const bool again = !arguments.again.empty();
+  TESSERA_ASSIGN(Prepared run, again ? prepare_again(arguments) : prepare(arguments));
   TESSERA_TRY(check_trace_name("--output", arguments.output));
   TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(arguments.output));
-  options.sink = writer.get();
+  run.options.sink = writer.get();
   sim::SimulateSummary summary;
   {
     Progress progress("simulating", "steps", arguments.quiet);
-    options.progress = [&](std::int32_t step, std::int32_t steps) { progress.update(step, steps); };
-    TESSERA_ASSIGN(summary, sim::simulate(training.model, options));
+    run.options.progress = [&](std::int32_t step, std::int32_t steps) {
+      progress.update(step, steps);
+    };
+    TESSERA_ASSIGN(summary, sim::simulate(run.model, run.options));
   }
   TESSERA_TRY(writer->finish());
-  if (!arguments.json && !arguments.quiet) print_summary(arguments, training, summary);
+  if (!arguments.json && !arguments.quiet) print_summary(arguments, run, summary);
   if (!arguments.quiet) TESSERA_TRY(report_on(arguments));
+  if (again) TESSERA_TRY(compare(arguments));
   if (summary.fits) return exit_ok;
   fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
   return exit_does_not_fit;
+}
+
+// The trace says everything else, so nothing else may be given with --again.
+Status check_again(const CLI::App& command, SimulateArguments& arguments) {
+  if (arguments.again.empty()) {
+    if (arguments.engine.model_path.empty()) return refused("MODEL is required");
+    return arguments.output.empty() ? refused("--output is required") : Status();
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_positional() ? "MODEL" : "--" + option->get_single_name();
+    const bool beside = name == "--again" || name == "--output" || name == "--json" ||
+                        name == "--quiet" || option->count() == 0;
+    if (beside) continue;
+    return refused(fmt::format("{}: --again takes everything from the trace: leave it out", name));
+  }
+  if (arguments.output == arguments.again) {
+    return refused("--again compares with the trace: choose another --output");
+  }
+  if (!arguments.output.empty()) return {};
+  const std::string ending = ".tessera";
+  const std::string& trace = arguments.again;
+  const bool ends = trace.ends_with(ending);
+  arguments.output = trace.substr(0, trace.size() - (ends ? ending.size() : 0)) + "-again" + ending;
+  return {};
 }
 
 }  // namespace
@@ -154,6 +227,12 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->default_str("")
       ->group(cluster);
   const char* run = "Run";
+  command->get_option("MODEL")->required(false);
+  command
+      ->add_option("--again", arguments->again,
+                   "Instead of all else: a trace, which is simulated once more and compared")
+      ->default_str("")
+      ->group(run);
   command->add_option("--steps", arguments->steps, "Training steps")
       ->check(within(1, 1'000'000))
       ->group(run);
@@ -162,7 +241,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->group(run);
   const char* output = "Output";
   command->add_option("-o,--output", arguments->output, "Trace file to write")
-      ->required()
+      ->default_str("")
       ->group(output);
   command
       ->add_option("--record-ranks", arguments->record_ranks,
@@ -170,8 +249,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->group(output);
   command->add_flag("--json", arguments->json, "Print the report as JSON")->group(output);
   command->add_flag("-q,--quiet", arguments->quiet, "Print nothing but errors")->group(output);
-  command->callback([arguments, &exit_code] {
-    const Result<int> result = simulate(*arguments);
+  command->callback([arguments, command, &exit_code] {
+    const Status given = check_again(*command, *arguments);
+    const Result<int> result = given.ok() ? simulate(*arguments) : Result<int>(given);
     exit_code = result.ok() ? *result : complain(result.status());
   });
 }

@@ -139,8 +139,13 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->check(within(0, 18446744073709551615.0));
   command->add_option("--threads", a->threads, "Of the kernels; 0: all cores")
       ->check(within(0, 4096));
-  command->callback([a, &exit_code] {
-    const Status status = generate(*a);
+  command->callback([a, command, &exit_code] {
+    const bool chooses = a->choice.temperature > 0;
+    const char* const always = "with --temperature 0, which takes the most likely token";
+    Status status = check_acting(*command, {{"--prompt", a->prompt_ids.empty(), "with --prompt-ids"},
+                                            {"--top-k", chooses, always},
+                                            {"--seed", chooses, always}});
+    if (status.ok()) status = generate(*a);
     if (!status.ok()) exit_code = complain(status);
   });
 }

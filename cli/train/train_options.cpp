@@ -8,6 +8,7 @@
 
 #include "cli/options/checks.h"
 #include "cli/options/names_of.h"
+#include "tessera/assert.h"
 
 namespace tessera::cli {
 namespace {
@@ -127,15 +128,6 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
   command.add_flag("-q,--quiet", a.quiet, "Print nothing but errors")->group(group);
 }
 
-// Where masters and gathered parameters are different things, these have the dtype of compute.
-void let_dtype_decide(const TrainArguments& a, SchemeOptions& scheme) {
-  if (was_given(scheme, "--param-dtype")) return;
-  scheme.param_dtype = a.dtype;
-  const bool masters_only =
-      scheme.scheme == "replicate" || scheme.scheme == "sharded_data_parallel";
-  if (!masters_only) scheme.given.push_back({"--param-dtype", "Sharding"});
-}
-
 Result<std::optional<LossScaleOptions>> loss_scale(const TrainArguments& a, DType dtype) {
   using Scale = std::optional<LossScaleOptions>;
   if (!a.loss_scale && !a.loss_scale_interval) return Scale();
@@ -161,10 +153,27 @@ LearningRate learning_rate(const TrainArguments& a) {
           .decay = a.decay};
 }
 
+Status check_flags(const TrainArguments& a) {
+  TESSERA_ASSERT(a.command != nullptr, "options come from a command line");
+  const bool saves = !a.files.save.empty();
+  const bool validates = a.validation.wanted();
+  const bool falls = a.schedule != "constant";
+  return check_acting(
+      *a.command, {{"--save-every", saves, "without --save"},
+                   {"--keep", saves, "without --save"},
+                   {"--validate-every", validates, "without --validation[-fraction]"},
+                   {"--validation-batches", validates, "without --validation[-fraction]"},
+                   {"--decay", a.schedule == "wsd", "without --schedule wsd"},
+                   {"--min-lr", falls, "with --schedule constant"},
+                   {"--cluster", a.runtime.runtime == "simulator", "without --runtime simulator"}});
+}
+
 }  // namespace
 
 void add_train_options(CLI::App& command, TrainArguments& a) {
+  a.command = &command;
   a.engine.scheme.param_dtype = "float32";
+  a.engine.real = true;
   add_engine_options(command, a.engine);
   add_data_options(command, a);
   add_optimizer_options(command, a);
@@ -175,14 +184,17 @@ void add_train_options(CLI::App& command, TrainArguments& a) {
 
 Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   TESSERA_TRY(check(a.files));
-  if (a.engine.checkpointing == "operators" || a.engine.checkpoint_every > 1) {
+  TESSERA_TRY(check_flags(a));
+  EngineOptions engine = a.engine;
+  // Where masters and gathered parameters are different things, these have the dtype of compute.
+  engine.scheme.param_dtype = a.dtype;
+  TESSERA_ASSIGN(Training training, resolve(engine, ranks));
+  if (training.training.checkpointing == ActivationCheckpointing::operators ||
+      training.training.checkpoint_every > 1) {
     return Status(Code::not_supported,
                   "training checkpoints every block as a whole or none: --checkpointing operators "
                   "and --checkpoint-every are for simulate and ops");
   }
-  EngineOptions engine = a.engine;
-  if (engine.deepspeed.empty()) let_dtype_decide(a, engine.scheme);
-  TESSERA_ASSIGN(Training training, resolve(engine, ranks));
   if (training.model.sliding_window > 0 &&
       training.training.sequence_length > training.model.sliding_window) {
     return Status(Code::not_supported,

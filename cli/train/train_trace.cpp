@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/train/train_log.h"
+#include "engine/text/option_json.h"
 
 namespace tessera::cli {
 namespace {
@@ -26,14 +27,11 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
   json["data"] = a.data;
   json["steps"] = a.steps;
   json["seed"] = a.seed;
-  for (const auto& [name, value] : options_of(run.options.scheme)) json[name] = value;
+  for (const auto& [name, value] : options_of(run.options.scheme, run.model)) {
+    json[name] = option_json(value);
+  }
   json["dtype"] = name_of(run.options.dtype);
-  json["batch"] = step.batch;
-  json["sequence_length"] = step.sequence_length;
-  json["accumulation"] = step.accumulation;
-  json["sync_every_micro_batch"] = step.sync_every_micro_batch;
-  if (step.max_grad_norm > 0) json["max_grad_norm"] = step.max_grad_norm;
-  json["checkpointing"] = step.checkpointing == ActivationCheckpointing::full ? "full" : "none";
+  for (const auto& [name, value] : options_of(step)) json[name] = option_json(value);
   json["learning_rate"] = a.learning_rate;
   json["schedule"] = a.schedule;
   return json.dump();

@@ -32,7 +32,8 @@ std::optional<DType> read_dtype(ConfigObject& root) {
 }
 
 std::optional<DType> read_communication_dtype(ConfigObject& root) {
-  const auto place = root.choice({"communication_data_type"}, {"fp32", "fp16", "bfp16", "bf16"});
+  static const std::vector<std::string> names = {"fp32", "fp16", "bfp16", "bf16"};
+  const auto place = root.choice({"communication_data_type"}, names);
   static constexpr DType dtypes[] = {DType::float32, DType::float16, DType::bfloat16,
                                      DType::bfloat16};
   return place ? std::optional(dtypes[*place]) : std::nullopt;
@@ -107,15 +108,11 @@ struct WithDTypes {
 
 }  // namespace
 
-void read_aio(ConfigObject& root, DeepSpeedAio& aio) {
+void read_aio(ConfigObject& root, Zero3Options& options) {
   ConfigObject section = root.object("aio");
-  aio.block_size = Bytes{section.integer({"block_size"}, 1).value_or(aio.block_size.value)};
-  aio.queue_depth = section.integer({"queue_depth"}, 1).value_or(aio.queue_depth);
-  aio.thread_count =
-      section.integer({"thread_count", "intra_op_parallelism"}, 1).value_or(aio.thread_count);
-  aio.single_submit = section.boolean({"single_submit"}).value_or(aio.single_submit);
-  aio.overlap_events = section.boolean({"overlap_events"}).value_or(aio.overlap_events);
-  aio.use_gds = section.boolean({"use_gds"}).value_or(aio.use_gds);
+  read_options(section, "aio.", options);
+  section.without_meaning({"single_submit"}, "requests are handed over as they come");
+  section.without_meaning({"overlap_events"}, "requests and their completions always overlap");
   section.finish();
 }
 
@@ -165,19 +162,23 @@ Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std:
   ConfigObject root(&parsed, "", findings);
   DeepSpeedConfig config;
   read_batch_sizes(root, ranks, config);
-  read_zero(root, config);
+  Zero3Options offloading;  // sections that are read whatever the stage
+  read_zero(root, config, offloading);
   config.dtype = read_dtype(root);
   const auto reduce = read_communication_dtype(root);
   if (const auto clip = root.number({"gradient_clipping"}, 0, 1e30)) {
     config.gradient_clipping = static_cast<float>(*clip);
   }
   read_optimizer(root, config.adam);
-  read_aio(root, config.aio);
+  read_aio(root, offloading);
   read_others(root);
   root.finish();
   TESSERA_TRY(findings.status);
   config.scheme =
       std::visit(WithDTypes{config.dtype.value_or(DType::float32), reduce}, config.scheme);
+  config.offload_param = offloading.offload_param;
+  config.offload_optimizer = offloading.offload_optimizer;
+  config.aio = offloading.aio;
   if (auto* zero3 = std::get_if<Zero3Options>(&config.scheme)) {
     zero3->offload_param = config.offload_param;
     zero3->offload_optimizer = config.offload_optimizer;

@@ -9,6 +9,7 @@
 
 #include "engine/text/json_reader.h"
 #include "engine/text/nearest_word.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 namespace {
@@ -52,7 +53,7 @@ std::string ConfigObject::full(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
-ConfigObject::Found ConfigObject::find(Keys keys) {
+ConfigObject::Found ConfigObject::find(std::span<const std::string_view> keys) {
   Found found;
   for (const std::string_view key : keys) {
     known_.push_back(key);
@@ -69,9 +70,8 @@ ConfigObject::Found ConfigObject::find(Keys keys) {
   return found;
 }
 
-std::optional<std::int64_t> ConfigObject::integer(Keys keys, std::int64_t least,
+std::optional<std::int64_t> ConfigObject::integer(const Found& found, std::int64_t least,
                                                   std::int64_t most) {
-  const Found found = find(keys);
   if (found.value == nullptr) return {};
   const auto number = whole(*found.value);
   if (number && *number >= least && *number <= most) return number;
@@ -82,8 +82,7 @@ std::optional<std::int64_t> ConfigObject::integer(Keys keys, std::int64_t least,
   return {};
 }
 
-std::optional<double> ConfigObject::number(Keys keys, double least, double most) {
-  const Found found = find(keys);
+std::optional<double> ConfigObject::number(const Found& found, double least, double most) {
   if (found.value == nullptr) return {};
   if (found.value->is_number()) {
     const double number = found.value->get<double>();
@@ -94,25 +93,22 @@ std::optional<double> ConfigObject::number(Keys keys, double least, double most)
   return {};
 }
 
-std::optional<bool> ConfigObject::boolean(Keys keys) {
-  const Found found = find(keys);
+std::optional<bool> ConfigObject::boolean(const Found& found) {
   if (found.value == nullptr) return {};
   if (found.value->is_boolean()) return found.value->get<bool>();
   fail(found.key, fmt::format("must be true or false, found {}", shown(*found.value)));
   return {};
 }
 
-std::optional<std::string> ConfigObject::text(Keys keys) {
-  const Found found = find(keys);
+std::optional<std::string> ConfigObject::text(const Found& found) {
   if (found.value == nullptr) return {};
   if (found.value->is_string()) return found.value->get<std::string>();
   fail(found.key, fmt::format("must be a string, found {}", shown(*found.value)));
   return {};
 }
 
-std::optional<std::size_t> ConfigObject::choice(Keys keys,
-                                                std::initializer_list<std::string_view> choices) {
-  const Found found = find(keys);
+std::optional<std::size_t> ConfigObject::choice(const Found& found,
+                                                std::span<const std::string> choices) {
   if (found.value == nullptr) return {};
   if (found.value->is_string()) {
     const auto place =
@@ -124,11 +120,61 @@ std::optional<std::size_t> ConfigObject::choice(Keys keys,
   return {};
 }
 
+std::optional<std::int64_t> ConfigObject::integer(Keys keys, std::int64_t least,
+                                                  std::int64_t most) {
+  return integer(find(keys), least, most);
+}
+
+std::optional<double> ConfigObject::number(Keys keys, double least, double most) {
+  return number(find(keys), least, most);
+}
+
+std::optional<bool> ConfigObject::boolean(Keys keys) { return boolean(find(keys)); }
+
+std::optional<std::string> ConfigObject::text(Keys keys) { return text(find(keys)); }
+
+std::optional<std::size_t> ConfigObject::choice(Keys keys, std::span<const std::string> choices) {
+  return choice(find(keys), choices);
+}
+
+std::optional<OptionValue> ConfigObject::option(const Option& option, std::string_view section) {
+  std::vector<std::string_view> keys;
+  for (std::string_view key : option.deepspeed) {
+    if (!key.starts_with(section)) continue;
+    key.remove_prefix(section.size());
+    if (key.find('.') == std::string_view::npos) keys.push_back(key);
+  }
+  const Found found = find(keys);
+  if (found.value == nullptr) return {};
+  const auto most = option.most < 9.2e18 ? static_cast<std::int64_t>(option.most)
+                                         : std::numeric_limits<std::int64_t>::max();
+  switch (option.kind) {
+    case OptionKind::flag: return boolean(found);
+    case OptionKind::integer: return integer(found, static_cast<std::int64_t>(option.least), most);
+    case OptionKind::number: return number(found, option.least, option.most);
+    case OptionKind::text: return text(found);
+    case OptionKind::word:
+      if (const auto place = choice(found, option.words)) return option.words[*place];
+      return {};
+    case OptionKind::list: break;
+  }
+  TESSERA_ASSERT(false, "no key of DeepSpeed is a list");
+  return {};
+}
+
 const nlohmann::json* ConfigObject::value(Keys keys) { return find(keys).value; }
 
-void ConfigObject::without_meaning(Keys keys) {
+void ConfigObject::without_meaning(Keys keys, std::string_view why) {
   for (const std::string_view key : keys) {
-    if (find({key}).value != nullptr) findings_.without_meaning.push_back(full(key));
+    if (find({key}).value == nullptr) continue;
+    findings_.without_meaning.push_back(why.empty() ? full(key)
+                                                    : fmt::format("{} ({})", full(key), why));
+  }
+}
+
+void ConfigObject::without_meaning(const Option& option) {
+  for (const std::string_view key : option.deepspeed) {
+    if (key.find('.') == std::string_view::npos) without_meaning({key});
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One object of a DeepSpeed configuration, read key by key.
 //
-// The idea: what was asked for is what is known, so nothing has to be listed twice: at the end
-// `finish` complains about every other key. "auto" and null count as not given.
+// The idea: the keys that the code asks for are the keys that are known, so no key is listed twice;
+// at the end `finish` complains about every other one. "auto" and null count as not given.
 //
 //   ConfigObject zero = root.object("zero_optimization");
 //   auto stage = zero.integer({"stage"}, 0, 3);
@@ -14,15 +14,17 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/option.h"
 #include "tessera/status.h"
 
 namespace tessera {
 
-/// What reading a file has found so far. The first error counts.
+/// The errors and unused keys that reading a file has found so far. The first error is kept.
 struct ConfigFindings {
   std::string source;
   Status status;
@@ -35,7 +37,7 @@ class ConfigObject {
  public:
   using Keys = std::initializer_list<std::string_view>;  // a key and its aliases
 
-  /// `json` may be null: an object without keys. Both must outlive it.
+  /// `json` may be null, which means an object without keys. Both references must outlive this.
   ConfigObject(const nlohmann::json* json, std::string path, ConfigFindings& findings);
 
   std::optional<std::int64_t> integer(Keys keys, std::int64_t least = 0,
@@ -44,16 +46,21 @@ class ConfigObject {
   std::optional<bool> boolean(Keys keys);
   std::optional<std::string> text(Keys keys);
   /// One of `choices`, as its place.
-  std::optional<std::size_t> choice(Keys keys, std::initializer_list<std::string_view> choices);
+  std::optional<std::size_t> choice(Keys keys, std::span<const std::string> choices);
+  /// What the file has for an option: the value of the one of its keys below `section`, "offload_param."
+  /// or "". None: not given, or refused. REQUIRES: `option` outlives this.
+  std::optional<OptionValue> option(const Option& option, std::string_view section);
   ConfigObject object(std::string_view key) { return object(key, value({key})); }
   ConfigObject object(std::string_view key, const nlohmann::json* json) const {
     return {json, full(key), findings_};
   }
-  /// The value itself, whatever it is; nullptr: not given.
+  /// The value itself, of any type; nullptr if it is not given.
   const nlohmann::json* value(Keys keys);
 
-  /// Known to DeepSpeed, no meaning here. Said so if it is given.
-  void without_meaning(Keys keys);
+  /// Known to DeepSpeed, no meaning here. Said so if it is given, perhaps with the reason.
+  void without_meaning(Keys keys, std::string_view why = "");
+  /// The same of the keys of an option.
+  void without_meaning(const Option& option);
   /// Complains about keys that nobody asked for.
   void finish();
 
@@ -62,12 +69,20 @@ class ConfigObject {
   std::string full(std::string_view key) const;
 
  private:
-  // The given one of `keys`; the first if several agree, an error if they do not.
+  // The key of an alias list that the file has: the first if several agree, an error if they
+  // differ.
   struct Found {
     std::string_view key;
     const nlohmann::json* value = nullptr;
   };
-  Found find(Keys keys);
+  Found find(std::span<const std::string_view> keys);
+  Found find(Keys keys) { return find(std::span(keys.begin(), keys.size())); }
+
+  std::optional<std::int64_t> integer(const Found& found, std::int64_t least, std::int64_t most);
+  std::optional<double> number(const Found& found, double least, double most);
+  std::optional<bool> boolean(const Found& found);
+  std::optional<std::string> text(const Found& found);
+  std::optional<std::size_t> choice(const Found& found, std::span<const std::string> choices);
 
   const nlohmann::json* json_;
   std::string path_;

@@ -16,6 +16,8 @@ SummonOps::SummonOps(ShardedState& state, bool rank0_only)
 
 std::string_view SummonOps::busy() const { return state_.parts().calls.busy(); }
 
+// The compute stream waits for all others, so that everything submitted from here on sees the
+// values of the last step.
 Status SummonOps::begin() {
   state_.parts().calls.begin_summon();
   TESSERA_TRY(state_.finish_gathers());

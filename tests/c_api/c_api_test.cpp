@@ -104,7 +104,7 @@ Seen train(const char* scheme, const char* options, std::int32_t ranks) {
 
 TEST_CASE("every scheme trains the same from C", "[c_api]") {
   const std::int32_t ranks = GENERATE(1, 2, 4);
-  const Seen expected = train("no_shard", nullptr, ranks);
+  const Seen expected = train("no_shard", R"({"use_orig_params": true})", ranks);
   CHECK(expected.calls == std::vector<std::string>{"forward a 0", "forward b 0", "backward b 0",
                                                    "backward a 0", "forward a 1", "forward b 1",
                                                    "backward b 1", "backward a 1"});
@@ -114,8 +114,9 @@ TEST_CASE("every scheme trains the same from C", "[c_api]") {
   for (const auto& [scheme, options] : std::vector<std::pair<const char*, const char*>>{
            {"fully_shard", nullptr},
            {"fully_shard", R"({"units": ["a"], "reshard_after_forward": "never"})"},
-           {"full_shard", R"({"units": ["b"]})"},
-           {"shard_grad_op", nullptr},
+           {"full_shard", R"({"units": ["b"], "use_orig_params": true})"},
+           {"hybrid_shard", R"({"shard_group": 1, "use_orig_params": true})"},
+           {"shard_grad_op", R"({"use_orig_params": true})"},
            {"replicate", R"({"bucket_cap": 40})"},
            {"sharded_data_parallel", nullptr},
            {"zero1", nullptr},
@@ -146,9 +147,11 @@ TEST_CASE("a program that drives its own passes trains as one that is called", "
   const char* const scheme =
       GENERATE("fully_shard", "full_shard", "replicate", "sharded_data_parallel", "zero2", "zero3");
   INFO(scheme);
-  const Seen expected = train(scheme, nullptr, 2);
+  const bool flat = std::string(scheme) == "full_shard";  // whose units mix trained and frozen
+  const char* const options = flat ? R"({"use_orig_params": true})" : nullptr;
+  const Seen expected = train(scheme, options, 2);
   Handles all;
-  open(all, scheme, nullptr, 2);
+  open(all, scheme, options, 2);
   require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
   Seen seen;
   tessera_step_options step{};
@@ -280,6 +283,21 @@ TEST_CASE("errors are a code and a sentence", "[c_api]") {
   options.modules = "/nowhere";
   CHECK(tessera_runtime_create(&options, &runtime) == TESSERA_NOT_SUPPORTED);
   CHECK(std::string(tessera_version()) == "0.1.0");
+}
+
+TEST_CASE("options that are not given are those of the C++ structs", "[c_api]") {
+  Handles all;
+  open(all, "replicate", nullptr, 2);
+  tessera_engine* other = nullptr;
+  // The model mixes trained and frozen parameters, which only use_orig_params allows.
+  CHECK(tessera_engine_create(all.runtime, all.model, "full_shard", "{}", &other) ==
+        TESSERA_INVALID_ARGUMENT);
+  CHECK_THAT(tessera_last_error(), Contains("use_orig_params"));
+  CHECK(tessera_engine_create(all.runtime, all.model, "zero3", R"({"max_reuse_distance": 3})",
+                              &other) == TESSERA_INVALID_ARGUMENT);
+  CHECK_THAT(tessera_last_error(),
+             Contains("max_reuse_distance means nothing to the scheme zero3 without policy "
+                      "compatible"));
 }
 
 // A program that was compiled with a header in which the options had fewer members.

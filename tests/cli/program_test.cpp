@@ -23,8 +23,9 @@ std::string file_text(const std::string& name) {
 }  // namespace
 
 TEST_CASE("every sub-command explains itself with examples and exit codes", "[cli]") {
-  for (const std::string command : {"", "train", "generate", "simulate", "ops", "estimate", "wrap",
-                                    "report", "inspect", "doctor"}) {
+  for (const std::string command :
+       {"", "train", "generate", "simulate", "ops", "estimate", "wrap", "report", "inspect",
+        "collective", "cluster", "calibrate", "doctor"}) {
     CAPTURE(command);
     const ProgramRun run = run_tessera(command + " --help");
     CHECK(run.exit_code == 0);
@@ -180,7 +181,7 @@ TEST_CASE("owners get gradients and broadcast what they stepped", "[cli]") {
   const std::string ops = "ops '" + example_model("g3") + "'" + options;
   CHECK(count(run_tessera(ops).output, "(reduce_gradients)") == 2);
   CHECK(count(run_tessera(ops + " --reduce-buffer-size 0").output, "(reduce_gradients)") == 10);
-  CHECK(run_tessera(ops + " --broadcast-bf16").output.find("owner 0.broadcast") !=
+  CHECK(run_tessera(ops + " --broadcast-dtype bf16").output.find("owner 0.broadcast") !=
         std::string::npos);
   REQUIRE(run_tessera("simulate " + tiny + " --scheme sharded_data_parallel -q -o own.tessera")
               .exit_code == 0);
@@ -214,7 +215,7 @@ TEST_CASE("ops prints the collectives of recorded fairscale runs", "[cli][golden
   CHECK(run_tessera(ops + "80").output == startup + "  reduce 72->1\n  reduce 58->0\n" + step);
   const ProgramRun groups = run_tessera(
       "ops mlp.json --ranks 4 --scheme sharded_data_parallel --format fairscale "
-      "--process-group 2 --param-dtype fp16 --broadcast-fp16");
+      "--process-group 2 --param-dtype fp16 --broadcast-dtype fp16");
   CHECK(groups.output == startup + "  reduce 72->1\n  reduce 58->0\n" + step);
 }
 

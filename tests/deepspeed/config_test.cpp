@@ -89,7 +89,9 @@ TEST_CASE("deprecated forms mean what they meant", "[deepspeed]") {
          "cpu_offload_use_pin_memory": true)"));
   CHECK(c.offload_param.device == DeepSpeedOffload::Device::cpu);
   CHECK(c.offload_optimizer.device == DeepSpeedOffload::Device::cpu);
-  CHECK(c.offload_param.pin_memory);
+  CHECK(c.without_meaning ==
+        std::vector<std::string>{"zero_optimization.cpu_offload_use_pin_memory (host memory always "
+                                 "is pinned here)"});
 }
 
 TEST_CASE("dtypes come from fp16, bf16 and communication_data_type", "[deepspeed]") {
@@ -178,7 +180,6 @@ TEST_CASE("offload sections and aio are read", "[deepspeed]") {
   CHECK(c.offload_param.nvme_path == "/nvme");
   CHECK(c.offload_param.buffer_count == 6);
   CHECK(c.offload_param.buffer_size == Numel{1'000'000'000});
-  CHECK(c.offload_param.max_in_cpu == Numel{0});
   CHECK(c.offload_optimizer.device == DeepSpeedOffload::Device::cpu);
   CHECK(c.offload_optimizer.pipeline_read);
   CHECK(c.offload_optimizer.ratio == 0.3);
@@ -189,6 +190,36 @@ TEST_CASE("offload sections and aio are read", "[deepspeed]") {
       "ds.json: zero_optimization.offload_param.nvme_path is missing: device nvme needs a folder");
   CHECK(message(zero(R"("stage": 2, "offload_param": {"device": "cpu"})")) ==
         "ds.json: zero_optimization.offload_param is for stage 3, found stage 2");
+}
+
+TEST_CASE("keys that act nowhere here are listed with what they would have changed", "[deepspeed]") {
+  const auto c = read(R"({"aio": {"single_submit": true, "overlap_events": false},
+    "zero_optimization": {"stage": 3,
+      "offload_param": {"device": "cpu", "max_in_cpu": 7, "pin_memory": true},
+      "offload_optimizer": {"device": "cpu", "pin_memory": false, "fast_init": true}}})");
+  std::string all;
+  for (const std::string& line : c.without_meaning) all += line + "\n";
+  for (const std::string key :
+       {"aio.single_submit (", "aio.overlap_events (", "offload_param.max_in_cpu (",
+        "offload_param.pin_memory (", "offload_optimizer.pin_memory (",
+        "offload_optimizer.fast_init ("}) {
+    INFO(key << " in " << all);
+    CHECK(all.find(key) != std::string::npos);
+  }
+}
+
+TEST_CASE("every key of a stage that was not chosen is listed", "[deepspeed]") {
+  const std::vector<std::string> of_stage_3 = {
+      "stage3_prefetch_bucket_size", "max_reuse_distance", "sub_group_size", "mics_shard_size",
+      "zero_hpz_partition_size"};
+  for (const std::string& key : of_stage_3) {
+    for (const std::string stage : {"0", "1", "2"}) {
+      const auto c = read(zero("\"stage\": " + stage + ", \"" + key + "\": 1"));
+      CHECK(c.without_meaning == std::vector<std::string>{"zero_optimization." + key});
+    }
+  }
+  CHECK(read(zero(R"("stage": 0, "reduce_bucket_size": 1)")).without_meaning.size() == 1);
+  CHECK(read(zero(R"("stage": 3, "reduce_bucket_size": 1)")).without_meaning.empty());
 }
 
 TEST_CASE("unknown keys are named with the nearest known one", "[deepspeed]") {
@@ -213,7 +244,7 @@ TEST_CASE("known keys without meaning are listed", "[deepspeed]") {
 TEST_CASE("values of the wrong type or range are refused by name", "[deepspeed]") {
   CHECK(message(zero(R"("stage": 4)")) ==
         "ds.json: zero_optimization.stage must be a whole number of 0 to 3, found 4");
-  CHECK(message(zero(R"("stage": 2, "reduce_bucket_size": -1)")).find("at least 0, found -1") !=
+  CHECK(message(zero(R"("stage": 2, "reduce_bucket_size": -1)")).find("of 0 to 1125899906842624, found -1") !=
         std::string::npos);
   CHECK(message(zero(R"("stage": 2, "reduce_bucket_size": 1.5)")).find("found 1.5") !=
         std::string::npos);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <regex>
 #include <set>
 
@@ -15,13 +16,31 @@ void add_options(const std::string& text, std::set<std::string>& options) {
   }
 }
 
+// Flags that follow from the names in lists of options; tests/options compares the manual with them.
+void add_listed(const std::string& text, std::set<std::string>& options) {
+  static const std::regex name(R"([a-z][a-z0-9_]*)");
+  for (const std::string& literal : string_literals(text)) {
+    if (!std::regex_match(literal, name)) continue;
+    std::string flag = literal;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    options.insert("--" + flag);
+    options.insert("--no-" + flag);
+  }
+}
+
 }  // namespace
 
 Findings check_cli_options(const std::vector<SourceFile>& tree) {
   std::set<std::string> offered;
   std::set<std::string> documented;
+  std::set<std::string> listed = {"--help", "--version"};
   for (const SourceFile& file : tree) {
     if (file.path == "docs/cli.md") add_options(file.text, documented);
+    if (file.in("engine/") && file.path.ends_with("/options.cpp")) {
+      add_listed(file.text, listed);
+      for (const std::string& literal : string_literals(file.text)) add_options(literal, listed);
+    }
+    if (file.path == "cli/options/scheme_options.cpp") add_listed(file.text, listed);
     if (!file.in("cli/") || !file.is_code()) continue;
     for (const std::string& literal : string_literals(file.text)) add_options(literal, offered);
   }
@@ -32,7 +51,7 @@ Findings check_cli_options(const std::vector<SourceFile>& tree) {
     }
   }
   for (const std::string& option : documented) {
-    if (!offered.contains(option) && option != "--help" && option != "--version") {
+    if (!offered.contains(option) && !listed.contains(option)) {
       findings.push_back(
           {"docs/cli.md", 0, option + " is documented but no source in cli/ has it"});
     }

@@ -21,22 +21,21 @@
 
 namespace tessera {
 
-/// DeepSpeed's `offload_param` and `offload_optimizer`, with its defaults.
+/// DeepSpeed's `offload_param` and `offload_optimizer`, with its defaults. Host memory always is
+/// pinned.
 struct Offload {
   enum class Device : std::uint8_t { none, cpu, nvme };
   Device device = Device::none;
   /// A folder on the drive. Numeric runs keep one file per rank there, which is gone afterwards.
+  /// The optimizer's: if it is empty, that of parameters.
   std::string nvme_path;
   /// Buffers between NVMe and what is gathered, in host memory (`Aio::use_gds`: on the device); 4
   /// for the optimizer, always in host memory.
   std::int64_t buffer_count = 5;
-  Numel buffer_size{100'000'000};   // of one buffer for parameters
-  Numel max_in_cpu{1'000'000'000};  // elements of parameters that may wait in host memory
-  bool pin_memory = false;          // host memory always is pinned here
+  Numel buffer_size{100'000'000};  // of one buffer for parameters
   // offload_optimizer only:
   bool pipeline_read = false;   // reads a group while the one before is stepped
   bool pipeline_write = false;  // writes a group while the one after is stepped
-  bool fast_init = false;
   double ratio = 1;  // of the groups that are offloaded; the first ones stay on the device
 };
 
@@ -45,8 +44,6 @@ struct Aio {
   Bytes block_size{1 << 20};  // of one request
   std::int64_t queue_depth = 8;
   std::int64_t thread_count = 1;
-  bool single_submit = false;
-  bool overlap_events = true;
   /// What is smaller stays in host memory; never less than a block if it is not set smaller.
   Bytes smallest{1 << 20};
   Bytes alignment{1024};  // of what is read and written at once

@@ -41,7 +41,7 @@ struct ReplicateOptions {
   std::shared_ptr<CommHook> comm_hook;  // how buckets are reduced; none: mean over ranks
 };
 
-/// What torch's compute_bucket_assignment_by_size decides.
+/// The result of torch's compute_bucket_assignment_by_size.
 struct BucketAssignment {
   std::vector<std::vector<std::size_t>> buckets;  // indices of tensors
   std::vector<Bytes> limits;                      // per bucket; 0: sparse

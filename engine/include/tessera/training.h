@@ -8,8 +8,8 @@
 //   TrainingSteps steps(*engine, model);   // the same for many
 //   for (int k = 0; k < 100; ++k) TESSERA_TRY(steps.run(options));
 //
-// What a step is made of can be said pass by pass: extra forward passes, evaluation, other graphs
-// of the model, gradients of several passes added up.
+// A step can also be listed pass by pass: extra forward passes, evaluation, other graphs of the
+// model, gradients of several passes added up.
 //
 //   options.passes = {{.kind = TrainingPass::Kind::evaluate},
 //                     {.kind = TrainingPass::Kind::train, .graph = "short"},
@@ -18,10 +18,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/engine.h"
 #include "tessera/grad_scaler.h"
+#include "tessera/option.h"
 
 namespace tessera {
 
@@ -37,7 +39,7 @@ struct TrainingPass {
   std::string graph;  // of Model::graphs; empty: Model::forward
 };
 
-/// Of one module in one pass, per micro-batch: to the byte.
+/// The exact memory of one module in one pass, per micro-batch.
 struct ModuleMemory {
   Bytes saves{};      // of forward, and the same in recompute and backward
   Bytes temporary{};  // alive only while it runs
@@ -73,6 +75,13 @@ struct TrainingOptions {
   /// recompute restores it from there (Engine::keep_activations).
   std::function<ModuleMemory(ModuleId, ModuleWork::Pass)> memory;
 };
+
+/// The members that a user may choose: all but functions and what real numbers need.
+const OptionFamily& training_options();
+/// Their values, so that a trace says how to make it again.
+OptionValues options_of(const TrainingOptions& options);
+/// Fails: invalid_argument (no such option, a value that it cannot have), naming it.
+Status set_option(TrainingOptions& options, std::string_view name, const OptionValue& value);
 
 /// Forward and backward for every micro-batch, then the optimizer; or `passes`.
 /// Fails: invalid_argument (no such graph), not_supported (a pass that the scheme has not:

@@ -33,7 +33,7 @@ struct ZeroPlusPlus {
   Index secondary_group = 1;         // ranks; 1: none [zero_hpz_partition_size]
   bool quantized_weights = false;    // [zero_quantized_weights]
   bool quantized_gradients = false;  // [zero_quantized_gradients]
-  Index ranks_per_node = 1;          // for quantized_gradients
+  Index ranks_per_node = 8;          // for quantized_gradients
 };
 
 }  // namespace tessera

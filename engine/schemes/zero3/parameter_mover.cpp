@@ -37,7 +37,8 @@ Status ParameterMover::note(Mark mark) {
       .status();
 }
 
-// One collective for all of them, in the order of ids.
+// One collective for all of them, in the order of ids: every rank and every pass the same, however
+// the policy came by them.
 Status ParameterMover::gather(std::vector<ParameterId> missing, Reason reason) {
   if (missing.empty()) return {};
   std::sort(missing.begin(), missing.end());
@@ -73,6 +74,7 @@ Status ParameterMover::follow_freed(std::string_view unit) {
   return {};
 }
 
+// Allocated on the compute stream and gathered past the stream of gathers: nothing overlaps here.
 Status ParameterMover::gather_now(const std::vector<ParameterId>& missing, Reason reason) {
   if (missing.empty()) return {};
   const Zero3Facts& facts = tools_.facts;
@@ -133,6 +135,7 @@ Status ParameterMover::drop(OnDemandParameter& p) {
   return {};
 }
 
+// Whoever writes partitions does so after the compute stream, which has not seen dropped gathers.
 Status ParameterMover::settle() {
   if (!std::exchange(dropped_, false)) return {};
   return tools_.operations.wait_stream(tools_.facts.compute, tools_.facts.all_gather,
@@ -153,6 +156,7 @@ Status ParameterMover::finish_all() {
                                        cause("root", Reason::order));
 }
 
+// Its memory is free after its last use; the next gather has to follow that, whoever gets it.
 Status ParameterMover::free(OnDemandParameter& p) {
   if (!p.copy.available() || !p.active.empty()) return {};
   TESSERA_TRY(note(p, {marks::sharded}, Reason::free_memory));

@@ -14,6 +14,7 @@ Status Zero3Engine::begin_forward() {
   return remember(start_forward());
 }
 
+// What may have changed since the last pass comes first: which parameters are trained, then values.
 Status Zero3Engine::start_forward() {
   TESSERA_TRY(refresh_trainable());
   begin_pass();
@@ -90,6 +91,7 @@ Status Zero3Engine::grad_ready(ParameterId parameter) {
   return parts_.bucket.ready(parameter);
 }
 
+// A leaf module's missing gradients are made up before it is released, as those that came are.
 Status Zero3Engine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
   if (parts_.leaves.inside(module)) return {};
@@ -101,6 +103,7 @@ Status Zero3Engine::post_backward(ModuleId module) {
   return parts_.policy->post_backward(module);
 }
 
+// Freeing comes before the last reduction: it needs no gathered parameter.
 Status Zero3Engine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
   TESSERA_TRY(parts_.policy->end_pass(false));
@@ -176,7 +179,10 @@ std::vector<std::string> Zero3Engine::warnings() const {
 
 Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
                                      const Zero3Options& options) {
-  auto engine = std::make_unique<Zero3Engine>(runtime, model, options);
+  Zero3Options complete = options;
+  std::string& states = complete.offload_optimizer.nvme_path;
+  if (states.empty()) states = options.offload_param.nvme_path;
+  auto engine = std::make_unique<Zero3Engine>(runtime, model, complete);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Zero3>(std::move(engine));
 }

@@ -209,7 +209,9 @@ TEST_CASE("every scheme trains as unsharded training does, to the bit", "[numeri
   arithmetic.sync_every_micro_batch = training.sync_every_micro_batch || always_reduces(scheme);
   INFO(name_of(scheme) << ", ranks " << data.world_size << ", micro-batches "
                        << training.accumulation);
-  for (const auto& [key, value] : options_of(scheme)) UNSCOPED_INFO(key << " " << value);
+  for (const auto& [key, value] : options_of(scheme, model)) {
+    UNSCOPED_INFO(key << " " << to_text(value));
+  }
 
   const test::TestCosts costs;
   auto runtime = sim::LockstepRuntime::create({.world_size = data.world_size,

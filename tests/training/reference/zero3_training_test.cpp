@@ -116,7 +116,9 @@ TEST_CASE("zero3 trains as unsharded training does, to the bit and within its bu
   auto engine = zero3(**runtime, model, options);
   INFO(engine.status().message());
   REQUIRE(engine.ok());
-  for (const auto& [key, value] : options_of(options)) UNSCOPED_INFO(key << " " << value);
+  for (const auto& [key, value] : options_of(Scheme(options), model)) {
+    UNSCOPED_INFO(key << " " << to_text(value));
+  }
   RealModel real = real_model(model, data);
   REQUIRE((*engine)->initialise(real.initial_values()).ok());
   test::UnshardedTraining reference(model, data,

@@ -65,6 +65,7 @@ ParameterSwapper::Buffer* ParameterSwapper::free_buffer() {
 }
 
 ParameterSwapper::Buffer& ParameterSwapper::youngest() {
+  TESSERA_ASSERT(exists(), "what is on NVMe comes through buffers");
   return *std::max_element(buffers_.begin(), buffers_.end(),
                            [](auto& a, auto& b) { return a.turn < b.turn; });
 }
@@ -86,7 +87,9 @@ Status ParameterSwapper::note(const OnDemandParameter* p, Mark mark) {
   return operations_.submit(facts_.compute, why, mark).status();
 }
 
+// The buffer's earlier values may still be on their way to the device: the read follows that copy.
 Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
+  TESSERA_ASSERT(p.home == Memory::nvme && p.cast.valid(), "only what is on NVMe is read");
   const Cause why = operations_.cause(p.shard.unit, Reason::offload);
   if (buffer.copied.valid()) {
     TESSERA_TRY(operations_.wait_event(stream_, buffer.copied,
@@ -136,6 +139,7 @@ Result<EventId> ParameterSwapper::bring(OnDemandParameter& p, const View& to,
   return buffer->copied;
 }
 
+// The one stream that moves files orders writes and later reads, so no read needs a wait for it.
 Result<EventId> ParameterSwapper::write(const OnDemandParameter& p, const View& values,
                                         Memory where, StreamId source, const Cause& why) {
   if (Buffer* const old = find(p.id)) old->holds = {};
@@ -175,6 +179,8 @@ Status ParameterSwapper::synchronize_reads() {
   return note(nullptr, {marks::reads_awaited, pending});
 }
 
+// As in DeepSpeed, where a gather begins with this call: one parameter that was not read ahead
+// makes the host wait for the reads of all.
 Status ParameterSwapper::ensure_availability(std::span<OnDemandParameter* const> parameters) {
   std::vector<OnDemandParameter*> missing;
   bool flying = false;

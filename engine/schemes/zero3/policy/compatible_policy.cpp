@@ -30,6 +30,7 @@ Status CompatiblePolicy::begin_forward(const ForwardPass& pass) {
   return {};
 }
 
+// A recomputed visit has the inputs of the one that it repeats.
 Status CompatiblePolicy::pre_forward(ModuleId module, bool recomputing) {
   auto& visits = inputs_[index(module)];
   if (!recomputing) visits.push_back(gradient_flows_);
@@ -59,6 +60,9 @@ Status CompatiblePolicy::post_backward(ModuleId module) {
   return release(module);
 }
 
+// fetch_sub_module: what is missing, then a wait for all of it, then what comes next. The wait
+// comes first, so gathers ahead overlap with this module's work, but never with the gathers it
+// needs.
 Status CompatiblePolicy::fetch(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
   if (!trace.visit(module)) {
@@ -76,6 +80,7 @@ Status CompatiblePolicy::fetch(ModuleId module) {
   return {};
 }
 
+// Counts elements without padding, and what flies as if it were there.
 Status CompatiblePolicy::gather(std::vector<ParameterId> missing, Reason reason) {
   for (ParameterId id : missing) coordinator().available += at(id).numel;
   return mover().gather(std::move(missing), reason);
@@ -114,6 +119,8 @@ Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
   return mover().hand_over(module);
 }
 
+// The limit of live parameters is asked here and nowhere else: what modules need at once may exceed
+// it, and what is kept does, too.
 Status CompatiblePolicy::gather_ahead(ModuleId module) {
   Coordinator& c = coordinator();
   TESSERA_TRY(c.trace.take(module));
@@ -148,6 +155,8 @@ Status CompatiblePolicy::read_ahead() {
   return all.empty() ? Status{} : swapper().swap_in(all, true);
 }
 
+// release_sub_module: a module that holds the same parameter keeps it, so does one that returned it
+// to whom runs around it, until the step.
 Status CompatiblePolicy::release(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
   TESSERA_TRY(mover().note(module, {marks::released, trace.step()}));
@@ -166,6 +175,8 @@ Status CompatiblePolicy::release(OnDemandParameter& p) {
   return mover().free(p);
 }
 
+// DeepSpeed raises at the end of a pass where prefetched parameters were never used: their handles
+// would be waited for by nobody.
 Status CompatiblePolicy::check_none_flies() {
   const OnDemandParameters& all = parameters();
   auto flies = [](const OnDemandParameter& p) { return p.copy.flying() != nullptr; };

@@ -27,6 +27,7 @@ struct SimulateOptions {
   std::int32_t steps = 4;
   std::vector<Rank> recorded_ranks;  // ascending
   std::string run_name;              // for titles
+  std::string sources;               // TraceRun::sources
   std::string version;               // of the writer, for the trace
   TraceSink* sink = nullptr;         // may be null
   std::function<void(std::int32_t step, std::int32_t steps)> progress;  // after every step
@@ -36,6 +37,7 @@ struct SimulateSummary {
   bool fits = true;
   std::string out_of_memory;  // one sentence if it does not fit
   Bytes peak_reserved{};
+  std::int64_t cache_returns = 0;  // above 0: it only fits because cached memory was given back
   Numel parameters{};
   std::vector<UnitInfo> units;
   std::vector<std::string> warnings;  // of the scheme

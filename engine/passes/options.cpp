@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a training step, listed once. Functions, and what only runs with real numbers
+// have, are not among them.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "engine/options/option_list.h"
+#include "tessera/training.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array<const char*, 4> pass_names = {"train", "eval", "forward", "step"};
+
+}  // namespace
+
+/// "train", "eval:short"
+template <>
+struct OptionForm<std::vector<TrainingPass>> {
+  static void describe(Option& about) { about.kind = OptionKind::list; }
+  static OptionValue get(const std::vector<TrainingPass>& passes, const Option&) {
+    std::vector<std::string> texts;
+    for (const TrainingPass& pass : passes) {
+      const std::string name = pass_names[static_cast<std::size_t>(pass.kind)];
+      texts.push_back(pass.graph.empty() ? name : fmt::format("{}:{}", name, pass.graph));
+    }
+    return texts;
+  }
+  static Status set(std::vector<TrainingPass>& passes, const OptionValue& given, const Option&) {
+    passes.clear();
+    for (const std::string& text : std::get<std::vector<std::string>>(given)) {
+      const std::size_t colon = text.find(':');
+      const std::string kind = text.substr(0, colon);
+      std::size_t place = 0;
+      while (place < pass_names.size() && pass_names[place] != kind) ++place;
+      const bool step = place == static_cast<std::size_t>(TrainingPass::Kind::step);
+      const bool empty = colon != std::string::npos && (step || colon + 1 == text.size());
+      if (place == pass_names.size() || empty) {
+        return Status(Code::invalid_argument,
+                      fmt::format("--passes '{}': give train, eval or forward, each perhaps with a "
+                                  "graph of the model as in train:short, or step",
+                                  text));
+      }
+      passes.push_back({.kind = static_cast<TrainingPass::Kind>(place),
+                        .graph = colon == std::string::npos ? "" : text.substr(colon + 1)});
+    }
+    return {};
+  }
+};
+
+namespace {
+
+const OptionList<TrainingOptions>& list() {
+  using O = TrainingOptions;
+  static const auto all =
+      OptionList<O>("Training step", {})
+          .add(&O::batch, {.name = "batch",
+                           .help = "Sequences per rank and micro-batch",
+                           .least = 1,
+                           .most = 1'000'000})
+          .add(&O::sequence_length,
+               {.name = "sequence_length",
+                .help = "Tokens per sequence; 0: the model's longest, at most 8192",
+                .unit = "tokens",
+                .most = 100'000'000})
+          .add(&O::accumulation, {.name = "accumulation",
+                                  .help = "Micro-batches per step",
+                                  .least = 1,
+                                  .most = 100'000})
+          .add(&O::passes, {.name = "passes",
+                            .help = "What a step is made of instead: train, eval, forward, step; "
+                                    "train:GRAPH"})
+          .add(&O::sync_every_micro_batch,
+               {.name = "sync_every_micro_batch",
+                .help = "Off: reduce gradients only in the last micro-batch",
+                .flag = "--no-sync"})
+          .add(&O::max_grad_norm, {.name = "max_grad_norm",
+                                   .help = "Clip the gradients' 2-norm; 0: do not",
+                                   .most = 1e30})
+          .add(&O::checkpointing, {.name = "checkpointing",
+                                   .help = "Activation checkpointing of the blocks",
+                                   .more = "operators: beside the input, what attention and every "
+                                          "second matmul return is kept",
+                                  .words = {"none", "full", "operators"}})
+          .add(&O::checkpoint_every,
+               {.name = "checkpoint_every",
+                .help = "Of so many blocks, checkpoint the first",
+                .least = 1,
+                .most = 100'000,
+                .needs = {{"checkpointing", {"full", "operators"}}}});
+  return all;
+}
+
+}  // namespace
+
+const OptionFamily& training_options() { return list().family(); }
+
+OptionValues options_of(const TrainingOptions& options) {
+  OptionValues values;
+  for (std::size_t place = 0; place < list().options().size(); ++place) {
+    values.emplace_back(list().options()[place].name, list().get(options, place));
+  }
+  return values;
+}
+
+Status set_option(TrainingOptions& options, std::string_view name, const OptionValue& value) {
+  const std::size_t place = list().find(name);
+  if (place == list().options().size()) {
+    return Status(Code::invalid_argument, fmt::format("a training step has no option {}", name));
+  }
+  const Option& option = list().options()[place];
+  TESSERA_ASSIGN(const OptionValue checked, checked_option(option, value, option.name));
+  return list().set(options, place, checked);
+}
+
+}  // namespace tessera

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every flag that the help of a sub-command lists changes what the program decides, writes or
+// prints, or is refused. What it leaves in the options of a trace does not count.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tessera/scheme.h"
+#include "tessera/training.h"
+#include "tests/cli/flags.h"
+#include "tests/cli/program.h"
+#include "tests/options/sample_value.h"
+
+namespace tessera::test {
+namespace {
+
+// Four blocks of unlike parameters, a buffer, a pass that leaves a block out, odd sizes.
+constexpr const char* model_text = R"({"tessera_model": 1, "name": "small", "root":
+  {"class": "Net", "modules": [
+    {"name": "h", "class": "List", "modules": [
+      {"name": "0", "class": "Block", "modules": [{"name": "a", "class": "Linear", "parameters":
+        [{"name": "bias", "shape": [7]}, {"name": "weight", "shape": [16, 8]}],
+        "flops_per_sample": [0, 500000, 9], "activation_bytes_per_sample": [0, 64, 1]}],
+        "buffers": [{"name": "mean", "shape": [5]}]},
+      {"name": "1", "class": "Block", "parameters": [{"name": "weight", "shape": [32, 9]}]},
+      {"name": "2", "class": "Block", "parameters": [{"name": "weight", "shape": [24, 8]}]},
+      {"name": "3", "class": "Block", "parameters": [{"name": "weight", "shape": [40, 8]}]}]},
+    {"name": "out", "class": "Linear", "parameters": [{"name": "weight", "shape": [4, 40]}]}]},
+  "units": ["h.0", "h.1", "h.2", "h.3"], "graphs": {"short": ["h.0.a", "h.1", "out"]}})";
+
+struct Seen {
+  std::string what;  // exit codes, lists of operations, the report of a trace
+  bool refused = false;
+  std::string messages;
+};
+
+void write_model() { std::ofstream(run_folder() + "small.json") << model_text; }
+
+// Steps enough for what the first ones decide.
+Seen simulated(const std::string& arguments) {
+  const ProgramRun listed = run_tessera("ops small.json --steps 3 " + arguments);
+  const ProgramRun run = run_tessera("simulate small.json --steps 3 --json -o small.tessera " +
+                                     arguments);
+  nlohmann::json report = nlohmann::json::parse(run.output, nullptr, false);
+  if (report.is_object()) {
+    report["run"].erase("options");
+    report["run"].erase("content_hash");
+  }
+  return {listed.output + listed.messages + report.dump() + run.messages,
+          run.exit_code == 2 && listed.exit_code == 2, run.messages};
+}
+
+const Seen& simulated_before(const std::string& arguments) {
+  static std::map<std::string, Seen> seen;
+  const auto found = seen.find(arguments);
+  return found != seen.end() ? found->second
+                             : seen.emplace(arguments, simulated(arguments)).first->second;
+}
+
+// What an option needs besides what it says itself: without these defaults hide what it does.
+std::string context_of(const std::string& scheme, const Option& option) {
+  static const std::map<std::string, std::string> contexts = {
+      {"keep_low_precision_grads", "--reduce-dtype bf16 "},
+      {"forward_prefetch", "--batch 4 "},
+      {"offload_ratio", "--sub-group-size 64 "},
+      {"max_reuse_distance", "--persistence-threshold 0 --prefetch-bucket 0 "},
+      {"bucket_cap", "--first-bucket-cap 3 "},
+      {"reduce_buffer_size", "--process-group 2 "},
+      {"round_robin_gradients", "--reduce-bucket 300 "},
+      {"offload_param", "--persistence-threshold 0 "},
+      {"max_live_parameters", "--persistence-threshold 0 --policy compatible "},
+      {"prefetch_bucket", "--persistence-threshold 0 --policy compatible "},
+      {"live_budget", "--persistence-threshold 0 "},
+      {"find_unused_parameters", "--passes train:short,step "},
+      {"buffer_size", "--nvme-smallest 0 --persistence-threshold 0 "},
+      {"buffer_count", "--nvme-smallest 0 --persistence-threshold 0 --buffer-size 400 "},
+      {"optimizer_buffer_count", "--nvme-smallest 0 --persistence-threshold 0 "},
+      {"use_gds", "--nvme-smallest 0 --persistence-threshold 0 "},
+      {"nvme_alignment", "--nvme-smallest 0 --persistence-threshold 0 "},
+      {"pipeline_read", "--nvme-smallest 0 --persistence-threshold 0 --sub-group-size 64 "},
+      {"pipeline_write", "--nvme-smallest 0 --persistence-threshold 0 --sub-group-size 64 "}};
+  std::string context = "--scheme " + scheme + " ";
+  if (scheme.starts_with("hybrid") && option.name != "shard_group") context += "--shard-group 4 ";
+  for (const Option& other : options_known_to(scheme)) {
+    if (option.needs.empty() || other.name != option.needs.front().option) continue;
+    const bool flag = other.kind == OptionKind::flag;
+    context += flag_of(other) + (flag ? " " : " " + option.needs.front().words.back() + " ");
+  }
+  if (context.find("nvme") != std::string::npos) context += "--nvme-smallest 0 ";
+  const auto special = contexts.find(option.name);
+  return special == contexts.end() ? context : context + special->second;
+}
+
+std::string argument_of(const Option& option) {
+  static const std::map<std::string, std::string> samples = {
+      {"nvme_smallest", "1000000"}, {"buffer_size", "400"}, {"live_budget", "3000"},
+      {"leaf_modules", "h"},     {"param_dtype", "float16"}, {"reduce_dtype", "float16"},
+      {"broadcast_dtype", "float16"}};
+  if (option.kind == OptionKind::flag) return "";
+  const auto special = samples.find(option.name);
+  return special == samples.end() ? to_text(sample_value(option)) : special->second;
+}
+
+}  // namespace
+
+TEST_CASE("every option of every scheme changes operations, times or memory, or is refused",
+          "[cli][flags]") {
+  write_model();
+  for (const std::string& scheme : scheme_names()) {
+    for (const Option& option : options_known_to(scheme)) {
+      const std::string context = context_of(scheme, option);
+      std::string with = context + flag_of(option);
+      if (option.kind != OptionKind::flag) with += " '" + argument_of(option) + "'";
+      // Where all ranks are one node there is nothing to save between nodes.
+      if (option.name == "quantized_gradients") with += " --ranks-per-node 4";
+      INFO("tessera ops small.json " << with);
+      const Seen seen = simulated(with);
+      CHECK((seen.refused || seen.what != simulated_before(context).what));
+    }
+  }
+}
+
+TEST_CASE("a flag that means nothing to a scheme is refused with both names", "[cli][flags]") {
+  write_model();
+  std::set<std::string> flags;
+  for (const OptionFamily& family : option_families()) {
+    for (const Option& option : family.options) flags.insert(flag_of(option));
+  }
+  for (const std::string& scheme : scheme_names()) {
+    std::set<std::string> known;
+    for (const Option& option : options_known_to(scheme)) known.insert(flag_of(option));
+    for (const OptionFamily& family : option_families()) {
+      for (const Option& option : family.options) {
+        const std::string flag = flag_of(option);
+        // Of those that plan wrapping, replicate's flag is that of the planner.
+        if (known.contains(flag) || flag == "--ignore-modules" || flags.erase(flag) == 0) continue;
+        flags.insert(flag);
+        const bool bare = option.kind == OptionKind::flag;
+        const ProgramRun run =
+            run_tessera("ops small.json --scheme " + scheme + " " + flag +
+                        (bare ? "" : " '" + to_text(sample_value(option)) + "'"));
+        INFO(scheme << " " << flag << ": " << run.messages);
+        CHECK(run.exit_code == 2);
+        CHECK(run.messages.find(flag + " means nothing to the scheme " + scheme) !=
+              std::string::npos);
+      }
+    }
+  }
+}
+
+namespace {
+
+// Flags of simulate and ops that no scheme has.
+const std::vector<FlagCase> planning_cases = {
+    {"--scheme", "replicate", ""},
+    {"--wrap", "Linear", ""},
+    {"--ignore-modules", "h.1", ""},
+    {"--ignore-modules", "h.1", "--scheme full_shard "},
+    {"--ignore-modules", "h.1", "--scheme replicate "},
+    {"--ignore-parameters", "h.1.weight", ""},
+    {"--ignore-parameters", "h.1.weight", "--scheme no_shard "},
+    {"--deepspeed", "ds.json", ""},
+    {"--batch", "3", ""},
+    {"--sequence-length", "7", ""},
+    {"--accumulation", "2", ""},
+    {"--no-sync", "", ""},
+    {"--no-sync", "", "--accumulation 2 "},
+    {"--no-sync", "", "--accumulation 2 --scheme zero2 "},
+    {"--no-sync", "", "--accumulation 2 --scheme zero3 "},
+    {"--no-sync", "", "--deepspeed ds.json "},
+    {"--max-grad-norm", "1", ""},
+    {"--checkpointing", "full", ""},
+    {"--checkpoint-every", "2", ""},
+    {"--checkpoint-every", "2", "--checkpointing full "},
+    {"--passes", "eval,train,step", ""}};
+
+const std::vector<FlagCase> simulate_cases = {
+    {"--cluster", "dgx-2", ""},   {"--nodes", "2", ""},        {"--jitter", "0.5", ""},
+    {"--slow-rank", "1:3", ""},   {"--steps", "2", ""},        {"--seed", "3", "--jitter 0.5 "},
+    {"--output", "y.tessera", ""}, {"--record-ranks", "none", ""}, {"--json", "", ""},
+    {"--quiet", "", ""},          {"--again", "y.tessera", ""}};
+
+const std::vector<FlagCase> ops_cases = {
+    {"--ranks", "3", ""}, {"--steps", "2", ""}, {"--format", "fsdp", ""}};
+
+// Of language models, whose attention and loss these are about.
+const std::vector<FlagCase> software_cases = {{"--profile", "compile", ""},
+                                              {"--attention-kernel", "unfused", ""},
+                                              {"--loss", "chunked", ""},
+                                              {"--no-dropout", "", ""}};
+
+std::vector<FlagCase> operator+(std::vector<FlagCase> a, const std::vector<FlagCase>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Those that the lists of schemes try.
+std::vector<FlagCase> listed_cases() {
+  std::vector<FlagCase> cases;
+  for (const OptionFamily& family : option_families()) {
+    for (const Option& option : family.options) cases.push_back({flag_of(option), "", ""});
+  }
+  return cases;
+}
+
+// Exit code, what is printed, and what `file` holds then.
+std::string shown(const std::string& command, const std::string& file) {
+  if (!file.empty()) std::remove((run_folder() + file).c_str());
+  const ProgramRun run = run_tessera(command);
+  std::ifstream written(run_folder() + file, std::ios::binary);
+  return std::to_string(run.exit_code) + run.output + run.messages +
+         (file.empty() ? "" : std::string(std::istreambuf_iterator<char>(written), {}));
+}
+
+void check_cases(const std::string& command, const std::string& file,
+                 const std::vector<FlagCase>& cases) {
+  for (const FlagCase& one : cases) {
+    const std::string before = command + " " + one.context;
+    const std::string with = before + one.flag + " " + one.argument;
+    INFO("tessera " << with);
+    CHECK(shown(before, file) != shown(with, file));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every flag of simulate and ops acts or is refused", "[cli][flags]") {
+  write_model();
+  std::ofstream(run_folder() + "ds.json") << R"({"zero_optimization": {"stage": 2}})";
+  CHECK(missing(flags_of("simulate"), planning_cases + simulate_cases + software_cases +
+                                          listed_cases()) == "");
+  CHECK(missing(flags_of("ops"), planning_cases + ops_cases + listed_cases()) == "");
+  check_cases("simulate small.json -o small.tessera", "small.tessera",
+              planning_cases + simulate_cases);
+  check_cases("simulate '" + example_model("gpt2") + "' --steps 1 -o small.tessera",
+              "small.tessera", software_cases);
+  check_cases("ops small.json", "", planning_cases + ops_cases);
+}
+
+TEST_CASE("every flag of estimate, wrap, report and doctor acts or is refused", "[cli][flags]") {
+  write_model();
+  const std::vector<FlagCase> estimate = {{"--cluster", "dgx-2", ""},
+                                          {"--nodes", "2", ""},
+                                          {"--batch", "3", "--json "},
+                                          {"--sequence-length", "7", ""},
+                                          {"--checkpointing", "full", ""},
+                                          {"--json", "", ""}};
+  CHECK(missing(flags_of("estimate"), estimate) == "");
+  check_cases("estimate '" + example_model("gpt-tiny") + "'", "", estimate);
+  const std::vector<FlagCase> wrap = {{"--policy", "always", ""},
+                                      {"--class", "Linear", ""},
+                                      {"--class", "Linear", "--policy class "},
+                                      {"--min-params", "100", "--policy size "},
+                                      {"--min-params", "100", ""},
+                                      {"--force-leaf", "Block", "--policy size --min-params 9 "},
+                                      {"--exclude", "Linear", "--policy size --min-params 9 "},
+                                      {"--ignore-modules", "h.1", ""},
+                                      {"--ignore-parameters", "h.1.weight", ""},
+                                      {"--layout", "flat", ""},
+                                      {"--ranks", "3", ""},
+                                      {"--dtype", "bf16", ""},
+                                      {"--json", "", ""}};
+  CHECK(missing(flags_of("wrap"), wrap) == "");
+  check_cases("wrap small.json", "", wrap);
+  REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
+  const std::vector<FlagCase> report = {{"--ranks", "0", ""}, {"--json", "", ""}};
+  CHECK(missing(flags_of("report"), report) == "");
+  check_cases("report small.tessera", "", report);
+  CHECK(missing(flags_of("doctor"), {{"--json", "", ""}}) == "");
+  check_cases("doctor", "", {{"--json", "", ""}});
+}
+
+#ifdef TESSERA_HAS_INSPECTOR
+TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
+  write_model();
+  REQUIRE(run_tessera("simulate small.json -q --slow-rank 3:2 -o small.tessera").exit_code == 0);
+  const std::string small = "--size 640x360 ";
+  const std::vector<FlagCase> inspect = {{"--panel", "memory", small},
+                                         {"--time", "0:0.05", small + "--panel timeline "},
+                                         {"--rank", "1", small},
+                                         {"--theme", "light", small},
+                                         {"--scale", "0.5", small},
+                                         {"--size", "700x400", ""},
+                                         {"--screenshot", "other.png", ""}};
+  CHECK(missing(flags_of("inspect"), inspect) == "");
+  check_cases("inspect small.tessera --screenshot x.png", "x.png", inspect);
+}
+#endif
+
+TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
+  CHECK(sub_commands() ==
+        std::vector<std::string>{"train", "generate", "simulate", "ops", "estimate", "wrap",
+                                 "report", "inspect", "checkpoint info", "checkpoint verify",
+                                 "checkpoint export", "doctor"});
+}
+
+}  // namespace tessera::test

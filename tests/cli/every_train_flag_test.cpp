@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every flag of train, generate and checkpoint changes numbers, files or what is printed, or is
+// refused.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tessera/scheme.h"
+#include "tessera/training.h"
+#include "tests/cli/flags.h"
+#include "tests/cli/program.h"
+
+namespace tessera::test {
+namespace {
+
+constexpr const char* config = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "n_ctx": 16, "n_embd": 16,
+    "n_head": 2, "n_layer": 1, "n_positions": 16, "vocab_size": 256})";
+
+void prepare() {
+  std::ofstream(run_folder() + "gpt.json") << config;
+  std::ofstream text(run_folder() + "text.txt");
+  for (int k = 0; k < 40; ++k) text << "to train is to see it all again. ";
+}
+
+// Losses, norms, learning rates: what does not depend on the machine's speed.
+std::string numbers_of(const std::string& log) {
+  std::string numbers;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    auto json = nlohmann::json::parse(line);
+    for (const char* key : {"ms", "tokens_per_s", "mfu"}) json.erase(key);
+    numbers += json.dump() + "\n";
+  }
+  return numbers;
+}
+
+// What is printed, but for lines of steps, of which only how many there are counts.
+std::string printed(const std::string& output) {
+  std::string text;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    text += line.starts_with("step ") ? "step\n" : line + "\n";
+  }
+  return text;
+}
+
+std::string files_below(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    names.push_back(entry.path().string());
+  }
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  return text;
+}
+
+// In a folder that is empty before: all that a run with these options leaves and says.
+std::string trained(const std::string& options) {
+  const std::string folder = run_folder() + "flags/";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const ProgramRun run = run_tessera(
+      "train gpt.json --data text.txt --batch 2 --steps 4 --json flags/log " + options);
+  return std::to_string(run.exit_code) + printed(run.output) + run.messages +
+         numbers_of(folder + "log") + files_below(folder);
+}
+
+const std::vector<FlagCase> cases = {
+    {"--data", "other.txt", ""},
+    {"--data-format", "uint16", ""},
+    {"--validation", "text.txt", ""},
+    {"--validation-fraction", "0.2", ""},
+    {"--validate-every", "2", ""},
+    {"--validate-every", "2", "--validation text.txt "},
+    {"--validation-batches", "1", ""},
+    {"--validation-batches", "1", "--validation text.txt "},
+    {"--seed", "3", ""},
+    {"--steps", "3", ""},
+    {"--learning-rate", "0.01", ""},
+    {"--schedule", "constant", ""},
+    {"--warmup", "3", ""},
+    {"--decay", "2", ""},
+    {"--decay", "2", "--schedule wsd "},
+    {"--min-lr", "0.0005", ""},
+    {"--min-lr", "0.0005", "--schedule constant "},
+    {"--weight-decay", "1", ""},
+    {"--betas", "0.5,0.5", ""},
+    {"--epsilon", "0.1", ""},
+    {"--dtype", "bfloat16", ""},
+    {"--loss-scale", "8", ""},
+    {"--loss-scale", "8", "--dtype float16 "},
+    {"--loss-scale-interval", "1", "--dtype float16 "},
+    {"--runtime", "simulator", ""},
+    {"--device", "cuda", ""},
+    {"--profile-nccl", "", ""},
+    {"--windows", "on", ""},
+    {"--tf32", "", ""},
+    {"--cuda-graphs", "", ""},
+    {"--share-gpu", "", ""},
+    {"--pinned-memory", "1", ""},
+    {"--ranks", "2", ""},
+    {"--ranks", "2", "--runtime simulator "},
+    {"--cluster", "dgx-2", ""},
+    {"--cluster", "no-such-cluster", "--runtime simulator "},
+    {"--save", "flags/run", ""},
+    {"--save-every", "2", ""},
+    {"--save-every", "2", "--save flags/run "},
+    {"--keep", "1", ""},
+    {"--keep", "1", "--save flags/run --save-every 2 "},
+    {"--resume", "saved", ""},
+    {"--load", "weights.safetensors", ""},
+    {"--export", "flags/w.safetensors", ""},
+    {"--log-every", "3", ""},
+    {"--peak-flops", "1e12", ""},
+    {"--trace", "flags/x.tessera", ""},
+    {"--json", "flags/other", ""},
+    {"--quiet", "", ""},
+    {"--scheme", "zero3", ""},
+    {"--wrap", "NoSuchClass", ""},
+    {"--ignore-modules", "h.0", ""},
+    {"--ignore-modules", "h.0", "--scheme replicate "},
+    {"--ignore-parameters", "wte.weight", ""},
+    {"--nvme-path", "/nowhere", "--scheme zero3 --offload-param nvme --nvme-smallest 0 "},
+    {"--deepspeed", "ds.json", ""},
+    {"--batch", "3", ""},
+    {"--sequence-length", "8", ""},
+    {"--accumulation", "2", ""},
+    {"--no-sync", "", ""},
+    {"--max-grad-norm", "0.01", ""},
+    {"--checkpointing", "full", ""},
+    {"--checkpoint-every", "2", "--checkpointing full "},
+    {"--gradient-divide-factor", "3", ""}};
+
+// How fast, how long or by which means: no number and no file tells. Each has tests of its own.
+const std::vector<std::string> only_how = {
+    "--threads",        // the same bits by any number
+    "--deterministic",  // of GPUs alone; elsewhere it is always so
+    "--deadline"};      // of runs that hang
+
+}  // namespace
+
+TEST_CASE("every flag of train acts or is refused", "[cli][flags][train]") {
+  prepare();
+  std::ofstream(run_folder() + "other.txt") << std::string(600, 'x') + std::string(600, 'y');
+  std::ofstream(run_folder() + "ds.json")
+      << R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
+  std::filesystem::remove_all(run_folder() + "saved");
+  REQUIRE(run_tessera("train gpt.json --data text.txt --steps 2 -q --save saved "
+                      "--export weights.safetensors").exit_code == 0);
+  std::vector<FlagCase> known = cases;
+  for (const std::string& flag : only_how) known.push_back({flag, "", ""});
+  for (const OptionFamily& family : option_families()) {
+    for (const Option& option : family.options) known.push_back({flag_of(option), "", ""});
+  }
+  CHECK(missing(flags_of("train"), known) == "");
+  for (const FlagCase& one : cases) {
+    const std::string argument = one.flag + " " + one.argument;
+    INFO("tessera train " << one.context << argument);
+    CHECK(trained(one.context) != trained(one.context + argument));
+  }
+}
+
+TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][flags][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "saved");
+  REQUIRE(run_tessera("train gpt.json --data text.txt --steps 2 -q --save saved "
+                      "--export weights.safetensors").exit_code == 0);
+  const auto shown = [](const std::string& command) {
+    std::filesystem::remove(run_folder() + "out.safetensors");
+    const ProgramRun run = run_tessera(command);
+    std::ifstream file(run_folder() + "out.safetensors", std::ios::binary);
+    return std::to_string(run.exit_code) + run.output + run.messages +
+           std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string weights = "--weights weights.safetensors ";
+  const std::vector<FlagCase> generate = {{"--weights", "weights.safetensors", ""},
+                                          {"--checkpoint", "saved", ""},
+                                          {"--checkpoint", "saved", weights},
+                                          {"--prompt", "to", weights},
+                                          {"--prompt-ids", "1,2", weights},
+                                          {"--prompt-ids", "1,2", weights + "--prompt to "},
+                                          {"--tokens", "3", weights},
+                                          {"--temperature", "0", weights},
+                                          {"--top-k", "1", weights},
+                                          {"--top-k", "1", weights + "--temperature 0 "},
+                                          {"--seed", "3", weights},
+                                          {"--seed", "3", weights + "--temperature 0 "}};
+  std::vector<FlagCase> known = generate;
+  known.push_back({"--threads", "", ""});  // the same bits by any number
+  CHECK(missing(flags_of("generate"), known) == "");
+  for (const FlagCase& one : generate) {
+    INFO(one.context << one.flag << " " << one.argument);
+    CHECK(shown("generate gpt.json " + one.context) !=
+          shown("generate gpt.json " + one.context + one.flag + " " + one.argument));
+  }
+  for (const std::string command : {"checkpoint info", "checkpoint verify"}) {
+    CHECK(missing(flags_of(command), {{"--json", "", ""}}) == "");
+    CHECK(shown(command + " saved") != shown(command + " saved --json"));
+  }
+  CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}}) == "");
+  CHECK(shown("checkpoint export saved out.safetensors") !=
+        shown("checkpoint export saved out.safetensors --dtype bf16"));
+  CHECK(shown("checkpoint export saved out.safetensors") !=
+        shown("checkpoint export saved out.safetensors --dtype bfloat16"));
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of the program, as its own help lists them, and what a run with one of them shows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tessera::test {
+
+/// "simulate", "checkpoint info", ... in the order of the help.
+std::vector<std::string> sub_commands();
+
+/// "--steps", "--json", ...; without --help.
+std::vector<std::string> flags_of(const std::string& sub_command);
+
+/// How a flag is tried: `context` is given with and without it, what may differ is what `flag` and
+/// `argument` do.
+struct FlagCase {
+  std::string flag;
+  std::string argument;
+  std::string context;
+};
+
+/// The flags that no case tries, each on a line; and those of cases that are none.
+std::string missing(const std::vector<std::string>& flags, const std::vector<FlagCase>& cases);
+
+}  // namespace tessera::test

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the manual are what the lists of options say. With TESSERA_WRITE_MANUAL set they
+// are written instead of compared.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tessera/scheme.h"
+#include "tessera/training.h"
+
+namespace tessera::test {
+namespace {
+
+std::string joined(const std::vector<std::string>& words, const std::string& between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+std::string in_code(const std::vector<std::string>& words) {
+  return "`" + joined(words, "`, `") + "`";
+}
+
+// Programs have defaults of their own for these, which the page says.
+bool decided_by_command(const Option& option) {
+  return option.name == "param_dtype" || option.name == "reduce_dtype" ||
+         option.name == "sequence_length";
+}
+
+std::string default_of(const Option& option) {
+  if (option.kind == OptionKind::flag) return "off";
+  if (decided_by_command(option)) return "see above";
+  const std::string text = to_text(option.standard);
+  return text.empty() ? "" : "`" + text + "`";
+}
+
+std::string meaning_of(const Option& option) {
+  std::string text = option.help;
+  if (!option.words.empty()) text += ": " + in_code(option.words);
+  if (!option.more.empty()) text += "; " + option.more;
+  std::vector<std::string> needs;
+  for (const OptionNeed& need : option.needs) {
+    std::string flag = "--" + need.option;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const bool is_flag = need.words == std::vector<std::string>{"true"};
+    needs.push_back("`" + flag + (is_flag ? "" : " " + joined(need.words, "|")) + "`");
+  }
+  if (!needs.empty()) text += "; needs " + joined(needs, " or ");
+  return text;
+}
+
+std::string flag_table() {
+  std::string text = "| option | for | default | meaning |\n| --- | --- | --- | --- |\n";
+  for (const OptionFamily& family : option_families()) {
+    for (const Option& option : family.options) {
+      const auto& schemes = option.schemes.empty() ? family.schemes : option.schemes;
+      text += "| `" + flag_of(option) + "` | " + in_code(schemes) + " | " + default_of(option) +
+              " | " + meaning_of(option) + " |\n";
+    }
+  }
+  return text;
+}
+
+std::string training_table() {
+  std::string text = "| option | default | meaning |\n| --- | --- | --- |\n";
+  for (const Option& option : training_options().options) {
+    const std::string shown = option.name == "sequence_length" ? "`0`" : default_of(option);
+    text += "| `" + flag_of(option) + "` | " + shown + " | " + meaning_of(option) + " |\n";
+  }
+  return text;
+}
+
+std::string json_table() {
+  std::string text = "| scheme | options |\n| --- | --- |\n";
+  for (const OptionFamily& family : option_families()) {
+    std::vector<std::string> options;
+    for (const Option& option : family.options) {
+      const std::string only = option.schemes.empty() ? "" : "for " + in_code(option.schemes);
+      std::vector<std::string> facts;
+      if (!only.empty()) facts.push_back(only);
+      if (!option.words.empty()) facts.push_back(in_code(option.words));
+      if (option.kind == OptionKind::list) facts.push_back("list of strings");
+      if (!option.unit.empty()) facts.push_back(option.unit);
+      const std::string standard = to_text(option.standard);
+      if (!standard.empty()) facts.push_back("default `" + standard + "`");
+      options.push_back("`" + option.name + "` (" + joined(facts, ", ") + ")");
+    }
+    text += "| " + in_code(family.schemes) + " | " + joined(options, ", ") + " |\n";
+  }
+  return text;
+}
+
+void check_table(const std::string& page, const std::string& name, const std::string& table) {
+  const std::string path = std::string(TESSERA_SOURCE_DIR) + "/docs/" + page;
+  std::ifstream file(path);
+  std::ostringstream read;
+  read << file.rdbuf();
+  const std::string text = read.str();
+  const std::string begin = "<!-- table: " + name + " -->\n";
+  const std::string end = "<!-- end of table -->\n";
+  const auto first = text.find(begin);
+  REQUIRE(first != std::string::npos);
+  const auto after = first + begin.size();
+  const auto last = text.find(end, after);
+  REQUIRE(last != std::string::npos);
+  if (std::getenv("TESSERA_WRITE_MANUAL") != nullptr) {
+    std::ofstream(path) << text.substr(0, after) << table << text.substr(last);
+    return;
+  }
+  INFO("docs/" << page << ": write it anew with TESSERA_WRITE_MANUAL=1 test_options");
+  CHECK(text.substr(after, last - after) == table);
+}
+
+TEST_CASE("the manual's tables of options are what the lists say", "[options][docs]") {
+  check_table("cli.md", "options of schemes", flag_table());
+  check_table("cli.md", "options of a training step", training_table());
+  check_table("embedding.md", "options of schemes", json_table());
+}
+
+}  // namespace
+}  // namespace tessera::test
