@@ -125,7 +125,7 @@ Result<bool> FileCopies::happened(CudaEvent& event) {
 Result<bool> FileCopies::advance(Queue& queue) {
   // Copies of one stream are served in order, as the stream has come to no later gate before.
   if (queue.copies.empty()) return false;
-  TESSERA_ASSERT(queue.opened < queue.gates, "a waiting copy has a closed gate");
+  TESSERA_ASSERT(queue.opened != queue.gates, "a waiting copy has a closed gate");
   Waiting& next = queue.copies.front();
   bool any = false;
   if (next.reached != nullptr) {
