@@ -19,7 +19,8 @@
 namespace tessera::test {
 namespace {
 
-// Four blocks of unlike parameters, a buffer, a pass that leaves a block out, odd sizes.
+// Four blocks of unlike parameters, more than there are ranks; a buffer, a pass that leaves blocks
+// out, odd sizes.
 constexpr const char* model_text = R"({"tessera_model": 1, "name": "small", "root":
   {"class": "Net", "modules": [
     {"name": "h", "class": "List", "modules": [
@@ -27,10 +28,14 @@ constexpr const char* model_text = R"({"tessera_model": 1, "name": "small", "roo
         [{"name": "bias", "shape": [7]}, {"name": "weight", "shape": [16, 8]}],
         "flops_per_sample": [0, 500000, 9], "activation_bytes_per_sample": [0, 64, 1]}],
         "buffers": [{"name": "mean", "shape": [5]}]},
-      {"name": "1", "class": "Block", "parameters": [{"name": "weight", "shape": [32, 9]}]},
-      {"name": "2", "class": "Block", "parameters": [{"name": "weight", "shape": [24, 8]}]},
-      {"name": "3", "class": "Block", "parameters": [{"name": "weight", "shape": [40, 8]}]}]},
-    {"name": "out", "class": "Linear", "parameters": [{"name": "weight", "shape": [4, 40]}]}]},
+      {"name": "1", "class": "Block", "parameters": [{"name": "weight", "shape": [32, 9]},
+        {"name": "bias", "shape": [9]}]},
+      {"name": "2", "class": "Block", "parameters": [{"name": "weight", "shape": [24, 8]},
+        {"name": "bias", "shape": [11]}]},
+      {"name": "3", "class": "Block", "parameters": [{"name": "weight", "shape": [40, 8]},
+        {"name": "bias", "shape": [5]}]}]},
+    {"name": "out", "class": "Linear", "parameters": [{"name": "weight", "shape": [4, 40]},
+        {"name": "bias", "shape": [4]}]}]},
   "units": ["h.0", "h.1", "h.2", "h.3"], "graphs": {"short": ["h.0.a", "h.1", "out"]}})";
 
 struct Seen {
@@ -96,12 +101,13 @@ std::string context_of(const std::string& scheme, const Option& option) {
   return special == contexts.end() ? context : context + special->second;
 }
 
-std::string argument_of(const Option& option) {
+std::string argument_of(const Option& option, bool keeps_whole) {
   static const std::map<std::string, std::string> samples = {
       {"nvme_smallest", "1000000"}, {"buffer_size", "400"}, {"live_budget", "3000"},
-      {"leaf_modules", "h"},     {"param_dtype", "float16"}, {"reduce_dtype", "float16"},
-      {"broadcast_dtype", "float16"}};
+      {"leaf_modules", "h"},        {"reduce_dtype", "float16"}, {"broadcast_dtype", "float16"}};
   if (option.kind == OptionKind::flag) return "";
+  // Of another size than what programs gather unless told.
+  if (option.name == "param_dtype") return keeps_whole ? "fp16" : "fp32";
   const auto special = samples.find(option.name);
   return special == samples.end() ? to_text(sample_value(option)) : special->second;
 }
@@ -112,10 +118,11 @@ TEST_CASE("every option of every scheme changes operations, times or memory, or 
           "[cli][flags]") {
   write_model();
   for (const std::string& scheme : scheme_names()) {
+    const bool keeps_whole = scheme == "replicate" || scheme == "sharded_data_parallel";
     for (const Option& option : options_known_to(scheme)) {
       const std::string context = context_of(scheme, option);
       std::string with = context + flag_of(option);
-      if (option.kind != OptionKind::flag) with += " '" + argument_of(option) + "'";
+      if (option.kind != OptionKind::flag) with += " '" + argument_of(option, keeps_whole) + "'";
       // Where all ranks are one node there is nothing to save between nodes.
       if (option.name == "quantized_gradients") with += " --ranks-per-node 4";
       INFO("tessera ops small.json " << with);
@@ -127,28 +134,27 @@ TEST_CASE("every option of every scheme changes operations, times or memory, or 
 
 TEST_CASE("a flag that means nothing to a scheme is refused with both names", "[cli][flags]") {
   write_model();
-  std::set<std::string> flags;
-  for (const OptionFamily& family : option_families()) {
-    for (const Option& option : family.options) flags.insert(flag_of(option));
-  }
+  std::map<std::string, Option> options;
+  std::map<std::string, std::set<std::string>> known;
   for (const std::string& scheme : scheme_names()) {
-    std::set<std::string> known;
-    for (const Option& option : options_known_to(scheme)) known.insert(flag_of(option));
-    for (const OptionFamily& family : option_families()) {
-      for (const Option& option : family.options) {
-        const std::string flag = flag_of(option);
-        // Of those that plan wrapping, replicate's flag is that of the planner.
-        if (known.contains(flag) || flag == "--ignore-modules" || flags.erase(flag) == 0) continue;
-        flags.insert(flag);
-        const bool bare = option.kind == OptionKind::flag;
-        const ProgramRun run =
-            run_tessera("ops small.json --scheme " + scheme + " " + flag +
-                        (bare ? "" : " '" + to_text(sample_value(option)) + "'"));
-        INFO(scheme << " " << flag << ": " << run.messages);
-        CHECK(run.exit_code == 2);
-        CHECK(run.messages.find(flag + " means nothing to the scheme " + scheme) !=
-              std::string::npos);
-      }
+    for (const Option& option : options_known_to(scheme)) {
+      options.emplace(flag_of(option), option);
+      known[flag_of(option)].insert(scheme);
+    }
+  }
+  // Of those that plan wrapping, replicate's flag is that of the planner.
+  options.erase("--ignore-modules");
+  for (const auto& [flag, option] : options) {
+    int tried = 0;  // two schemes are enough, for all are asked in the same way
+    for (const std::string& scheme : scheme_names()) {
+      if (known[flag].contains(scheme) || ++tried > 2) continue;
+      const bool bare = option.kind == OptionKind::flag;
+      const ProgramRun run = run_tessera("ops small.json --scheme " + scheme + " " + flag +
+                                         (bare ? "" : " '" + to_text(sample_value(option)) + "'"));
+      INFO(scheme << " " << flag << ": " << run.messages);
+      CHECK(run.exit_code == 2);
+      CHECK(run.messages.find(flag + " means nothing to the scheme " + scheme) !=
+            std::string::npos);
     }
   }
 }
