@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "cli/train/launch.h"
+#include "cli/options/launch.h"
 #include "tessera/types.h"
 
 namespace tessera::cli {

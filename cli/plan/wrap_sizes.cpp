@@ -12,8 +12,6 @@
 namespace tessera::cli {
 namespace {
 
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
-
 struct Shard {
   Numel per_rank{};
   Numel padding{};
@@ -32,11 +30,11 @@ Result<Shard> shard_of(const Model& model, const std::vector<ParameterId>& param
 // By ParameterId: the tensor has a second name, its own or that of a module above it.
 std::vector<bool> shared_parameters(const Model& model) {
   std::vector<bool> shared(model.parameters.size(), false);
-  for (const Tie& tie : model.ties) shared[at(tie.parameter)] = true;
+  for (const Tie& tie : model.ties) shared[tie.parameter.index()] = true;
   if (model.module_aliases.empty()) return shared;
   const ModuleGraph graph(model);
   for (const ModuleAlias& alias : model.module_aliases) {
-    for (ParameterId id : graph.parameters_below(alias.module)) shared[at(id)] = true;
+    for (ParameterId id : graph.parameters_below(alias.module)) shared[id.index()] = true;
   }
   return shared;
 }
@@ -56,7 +54,7 @@ void count(const Model& model, const std::vector<ParameterId>& parameters,
   for (ParameterId id : parameters) {
     const Parameter& parameter = model.parameter(id);
     sizes.parameters += 1;
-    sizes.shared += shared[at(id)] ? 1 : 0;
+    sizes.shared += shared[id.index()] ? 1 : 0;
     sizes.frozen += parameter.requires_grad ? 0 : 1;
     sizes.numel += parameter.numel();
   }

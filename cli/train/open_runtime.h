@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "cli/options/launch.h"
 #include "cli/options/runtime_options.h"
-#include "cli/train/launch.h"
 #include "tessera/offload.h"
 #include "tessera/process_runtime.h"
 #include "tessera/sim/cost_model.h"

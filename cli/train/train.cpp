@@ -6,8 +6,8 @@
 
 #include "cli/command.h"
 #include "cli/report/graphs_text.h"
-#include "cli/report/peak_flops.h"
 #include "cli/report/table.h"
+#include "cli/train/peak_flops.h"
 #include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
 #include "cli/train/train_options.h"

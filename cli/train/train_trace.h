@@ -2,8 +2,8 @@
 // What the trace of a training run says about the run as a whole.
 #pragma once
 
-#include "cli/report/peak_flops.h"
 #include "cli/train/open_runtime.h"
+#include "cli/train/peak_flops.h"
 #include "cli/train/train_options.h"
 #include "tessera/trace.h"
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
 #include "tessera/assert.h"
 
 namespace tessera {
@@ -15,7 +14,7 @@ View all_of(BufferId id, Bytes bytes) { return View::whole(id, DType::uint8, Num
 
 Activations::Activations(Issuer& issuer) : issuer_(issuer), saved_(issuer.model().modules.size()) {}
 
-std::vector<BufferId>& Activations::stack(ModuleId module) { return saved_[at(module)]; }
+std::vector<BufferId>& Activations::stack(ModuleId module) { return saved_[module.index()]; }
 
 Status Activations::run(const ModuleWork& work, const Cause& why, Compute what) {
   const bool backward = work.pass == ModuleWork::Pass::backward;

@@ -212,7 +212,7 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
                  dtype = shard->dtype](const BodyContext& context) {
       const Index index = whole ? 0 : state_.shard_index(context.rank());
       for (const ShardPiece& piece : map.pieces(index)) {
-        const auto* state = states[static_cast<std::size_t>(piece.parameter.value)];
+        const auto* state = states[piece.parameter.index()];
         const auto count = static_cast<std::size_t>(piece.numel.value);
         const std::vector<float> zeros(state == nullptr ? count : 0);
         for (std::size_t k = 0; k < 2; ++k) {
@@ -304,7 +304,7 @@ Result<OptimizerState> consolidate_optimizer_state(Engine& engine,
   auto keep = [&, first = ops.ranks_of(options.recipient)](Rank rank, const StateRange& range) {
     if (rank != first.first()) return;
     const Parameter& parameter = ops.model().parameter(range.parameter);
-    ParameterState& state = all[static_cast<std::size_t>(range.parameter.value)];
+    ParameterState& state = all[range.parameter.index()];
     auto& into = range.tensor == StateTensor::exp_avg ? state.exp_avg : state.exp_avg_sq;
     into.resize(static_cast<std::size_t>(parameter.numel().value));
     std::copy(range.values.begin(), range.values.end(), into.begin() + range.first.value);
@@ -329,7 +329,7 @@ Status load_optimizer_state(Engine& engine, const OptimizerState& state) {
   for (const ParameterState& one : state.parameters) {
     const ParameterId id = ops.model().find_parameter(one.name);
     TESSERA_TRY(check(ops, one, id));
-    by_id[static_cast<std::size_t>(id.value)] = &one;
+    by_id[id.index()] = &one;
   }
   return ops.write(by_id);
 }

@@ -16,7 +16,7 @@ ParamGroups::ParamGroups(const Model& model)
 }
 
 const ParamGroup* ParamGroups::group_of(ParameterId parameter) const {
-  const std::int32_t place = group_of_[at(parameter)];
+  const std::int32_t place = group_of_[parameter.index()];
   return place < 0 ? nullptr : &groups_[static_cast<std::size_t>(place)];
 }
 
@@ -28,18 +28,18 @@ Status ParamGroups::check(const ParamGroup& group, std::vector<std::int32_t>& gr
                               group.optimizer));
   }
   for (const ParameterId id : group.parameters) {
-    if (id.value < 0 || at(id) >= group_of.size()) {
+    if (!id.valid() || id.index() >= group_of.size()) {
       return Status(Code::invalid_argument,
                     fmt::format("param group {}: {} has no parameter {}, it has {}", place,
                                 model_.name, id.value, group_of.size()));
     }
-    if (group_of[at(id)] >= 0) {
+    if (group_of[id.index()] >= 0) {
       return Status(Code::invalid_argument,
                     fmt::format("param group {}: {} is in group {} already, and a parameter has "
                                 "one group at most",
-                                place, model_.parameter(id).name, group_of[at(id)]));
+                                place, model_.parameter(id).name, group_of[id.index()]));
     }
-    group_of[at(id)] = static_cast<std::int32_t>(place);
+    group_of[id.index()] = static_cast<std::int32_t>(place);
   }
   return {};
 }

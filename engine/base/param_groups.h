@@ -27,19 +27,18 @@ class ParamGroups {
   const ParamGroup* group_of(ParameterId parameter) const;
   bool contains(ParameterId parameter) const { return group_of(parameter) != nullptr; }
 
-  std::int64_t steps_taken(ParameterId parameter) const { return steps_[at(parameter)]; }
+  std::int64_t steps_taken(ParameterId parameter) const { return steps_[parameter.index()]; }
   void set_steps_taken(ParameterId parameter, std::int64_t steps) {
-    steps_[at(parameter)] = steps;
+    steps_[parameter.index()] = steps;
     any_step_ |= steps > 0;
   }
   void count_step(ParameterId parameter) {
-    ++steps_[at(parameter)];
+    ++steps_[parameter.index()];
     any_step_ = true;
   }
   bool any_step() const { return any_step_; }
 
  private:
-  static std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
   Status check(const ParamGroup& group, std::vector<std::int32_t>& group_of,
                std::size_t place) const;
 

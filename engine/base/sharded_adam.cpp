@@ -84,7 +84,7 @@ Status OptimizerStep::allocate_moments() {
 AdamNumbers OptimizerStep::adam_numbers(ParameterId parameter, const AdamOptions& step) {
   const AdamOptions o = groups_.group_of(parameter)->adam.over(step);
   const std::int64_t t = groups_.steps_taken(parameter) + 1;
-  auto& [power1, power2] = powers_[static_cast<std::size_t>(parameter.value)];
+  auto& [power1, power2] = powers_[parameter.index()];
   return {o.learning_rate,
           o.beta1,
           o.beta2,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/unit_table.h"
 
-#include "engine/model/at.h"
 #include "engine/model/used_by.h"
 #include "tessera/assert.h"
 
@@ -25,7 +24,7 @@ Status UnitTable::assign(const std::vector<std::string>& units,
     if (unit.module != ModuleId{0}) modules.push_back(unit.module);
   }
   std::vector<bool> ignored(wrapped_model_.parameters.size(), false);
-  for (ParameterId id : plan->ignored) ignored.at(static_cast<std::size_t>(id.value)) = true;
+  for (ParameterId id : plan->ignored) ignored.at(id.index()) = true;
   TESSERA_ASSIGN(assignment_, assign_units(wrapped_model_, modules, ignored));
   for (const auto& unit : assignment_.units) {
     overrides_.emplace_back();
@@ -49,18 +48,18 @@ std::string_view UnitTable::unit_name(std::size_t unit) const {
 }
 
 std::string_view UnitTable::unit_name_of(ModuleId module) const {
-  return unit_name(assignment_.unit_of_module[at(module)]);
+  return unit_name(assignment_.unit_of_module[module.index()]);
 }
 
 int UnitTable::unit_at(ModuleId module) const {
-  TESSERA_ASSERT(module.valid() && at(module) < wrapped_model_.modules.size(),
+  TESSERA_ASSERT(module.valid() && module.index() < wrapped_model_.modules.size(),
                  "a module of the model");
-  const std::size_t unit = assignment_.unit_of_module[at(module)];
+  const std::size_t unit = assignment_.unit_of_module[module.index()];
   return assignment_.units[unit].module == module ? static_cast<int>(unit) : -1;
 }
 
 const std::vector<ParameterId>& UnitTable::parameters_of(const ModuleWork& work) const {
-  return work.only.empty() ? assignment_.used_by[at(work.module)] : work.only;
+  return work.only.empty() ? assignment_.used_by[work.module.index()] : work.only;
 }
 
 }  // namespace tessera

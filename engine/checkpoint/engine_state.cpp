@@ -117,7 +117,7 @@ struct EngineState::Writing {
     for (const ShardPiece& piece : map.pieces(index)) {
       const auto numel = static_cast<std::size_t>(piece.numel.value);
       values.assign(numel, 0.0F);
-      const auto p = static_cast<std::size_t>(piece.parameter.value);
+      const auto p = piece.parameter.index();
       const bool stored = tensor == StateTensor::value || (*steps)[p] > 0;
       if (stored && failed.ok()) {
         failed = source(context.rank(), piece.parameter, tensor, piece.first, values);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/base/engine_base.h"
 #include "engine/checkpoint/engine_state.h"
 #include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
@@ -51,7 +52,7 @@ Result<Sources> match(const SafetensorsFile& weights, const Model& model, const 
       return bad(file, fmt::format("tensor {} is {}: convert it to F32, BF16 or F16", tensor.name,
                                    name_of(tensor.dtype)));
     }
-    sources[static_cast<std::size_t>(id.value)] = &tensor;
+    sources[id.index()] = &tensor;
   }
   for (std::size_t p = 0; p < sources.size(); ++p) {
     if (sources[p] != nullptr) continue;
@@ -87,7 +88,7 @@ Status import_weights(Engine& engine, const std::string& file) {
   TESSERA_TRY(state.agree(status, what));
   const Status written = state.write(
       nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
-        return read_floats(*weights, *sources[static_cast<std::size_t>(id.value)], first, values);
+        return read_floats(*weights, *sources[id.index()], first, values);
       });
   return state.agree(written, what);
 }

@@ -127,7 +127,7 @@ class ExecutionReader {
   }
 
   static bool has(const std::vector<std::vector<ParameterId>>& used, ModuleId m, ParameterId p) {
-    const auto& list = used[static_cast<std::size_t>(m.value)];
+    const auto& list = used[m.index()];
     return std::find(list.begin(), list.end(), p) != list.end();
   }
 

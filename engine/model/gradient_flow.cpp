@@ -31,8 +31,8 @@ GradientFlow::GradientFlow(const Model& model, const std::vector<ModuleId>& forw
   for (std::size_t k = forward.size(); k-- > 0;) {
     if (trained[static_cast<std::size_t>(forward[k].value)]) first_trained_ = k;
     for (ModuleId m = forward[k]; m.valid(); m = model.module(m).parent) {
-      if (reads_trained[static_cast<std::size_t>(m.value)]) first_trained_ = k;
-      Calls& calls = calls_[static_cast<std::size_t>(m.value)];
+      if (reads_trained[m.index()]) first_trained_ = k;
+      Calls& calls = calls_[m.index()];
       calls.first = k;
       if (!calls.any) calls.last = k;
       calls.any = true;
@@ -42,12 +42,12 @@ GradientFlow::GradientFlow(const Model& model, const std::vector<ModuleId>& forw
 }
 
 bool GradientFlow::out_of(ModuleId module) const {
-  const Calls& calls = calls_[static_cast<std::size_t>(module.value)];
+  const Calls& calls = calls_[module.index()];
   return calls.any && calls.last >= first_trained_;
 }
 
 bool GradientFlow::into(ModuleId module) const {
-  const Calls& calls = calls_[static_cast<std::size_t>(module.value)];
+  const Calls& calls = calls_[module.index()];
   return calls.any && (input_requires_grad_ || calls.first > first_trained_);
 }
 

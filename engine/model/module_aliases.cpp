@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
 #include "engine/model/module_graph.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/nearest_word.h"
@@ -20,7 +19,7 @@ class AliasReader {
   AliasReader(const std::string& source, Model& model) : source_(source), model_(model) {
     further_.resize(model.modules.size());
     for (const Module& module : model.modules) {
-      depth_.push_back(module.parent.valid() ? depth_[at(module.parent)] + 1 : 0);
+      depth_.push_back(module.parent.valid() ? depth_[module.parent.index()] + 1 : 0);
     }
   }
 
@@ -63,7 +62,7 @@ class AliasReader {
       return error(fmt::format("registers {} again: give a path that is free", in_quotes(path)));
     }
     TESSERA_TRY(deepen(id, owner, path));
-    further_[at(owner)].push_back(id);
+    further_[owner.index()].push_back(id);
     // Stored without aliases in it, so that paths are resolved by one replacement at a time.
     const std::string& parent = model_.module(owner).path;
     model_.module_aliases.push_back({parent.empty() ? name : parent + "." + name, id});
@@ -73,7 +72,7 @@ class AliasReader {
   // Keeps the longest way from the root to every module, which bounds the recursion of all walks.
   // A module that contains its new owner would make that way endless.
   Status deepen(ModuleId id, ModuleId owner, const std::string& path) {
-    std::vector<std::pair<ModuleId, int>> open = {{id, depth_[at(owner)] + 1}};
+    std::vector<std::pair<ModuleId, int>> open = {{id, depth_[owner.index()] + 1}};
     while (!open.empty()) {
       const auto [m, depth] = open.back();
       open.pop_back();
@@ -81,12 +80,12 @@ class AliasReader {
         return error(fmt::format("puts {} inside itself, as {}", in_quotes(model_.module(id).path),
                                  in_quotes(path)));
       }
-      if (depth <= depth_[at(m)]) continue;
+      if (depth <= depth_[m.index()]) continue;
       if (depth > alias_depth_max)
         return error(fmt::format("nests deeper than {}", alias_depth_max));
-      depth_[at(m)] = depth;
+      depth_[m.index()] = depth;
       for (ModuleId child : model_.module(m).children) open.emplace_back(child, depth + 1);
-      for (ModuleId child : further_[at(m)]) open.emplace_back(child, depth + 1);
+      for (ModuleId child : further_[m.index()]) open.emplace_back(child, depth + 1);
     }
     return {};
   }

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
-
 namespace tessera {
 namespace {
 
@@ -24,16 +22,18 @@ ModuleGraph::ModuleGraph(const Model& model) : model_(model) {
   for (const ModuleAlias& alias : model.module_aliases) {
     const ModuleId owner = owner_of(model, alias.path);
     TESSERA_ASSERT(owner.valid(), "an alias is registered in a module of the model");
-    add_once(children_[at(owner)], alias.module);
+    add_once(children_[owner.index()], alias.module);
   }
   for (const Tie& tie : model.ties) {
     const ModuleId owner = owner_of(model, tie.alias);
     TESSERA_ASSERT(owner.valid(), "a tie's alias names a module of the model");
-    add_once(parameters_[at(owner)], tie.parameter);
+    add_once(parameters_[owner.index()], tie.parameter);
   }
 }
 
-const std::vector<ModuleId>& ModuleGraph::children(ModuleId id) const { return children_[at(id)]; }
+const std::vector<ModuleId>& ModuleGraph::children(ModuleId id) const {
+  return children_[id.index()];
+}
 
 std::vector<ModuleId> ModuleGraph::modules_below(ModuleId id) const {
   std::vector<bool> met(model_.modules.size(), false);
@@ -42,8 +42,8 @@ std::vector<ModuleId> ModuleGraph::modules_below(ModuleId id) const {
   while (!open.empty()) {
     const ModuleId next = open.back();
     open.pop_back();
-    if (met[at(next)]) continue;
-    met[at(next)] = true;
+    if (met[next.index()]) continue;
+    met[next.index()] = true;
     below.push_back(next);
     open.insert(open.end(), children(next).rbegin(), children(next).rend());
   }
@@ -53,7 +53,7 @@ std::vector<ModuleId> ModuleGraph::modules_below(ModuleId id) const {
 std::vector<ParameterId> ModuleGraph::parameters_below(ModuleId id) const {
   std::vector<ParameterId> below;
   for (ModuleId m : modules_below(id)) {
-    below.insert(below.end(), parameters_[at(m)].begin(), parameters_[at(m)].end());
+    below.insert(below.end(), parameters_[m.index()].begin(), parameters_[m.index()].end());
   }
   std::sort(below.begin(), below.end());
   below.erase(std::unique(below.begin(), below.end()), below.end());

@@ -128,7 +128,7 @@ class TreeReader {
       }
       TESSERA_ASSIGN(auto shape, shape_of(entry, here + ".shape"));
       const ParameterId id = tree_->parameter(name, std::move(shape));
-      auto& parameter = model().parameters[static_cast<std::size_t>(id.value)];
+      auto& parameter = model().parameters[id.index()];
       parameter.requires_grad = trained;
       parameter.dtype = dtype;
     }

@@ -29,7 +29,7 @@ class TreeBuilder {
   ModuleId leaf(const std::string& name, const std::string& class_name,
                 std::vector<std::int64_t> shape);
 
-  Module& module(ModuleId id) { return model_.modules[static_cast<std::size_t>(id.value)]; }
+  Module& module(ModuleId id) { return model_.modules[id.index()]; }
   Model& model() { return model_; }
   Model take() { return std::move(model_); }
 

@@ -18,7 +18,7 @@ namespace {
 // To the module and to all around it.
 void add(const Model& model, const ParameterUse& use, std::vector<std::vector<ParameterId>>& out) {
   for (ModuleId m = use.module; m.valid(); m = model.module(m).parent) {
-    auto& used = out[static_cast<std::size_t>(m.value)];
+    auto& used = out[m.index()];
     const bool known = std::find(used.rbegin(), used.rend(), use.parameter) != used.rend();
     if (!known) used.push_back(use.parameter);
   }
@@ -29,9 +29,9 @@ void add_aliased(const Model& model, std::vector<std::vector<ParameterId>>& out)
   const ModuleGraph graph(model);
   for (std::size_t m = 0; m < out.size(); ++m) {
     std::vector<bool> known(model.parameters.size(), false);
-    for (ParameterId p : out[m]) known[static_cast<std::size_t>(p.value)] = true;
+    for (ParameterId p : out[m]) known[p.index()] = true;
     for (ParameterId p : graph.parameters_below(ModuleId{static_cast<std::int32_t>(m)})) {
-      if (!known[static_cast<std::size_t>(p.value)]) out[m].push_back(p);
+      if (!known[p.index()]) out[m].push_back(p);
     }
   }
 }
@@ -42,7 +42,7 @@ std::vector<std::vector<ParameterId>> registered_with(const Model& model) {
   std::vector<std::vector<ParameterId>> out(model.modules.size());
   for (std::size_t p = 0; p < model.parameters.size(); ++p) {
     for (ModuleId m = model.parameters[p].module; m.valid(); m = model.module(m).parent) {
-      out[static_cast<std::size_t>(m.value)].push_back(ParameterId{static_cast<std::int32_t>(p)});
+      out[m.index()].push_back(ParameterId{static_cast<std::int32_t>(p)});
     }
   }
   for (const Tie& tie : model.ties) add(model, {module_of_alias(model, tie), tie.parameter}, out);
@@ -60,12 +60,12 @@ std::vector<std::vector<ParameterId>> reads_of_containers(const Model& model) {
   std::vector<std::vector<ParameterId>> out(model.modules.size());
   std::vector<bool> listed(model.modules.size(), false);
   auto list = [&](const std::vector<ModuleId>& forward) {
-    for (ModuleId m : forward) listed[static_cast<std::size_t>(m.value)] = true;
+    for (ModuleId m : forward) listed[m.index()] = true;
   };
   list(model.forward);
   for (const Graph& graph : model.graphs) list(graph.forward);
   for (const ParameterUse& read : model.reads) {
-    const auto m = static_cast<std::size_t>(read.module.value);
+    const auto m = read.module.index();
     if (!listed[m]) out[m].push_back(read.parameter);
   }
   return out;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t grain = 32 << 10;  // tens of microseconds
 
-// The order of torch/optim/adamw.py and of the kernel for GPUs (engine/backends/cuda/module/kernels.cu).
+// The order of torch/optim/adamw.py and of the kernel for GPUs
+// (engine/backends/cuda/module/kernels.cu).
 template <class G, class T>
 TESSERA_INLINE inline void step(const AdamNumbers& a, const G* __restrict__ gradient,
                                 T* __restrict__ values, T* __restrict__ exp_avg,

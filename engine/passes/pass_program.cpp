@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/model/used_by.h"
 
 namespace tessera {
@@ -45,7 +44,7 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& 
     blocks += m.is_block ? 1 : 0;
   }
   for (const ParameterUse& use : model.returns) {
-    outputs_[at(use.module)] += model.parameter(use.parameter).requires_grad ? 1 : 0;
+    outputs_[use.module.index()] += model.parameter(use.parameter).requires_grad ? 1 : 0;
   }
 }
 
@@ -66,7 +65,7 @@ std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
 bool PassProgram::checkpointed(ModuleId id) const {
   if (options_->checkpointing == ActivationCheckpointing::none) return false;
   for (ModuleId m = id; m.valid(); m = module(m).parent) {
-    if (module(m).is_block) return blocks_[at(m)] % options_->checkpoint_every == 0;
+    if (module(m).is_block) return blocks_[m.index()] % options_->checkpoint_every == 0;
   }
   return false;
 }
@@ -117,7 +116,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
 
 // What a container does with parameters that it reads, before its children run: one pass over them.
 Status PassProgram::read(ModuleId container, Pass pass) {
-  const auto& reads = reads_[at(container)];
+  const auto& reads = reads_[container.index()];
   if (reads.empty()) return {};
   ModuleWork out{
       .module = container, .pass = pass, .on_device = options_->on_device, .only = reads};
@@ -132,7 +131,7 @@ Status PassProgram::read(ModuleId container, Pass pass) {
 Status PassProgram::enter_forward(ModuleId id) {
   TESSERA_TRY(engine_.pre_forward(id));
   TESSERA_TRY(read(id, forward_pass()));
-  for (ParameterId p : reads_[at(id)]) ++uses_left_[at(p)];
+  for (ParameterId p : reads_[id.index()]) ++uses_left_[p.index()];
   const bool kept = module(id).is_block && checkpointed(id) && keeps() && flow_.out_of(id);
   return kept ? engine_.keep_activations(block_input(id, Pass::forward)) : Status{};
 }
@@ -152,7 +151,7 @@ ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
 Status PassProgram::compute_forward(std::size_t entry) {
   TESSERA_TRY(engine_.compute(work(entry, forward_pass())));
   if (!flow_.runs_backward(entry)) return {};
-  for (ParameterId p : used_[at(forward_[entry])]) ++uses_left_[at(p)];
+  for (ParameterId p : used_[forward_[entry].index()]) ++uses_left_[p.index()];
   return {};
 }
 
@@ -205,21 +204,21 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
 // first: a bias before its weight.
 Status PassProgram::gradients_ready(const std::vector<ParameterId>& used) {
   for (auto p = used.rbegin(); p != used.rend(); ++p) {
-    if (--uses_left_[at(*p)] > 0) continue;
+    if (--uses_left_[p->index()] > 0) continue;
     if (model_.parameter(*p).requires_grad) TESSERA_TRY(engine_.grad_ready(*p));
   }
   return {};
 }
 
 Status PassProgram::enter_backward(ModuleId id, std::size_t entry) {
-  for (std::int32_t k = 0; k < outputs_[at(id)]; ++k) TESSERA_TRY(engine_.pre_backward(id));
+  for (std::int32_t k = 0; k < outputs_[id.index()]; ++k) TESSERA_TRY(engine_.pre_backward(id));
   return module(id).is_block && checkpointed(id) ? recompute(id, entry) : Status{};
 }
 
 Status PassProgram::leave_backward(ModuleId id) {
-  if (!reads_[at(id)].empty()) {
+  if (!reads_[id.index()].empty()) {
     TESSERA_TRY(read(id, Pass::backward));
-    TESSERA_TRY(gradients_ready(reads_[at(id)]));
+    TESSERA_TRY(gradients_ready(reads_[id.index()]));
   }
   if (module(id).is_block && checkpointed(id)) TESSERA_TRY(engine_.free_activations(id));
   return engine_.post_backward(id);
@@ -234,7 +233,7 @@ Status PassProgram::backward() {
     const ModuleId id = forward_[--k];
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(work(k, Pass::backward)));
-    TESSERA_TRY(gradients_ready(used_[at(id)]));
+    TESSERA_TRY(gradients_ready(used_[id.index()]));
     TESSERA_TRY(move(open_, above(k), leave, enter));
   }
   TESSERA_TRY(move(open_, {}, leave, enter));

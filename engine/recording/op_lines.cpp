@@ -10,12 +10,11 @@ namespace tessera {
 namespace {
 
 std::string_view stream_name(const Recording& recording, StreamId id) {
-  return id.valid() ? std::string_view(recording.streams[static_cast<std::size_t>(id.value)])
-                    : std::string_view("");
+  return id.valid() ? std::string_view(recording.streams[id.index()]) : std::string_view("");
 }
 
 const Recording::Buffer& buffer_of(const Recording& recording, BufferId id) {
-  return recording.buffers[static_cast<std::size_t>(id.value)];
+  return recording.buffers[id.index()];
 }
 
 std::string mark_text(const Mark& mark) {

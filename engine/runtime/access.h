@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation reads and writes, as byte ranges of buffers.
+// The byte ranges of buffers that an operation reads and writes.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,7 @@ bool contains(const Access& outer, const Access& inner);
 
 /// All accesses of `op`. Pieces of a copy that tile a range are joined into one.
 std::vector<Access> accesses_of(const Op& op);
-/// The same, in place of what was in `out`.
+/// Replaces the contents of `out` by the same list.
 void list_accesses(const Op& op, std::vector<Access>& out);
 
 }  // namespace tessera

@@ -63,10 +63,10 @@ bool EventOrderedAllocator::usable(Piece& piece, StreamId stream, const StreamCl
 
 // Pieces that every stream runs after need no clock, and then merge with their neighbours. What
 // `allocate` finds is the same with and without it, so that it need not be done every time.
-void EventOrderedAllocator::settle(const StreamClock& settled) {
+void EventOrderedAllocator::merge_reached(const StreamClock& reached_by_all) {
   for (PieceId id = free_.first; id != none; id = at(id).free.after) {
     Piece& piece = at(id);
-    if (piece.usable_by != every_stream && covers(settled, piece.ready)) {
+    if (piece.usable_by != every_stream && covers(reached_by_all, piece.ready)) {
       piece.ready = {};
       piece.usable_by = every_stream;
     }
@@ -77,7 +77,7 @@ void EventOrderedAllocator::settle(const StreamClock& settled) {
     swallow_next(before, piece.bytes);
     id = before;
   }
-  free_after_settling_ = free_count_;
+  free_after_merging_ = free_count_;
 }
 
 // The smallest run of neighbouring free pieces that `clock` covers and that holds `bytes`.
@@ -138,7 +138,7 @@ void EventOrderedAllocator::swallow_next(PieceId id, std::int64_t bytes) {
   unused_.push_back(next);
 }
 
-// Of the run that begins with the free piece `id`; `id` is the piece that is used then.
+// Cuts the bytes off the run that begins with the free piece `id`, which is the used piece then.
 void EventOrderedAllocator::take(PieceId id, std::int64_t bytes) {
   if (at(id).bytes > bytes) {
     Piece rest = at(id);
@@ -163,7 +163,7 @@ EventOrderedAllocator::Placement EventOrderedAllocator::allocate(Bytes bytes, St
   TESSERA_ASSERT(bytes.value >= 0, "an allocation has no negative size");
   const std::int64_t wanted =
       round_up(std::max<std::int64_t>(bytes.value, 1), allocation_alignment.value);
-  if (free_count_ > free_after_settling_) settle(order.settled());
+  if (free_count_ > free_after_merging_) merge_reached(order.reached_by_all());
   const StreamClock& clock = order.clock(stream);
   Run run = find_run(wanted, stream, clock);
   if (run.bytes == 0) run = grow(wanted, stream, clock);

@@ -79,7 +79,7 @@ class EventOrderedAllocator {
   void insert_after(List list, Ends& ends, PieceId before, PieceId id);
   void remove(List list, Ends& ends, PieceId id);
   PieceId free_before(PieceId id) const;
-  void settle(const StreamClock& settled);
+  void merge_reached(const StreamClock& reached_by_all);
   Run find_run(std::int64_t bytes, StreamId stream, const StreamClock& clock);
   Run grow(std::int64_t bytes, StreamId stream, const StreamClock& clock);
   void swallow_next(PieceId id, std::int64_t bytes);
@@ -90,7 +90,7 @@ class EventOrderedAllocator {
   Ends all_;
   Ends free_;  // neighbours merge once every stream runs after them
   int free_count_ = 0;
-  int free_after_settling_ = 0;
+  int free_after_merging_ = 0;
   Bytes allocated_{};
   Bytes reserved_{};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens around a checked call: ids, places, accounts, and who hears of it.
+// The calls of a runtime: ids, places, accounts, and who hears of them.
 #include "tessera/checked_runtime.h"
 
 #include <fmt/format.h>
@@ -152,28 +152,26 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
   if (after.valid() && state_->is_uncertain(after)) {
     TESSERA_ASSIGN(after, after_everything(StreamId{0}, where));
   }
-  TESSERA_TRY(state_->classes.for_each_in(
-      where, [&](const RankSet& ranks, State::OfRanks& state) -> Status {
-        const State::Live* const live = state.live.find(id);
-        TESSERA_TRY(state_->check_release(record, live, after, ranks, state));
-        auto& allocator = state.allocator(record.memory);
-        allocator.release(live->piece, after.valid() ? state.order.position_of(after) : Position{});
-        state.live.erase(id);
-        if (record.memory == Memory::device) {
-          state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
-                              allocator.reserved());
-        }
-        if (state_->listener != nullptr) {
-          state_->listener->buffer_released(id, record, after, ranks);
-        }
-        buffer_released(id, after, ranks);
-        return {};
-      }));
+  const auto release_on = [&](const RankSet& ranks, State::OfRanks& state) -> Status {
+    const State::Live* const live = state.live.find(id);
+    TESSERA_TRY(state_->check_release(record, live, after, ranks, state));
+    auto& allocator = state.allocator(record.memory);
+    allocator.release(live->piece, after.valid() ? state.order.position_of(after) : Position{});
+    state.live.erase(id);
+    if (record.memory == Memory::device) {
+      state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
+                          allocator.reserved());
+    }
+    if (state_->listener != nullptr) state_->listener->buffer_released(id, record, after, ranks);
+    buffer_released(id, after, ranks);
+    return {};
+  };
+  TESSERA_TRY(state_->classes.for_each_in(where, release_on));
   if (!state_->is_live(id)) state_->buffers.gone(id);
   return {};
 }
 
-// What stands for events whose order has been forgotten: whatever they are, it is later.
+// Stands for events whose order has been forgotten: it is later than any of them.
 Result<EventId> CheckedRuntime::after_everything(StreamId stream, const RankSet& where) {
   Op wait{.stream = stream, .where = where, .after = {}, .cause = {}, .what = Wait{}};
   wait.cause.reason = Reason::order;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CheckedRuntime knows of a run, and the checks that need it.
+// The state of a CheckedRuntime, and the checks that need it.
 //
 // The idea: what ranks share (allocator, order of streams, access history) exists once per class of
 // ranks that behave alike. All of it is kept for the whole world, also where one rank is local.

@@ -88,7 +88,7 @@ class IdTable {
   std::size_t home(Id id) const {
     return (static_cast<std::uint32_t>(id.value) * 2654435769U) >> shift_;
   }
-  // Of `id`, or the empty place where it would be.
+  // The place of `id`, or the empty one where it would be.
   std::size_t find_place(Id id) const {
     std::size_t place = home(id);
     while (entries_[place].slot >= 0 && !(entries_[place].id == id)) place = next(place);

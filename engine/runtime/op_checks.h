@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for an operation by itself: sizes, dtypes, bounds, whole groups. Checked once for
+// Checks of an operation by itself: sizes, dtypes, bounds, whole groups. Checked once for
 // all backends, at a cost that does not depend on the number of ranks.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What the checks need to know about handles.
+/// Facts about handles that the checks need.
 struct OpEnvironment {
   std::function<const RankGroups*(CommunicatorId)> groups;  // nullptr: no such communicator
   struct Buffer {

@@ -21,11 +21,11 @@ const StreamOrder::Event* StreamOrder::find(EventId event) const {
 }
 
 void StreamOrder::wait(StreamId waiting, EventId event) {
-  if (const Event* e = find(event)) join(clocks_[index(waiting)], e->clock);
+  if (const Event* e = find(event)) join(clocks_[waiting.index()], e->clock);
 }
 
 void StreamOrder::wait_stream(StreamId waiting, StreamId other) {
-  join(clocks_[index(waiting)], clocks_[index(other)]);
+  join(clocks_[waiting.index()], clocks_[other.index()]);
 }
 
 void StreamOrder::host_wait(EventId event) {
@@ -36,8 +36,8 @@ void StreamOrder::host_wait(EventId event) {
 
 Position StreamOrder::advance(StreamId stream, EventId event) {
   TESSERA_ASSERT(event.value == next_event(), "events are recorded in the order of their ids");
-  StreamClock& clock = clocks_[index(stream)];
-  const Position position{stream.value, ++clock[index(stream)]};
+  StreamClock& clock = clocks_[stream.index()];
+  const Position position{stream.value, ++clock[stream.index()]};
   events_.push_back({position, clock});
   return position;
 }
@@ -48,12 +48,12 @@ void StreamOrder::skip(EventId event) {
 }
 
 bool StreamOrder::before_stream(Position position, StreamId stream) const {
-  return reached(clocks_[index(stream)], position);
+  return reached(clocks_[stream.index()], position);
 }
 
 bool StreamOrder::before_event(Position position, EventId event) const {
   const Event* e = find(event);
-  return e == nullptr ? reached(settled(), position) : reached(e->clock, position);
+  return e == nullptr ? reached(reached_by_all(), position) : reached(e->clock, position);
 }
 
 Position StreamOrder::position_of(EventId event) const {
@@ -61,7 +61,7 @@ Position StreamOrder::position_of(EventId event) const {
   return e == nullptr ? Position{} : e->position;
 }
 
-StreamClock StreamOrder::settled() const {
+StreamClock StreamOrder::reached_by_all() const {
   StreamClock least = clocks_[0];
   for (int s = 1; s < streams_; ++s) {
     const StreamClock& clock = clocks_[static_cast<std::size_t>(s)];
@@ -71,7 +71,7 @@ StreamClock StreamOrder::settled() const {
 }
 
 void StreamOrder::prune() {
-  const StreamClock least = settled();
+  const StreamClock least = reached_by_all();
   while (!events_.empty()) {
     const bool over = reached(least, events_.front().position);
     if (!over && events_.size() <= events_kept) return;

@@ -59,9 +59,9 @@ class StreamOrder {
   bool before_event(Position position, EventId event) const;
   Position position_of(EventId event) const;
 
-  const StreamClock& clock(StreamId stream) const { return clocks_[index(stream)]; }
-  /// What every stream is known to run after.
-  StreamClock settled() const;
+  const StreamClock& clock(StreamId stream) const { return clocks_[stream.index()]; }
+  /// Every stream is known to run after this.
+  StreamClock reached_by_all() const;
   /// All events with smaller ids are over for every stream, and waiting for them changes nothing,
   /// or they are so old that nobody knows any more what is over when they happen (`uncertain`).
   EventId first_live() const { return EventId{first_live_}; }
@@ -77,7 +77,6 @@ class StreamOrder {
     StreamClock clock{};  // what is over when it happens
   };
 
-  static std::size_t index(StreamId stream) { return static_cast<std::size_t>(stream.value); }
   std::int32_t next_event() const {
     return first_live_ + static_cast<std::int32_t>(events_.size());
   }

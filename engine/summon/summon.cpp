@@ -41,7 +41,7 @@ Result<std::vector<std::size_t>> units_to_summon(const SummonOps& ops,
     if (meant) wanted.push_back(u);
   }
   if (!wanted.empty()) return wanted;
-  const std::size_t owner = ops.assignment().unit_of_module[static_cast<std::size_t>(root.value)];
+  const std::size_t owner = ops.assignment().unit_of_module[root.index()];
   return Status(
       Code::invalid_argument,
       fmt::format("module {} is no unit{}: its parameters belong to unit {}", options.root,

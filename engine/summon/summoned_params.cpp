@@ -60,7 +60,7 @@ Status SummonedParams::expect_writeback(const char* call) const {
 
 Result<const FullCopy*> SummonedParams::copy_with(ParameterId id, bool gradient) const {
   const auto& all = ops_.model().parameters;
-  if (!id.valid() || static_cast<std::size_t>(id.value) >= all.size()) {
+  if (!id.valid() || id.index() >= all.size()) {
     return Status(Code::invalid_argument, fmt::format("there is no parameter {}", id.value));
   }
   const Parameter& parameter = ops_.model().parameter(id);
@@ -78,7 +78,7 @@ Result<const FullCopy*> SummonedParams::copy_with(ParameterId id, bool gradient)
                               "reduce it, or the optimizer has used it",
                               parameter.name, unit.values.unit));
   }
-  const std::size_t unit = ops_.assignment().unit_of_parameter[static_cast<std::size_t>(id.value)];
+  const std::size_t unit = ops_.assignment().unit_of_parameter[id.index()];
   if (unit == UnitAssignment::no_unit) {
     return Status(Code::invalid_argument,
                   fmt::format("{} is ignored: no unit has it, it is whole on every rank anyway",

@@ -132,8 +132,8 @@ class SwapFile {
   SwapFile(std::string directory, std::string owner, SwapFileOptions options);
   Status open_file();
 
-  Slot& at(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
-  const Slot& at(SlotId id) const { return slots_[static_cast<std::size_t>(id.value)]; }
+  Slot& at(SlotId id) { return slots_[id.index()]; }
+  const Slot& at(SlotId id) const { return slots_[id.index()]; }
   std::size_t block_bytes(const Slot& slot, std::size_t number) const;
   /// `size`: of its data.
   TransferId start(Transfer transfer, std::size_t size);

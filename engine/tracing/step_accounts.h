@@ -26,7 +26,7 @@ class StepAccounts {
 
   /// A collective that all ranks enter: they meet at `ready` and transfer for `cost`.
   void meet_all(const Clock& arrival, Time ready, Time cost);
-  /// The same for one rank of a group.
+  /// Likewise for one rank of a group: it waited and then transferred.
   void meet(Rank rank, Time waited, Time cost);
 
   /// Ends a step at `end` (the compute stream's clock) and sends its row of every rank. Memory

@@ -32,7 +32,7 @@ class SubmittedTrace {
                const RankSet& ranks);
   void close_step(std::int32_t step, std::vector<PeakMemory> peaks);
 
-  /// What was submitted since the last call.
+  /// Returns the items since the last call.
   TraceItems take();
 
   TraceSink& sink() { return sink_; }

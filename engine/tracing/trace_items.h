@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was submitted in a step, as values: all that its times are needed for.
+// The calls of a step as values: those whose meaning depends on times.
 #pragma once
 
 #include <variant>

@@ -72,7 +72,8 @@ Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times
   return sealed(std::move(clock));
 }
 
-// What of the gap before `begin` was for a collective: the rest is the host's.
+// The end of the part of the gap before `begin` that was spent on a collective; the host caused the
+// rest.
 Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
   auto until = pool_.take();
   until->times = since->times;

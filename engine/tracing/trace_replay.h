@@ -45,7 +45,7 @@ class TraceReplay {
     bool communication = false;
   };
 
-  Stream& stream(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
+  Stream& stream(StreamId id) { return streams_[id.index()]; }
   const Ended* find(std::int32_t op) const;
   Clock where_it_holds(const TimedOp& op, std::span<const Time> times, const Clock& lowest);
   Clock blocked_until(const TimedOp& op, const Clock& since, const Clock& begin);
@@ -69,7 +69,7 @@ class TraceReplay {
   StreamId compute_;  // the first, whose end is a step's end
   std::map<CommunicatorId, RankGroups> groups_;
   std::deque<Ended> ended_;  // ascending
-  // What was asked for last: neighbours wait for the same operations.
+  // The last answer of ended_of: neighbours wait for the same operations.
   WaitedOps::Ids last_ops_;
   std::vector<const Ended*> last_ended_;
   std::vector<Time> begins_, ends_;  // of the next operation

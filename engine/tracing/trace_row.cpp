@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-// What moves bytes is called by what it is for.
+// An operation that moves bytes is named after its purpose.
 std::string_view verb_of(const Op& op) {
   const auto* copy = std::get_if<Copy>(&op.what);
   if (copy != nullptr && reads_files(copy->route)) return "read";

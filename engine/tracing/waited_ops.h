@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation waited for besides its own stream, as traces tell it.
+// The operations of other streams that an operation waited for, as traces show them.
 //
 // The idea: waits and marks take no time and are no rows of a trace, so one looks through them at
 // the operations behind. Every backend that records a trace asks here: then all agree.
@@ -20,9 +20,9 @@ class WaitedOps {
 
   void add_stream() { streams_.emplace_back(); }
 
-  /// What `op` waits for by itself, before its event is recorded.
+  /// Adds the events that `op` itself waits for; call it before its event is recorded.
   void wait(const Op& op);
-  /// Whatever is submitted from now on runs after `event`.
+  /// Everything that is submitted from now on runs after `event`.
   void host_wait(EventId event);
   /// The next event, of `op`. A timed operation (no wait, no mark) ends its stream's waits.
   void record(const Op& op, EventId event);
@@ -51,8 +51,8 @@ class WaitedOps {
     Ids all;
   };
 
-  Stream& at(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
-  const Stream& at(StreamId id) const { return streams_[static_cast<std::size_t>(id.value)]; }
+  Stream& at(StreamId id) { return streams_[id.index()]; }
+  const Stream& at(StreamId id) const { return streams_[id.index()]; }
   const Event* find(EventId event) const;
   static void wait_for(Stream& waiting, const Event& event);
   void prune(Stream& stream) const;

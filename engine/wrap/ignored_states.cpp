@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/nearest_word.h"
 
@@ -30,8 +29,8 @@ void ignore_module(const ModuleGraph& graph, ModuleId id, IgnoredStates& out) {
   if (id.value == 0) {
     out.warnings.push_back("the root is ignored, and with it every parameter: nothing is sharded");
   }
-  for (ModuleId m : graph.modules_below(id)) out.modules[at(m)] = true;
-  for (ParameterId p : graph.parameters_below(id)) out.parameters[at(p)] = true;
+  for (ModuleId m : graph.modules_below(id)) out.modules[m.index()] = true;
+  for (ParameterId p : graph.parameters_below(id)) out.parameters[p.index()] = true;
 }
 
 // All modules or all parameters: `first` remembers which.
@@ -55,7 +54,7 @@ Status ignore_state(const Model& model, const ModuleGraph& graph, const std::str
   if (module.valid()) {
     ignore_module(graph, module, out);
   } else {
-    out.parameters[at(parameter)] = true;
+    out.parameters[parameter.index()] = true;
   }
   return {};
 }

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
 #include "engine/wrap/policy_decision.h"
 #include "engine/wrap/recursive_wrap.h"
 
@@ -14,7 +13,7 @@ namespace {
 
 std::vector<ModuleId> visible_modules(const ModuleGraph& graph, const IgnoredStates& ignored) {
   std::vector<ModuleId> modules = graph.modules_below(ModuleId{0});
-  std::erase_if(modules, [&](ModuleId id) { return ignored.modules[at(id)]; });
+  std::erase_if(modules, [&](ModuleId id) { return ignored.modules[id.index()]; });
   return modules;
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/wrap/policy_decision.h"
 
 namespace tessera {
@@ -20,19 +19,20 @@ class Recursion {
 
   // The elements below `id` that units hold afterwards.
   Numel wrap(ModuleId id, bool only_children) {
-    met_[at(id)] = true;
+    met_[id.index()] = true;
     const std::vector<ParameterId> below = managed_below(id);
     const Numel total = sum(below, [](ParameterId) { return true; });
     if (!asks(id, WrapQuestion::descend, total)) return Numel{};
     for (ModuleId child : graph_.children(id)) {
       // A module registered twice was replaced under all its names when it was met first.
-      if (!ignored_.modules[at(child)] && !met_[at(child)]) wrap(child, /*only_children=*/false);
+      if (!ignored_.modules[child.index()] && !met_[child.index()])
+        wrap(child, /*only_children=*/false);
     }
     // Each tensor counts once, where torch's subtraction takes one shared by two units off twice.
-    const Numel held = sum(below, [this](ParameterId p) { return held_[at(p)]; });
+    const Numel held = sum(below, [this](ParameterId p) { return held_[p.index()]; });
     if (only_children || !asks(id, WrapQuestion::wrap, total - held)) return held;
     wrapped_.push_back(id);
-    for (ParameterId p : below) held_[at(p)] = true;
+    for (ParameterId p : below) held_[p.index()] = true;
     return total;
   }
 
@@ -48,7 +48,7 @@ class Recursion {
 
   std::vector<ParameterId> managed_below(ModuleId id) const {
     std::vector<ParameterId> below = graph_.parameters_below(id);
-    std::erase_if(below, [this](ParameterId p) { return ignored_.parameters[at(p)]; });
+    std::erase_if(below, [this](ParameterId p) { return ignored_.parameters[p.index()]; });
     return below;
   }
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
 #include "engine/model/module_graph.h"
 #include "engine/model/used_by.h"
 
@@ -22,12 +21,12 @@ Result<std::vector<ModuleId>> named_units(const Model& model,
                     fmt::format("unit '{}' is no module of {}: give a module path such as '{}'",
                                 path, model.name, model.modules.back().path));
     }
-    if (is_unit[at(id)]) {
+    if (is_unit[id.index()]) {
       return Status(Code::invalid_argument, path.empty()
                                                 ? "the root is always a unit: leave it out"
                                                 : fmt::format("unit '{}' is named twice", path));
     }
-    is_unit[at(id)] = true;
+    is_unit[id.index()] = true;
     units.push_back(id);
   }
   return units;
@@ -45,15 +44,15 @@ std::vector<ModuleId> blocks(const Model& model) {
 void collect(const Model& model, const std::vector<bool>& ignored, ModuleId id, std::size_t unit,
              UnitAssignment& out) {
   const Module& module = model.module(id);
-  out.unit_of_module[at(id)] = unit;
+  out.unit_of_module[id.index()] = unit;
   for (ModuleId child : module.children) {
-    if (out.unit_of_module[at(child)] == out.units.size())
+    if (out.unit_of_module[child.index()] == out.units.size())
       collect(model, ignored, child, unit, out);
   }
   for (ParameterId p : module.parameters) {
-    if (!ignored.empty() && ignored[at(p)]) continue;
+    if (!ignored.empty() && ignored[p.index()]) continue;
     out.units[unit].parameters.push_back(p);
-    out.unit_of_parameter[at(p)] = unit;
+    out.unit_of_parameter[p.index()] = unit;
   }
 }
 
@@ -67,17 +66,17 @@ ModuleId common_unit(const Model& model, const UnitAssignment& assigned, ModuleI
     ModuleId& lower = a.value > b.value ? a : b;
     lower = model.module(lower).parent;
   }
-  return assigned.units[assigned.unit_of_module[at(a)]].module;
+  return assigned.units[assigned.unit_of_module[a.index()]].module;
 }
 
 // One tensor lies in one unit's buffers, so all its users must be in that unit: nothing else would
 // gather it for them (torch FSDP2 refuses the same).
 Status check_ties(const Model& model, const UnitAssignment& assigned) {
   for (const Tie& tie : model.ties) {
-    const std::size_t unit = assigned.unit_of_parameter[at(tie.parameter)];
+    const std::size_t unit = assigned.unit_of_parameter[tie.parameter.index()];
     if (unit == UnitAssignment::no_unit) continue;
     const ModuleId owner = module_of_alias(model, tie);
-    const std::size_t other = assigned.unit_of_module[at(owner)];
+    const std::size_t other = assigned.unit_of_module[owner.index()];
     if (other == unit) continue;
     const Parameter& parameter = model.parameter(tie.parameter);
     const ModuleId common = common_unit(model, assigned, parameter.module, owner);
@@ -94,8 +93,8 @@ Status check_ties(const Model& model, const UnitAssignment& assigned) {
 // The same for what a module only reads: its unit gathers it, or nobody.
 Status check_reads(const Model& model, const UnitAssignment& assigned) {
   for (const ParameterUse& read : model.reads) {
-    const std::size_t unit = assigned.unit_of_parameter[at(read.parameter)];
-    const std::size_t reader = assigned.unit_of_module[at(read.module)];
+    const std::size_t unit = assigned.unit_of_parameter[read.parameter.index()];
+    const std::size_t reader = assigned.unit_of_module[read.module.index()];
     if (unit == UnitAssignment::no_unit || unit == reader) continue;
     const Parameter& parameter = model.parameter(read.parameter);
     return Status(
@@ -113,11 +112,11 @@ Status check_reads(const Model& model, const UnitAssignment& assigned) {
 // The same for a module under two names: it is a unit itself, or both names are in one unit.
 Status check_aliases(const Model& model, const UnitAssignment& assigned) {
   for (const ModuleAlias& alias : model.module_aliases) {
-    const std::size_t unit = assigned.unit_of_module[at(alias.module)];
+    const std::size_t unit = assigned.unit_of_module[alias.module.index()];
     if (assigned.units[unit].module == alias.module) continue;
-    if (assigned.unit_of_module[at(owner_of(model, alias.path))] == unit) continue;
-    for (ParameterId p : assigned.used_by[at(alias.module)]) {
-      if (assigned.unit_of_parameter[at(p)] != unit) continue;
+    if (assigned.unit_of_module[owner_of(model, alias.path).index()] == unit) continue;
+    for (ParameterId p : assigned.used_by[alias.module.index()]) {
+      if (assigned.unit_of_parameter[p.index()] != unit) continue;
       return Status(Code::invalid_argument,
                     fmt::format("{} and {} are one module but lie in different units: make it, or "
                                 "a common ancestor, a unit instead",
@@ -138,7 +137,7 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<Module
                                     const std::vector<bool>& ignored) {
   std::vector<bool> is_unit(model.modules.size(), false);
   is_unit[0] = true;
-  for (ModuleId id : units) is_unit[at(id)] = true;
+  for (ModuleId id : units) is_unit[id.index()] = true;
   UnitAssignment out;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (is_unit[m]) out.units.push_back({ModuleId{static_cast<std::int32_t>(m)}, {}});
@@ -146,7 +145,7 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<Module
   out.unit_of_module.assign(model.modules.size(), out.units.size());
   out.unit_of_parameter.assign(model.parameters.size(), UnitAssignment::no_unit);
   for (std::size_t u = out.units.size(); u-- > 0;) {  // nested units first: they keep their own
-    out.unit_of_module[at(out.units[u].module)] = u;
+    out.unit_of_module[out.units[u].module.index()] = u;
   }
   for (std::size_t u = 0; u < out.units.size(); ++u) {
     collect(model, ignored, out.units[u].module, u, out);

@@ -67,7 +67,7 @@ Result<WrapPlan> WrapContext::plan(const WrapOptions& options) const {
   const ModuleGraph graph(model_);
   TESSERA_ASSIGN(const IgnoredStates ignored, ignored_states(model_, graph, options));
   for (const auto& [unit, settings] : units_) {
-    if (!ignored.modules[static_cast<std::size_t>(unit.value)]) continue;
+    if (!ignored.modules[unit.index()]) continue;
     return Status(Code::invalid_argument,
                   fmt::format("{} is a unit and lies in an ignored module: ignore it or wrap it",
                               in_quotes(model_.module(unit).path)));

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/collectives/choice.h"
-#include "sim/duration.h"
+#include "sim/time/duration.h"
 
 namespace tessera::sim {
 namespace {

@@ -27,6 +27,7 @@ double nvls_tree_rate_at(const Task& task, Protocol protocol, std::int64_t bytes
 
 }  // namespace
 
-const AlgorithmRow nvls_tree_row = {Algorithm::nvls_tree, nvls_tree_rate, nvls_tree_latency, nvls_tree_rate_at, nullptr};
+const AlgorithmRow nvls_tree_row = {Algorithm::nvls_tree, nvls_tree_rate, nvls_tree_latency,
+                                    nvls_tree_rate_at, nullptr};
 
 }  // namespace tessera::sim

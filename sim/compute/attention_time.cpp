@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sim/compute/matmul_time.h"
-#include "sim/duration.h"
+#include "sim/time/duration.h"
 
 namespace tessera::sim {
 namespace {

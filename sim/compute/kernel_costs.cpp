@@ -3,7 +3,7 @@
 
 #include "sim/compute/attention_time.h"
 #include "sim/compute/matmul_time.h"
-#include "sim/duration.h"
+#include "sim/time/duration.h"
 
 namespace tessera::sim {
 namespace {

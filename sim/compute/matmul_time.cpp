@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/duration.h"
+#include "sim/time/duration.h"
 
 namespace tessera::sim {
 namespace {

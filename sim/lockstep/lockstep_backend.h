@@ -67,10 +67,8 @@ class LockstepBackend final : public LockstepRuntime {
   Status execute(const Op& op, EventId event) override;
   Status await_event(EventId event) override;
 
-  StreamState& state(StreamId id) { return streams_[static_cast<std::size_t>(id.value)]; }
-  CommunicatorState& state(CommunicatorId id) {
-    return communicators_[static_cast<std::size_t>(id.value)];
-  }
+  StreamState& state(StreamId id) { return streams_[id.index()]; }
+  CommunicatorState& state(CommunicatorId id) { return communicators_[id.index()]; }
   std::int64_t ranks() const { return options_.world_size; }
   const EventTime* find(EventId event) const;
   void forget_events();

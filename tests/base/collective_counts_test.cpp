@@ -98,7 +98,7 @@ TEST_CASE("recomputation gathers no unit twice in one backward", "[shard]") {
   const Model plain = test::g3();
   Model model = plain;
   for (const std::string& name : linear_layers) {
-    model.modules[static_cast<std::size_t>(model.find_module(name).value)].is_block = true;
+    model.modules[model.find_module(name).index()].is_block = true;
   }
   for (const Scheme& scheme :
        {Scheme(Fsdp1Options{.units = linear_layers, .forward_prefetch = true}),

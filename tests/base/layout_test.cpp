@@ -131,7 +131,7 @@ TEST_CASE("every element of every parameter is in one shard, in order", "[shard]
     padding += l.shard;
     Numel end{};
     for (const ShardPiece& piece : map.pieces(r)) {
-      auto& expected = next[static_cast<std::size_t>(piece.parameter.value)];
+      auto& expected = next[piece.parameter.index()];
       CHECK(piece.first.value == expected);
       CHECK(piece.offset >= end);
       end = piece.offset + piece.numel;

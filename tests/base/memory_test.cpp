@@ -48,7 +48,7 @@ Peaks peaks(const Model& model, const Scheme& scheme, int steps, Rank ranks = 4)
       const Record& r = recording.records[done];
       if (r.cause.phase != Phase::none) phase = r.cause.phase;
       if (r.kind != Record::Kind::allocate && r.kind != Record::Kind::release) continue;
-      const auto& buffer = recording.buffers[static_cast<std::size_t>(r.buffer.value)];
+      const auto& buffer = recording.buffers[r.buffer.index()];
       if (buffer.memory_class == MemoryClass::pinned_host) continue;
       live += buffer.bytes * (r.kind == Record::Kind::allocate ? 1 : -1);
       Bytes& peak = phase == Phase::init      ? p.init

@@ -48,7 +48,7 @@ struct Bench {
   }
 
   // A step's work may end later than the call that asks for it.
-  static Status settle(Runtime& runtime, StreamId stream) {
+  static Status wait_for_all(Runtime& runtime, StreamId stream) {
     TESSERA_ASSIGN(const EventId end, runtime.submit({.stream = stream,
                                                       .where = runtime.world(),
                                                       .after = {},
@@ -79,7 +79,7 @@ struct Bench {
     for (int step = 0; step < steps; ++step) {
       const Time begin = now();
       TESSERA_TRY(training_steps.run(training));
-      TESSERA_TRY(settle(*host, engine->compute_stream()));
+      TESSERA_TRY(wait_for_all(*host, engine->compute_stream()));
       times.push_back(static_cast<double>(now() - begin) / 1e6);
     }
     TESSERA_TRY(host->finish());

@@ -176,11 +176,11 @@ TEST_CASE("an option works on a backend, or a sentence says what to do", "[cli][
   const std::string simulated =
       " is about GPUs, but the simulator computes on CPUs: leave it out, or choose another "
       "--runtime";
-  struct Carrier {
+  struct Backend {
     std::string options;
     std::string refusal;  // of what is about GPUs; "": it is one, or may be
   };
-  const std::vector<Carrier> backends = {{"", on_cpu},
+  const std::vector<Backend> backends = {{"", on_cpu},
                                          {"--device cpu", on_cpu},
                                          {"--device auto", ""},
                                          {"--device cuda", ""},
@@ -195,7 +195,7 @@ TEST_CASE("an option works on a backend, or a sentence says what to do", "[cli][
     CHECK(run.exit_code == (run.messages.empty() ? 0 : 2));
     return run.messages;
   };
-  for (const Carrier& backend : backends) {
+  for (const Backend& backend : backends) {
     for (const std::string& option : anywhere) {
       INFO(backend.options << " " << option);
       CHECK(said(backend.options + " " + option).empty());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engines really allocate against the ZeRO paper's formulas (arXiv 1910.02054, section 5).
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 #include "tessera/estimate.h"
 #include "tessera/recording.h"
@@ -26,7 +26,7 @@ Bytes most(const Model& model, const Scheme& scheme, Rank ranks,
   Bytes peak{};
   for (const Record& r : recording.records) {
     if (r.kind != Record::Kind::allocate && r.kind != Record::Kind::release) continue;
-    const auto& buffer = recording.buffers[static_cast<std::size_t>(r.buffer.value)];
+    const auto& buffer = recording.buffers[r.buffer.index()];
     const bool counts =
         std::find(classes.begin(), classes.end(), buffer.memory_class) != classes.end();
     if (!counts || !r.where.contains(0)) continue;

@@ -34,7 +34,8 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the shipped clusters load and have plausible numbers", "[cluster]") {
-  REQUIRE(cluster_presets() == std::vector<std::string>{"dgx-2", "dgx-a100", "dgx-b200", "dgx-h100"});
+  REQUIRE(cluster_presets() ==
+          std::vector<std::string>{"dgx-2", "dgx-a100", "dgx-b200", "dgx-h100"});
   for (const std::string& name : cluster_presets()) {
     const auto cluster = load_cluster(name, 8);
     REQUIRE(cluster.ok());
@@ -71,7 +72,8 @@ TEST_CASE("a cluster that is neither preset nor file lists the presets", "[clust
   const auto cluster = load_cluster("dgx-h1000", 1);
   REQUIRE_FALSE(cluster.ok());
   CHECK(cluster.status().message() ==
-        "cluster 'dgx-h1000' is neither a preset (dgx-2, dgx-a100, dgx-b200, dgx-h100) nor a file that can "
+        "cluster 'dgx-h1000' is neither a preset (dgx-2, dgx-a100, dgx-b200, dgx-h100) nor a file "
+        "that can "
         "be read");
 }
 

@@ -34,13 +34,13 @@ inline Program program_of(const Recording& recording, const sim::CostModel& cost
   std::vector<std::size_t> last_collective;
   for (const Record& record : recording.records) {
     if (record.kind != Record::Kind::op) continue;
-    const auto s = static_cast<std::size_t>(record.stream.value);
+    const auto s = record.stream.index();
     for (EventId event : record.after) {
       const auto& what = happened[static_cast<std::size_t>(event.value)];
       pending[s].insert(pending[s].end(), what.begin(), what.end());
     }
     if (const auto* wait = std::get_if<Wait>(&record.op.what); wait && wait->stream.valid()) {
-      const auto o = static_cast<std::size_t>(wait->stream.value);
+      const auto o = wait->stream.index();
       pending[s].insert(pending[s].end(), tail[o].begin(), tail[o].end());
       pending[s].insert(pending[s].end(), pending[o].begin(), pending[o].end());
     }

@@ -53,7 +53,7 @@ struct Scene {
       const Record& r = recording.records[i];
       const bool allocates = r.kind == Record::Kind::allocate;
       if (allocates || (r.kind == Record::Kind::release && r.where.contains(rank))) {
-        const auto& buffer = recording.buffers[static_cast<std::size_t>(r.buffer.value)];
+        const auto& buffer = recording.buffers[r.buffer.index()];
         const bool counts = (buffer.memory_class == MemoryClass::pinned_host) == host;
         if (counts && r.where.contains(rank)) held.now += allocates ? buffer.bytes : -buffer.bytes;
       }
@@ -136,7 +136,7 @@ TEST_CASE("the host waits, then everything runs on the compute stream", "[summon
       const Record& r = scene.recording.records[i];
       waited |= r.kind == Record::Kind::host_wait;
       if (r.kind != Record::Kind::op) continue;
-      CHECK(scene.recording.streams[static_cast<std::size_t>(r.stream.value)] == "default");
+      CHECK(scene.recording.streams[r.stream.index()] == "default");
       CHECK((waited || kind_of(r.op) == OpKind::wait));
     }
     CHECK(waited);
@@ -150,8 +150,7 @@ TEST_CASE("units are gathered from the root on and freed in reverse", "[summon][
   std::vector<std::string> gathered, freed;
   for (const Record& r : scene.recording.records) {
     const bool buffer = r.kind == Record::Kind::release;
-    if (buffer)
-      freed.push_back(scene.recording.buffers[static_cast<std::size_t>(r.buffer.value)].unit);
+    if (buffer) freed.push_back(scene.recording.buffers[r.buffer.index()].unit);
     if (r.kind == Record::Kind::op && kind_of(r.op) == OpKind::all_gather)
       gathered.emplace_back(r.cause.unit);
   }

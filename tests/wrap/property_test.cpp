@@ -14,7 +14,7 @@ constexpr const char* class_names[] = {"Linear", "Block", "ModuleList", "BatchNo
 void grow(TreeBuilder& tree, Random& random, int depth) {
   for (std::int64_t k = random.below(3); k > 0; --k) {
     const ParameterId id = tree.parameter("p" + std::to_string(k), {random.below(20)});
-    tree.model().parameters[static_cast<std::size_t>(id.value)].requires_grad = random.chance(90);
+    tree.model().parameters[id.index()].requires_grad = random.chance(90);
   }
   if (depth == 0) return;
   for (std::int64_t k = random.below(4); k > 0; --k) {
@@ -84,7 +84,7 @@ void check_sound(const Model& model, const WrapPlan& plan) {
   for (const WrapUnit& unit : plan.units) {
     CHECK(std::is_sorted(unit.parameters.begin(), unit.parameters.end()));
     for (ParameterId id : unit.parameters) {
-      ++managed[static_cast<std::size_t>(id.value)];
+      ++managed[id.index()];
       CHECK(nearest_unit(plan, model, model.parameter(id).module) == unit.module);
     }
   }

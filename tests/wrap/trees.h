@@ -29,7 +29,7 @@ inline Model nested_sequential() {
 inline Parameter& parameter_named(Model& model, const std::string& name) {
   const ParameterId id = model.find_parameter(name);
   REQUIRE(id.valid());
-  return model.parameters[static_cast<std::size_t>(id.value)];
+  return model.parameters[id.index()];
 }
 
 /// Paths in the order of the ids, "<root>" for the root.

@@ -144,7 +144,7 @@ void Decoder::State::run(Stride& stride, std::span<const std::int32_t> tokens) {
     const PlannedLayer& planned = stride.plan->layers.at(id);
     call.parameters.clear();
     for (ParameterId p : planned.parameters) {
-      call.parameters.push_back(std::as_bytes(parameters[static_cast<std::size_t>(p.value)]));
+      call.parameters.push_back(std::as_bytes(parameters[p.index()]));
     }
     if (id == stride.plan->last) break;
     call.kept = kept.at(id);

@@ -49,7 +49,7 @@ std::function<float(ParameterId, Numel)> initial_values(const Plan& plan, std::u
     kinds.push_back({0, writes_residual(p.name) ? 0.02F / std::sqrt(2.0F * blocks) : 0.02F});
   }
   return [kinds, seed](ParameterId id, Numel element) {
-    const Kind& kind = kinds[static_cast<std::size_t>(id.value)];
+    const Kind& kind = kinds[id.index()];
     if (kind.deviation == 0) return kind.centre;
     const std::uint64_t place = mixed(mixed(seed) + static_cast<std::uint64_t>(id.value));
     return kind.deviation * normal(mixed(place + static_cast<std::uint64_t>(element.value)));

@@ -63,7 +63,7 @@ class Planner {
     PlannedLayer& planned = plan_.layers[id];
     if (planned.layer) return unsupported(model_.module(id), "run twice");
     id_ = id;
-    planned.parameters = used_[static_cast<std::size_t>(id.value)];
+    planned.parameters = used_[id.index()];
     planned.reads = planned.parameters.size();
     for (ParameterId p : planned.parameters) {
       planned.writes += model_.parameter(p).requires_grad ? 1 : 0;

@@ -19,8 +19,8 @@ class Planner {
     const auto used = used_by(model_);
     for (ModuleId id : model_.forward) {
       Visit visit{.module = id};
-      TESSERA_ASSIGN(visit.layer, module_layer(model_, id, used[static_cast<std::size_t>(id.value)],
-                                               options_.sequence_length));
+      TESSERA_ASSIGN(visit.layer,
+                     module_layer(model_, id, used[id.index()], options_.sequence_length));
       connect(visit);
       TESSERA_TRY(check_input(visit));
       TESSERA_TRY(check_residual(visit));

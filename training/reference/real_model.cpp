@@ -42,7 +42,7 @@ decltype(TrainingOptions::body) RealModel::bodies() const {
 
 std::function<float(ParameterId, Numel)> RealModel::initial_values() const {
   return [state = state_](ParameterId id, Numel i) {
-    const Parameter& p = state->parameters[static_cast<std::size_t>(id.value)];
+    const Parameter& p = state->parameters[id.index()];
     // A parameter takes the place of a rank: each has its own numbers.
     const float u = real::uniform({.seed = state->options.seed, .rank = id.value},
                                   real::DataKind::initial_value, i.value);

@@ -26,7 +26,7 @@ std::size_t count(const NcclCall& call) { return static_cast<std::size_t>(call.n
 }  // namespace
 
 Status Collectives::finish(const NcclCall& call, int code, const char* name) {
-  return communicators_.settle(communicators_.at(call.communicator), code, name);
+  return communicators_.finish_call(communicators_.at(call.communicator), code, name);
 }
 
 Status Collectives::finish(const NcclCall& call, const Operator& op, int code, const char* name) {

@@ -43,7 +43,7 @@ Status Communicators::split(CommunicatorId id, const RankGroups& groups, const s
   return await(comm, nccl_in_progress, "ncclCommSplit");
 }
 
-Status Communicators::settle(NcclComm comm, int code, const char* call) {
+Status Communicators::finish_call(NcclComm comm, int code, const char* call) {
   if (code != nccl_in_progress) return nccl_status(api_, comm, code, call);
   return await(comm, code, call);
 }

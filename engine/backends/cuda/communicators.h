@@ -32,7 +32,7 @@ class Communicators {
   NcclComm at(CommunicatorId id) const { return groups_.at(id); }
 
   /// The result of a call that says by its code whether `comm` is still busy with it.
-  Status settle(NcclComm comm, int code, const char* call);
+  Status finish_call(NcclComm comm, int code, const char* call);
   /// The result of a call after which `comm` may be busy whatever its code says: splits and
   /// registrations.
   Status await(NcclComm comm, int code, const char* call);

@@ -172,17 +172,17 @@ Status CudaBackend::execute(const Op& op, EventId event) {
 
 Status CudaBackend::enqueue(const Op& op, EventId event) {
   TESSERA_TRY(file_copies_.advance().status());
-  Lane& lane = *lanes_[static_cast<std::size_t>(op.stream.value)];
+  Lane& lane = *lanes_[op.stream.index()];
   TESSERA_TRY(order(lane, op));
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
   if (trace_ && !idle) TESSERA_TRY(times_->begin(lane.stream()));
-  TESSERA_TRY(hand_over(op, lane));
+  TESSERA_TRY(launch(op, lane));
   if (trace_) TESSERA_TRY(submit_to_trace(op, event, lane));
   const OpKind kind = kind_of(op);
   return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
 }
 
-Status CudaBackend::hand_over(const Op& op, Lane& lane) {
+Status CudaBackend::launch(const Op& op, Lane& lane) {
   if (const auto* work = std::get_if<Copy>(&op.what)) return copy(*work, lane);
   if (const auto* work = std::get_if<Compute>(&op.what)) return compute(*work, lane);
   if (!communicator_of(op).valid()) return {};
@@ -197,7 +197,7 @@ Status CudaBackend::order(Lane& lane, const Op& op) {
   }
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return {};
-  Lane& other = *lanes_[static_cast<std::size_t>(wait->stream.value)];
+  Lane& other = *lanes_[wait->stream.index()];
   return lane.wait(other, other.youngest());
 }
 
@@ -302,7 +302,7 @@ Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
                           "cudaMemcpyAsync"));
   const int code = module_.nccl.all_gather(own, gathered, width, NcclType::uint8,
                                            communicators_.world(), stream);
-  TESSERA_TRY(communicators_.settle(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(communicators_.finish_call(communicators_.world(), code, "ncclAllGather"));
   TESSERA_TRY(cuda_status(cuda,
                           cuda.memcpy_async(answers_.base(), gathered, width * all.size(), stream),
                           "cudaMemcpyAsync"));

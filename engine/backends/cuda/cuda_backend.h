@@ -71,7 +71,7 @@ class CudaBackend final : public ProcessRuntime {
   std::unique_ptr<BlockIo> make_io();
 
   Status enqueue(const Op& op, EventId event);
-  Status hand_over(const Op& op, Lane& lane);
+  Status launch(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
   Status cover(const Op& op);
@@ -101,7 +101,7 @@ class CudaBackend final : public ProcessRuntime {
   Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
   Status compute(const Compute& compute, Lane& lane);
   using Spans = std::vector<std::span<std::byte>>;
-  Status hand_over(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
+  Status launch(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run_on_host(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
   Status run_staged(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);

@@ -140,14 +140,14 @@ Status CudaBackend::compute(const Compute& compute, Lane& lane) {
   const bool by_kernels = compute.body && !compute.on_numbers && !compute.cost.on_host;
   if (!options_.graphs || !by_kernels || !compute.repeated.of) {
     if (options_.graphs && compute.body) graphs_.ran_unrepeated();
-    return hand_over(compute, lane, reads, writes);
+    return launch(compute, lane, reads, writes);
   }
   return graphs_.run(key_of(compute, lane.stream(), reads, writes), compute.repeated.of,
-                     lane.stream(), [&] { return hand_over(compute, lane, reads, writes); });
+                     lane.stream(), [&] { return launch(compute, lane, reads, writes); });
 }
 
-Status CudaBackend::hand_over(const Compute& compute, Lane& lane, const Spans& reads,
-                              const Spans& writes) {
+Status CudaBackend::launch(const Compute& compute, Lane& lane, const Spans& reads,
+                           const Spans& writes) {
   for (std::size_t k : compute.zeroed) {
     if (writes[k].empty()) continue;
     TESSERA_TRY(

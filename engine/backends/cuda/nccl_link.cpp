@@ -60,7 +60,7 @@ Status NcclLink::send() {
                           "cudaMemcpyAsync"));
   const int code = nccl_.all_gather(device_.at(Bytes{0}), device_.at(answers_at), m.piece,
                                     NcclType::uint8, communicators_.world(), stream_);
-  TESSERA_TRY(communicators_.settle(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(communicators_.finish_call(communicators_.world(), code, "ncclAllGather"));
   TESSERA_TRY(
       cuda_status(cuda_,
                   cuda_.memcpy_async(host_.base() + answers_at.value, device_.at(answers_at),

@@ -54,7 +54,7 @@ HostBackend::~HostBackend() {
 Status HostBackend::stream_created(StreamId id, const Stream& stream) {
   queues_.emplace_back();
   last_.emplace_back();
-  const auto place = static_cast<std::size_t>(id.value);
+  const auto place = id.index();
   const bool first = stream.role == StreamRole::communication;
   turns_.insert(first ? turns_.begin() : turns_.end(), place);
   if (trace_) trace_->add_stream(id, stream.name, stream.role);
@@ -144,21 +144,21 @@ Status HostBackend::execute(const Op& op, EventId event) {
   next.op.after = {};
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
-    next.after.push_back(last_[static_cast<std::size_t>(wait->stream.value)]);
+    next.after.push_back(last_[wait->stream.index()]);
   }
   std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
   if (communicator_of(op).valid()) unfinished_[communicator_of(op)].push_back(event);
-  const auto stream = static_cast<std::size_t>(op.stream.value);
+  const auto stream = op.stream.index();
   last_[stream] = event;
   queues_[stream].push_back(std::move(next));
   return progress().status();
 }
 
 bool HostBackend::may_run_now(const Op& op) const {
-  if (in_body_ || !queues_[static_cast<std::size_t>(op.stream.value)].empty()) return false;
+  if (in_body_ || !queues_[op.stream.index()].empty()) return false;
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait != nullptr && wait->stream.valid()) {
-    const EventId last = last_[static_cast<std::size_t>(wait->stream.value)];
+    const EventId last = last_[wait->stream.index()];
     if (last.valid() && !is_done(last)) return false;
   }
   return std::all_of(op.after.begin(), op.after.end(),
@@ -173,7 +173,7 @@ Status HostBackend::run_now(const Op& op, EventId event, std::int64_t place) {
     if (trace_) trace_->begin(place);
     run(op);
   }
-  last_[static_cast<std::size_t>(op.stream.value)] = event;
+  last_[op.stream.index()] = event;
   ended(event, place);
   return progress().status();
 }
@@ -267,13 +267,13 @@ Status HostBackend::wait_until(const std::function<bool()>& done, const std::str
     }
     if (Status heard = watch_.turn(); !heard.ok()) return fail(heard);
     if (time() - since > options_.deadline) return fail(overdue(what));
-    rest();
+    idle();
   }
   return {};
 }
 
 // Nobody but the drive can go on, or other ranks can: then they are waited for, a moment.
-void HostBackend::rest() {
+void HostBackend::idle() {
   const bool meets = std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
     return !queue.empty() && queue.front().running && communicator_of(queue.front().op).valid();
   });

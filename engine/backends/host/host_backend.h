@@ -80,7 +80,7 @@ class HostBackend final : public ProcessRuntime {
   bool may_start(const Queued& next) const;
   Status wait_until(const std::function<bool()>& done, const std::string& what);
   Status overdue(const std::string& what);
-  void rest();
+  void idle();
   void leave(BufferId id);
   Status drain();
 

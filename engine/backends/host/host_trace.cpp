@@ -223,7 +223,7 @@ void HostTrace::fail(const Status& why) {
   if (sending_) {
     for (const KernelTimes::Row& kernel : sending_->kernels) write_kernel(self, kernel);
   }
-  for (const KernelTimes::Row& kernel : kernels_.rest()) write_kernel(self, kernel);
+  for (const KernelTimes::Row& kernel : kernels_.rows()) write_kernel(self, kernel);
   submitted_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
                                  .code = name_of(why.code()),
                                  .time = now,

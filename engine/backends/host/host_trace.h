@@ -66,7 +66,7 @@ class HostTrace {
   void began(std::int64_t place, Time time);
   void ended(std::int64_t place, Time time);
   /// What this rank's communication library says of a collective that was submitted.
-  void kernel(EventId op, Time time) { kernels_.tell(op.value, time); }
+  void kernel(EventId op, Time time) { kernels_.record(op.value, time); }
   /// Before anything of a step changes memory. `take_peaks` says what the step before has used.
   void enter_step(std::int32_t step, const TakePeaks& take_peaks) {
     while (step_ < step) close_step(take_peaks);

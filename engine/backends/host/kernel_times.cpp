@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-void KernelTimes::tell(std::int32_t op, Time time) {
+void KernelTimes::record(std::int32_t op, Time time) {
   const auto row = std::lower_bound(rows_.begin(), rows_.end(), op,
                                     [](const Row& r, std::int32_t id) { return r.op < id; });
   if (row != rows_.end() && row->op == op) row->time = time;

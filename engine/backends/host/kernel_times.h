@@ -22,14 +22,14 @@ class KernelTimes {
 
   /// The next collective, on every rank alike. Ids ascend.
   void expect(std::int32_t op) { rows_.push_back({op}); }
-  void tell(std::int32_t op, Time time);
+  void record(std::int32_t op, Time time);
   /// What was expected so far belongs to a step that is over.
   void close_step();
   /// Those of the step that was passed over the last time. None: there was no such step.
   std::vector<Row> take();
   bool empty() const { return rows_.empty(); }
   /// All that were not taken.
-  const std::deque<Row>& rest() const { return rows_; }
+  const std::deque<Row>& rows() const { return rows_; }
 
  private:
   std::deque<Row> rows_;

@@ -39,10 +39,11 @@ Result<OpenTransport> find_transport(const std::string& name, const std::string&
     }
     return open;
   }
-  return Status(Code::not_supported,
-                fmt::format("{} is not there: install libopenmpi-dev and openmpi-bin and build with "
-                            "-DTESSERA_MPI=ON, or run without mpirun",
-                            file));
+  return Status(
+      Code::not_supported,
+      fmt::format("{} is not there: install libopenmpi-dev and openmpi-bin and build with "
+                  "-DTESSERA_MPI=ON, or run without mpirun",
+                  file));
 }
 
 }  // namespace

@@ -164,10 +164,8 @@ struct Model {
   /// longer sequences.
   std::int64_t sliding_window = 0;
 
-  const Module& module(ModuleId id) const { return modules[static_cast<std::size_t>(id.value)]; }
-  const Parameter& parameter(ParameterId id) const {
-    return parameters[static_cast<std::size_t>(id.value)];
-  }
+  const Module& module(ModuleId id) const { return modules[id.index()]; }
+  const Parameter& parameter(ParameterId id) const { return parameters[id.index()]; }
   /// The module at `path` (aliases and paths below them included), or an invalid id.
   ModuleId find_module(std::string_view path) const;
   /// The parameter called `name` (ties and paths through aliases included), or an invalid id.

@@ -105,7 +105,7 @@ Status FlatEngine::add_unit(std::size_t u) {
   unit.layout = flat_layout(model_, parameters, shard_size_, align);
   for (std::size_t e = 0; e < unit.layout.entries.size(); ++e) {
     const ParameterId id = unit.layout.entries[e].parameter;
-    if (id.valid()) entry_of_parameter_[index(id)] = e;
+    if (id.valid()) entry_of_parameter_[id.index()] = e;
   }
   unit.shard.name = fmt::format("{}.flat_param", unit.name);
   unit.shard.unit = unit.name;
@@ -130,8 +130,8 @@ FlatUnit* FlatEngine::unit_of(ModuleId module) {
 }
 
 const FlatLayout::Entry& FlatEngine::entry_of(ParameterId id) const {
-  const FlatUnit& unit = units_[assignment_.unit_of_parameter[index(id)]];
-  return unit.layout.entries[entry_of_parameter_[index(id)]];
+  const FlatUnit& unit = units_[assignment_.unit_of_parameter[id.index()]];
+  return unit.layout.entries[entry_of_parameter_[id.index()]];
 }
 
 Result<View> FlatEngine::parameter_view(ParameterId id) {

@@ -69,9 +69,8 @@ class FlatEngine final : public EngineBase {
   Status create_streams_and_groups();
   Status add_unit(std::size_t index);
   FlatUnit* unit_of(ModuleId module);
-  FlatUnit& unit_with(ParameterId id) { return units_[assignment_.unit_of_parameter[index(id)]]; }
+  FlatUnit& unit_with(ParameterId id) { return units_[assignment_.unit_of_parameter[id.index()]]; }
   const FlatLayout::Entry& entry_of(ParameterId id) const;
-  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
 
   bool sharded() const { return shard_size_ > 1; }
   DType gradient_dtype(const FlatUnit& unit) const {

@@ -16,7 +16,7 @@ Result<View> FlatEngine::gradient_view(ParameterId id) {
                  MemoryClass::unsharded_gradients, compute_, cause(unit.name, Reason::none)));
     unit.written.assign(unit.layout.entries.size(), false);
   }
-  unit.written[entry_of_parameter_[index(id)]] = true;
+  unit.written[entry_of_parameter_[id.index()]] = true;
   return View::part(unit.gradient, unit.param_dtype, entry_of(id).begin, entry_of(id).numel);
 }
 

@@ -35,11 +35,9 @@ class Fsdp1Notation {
   }
 
  private:
-  const Recording::Buffer& buffer(BufferId id) const {
-    return recording_.buffers[static_cast<std::size_t>(id.value)];
-  }
+  const Recording::Buffer& buffer(BufferId id) const { return recording_.buffers[id.index()]; }
   std::string stream(StreamId id) const {
-    const std::string& name = recording_.streams[static_cast<std::size_t>(id.value)];
+    const std::string& name = recording_.streams[id.index()];
     if (name == "unshard") return "all_gather";
     return name == "pre_unshard" ? "pre_all_gather" : name;
   }

@@ -35,12 +35,8 @@ class FsdpNotation {
   }
 
  private:
-  const Recording::Buffer& buffer(BufferId id) const {
-    return recording_.buffers[static_cast<std::size_t>(id.value)];
-  }
-  const std::string& stream(StreamId id) const {
-    return recording_.streams[static_cast<std::size_t>(id.value)];
-  }
+  const Recording::Buffer& buffer(BufferId id) const { return recording_.buffers[id.index()]; }
+  const std::string& stream(StreamId id) const { return recording_.streams[id.index()]; }
   void emit(std::string line) { lines_.push_back(std::move(line)); }
 
   static bool transient(MemoryClass memory_class) {

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/at.h"
-
 namespace tessera {
 
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
@@ -85,7 +83,7 @@ Status FullyShardEngine::add_unit(std::size_t index) {
   const std::size_t prefix = root ? 0 : unit.name.size() + 1;
   for (const auto& layout : unit.layout.parameters) {
     const Parameter& source = model_.parameter(layout.id);
-    slot_of_parameter_[at(layout.id)] = unit.parameters.size();
+    slot_of_parameter_[layout.id.index()] = unit.parameters.size();
     UnitParameter p{.layout = layout, .name = source.name.substr(prefix), .shard = {}};
     p.shard.name = fmt::format("{}.{}", unit.name, p.name);
     p.shard.unit = unit.name;
@@ -105,11 +103,11 @@ Unit* FullyShardEngine::unit_of(ModuleId module) {
 }
 
 Unit& FullyShardEngine::unit_with(ParameterId id) {
-  return units_[assignment_.unit_of_parameter[at(id)]];
+  return units_[assignment_.unit_of_parameter[id.index()]];
 }
 
 UnitParameter& FullyShardEngine::parameter(ParameterId id) {
-  return unit_with(id).parameters[slot_of_parameter_[at(id)]];
+  return unit_with(id).parameters[slot_of_parameter_[id.index()]];
 }
 
 Result<View> FullyShardEngine::parameter_view(ParameterId id) {

@@ -167,7 +167,7 @@ Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
 Status ReplicateEngine::mark_unused() {
   swept_unused_ = true;
   for (ReplicatedParameter& p : parameters_) {
-    if (!p.trained || p.ready || used_[static_cast<std::size_t>(p.id.value)]) continue;
+    if (!p.trained || p.ready || used_[p.id.index()]) continue;
     p.ready = true;
     TESSERA_TRY(mark_ready(p));
   }

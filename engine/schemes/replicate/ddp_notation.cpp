@@ -34,8 +34,7 @@ class DdpNotation {
   using Places = std::map<Numel, Place>;  // by offset
 
   bool is_bucket(BufferId id) const {
-    return recording_.buffers[static_cast<std::size_t>(id.value)].memory_class ==
-           MemoryClass::reduce_buffers;
+    return recording_.buffers[id.index()].memory_class == MemoryClass::reduce_buffers;
   }
 
   void op(const Record& r) {

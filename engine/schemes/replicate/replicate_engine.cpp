@@ -138,8 +138,8 @@ Status ReplicateEngine::begin_forward() {
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
   for (ParameterId id : parameters_of(work)) {
-    if (work.pass == ModuleWork::Pass::forward) used_[static_cast<std::size_t>(id.value)] = true;
-    if (work.pass == ModuleWork::Pass::backward) ++uses_now_[static_cast<std::size_t>(id.value)];
+    if (work.pass == ModuleWork::Pass::forward) used_[id.index()] = true;
+    if (work.pass == ModuleWork::Pass::backward) ++uses_now_[id.index()];
   }
   return EngineBase::compute(work);
 }
@@ -161,10 +161,10 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   if (!p.trained) return accumulate(p);
   if (p.ready) return ready_twice(name(p));
   TESSERA_TRY(mark(cause_of(p, Reason::none), Mark::Kind::gradient_ready, compute_).status());
-  ready_order_.push_back(static_cast<std::size_t>(parameter.value));
+  ready_order_.push_back(parameter.index());
   TESSERA_TRY(accumulate(p));
   p.ready = true;
-  used_since_sync_[static_cast<std::size_t>(parameter.value)] = true;
+  used_since_sync_[parameter.index()] = true;
   if (!sync_) return {};
   // The first step of a static graph only counts; its buckets go at the end.
   if (options_.static_graph && synced_backwards_ == 0) return {};

@@ -89,9 +89,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   Status add_buffers();
   std::vector<bool> ignored_modules() const;     // by ModuleId
   std::vector<bool> trained_parameters() const;  // by ParameterId: those that are reduced
-  ReplicatedParameter& at(ParameterId id) {
-    return parameters_[static_cast<std::size_t>(id.value)];
-  }
+  ReplicatedParameter& at(ParameterId id) { return parameters_[id.index()]; }
   std::string_view name(const ReplicatedParameter& p) const { return model_.parameter(p.id).name; }
   Cause cause_of(const ReplicatedParameter& p, Reason reason) const;
   View slice(const ReplicatedParameter& p) const;

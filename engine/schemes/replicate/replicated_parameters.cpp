@@ -13,7 +13,7 @@ std::vector<bool> ReplicateEngine::ignored_modules() const {
   for (std::size_t m = 0; m < model_.modules.size(); ++m) {  // parents come first
     const Module& module = model_.modules[m];
     const auto& paths = options_.ignored_modules;
-    out[m] = (module.parent.valid() && out[static_cast<std::size_t>(module.parent.value)]) ||
+    out[m] = (module.parent.valid() && out[module.parent.index()]) ||
              std::find(paths.begin(), paths.end(), module.path) != paths.end();
   }
   return out;
@@ -26,7 +26,7 @@ std::vector<bool> ReplicateEngine::trained_parameters() const {
   const std::vector<bool> ignored = ignored_modules();
   for (std::size_t m = 0; m < ignored.size(); ++m) {
     if (!ignored[m]) continue;
-    for (ParameterId p : assignment_.used_by[m]) out[static_cast<std::size_t>(p.value)] = false;
+    for (ParameterId p : assignment_.used_by[m]) out[p.index()] = false;
   }
   return out;
 }

@@ -156,8 +156,8 @@ std::vector<std::size_t> OwnerEngine::expected_places() const {
   std::vector<bool> listed(parameters_.size(), false);
   std::vector<std::size_t> used;
   for (const ModuleId module : model_.forward) {
-    for (const ParameterId id : assignment_.used_by[static_cast<std::size_t>(module.value)]) {
-      const auto k = static_cast<std::size_t>(id.value);
+    for (const ParameterId id : assignment_.used_by[module.index()]) {
+      const auto k = id.index();
       if (!listed[k]) used.push_back(k);
       listed[k] = true;
     }

@@ -117,10 +117,8 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Status share_stepped() override { return broadcast_shards(); }
   std::vector<StreamId> side_streams() const override { return {comm_}; }
 
-  OwnedParameter& at(ParameterId id) { return parameters_[static_cast<std::size_t>(id.value)]; }
-  const OwnedParameter& at(ParameterId id) const {
-    return parameters_[static_cast<std::size_t>(id.value)];
-  }
+  OwnedParameter& at(ParameterId id) { return parameters_[id.index()]; }
+  const OwnedParameter& at(ParameterId id) const { return parameters_[id.index()]; }
   const RankSet& owner_set(Index owner) const { return owners_[static_cast<std::size_t>(owner)]; }
   RankSet others(Index owner) const { return everyone_.minus(owner_set(owner)); }
   bool steps_now(std::int32_t optimizer) const {

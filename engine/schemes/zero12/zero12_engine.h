@@ -79,7 +79,7 @@ class Zero12Engine final : public EngineBase {
   Status add_flat(FlatBuffer& flat, const std::vector<ParameterId>& ids, const std::string& name,
                   bool masters);
 
-  PartedParameter& at(ParameterId id) { return parameters_[static_cast<std::size_t>(id.value)]; }
+  PartedParameter& at(ParameterId id) { return parameters_[id.index()]; }
   std::string_view name(const PartedParameter& p) const { return model_.parameter(p.id).name; }
   const FlatBuffer& flat_of(const PartedParameter& p) const { return p.trained ? flat_ : frozen_; }
   DType param_dtype() const { return options_.param_dtype; }

@@ -47,8 +47,8 @@ class GradientPartitions {
     bool filled = false;
   };
 
-  const Slice& slice(ParameterId id) const { return slices_[static_cast<std::size_t>(id.value)]; }
-  Slice& slice(ParameterId id) { return slices_[static_cast<std::size_t>(id.value)]; }
+  const Slice& slice(ParameterId id) const { return slices_[id.index()]; }
+  Slice& slice(ParameterId id) { return slices_[id.index()]; }
   BufferId buffer(Memory memory) const { return buffers_[static_cast<std::size_t>(memory)]; }
   Status add_on_host(const OnDemandParameter& p, const View& fresh);
 

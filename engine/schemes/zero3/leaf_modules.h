@@ -38,7 +38,7 @@ class LeafModules {
       const std::vector<std::vector<ParameterId>>& needs_of_all) const;
 
  private:
-  static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
+  static std::size_t index(ModuleId id) { return id.index(); }
 
   const Model& model_;
   // By ModuleId.

@@ -33,7 +33,7 @@ class ModuleNeeds {
   void remove(ModuleId module, ParameterId id) { std::erase(now_[index(module)], id); }
 
  private:
-  static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
+  static std::size_t index(ModuleId id) { return id.index(); }
   static bool holds(const std::vector<ParameterId>& list, ParameterId id);
   void add_from_model(const Model& model, const LeafModules& leaves, const Lists& used_by,
                       bool planned);

@@ -107,7 +107,7 @@ class OnDemandParameters {
   auto end() const { return all_.end(); }
 
  private:
-  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
+  static std::size_t index(ParameterId id) { return id.index(); }
 
   std::vector<OnDemandParameter> all_;
 };

@@ -53,7 +53,7 @@ class ReduceBucket {
     EventId after;  // none: the reducing stream has waited for it
   };
 
-  Gradient& at(ParameterId id) { return gradients_[static_cast<std::size_t>(id.value)]; }
+  Gradient& at(ParameterId id) { return gradients_[id.index()]; }
   Cause cause(std::string_view unit, Reason reason) const {
     return operations_.cause(unit, reason);
   }

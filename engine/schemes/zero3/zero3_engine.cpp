@@ -140,7 +140,7 @@ std::vector<PartitionedParameter> Zero3Engine::parameters() const {
   }
   for (std::size_t g = 0; g < parts_.groups.count(); ++g) {
     for (ParameterId id : parts_.groups.ids(g)) {
-      out[static_cast<std::size_t>(id.value)].sub_group = static_cast<std::int32_t>(g);
+      out[id.index()].sub_group = static_cast<std::int32_t>(g);
     }
   }
   return out;

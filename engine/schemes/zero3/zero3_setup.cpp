@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/model/used_by.h"
 
 namespace tessera {
@@ -131,12 +130,12 @@ Result<UnitAssignment> Zero3Setup::assign_modules() {
     const Module& module = model().modules[m];
     if (m == 0 || !module.parameters.empty()) {
       for (ParameterId id : module.parameters) {
-        assignment.unit_of_parameter[at(id)] = assignment.units.size();
+        assignment.unit_of_parameter[id.index()] = assignment.units.size();
       }
       assignment.unit_of_module.push_back(assignment.units.size());
       assignment.units.push_back({ModuleId{static_cast<std::int32_t>(m)}, module.parameters});
     } else {
-      assignment.unit_of_module.push_back(assignment.unit_of_module[at(module.parent)]);
+      assignment.unit_of_module.push_back(assignment.unit_of_module[module.parent.index()]);
     }
   }
   TESSERA_TRY(parts_.leaves.find(options().leaf_modules));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/model/at.h"
 #include "engine/schemes/zero3/zero3_setup.h"
 
 namespace tessera {
@@ -23,7 +22,7 @@ Status Zero3Shards::setup() {
   host_ = parts_.facts.host;
   TESSERA_ASSIGN(assignment_, setup.assign_modules());
   setup.add_parameters(
-      [this](ParameterId id) { return unit_name(assignment_.unit_of_parameter[tessera::at(id)]); });
+      [this](ParameterId id) { return unit_name(assignment_.unit_of_parameter[id.index()]); });
   TESSERA_TRY(setup.allocate(optimizer_.groups()));
   return make_values(*this);
 }

@@ -24,7 +24,7 @@ Status count_events(StandIn& world, const std::function<void(std::size_t)>& reme
     const bool here = k % 5 != 0;
     TESSERA_TRY(owners.add(here ? stream : StreamId{}));
     if (!here) continue;
-    Lane& lane = *lanes[static_cast<std::size_t>(stream.value)];
+    Lane& lane = *lanes[stream.index()];
     TESSERA_TRY(lane.submitted({OpKind::compute, {}, EventId{k}}, stream == StreamId{1}));
     CHECK(owners.of(EventId{k}) == &lane);
     remembered(owners.size());

@@ -18,7 +18,7 @@ using test::require_ok;
 using Lines = std::vector<std::string>;
 
 Parameter& parameter(Model& model, const char* name) {
-  return model.parameters[static_cast<std::size_t>(model.find_parameter(name).value)];
+  return model.parameters[model.find_parameter(name).index()];
 }
 
 std::vector<float> values_of(Engine& engine, const Model& model, const char* name) {

@@ -146,8 +146,7 @@ TEST_CASE("reductions and broadcasts in half the bytes", "[owner]") {
 TEST_CASE("dtypes of one owner have buckets of their own", "[owner]") {
   Model model = mlp();
   for (const char* name : {"l0.bias", "l1.bias"}) {
-    model.parameters[static_cast<std::size_t>(model.find_parameter(name).value)].dtype =
-        DType::bfloat16;
+    model.parameters[model.find_parameter(name).index()].dtype = DType::bfloat16;
   }
   RecordedOwners run(2, model, {.sync_models_at_startup = false, .dtype = {}});
   require_ok(run_training_step(*run.engine, model, {}));

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "tessera/summon.h"
-#include "tests/schemes/sharded_data_parallel/owners.h"
 #include "tests/random.h"
+#include "tests/schemes/sharded_data_parallel/owners.h"
 
 namespace tessera {
 namespace {
@@ -114,7 +114,7 @@ TEST_CASE("memory of gradients and optimizer state is the owner's (fairscale F7)
     for (const Record& r : run.recording.records) {
       const bool takes = r.kind == Record::Kind::allocate;
       if (!takes && r.kind != Record::Kind::release) continue;
-      const auto& buffer = run.recording.buffers[static_cast<std::size_t>(r.buffer.value)];
+      const auto& buffer = run.recording.buffers[r.buffer.index()];
       if (buffer.memory_class != what) continue;
       for (Rank rank = 0; rank < ranks; ++rank) {
         if (!r.where.contains(rank)) continue;

@@ -2,8 +2,8 @@
 // Param groups, several optimizers, and parameters that join or freeze on the way.
 #include <catch2/catch.hpp>
 
-#include "tests/schemes/sharded_data_parallel/owners.h"
 #include "tests/random.h"
+#include "tests/schemes/sharded_data_parallel/owners.h"
 
 namespace tessera {
 namespace {
@@ -111,7 +111,7 @@ TEST_CASE("freezing and joining later lose nobody's state (fairscale F5)", "[own
   };
   step();
   const std::vector<Index> before = owners(*world.engine, model);
-  const auto heavy = static_cast<std::size_t>(model.find_parameter("l1.weight").value);
+  const auto heavy = model.find_parameter("l1.weight").index();
   model.parameters[heavy].requires_grad = false;
   step();
   require_ok(world.engine->add_param_group({.parameters = named(model, {"l2.weight", "l2.bias"})}));

@@ -79,7 +79,7 @@ TEST_CASE("slices cover a bucket once, and pieces say where they belong", "[zero
     for (const OwnedPiece& piece : slice.pieces) {
       CHECK(piece.offset == inside);
       inside += piece.numel;
-      const BucketEntry& entry = entries[static_cast<std::size_t>(piece.parameter.value)];
+      const BucketEntry& entry = entries[piece.parameter.index()];
       CHECK(part * slice.owner + piece.in_part == entry.place + (piece.offset - entry.offset));
       CHECK(piece.in_part + piece.numel <= part);
     }

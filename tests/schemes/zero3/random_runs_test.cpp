@@ -137,7 +137,7 @@ void check_turns(const Recording& recording) {
   for (const Record& record : recording.records) {
     const bool allocates = record.kind == Record::Kind::allocate;
     if (!allocates && record.kind != Record::Kind::release) continue;
-    const std::string& name = recording.buffers[static_cast<std::size_t>(record.buffer.value)].name;
+    const std::string& name = recording.buffers[record.buffer.index()].name;
     if (!name.ends_with(".full")) continue;
     live[name] += allocates ? 1 : -1;
     INFO(name);
@@ -183,14 +183,13 @@ TEST_CASE("a static graph repeats itself, gathers and frees take turns, steps le
 // Names of second copies that were gathered from though nothing was kept there since the last step.
 std::vector<std::string> stale_copies(const Recording& recording) {
   const auto second = [&recording](BufferId id) {
-    return id.valid() &&
-           recording.buffers[static_cast<std::size_t>(id.value)].name.ends_with(".secondary");
+    return id.valid() && recording.buffers[id.index()].name.ends_with(".secondary");
   };
   std::set<BufferId> kept;
   std::vector<std::string> stale;
   const auto read = [&](BufferId id) {
     if (!second(id) || kept.contains(id)) return;
-    stale.push_back(recording.buffers[static_cast<std::size_t>(id.value)].name);
+    stale.push_back(recording.buffers[id.index()].name);
   };
   for (const Record& r : recording.records) {
     if (r.kind != Record::Kind::op) continue;

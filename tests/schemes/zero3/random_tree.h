@@ -101,7 +101,7 @@ bodies(const Model& model) {
     if (!reads[m].empty()) used[m] = reads[m];
   }
   return [&model, used](ModuleId module, ModuleWork::Pass pass, std::int32_t micro_batch) {
-    const auto& list = used[static_cast<std::size_t>(module.value)];
+    const auto& list = used[module.index()];
     return [&model, list, module, pass, micro_batch](const BodyContext& context) {
       std::size_t written = 0;
       for (std::size_t k = 0; k < list.size(); ++k) {

@@ -66,7 +66,7 @@ struct StrictRun {
     for (; counted_ < recording.records.size(); ++counted_) {
       const Record& record = recording.records[counted_];
       if (record.kind != Record::Kind::allocate && record.kind != Record::Kind::release) continue;
-      const auto& buffer = recording.buffers[static_cast<std::size_t>(record.buffer.value)];
+      const auto& buffer = recording.buffers[record.buffer.index()];
       if (buffer.memory_class != MemoryClass::unsharded_parameters &&
           buffer.memory_class != MemoryClass::all_gather_buffers) {
         continue;

@@ -42,7 +42,7 @@ class Reference {
   }
   const std::vector<double>* find(const std::string& name) const {
     const ParameterId id = model_.find_parameter(name);
-    return id.valid() ? &values_[static_cast<std::size_t>(id.value)] : nullptr;
+    return id.valid() ? &values_[id.index()] : nullptr;
   }
   double at(const std::string& module, std::size_t i) const {
     return (*find(module + ".weight"))[i];

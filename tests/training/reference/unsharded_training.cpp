@@ -9,8 +9,6 @@
 namespace tessera::test {
 namespace {
 
-std::size_t at(ParameterId id) { return static_cast<std::size_t>(id.value); }
-
 // Whole parameters and gradients of one module.
 class HostContext final : public BodyContext {
  public:
@@ -80,15 +78,15 @@ UnshardedTraining::UnshardedTraining(const Model& model, const RealModelOptions&
 }
 
 const std::vector<float>& UnshardedTraining::values(ParameterId id) const {
-  return values_[at(id)];
+  return values_[id.index()];
 }
 
 const std::vector<float>& UnshardedTraining::gradient(ParameterId id) const {
-  return gradients_[at(id)];
+  return gradients_[id.index()];
 }
 
 void UnshardedTraining::set_value(ParameterId id, std::size_t element, float value) {
-  values_[at(id)][element] = value;
+  values_[id.index()][element] = value;
 }
 
 void UnshardedTraining::refresh() { real_ = real_model(model_, data_); }
@@ -180,10 +178,10 @@ void UnshardedTraining::run_passes(Rank rank, std::int32_t micro_batch, Buffers&
 void UnshardedTraining::run_body(Rank rank, ModuleId module, ModuleWork::Pass pass,
                                  std::int32_t micro_batch, Buffers& gradients) {
   HostContext context(rank);
-  for (ParameterId id : used_[static_cast<std::size_t>(module.value)]) {
-    context.reads.emplace_back(seen_[at(id)]);
+  for (ParameterId id : used_[module.index()]) {
+    context.reads.emplace_back(seen_[id.index()]);
     const bool trains = pass == ModuleWork::Pass::backward && model_.parameter(id).requires_grad;
-    if (trains) context.writes.emplace_back(gradients[at(id)]);
+    if (trains) context.writes.emplace_back(gradients[id.index()]);
   }
   real_.bodies()(module, pass, micro_batch)(context);
 }
@@ -226,7 +224,7 @@ void UnshardedTraining::adam() {
     return;
   }
   for (const ParamGroup& group : *groups_) {
-    for (const ParameterId id : group.parameters) adam(at(id), group.adam.over(options_.adam));
+    for (const ParameterId id : group.parameters) adam(id.index(), group.adam.over(options_.adam));
   }
 }
 

@@ -37,7 +37,7 @@ class CompatiblePolicy final : public FetchPolicy {
     Numel available{};  // of gathered parameters; reset with the trace, whatever is left
   };
 
-  static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
+  static std::size_t index(ModuleId id) { return id.index(); }
   Coordinator& coordinator() { return coordinators_[training_ ? 0 : 1]; }
 
   void explain(const OnDemandParameter& p, LiveParameter& live) const override;

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/model/at.h"
-
 namespace tessera {
 namespace {
 
@@ -44,7 +42,7 @@ bool ModuleTrace::fetched_later(ParameterId parameter, std::int32_t step) const 
 
 Status ModuleTrace::take(ModuleId module) {
   std::set<ParameterId> expected;  // not fetched by an earlier look ahead
-  for (ParameterId id : needs_[at(module)]) {
+  for (ParameterId id : needs_[module.index()]) {
     if (!fetched_later(id, step_ - 1)) expected.insert(id);
   }
   std::set<ParameterId> found;
@@ -85,13 +83,13 @@ std::vector<ParameterId> ModuleTrace::ahead(Numel budget,
 // Drops what the modules visited next use, looking at `reuse_distance` elements or a little more.
 void ModuleTrace::find_releasable(ModuleId module, Numel reuse_distance,
                                   std::vector<ParameterId>& out) const {
-  for (ParameterId id : needs_[at(module)]) {
+  for (ParameterId id : needs_[module.index()]) {
     if (!fetched_later(id, step_)) out.push_back(id);
   }
   Numel seen{};
   for (auto k = static_cast<std::size_t>(step_); k < modules_.size() && seen < reuse_distance;
        ++k) {
-    for (ParameterId id : needs_[at(modules_[k])]) {
+    for (ParameterId id : needs_[modules_[k].index()]) {
       std::erase(out, id);
       seen += model_.parameter(id).numel();
     }
@@ -100,7 +98,7 @@ void ModuleTrace::find_releasable(ModuleId module, Numel reuse_distance,
 
 const std::vector<ParameterId>& ModuleTrace::releasable(
     ModuleId module, Numel reuse_distance, const std::function<bool(ParameterId)>& persistent) {
-  if (mode_ != Mode::complete) return needs_[at(module)];
+  if (mode_ != Mode::complete) return needs_[module.index()];
   const auto [place, fresh] = releasable_.try_emplace({module, step_});
   if (fresh) {
     find_releasable(module, reuse_distance, place->second);
@@ -114,7 +112,7 @@ void ModuleTrace::reset() {
     mode_ = Mode::record;
   } else if (mode_ == Mode::record) {
     for (std::size_t k = 0; k < modules_.size(); ++k) {
-      for (ParameterId id : needs_[at(modules_[k])]) {
+      for (ParameterId id : needs_[modules_[k].index()]) {
         uses_.push_back({id, static_cast<std::int32_t>(k)});
       }
     }

@@ -35,8 +35,8 @@ class StrictPolicy final : public FetchPolicy {
   std::optional<Bytes> budget() const override { return room_.budget(); }
 
  private:
-  static std::size_t index(ModuleId id) { return static_cast<std::size_t>(id.value); }
-  static std::size_t index(ParameterId id) { return static_cast<std::size_t>(id.value); }
+  static std::size_t index(ModuleId id) { return id.index(); }
+  static std::size_t index(ParameterId id) { return id.index(); }
 
   void explain(const OnDemandParameter& p, LiveParameter& live) const override;
   Bytes bytes_of(ParameterId id) const { return mover().memory().of(id); }

@@ -88,15 +88,15 @@ Visits expected_visits(const Model& model, bool backward, bool recomputes) {
 void UseTable::build(const Visits& visits, const Needs& needs, std::size_t parameters) {
   places_.assign(parameters, {});
   for (std::size_t k = 0; k < visits.size(); ++k) {
-    for (ParameterId id : needs[static_cast<std::size_t>(visits[k].module.value)]) {
-      places_[static_cast<std::size_t>(id.value)].push_back(static_cast<std::int32_t>(k));
+    for (ParameterId id : needs[visits[k].module.index()]) {
+      places_[id.index()].push_back(static_cast<std::int32_t>(k));
     }
   }
 }
 
 std::int32_t UseTable::next(ParameterId parameter, std::int32_t place) const {
   if (places_.empty()) return never;
-  const auto& places = places_[static_cast<std::size_t>(parameter.value)];
+  const auto& places = places_[parameter.index()];
   const auto found = std::lower_bound(places.begin(), places.end(), place);
   return found == places.end() ? never : *found;
 }

@@ -9,13 +9,12 @@ namespace tessera {
 
 bool SecondaryParts::serve(const std::vector<ParameterId>& parameters) const {
   if (!exist() || operations_.pass() != Operations::Pass::backward || parts_.empty()) return false;
-  return std::all_of(parameters.begin(), parameters.end(), [this](ParameterId id) {
-    return parts_[static_cast<std::size_t>(id.value)].current;
-  });
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [this](ParameterId id) { return parts_[id.index()].current; });
 }
 
 View SecondaryParts::of(const OnDemandParameter& p) const {
-  const Part& part = parts_[static_cast<std::size_t>(p.id.value)];
+  const Part& part = parts_[p.id.index()];
   TESSERA_ASSERT(part.current, "an old part is never gathered");
   return View::whole(part.buffer, facts_.param_dtype(), part_of(p));
 }

@@ -41,7 +41,7 @@ class SecondaryParts {
   }
   Part& part(ParameterId id) {
     parts_.resize(parameters_.size());
-    return parts_[static_cast<std::size_t>(id.value)];
+    return parts_[id.index()];
   }
 
   Operations& operations_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU as the simulator's kernels see it. Units are in the names, sources in docs/simulator.md.
+// One GPU as the simulator's kernels see it.
+//
+// Units are in the names, sources in docs/simulator.md.
 #pragma once
 
 #include <array>

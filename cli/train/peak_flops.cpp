@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report/peak_flops.h"
+#include "cli/train/peak_flops.h"
 
 #include <fmt/format.h>
 

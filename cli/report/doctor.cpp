@@ -80,10 +80,10 @@ nlohmann::ordered_json facts() {
                       {"local", "available"},
                       {"mpi", mpi.ok() ? "available" : mpi.message()},
                       {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()}};
-  json["training"] = has_dnnl ? "available: oneDNN"
-                              : "not built: install libdnnl-dev and configure again";
-  json["swap_files"] = has_uring ? "io_uring"
-                                 : "threads (faster with io_uring: install liburing-dev)";
+  json["training"] =
+      has_dnnl ? "available: oneDNN" : "not built: install libdnnl-dev and configure again";
+  json["swap_files"] =
+      has_uring ? "io_uring" : "threads (faster with io_uring: install liburing-dev)";
   const auto direct = gpu_direct_storage();
   json["gpu_direct_storage"] = direct.ok() ? "available: " + *direct : direct.status().message();
   json["clusters"] = sim::cluster_presets();

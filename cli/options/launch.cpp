@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/train/launch.h"
+#include "cli/options/launch.h"
 
 #include <fmt/format.h>
 
