@@ -45,7 +45,8 @@ Status read_slow_ranks(JsonReader& run, std::vector<sim::SlowRank>& slow_ranks) 
   return {};
 }
 
-Status read_options(const std::string& trace, const TraceRun& run, const nlohmann::json& json, Again& again) {
+Status read_options(const std::string& trace, const TraceRun& run, const nlohmann::json& json,
+                    Again& again) {
   OptionValues of_scheme;
   for (const auto& [name, given] : json.items()) {
     if (is_run(name)) continue;

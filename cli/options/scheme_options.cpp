@@ -108,10 +108,9 @@ Status apply_wrapping(const GivenFlags& given, const Model& model, Scheme& schem
                   "ignored module are ignored");
   }
   if (wrap_class.empty() && modules.empty() && parameters.empty()) return {};
-  TESSERA_ASSIGN(*plan,
-                 plan_wrapping_of(wrap_class, units_of(scheme),
-                                  {.ignored_modules = modules, .ignored_states = parameters},
-                                  model));
+  TESSERA_ASSIGN(
+      *plan, plan_wrapping_of(wrap_class, units_of(scheme),
+                              {.ignored_modules = modules, .ignored_states = parameters}, model));
   return set_option(scheme, "units", std::vector<std::string>{});
 }
 
@@ -150,9 +149,9 @@ Status apply_given(const GivenFlags& given, Scheme& scheme) {
   const std::vector<Option> known = options_known_to(name);
   std::vector<std::string> names;
   for (const auto& [flag, text] : given) {
-    const auto option = std::find_if(known.begin(), known.end(), [&, &flag = flag](const Option& o) {
-      return flag_of(o) == flag;
-    });
+    const auto option =
+        std::find_if(known.begin(), known.end(),
+                     [&, &flag = flag](const Option& o) { return flag_of(o) == flag; });
     if (option != known.end()) {
       TESSERA_ASSIGN(const OptionValue value, parse_option(*option, text));
       TESSERA_TRY(set_option(scheme, option->name, value));

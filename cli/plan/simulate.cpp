@@ -142,10 +142,10 @@ Status compare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const bool same, same_bytes(arguments.again, arguments.output));
   if (!same) {
     TESSERA_ASSIGN(const auto before, storage::TraceReader::open(arguments.again));
-    return Status(Code::divergent,
-                  fmt::format("{} differs from {}, which was written by version {}, this is {}",
-                              arguments.output, arguments.again, before.info().run.version,
-                              version()));
+    return Status(
+        Code::divergent,
+        fmt::format("{} differs from {}, which was written by version {}, this is {}",
+                    arguments.output, arguments.again, before.info().run.version, version()));
   }
   if (!arguments.quiet && !arguments.json) {
     fmt::print("{} is {}, byte for byte\n", arguments.output, arguments.again);

@@ -88,8 +88,7 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
 }
 
 TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
-  check_refused(simulate_tiny + "--cluster dgx-h1000",
-                "neither a preset (dgx-2, ");
+  check_refused(simulate_tiny + "--cluster dgx-h1000", "neither a preset (dgx-2, ");
   check_refused(simulate_tiny + "--cluster .", "is a directory");
   for (const std::string value : {"3", "3:", ":2", "x:2", "3:x", "3:2:1", "''"}) {
     check_refused(simulate_tiny + "--slow-rank " + value, "give RANK:FACTOR");
@@ -112,9 +111,10 @@ TEST_CASE("choices that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--wrap Linear --units out", "--units or --wrap");
   check_refused(simulate_tiny + "--comm-hook fp16", "--comm-hook means nothing to the scheme");
   check_refused(simulate_tiny + "--scheme replicate --comm-hook zip", "--comm-hook: ");
-  check_refused(simulate_tiny + "--broadcast-dtype bf16",
-                "--broadcast-dtype means nothing to the scheme fully_shard: leave it out, it is for "
-                "sharded_data_parallel");
+  check_refused(
+      simulate_tiny + "--broadcast-dtype bf16",
+      "--broadcast-dtype means nothing to the scheme fully_shard: leave it out, it is for "
+      "sharded_data_parallel");
   check_refused(simulate_tiny + "--scheme sharded_data_parallel --units out",
                 "--units means nothing to the scheme");
   check_refused(

@@ -49,8 +49,8 @@ void write_model() { std::ofstream(run_folder() + "small.json") << model_text; }
 // Steps enough for what the first ones decide.
 Seen simulated(const std::string& arguments) {
   const ProgramRun listed = run_tessera("ops small.json --steps 3 " + arguments);
-  const ProgramRun run = run_tessera("simulate small.json --steps 3 --json -o small.tessera " +
-                                     arguments);
+  const ProgramRun run =
+      run_tessera("simulate small.json --steps 3 --json -o small.tessera " + arguments);
   nlohmann::json report = nlohmann::json::parse(run.output, nullptr, false);
   if (report.is_object()) {
     report["run"].erase("options");
@@ -103,7 +103,7 @@ std::string context_of(const std::string& scheme, const Option& option) {
 
 std::string argument_of(const Option& option, bool keeps_whole) {
   static const std::map<std::string, std::string> samples = {
-      {"nvme_smallest", "1000000"}, {"buffer_size", "400"}, {"live_budget", "3000"},
+      {"nvme_smallest", "1000000"}, {"buffer_size", "400"},      {"live_budget", "3000"},
       {"leaf_modules", "h"},        {"reduce_dtype", "float16"}, {"broadcast_dtype", "float16"}};
   if (option.kind == OptionKind::flag) return "";
   // Of another size than what programs gather unless told.
@@ -186,10 +186,10 @@ const std::vector<FlagCase> planning_cases = {
     {"--passes", "eval,train,step", ""}};
 
 const std::vector<FlagCase> simulate_cases = {
-    {"--cluster", "dgx-2", ""},   {"--nodes", "2", ""},        {"--jitter", "0.5", ""},
-    {"--slow-rank", "1:3", ""},   {"--steps", "2", ""},        {"--seed", "3", "--jitter 0.5 "},
+    {"--cluster", "dgx-2", ""},    {"--nodes", "2", ""},           {"--jitter", "0.5", ""},
+    {"--slow-rank", "1:3", ""},    {"--steps", "2", ""},           {"--seed", "3", "--jitter 0.5 "},
     {"--output", "y.tessera", ""}, {"--record-ranks", "none", ""}, {"--json", "", ""},
-    {"--quiet", "", ""},          {"--again", "y.tessera", ""}};
+    {"--quiet", "", ""},           {"--again", "y.tessera", ""}};
 
 const std::vector<FlagCase> ops_cases = {
     {"--ranks", "3", ""}, {"--steps", "2", ""}, {"--format", "fsdp", ""}};
@@ -238,8 +238,8 @@ void check_cases(const std::string& command, const std::string& file,
 TEST_CASE("every flag of simulate and ops acts or is refused", "[cli][flags]") {
   write_model();
   std::ofstream(run_folder() + "ds.json") << R"({"zero_optimization": {"stage": 2}})";
-  CHECK(missing(flags_of("simulate"), planning_cases + simulate_cases + software_cases +
-                                          listed_cases()) == "");
+  CHECK(missing(flags_of("simulate"),
+                planning_cases + simulate_cases + software_cases + listed_cases()) == "");
   CHECK(missing(flags_of("ops"), planning_cases + ops_cases + listed_cases()) == "");
   check_cases("simulate small.json -o small.tessera", "small.tessera",
               planning_cases + simulate_cases);
@@ -250,12 +250,10 @@ TEST_CASE("every flag of simulate and ops acts or is refused", "[cli][flags]") {
 
 TEST_CASE("every flag of estimate, wrap, report and doctor acts or is refused", "[cli][flags]") {
   write_model();
-  const std::vector<FlagCase> estimate = {{"--cluster", "dgx-2", ""},
-                                          {"--nodes", "2", ""},
-                                          {"--batch", "3", "--json "},
-                                          {"--sequence-length", "7", ""},
-                                          {"--checkpointing", "full", ""},
-                                          {"--json", "", ""}};
+  const std::vector<FlagCase> estimate = {
+      {"--cluster", "dgx-2", ""},      {"--nodes", "2", ""},
+      {"--batch", "3", "--json "},     {"--sequence-length", "7", ""},
+      {"--checkpointing", "full", ""}, {"--json", "", ""}};
   CHECK(missing(flags_of("estimate"), estimate) == "");
   check_cases("estimate '" + example_model("gpt-tiny") + "'", "", estimate);
   const std::vector<FlagCase> wrap = {{"--policy", "always", ""},
@@ -286,23 +284,21 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
   write_model();
   REQUIRE(run_tessera("simulate small.json -q --slow-rank 3:2 -o small.tessera").exit_code == 0);
   const std::string small = "--size 640x360 ";
-  const std::vector<FlagCase> inspect = {{"--panel", "memory", small},
-                                         {"--time", "0:0.05", small + "--panel timeline "},
-                                         {"--rank", "1", small},
-                                         {"--theme", "light", small},
-                                         {"--scale", "0.5", small},
-                                         {"--size", "700x400", ""},
-                                         {"--screenshot", "other.png", ""}};
+  const std::vector<FlagCase> inspect = {
+      {"--panel", "memory", small},     {"--time", "0:0.05", small + "--panel timeline "},
+      {"--rank", "1", small},           {"--theme", "light", small},
+      {"--scale", "0.5", small},        {"--size", "700x400", ""},
+      {"--screenshot", "other.png", ""}};
   CHECK(missing(flags_of("inspect"), inspect) == "");
   check_cases("inspect small.tessera --screenshot x.png", "x.png", inspect);
 }
 #endif
 
 TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
-  CHECK(sub_commands() ==
-        std::vector<std::string>{"train", "generate", "simulate", "ops", "estimate", "wrap",
-                                 "report", "inspect", "checkpoint info", "checkpoint verify",
-                                 "checkpoint export", "doctor"});
+  CHECK(sub_commands() == std::vector<std::string>{"train", "generate", "simulate", "ops",
+                                                   "estimate", "wrap", "report", "inspect",
+                                                   "checkpoint info", "checkpoint verify",
+                                                   "checkpoint export", "doctor"});
 }
 
 }  // namespace tessera::test
