@@ -116,8 +116,6 @@ Status apply_wrapping(const GivenFlags& given, const Model& model, Scheme& schem
 
 }  // namespace
 
-bool was_given(const SchemeOptions& o, const std::string& flag) { return o.given.contains(flag); }
-
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   const auto choose = [&o](const std::string& name) { o.given["--scheme"] = o.scheme = name; };
   command.add_option_function<std::string>("--scheme", choose, "How parameters are sharded")
