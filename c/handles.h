@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind the handles of the C API, and how errors become codes.
+// The objects behind the handles of the C API, and the conversion of errors to codes.
 #pragma once
 
 #include <algorithm>
@@ -26,16 +26,17 @@ struct tessera_runtime {
   std::unique_ptr<tessera::sim::CostModel> cost;  // the simulator's, which must outlive it
   std::unique_ptr<tessera::CheckedRuntime> calls;
   tessera::ProcessRuntime* process = nullptr;  // the same one, unless it is the simulator
-  tessera::StreamId stream;                    // for what the program asks for itself
+  tessera::StreamId stream;                    // the stream of the program's own operations
   tessera::View scalar;
 };
 
 struct tessera_engine {
-  // Of a step that the program drives.
+  // The state of a step that the program drives pass by pass.
   struct Driven {
     std::optional<tessera::ModuleWork::Pass> pass;
     std::int32_t micro_batch = 0;
-    std::map<tessera::ParameterId, int> uses;  // of the last forward, until backward has done them
+    std::map<tessera::ParameterId, int>
+        uses;  // uses in the last forward that backward has yet to do
   };
 
   tessera_runtime& runtime;
@@ -64,7 +65,7 @@ int guarded(const Call& call) {
   }
 }
 
-/// The caller's struct, whose version may have fewer members or more; `null`: zeros.
+/// A copy of the caller's struct, whose version may have fewer members or more; null: zeros.
 template <class Options>
 Options taken(const Options* given) {
   Options all{};
@@ -73,7 +74,7 @@ Options taken(const Options* given) {
   return all;
 }
 
-/// What bodies of `module` see: its own parameters, then those of its children.
+/// The parameters that bodies of `module` see: its own, then those of its children.
 std::vector<ParameterId> parameters_of(const Model& model, ModuleId module);
 
 /// Calls the program with the views of one module.

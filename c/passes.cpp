@@ -71,7 +71,7 @@ Status count_uses(tessera_engine& engine, ModuleId module) {
   return {};
 }
 
-// What was submitted is done when this returns.
+// Returns when all submitted work is done.
 Status wait(tessera_engine& engine) {
   Runtime& runtime = *engine.runtime.calls;
   TESSERA_ASSIGN(const EventId done, runtime.submit({.stream = engine.engine->compute_stream(),

@@ -32,6 +32,9 @@ void add_estimate(CLI::App& app, int& exit_code);
 void add_wrap(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_collective(CLI::App& app, int& exit_code);
+void add_cluster(CLI::App& app, int& exit_code);
+void add_calibrate(CLI::App& app, int& exit_code);
 void add_checkpoint(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 

@@ -89,6 +89,9 @@ int run(int argc, char** argv) {
   add_wrap(app, exit_code);
   add_report(app, exit_code);
   add_inspect(app, exit_code);
+  add_collective(app, exit_code);
+  add_cluster(app, exit_code);
+  add_calibrate(app, exit_code);
   add_checkpoint(app, exit_code);
   add_doctor(app, exit_code);
   // CLI11 speaks in exceptions; none leaves this function.

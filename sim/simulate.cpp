@@ -4,11 +4,21 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/text/option_json.h"
+#include "tessera/sim/error_range.h"
 
 namespace tessera::sim {
 namespace {
+
+std::optional<ErrorRange> error_range_of(const Model& model, const SimulateOptions& options) {
+  return error_range({.profile = options.stack.name,
+                      .gpu = options.cluster.gpu.name,
+                      .scheme = std::string(name_of(options.scheme)),
+                      .ranks = options.cluster.ranks(),
+                      .parameters = model.parameter_count()});
+}
 
 // Everything a run depends on, so that a trace says how to make it again.
 std::string options_json(const Model& model, const SimulateOptions& options) {
@@ -16,6 +26,7 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
   json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
+  if (const auto range = error_range_of(model, options)) json["validated"] = range->text;
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
@@ -58,9 +69,11 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   run.parameters = model.parameter_count().value;
   run.tokens_per_step = samples * passes * training.sequence_length;
   run.model_flops_per_step = static_cast<double>(samples) * flops;
-  run.peak_flops_per_rank = half ? cluster.gpu.bf16_flops_per_s : cluster.gpu.fp32_flops_per_s;
-  run.peak_name = fmt::format("{} {} dense, {:.0f} TFLOP/s", cluster.gpu.name,
-                              half ? "bf16" : "fp32", run.peak_flops_per_rank / 1e12);
+  // Always the same peak, so that a slow type does not look well used.
+  run.peak_flops_per_rank = cluster.gpu.bf16_flops_per_s;
+  run.peak_name =
+      fmt::format("{} bf16 dense, {:.0f} TFLOP/s{}", cluster.gpu.name,
+                  run.peak_flops_per_rank / 1e12, half ? "" : "; the run computes in float32");
   run.memory_per_rank = cluster.gpu.memory;
   run.recorded_ranks = options.recorded_ranks;
   return run;
@@ -77,6 +90,17 @@ Status check_drives(const Scheme& scheme, const Cluster& cluster) {
                               cluster.name));
   }
   return {};
+}
+
+// A scheme's default may compute as no one trains.
+std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
+  const Gpu& gpu = options.cluster.gpu;
+  const double times = gpu.bf16_flops_per_s / gpu.fp32_flops_per_s;
+  if (compute_dtype(options.scheme) != DType::float32 || times < 2) return std::nullopt;
+  return fmt::format(
+      "matmuls run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
+      "--param-dtype bf16 is what most train in",
+      times, gpu.name);
 }
 
 // A trace counts its time by steps, so nothing may come after the last one.
@@ -103,28 +127,37 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
   TESSERA_TRY(check_passes(described, options.training.passes));
   TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
+  const Bytes capacity = options.cluster.gpu.memory - options.stack.context;
+  if (capacity <= Bytes{}) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} leaves no memory beside the {} bytes of the profile's context",
+                              options.cluster.gpu.name, options.stack.context.value));
+  }
   const Model model = adapted(described, options.stack);
   const auto cost = make_cost_model(options.cluster, options.stack);
-  TESSERA_ASSIGN(auto runtime,
-                 LockstepRuntime::create(
-                     {.world_size = options.cluster.ranks(),
-                      .ranks_per_node = options.cluster.gpus_per_node,
-                      .cost = cost.get(),
-                      .seed = options.seed,
-                      .jitter = options.jitter,
-                      .slow_ranks = options.slow_ranks,
-                      .spread = options.cluster.spread,
-                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
-                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
-                      .contention = options.stack.contention,
-                      .memory_per_rank = options.cluster.gpu.memory,
-                      .sink = options.sink,
-                      .recorded_ranks = options.recorded_ranks}));
+  TESSERA_ASSIGN(
+      auto runtime,
+      LockstepRuntime::create(
+          {.world_size = options.cluster.ranks(),
+           .ranks_per_node = options.cluster.gpus_per_node,
+           .cost = cost.get(),
+           .seed = options.seed,
+           .jitter = options.jitter,
+           .slow_ranks = options.slow_ranks,
+           .spread = options.cluster.spread,
+           .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                    options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+           .contention = options.stack.contention,
+           .memory_per_rank = capacity,
+           .gives_cache_back = options.stack.allocator == StackProfile::Allocator::caching,
+           .sink = options.sink,
+           .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;
   summary.units = engine->units();
   summary.warnings = engine->warnings();
+  if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
     options.sink->unit(
@@ -139,6 +172,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   summary.out_of_memory = runtime->out_of_memory();
   summary.fits = summary.out_of_memory.empty();
   summary.peak_reserved = runtime->peak_reserved();
+  summary.cache_returns = runtime->cache_returns();
   summary.parameters = model.parameter_count();
   summary.op_ranks = runtime->op_ranks();
   return summary;

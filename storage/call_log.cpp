@@ -2,7 +2,10 @@
 #include "storage/call_log.h"
 
 #include <cstring>
+#include <tuple>
 #include <type_traits>
+
+#include "storage/records.h"
 
 namespace tessera::storage {
 namespace {
@@ -14,40 +17,11 @@ struct WorkCall {
   std::size_t place = 0;  // among the works
 };
 
-/// The fields of each call, for writing and reading alike.
-template <class A>
-void fields(A& a, TraceRun& v) {
-  a(v.name), a(v.model), a(v.scheme), a(v.cluster), a(v.backend), a(v.options), a(v.sources);
-  a(v.version);
-  a(v.seed), a(v.ranks), a(v.ranks_per_node), a(v.parameters), a(v.tokens_per_step);
-  a(v.model_flops_per_step), a(v.peak_flops_per_rank), a(v.peak_name), a(v.memory_per_rank);
-  a(v.recorded_ranks);
-}
-template <class A>
-void fields(A& a, TraceStream& v) {
-  a(v.id), a(v.name), a(v.role);
-}
-template <class A>
-void fields(A& a, TraceCommunicator& v) {
-  a(v.id), a(v.name), a(v.group_size), a(v.group_count);
-}
-template <class A>
-void fields(A& a, TraceUnit& v) {
-  a(v.id), a(v.name), a(v.parameters), a(v.numel), a(v.padding);
-}
-template <class A>
-void fields(A& a, TraceOp& v) {
-  a(v.id), a(v.kind), a(v.stream), a(v.communicator), a(v.step), a(v.micro_batch), a(v.phase);
-  a(v.reason), a(v.unit), a(v.module), a(v.label), a(v.bytes), a(v.dtype), a(v.flops);
-  a(v.algorithm), a(v.after);
-}
-template <class A>
-void fields(A& a, SpanBatch& v) {
-  a(v.op), a(v.ranks), a(v.begin), a(v.ready), a(v.end);
-}
-template <class A>
-void fields(A& a, TraceBuffer& v) {
-  a(v.id), a(v.name), a(v.unit), a(v.memory_class), a(v.bytes);
+/// The fields of each call by the lists, for writing and reading alike.
+template <class A, class Record>
+void fields(A& a, Record& v) {
+  std::apply([&](const auto&... column) { (a(v.*(column.member)), ...); }, List<Record>::columns);
+  std::apply([&](const auto... member) { (a(v.*member), ...); }, List<Record>::unlisted);
 }
 template <class A>
 void fields(A& a, MemoryCall& v) {
@@ -56,23 +30,6 @@ void fields(A& a, MemoryCall& v) {
 template <class A>
 void fields(A& a, WorkCall& v) {
   a(v.place);
-}
-template <class A>
-void fields(A& a, TraceKernel& v) {
-  a(v.rank), a(v.op), a(v.time);
-}
-template <class A>
-void fields(A& a, PeakMemory& v) {
-  a(v.step), a(v.first_rank), a(v.end_rank), a(v.allocated), a(v.reserved), a(v.by_class);
-}
-template <class A>
-void fields(A& a, RankStepBatch& v) {
-  a(v.step), a(v.begin), a(v.end), a(v.compute), a(v.communication), a(v.exposed), a(v.blocking);
-  a(v.wait), a(v.peak_allocated), a(v.peak_reserved);
-}
-template <class A>
-void fields(A& a, TraceDiagnostic& v) {
-  a(v.severity), a(v.code), a(v.rank), a(v.op), a(v.time), a(v.message);
 }
 
 enum class Call : std::uint8_t {

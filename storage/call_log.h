@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of a TraceSink as bytes, so that another thread can make them later.
 //
-// The idea: each argument struct lists its fields once (call_log.cpp); writing and reading follow
-// the same list. Bytes never leave the process.
+// The idea: each argument struct lists its fields once (records.h); writing and reading follow the
+// same list. Bytes never leave the process.
 //
 //   CallLog log;
 //   log.op(op);                // copies strings and columns

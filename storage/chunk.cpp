@@ -14,7 +14,7 @@ namespace tessera::storage {
 namespace {
 
 /// Room for one decoded or not yet encoded column.
-using Column = std::array<std::int64_t, chunk_count_max>;
+using Packed = std::array<std::int64_t, chunk_count_max>;
 
 Status damaged(const ChunkHeader& header, std::string_view what) {
   return {Code::corrupt, fmt::format("{} is damaged: {}.", header.describe(), what)};
@@ -27,7 +27,7 @@ Status check_count(const ChunkHeader& header) {
 
 /// Appends the column of value(i) for i < count.
 template <class F>
-void append(std::size_t count, Column& column, std::vector<std::uint8_t>& data, F value) {
+void append(std::size_t count, Packed& column, std::vector<std::uint8_t>& data, F value) {
   for (std::size_t i = 0; i < count; ++i) column[i] = value(i);
   append_column(std::span(column).first(count), data);
 }
@@ -77,7 +77,7 @@ void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
     header.t1 = std::max(header.t1, span.end);
   }
   data.clear();
-  Column column;
+  Packed column;
   append(n, column, data, [&](std::size_t i) {
     return std::int64_t{spans[i].op} - (i > 0 ? std::int64_t{spans[i - 1].op} : 0);
   });
@@ -100,7 +100,7 @@ void encode_samples(std::span<const MemorySample> samples, ChunkHeader& header,
     header.t1 = std::max(header.t1, sample.time);
   }
   data.clear();
-  Column column;
+  Packed column;
   append(n, column, data, [&](std::size_t i) {
     return wrapping_difference(samples[i].time, i > 0 ? samples[i - 1].time : 0);
   });
@@ -127,9 +127,9 @@ Status decode_spans(const ChunkHeader& header, std::span<const std::uint8_t> dat
                     Time end, Lane& lane) {
   TESSERA_TRY(check_count(header));
   const auto n = static_cast<std::size_t>(header.count);
-  Column ops, gaps, waits, durations;
+  Packed ops, gaps, waits, durations;
   ColumnReader reader(data);
-  for (Column* column : {&ops, &gaps, &waits, &durations}) {
+  for (Packed* column : {&ops, &gaps, &waits, &durations}) {
     if (!reader.read(std::span(*column).first(n))) return damaged(header, "its data ends early");
   }
   if (!reader.at_end()) return damaged(header, "its data is too long");
@@ -155,9 +155,9 @@ Status decode_samples(const ChunkHeader& header, std::span<const std::uint8_t> d
                       MemorySeries& series) {
   TESSERA_TRY(check_count(header));
   const auto n = static_cast<std::size_t>(header.count);
-  Column times, buffers, classes, deltas, allocated, reserved;
+  Packed times, buffers, classes, deltas, allocated, reserved;
   ColumnReader reader(data);
-  for (Column* column : {&times, &buffers, &classes, &deltas, &allocated, &reserved}) {
+  for (Packed* column : {&times, &buffers, &classes, &deltas, &allocated, &reserved}) {
     if (!reader.read(std::span(*column).first(n))) return damaged(header, "its data ends early");
   }
   if (!reader.at_end()) return damaged(header, "its data is too long");

@@ -34,7 +34,7 @@ struct ChunkHeader {
   std::string describe() const;
 };
 
-/// What the checksum column holds.
+/// The value of the checksum column.
 std::int64_t chunk_checksum(const ChunkHeader& header, std::span<const std::uint8_t> data);
 
 /// Replaces `data`; fills count, t0 and t1 of `header`. REQUIRES: 1 to chunk_count_max entries.

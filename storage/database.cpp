@@ -56,17 +56,17 @@ Blob Statement::blob(int column) const {
   return {data, static_cast<std::size_t>(sqlite3_column_bytes(get(), column))};
 }
 
-void Statement::bind_one(int index, std::string_view value) {
+void Statement::set(int index, std::string_view value) {
   // A null pointer would mean NULL rather than the empty text.
   const char* data = value.data() != nullptr ? value.data() : "";
   sqlite3_bind_text64(get(), index, data, value.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void Statement::bind_one(int index, Blob value) {
+void Statement::set(int index, Blob value) {
   sqlite3_bind_blob64(get(), index, value.data(), value.size(), SQLITE_STATIC);
 }
 
-Status Statement::run_bound() {
+Status Statement::run() {
   const int result = sqlite3_step(get());
   Status status;
   if (result != SQLITE_DONE) status = error_of(sqlite3_db_handle(get()), "write");
@@ -120,6 +120,12 @@ Result<bool> Database::has_table(std::string_view name) const {
                  prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"));
   tables.bind(name);
   return tables.next();
+}
+
+Result<bool> Database::has_column(std::string_view table, std::string_view column) const {
+  TESSERA_ASSIGN(Statement columns, prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?"));
+  columns.bind(table, column);
+  return columns.next();
 }
 
 }  // namespace tessera::storage

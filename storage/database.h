@@ -2,7 +2,8 @@
 // SQLite with owners and Status: a connection and its prepared statements.
 //
 //   TESSERA_ASSIGN(Statement insert, database.prepare("INSERT INTO t VALUES (?, ?)"));
-//   TESSERA_TRY(insert.run(1, "text"));
+//   insert.bind(1, "text");
+//   TESSERA_TRY(insert.run());
 #pragma once
 
 #include <sqlite3.h>
@@ -23,18 +24,20 @@ class Statement {
  public:
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
 
-  /// Binds `values` to ?1, ?2, ... Text and blobs must live until the statement was stepped.
+  /// Binds `value` to ?index. Text and blobs must live until the statement was stepped.
+  void set(int index, std::int64_t value) { sqlite3_bind_int64(get(), index, value); }
+  void set(int index, std::int32_t value) { sqlite3_bind_int64(get(), index, value); }
+  void set(int index, double value) { sqlite3_bind_double(get(), index, value); }
+  void set(int index, std::string_view value);
+  void set(int index, Blob value);
+  /// Binds `values` to ?1, ?2, ...
   template <class... Values>
   void bind(const Values&... values) {
     int index = 0;
-    (bind_one(++index, values), ...);
+    (set(++index, values), ...);
   }
-  /// Binds, executes and resets.
-  template <class... Values>
-  Status run(const Values&... values) {
-    bind(values...);
-    return run_bound();
-  }
+  /// Executes with what is bound, and resets.
+  Status run();
   /// True: there is a row. Fails: corrupt, io_error, out_of_memory.
   Result<bool> next();
 
@@ -52,12 +55,6 @@ class Statement {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
   sqlite3_stmt* get() const { return statement_.get(); }
-  void bind_one(int index, std::int64_t value) { sqlite3_bind_int64(get(), index, value); }
-  void bind_one(int index, std::int32_t value) { sqlite3_bind_int64(get(), index, value); }
-  void bind_one(int index, double value) { sqlite3_bind_double(get(), index, value); }
-  void bind_one(int index, std::string_view value);
-  void bind_one(int index, Blob value);
-  Status run_bound();
 
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
@@ -72,8 +69,9 @@ class Database {
   /// Any number of statements without results.
   Status run(const char* sql);
   Result<Statement> prepare(std::string_view sql) const;
-  /// What later versions added is missing in older files.
+  /// Whether the file has the table; tables of later versions are missing in older files.
   Result<bool> has_table(std::string_view name) const;
+  Result<bool> has_column(std::string_view table, std::string_view column) const;
 
  private:
   struct Close {

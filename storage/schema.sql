@@ -17,33 +17,33 @@ CREATE TABLE run (
   model TEXT NOT NULL,                 -- model name
   scheme TEXT NOT NULL,                -- sharding scheme, "fully_shard"
   cluster TEXT NOT NULL,               -- cluster name, or the host's name for a real run
-  carrier TEXT NOT NULL,               -- "simulator", "nccl", "mpi"
-  ranks INTEGER NOT NULL,              -- number of ranks
-  ranks_per_node INTEGER NOT NULL,     -- ranks of one node
-  parameters INTEGER NOT NULL,         -- unique parameters of the model, elements
-  tokens_per_step INTEGER NOT NULL,    -- tokens of all ranks and micro-batches, 0: unknown
-  model_flops_per_step REAL NOT NULL,  -- FLOP of all ranks without recomputation, 0: unknown
-  peak_flops_per_rank REAL NOT NULL,   -- FLOP/s that MFU refers to, 0: unknown
+  carrier TEXT NOT NULL,               -- the backend: "simulator", "local", "mpi", "nccl"
+  ranks INTEGER NOT NULL,              -- size of the run (ranks)
+  ranks_per_node INTEGER NOT NULL,     -- size of a node (ranks)
+  parameters INTEGER NOT NULL,         -- unique parameters of the model (elements)
+  tokens_per_step INTEGER NOT NULL,    -- of all ranks and micro-batches, 0: unknown (tokens)
+  model_flops_per_step REAL NOT NULL,  -- of all ranks without recomputation, 0: unknown (FLOP)
+  peak_flops_per_rank REAL NOT NULL,   -- what MFU refers to, 0: unknown (FLOP/s)
   peak_name TEXT NOT NULL,             -- what peak_flops_per_rank is
-  memory_per_rank INTEGER NOT NULL     -- device capacity, bytes, 0: unknown
+  memory_per_rank INTEGER NOT NULL     -- device capacity, 0: unknown (bytes)
 );
 
 CREATE TABLE rank (
   rank INTEGER PRIMARY KEY,  -- global rank number
-  node INTEGER NOT NULL,     -- index of its node
+  node INTEGER NOT NULL,     -- index of its node: rank / ranks_per_node
   recorded INTEGER NOT NULL  -- 1: has spans and memory samples, 0: only rank_step
 );
 
 CREATE TABLE stream (
   id INTEGER PRIMARY KEY,  -- what op.stream refers to
   name TEXT NOT NULL,      -- title of the lane
-  role INTEGER NOT NULL    -- stream_role.id
+  role INTEGER NOT NULL    -- stream_role.id: what it is used for
 );
 
 CREATE TABLE communicator (
   id INTEGER PRIMARY KEY,       -- what op.communicator refers to
   name TEXT NOT NULL,           -- mesh axis
-  group_size INTEGER NOT NULL,  -- ranks of one group
+  group_size INTEGER NOT NULL,  -- of one group (ranks)
   group_count INTEGER NOT NULL  -- number of groups
 );
 
@@ -51,8 +51,8 @@ CREATE TABLE unit (
   id INTEGER PRIMARY KEY,       -- ascending in order of declaration
   name TEXT NOT NULL,           -- what op_view.unit shows
   parameters INTEGER NOT NULL,  -- number of parameter tensors
-  numel INTEGER NOT NULL,       -- unsharded elements without padding
-  padding INTEGER NOT NULL      -- elements added so that shards are equal
+  numel INTEGER NOT NULL,       -- unsharded, without padding (elements)
+  padding INTEGER NOT NULL      -- added so that shards are equal (elements)
 );
 
 CREATE TABLE string (
@@ -61,7 +61,7 @@ CREATE TABLE string (
 );
 
 CREATE TABLE op (
-  id INTEGER PRIMARY KEY,         -- ascending in order of submission
+  id INTEGER PRIMARY KEY,         -- ascending; also the id of the event recorded after it
   kind INTEGER NOT NULL,          -- op_kind.id
   stream INTEGER NOT NULL,        -- stream.id
   communicator INTEGER NOT NULL,  -- communicator.id, -1: not a collective
@@ -72,9 +72,9 @@ CREATE TABLE op (
   unit INTEGER NOT NULL,          -- string.id of the sharding unit
   module INTEGER NOT NULL,        -- string.id of the module path
   label INTEGER NOT NULL,         -- string.id of the text for a bar
-  bytes INTEGER NOT NULL,         -- bytes: full buffer of a collective, or bytes copied or moved
+  bytes INTEGER NOT NULL,         -- full buffer of a collective, or copied, or moved (bytes)
   dtype INTEGER NOT NULL,         -- dtype.id
-  flops REAL NOT NULL,            -- FLOP of one rank, compute only
+  flops REAL NOT NULL,            -- of one rank, compute only (FLOP)
   algorithm INTEGER NOT NULL      -- string.id of the collective's algorithm
 );
 
@@ -87,7 +87,7 @@ CREATE TABLE op_after (
 CREATE TABLE op_kernel (
   op INTEGER NOT NULL,    -- op.id, a collective
   rank INTEGER NOT NULL,  -- rank.rank
-  time INTEGER NOT NULL,  -- ns from the first start of its kernels on the device to the last end
+  time INTEGER NOT NULL,  -- from the first start of its kernels on the device to the last end (ns)
   PRIMARY KEY (op, rank)
 ) WITHOUT ROWID;
 
@@ -96,21 +96,21 @@ CREATE TABLE buffer (
   name INTEGER NOT NULL,          -- string.id
   unit INTEGER NOT NULL,          -- string.id of the sharding unit
   memory_class INTEGER NOT NULL,  -- memory_class.id
-  bytes INTEGER NOT NULL          -- size on one rank, bytes
+  bytes INTEGER NOT NULL          -- size on one rank (bytes)
 );
 
 CREATE TABLE rank_step (
   step INTEGER NOT NULL,            -- training step, from 0 without gaps
   rank INTEGER NOT NULL,            -- rank.rank; every rank has a row
-  begin INTEGER NOT NULL,           -- ns
-  end INTEGER NOT NULL,             -- ns
-  compute INTEGER NOT NULL,         -- ns in which the compute stream works
-  communication INTEGER NOT NULL,   -- ns, sum of the collectives' transfer times
-  exposed INTEGER NOT NULL,         -- ns: a collective runs or waits while compute does nothing
-  blocking INTEGER NOT NULL,        -- ns: the compute stream stands still for a collective
-  wait INTEGER NOT NULL,            -- ns inside collectives, waiting for the last member
-  peak_allocated INTEGER NOT NULL,  -- bytes
-  peak_reserved INTEGER NOT NULL,   -- bytes
+  begin INTEGER NOT NULL,           -- the step's begin on that rank (ns)
+  end INTEGER NOT NULL,             -- the step's end on that rank (ns)
+  compute INTEGER NOT NULL,         -- the compute stream works (ns)
+  communication INTEGER NOT NULL,   -- sum of the collectives' transfer times (ns)
+  exposed INTEGER NOT NULL,         -- a collective runs or waits while compute does nothing (ns)
+  blocking INTEGER NOT NULL,        -- the compute stream stands still for a collective (ns)
+  wait INTEGER NOT NULL,            -- inside collectives, waiting for the last member (ns)
+  peak_allocated INTEGER NOT NULL,  -- the step's maximum (bytes)
+  peak_reserved INTEGER NOT NULL,   -- the step's maximum (bytes)
   PRIMARY KEY (step, rank)
 ) WITHOUT ROWID;
 
@@ -119,14 +119,14 @@ CREATE TABLE peak_memory (
   step INTEGER NOT NULL,        -- training step
   first_rank INTEGER NOT NULL,  -- the ranks [first_rank, end_rank) behave alike
   end_rank INTEGER NOT NULL,    -- one past the last of them
-  allocated INTEGER NOT NULL,   -- bytes at the step's highest `allocated`
-  reserved INTEGER NOT NULL     -- bytes held from the device at that moment
+  allocated INTEGER NOT NULL,   -- the step's highest (bytes)
+  reserved INTEGER NOT NULL     -- held from the device at that moment (bytes)
 );
 
 CREATE TABLE peak_memory_class (
   peak INTEGER NOT NULL,          -- peak_memory.id
   memory_class INTEGER NOT NULL,  -- memory_class.id
-  bytes INTEGER NOT NULL,         -- bytes of the class at that moment; no row: 0
+  bytes INTEGER NOT NULL,         -- of the class at that moment; no row: 0 (bytes)
   PRIMARY KEY (peak, memory_class)
 ) WITHOUT ROWID;
 
@@ -136,7 +136,7 @@ CREATE TABLE diagnostic (
   code TEXT NOT NULL,         -- "out_of_memory", "hazard", ...
   rank INTEGER NOT NULL,      -- first rank concerned, -1: all
   op INTEGER NOT NULL,        -- op.id concerned, -1: none
-  time INTEGER NOT NULL,      -- ns
+  time INTEGER NOT NULL,      -- when (ns)
   message TEXT NOT NULL       -- one sentence
 );
 
@@ -145,8 +145,8 @@ CREATE TABLE span_chunk (
   stream INTEGER NOT NULL,    -- stream.id
   seq INTEGER NOT NULL,       -- 0, 1, ... within (rank, stream), ascending in time
   count INTEGER NOT NULL,     -- spans in it, 1 to 4096
-  t0 INTEGER NOT NULL,        -- ns, the earliest begin in it
-  t1 INTEGER NOT NULL,        -- ns, the latest end in it
+  t0 INTEGER NOT NULL,        -- the earliest begin in it (ns)
+  t1 INTEGER NOT NULL,        -- the latest end in it (ns)
   checksum INTEGER NOT NULL,  -- of the columns above and data
   data BLOB NOT NULL,         -- packed columns op, begin, ready, end
   PRIMARY KEY (rank, stream, seq)
@@ -156,8 +156,8 @@ CREATE TABLE memory_chunk (
   rank INTEGER NOT NULL,      -- rank.rank
   seq INTEGER NOT NULL,       -- 0, 1, ... within the rank, ascending in time
   count INTEGER NOT NULL,     -- samples in it, 1 to 4096
-  t0 INTEGER NOT NULL,        -- ns, the earliest time in it
-  t1 INTEGER NOT NULL,        -- ns, the latest time in it
+  t0 INTEGER NOT NULL,        -- the earliest time in it (ns)
+  t1 INTEGER NOT NULL,        -- the latest time in it (ns)
   checksum INTEGER NOT NULL,  -- of the columns above and data
   data BLOB NOT NULL,         -- packed columns time, buffer, class, delta, allocated, reserved
   PRIMARY KEY (rank, seq)

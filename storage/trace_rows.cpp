@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "storage/content_hash.h"
+#include "storage/record_sql.h"
 #include "storage/schema.h"
 
 namespace tessera::storage {
@@ -14,53 +16,37 @@ namespace {
 /// More ranks than any machine has; a wrong number should not fill the disk.
 constexpr std::int32_t ranks_max = 1 << 24;
 
-template <class E>
-std::int32_t number(E enumerator) {
-  return static_cast<std::int32_t>(enumerator);
-}
-
 Status wrong(std::string message) { return {Code::invalid_argument, std::move(message)}; }
 
 }  // namespace
 
-struct TraceRows::Statements {
-  Statement meta, run, rank, stream, communicator, unit, string, op, op_after, op_kernel, buffer,
-      rank_step, peak_memory, peak_memory_class, diagnostic, span_chunk, memory_chunk;
+template <class Tables>
+struct InsertsOf;
+template <class... Records>
+struct InsertsOf<std::tuple<Records...>> {
+  using type = std::tuple<Insert<Records>...>;
+};
+using AllTables = decltype(std::tuple_cat(HashedTables(), OtherTables()));
 
-  static Result<std::unique_ptr<Statements>> prepare(const Database& database);
+struct TraceRows::Statements {
+  InsertsOf<AllTables>::type inserts;
+
+  Status prepare(const Database& database) {
+    Status status;
+    const auto prepare_one = [&](auto& insert) {
+      if (status.ok()) status = insert.prepare(database);
+    };
+    std::apply([&](auto&... insert) { (prepare_one(insert), ...); }, inserts);
+    return status;
+  }
 };
 
-Result<std::unique_ptr<TraceRows::Statements>> TraceRows::Statements::prepare(
-    const Database& database) {
-  const auto insert = [&](std::string_view into, int values) {
-    std::string places = "?";
-    for (int i = 1; i < values; ++i) places += ", ?";
-    return database.prepare(fmt::format("INSERT INTO {} VALUES ({})", into, places));
-  };
-  TESSERA_ASSIGN(Statement meta, insert("meta", 2));
-  TESSERA_ASSIGN(Statement run, insert("run", 13));
-  TESSERA_ASSIGN(Statement rank, insert("rank", 3));
-  TESSERA_ASSIGN(Statement stream, insert("stream", 3));
-  TESSERA_ASSIGN(Statement communicator, insert("communicator", 4));
-  TESSERA_ASSIGN(Statement unit, insert("unit", 5));
-  TESSERA_ASSIGN(Statement string, insert("string", 2));
-  TESSERA_ASSIGN(Statement op, insert("op", 15));
-  TESSERA_ASSIGN(Statement op_after,
-                 database.prepare("INSERT OR IGNORE INTO op_after VALUES (?, ?)"));
-  TESSERA_ASSIGN(Statement op_kernel, insert("op_kernel", 3));
-  TESSERA_ASSIGN(Statement buffer, insert("buffer", 5));
-  TESSERA_ASSIGN(Statement rank_step, insert("rank_step", 11));
-  TESSERA_ASSIGN(Statement peak_memory, insert("peak_memory", 6));
-  TESSERA_ASSIGN(Statement peak_memory_class, insert("peak_memory_class", 3));
-  TESSERA_ASSIGN(Statement diagnostic,
-                 database.prepare("INSERT INTO diagnostic VALUES (NULL, ?, ?, ?, ?, ?, ?)"));
-  TESSERA_ASSIGN(Statement span_chunk, insert("span_chunk", 8));
-  TESSERA_ASSIGN(Statement memory_chunk, insert("memory_chunk", 7));
-  return std::make_unique<Statements>(Statements{
-      std::move(meta), std::move(run), std::move(rank), std::move(stream), std::move(communicator),
-      std::move(unit), std::move(string), std::move(op), std::move(op_after), std::move(op_kernel),
-      std::move(buffer), std::move(rank_step), std::move(peak_memory), std::move(peak_memory_class),
-      std::move(diagnostic), std::move(span_chunk), std::move(memory_chunk)});
+template <class Record>
+void TraceRows::write(const Record& record) {
+  if (!status_.ok()) return;
+  keep(std::get<Insert<Record>>(statements_->inserts).run(record, [this](std::string_view text) {
+    return intern(text);
+  }));
 }
 
 TraceRows::TraceRows(Database& database) : database_(database) {}
@@ -73,7 +59,8 @@ Result<std::unique_ptr<TraceRows>> TraceRows::create(Database& database) {
   TESSERA_TRY(database.run(schema_sql));
   TESSERA_TRY(database.run("COMMIT; BEGIN"));
   std::unique_ptr<TraceRows> rows(new TraceRows(database));
-  TESSERA_ASSIGN(rows->statements_, Statements::prepare(database));
+  rows->statements_ = std::make_unique<Statements>();
+  TESSERA_TRY(rows->statements_->prepare(database));
   rows->intern("");
   if (!rows->status_.ok()) return rows->status_;
   return rows;
@@ -99,7 +86,7 @@ std::int32_t TraceRows::intern(std::string_view text) {
   if (found != strings_.end()) return found->second;
   const auto id = static_cast<std::int32_t>(strings_.size());
   strings_.emplace(text, id);
-  keep(statements_->string.run(id, text));
+  write(StringRow{id, text});
   return id;
 }
 
@@ -117,14 +104,11 @@ void TraceRows::begin(const TraceRun& run) {
       ranks_, [this](ChunkHeader& header, auto spans) { write_spans(header, spans); });
   samples_ = std::make_unique<LaneBuffers<MemorySample>>(
       ranks_, [this](ChunkHeader& header, auto samples) { write_samples(header, samples); });
-  Statements& s = *statements_;
-  keep(s.meta.run("seed", fmt::format("{}", run.seed)));
-  keep(s.meta.run("options", run.options));
-  if (!run.sources.empty()) keep(s.meta.run("sources", run.sources));
-  keep(s.meta.run("version", run.version));
-  keep(s.run.run(run.name, run.model, run.scheme, run.cluster, run.backend, run.ranks,
-                 run.ranks_per_node, run.parameters, run.tokens_per_step, run.model_flops_per_step,
-                 run.peak_flops_per_rank, run.peak_name, run.memory_per_rank.value));
+  write_meta("seed", fmt::format("{}", run.seed));
+  write_meta("options", run.options);
+  if (!run.sources.empty()) write_meta("sources", run.sources);
+  write_meta("version", run.version);
+  write(run);
   write_ranks(run);
 }
 
@@ -135,23 +119,25 @@ void TraceRows::write_ranks(const TraceRun& run) {
     recorded[static_cast<std::size_t>(rank)] = true;
   }
   for (Rank rank = 0; rank < ranks_ && status_.ok(); ++rank) {
-    keep(statements_->rank.run(rank, rank / run.ranks_per_node,
-                               recorded[static_cast<std::size_t>(rank)] ? 1 : 0));
+    write(
+        RankRow{rank, rank / run.ranks_per_node, recorded[static_cast<std::size_t>(rank)] ? 1 : 0});
   }
 }
 
-void TraceRows::stream(const TraceStream& stream) {
-  if (ready()) keep(statements_->stream.run(stream.id, stream.name, number(stream.role)));
+void TraceRows::write_meta(std::string_view key, std::string_view value) {
+  write(MetaRow{key, value});
 }
 
-void TraceRows::communicator(const TraceCommunicator& c) {
-  if (ready()) keep(statements_->communicator.run(c.id, c.name, c.group_size, c.group_count));
+void TraceRows::stream(const TraceStream& stream) {
+  if (ready()) write(stream);
+}
+
+void TraceRows::communicator(const TraceCommunicator& communicator) {
+  if (ready()) write(communicator);
 }
 
 void TraceRows::unit(const TraceUnit& unit) {
-  if (!ready()) return;
-  keep(statements_->unit.run(unit.id, unit.name, unit.parameters, unit.numel.value,
-                             unit.padding.value));
+  if (ready()) write(unit);
 }
 
 void TraceRows::op(const TraceOp& op) {
@@ -161,15 +147,11 @@ void TraceRows::op(const TraceOp& op) {
         fmt::format("Op {} came after op {}; ids must ascend.", op.id, op_streams_.back().first)));
   }
   op_streams_.emplace_back(op.id, op.stream);
-  // One by one: as arguments of one call, compilers would number them in orders of their own.
-  const std::int32_t unit = intern(op.unit);
-  const std::int32_t module = intern(op.module);
-  const std::int32_t label = intern(op.label);
-  const std::int32_t algorithm = intern(op.algorithm);
-  keep(statements_->op.run(op.id, number(op.kind), op.stream, op.communicator, op.step,
-                           op.micro_batch, number(op.phase), number(op.reason), unit, module, label,
-                           op.bytes.value, number(op.dtype), op.flops, algorithm));
-  for (const std::int32_t after : op.after) keep(statements_->op_after.run(op.id, after));
+  write(op);
+  for (auto after = op.after.begin(); after != op.after.end(); ++after) {
+    const bool again = std::find(op.after.begin(), after, *after) != after;
+    if (!again) write(AfterRow{op.id, *after});
+  }
 }
 
 void TraceRows::spans(const SpanBatch& spans) {
@@ -189,11 +171,7 @@ void TraceRows::spans(const SpanBatch& spans) {
 }
 
 void TraceRows::buffer(const TraceBuffer& buffer) {
-  if (!ready()) return;
-  const std::int32_t name = intern(buffer.name);
-  const std::int32_t unit = intern(buffer.unit);
-  keep(statements_->buffer.run(buffer.id, name, unit, number(buffer.memory_class),
-                               buffer.bytes.value));
+  if (ready()) write(buffer);
 }
 
 void TraceRows::memory(std::span<const MemorySample> samples) {
@@ -207,13 +185,11 @@ void TraceRows::memory(std::span<const MemorySample> samples) {
 
 void TraceRows::peak_memory(const PeakMemory& peak) {
   if (!ready()) return;
-  const std::int64_t id = ++peaks_;
-  keep(statements_->peak_memory.run(id, peak.step, peak.first_rank, peak.end_rank,
-                                    peak.allocated.value, peak.reserved.value));
+  ++peaks_;
+  write(peak);
   for (std::size_t i = 0; i < peak.by_class.size(); ++i) {
     if (peak.by_class[i].value == 0) continue;
-    keep(statements_->peak_memory_class.run(id, static_cast<std::int32_t>(i),
-                                            peak.by_class[i].value));
+    write(PeakClassRow{peaks_, static_cast<MemoryClass>(i), peak.by_class[i]});
   }
 }
 
@@ -230,33 +206,33 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
   ++steps_;
   for (std::size_t i = 0; i < b.begin.size() && status_.ok(); ++i) {
     end_ = b.step == 0 && i == 0 ? b.end[i] : std::max(end_, b.end[i]);
-    keep(statements_->rank_step.run(b.step, static_cast<std::int32_t>(i), b.begin[i], b.end[i],
-                                    b.compute[i], b.communication[i], b.exposed[i], b.blocking[i],
-                                    b.wait[i], b.peak_allocated[i].value,
-                                    b.peak_reserved[i].value));
+    RankStepRow row;
+    row.step = b.step;
+    row.rank = static_cast<Rank>(i);
+    for_each_step_column<RankStepRow, RankStepBatch>(
+        [&](auto to, auto from) { row.*to = (b.*from)[i]; });
+    write(row);
   }
 }
 
 void TraceRows::kernel(const TraceKernel& kernel) {
   if (!ready() || !has_rank(kernel.rank, "A kernel")) return;
-  keep(statements_->op_kernel.run(kernel.op, kernel.rank, kernel.time));
+  write(kernel);
 }
 
-void TraceRows::diagnostic(const TraceDiagnostic& d) {
-  if (!ready()) return;
-  keep(statements_->diagnostic.run(number(d.severity), d.code, d.rank, d.op, d.time, d.message));
+void TraceRows::diagnostic(const TraceDiagnostic& diagnostic) {
+  if (ready()) write(diagnostic);
 }
 
-void TraceRows::write_spans(ChunkHeader& header, std::span<const SpanEntry> spans) {
-  encode_spans(spans, header, data_);
-  keep(statements_->span_chunk.run(header.rank, header.stream, header.seq, header.count, header.t0,
-                                   header.t1, chunk_checksum(header, data_), Blob(data_)));
+void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans) {
+  encode_spans(spans, h, data_);
+  write(
+      SpanChunkRow{h.rank, h.stream, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
-void TraceRows::write_samples(ChunkHeader& header, std::span<const MemorySample> samples) {
-  encode_samples(samples, header, data_);
-  keep(statements_->memory_chunk.run(header.rank, header.seq, header.count, header.t0, header.t1,
-                                     chunk_checksum(header, data_), Blob(data_)));
+void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samples) {
+  encode_samples(samples, h, data_);
+  write(MemoryChunkRow{h.rank, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
 Status TraceRows::finish() {
@@ -269,10 +245,12 @@ Status TraceRows::commit() {
   lanes_->flush_all();
   samples_->flush_all();
   TESSERA_TRY(Status(status_));
-  TESSERA_TRY(statements_->meta.run("steps", fmt::format("{}", steps_)));
-  TESSERA_TRY(statements_->meta.run("end", fmt::format("{}", end_)));
+  write_meta("steps", fmt::format("{}", steps_));
+  write_meta("end", fmt::format("{}", end_));
+  TESSERA_TRY(Status(status_));
   TESSERA_ASSIGN(content_hash_, content_hash_of(database_));
-  TESSERA_TRY(statements_->meta.run("content_hash", content_hash_));
+  write_meta("content_hash", content_hash_);
+  TESSERA_TRY(Status(status_));
   statements_.reset();
   return database_.run("COMMIT");
 }

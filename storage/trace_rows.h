@@ -55,6 +55,10 @@ class TraceRows : public TraceSink {
   void keep(Status status);
   bool has_rank(Rank rank, const char* what);
   std::int32_t intern(std::string_view text);
+  /// A row of the record's table.
+  template <class Record>
+  void write(const Record& record);
+  void write_meta(std::string_view key, std::string_view value);
   void write_ranks(const TraceRun& run);
   void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans);
   void write_samples(ChunkHeader& header, std::span<const MemorySample> samples);

@@ -9,6 +9,7 @@
 #include "storage/call_log.h"
 #include "storage/partial_file.h"
 #include "storage/queue.h"
+#include "storage/record_sql.h"
 #include "storage/trace_rows.h"
 
 namespace tessera::storage {
@@ -56,12 +57,9 @@ class ThreadedWriter final : public TraceWriter {
   void memory(std::span<const MemorySample> samples) override { log(&CallLog::memory, samples); }
   void peak_memory(const PeakMemory& peak) override { log(&CallLog::peak_memory, peak); }
   void rank_steps(const RankStepBatch& s) override {
-    for (const auto& column : {s.end, s.compute, s.communication, s.exposed, s.blocking, s.wait}) {
-      TESSERA_ASSERT(column.size() == s.begin.size(), "the columns of a step have one length");
-    }
-    TESSERA_ASSERT(
-        s.peak_allocated.size() == s.begin.size() && s.peak_reserved.size() == s.begin.size(),
-        "the columns of a step have one length");
+    for_each_step_column<RankStepBatch, RankStepBatch>([&](auto column, auto) {
+      TESSERA_ASSERT((s.*column).size() == s.begin.size(), "the columns of a step have one length");
+    });
     log(&CallLog::rank_steps, s);
   }
   void diagnostic(const TraceDiagnostic& d) override { log(&CallLog::diagnostic, d); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers say in the environment: mpirun, srun, torchrun and their like.
+// Reads the environment variables of launchers: mpirun, srun, torchrun and their like.
 #pragma once
 
 #include <string>

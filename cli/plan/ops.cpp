@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "tessera/recording.h"
 
@@ -40,13 +40,7 @@ Result<std::vector<std::string>> notation(const OpsArguments& arguments, const S
                   fmt::format("--format {} cannot show the scheme {}: use --format {}",
                               arguments.format, name_of(scheme), format_of(scheme)));
   }
-  if (const auto* on_demand = dynamic_cast<const Zero3*>(&engine)) {
-    return to_deepspeed_notation(recording, on_demand->parameters());
-  }
-  if (arguments.format == "ddp") return to_ddp_notation(recording);
-  if (arguments.format == "fairscale") return to_fairscale_notation(recording);
-  const bool flat = std::holds_alternative<Fsdp1Options>(scheme);
-  return flat ? to_fsdp1_notation(recording, engine.units()) : to_fsdp_notation(recording);
+  return engine.notation(recording);
 }
 
 Status print_lines(const OpsArguments& arguments, const Scheme& scheme, const Recording& recording,

@@ -124,6 +124,10 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
   print_warnings(summary.warnings);
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
+  if (summary.cache_returns > 0) {
+    fmt::print("memory: fits only because cached blocks are given back {} times\n",
+               summary.cache_returns);
+  }
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", run.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
              with_separators(padding.value));
@@ -131,8 +135,8 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
 }
 
 Status report_on(const SimulateArguments& arguments) {
-  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.output));
-  TESSERA_ASSIGN(const ReportData data, read_report(reader));
+  TESSERA_ASSIGN(const auto trace, analysis::Trace::open(arguments.output));
+  TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data) : print_report(data);
   return {};
 }

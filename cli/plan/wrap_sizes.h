@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the units of a plan would take: elements and bytes, whole and per rank. Nothing is
+// The sizes of the units of a plan: elements and bytes, whole and per rank. Nothing is
 // allocated.
 //
 //   TESSERA_ASSIGN(const auto sizes, sizes_of(model, plan, {.ranks = 64}));

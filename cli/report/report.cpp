@@ -26,22 +26,21 @@ constexpr const char* report_examples = R"(Examples:
 Exit codes: 0 done, 2 bad input.)";
 
 Status report(const ReportArguments& arguments) {
-  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.trace));
-  TESSERA_ASSIGN(const auto ranks,
-                 parse_rank_list("--ranks", arguments.ranks, reader.info().run.ranks));
-  TESSERA_ASSIGN(const ReportData data, read_report(reader));
+  TESSERA_ASSIGN(const auto trace, analysis::Trace::open(arguments.trace));
+  TESSERA_ASSIGN(const auto ranks, parse_rank_list("--ranks", arguments.ranks, trace.run().ranks));
+  TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data, ranks) : print_report(data, ranks);
   return {};
 }
 
 }  // namespace
 
-void print_report(const ReportData& data, const std::vector<Rank>& ranks) {
+void print_report(const RunReport& data, const std::vector<Rank>& ranks) {
   const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   fmt::print("{}", report_text(data, ranks, bold));
 }
 
-void print_report_json(const ReportData& data, const std::vector<Rank>& ranks) {
+void print_report_json(const RunReport& data, const std::vector<Rank>& ranks) {
   fmt::print("{}\n", report_json(data, ranks));
 }
 

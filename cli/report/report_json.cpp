@@ -6,6 +6,11 @@
 namespace tessera::cli {
 namespace {
 
+using analysis::CommunicationKind;
+using analysis::RankMeans;
+using analysis::StepTime;
+using analysis::TimeShares;
+
 using Json = nlohmann::ordered_json;
 
 template <class T>
@@ -24,7 +29,7 @@ const char* severity_name(TraceDiagnostic::Severity severity) {
   return "unknown";
 }
 
-Json run_json(const ReportData& report) {
+Json run_json(const RunReport& report) {
   const TraceRun& run = report.run;
   Json options = Json::parse(run.options, nullptr, /*allow_exceptions=*/false);
   if (options.is_discarded()) options = run.options;
@@ -61,9 +66,9 @@ Json rank_json(const RankMeans& rank) {
           {"peak_reserved_bytes", rank.peak_reserved.value}};
 }
 
-Json steps_json(const ReportData& report) {
+Json steps_json(const RunReport& report) {
   Json steps = Json::array();
-  for (const StepTime& step : report.steps) {
+  for (const StepTime& step : report.figures.steps) {
     steps.push_back({{"step", step.step},
                      {"min_ns", step.min},
                      {"median_ns", step.median},
@@ -73,9 +78,9 @@ Json steps_json(const ReportData& report) {
   return steps;
 }
 
-Json memory_json(const ReportData& report) {
+Json memory_json(const RunReport& report) {
   Json groups = Json::array();
-  for (const PeakMemory& peak : report.peaks) {
+  for (const PeakMemory& peak : report.figures.peaks) {
     Json classes = Json::object();
     for (std::size_t c = 0; c < peak.by_class.size(); ++c) {
       classes[std::string(name_of(static_cast<MemoryClass>(c)))] = peak.by_class[c].value;
@@ -86,13 +91,13 @@ Json memory_json(const ReportData& report) {
                       {"reserved_bytes", peak.reserved.value},
                       {"by_class_bytes", classes}});
   }
-  return {{"step", report.peak_step},
-          {"peak_reserved_bytes", report.peak_reserved.value},
-          {"headroom_bytes", optional(report.headroom)},
+  return {{"step", report.figures.peak_step},
+          {"peak_reserved_bytes", report.figures.peak_reserved.value},
+          {"headroom_bytes", optional(report.figures.headroom)},
           {"groups", groups}};
 }
 
-Json communication_json(const ReportData& report) {
+Json communication_json(const RunReport& report) {
   Json kinds = Json::array();
   for (const CommunicationKind& row : report.communication.kinds) {
     const auto& spread = row.spread;
@@ -112,7 +117,7 @@ Json communication_json(const ReportData& report) {
   return kinds;
 }
 
-Json without_kernel_json(const ReportData& report) {
+Json without_kernel_json(const RunReport& report) {
   Json ranks = Json::array();
   for (const auto& [rank, count] : report.communication.without_kernel) {
     ranks.push_back({{"rank", rank}, {"collectives", count}});
@@ -120,24 +125,25 @@ Json without_kernel_json(const ReportData& report) {
   return ranks;
 }
 
-Json worst_json(const ReportData& report, Time RankMeans::*value) {
+Json worst_json(const RunReport& report, Time RankMeans::*value) {
   Json worst = Json::array();
-  for (const RankMeans& rank : worst_ranks(report, value, 3)) worst.push_back(rank_json(rank));
+  for (const RankMeans& rank : worst_ranks(report.figures, value, 3))
+    worst.push_back(rank_json(rank));
   return worst;
 }
 
 }  // namespace
 
-std::string report_json(const ReportData& report, const std::vector<Rank>& ranks) {
-  const TimeShares& shares = report.shares;
+std::string report_json(const RunReport& report, const std::vector<Rank>& ranks) {
+  const TimeShares& shares = report.figures.shares;
   Json json;
   json["tessera_report"] = 1;
   json["run"] = run_json(report);
-  json["step_time_steady_ns"] = report.step_time_steady;
-  json["tokens_per_s"] = optional(report.tokens_per_s);
-  json["tokens_per_s_per_gpu"] = optional(report.tokens_per_s_per_gpu);
-  json["flops_per_s_per_gpu"] = optional(report.flops_per_s_per_gpu);
-  json["mfu"] = optional(report.mfu);
+  json["step_time_steady_ns"] = report.figures.step_time_steady;
+  json["tokens_per_s"] = optional(report.figures.tokens_per_s);
+  json["tokens_per_s_per_gpu"] = optional(report.figures.tokens_per_s_per_gpu);
+  json["flops_per_s_per_gpu"] = optional(report.figures.flops_per_s_per_gpu);
+  json["mfu"] = optional(report.figures.mfu);
   json["steps"] = steps_json(report);
   json["time"] = {{"step_ns", shares.step},
                   {"compute_ns", shares.compute},
@@ -154,8 +160,8 @@ std::string report_json(const ReportData& report, const std::vector<Rank>& ranks
                          {"by_wait_caused", worst_json(report, &RankMeans::wait_caused)}};
   json["ranks"] = Json::array();
   for (const Rank rank : ranks) {
-    if (static_cast<std::size_t>(rank) >= report.ranks.size()) continue;
-    json["ranks"].push_back(rank_json(report.ranks[static_cast<std::size_t>(rank)]));
+    if (static_cast<std::size_t>(rank) >= report.figures.ranks.size()) continue;
+    json["ranks"].push_back(rank_json(report.figures.ranks[static_cast<std::size_t>(rank)]));
   }
   json["diagnostics"] = Json::array();
   for (const storage::DiagnosticRow& row : report.diagnostics) {

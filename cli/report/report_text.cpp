@@ -2,12 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/report/report.h"
 #include "cli/report/table.h"
 
 namespace tessera::cli {
 namespace {
+
+using analysis::CommunicationKind;
+using analysis::KernelSpread;
+using analysis::RankMeans;
+using analysis::StepTime;
+using analysis::TimeShares;
 
 constexpr std::size_t groups_max = 4;  // columns of the memory table
 constexpr std::size_t steps_max = 12;  // rows of the table of steps
@@ -31,9 +38,9 @@ struct MemoryUnit {
   bool large;
 };
 
-MemoryUnit unit_of_peaks(const ReportData& report) {
+MemoryUnit unit_of_peaks(const RunReport& report) {
   Bytes most = report.run.memory_per_rank;
-  for (const PeakMemory& peak : report.peaks) most = std::max(most, peak.reserved);
+  for (const PeakMemory& peak : report.figures.peaks) most = std::max(most, peak.reserved);
   return MemoryUnit(most);
 }
 
@@ -53,7 +60,19 @@ std::string rank_range(Rank first, Rank end) {
   return end - first <= 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
 }
 
-Table run_table(const ReportData& report) {
+// "mosaic: attention flash1, loss fused, without dropout"
+std::string profile_text(const nlohmann::json& profile) {
+  const auto word = [&](const char* key) {
+    return profile.contains(key) && profile[key].is_string() ? profile[key].get<std::string>()
+                                                             : "?";
+  };
+  std::string text = fmt::format("{}: {} attention, {} loss, {} allocator", word("name"),
+                                 word("attention"), word("loss"), word("allocator"));
+  if (profile.value("dropout", 1) == 0) text += ", no dropout";
+  return text;
+}
+
+Table run_table(const RunReport& report) {
   const TraceRun& run = report.run;
   Table table(run.name.empty() ? "Run" : shortened(run.name), {});
   table.align_left();
@@ -64,6 +83,14 @@ Table run_table(const ReportData& report) {
                                     with_separators(run.ranks), run.ranks_per_node)});
   table.row(
       {"backend", fmt::format("{}, tessera {}, seed {}", run.backend, run.version, run.seed)});
+  const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
+  const bool simulated = options.is_object() && options.contains("profile");
+  if (simulated && options["profile"].is_object()) {
+    table.row({"profile", profile_text(options["profile"])});
+  }
+  if (simulated && options.contains("validated") && options["validated"].is_string()) {
+    table.row({"error", options["validated"].get<std::string>()});
+  }
   if (run.tokens_per_step > 0) {
     table.row({"batch", fmt::format("{} tokens per step", with_separators(run.tokens_per_step))});
   }
@@ -75,40 +102,41 @@ std::string flops_per_second(double flops) {
   return fmt::format("{:.1f} {}FLOP/s", flops / (tera ? 1e12 : 1e9), tera ? 'T' : 'G');
 }
 
-Table speed_table(const ReportData& report) {
+Table speed_table(const RunReport& report) {
   Table table("Speed", {});
   table.align_left();
-  table.row({"step time",
-             fmt::format("{} ms (median, {})", milliseconds(report.step_time_steady),
-                         report.steps.size() > 1 ? "without the first step" : "of the only step")});
-  if (report.tokens_per_s) {
-    table.row(
-        {"throughput", fmt::format("{} tokens/s, {} tokens/s per rank", rate(*report.tokens_per_s),
-                                   rate(*report.tokens_per_s_per_gpu))});
+  table.row(
+      {"step time", fmt::format("{} ms (median, {})", milliseconds(report.figures.step_time_steady),
+                                report.figures.steps.size() > 1 ? "without the first step"
+                                                                : "of the only step")});
+  if (report.figures.tokens_per_s) {
+    table.row({"throughput",
+               fmt::format("{} tokens/s, {} tokens/s per rank", rate(*report.figures.tokens_per_s),
+                           rate(*report.figures.tokens_per_s_per_gpu))});
   }
-  if (report.mfu) {
-    table.row(
-        {"MFU", fmt::format("{:.1f} %: {} per rank of {}", 100 * *report.mfu,
-                            flops_per_second(*report.flops_per_s_per_gpu), report.run.peak_name)});
+  if (report.figures.mfu) {
+    table.row({"MFU", fmt::format("{:.1f} %: {} per rank of {}", 100 * *report.figures.mfu,
+                                  flops_per_second(*report.figures.flops_per_s_per_gpu),
+                                  report.run.peak_name)});
   }
   return table;
 }
 
-Table step_table(const ReportData& report) {
+Table step_table(const RunReport& report) {
   Table table("Step time over the ranks, ms", {"step", "min", "median", "max", "slowest rank"});
-  for (std::size_t s = 0; s < std::min(steps_max, report.steps.size()); ++s) {
-    const StepTime& step = report.steps[s];
+  for (std::size_t s = 0; s < std::min(steps_max, report.figures.steps.size()); ++s) {
+    const StepTime& step = report.figures.steps[s];
     table.row({fmt::format("{}", step.step), milliseconds(step.min), milliseconds(step.median),
                milliseconds(step.max), fmt::format("{}", step.slowest)});
   }
-  if (report.steps.size() > steps_max) {
-    table.note(fmt::format("and {} more", report.steps.size() - steps_max));
+  if (report.figures.steps.size() > steps_max) {
+    table.note(fmt::format("and {} more", report.figures.steps.size() - steps_max));
   }
   return table;
 }
 
-Table time_table(const ReportData& report) {
-  const TimeShares& shares = report.shares;
+Table time_table(const RunReport& report) {
+  const TimeShares& shares = report.figures.shares;
   Table table("Time per step, mean over ranks", {"", "ms", "% of step", "meaning"});
   const auto row = [&](const char* name, Time time, const char* meaning) {
     table.row({name, milliseconds(time), percent(time, shares.step), meaning});
@@ -123,21 +151,22 @@ Table time_table(const ReportData& report) {
   return table;
 }
 
-Table memory_table(const ReportData& report) {
-  const std::size_t groups = std::min(groups_max, report.peaks.size());
+Table memory_table(const RunReport& report) {
+  const std::size_t groups = std::min(groups_max, report.figures.peaks.size());
   std::vector<std::string> columns{"class"};
   for (std::size_t g = 0; g < groups; ++g) {
-    columns.push_back("ranks " + rank_range(report.peaks[g].first_rank, report.peaks[g].end_rank));
+    columns.push_back("ranks " + rank_range(report.figures.peaks[g].first_rank,
+                                            report.figures.peaks[g].end_rank));
   }
   const MemoryUnit in_units = unit_of_peaks(report);
-  Table table(
-      fmt::format("Peak memory per rank, {}, in step {}", in_units.name(), report.peak_step),
-      columns);
+  Table table(fmt::format("Peak memory per rank, {}, in step {}", in_units.name(),
+                          report.figures.peak_step),
+              columns);
   const auto add = [&](std::string name, auto value) {
     std::vector<std::string> cells{std::move(name)};
     bool any = false;
     for (std::size_t g = 0; g < groups; ++g) {
-      const Bytes bytes = value(report.peaks[g]);
+      const Bytes bytes = value(report.figures.peaks[g]);
       any = any || bytes != Bytes{};
       cells.push_back(in_units(bytes));
     }
@@ -149,17 +178,19 @@ Table memory_table(const ReportData& report) {
   }
   add("allocated", [](const PeakMemory& peak) { return peak.allocated; });
   add("reserved", [](const PeakMemory& peak) { return peak.reserved; });
-  if (report.peaks.size() > groups) {
-    table.note(fmt::format("and {} more groups of ranks with less", report.peaks.size() - groups));
+  if (report.figures.peaks.size() > groups) {
+    table.note(
+        fmt::format("and {} more groups of ranks with less", report.figures.peaks.size() - groups));
   }
-  if (report.headroom) {
+  if (report.figures.headroom) {
     const Bytes capacity = report.run.memory_per_rank;
-    table.note(*report.headroom >= Bytes{}
-                   ? fmt::format("capacity {} {}, headroom {} {} ({} %)", in_units(capacity),
-                                 in_units.name(), in_units(*report.headroom), in_units.name(),
-                                 percent(report.headroom->value, capacity.value))
-                   : fmt::format("capacity {} {}: does not fit, {} {} too much", in_units(capacity),
-                                 in_units.name(), in_units(-*report.headroom), in_units.name()));
+    table.note(
+        *report.figures.headroom >= Bytes{}
+            ? fmt::format("capacity {} {}, headroom {} {} ({} %)", in_units(capacity),
+                          in_units.name(), in_units(*report.figures.headroom), in_units.name(),
+                          percent(report.figures.headroom->value, capacity.value))
+            : fmt::format("capacity {} {}: does not fit, {} {} too much", in_units(capacity),
+                          in_units.name(), in_units(-*report.figures.headroom), in_units.name()));
   }
   return table;
 }
@@ -177,7 +208,7 @@ std::string last_rank(const std::optional<KernelSpread>& spread) {
   return fmt::format("{} ({} %)", spread->last, percent(spread->caused, spread->sum));
 }
 
-Table communication_table(const ReportData& report) {
+Table communication_table(const RunReport& report) {
   Bytes most{};
   bool kernels = false;
   bool spreads = false;
@@ -251,8 +282,8 @@ bool all_alike(const std::vector<RankMeans>& ranks) {
   });
 }
 
-Table worst_table(const ReportData& report) {
-  if (all_alike(report.ranks)) {
+Table worst_table(const RunReport& report) {
+  if (all_alike(report.figures.ranks)) {
     Table table("Worst ranks", {});
     table.note("none: all ranks take the same time");
     return table;
@@ -261,7 +292,7 @@ Table worst_table(const ReportData& report) {
   Table table("Worst ranks, ms per step", rank_columns(in_units));
   const auto add = [&](const char* what, Time RankMeans::*value) {
     const char* name = what;
-    for (const RankMeans& rank : worst_ranks(report, value, 3)) {
+    for (const RankMeans& rank : worst_ranks(report.figures, value, 3)) {
       table.row(rank_cells(name, rank, in_units));
       name = "";
     }
@@ -272,17 +303,18 @@ Table worst_table(const ReportData& report) {
   return table;
 }
 
-Table chosen_table(const ReportData& report, const std::vector<Rank>& ranks) {
+Table chosen_table(const RunReport& report, const std::vector<Rank>& ranks) {
   const MemoryUnit in_units = unit_of_peaks(report);
   Table table("Chosen ranks, ms per step", rank_columns(in_units));
   for (const Rank rank : ranks) {
     const auto at = static_cast<std::size_t>(rank);
-    if (at < report.ranks.size()) table.row(rank_cells("", report.ranks[at], in_units));
+    if (at < report.figures.ranks.size())
+      table.row(rank_cells("", report.figures.ranks[at], in_units));
   }
   return table;
 }
 
-Table diagnostic_table(const ReportData& report) {
+Table diagnostic_table(const RunReport& report) {
   Table table("Diagnostics", {});
   for (const storage::DiagnosticRow& row : report.diagnostics) {
     table.note(fmt::format("{}: {}", row.code, row.message));
@@ -292,17 +324,17 @@ Table diagnostic_table(const ReportData& report) {
 
 }  // namespace
 
-std::string report_text(const ReportData& report, const std::vector<Rank>& ranks, bool bold) {
+std::string report_text(const RunReport& report, const std::vector<Rank>& ranks, bool bold) {
   std::string text = run_table(report).text(bold);
-  if (report.steps.empty()) {
+  if (report.figures.steps.empty()) {
     text += "No step was completed.\n\n";
   } else {
     text += speed_table(report).text(bold) + step_table(report).text(bold) +
             time_table(report).text(bold);
   }
-  if (!report.peaks.empty()) text += memory_table(report).text(bold);
+  if (!report.figures.peaks.empty()) text += memory_table(report).text(bold);
   if (!report.communication.kinds.empty()) text += communication_table(report).text(bold);
-  if (report.ranks.size() > 1) text += worst_table(report).text(bold);
+  if (report.figures.ranks.size() > 1) text += worst_table(report).text(bold);
   if (!ranks.empty()) text += chosen_table(report, ranks).text(bold);
   if (!report.diagnostics.empty()) text += diagnostic_table(report).text(bold);
   return text;

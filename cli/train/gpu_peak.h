@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MFU refers to on GPUs: the peak that their maker states.
+// The peak FLOP/s of GPUs that their maker states, to which MFU refers.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `tessera train` says about its steps: lines for people, JSON for programs.
+// The log of `tessera train`: a line per step for people, JSON for programs.
 #pragma once
 
 #include <fstream>
@@ -12,7 +12,7 @@
 
 namespace tessera::cli {
 
-/// What the figures refer to.
+/// The quantities that the figures of a step refer to.
 struct TrainFigures {
   std::int64_t steps = 1;     // of the run
   std::int64_t first = 0;     // done before

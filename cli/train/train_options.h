@@ -54,7 +54,7 @@ struct TrainArguments {
 
 void add_train_options(CLI::App& command, TrainArguments& arguments);
 
-/// What a run is made of, on so many ranks.
+/// The parts of a run on a number of ranks.
 struct TrainRun {
   Model model;  // its parameters in float32: the masters
   TrainerOptions options;
@@ -64,7 +64,7 @@ struct TrainRun {
 /// Fails: what `resolve` fails with; invalid_argument, naming the option.
 Result<TrainRun> resolve_train(const TrainArguments& arguments, Rank ranks);
 
-/// What is trained and validated on.
+/// The data for training and validation.
 struct TrainData {
   Corpus corpus;
   std::optional<Corpus> validation;  // a file of its own

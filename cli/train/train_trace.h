@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the trace of a training run says about the run as a whole.
+// The record of a training run as a whole (TraceRun) in its trace.
 #pragma once
 
 #include "cli/train/open_runtime.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/view/inspect_view.h"
 #ifdef TESSERA_HAS_INSPECTOR
 #include "tessera/inspector/inspector.h"
@@ -31,6 +31,8 @@ Exit codes: 0 done, 2 bad input, no display, or built without the inspector.)";
 
 #ifdef TESSERA_HAS_INSPECTOR
 
+std::vector<std::string> panel_names() { return inspector::panel_names(); }
+
 Status run_inspect(const InspectArguments& arguments) {
   TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
   inspector::InspectOptions options;
@@ -40,10 +42,7 @@ Status run_inspect(const InspectArguments& arguments) {
   options.theme =
       arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
   options.scale = static_cast<float>(arguments.scale);
-  options.panel = arguments.panel == "overview"   ? inspector::Panel::overview
-                  : arguments.panel == "timeline" ? inspector::Panel::timeline
-                  : arguments.panel == "memory"   ? inspector::Panel::memory
-                                                  : inspector::Panel::all;
+  options.panel = arguments.panel;
   if (!arguments.time.empty()) {
     TESSERA_ASSIGN(options.time, parse_time_range(arguments.time));
   }
@@ -53,6 +52,8 @@ Status run_inspect(const InspectArguments& arguments) {
 }
 
 #else
+
+std::vector<std::string> panel_names() { return {"all"}; }
 
 Status run_inspect(const InspectArguments&) {
   return Status(Code::not_supported,
@@ -71,7 +72,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_option("FILE", arguments->trace, "Trace file")->required();
   const char* view = "View";
   command->add_option("--panel", arguments->panel, "What fills the screen")
-      ->check(CLI::IsMember({"all", "overview", "timeline", "memory"}))
+      ->check(CLI::IsMember(panel_names()))
       ->group(view);
   command->add_option("--time", arguments->time, "BEGIN:END in ms; default: the last step")
       ->group(view);

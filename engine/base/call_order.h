@@ -20,6 +20,7 @@ class CallOrder {
 
   /// Fails: invalid_argument, naming `call` and where it belongs.
   Status expect(Stage stage, const char* call) const;
+  bool in(Stage stage) const { return stage_ == stage; }
   /// Why the engine cannot be summoned now, for a message; "" if it can.
   std::string_view busy() const;
   /// While full parameters are summoned nothing else may be called.

@@ -5,11 +5,8 @@
 
 namespace tessera {
 
-EngineBase::EngineBase(Runtime& runtime, const Model& model)
-    : EngineBase(runtime, model, runtime.world()) {}
-
-EngineBase::EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks)
-    : Issuer(runtime, model, ranks),
+EngineBase::EngineBase(Runtime& runtime, const Model& model, const std::optional<RankSet>& ranks)
+    : Issuer(runtime, model, ranks.value_or(runtime.world())),
       CallOrder(model),
       UnitTable(model),
       activations_(*this),
@@ -52,14 +49,13 @@ Cause EngineBase::cause_of(const ModuleWork& work, Reason reason) const {
   return cause(unit_name_of(work.module), model_.module(work.module).path, reason);
 }
 
-// Bodies add to gradients, so the first one to write finds zeros.
-void EngineBase::add_gradient(const View& gradient, Compute& what) {
-  if (first_write(gradient)) what.zeroed.push_back(what.writes.size());
-  what.writes.push_back(gradient);
-}
-
 // What the work concerns, and in backward the gradients of those that are trained.
 Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
+  // Bodies add to gradients, so the first one to write finds zeros.
+  const auto add_gradient = [&](const View& gradient) {
+    if (first_write(gradient)) what.zeroed.push_back(what.writes.size());
+    what.writes.push_back(gradient);
+  };
   for (ParameterId id : parameters_of(work)) {
     const bool needs_gradient =
         work.pass == ModuleWork::Pass::backward && model_.parameter(id).requires_grad;
@@ -67,7 +63,7 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
       what.reads.push_back(own->values());
       if (!needs_gradient) continue;
       TESSERA_ASSIGN(const View gradient, locals_.gradient_view(id));
-      add_gradient(gradient, what);
+      add_gradient(gradient);
       continue;
     }
     TESSERA_ASSIGN(const View parameter, parameter_view(id));
@@ -75,7 +71,7 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
     what.cost.dtype = parameter.dtype;
     if (!needs_gradient) continue;
     TESSERA_ASSIGN(const View gradient, gradient_view(id));
-    add_gradient(gradient, what);
+    add_gradient(gradient);
   }
   return {};
 }

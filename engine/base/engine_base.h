@@ -31,9 +31,6 @@ class EngineBase : public virtual Engine,
                    protected CallOrder,
                    protected UnitTable {
  public:
-  EngineBase(const EngineBase&) = delete;
-  EngineBase& operator=(const EngineBase&) = delete;
-
   Status next_forward(const ForwardPass& pass) override;
   // The hooks of a scheme that has nothing to do for a module.
   Status pre_forward(ModuleId module) override;
@@ -75,9 +72,8 @@ class EngineBase : public virtual Engine,
   ShardedState* sharded_state() override { return this; }
 
  protected:
-  EngineBase(Runtime& runtime, const Model& model);
-  /// Of those ranks alone.
-  EngineBase(Runtime& runtime, const Model& model, const RankSet& ranks);
+  /// Of `ranks` alone; none: of the whole world.
+  EngineBase(Runtime& runtime, const Model& model, const std::optional<RankSet>& ranks = {});
 
   /// What a scheme knows of its parameters. Views are unsharded; they fail while there is nothing.
   virtual Result<View> parameter_view(ParameterId parameter) = 0;
@@ -107,7 +103,6 @@ class EngineBase : public virtual Engine,
 
  private:
   Status add_views(const ModuleWork& work, Compute& what);
-  void add_gradient(const View& gradient, Compute& what);
   Cause cause_of(const ModuleWork& work, Reason reason) const;
 };
 

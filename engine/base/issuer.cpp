@@ -44,7 +44,7 @@ Cause Issuer::cause(std::string_view unit, std::string_view module, Reason reaso
 
 Status Issuer::begin_phase(Phase phase) {
   phase_ = phase;
-  return mark(cause("", Reason::none), Mark::Kind::phase, compute_).status();
+  return mark(cause("", Reason::none), marks::phase, compute_).status();
 }
 
 void Issuer::end_step() {

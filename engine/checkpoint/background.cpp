@@ -27,6 +27,7 @@ bool Background::done() const {
 }
 
 bool Background::wait_a_moment() {
+  TESSERA_ASSERT(threaded_ || done_, "a job without a thread is done when it has started");
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; });
 }

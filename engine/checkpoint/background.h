@@ -15,7 +15,7 @@ class Background {
  public:
   using Job = std::function<Status()>;
 
-  /// `threaded`: false: `start` does the job.
+  /// Without `threaded` there is no thread: `start` runs the job before it returns.
   explicit Background(bool threaded) : threaded_(threaded) {}
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
@@ -26,9 +26,9 @@ class Background {
   /// REQUIRES: the result of the job before was taken.
   void start(Job job);
   bool done() const;
-  /// Until the job is done, but not for long. True if it is.
+  /// Waits for the job for at most 0.2 s. Returns whether it is done.
   bool wait_a_moment();
-  /// Waits for the job and says what came of it; nothing if there was none.
+  /// Waits for the job and returns its result once; success if there was no job.
   Status take();
 
  private:

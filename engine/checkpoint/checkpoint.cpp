@@ -36,7 +36,8 @@ Status other_model(const std::string& path, const std::string& what) {
                 fmt::format("{}: {}: load a checkpoint of this model", path, what));
 }
 
-// Everything that can be known before an engine changes.
+// Compares names, shapes and param groups. All that can be wrong with them is found here, before
+// the engine changes, so that a refused checkpoint leaves it as it was.
 Status check_model(const CheckpointReader& reader, const EngineState& state) {
   const Model& model = state.model();
   for (std::size_t p = 0; p < model.parameters.size(); ++p) {
@@ -69,7 +70,8 @@ Status check_model(const CheckpointReader& reader, const EngineState& state) {
   return {};
 }
 
-// That ranks read different checkpoints must not go unnoticed.
+// Ranks may see different folders under one path (a file system that is not shared): each would
+// load something, and the mixture would train on. So they compare their manifests first.
 Status check_same(const EngineState& state, const Manifest& manifest) {
   const std::string text = to_json(manifest);
   const std::uint64_t sum = block_sum(std::as_bytes(std::span(text)));

@@ -58,6 +58,8 @@ const CheckpointParameter* CheckpointReader::find(const std::string& name) const
   return found == parameters_.end() ? nullptr : found->second;
 }
 
+// A tensor is stored once for all ranks, or once per rank where their values differ. A checkpoint
+// of fewer ranks has no copy for a new rank, which then starts from rank 0's.
 const CheckpointReader::Places* CheckpointReader::places_of(const std::string& parameter,
                                                             StateTensor tensor, Rank rank) const {
   for (const Rank copy : {rank, all_ranks, Rank{0}}) {
@@ -78,7 +80,8 @@ Status CheckpointReader::missing(const std::string& parameter, StateTensor tenso
 Status CheckpointReader::load(const Place& place) {
   const std::pair wanted{place.file, place.stored.offset};
   if (wanted == loaded_) return {};
-  loaded_.first = ~std::size_t{0};
+  TESSERA_ASSERT(place.file < files_.size(), "a place lies in a file that was opened");
+  loaded_.first = ~std::size_t{0};  // until it has succeeded, `values_` are those of no piece
   TESSERA_TRY(files_[place.file].read(place.stored, values_));
   loaded_ = wanted;
   return {};
@@ -87,6 +90,9 @@ Status CheckpointReader::load(const Place& place) {
 Status CheckpointReader::read(const std::string& parameter, StateTensor tensor, Rank rank,
                               Numel first, std::span<float> into) {
   const Places* const places = places_of(parameter, tensor, rank);
+  // The pieces were cut by other ranks than those that read, so a range may begin inside of one and
+  // span several. `next` is the first piece that begins behind `first`; the one before it must
+  // contain `first`, or the element is in no file.
   while (!into.empty()) {
     if (places == nullptr) return missing(parameter, tensor, first);
     auto next = places->upper_bound(first);
@@ -105,7 +111,7 @@ Status CheckpointReader::read(const std::string& parameter, StateTensor tensor, 
   return {};
 }
 
-// One behind another from the first element to the last.
+// Pieces must follow each other without a gap or an overlap from the first element to the last.
 Status CheckpointReader::check_whole(const CheckpointParameter& parameter, StateTensor tensor,
                                      const Places& places) const {
   Numel at{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a complete checkpoint by what they are, whatever files they lie in.
+// Finds elements of a complete checkpoint by parameter and tensor, whichever rank wrote them.
 #pragma once
 
 #include <map>
@@ -21,16 +21,17 @@ class CheckpointReader {
 
   const std::string& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
-  /// Nothing in the manifest: nullptr.
+  /// The manifest's entry for the parameter, or nullptr.
   const CheckpointParameter* find(const std::string& name) const;
 
-  /// Fills `into` from element `first` on; of `rank`'s own copy where there is one, and otherwise
-  /// rank 0's. Reads the pieces that it touches, and remembers the last one.
+  /// Fills `into` from element `first` on, from `rank`'s own copy where the checkpoint has one and
+  /// otherwise from rank 0's. Reads whole pieces and keeps the last one for the next call.
   /// Fails: corrupt (a checksum; elements that are missing), io_error.
   Status read(const std::string& parameter, StateTensor tensor, Rank rank, Numel first,
               std::span<float> into);
 
-  /// Reads everything once. Fails: corrupt, also for elements that are missing or there twice.
+  /// Reads every piece once. Fails: corrupt (a checksum, elements that are missing or stored
+  /// twice).
   Status verify();
 
  private:

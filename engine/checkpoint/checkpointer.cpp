@@ -19,7 +19,7 @@ std::string EngineCheckpointer::what() const {
   return fmt::format("checkpoint of step {} in {}", saved_->manifest.step, folder_.path());
 }
 
-// Old ones are removed in time, which must not happen to another model's.
+// Saving removes old checkpoints of the folder, which must not happen to those of another model.
 Status EngineCheckpointer::check_model() const {
   TESSERA_TRY(files_.make_folder(folder_.path()));
   TESSERA_ASSIGN(const auto steps, folder_.steps());
@@ -58,7 +58,9 @@ Manifest EngineCheckpointer::manifest_of(std::int64_t step, const CheckpointBlob
   return manifest;
 }
 
-// Also a barrier: nobody writes before leftovers are gone.
+// Removes the leftovers of earlier saves on rank 0 and returns the generation of the new files. The
+// exchanges make it a barrier as well: no rank may write before the leftovers are gone, or its file
+// would be removed with them.
 Result<std::int32_t> EngineCheckpointer::prepare(std::int64_t step) {
   const auto low_bits = static_cast<float>(step % (1 << 24));
   TESSERA_ASSIGN(const auto steps, state_.exchange([=](Rank) { return low_bits; }));
@@ -85,7 +87,8 @@ Result<std::int32_t> EngineCheckpointer::prepare(std::int64_t step) {
 
 Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs) {
   TESSERA_TRY(state_.expect_idle("save"));
-  TESSERA_TRY(finish());
+  TESSERA_TRY(finish());  // one save at a time: the snapshot's host memory is used again
+  TESSERA_ASSERT(phase_ == Phase::idle, "the save before is over");
   TESSERA_ASSIGN(const std::int32_t generation, prepare(step));
   snapshot_.emplace(state_.state());
   TESSERA_TRY(snapshot_->take());
@@ -96,6 +99,9 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
     saved_->pieces.emplace_back(rank, snapshot_->pieces(rank));
   }
   phase_ = Phase::writing;
+  // The thread owns a share of `saved_` and touches nothing else of this object. It must not see
+  // the engine, which trains on meanwhile; the snapshot keeps the values alive until it has
+  // finished.
   background_.start([files = &files_, folder = folder_.of_step(step), saved = saved_]() -> Status {
     for (const auto& [rank, pieces] : saved->pieces) {
       const std::string path = folder + "/" + CheckpointFolder::rank_file(rank, saved->generation);
@@ -107,9 +113,12 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
   return options_.asynchronous ? Status{} : finish();
 }
 
+// Phases change on all ranks in the same call, although their threads finish at different times:
+// each call asks all ranks, and only when none is pending the phase ends. Ranks that decided alone
+// would call different collectives.
 Status EngineCheckpointer::advance(bool to_the_end) {
   while (phase_ != Phase::idle) {
-    // Not longer than a moment: others wait for the answer and have deadlines.
+    // The wait is short, because the other ranks wait for this rank's answer and have deadlines.
     const bool done = to_the_end ? background_.wait_a_moment() : background_.done();
     TESSERA_ASSIGN(const auto pending,
                    state_.exchange([done](Rank) { return done ? 0.0F : 1.0F; }));
@@ -127,11 +136,15 @@ Status EngineCheckpointer::advance(bool to_the_end) {
   return {};
 }
 
+// Every rank's file is on its disk. Their header checksums go into the manifest, which therefore
+// vouches for every byte; rank 0 writes it in the background while training goes on.
 Status EngineCheckpointer::end_of_writing(const Status& written) {
+  TESSERA_ASSERT(phase_ == Phase::writing && snapshot_.has_value(), "a save is being written");
   phase_ = Phase::idle;
   TESSERA_TRY(snapshot_->give_back());
   TESSERA_TRY(state_.agree(written, "writing the " + what()));
   TESSERA_ASSIGN(const auto sums, state_.exchange_wide([&](Rank rank) {
+    TESSERA_ASSERT(saved_->sums.size() == saved_->pieces.size(), "a checksum per written file");
     for (std::size_t k = 0; k < saved_->pieces.size(); ++k) {
       if (saved_->pieces[k].first == rank) return saved_->sums[k];
     }

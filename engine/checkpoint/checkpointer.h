@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a save: all ranks write, then the first one completes it. Each ends when all agree.
+// The phases of a save: all ranks write their files, then the first rank completes the checkpoint.
+// A phase ends when all ranks agree that it is over.
 #pragma once
 
 #include <memory>
@@ -26,9 +27,9 @@ class EngineCheckpointer final : public Checkpointer {
 
  private:
   enum class Phase : std::uint8_t { idle, writing, completing };
-  // What the thread works on; it owns a share.
+  // The input and output of the background thread, which shares its ownership.
   struct Files {
-    std::vector<std::pair<Rank, std::vector<PieceData>>> pieces;  // of carried ranks
+    std::vector<std::pair<Rank, std::vector<PieceData>>> pieces;  // of local ranks
     std::vector<std::uint64_t> sums;                              // of headers, as in `pieces`
     Manifest manifest;
     std::int32_t generation = 0;

@@ -76,7 +76,8 @@ Result<std::vector<float>> EngineState::exchange(const std::function<float(Rank)
   return all;
 }
 
-// A float tells 16 bits exactly.
+// The runtime reads one float per rank, which holds 16 bits exactly, so 64 bits take four
+// exchanges.
 Result<std::vector<std::uint64_t>> EngineState::exchange_wide(
     const std::function<std::uint64_t(Rank)>& value) const {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(world_size()));
@@ -104,14 +105,15 @@ Status EngineState::agree(const Status& own, const std::string& what) const {
   return {};
 }
 
-// Shared with bodies, which may run after a failure has been returned.
+// Bodies share its ownership, because they may run after a failure has been returned.
 struct EngineState::Writing {
   const std::vector<std::int64_t>* steps;
   Source source;
   Status failed;
   std::vector<float> values;
 
-  // One tensor of what a rank holds.
+  // Fills one tensor of a shard. After a failure the remaining elements become zero, without
+  // reading on: bodies cannot stop the run, and every rank must execute the same operations.
   void fill(const BodyContext& context, const ShardMap& map, Index index, StateTensor tensor,
             const Elements& into) {
     for (const ShardPiece& piece : map.pieces(index)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checkpoints need of an engine besides its numbers: who takes part, agreement between ranks,
-// and writing what ranks hold.
+// The part of an engine that checkpoints use, besides its numbers: its ranks, an agreement between
+// them, and writing the values and states that they hold.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class ShardedState;
 
 class EngineState {
  public:
-  /// Fills `values` with elements of one tensor from `first` on, for that rank.
+  /// Fills `values` with the elements of one tensor from `first` on, for one rank.
   using Source =
       std::function<Status(Rank, ParameterId, StateTensor, Numel first, std::span<float> values)>;
 
-  /// Fails: not_supported (an Engine from elsewhere; of a part of the world; of several groups that
-  /// train models of their own).
+  /// The state of `engine`, which must outlive it. Fails: not_supported (an Engine that another
+  /// library implements, one on a part of the world, one whose groups train models of their own).
   static Result<EngineState> of(Engine& engine);
 
   ShardedState& state() const { return *state_; }
@@ -29,22 +29,23 @@ class EngineState {
   std::int64_t steps_taken(ParameterId parameter) const;
   bool in_a_group(ParameterId parameter) const;
   Rank world_size() const;
-  /// Those whose work happens in this process.
+  /// The ranks whose work happens in this process.
   std::vector<Rank> local_ranks() const;
   bool is_local(Rank rank) const;
   Status expect_idle(const char* call) const;
 
-  /// value(rank) of every rank, here. Stops the host.
+  /// Gathers value(rank) of every rank, so that all ranks see all of them. The host waits for it.
   Result<std::vector<float>> exchange(const std::function<float(Rank)>& value) const;
-  /// The same for 64 bits.
+  /// As `exchange`, for 64 bits, which a float cannot hold.
   Result<std::vector<std::uint64_t>> exchange_wide(
       const std::function<std::uint64_t(Rank)>& value) const;
-  /// `own`, if it is a failure; what failed on another rank otherwise. The same outcome on all.
+  /// Makes a failure of one rank a failure of all. Returns `own` if it failed, otherwise the
+  /// failure of another rank, and success only if `own` succeeded on every rank.
   Status agree(const Status& own, const std::string& what) const;
 
-  /// Every rank writes its own part of values and, if `steps` has any by ParameterId, of optimizer
-  /// state. Parameters with 0 steps have none afterwards. Without `steps` state stays as it is.
-  /// Fails: with what `source` failed with first.
+  /// Every rank fills its part of the values from `source` and, if `steps` (by ParameterId) is
+  /// given, its part of the optimizer state; a parameter with 0 steps then has no state. Without
+  /// `steps` the state stays as it is. Fails: with the first failure of `source`.
   Status write(const std::vector<std::int64_t>* steps, const Source& source) const;
 
  private:

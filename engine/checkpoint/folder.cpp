@@ -23,7 +23,7 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step;
 }
 
-// "rank-00003.12.safetensors"
+// The 12 of "rank-00003.12.safetensors"; -1 for other names.
 std::int32_t generation_of(std::string_view name) {
   const std::size_t dot = name.find('.');
   std::int32_t generation = -1;
@@ -72,7 +72,8 @@ Status CheckpointFolder::remove_but(const std::string& folder,
   return {};
 }
 
-// The manifest first: from then on it is none.
+// The manifest goes first and the folder is synchronised: from then on there is no checkpoint, so
+// one that loses power between the removals is never taken for a complete one.
 Status CheckpointFolder::remove_checkpoint(std::int64_t step) {
   const std::string folder = of_step(step);
   TESSERA_TRY(files_.remove(joined(folder, manifest_name)));
@@ -95,6 +96,8 @@ Result<std::int32_t> CheckpointFolder::prepare(std::int64_t step) {
     if (!other || joined(path_, name) != of_step(*other)) continue;
     if (!is_complete(files_, of_step(*other))) TESSERA_TRY(remove_checkpoint(*other));
   }
+  // Files of a new generation lie beside those of a complete checkpoint of the same step, which
+  // stays loadable until its manifest is replaced.
   const std::string folder = of_step(step);
   TESSERA_TRY(files_.make_folder(folder));
   std::int32_t generation = -1;
@@ -112,6 +115,8 @@ Status CheckpointFolder::complete(Manifest manifest, std::int32_t keep) {
     file.bytes = written.size();
     kept.push_back(file.name);
   }
+  // The order matters: first the names of all files must be on the disk, then the manifest's bytes,
+  // then its name appears by an atomic rename. Power lost in between leaves the old checkpoint.
   TESSERA_TRY(files_.sync_folder(folder));
   TESSERA_TRY(files_.sync_folder(path_));
   const std::string path = joined(folder, manifest_name);
@@ -124,7 +129,9 @@ Status CheckpointFolder::complete(Manifest manifest, std::int32_t keep) {
   }
   TESSERA_TRY(files_.rename(partial, path));
   TESSERA_TRY(files_.sync_folder(folder));
+  // Only now the files of an earlier generation and the oldest checkpoints can go.
   TESSERA_TRY(remove_but(folder, kept));
+  TESSERA_ASSERT(keep >= 0, "the number of checkpoints to keep was checked");
   if (keep == 0) return {};
   TESSERA_ASSIGN(auto older, steps());
   const auto count = static_cast<std::size_t>(keep);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder with checkpoints: which of them are complete, making room for a new one, and completing
-// it. One process does this.
+// A folder with checkpoints: it lists the complete ones, prepares the files of a new one and
+// completes it. Only one process may call it.
 //
 // The idea: a checkpoint is complete when its manifest exists, and a manifest appears at once. A
 // checkpoint that is saved again gets files of other names beside the old ones, so the old manifest
@@ -21,17 +21,18 @@ class CheckpointFolder {
 
   const std::string& path() const { return path_; }
   std::string of_step(std::int64_t step) const;
-  /// "rank-00003.0.safetensors": `generation` tells files of one step apart.
+  /// "rank-00003.0.safetensors"; `generation` differs between two saves of one step.
   static std::string rank_file(Rank rank, std::int32_t generation);
 
-  /// Complete ones, ascending.
+  /// The steps that have a complete checkpoint, ascending.
   Result<std::vector<std::int64_t>> steps() const;
 
   /// Makes the folder of `step`, and removes what incomplete checkpoints left. Returns the
   /// generation of its files. Fails: invalid_argument (there is a later checkpoint), io_error.
   Result<std::int32_t> prepare(std::int64_t step);
-  /// Checks the files that the manifest names, fills in their sizes, and makes the checkpoint
-  /// exist. Then removes all but the newest `keep`, 0: none. Fails: io_error, corrupt.
+  /// Checks the files that the manifest names, fills in their sizes and writes the manifest, from
+  /// which moment on the checkpoint is complete. Then removes all but the newest `keep`
+  /// checkpoints; with 0 it removes none. Fails: io_error, corrupt.
   Status complete(Manifest manifest, std::int32_t keep);
 
  private:

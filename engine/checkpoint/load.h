@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// load_checkpoint from a file system that a test may have made.
+// load_checkpoint on any FileSystem, so that a test can make it fail.
 #pragma once
 
 #include "engine/files/file_system.h"

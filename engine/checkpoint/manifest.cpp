@@ -7,15 +7,15 @@
 #include <charconv>
 
 #include "engine/files/block_sum.h"
-#include "engine/text/json_reader.h"
 #include "engine/files/safetensors_header.h"
+#include "engine/text/json_reader.h"
 
 namespace tessera {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t format_version = 2;  // 1 had other checksums
+constexpr std::int64_t format_version = 2;  // version 1 had other checksums
 constexpr const char* version_key = "tessera_checkpoint";
 
 std::string checksum_of(const json& content) {
@@ -54,7 +54,8 @@ bool are_sizes(const json& value) {
          });
 }
 
-// A file of the checkpoint lies in its folder.
+// A manifest names files of its own folder only: one from elsewhere must not make a reader open, or
+// a writer remove, files outside of it.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;

@@ -40,10 +40,14 @@ bool parse_sum(const std::string& text, std::uint64_t& sum) {
 
 Result<std::uint64_t> write_piece_file(FileSystem& files, const std::string& path,
                                        std::vector<PieceData> pieces) {
+  // The checksum of a piece is in the header and that of the header in the manifest, so a chain of
+  // checksums leads from the manifest to every byte.
   SafetensorsHeader header;
   header.metadata["format"] = "tessera checkpoint";
   Bytes at{};
   for (const PieceData& data : pieces) {
+    TESSERA_ASSERT(data.piece.numel == Numel{static_cast<std::int64_t>(data.values.size())},
+                   "a piece has a value for every element");
     const std::string name = name_of(data.piece);
     StoredTensor tensor{name, DType::float32, {data.piece.numel.value}, at, {}};
     tensor.end = at += bytes_of(data.piece.numel, DType::float32);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's file of a checkpoint: pieces in a safetensors file, each with a checksum in its
-// metadata. The header's own checksum is for the manifest, so every byte is covered.
+// One rank's file of a checkpoint: pieces in a safetensors file, each with a checksum in the file's
+// metadata. The manifest holds the checksum of the header, so every byte is covered.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// Values stay where they are until they are written.
+/// A piece with its values, which must live until they are written.
 struct PieceData {
   Piece piece;
   std::span<const float> values;
@@ -23,7 +23,7 @@ struct PieceData {
 Result<std::uint64_t> write_piece_file(FileSystem& files, const std::string& path,
                                        std::vector<PieceData> pieces);
 
-/// A piece in a file.
+/// The place of a piece in a file.
 struct StoredPiece {
   Piece piece;
   std::int64_t offset = 0;  // bytes, in the file
@@ -32,7 +32,8 @@ struct StoredPiece {
 
 class PieceFile {
  public:
-  /// Checks the header. `sum`: its checksum. Fails: io_error, corrupt, naming file and tensor.
+  /// Opens the file and checks its header against the checksum `sum`.
+  /// Fails: io_error, corrupt, naming file and tensor.
   static Result<PieceFile> open(FileSystem& files, const std::string& path, std::uint64_t sum);
 
   const std::string& path() const { return path_; }

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+// Tensors that the same ranks hold share one buffer and few copies: an allocation per tensor would
+// cost a model of many parameters more than the copies themselves.
 Snapshot::Group& Snapshot::group_of(const RankSet& where) {
   for (Group& group : groups_) {
     if (group.where == where) return group;
@@ -40,6 +42,10 @@ Status Snapshot::add(const ParamShard& shard, StateTensor tensor, bool local) {
                               "CPU",
                               shard.name));
   }
+  // Three cases. A moment that only some ranks hold (an owner's) is saved by them alone. A tensor
+  // that replicas hold equally is sliced, so that each replica writes 1 / replicas of it. A
+  // parameter in no unit is saved by every rank if it is trained, since its values may differ, else
+  // by the first rank.
   const ShardGroups groups = state_.shard_groups();
   const bool alone = moment && !shard.where.empty();
   const Index replicas = issuer_.everyone().count() / groups.size;
@@ -51,6 +57,7 @@ Status Snapshot::add(const ParamShard& shard, StateTensor tensor, bool local) {
   part.slice = shard.map.shard();
   if (part.sliced) {
     TESSERA_ASSERT(shard.parts == 1, "replicas of parts of a whole");
+    // The View moves by one slice per index of the replica group; the last one is cut at the end.
     part.slice = Numel{(shard.map.shard().value + replicas - 1) / replicas};
     part.from.numel = part.from.step = part.slice;
   }
@@ -81,6 +88,8 @@ Status Snapshot::copy(Group& group) {
         issuer_.submit_on(group.where, issuer_.compute_stream(), why, std::move(copy)).status());
   }
   group.copies = std::make_shared<std::map<Rank, std::span<const float>>>();
+  // The body only notes each rank's address: the thread that writes files reads the copies
+  // directly.
   Compute look = look_at({View::whole(group.buffer, DType::float32, group.numel)});
   look.cost.on_host = true;
   look.body = [copies = group.copies](const BodyContext& context) {
@@ -110,6 +119,8 @@ Status Snapshot::take() {
 void Snapshot::append(Rank rank, const Part& part, std::span<const float> copy,
                       std::vector<PieceData>& pieces) const {
   if (part.of_first && rank != issuer_.everyone().first()) return;
+  // A rank's slice [begin, end) of its shard is intersected with the parameters in the shard, and
+  // each intersection is cut into pieces; what they are called does not depend on the ranks.
   const Numel shard = part.map.shard();
   const Numel begin =
       part.sliced ? std::min(shard, part.slice * state_.replica_index(rank)) : Numel{0};

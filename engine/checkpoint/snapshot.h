@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies in host memory of what every rank is to save: replicas save equal parts of what they hold
-// in common, an owner saves the state that only it has.
+// A copy in host memory of the elements that every rank saves: replicas save equal parts of what
+// they hold in common, an owner saves the state that only it has.
 //
-// The idea: copies are operations like any other, so that traces and memory accounts see them; what
-// they left in host memory may be read by another thread until it is given back.
+// The idea: copies are operations like any other, so traces and memory accounts see them. Another
+// thread may read the copies in host memory until `give_back` releases them.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class Snapshot {
 
   /// Waits until all copies are made. Fails: out_of_memory; not_supported (values on NVMe).
   Status take();
-  /// What `rank`, which must be a local one, saves. Valid until `give_back`.
+  /// The pieces that `rank` saves, valid until `give_back`. REQUIRES: `rank` is local.
   std::vector<PieceData> pieces(Rank rank) const;
   Status give_back();
 
@@ -39,7 +39,7 @@ class Snapshot {
     Numel slice{};
     Numel offset{};  // in the copy
   };
-  // Copies of the same ranks in one buffer.
+  // The copies of one set of ranks, in one buffer.
   struct Group {
     RankSet where;
     std::vector<Part> parts;

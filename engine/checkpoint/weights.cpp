@@ -29,7 +29,7 @@ ParameterId find_published(const Model& model, const std::string& name) {
                                                  : model.find_parameter(name.substr(prefix.size()));
 }
 
-// Causal masks, which published GPT-2 files carry along.
+// Published GPT-2 files also contain causal masks, which are no parameters.
 bool is_mask(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }

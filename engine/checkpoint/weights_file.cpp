@@ -23,7 +23,7 @@ Result<WeightsFile> WeightsFile::create(const std::string& file,
   for (const CheckpointParameter& p : parameters) {
     tensors.push_back({.name = p.name, .dtype = dtype, .shape = p.shape});
   }
-  // What Hugging Face's loaders look for.
+  // Hugging Face's loaders require this metadata.
   TESSERA_ASSIGN(auto writer, SafetensorsWriter::create(file, tensors, {{"format", "pt"}}));
   return WeightsFile(std::move(writer), dtype);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A safetensors file of parameters as floats, whatever its dtype.
+// A safetensors file of parameters, which takes floats and stores them as its dtype.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One object of a DeepSpeed configuration, read key by key.
 //
-// The idea: what was asked for is what is known, so nothing has to be listed twice: at the end
-// `finish` complains about every other key. "auto" and null count as not given.
+// The idea: the keys that the code asks for are the keys that are known, so no key is listed twice;
+// at the end `finish` complains about every other one. "auto" and null count as not given.
 //
 //   ConfigObject zero = root.object("zero_optimization");
 //   auto stage = zero.integer({"stage"}, 0, 3);
@@ -24,7 +24,7 @@
 
 namespace tessera {
 
-/// What reading a file has found so far. The first error counts.
+/// The errors and unused keys that reading a file has found so far. The first error is kept.
 struct ConfigFindings {
   std::string source;
   Status status;
@@ -37,7 +37,7 @@ class ConfigObject {
  public:
   using Keys = std::initializer_list<std::string_view>;  // a key and its aliases
 
-  /// `json` may be null: an object without keys. Both must outlive it.
+  /// `json` may be null, which means an object without keys. Both references must outlive this.
   ConfigObject(const nlohmann::json* json, std::string path, ConfigFindings& findings);
 
   std::optional<std::int64_t> integer(Keys keys, std::int64_t least = 0,
@@ -54,7 +54,7 @@ class ConfigObject {
   ConfigObject object(std::string_view key, const nlohmann::json* json) const {
     return {json, full(key), findings_};
   }
-  /// The value itself, whatever it is; nullptr: not given.
+  /// The value itself, of any type; nullptr if it is not given.
   const nlohmann::json* value(Keys keys);
 
   /// Known to DeepSpeed, no meaning here. Said so if it is given, perhaps with the reason.
@@ -69,7 +69,8 @@ class ConfigObject {
   std::string full(std::string_view key) const;
 
  private:
-  // The given one of `keys`; the first if several agree, an error if they do not.
+  // The key of an alias list that the file has: the first if several agree, an error if they
+  // differ.
   struct Found {
     std::string_view key;
     const nlohmann::json* value = nullptr;

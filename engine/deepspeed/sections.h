@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a DeepSpeed configuration that need more than a line.
+// The sections of a DeepSpeed configuration that take more than a line to read.
 #pragma once
 
 #include "engine/deepspeed/config_object.h"
@@ -25,7 +25,8 @@ void read_zero(ConfigObject& root, DeepSpeedConfig& config, Zero3Options& offloa
 /// `aio`, into `options.aio`.
 void read_aio(ConfigObject& root, Zero3Options& options);
 void read_optimizer(ConfigObject& root, AdamOptions& adam);
-/// `train_batch_size` = micro-batch * accumulation * ranks: what is missing follows from the rest.
+/// Reads batch sizes. `train_batch_size` = micro-batch * accumulation * ranks, so a missing one
+/// follows from the others.
 void read_batch_sizes(ConfigObject& root, Rank ranks, DeepSpeedConfig& config);
 
 }  // namespace tessera

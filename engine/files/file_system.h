@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What writers of files that must not be lost ask of a file system.
+// The file system as writers of files that must not be lost use it.
 //
 // The idea: few calls, each of which may fail, so that a test can put one in between that fails,
 // stops or loses power at any of them. Functions may be called from several threads.
@@ -16,13 +16,14 @@
 
 namespace tessera {
 
-/// Closed when it is destroyed; what was not synchronised may be lost with the machine's power.
+/// A file that is being written. The destructor closes it; bytes that were not synchronised may be
+/// lost with the machine's power.
 class WrittenFile {
  public:
   virtual ~WrittenFile() = default;
-  /// Behind what was written before. Fails: io_error, naming the file, also if the disk took less.
+  /// Appends `bytes`. Fails: io_error, naming the file, also if the disk took only a part of them.
   virtual Status write(std::span<const std::byte> bytes) = 0;
-  /// What was written is on the disk. Fails: io_error.
+  /// Returns when all bytes written so far are on the disk (fsync). Fails: io_error.
   virtual Status sync() = 0;
 };
 
@@ -38,25 +39,26 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  /// Nothing if it exists.
+  /// Makes the folder; succeeds if it exists.
   virtual Status make_folder(const std::string& path) = 0;
-  /// Empty, whatever was there.
+  /// Creates an empty file, in the place of any that exists.
   virtual Result<std::unique_ptr<WrittenFile>> create(const std::string& path) = 0;
   virtual Result<std::unique_ptr<ReadableFile>> open(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
-  /// Replaces `to` at once.
+  /// Renames `from` to `to`, which it replaces atomically.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  /// Names that were created, renamed or removed in it are on the disk.
+  /// Returns when names that were created, renamed or removed in the folder are on the disk.
   virtual Status sync_folder(const std::string& path) = 0;
-  /// A file or an empty folder; nothing if it does not exist.
+  /// Removes a file or an empty folder; succeeds if there is none.
   virtual Status remove(const std::string& path) = 0;
-  /// In ascending order; nothing if there is no such folder.
+  /// The names in the folder, ascending; empty if there is no such folder.
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
 };
 
+/// The file system of this machine.
 FileSystem& system_files();
 
-/// All of a file. Fails: io_error.
+/// Reads a whole file. Fails: io_error.
 Result<std::string> read_text(FileSystem& files, const std::string& path);
 
 }  // namespace tessera

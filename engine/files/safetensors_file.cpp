@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "sizes and data are little-endian");
 
-// What the reference implementation accepts.
+// The largest header that the reference implementation accepts.
 constexpr std::int64_t header_bytes_max = 100'000'000;
 constexpr std::int64_t size_bytes = 8;
 

@@ -16,15 +16,16 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Checks everything that can be wrong, `data` being the size of what follows the header.
+/// Parses the header and checks all of it; `data` is the size of the data behind the header.
 /// Fails: corrupt, not_supported, naming `source` and the tensor.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, Bytes data,
                                                    const std::string& source);
 
-/// Padded with spaces so that data are aligned to 8 bytes.
+/// The header as text, padded with spaces so that the data are aligned to 8 bytes.
 std::string safetensors_header(const SafetensorsHeader& header);
 
-/// Elements of `shape`. Fails: invalid_argument (negative, or too many bytes for 64 bits).
+/// The number of elements of `shape`. Fails: invalid_argument (a negative size, or more bytes than
+/// 64 bits can count).
 Result<Numel> checked_numel(const std::vector<std::int64_t>& shape, DType dtype);
 
 }  // namespace tessera

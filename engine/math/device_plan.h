@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a language model takes on a GPU, known wherever it is planned: a simulator says
-// what a GPU will need.
+// The memory that a language model takes on a GPU. It is computed without a GPU, so that a
+// simulator plans with the same figures.
 #pragma once
 
 #include "tessera/math.h"
 
 namespace tessera::kernels {
 
-/// What cuBLASLt may use for one product: as much as it wants on Hopper, so that the choice of an
-/// algorithm does not depend on it.
+/// The workspace that cuBLASLt may use for one product: as much as it wants on Hopper, so that its
+/// choice of an algorithm is not limited by it.
 inline constexpr Bytes device_scratch_bytes{32 << 20};
 
 class DevicePlan final : public MathPlan {
@@ -17,7 +17,7 @@ class DevicePlan final : public MathPlan {
   Status prepare(const AttentionShape& shape) override;
   Bytes scratch() const override { return device_scratch_bytes; }
   /// Backward: one number per row, the product of what attention gave and its gradient.
-  Bytes room(const AttentionShape& shape, bool backward) const override {
+  Bytes temporary(const AttentionShape& shape, bool backward) const override {
     return Bytes{backward ? shape.rows() * std::int64_t{sizeof(float)} : 0};
   }
   std::int64_t logits_rows() const override { return 1024; }

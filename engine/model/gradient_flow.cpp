@@ -25,7 +25,7 @@ std::vector<bool> any_trained(const Model& model,
 GradientFlow::GradientFlow(const Model& model, const std::vector<ModuleId>& forward)
     : calls_(model.modules.size()), input_requires_grad_(model.input_requires_grad) {
   const std::vector<bool> trained = any_trained(model, used_by(model));
-  // What a container reads comes before its first entry.
+  // A container reads its parameters before its first entry runs.
   const std::vector<bool> reads_trained = any_trained(model, reads_of_containers(model));
   first_trained_ = forward.size();
   for (std::size_t k = forward.size(); k-- > 0;) {

@@ -15,15 +15,15 @@ namespace tessera {
 class GradientFlow {
  public:
   explicit GradientFlow(const Model& model) : GradientFlow(model, model.forward) {}
-  /// Of another order, one of Model::graphs.
+  /// The gradients along `forward`, an order of Model::graphs.
   GradientFlow(const Model& model, const std::vector<ModuleId>& forward);
 
-  /// The k-th entry of the order has a backward pass.
+  /// Whether the k-th entry of the order has a backward pass.
   bool runs_backward(std::size_t k) const { return k >= first_trained_; }
-  /// Some output of `module` needs a gradient: its unit is needed in backward.
+  /// Whether some output of `module` needs a gradient: then its unit is needed in backward.
   bool out_of(ModuleId module) const;
-  /// Every input of `module`'s first call needs a gradient: its backward is complete when its own
-  /// modules are, and not only at the end.
+  /// Whether every input of `module`'s first call needs a gradient: then its backward is complete
+  /// as soon as that of its own modules is, and not only at the end of the pass.
   bool into(ModuleId module) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models from the `config.json` that Hugging Face checkpoints carry.
+// Models from the `config.json` of Hugging Face checkpoints.
 #pragma once
 
 #include "engine/text/json_reader.h"
@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// What the Llama family shares: pre-norm blocks of grouped-query attention and a gated MLP or a
-/// mixture of such experts.
+/// Sizes of a model of the Llama family: pre-norm blocks of grouped-query attention and a gated MLP
+/// or a mixture of such experts.
 struct LlamaDimensions {
   std::string architecture;
   std::int64_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim;

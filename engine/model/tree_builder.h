@@ -21,11 +21,11 @@ class TreeBuilder {
   /// Opens a child of the module that is open; close it before its next sibling.
   ModuleId open(const std::string& name, const std::string& class_name);
   void close();
-  /// A parameter of the open module.
+  /// Adds a parameter to the open module.
   ParameterId parameter(const std::string& name, std::vector<std::int64_t> shape);
-  /// A child with a weight and perhaps a bias: [out, in], as torch.nn.Linear.
+  /// Adds a child with a weight [out, in] and, if `bias`, a bias [out], as torch.nn.Linear.
   void linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias);
-  /// A child with one parameter called weight.
+  /// Adds a child with one parameter, which is called weight.
   ModuleId leaf(const std::string& name, const std::string& class_name,
                 std::vector<std::int64_t> shape);
 

@@ -24,7 +24,7 @@ void add(const Model& model, const ParameterUse& use, std::vector<std::vector<Pa
   }
 }
 
-// What modules reach through the further names of others.
+// Adds the parameters that modules reach through the further names of others.
 void add_aliased(const Model& model, std::vector<std::vector<ParameterId>>& out) {
   const ModuleGraph graph(model);
   for (std::size_t m = 0; m < out.size(); ++m) {

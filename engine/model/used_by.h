@@ -8,16 +8,16 @@
 
 namespace tessera {
 
-/// By ModuleId: the parameters of the module and of those below it in pre-order, then those that it
-/// uses under another name (ties, modules registered twice) and those that it reads. The order in
-/// which a module's body sees them.
+/// The parameters that each module computes with, by ModuleId, in the order in which its body sees
+/// them: its own and those of the modules below it in pre-order, then those that it uses under
+/// another name (ties, modules registered twice), then those that it reads.
 std::vector<std::vector<ParameterId>> used_by(const Model& model);
 
-/// The same without what modules only read (Model::reads).
+/// As used_by, without the parameters that a module only reads (Model::reads).
 std::vector<std::vector<ParameterId>> registered_with(const Model& model);
 
-/// By ModuleId, of modules that no graph lists: what Model::reads says that they read. Modules that
-/// a graph lists read within their own work.
+/// The parameters that Model::reads names, by ModuleId, for modules that no graph lists. (Modules
+/// that a graph lists read them within their own work, so their entry is empty.)
 std::vector<std::vector<ParameterId>> reads_of_containers(const Model& model);
 
 /// The module that the alias of a tie is registered in.

@@ -12,7 +12,8 @@ Compute add(const View& from, const View& into);
 Compute multiply(const View& from, const View& to, float factor);
 /// view /= divisor, elementwise.
 Compute divide(const View& view, float divisor);
-/// Takes no time: says that the host program, or nobody any more, looks at `reads`.
+/// A computation without work or time that declares a read of `reads`: by the host program, or as
+/// the last access before a release.
 Compute look_at(std::vector<View> reads);
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of one rank. What they compute does not depend on how many there are: each element is one
-// thread's.
+// Threads of one rank. Results do not depend on the number of threads: each element is computed by
+// one thread.
 //
 // The idea: the core has no threads of its own. A library that has some (training, OpenMP's) lends
 // them to the calling thread with `use_workers`; without any, the same parts run one by one.
@@ -21,12 +21,12 @@ using RunParts = void (*)(int workers, std::int64_t count, const Part& part);
 /// Part k of `workers` equal parts of [0, count).
 void run_part(int k, int workers, std::int64_t count, const Part& part);
 
-/// What `parallel` uses from now on when this thread calls it: at most `limit` threads, and
-/// `run` to run them. Null: one by one.
+/// Lends workers to the calling thread: its calls of `parallel` from now on use at most `limit`
+/// threads, which `run` runs. Null: parts run one by one.
 void use_workers(int limit, RunParts run);
 
-/// Calls part(thread, begin, end) for parts of [0, count) that together are all of it, from at most
-/// `threads` threads; parts of less than `grain` are not worth one.
+/// Splits [0, count) into parts of at least `grain` elements and calls part(thread, begin, end) for
+/// each, from at most `threads` threads. Returns when all are done.
 void parallel(int threads, std::int64_t count, std::int64_t grain, const Part& part);
 
 /// The limit of this thread's last `use_workers`, or 1.

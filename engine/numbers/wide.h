@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same loop for the instruction sets of the machine that it runs on.
+// Runs a loop with the widest vector instructions of the machine.
 //
 // The idea: the compiler makes a loop's body three times, for AVX-512, AVX2 and what every machine
 // has. All give the same bits: nothing is contracted (-ffp-contract=off), and sums have a fixed

@@ -55,8 +55,8 @@ std::vector<ModuleId> PassProgram::chain(ModuleId id) const {
   return out;
 }
 
-// Where the walk is between an entry and the next: a module that runs twice in a row is left and
-// entered again.
+// The open modules between two entries: the ancestors of the entry. The entry itself is left, so
+// that a module that runs twice in a row gets post_forward and pre_forward in between.
 std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
   const std::span<const ModuleId> whole = chains_[entry];
   return whole.first(whole.size() - (whole.size() > 1 ? 1 : 0));
@@ -95,6 +95,7 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
+  if (backward) out.cost.elementwise_bytes += cost.backward_bytes;
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
   add_kernels(out.cost, cost, pass, options_->batch, s);
   ModuleMemory memory{.saves = per_batch(cost.activation_bytes) - remembered(id)};
@@ -114,7 +115,8 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   return out;
 }
 
-// What a container does with parameters that it reads, before its children run: one pass over them.
+// A container (a module that no graph lists) has no entry in which to read parameters, so it reads
+// them when it is entered, before its children run, at the cost of one pass over them.
 Status PassProgram::read(ModuleId container, Pass pass) {
   const auto& reads = reads_[container.index()];
   if (reads.empty()) return {};
@@ -174,8 +176,10 @@ Status PassProgram::forward(const TrainingOptions& options, ForwardPass::Use use
   return move(open_, {}, leave, enter);
 }
 
-// The entries of the visit to `block` that ends at the order's `last`. A block that is an entry
-// itself is left after each.
+// Runs the forward pass of a checkpointed block again, when backward enters it. A block may be
+// visited several times, so only the entries of the visit that ends at `last` are repeated: those
+// before it that lie in the block without a gap. A block that is an entry itself is a visit of one
+// entry.
 Status PassProgram::recompute(ModuleId block, std::size_t last) {
   std::size_t first = last;
   auto inside = [&](std::size_t k) {
@@ -200,16 +204,20 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
   return engine_.recompute_end(block);
 }
 
-// A parameter's gradient is complete after the backward pass of its first use. Last registered
-// first: a bias before its weight.
+// A parameter's gradient is complete when backward has passed all its uses, of which the first in
+// forward order is the last; `uses_left_` counts them. Within a module the parameter that was
+// registered last comes first, as autograd accumulates a bias before its weight.
 Status PassProgram::gradients_ready(const std::vector<ParameterId>& used) {
   for (auto p = used.rbegin(); p != used.rend(); ++p) {
+    TESSERA_ASSERT(uses_left_[p->index()] > 0, "backward visits what forward has used, as often");
     if (--uses_left_[p->index()] > 0) continue;
     if (model_.parameter(*p).requires_grad) TESSERA_TRY(engine_.grad_ready(*p));
   }
   return {};
 }
 
+// A hook fires for every output of a module that needs a gradient, as torch registers one on each
+// tensor; schemes that act once per module ignore the others.
 Status PassProgram::enter_backward(ModuleId id, std::size_t entry) {
   for (std::int32_t k = 0; k < outputs_[id.index()]; ++k) TESSERA_TRY(engine_.pre_backward(id));
   return module(id).is_block && checkpointed(id) ? recompute(id, entry) : Status{};
@@ -224,7 +232,10 @@ Status PassProgram::leave_backward(ModuleId id) {
   return engine_.post_backward(id);
 }
 
+// The mirror of the forward walk. It ends at the first entry that has no backward pass: everything
+// before it is frozen, so autograd has no graph there and no hook fires.
 Status PassProgram::backward() {
+  TESSERA_ASSERT(options_ != nullptr, "forward comes before backward");
   std::size_t k = forward_.size();
   auto enter = [&](ModuleId id) { return enter_backward(id, k); };
   auto leave = [this](ModuleId id) { return leave_backward(id); };

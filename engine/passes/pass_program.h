@@ -13,7 +13,7 @@ namespace tessera {
 
 class PassProgram {
  public:
-  /// Along `graph` of the model, which has it. Both must outlive the program.
+  /// A program along `graph`. Both references must outlive it. REQUIRES: the model has the graph.
   PassProgram(Engine& engine, const Model& model, const std::string& graph);
 
   /// `micro_batch` counts the training passes of the step. `options` must outlive the pass, and its
@@ -29,7 +29,7 @@ class PassProgram {
   std::span<const ModuleId> above(std::size_t entry) const;
   bool checkpointed(ModuleId id) const;
   bool keeps() const { return use_ == ForwardPass::Use::train; }
-  // Whoever throws the outputs of a forward pass away needs no numbers.
+  // A forward pass whose outputs are thrown away needs no numbers.
   bool computes() const { return options_->body && use_ != ForwardPass::Use::no_backward; }
   Pass forward_pass() const { return keeps() ? Pass::forward : Pass::evaluate; }
   Bytes per_batch(const Polynomial& bytes) const;

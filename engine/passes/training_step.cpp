@@ -9,7 +9,8 @@
 namespace tessera {
 namespace {
 
-// The programs of a model's graphs. Each is made once: it knows the model's uses.
+// The programs of a model's graphs. Each is made once, because finding all uses of parameters takes
+// time that grows with the model.
 class PassPrograms {
  public:
   PassPrograms(Engine& engine, const Model& model) : engine_(engine), model_(model) {}
@@ -67,6 +68,8 @@ class StepProgram {
     return step();
   }
 
+  // Whether gradients are reduced in this pass when only the last one before a step does so
+  // (no_sync): later passes may evaluate, but must not train.
   bool last_before_step(std::size_t k) const {
     for (++k; k < options_.passes.size(); ++k) {
       if (options_.passes[k].kind == Kind::train) return false;
@@ -91,6 +94,7 @@ class StepProgram {
     micro_batch_ = 0;
     GradScaler* const scaler = options_.scaler;
     if (options_.max_grad_norm > 0 || options_.grad_norm) {
+      // The norm is that of the true gradients, so they are unscaled before they are clipped.
       if (scaler != nullptr) TESSERA_TRY(scaler->unscale());
       const float most = options_.max_grad_norm > 0 ? options_.max_grad_norm
                                                     : std::numeric_limits<float>::infinity();

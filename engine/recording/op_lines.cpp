@@ -17,39 +17,12 @@ const Recording::Buffer& buffer_of(const Recording& recording, BufferId id) {
   return recording.buffers[id.index()];
 }
 
+// The kind, with the number in the place that it has for it.
 std::string mark_text(const Mark& mark) {
-  switch (mark.kind) {
-    case Mark::Kind::phase: return "begins";
-    case Mark::Kind::sharded: return "parameters are sharded";
-    case Mark::Kind::unsharded: return "parameters are unsharded";
-    case Mark::Kind::gradients_sharded: return "gradients are sharded";
-    case Mark::Kind::backward_finishing: return "root finishes backward";
-    case Mark::Kind::storage_prepared: return "storage prepared";
-    case Mark::Kind::storage_freed: return "storage freed";
-    case Mark::Kind::pre_backward: return "backward begins";
-    case Mark::Kind::gradient_ready: return "gradient ready";
-    case Mark::Kind::fetched: return fmt::format("visit {}", mark.number);
-    case Mark::Kind::released: return fmt::format("released before visit {}", mark.number);
-    case Mark::Kind::in_flight: return fmt::format("in flight, gather {}", mark.number);
-    case Mark::Kind::kept: return "nothing to free";
-    case Mark::Kind::traced: return fmt::format("recorded for visit {}", mark.number);
-    case Mark::Kind::gathered_for: return fmt::format("gathered for visit {}", mark.number);
-    case Mark::Kind::kept_for: return fmt::format("kept for visit {}", mark.number);
-    case Mark::Kind::trace_reset: return "the order starts over";
-    case Mark::Kind::trace_mismatch: return fmt::format("not recorded at visit {}", mark.number);
-    case Mark::Kind::evaluating: return "evaluation";
-    case Mark::Kind::all_released: return "all parameters are released";
-    case Mark::Kind::swapping_in:
-      return fmt::format("reads begin, {} buffers are free{}", mark.number / 2,
-                         mark.number % 2 == 1 ? ", nobody waits" : "");
-    case Mark::Kind::reading: return fmt::format("reading {} elements", mark.number);
-    case Mark::Kind::reads_awaited: return fmt::format("{} reads are over", mark.number);
-    case Mark::Kind::buffer_released:
-      return fmt::format("buffer released, {} were free", mark.number);
-    case Mark::Kind::sub_group_ready: return fmt::format("group {} is stepped", mark.number);
-    case Mark::Kind::step_done: return "the step is done";
-  }
-  return "";
+  std::string text(mark.kind);
+  const std::size_t place = text.find("{}");
+  if (place != std::string::npos) text.replace(place, 2, std::to_string(mark.number));
+  return text;
 }
 
 std::string op_details(const Recording& recording, const Op& op) {

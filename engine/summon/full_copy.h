@@ -14,13 +14,13 @@
 
 namespace tessera {
 
-/// One shard that is gathered.
+/// One shard that is part of the copy.
 struct FullCopySource {
   View shard;      // of this rank: value or gradient
   View unsharded;  // the scheme's own gathered copy, if there is one
   ShardMap map;
-  Numel offset;                    // in the rank's part of the copy
-  Memory memory = Memory::device;  // of the shard
+  Numel offset;                    // its place in the rank's part of the copy
+  Memory memory = Memory::device;  // where the shard lies
 };
 
 struct FullCopy {
@@ -48,11 +48,11 @@ struct FullCopy {
   }
 };
 
-/// The unit as it was summoned.
+/// A summoned unit.
 struct SummonedUnit {
   FullCopy values;
-  FullCopy gradients;           // no sources: none now, or not wanted
-  bool left_unsharded = false;  // by the scheme, before: it stays so
+  FullCopy gradients;           // without sources if there are none now or none are wanted
+  bool left_unsharded = false;  // the scheme had left it unsharded, and it stays so
 };
 
 }  // namespace tessera

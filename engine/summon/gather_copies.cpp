@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a full copy comes to be, and where it then lies.
+// Gathers full copies and leaves them in the memory and on the ranks that are wanted.
 #include <algorithm>
 
 #include "engine/summon/summon_ops.h"
@@ -48,7 +48,9 @@ Status SummonOps::gather(FullCopy& copy) {
   return submit(copy, std::move(local), everyone_).status();
 }
 
-// A single shard on the device is gathered from where it is, others through the copy itself.
+// A single shard on the device is the input of the all_gather. Several shards, or one in host
+// memory, are first packed into the rank's own part of the output, which then is an in-place
+// all_gather.
 Status SummonOps::gather_shards(const FullCopy& copy) {
   const bool sharded = group_size() > 1;
   const bool in_place =
@@ -68,9 +70,11 @@ Status SummonOps::gather_shards(const FullCopy& copy) {
   return submit(copy, AllGather{groups_.shard, input, whole(copy)}, everyone_).status();
 }
 
-// Leaves the copy with the holders, in the memory they want it in.
+// Leaves the copy on the holders only, in the memory that the options ask for. All other ranks free
+// theirs as soon as the gather is done.
 Status SummonOps::leave_with_holders(FullCopy& copy, bool offload) {
-  // The caller may look at any element: that is a use of all of them, though none takes time.
+  // The caller may read any element, so an op without work declares a read of all of them: the
+  // checks then see every later write as ordered after it.
   Compute views{.cost = {.kernels = 0}, .reads = {whole(copy)}, .writes = {}, .body = {}};
   TESSERA_ASSIGN(const EventId ready, submit(copy, std::move(views), everyone_));
   if (!offload) {
@@ -90,7 +94,7 @@ Status SummonOps::leave_with_holders(FullCopy& copy, bool offload) {
   return release(device, moved, holders_);
 }
 
-// The scheme's own gathered copy would go on showing the old values.
+// After a commit the scheme's own gathered copy still has the old values, so it is gathered anew.
 Status SummonOps::gather_again(const FullCopy& copy) {
   FullCopy fresh = copy;
   TESSERA_ASSIGN(fresh.buffer, allocate(copy, ".again", Memory::device, everyone_));

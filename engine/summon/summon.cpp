@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which units a request means, and the two ways to summon them.
+// Finds the units that a request means, and summons them at once or one by one.
 #include "tessera/summon.h"
 
 #include <fmt/format.h>

@@ -16,6 +16,8 @@ SummonOps::SummonOps(ShardedState& state, bool rank0_only)
 
 std::string_view SummonOps::busy() const { return state_.parts().calls.busy(); }
 
+// The compute stream waits for all others, so that everything submitted from here on sees the
+// values of the last step.
 Status SummonOps::begin() {
   state_.parts().calls.begin_summon();
   TESSERA_TRY(state_.finish_gathers());
@@ -85,7 +87,7 @@ Status SummonOps::open(SummonedUnit& unit, bool offload) {
   TESSERA_TRY(state_.before_gather());
   TESSERA_TRY(gather(unit.values));
   TESSERA_TRY(leave_with_holders(unit.values, offload));
-  TESSERA_TRY(submit(unit.values, Mark{Mark::Kind::unsharded}, everyone_).status());
+  TESSERA_TRY(submit(unit.values, Mark{marks::unsharded}, everyone_).status());
   if (unit.gradients.sources.empty()) return {};
   TESSERA_TRY(gather(unit.gradients));
   return leave_with_holders(unit.gradients, offload);
@@ -94,7 +96,7 @@ Status SummonOps::open(SummonedUnit& unit, bool offload) {
 Status SummonOps::close(SummonedUnit& unit) {
   const bool opened = unit.values.buffer.valid();
   if (!opened) return {};
-  const Mark::Kind left = unit.left_unsharded ? Mark::Kind::unsharded : Mark::Kind::sharded;
+  const Mark::Kind left = unit.left_unsharded ? marks::unsharded : marks::sharded;
   TESSERA_ASSIGN(const EventId done, submit(unit.values, Mark{left}, everyone_));
   for (FullCopy* copy : {&unit.values, &unit.gradients}) {
     const BufferId buffer = std::exchange(copy->buffer, BufferId{});

@@ -17,7 +17,7 @@ SummonedParams::SummonedParams(ShardedState& state, const SummonOptions& options
 }
 
 SummonedParams::~SummonedParams() {
-  if (state_ == State::open) (void)close().ok();  // nobody is left to hear of a failure
+  if (state_ == State::open) (void)close().ok();  // a destructor cannot report a failure
 }
 
 Status SummonedParams::open() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parameter put together from a full copy, and taken apart again.
+// Assembles a parameter from a full copy, and writes it back into the copy.
 #include "engine/summon/summon_ops.h"
 
 namespace tessera {
 namespace {
 
-// Elements of one parameter that lie together in a full copy.
+// Elements of one parameter that are contiguous in a full copy.
 struct Run {
   std::size_t in_copy;
   std::size_t in_parameter;

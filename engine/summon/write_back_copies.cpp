@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How shards become their part of full copies.
+// Writes full copies back into the shards.
 #include "engine/summon/summon_ops.h"
 
 namespace tessera {
 
-// Every rank's shards from its own part of a copy that every rank has.
+// Every rank has the copy and takes its own part of it, without communication.
 Status SummonOps::scatter(const FullCopy& copy) {
   std::vector<RoutedBlocks> back;
   for (const auto& source : copy.sources) {
@@ -15,7 +15,8 @@ Status SummonOps::scatter(const FullCopy& copy) {
   return copy_own_parts(copy, back);
 }
 
-// From rank 0 to the first rank of every group, then inside the groups.
+// Only rank 0 has the copy. It is broadcast to the first rank of every group, then inside the
+// groups.
 Status SummonOps::broadcast(const FullCopy& copy) {
   FullCopy sent = copy;
   sent.memory = Memory::device;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// The alignment that direct I/O needs.
 #pragma once
 
 #include <cstddef>
 
 namespace tessera {
 
-/// What O_DIRECT asks of memory, offset and size.
+/// O_DIRECT requires addresses, offsets and sizes to be multiples of this many bytes.
 inline constexpr std::size_t file_alignment = 4096;
 
 constexpr std::size_t file_aligned(std::size_t n) {

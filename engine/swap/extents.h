@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places of a file are free.
+// Allocates places in a file.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// Slots come in few sizes and are written again and again, so a place is given back by its size.
+/// A free list per size: slots come in few sizes and are written again and again. All numbers are
+/// bytes; the file never shrinks.
 class Extents {
  public:
   std::int64_t take(std::int64_t bytes) {

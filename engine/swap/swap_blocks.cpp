@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of a swap file: given to its io, looked at when they have moved.
+// Blocks of a swap file: they are passed to its BlockIo and checked when they have moved.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "engine/swap/alignment.h"
 #include "engine/files/block_sum.h"
+#include "engine/swap/alignment.h"
 #include "engine/swap/swap_file.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::int64_t cufile_errors = 5000;  // cuFile's own are larger, the system's smaller
+constexpr std::int64_t cufile_errors = 5000;  // cuFile's codes start here; an errno is smaller
 constexpr const char* damage =
     "its checksum differs from what was written; the drive or its file is damaged";
 
@@ -35,6 +35,7 @@ std::size_t SwapFile::block_bytes(const Slot& slot, std::size_t number) const {
   return std::min(block_, static_cast<std::size_t>(slot.bytes.value) - number * block_);
 }
 
+// Keeps queue_depth blocks under way, over all transfers in the order in which they were started.
 void SwapFile::fill_queue() {
   while (!waiting_.empty() && flying_.size() < static_cast<std::size_t>(options_.queue_depth)) {
     const TransferId id = waiting_.front();
@@ -53,11 +54,16 @@ void SwapFile::start_block(TransferId id) {
   const std::size_t size = block_bytes(at(transfer.slot), block.number);
   std::byte* const own = transfer.data + block.number * block_;
   block.data = own;
+  // O_DIRECT needs aligned addresses and sizes: other blocks go through an aligned buffer. There is
+  // one for each place of the queue, so a free one always exists here.
   if (direct_ && !transfer.on_device && (!aligned(own) || size % file_alignment != 0)) {
+    TESSERA_ASSERT(!free_buffers_.empty(), "a buffer for every block under way");
     block.buffer = free_buffers_.back();
     free_buffers_.pop_back();
     block.data = buffers_ + static_cast<std::size_t>(block.buffer) * block_;
   }
+  // The checksum is that of the caller's memory, before any copy, so that it covers the buffer,
+  // too.
   if (transfer.writes && !transfer.on_device) {
     transfer.sums[block.number] = block_sum({own, size});
     if (block.buffer >= 0) {
@@ -77,7 +83,9 @@ int SwapFile::request(std::uint64_t tag) {
   const Transfer& transfer = transfers_.at(block.transfer);
   const Slot& slot = at(transfer.slot);
   const std::size_t size = block_bytes(slot, block.number);
-  const bool rounds = direct_ && !transfer.on_device;
+  TESSERA_ASSERT(block.done < size, "a block that has moved is not requested again");
+  const bool rounds =
+      direct_ && !transfer.on_device;  // the place in the file is rounded up as well
   BlockRequest request{
       .writes = transfer.writes,
       .file = file_,
@@ -102,7 +110,8 @@ Status SwapFile::failed(const Transfer& transfer, std::size_t number,
                   transfer.place + static_cast<std::int64_t>(number * block_), what));
 }
 
-// What the system says went wrong with a block, if anything.
+// The error of a block with this result; ok if bytes have moved. A result of 0 is the end of the
+// file, or a drive that takes no more.
 Status SwapFile::judge(const Transfer& transfer, std::size_t number, std::size_t done,
                        std::int64_t result) const {
   if (result == -ENOSPC) {
@@ -119,8 +128,11 @@ Status SwapFile::judge(const Transfer& transfer, std::size_t number, std::size_t
                 fmt::format("it ended after {} of {} bytes", done, block_bytes(slot, number)));
 }
 
-// A block that moved in part goes on where it stopped.
+// A block that moved in part is requested again from where it stopped; interrupted ones are
+// repeated.
 void SwapFile::complete(const BlockCompletion& completion) {
+  // Without a tag the queue itself has failed: no completion will come any more, so all blocks
+  // fail.
   if (completion.tag == no_tag) {
     while (!flying_.empty()) {
       const auto& [tag, block] = *flying_.begin();
@@ -141,6 +153,8 @@ void SwapFile::complete(const BlockCompletion& completion) {
       if (!transfer.writes && !transfer.on_device) status = check_sum(block);
       return end_block(completion.tag, status);
     }
+    // A direct request must begin at a multiple of the alignment, so a few bytes are moved twice. A
+    // block that does not advance by it would be repeated for ever.
     if (direct_) block.done = block.done / file_alignment * file_alignment;
     if (block.done == before) {
       status = failed(transfer, block.number,
@@ -179,7 +193,8 @@ void SwapFile::end_block(std::uint64_t tag, const Status& status) {
   const Block block = flying_.at(tag);
   Transfer& transfer = transfers_.at(block.transfer);
   if (block.buffer >= 0) free_buffers_.push_back(block.buffer);
-  // The first of them, whatever the order in which they end.
+  // Blocks end in any order, but the error of the first one in the slot is reported, so that the
+  // message is the same in every run.
   if (!status.ok() && (transfer.status.ok() || block.number < transfer.failed)) {
     transfer.status = status;
     transfer.failed = block.number;

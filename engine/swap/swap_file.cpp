@@ -17,7 +17,8 @@ namespace {
 
 Time time_of(const SwapFileOptions& options) { return options.clock ? options.clock() : 0; }
 
-// Without a name where the system can do that; else the name is taken away at once.
+// Opens a file without a name, which the system frees when the process ends, however that happens.
+// File systems without O_TMPFILE get a named file whose name is removed at once.
 int open_nameless(const std::string& directory) {
   const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
@@ -60,6 +61,7 @@ Status SwapFile::open_file() {
                     "folder that can be written",
                     directory_.empty() ? "no folder" : directory_, owner_, std::strerror(errno)));
   }
+  // Some file systems (tmpfs, some overlays) refuse O_DIRECT: they are used through the page cache.
   direct_ = options_.direct && fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) | O_DIRECT) == 0;
   const auto depth = static_cast<std::size_t>(options_.queue_depth);
   buffers_ = static_cast<std::byte*>(std::aligned_alloc(file_alignment, block_ * depth));
@@ -68,6 +70,8 @@ Status SwapFile::open_file() {
   return {};
 }
 
+// The system may still write to the memory of blocks under way, so they are awaited first. The io
+// goes before the file that its threads use.
 SwapFile::~SwapFile() {
   waiting_.clear();
   while (!flying_.empty()) complete(io_->wait());
@@ -142,8 +146,9 @@ TransferId SwapFile::start(Transfer transfer, std::size_t size) {
   return ticket;
 }
 
-// Room that the file system has given cannot run out while blocks are under way, and giving it once
-// is faster than with every block.
+// Takes a new place in the file, never that of the slot's values. Where the file grows, its space
+// is allocated at once: then it cannot run out while blocks are under way, and one allocation is
+// faster than one per block. File systems without fallocate go on without it.
 Status SwapFile::reserve(Transfer& transfer, std::int64_t bytes) {
   const std::int64_t before = extents_.end();
   transfer.place = extents_.take(bytes);
@@ -152,7 +157,11 @@ Status SwapFile::reserve(Transfer& transfer, std::int64_t bytes) {
   return judge(transfer, 0, 0, -ENOSPC);
 }
 
+// After an error no further block is started, but those under way must end before the caller's
+// memory is free.
 bool SwapFile::is_over(const Transfer& transfer) {
+  TESSERA_ASSERT(transfer.ended <= transfer.started && transfer.started <= transfer.blocks,
+                 "blocks end after they have started");
   const bool all = transfer.started == transfer.blocks || !transfer.status.ok();
   return all && transfer.ended == transfer.started;
 }
@@ -166,6 +175,8 @@ Status SwapFile::finish(TransferId id) {
   return conclude(id);
 }
 
+// Takes all completions that are there, whichever transfer they belong to, and refills the queue
+// with each, so that a caller that only tests keeps the drive busy.
 Result<bool> SwapFile::test(TransferId id) {
   const Transfer& transfer = transfers_.at(id);
   for (bool moved = true; moved && !is_over(transfer);) {
@@ -198,6 +209,8 @@ Status SwapFile::end(Transfer& transfer) {
   Slot& slot = at(transfer.slot);
   const auto bytes =
       static_cast<std::int64_t>(file_aligned(static_cast<std::size_t>(slot.bytes.value)));
+  // The slot changes places only here, after all blocks have arrived. The place that is not used
+  // any more, the old one or that of a failed write, is free for the next write.
   if (transfer.writes) {
     std::int64_t unused = transfer.place;
     if (transfer.status.ok()) {

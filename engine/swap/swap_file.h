@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's file on NVMe: partitions that are not in memory.
+// A rank's file on NVMe: it holds the partitions that are not in memory.
 //
-// The idea: what is written goes to a new place, and only when all of it arrived does that place
-// become the slot's. So a write that fails, or a disk that is full, leaves what was there before.
-// Every block has a checksum, which reading verifies; a block that moved in parts is continued. A
-// file has no name: it is gone when the process is, however that ends.
+// The idea: a write goes to a new place, which becomes the slot's only when all blocks have
+// arrived. So a write that fails, or a disk that is full, leaves the old values readable. Every
+// block has a checksum, which reading verifies; a block that moved in part is continued. The file
+// has no name, so it is gone when the process is, however that ends.
 //
 //   TESSERA_ASSIGN(auto file, SwapFile::open("/nvme", "rank 3", {}));
 //   const SlotId slot = file->add("layers.7.weight", bytes);
 //   TESSERA_TRY(file->write(slot, values));
 //   TESSERA_TRY(file->read(slot, values));
 //
-// `start_…` returns at once; `finish` waits for that transfer alone, while others go on; `test` for
-// none. Memory must stay until one of them said that it is over. Where it is aligned to 4096 bytes
-// it is read and written directly, else through buffers.
+// `start_…` returns at once; `finish` waits for that transfer alone, while others go on; `test`
+// never waits. The caller's memory must live until one of the two has said that the transfer is
+// over. Memory aligned to 4096 bytes is read and written directly, other memory through buffers.
 //
-// Memory of a device goes to the file's io as it is, which must know what to do with it. Only the
-// device can look at it, so whoever has it brings the checksums of its blocks.
+// Device memory is passed to the BlockIo as it is, which must be able to read and write it. The
+// host cannot read such memory, so the caller brings the checksums of its blocks.
 #pragma once
 
 #include <deque>
@@ -37,7 +37,7 @@ namespace tessera {
 using SlotId = Id<struct SlotTag>;
 using TransferId = Id<struct TransferTag>;
 
-/// One read or write of a slot, when it is over.
+/// A read or write of a slot that is over.
 struct SwapTransfer {
   std::string_view slot;
   bool writes = false;
@@ -47,14 +47,14 @@ struct SwapTransfer {
 };
 
 struct SwapFileOptions {
-  Bytes block_size{1 << 20};  // of one request; rounded up to 4096
-  int queue_depth = 8;        // requests at a time
-  int threads = 1;            // where there is no io_uring
+  Bytes block_size{1 << 20};  // size of one request; rounded up to a multiple of 4096
+  int queue_depth = 8;        // requests under way at a time
+  int threads = 1;            // used where there is no io_uring
   bool uring = true;
-  bool direct = true;  // past the page cache, where the file system allows it
+  bool direct = true;  // O_DIRECT, where the file system allows it
   std::function<Time()> clock;
   std::function<void(const SwapTransfer&)> on_done;
-  std::unique_ptr<BlockIo> io;  // instead of io_uring or threads: for tests
+  std::unique_ptr<BlockIo> io;  // replaces io_uring and threads, for tests
 };
 
 class SwapFile {
@@ -66,30 +66,31 @@ class SwapFile {
   SwapFile& operator=(const SwapFile&) = delete;
   ~SwapFile();
 
-  /// A slot of so many bytes; there is nothing in it until it was written.
+  /// Adds a slot of `bytes` bytes, which can be read once it was written.
   SlotId add(std::string name, Bytes bytes);
-  /// REQUIRES: no transfer of it is under way.
+  /// Frees the slot's place in the file. REQUIRES: no transfer of the slot is under way.
   void remove(SlotId slot);
 
-  /// `data` is the whole slot. Fails: io_error (a failed or short read or write, a full disk, what
-  /// was read is not what was written), naming folder, slot, bytes and offset. A slot whose write
-  /// failed is as it was.
+  /// Writes or reads the whole slot. Fails: io_error (a failed or short read or write, a full disk,
+  /// a checksum that does not match), naming folder, slot, bytes and offset. A slot whose write
+  /// failed keeps its old values.
   Status write(SlotId slot, std::span<const std::byte> data);
   Status read(SlotId slot, std::span<std::byte> data);
 
   TransferId start_write(SlotId slot, std::span<const std::byte> data);
   TransferId start_read(SlotId slot, std::span<std::byte> data);
-  /// `sums`: `block_sum` of each block of `block_size()` bytes.
+  /// Writes device memory; `sums` has the `block_sum` of each block of `block_size()` bytes.
   TransferId start_write_from_device(SlotId slot, std::span<std::byte> data,
                                      std::vector<std::uint64_t> sums);
-  /// What arrived is not checked: `check` does that.
+  /// Reads into device memory, unverified: the caller computes the checksums and calls `check`.
   TransferId start_read_to_device(SlotId slot, std::span<std::byte> data);
-  /// Whether these are the checksums of what was written. Fails: io_error, as `read`.
+  /// Compares `sums` with those of the values that were written. Fails: io_error, as `read`.
   Status check(SlotId slot, std::span<const std::uint64_t> sums) const;
+  /// Waits until the transfer is over and forgets it. Fails: as `read` and `write`.
   Status finish(TransferId transfer);
-  /// As `finish` if the transfer is over, which is true then; returns at once.
+  /// Returns at once: false while the transfer is under way, otherwise as `finish`, and true.
   Result<bool> test(TransferId transfer);
-  /// Stops until a block of any transfer has moved. False: none is under way.
+  /// Waits until a block of any transfer has moved. Returns false if none is under way.
   bool wait();
 
   /// Whether blocks are under way.
@@ -99,7 +100,7 @@ class SwapFile {
   const char* io_name() const { return io_->name(); }
   std::size_t block_size() const { return block_; }
   std::size_t block_count(std::size_t bytes) const { return (bytes + block_ - 1) / block_; }
-  /// Of the file, holes included.
+  /// The size of the file, free places included.
   Bytes size() const { return Bytes{extents_.end()}; }
 
  private:
@@ -111,10 +112,10 @@ class SwapFile {
   };
   struct Block {
     TransferId transfer;
-    std::size_t number = 0;  // of its slot
-    std::size_t done = 0;    // bytes
+    std::size_t number = 0;  // its place in the slot
+    std::size_t done = 0;    // bytes that have moved
     std::byte* data = nullptr;
-    int buffer = -1;  // which it is, if it is not the caller's memory
+    int buffer = -1;  // the buffer that it goes through; -1: the caller's memory
   };
   struct Transfer {
     SlotId slot;
@@ -125,7 +126,7 @@ class SwapFile {
     std::size_t blocks = 0, started = 0, ended = 0;
     std::vector<std::uint64_t> sums{};
     Status status{};
-    std::size_t failed = 0;  // the block that `status` is about
+    std::size_t failed = 0;  // the first block that failed, to which `status` belongs
     Time begin = 0;
   };
 
@@ -135,7 +136,7 @@ class SwapFile {
   Slot& at(SlotId id) { return slots_[id.index()]; }
   const Slot& at(SlotId id) const { return slots_[id.index()]; }
   std::size_t block_bytes(const Slot& slot, std::size_t number) const;
-  /// `size`: of its data.
+  /// Starts the transfer of `size` bytes.
   TransferId start(Transfer transfer, std::size_t size);
   void fill_queue();
   void start_block(TransferId id);
@@ -157,13 +158,13 @@ class SwapFile {
   std::unique_ptr<BlockIo> io_;
   int file_ = -1;
   bool direct_ = false;
-  std::byte* buffers_ = nullptr;  // queue_depth of them
+  std::byte* buffers_ = nullptr;  // queue_depth blocks
   std::vector<int> free_buffers_;
   Extents extents_;
   std::vector<Slot> slots_;
-  std::map<TransferId, Transfer> transfers_;  // that nobody has finished
-  std::deque<TransferId> waiting_;            // that have blocks to start
-  std::map<std::uint64_t, Block> flying_;     // by tag
+  std::map<TransferId, Transfer> transfers_;  // until `finish` or `test` has reported them
+  std::deque<TransferId> waiting_;            // transfers with blocks to start
+  std::map<std::uint64_t, Block> flying_;     // blocks under way, by tag
   std::uint64_t next_tag_ = 0;
   std::int32_t next_transfer_ = 0;
 };

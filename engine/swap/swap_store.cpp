@@ -55,7 +55,7 @@ Status SwapStore::move(const CopyBlocks& blocks, CopyRoute route, Rank rank,
 }
 
 bool SwapStore::abandon_moving() {
-  // Never destroyed, and still known: nobody takes it for a leak.
+  // The list is never destroyed but stays reachable, so leak checkers do not report it.
   static auto& abandoned = *new std::vector<std::unique_ptr<SwapFile>>;
   const std::size_t before = abandoned.size();
   for (auto& [place, file] : files_) {

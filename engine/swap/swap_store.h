@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-/// Where a buffer is.
+/// The place of a buffer.
 struct SwapSlot {
   SwapFile* file = nullptr;
   SlotId id;
@@ -29,7 +29,7 @@ struct SwapMove {
 
 class SwapStore {
  public:
-  /// `io`: of every file that is opened; none: the system's.
+  /// `io` makes the BlockIo of every file that is opened; without it files use the system's.
   SwapStore(const Aio& aio, std::function<std::unique_ptr<BlockIo>()> io,
             std::function<Time()> clock = {})
       : aio_(aio), io_(std::move(io)), clock_(std::move(clock)) {}
@@ -39,18 +39,19 @@ class SwapStore {
   void release(BufferId buffer, Rank rank);
   bool holds(BufferId buffer) const { return slots_.contains(buffer); }
 
-  /// REQUIRES: it was allocated.
+  /// REQUIRES: the buffer was allocated and not released.
   SwapSlot slot_of(BufferId buffer, Rank rank) const { return slots_.at(buffer).at(rank); }
 
-  /// Carries out a copy from or to NVMe; `host` is the view of it that is in host memory.
+  /// Carries out a copy from or to NVMe; `host` is its side in host memory. Waits for it.
   /// Fails: io_error.
   Status move(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
-  /// Only starts it: the file knows when it is over. Memory of a device: slot_of, and the file.
+  /// Only starts the copy; SwapFile::test and finish say when it is over. Copies between NVMe and
+  /// device memory call the file of `slot_of` themselves.
   SwapMove start(const CopyBlocks& blocks, CopyRoute route, Rank rank, std::span<std::byte> host);
-  /// Stops until a block of any file has moved. False: none is under way.
+  /// Waits until a block of any file has moved. Returns false if none is under way.
   bool wait();
-  /// Leaves files whose blocks are under way to the end of the process, with the memory that those
-  /// use. Returns whether there are any.
+  /// Leaks the files whose blocks are under way, with the memory that those blocks use, until the
+  /// process ends. Returns whether there are any. For a run that gave up and cannot wait.
   bool abandon_moving();
 
  private:

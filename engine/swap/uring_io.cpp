@@ -33,7 +33,7 @@ class UringIo final : public BlockIo {
       io_uring_prep_read(entry, r.file, r.data, size, offset);
     }
     io_uring_sqe_set_data64(entry, r.tag);
-    // An entry that was not taken stays in the queue: it is offered again.
+    // An entry that the kernel did not take stays in the queue, so submitting again takes that one.
     int submitted = 0;
     do submitted = io_uring_submit(&ring_);
     while (submitted == -EINTR || submitted == -EAGAIN || submitted == 0);

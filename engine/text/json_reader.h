@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to JSON that people wrote: every complaint names file and key.
+// Typed access to JSON that people wrote: every error names file and key.
 //
 // The idea: a reader remembers where it is ("config.json: root.modules[2].shape") and collects the
 // first error, so that builders read straight on and ask once.
@@ -17,13 +17,13 @@
 
 namespace tessera {
 
-/// Text to JSON. Fails: invalid_argument, with `source` and the place of the mistake.
+/// Parses `text`. Fails: invalid_argument, with `source` and the place of the mistake.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source);
 
 /// `text` in quotes, escaped and shortened: one line whatever it holds.
 std::string in_quotes(std::string_view text);
 
-/// "float32", "torch.bfloat16", ... Empty for names that are no dtype.
+/// The dtype called "float32", "torch.bfloat16", ...; nothing for other names.
 std::optional<DType> parse_dtype(std::string_view name);
 
 constexpr bool is_floating(DType dtype) {
@@ -36,16 +36,17 @@ class JsonReader {
   /// `json` must outlive the reader.
   JsonReader(const nlohmann::json& json, std::string source);
 
-  /// Required and optional values; null counts as missing. After a failure they return defaults.
+  /// The value of a key; null counts as missing. A missing value is `otherwise` if that is given
+  /// and an error if not. After an error these return defaults.
   std::int64_t integer(const char* key, std::int64_t least,
                        std::optional<std::int64_t> otherwise = {});
-  /// A number above 0.
+  /// A number above 0; any other is an error.
   double positive(const char* key, double otherwise);
   bool boolean(const char* key, bool otherwise);
   std::string text(const char* key, std::optional<std::string> otherwise = {});
   DType dtype(std::initializer_list<const char*> keys, DType otherwise);
   bool has(const char* key) const;
-  /// Complains about keys that are not in `known`.
+  /// Makes every key that is not in `known` an error.
   void only(const std::vector<std::string_view>& known);
 
   void fail(const std::string& where, const std::string& what);

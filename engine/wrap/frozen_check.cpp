@@ -27,6 +27,9 @@ Part part_of(const Model& model, const WrapUnit& unit, bool trained) {
 
 }  // namespace
 
+// Where parameters are views of a flat parameter (torch use_orig_params) a unit can hold both
+// kinds, but its flat gradient has a place for frozen ones, too. Without views it cannot hold both:
+// a flat parameter is one tensor with one requires_grad.
 Status check_frozen(const Model& model, bool uniform_requires_grad, WrapPlan& plan) {
   for (const WrapUnit& unit : plan.units) {
     const Part trained = part_of(model, unit, true);

@@ -11,7 +11,7 @@ namespace {
 
 Status error(const std::string& message) { return Status(Code::invalid_argument, message); }
 
-// With what the name was probably meant to be.
+// The error for an unknown name, with the known name that was probably meant.
 Status unknown(const Model& model, const char* option, const std::string& name,
                bool also_parameters) {
   std::vector<std::string_view> known;
@@ -25,7 +25,10 @@ Status unknown(const Model& model, const char* option, const std::string& name,
                            model.name, did_you_mean(name, known)));
 }
 
+// Ignoring goes through the graph of objects and not through paths: a parameter that is tied into
+// an ignored module is ignored under all its names, as torch collects `module.parameters()`.
 void ignore_module(const ModuleGraph& graph, ModuleId id, IgnoredStates& out) {
+  TESSERA_ASSERT(id.valid(), "an ignored module is one of the model");
   if (id.value == 0) {
     out.warnings.push_back("the root is ignored, and with it every parameter: nothing is sharded");
   }
@@ -33,7 +36,8 @@ void ignore_module(const ModuleGraph& graph, ModuleId id, IgnoredStates& out) {
   for (ParameterId p : graph.parameters_below(id)) out.parameters[p.index()] = true;
 }
 
-// All modules or all parameters: `first` remembers which.
+// Like torch, takes only modules or only parameters: the kind of the first name, kept in `first`
+// and `first_is_module`, is the kind of all.
 Status ignore_state(const Model& model, const ModuleGraph& graph, const std::string& name,
                     std::string& first, bool& first_is_module, IgnoredStates& out) {
   const ModuleId module = model.find_module(name);

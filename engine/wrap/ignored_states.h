@@ -16,7 +16,7 @@ struct IgnoredStates {
   std::vector<std::string> warnings;
 };
 
-/// What the options ignore. Fails: invalid_argument, see plan_wrapping.
+/// Looks up the names in `options`. Fails: invalid_argument, see plan_wrapping.
 Result<IgnoredStates> ignored_states(const Model& model, const ModuleGraph& graph,
                                      const WrapOptions& options);
 

@@ -12,6 +12,8 @@
 namespace tessera {
 namespace {
 
+// Policies that only choose (by class, by function) descend everywhere, since a module that they
+// want may lie anywhere; only SizeWrap prunes, because below a small module there is no large one.
 struct Decision {
   const Module& module;
   WrapQuestion question;
@@ -27,6 +29,8 @@ struct Decision {
     return descends() || policy.classes.contains(module.class_name);
   }
   bool operator()(const LambdaWrap& policy) const { return descends() || policy.wraps(module); }
+  // The two questions have two lists: below `force_leaf` nothing is wrapped, while `exclude` only
+  // forbids to wrap the module itself, as a list of layers has no forward of its own.
   bool operator()(const SizeWrap& policy) const {
     const auto& not_these = descends() ? policy.force_leaf : policy.exclude;
     return numel >= policy.min_num_params && !not_these.contains(module.class_name);
@@ -41,6 +45,8 @@ struct Decision {
   }
 };
 
+// Everything that can be wrong about a policy is an error here, before any function of it is
+// called.
 struct Check {
   const Model& model;
 
@@ -89,6 +95,7 @@ struct Check {
 }  // namespace
 
 bool decides(const WrapPolicy& policy, const Module& module, WrapQuestion question, Numel numel) {
+  TESSERA_ASSERT(numel >= Numel{0}, "units below a module hold no more than lies below it");
   return std::visit(Decision{module, question, numel}, policy);
 }
 

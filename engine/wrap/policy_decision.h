@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy answers when the recursive engine asks it.
+// The answers of a wrap policy to the questions of the recursive engine.
 #pragma once
 
 #include "tessera/wrap.h"
 
 namespace tessera {
 
-/// What is asked about a module.
+/// A question about one module.
 enum class WrapQuestion : std::uint8_t {
-  descend,  // look at its children? `numel`: elements below it that are not ignored
+  descend,  // visit its children? `numel`: elements below it that are not ignored
   wrap,     // make it a unit? `numel`: those of them that no unit below it took
 };
 
-/// REQUIRES: `policy` passed check_policy and is not CustomWrap.
+/// Whether `policy` says yes. REQUIRES: check_policy accepted it, and it is not CustomWrap.
 bool decides(const WrapPolicy& policy, const Module& module, WrapQuestion question, Numel numel);
 
 /// Whether the listing engine runs `policy`, not the recursive one.

@@ -17,7 +17,9 @@ std::vector<ModuleId> visible_modules(const ModuleGraph& graph, const IgnoredSta
   return modules;
 }
 
-// The overrides of `module`'s unit, or none: it becomes no unit.
+// The overrides of `module`'s unit; none if it becomes no unit. Overrides are laid over those of
+// the root, so a unit starts from the root's settings. Empty overrides mean no, since torch tests
+// the returned dict for truth.
 std::optional<UnitOverrides> listed(const WrapPolicy& policy, const Module& module,
                                     const UnitOverrides& root) {
   if (const auto* by_class = std::get_if<ClassWrap>(&policy)) {
@@ -31,7 +33,9 @@ std::optional<UnitOverrides> listed(const WrapPolicy& policy, const Module& modu
   return overrides.empty() ? std::nullopt : std::optional(overridden(root, overrides));
 }
 
-// The classes that lose mixed precision; none if there is none to lose.
+// The classes that lose mixed precision; none if the root has none to lose. Some kernels of batch
+// norm do not support low precision, so modules of these classes become units of their own: a unit
+// is gathered in one dtype.
 std::set<std::string> full_precision_classes(const Model& model,
                                              const std::vector<ModuleId>& modules,
                                              const WrapOptions& options,
@@ -56,9 +60,12 @@ Result<UnitTargets> targets_of(const Model& model, const ModuleGraph& graph,
                                const WrapPolicy& policy, const IgnoredStates& ignored,
                                const WrapOptions& options, std::vector<std::string>& warnings) {
   TESSERA_TRY(check_policy(policy, model));
+  TESSERA_ASSERT(ignored.modules.size() == model.modules.size(), "ignored states are by ModuleId");
   const std::vector<ModuleId> modules = visible_modules(graph, ignored);
   const std::set<std::string> full = full_precision_classes(model, modules, options, warnings);
   UnitTargets targets;
+  // A listing policy sees every module and a recursive one decides what it visits, so the classes
+  // of full precision join them in two ways: as further targets, or as a second policy.
   if (is_listing(policy)) {
     for (ModuleId id : modules) {
       const auto overrides = listed(policy, model.module(id), options.root);
@@ -76,7 +83,7 @@ Result<UnitTargets> targets_of(const Model& model, const ModuleGraph& graph,
   for (auto& [id, overrides] : targets) {  // each has a copy: no other unit changes with it
     if (full.contains(model.module(id).class_name)) overrides.mixed_precision = false;
   }
-  targets.erase(ModuleId{0});  // a unit with its own settings in any case
+  targets.erase(ModuleId{0});  // the root is a unit anyway, with settings of its own
   if (targets.empty()) {
     warnings.push_back("the policy wraps no module below the root, which is the only unit");
   }

@@ -12,7 +12,8 @@ namespace tessera {
 /// Modules that become units, besides the root, in pre-order.
 using UnitTargets = std::map<ModuleId, UnitOverrides>;
 
-/// Warnings are added to `warnings`. Fails: invalid_argument (the policy, see check_policy).
+/// Runs `policy` with the engine that it is written for and adds to `warnings`.
+/// Fails: invalid_argument (the policy, see check_policy).
 Result<UnitTargets> targets_of(const Model& model, const ModuleGraph& graph,
                                const WrapPolicy& policy, const IgnoredStates& ignored,
                                const WrapOptions& options, std::vector<std::string>& warnings);

@@ -17,19 +17,23 @@ class Recursion {
     held_.assign(model.parameters.size(), false);
   }
 
-  // The elements below `id` that units hold afterwards.
+  // Wraps from `id` down and returns the elements below it that units hold afterwards. Children
+  // come before the module itself, so that a policy by size sees only the elements that are left:
+  // this is what makes SizeWrap build units of about one size instead of wrapping every ancestor.
   Numel wrap(ModuleId id, bool only_children) {
+    TESSERA_ASSERT(!met_[id.index()], "a module is asked about once");
     met_[id.index()] = true;
     const std::vector<ParameterId> below = managed_below(id);
     const Numel total = sum(below, [](ParameterId) { return true; });
     if (!asks(id, WrapQuestion::descend, total)) return Numel{};
     for (ModuleId child : graph_.children(id)) {
-      // A module registered twice was replaced under all its names when it was met first.
+      // A module that is registered twice was wrapped under all its names when it was met first.
       if (!ignored_.modules[child.index()] && !met_[child.index()])
         wrap(child, /*only_children=*/false);
     }
     // Each tensor counts once, where torch's subtraction takes one shared by two units off twice.
     const Numel held = sum(below, [this](ParameterId p) { return held_[p.index()]; });
+    TESSERA_ASSERT(held <= total, "units below hold elements that lie below");
     if (only_children || !asks(id, WrapQuestion::wrap, total - held)) return held;
     wrapped_.push_back(id);
     for (ParameterId p : below) held_[p.index()] = true;

@@ -14,7 +14,7 @@ struct RecursiveWrap {
   Numel numel{};                  // elements that they hold
 };
 
-/// Asks `policy` from the root down. `only_children`: the root itself is not wrapped.
+/// Asks `policy` from the root down. With `only_children` the root itself is not wrapped.
 /// REQUIRES: check_policy accepted `policy`, and it is not CustomWrap.
 RecursiveWrap wrap_recursively(const Model& model, const ModuleGraph& graph,
                                const WrapPolicy& policy, const IgnoredStates& ignored,

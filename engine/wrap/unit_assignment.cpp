@@ -40,7 +40,9 @@ std::vector<ModuleId> blocks(const Model& model) {
   return units;
 }
 
-// Children first, own parameters last, stopping at other units.
+// Collects the parameters of a unit, children first and own parameters last, as FSDP2 does. It
+// stops at nested units: their modules have their entry in unit_of_module already, all others still
+// have the sentinel units.size().
 void collect(const Model& model, const std::vector<bool>& ignored, ModuleId id, std::size_t unit,
              UnitAssignment& out) {
   const Module& module = model.module(id);
@@ -51,6 +53,8 @@ void collect(const Model& model, const std::vector<bool>& ignored, ModuleId id, 
   }
   for (ParameterId p : module.parameters) {
     if (!ignored.empty() && ignored[p.index()]) continue;
+    TESSERA_ASSERT(out.unit_of_parameter[p.index()] == UnitAssignment::no_unit,
+                   "a parameter lies in one unit");
     out.units[unit].parameters.push_back(p);
     out.unit_of_parameter[p.index()] = unit;
   }
@@ -63,14 +67,15 @@ std::string unit_name(const Model& model, ModuleId id) {
 // The lowest unit that contains both modules.
 ModuleId common_unit(const Model& model, const UnitAssignment& assigned, ModuleId a, ModuleId b) {
   while (a != b) {  // ids are in pre-order: the larger one cannot contain the other
+    TESSERA_ASSERT(a.valid() && b.valid(), "the root contains all modules");
     ModuleId& lower = a.value > b.value ? a : b;
     lower = model.module(lower).parent;
   }
   return assigned.units[assigned.unit_of_module[a.index()]].module;
 }
 
-// One tensor lies in one unit's buffers, so all its users must be in that unit: nothing else would
-// gather it for them (torch FSDP2 refuses the same).
+// A tied tensor lies in the buffers of one unit, so all its users must be in that unit: no other
+// unit would gather it for them (torch FSDP2 refuses the same).
 Status check_ties(const Model& model, const UnitAssignment& assigned) {
   for (const Tie& tie : model.ties) {
     const std::size_t unit = assigned.unit_of_parameter[tie.parameter.index()];
@@ -90,7 +95,8 @@ Status check_ties(const Model& model, const UnitAssignment& assigned) {
   return {};
 }
 
-// The same for what a module only reads: its unit gathers it, or nobody.
+// A parameter that a module only reads must lie in the module's unit too, as no other unit gathers
+// it when the module runs.
 Status check_reads(const Model& model, const UnitAssignment& assigned) {
   for (const ParameterUse& read : model.reads) {
     const std::size_t unit = assigned.unit_of_parameter[read.parameter.index()];
@@ -109,7 +115,8 @@ Status check_reads(const Model& model, const UnitAssignment& assigned) {
   return {};
 }
 
-// The same for a module under two names: it is a unit itself, or both names are in one unit.
+// A module under two names must be a unit itself, or both names must lie in one unit: it is called
+// through either, and its parameters have to be gathered both times.
 Status check_aliases(const Model& model, const UnitAssignment& assigned) {
   for (const ModuleAlias& alias : model.module_aliases) {
     const std::size_t unit = assigned.unit_of_module[alias.module.index()];
@@ -135,6 +142,8 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::s
 
 Result<UnitAssignment> assign_units(const Model& model, const std::vector<ModuleId>& units,
                                     const std::vector<bool>& ignored) {
+  TESSERA_ASSERT(ignored.empty() || ignored.size() == model.parameters.size(),
+                 "ignored parameters are by ParameterId");
   std::vector<bool> is_unit(model.modules.size(), false);
   is_unit[0] = true;
   for (ModuleId id : units) is_unit[id.index()] = true;
@@ -144,7 +153,9 @@ Result<UnitAssignment> assign_units(const Model& model, const std::vector<Module
   }
   out.unit_of_module.assign(model.modules.size(), out.units.size());
   out.unit_of_parameter.assign(model.parameters.size(), UnitAssignment::no_unit);
-  for (std::size_t u = out.units.size(); u-- > 0;) {  // nested units first: they keep their own
+  // All units are marked before any of them collects, so that an outer unit, which comes first in
+  // pre-order, stops at the inner ones.
+  for (std::size_t u = out.units.size(); u-- > 0;) {
     out.unit_of_module[out.units[u].module.index()] = u;
   }
   for (std::size_t u = 0; u < out.units.size(); ++u) {

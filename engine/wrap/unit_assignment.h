@@ -13,7 +13,7 @@
 namespace tessera {
 
 struct UnitAssignment {
-  /// The unit of a parameter that is ignored.
+  /// The entry of unit_of_parameter for an ignored parameter.
   static constexpr std::size_t no_unit = static_cast<std::size_t>(-1);
 
   struct Unit {
@@ -26,14 +26,14 @@ struct UnitAssignment {
   std::vector<std::vector<ParameterId>> used_by;  // by ModuleId, see engine/model/used_by.h
 };
 
-/// `paths`: modules that become units besides the root; empty: the model's blocks.
-/// Fails: invalid_argument (no such module, twice, a tie or a module under two names across units),
-/// naming module or parameter.
+/// Makes units of the root and of the modules at `paths`; of the model's blocks if there are none.
+/// Fails: invalid_argument (no such module, a module named twice, a tie or a module under two names
+/// whose users lie in different units), naming module or parameter.
 Result<UnitAssignment> assign_units(const Model& model, const std::vector<std::string>& paths);
 
-/// The same from ids. `units`: exactly the modules that become units besides the root, in any
-/// order. `ignored`: by ParameterId, parameters that belong to no unit; empty: none. Fails:
-/// invalid_argument (a tie or a module under two names across units), naming both names.
+/// Makes units of the root and of exactly the modules in `units`, in any order. `ignored` says by
+/// ParameterId which parameters belong to no unit; empty: none. Fails: invalid_argument (a tie or a
+/// module under two names whose users lie in different units), naming both names.
 Result<UnitAssignment> assign_units(const Model& model, const std::vector<ModuleId>& units,
                                     const std::vector<bool>& ignored);
 

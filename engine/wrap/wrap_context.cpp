@@ -38,7 +38,9 @@ Result<WrapContext::Scope> WrapContext::enable_wrap(const UnitOverrides& default
 
 Status WrapContext::wrap(std::string_view path, const UnitOverrides& overrides) {
   TESSERA_ASSIGN(const ModuleId id, find(model_, path));
-  if (!enabled_) return {};
+  if (!enabled_) return {};  // as torch's wrap(), which returns the module as it is
+  // A unit takes the parameters below it when it is made, so inner modules must come first; the
+  // other order would leave an inner unit without parameters.
   const ModuleGraph graph(model_);
   for (const auto& [unit, settings] : units_) {
     if (unit == id) {
@@ -66,6 +68,7 @@ Result<WrapPlan> WrapContext::plan(const WrapOptions& options) const {
   TESSERA_TRY(check_unwrapped(model_, options));
   const ModuleGraph graph(model_);
   TESSERA_ASSIGN(const IgnoredStates ignored, ignored_states(model_, graph, options));
+  // wrap() is called before the ignored states are known, so the contradiction shows only here.
   for (const auto& [unit, settings] : units_) {
     if (!ignored.modules[unit.index()]) continue;
     return Status(Code::invalid_argument,

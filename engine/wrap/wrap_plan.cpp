@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "engine/wrap/unit_assignment.h"
 #include "engine/text/json_reader.h"
 #include "engine/wrap/frozen_check.h"
+#include "engine/wrap/unit_assignment.h"
 
 namespace tessera {
 
@@ -17,6 +17,7 @@ UnitOverrides overridden(UnitOverrides base, const UnitOverrides& stronger) {
   return base;
 }
 
+// Wrapping twice would nest units whose parameters the inner plan already manages; torch raises.
 Status check_unwrapped(const Model& model, const WrapOptions& options) {
   if (!options.earlier || options.earlier->units.empty()) return {};
   const std::string& path = model.module(options.earlier->units.back().module).path;
@@ -32,6 +33,8 @@ Result<WrapPlan> complete_plan(const Model& model, const UnitTargets& targets,
   std::vector<ModuleId> modules;
   for (const auto& [id, overrides] : targets) modules.push_back(id);
   TESSERA_ASSIGN(const UnitAssignment assigned, assign_units(model, modules, ignored.parameters));
+  TESSERA_ASSERT(!assigned.units.empty() && assigned.units[0].module == ModuleId{0},
+                 "the root is the first unit");
   WrapPlan plan{.warnings = std::move(warnings)};
   for (const UnitAssignment::Unit& unit : assigned.units) {
     const auto target = targets.find(unit.module);

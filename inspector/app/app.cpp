@@ -6,17 +6,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inspector/app/details_panel.h"
+#include "inspector/app/panels.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
-#include "inspector/memory/memory_panel.h"
 
 namespace tessera::inspector {
 namespace {
 
 constexpr float top_height = 46;
-constexpr float details_width = 340;
-constexpr float memory_height = 286;
+// What the tabs and buttons take of the top bar, at most.
+constexpr float tabs_width = 288;
 constexpr float gap_px = 6;
 
 }  // namespace
@@ -27,6 +26,11 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
     return Status(Code::invalid_argument,
                   fmt::format("the time range {} to {} ns is empty: give begin < end",
                               options.time->first, options.time->second));
+  }
+  if (find_panel(options.panel) == nullptr) {
+    return Status(Code::invalid_argument,
+                  fmt::format("there is no panel \"{}\": give {}", options.panel,
+                              fmt::join(panel_names(), ", ")));
   }
   if (options.rank && !model->recorded(*options.rank)) {
     return Status(Code::invalid_argument,
@@ -43,14 +47,14 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
 
 App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
     : model_(std::move(model)), state_{.time = TimeView(0, 1, model_->info().end)} {
-  state_.panel = options.panel;
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
-  state_.metric = telling_metric(model_->steps());
+  state_.metric = analysis::telling_metric(model_->steps());
   const auto [begin, end] = options.time ? *options.time : first_view();
   state_.time.show(begin, end);
   const bool no_spans = model_->run().recorded_ranks.empty();
-  if (options.panel == Panel::overview || no_spans) state_.tab = Tab::overview;
+  const PanelRow& wanted = *find_panel(options.panel);
+  state_.panel = wanted.needs_spans && no_spans ? panel_rows().front().name : wanted.name;
   if (!no_spans) select_a_prefetch();
 }
 
@@ -93,18 +97,17 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   const TraceRun& run = model_->run();
   const float y = box.min.y + theme.px(13);
   float x = box.min.x + theme.px(14);
+  const float tabs = std::max(box.min.x, box.max.x - theme.px(14 + tabs_width));
+  ImGui::GetWindowDrawList()->PushClipRect(box.min, {tabs - theme.px(8), box.max.y}, true);
   draw_text(ui.fonts.title, {x, y}, theme.text, run.name);
   x += text_width(ui.fonts.title, run.name) + theme.px(18);
   const std::string facts =
       fmt::format("{}  ·  {}  ·  {}  ·  {}  ·  {}", run.scheme, format_many(run.ranks, "rank"),
                   run.cluster, format_many(model_->steps().steps, "step"), run.backend);
   draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
-  const float right = box.max.x - theme.px(14);
-  ImGui::SetCursorScreenPos({right - theme.px(288), box.min.y + theme.px(9)});
-  const bool timeline = state_.tab == Tab::timeline;
-  if (tab_button(ui, state_, "Overview", "tab/overview", !timeline)) state_.tab = Tab::overview;
-  ImGui::SameLine(0, theme.px(4));
-  if (tab_button(ui, state_, "Timeline", "tab/timeline", timeline)) state_.tab = Tab::timeline;
+  ImGui::GetWindowDrawList()->PopClipRect();
+  ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
+  draw_tabs(ui);
   ImGui::SameLine(0, theme.px(16));
   const bool dark = theme.kind == ThemeKind::dark;
   if (tab_button(ui, state_, dark ? "Light" : "Dark", "theme", false)) {
@@ -114,35 +117,25 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   if (tab_button(ui, state_, "?", "help", state_.show_help)) state_.show_help = !state_.show_help;
 }
 
-void App::draw_cursor(const Surface& ui, const Box& box) {
-  if (!state_.cursor) return;
-  const float left = box.min.x + ui.theme.px(gutter_px);
-  const float width = box.max.x - left - ui.theme.px(8);
-  const float x = std::floor(state_.time.x_of(*state_.cursor, left, width));
-  ImGui::GetWindowDrawList()->AddRectFilled({x, box.min.y}, {x + 1, box.max.y},
-                                            with_alpha(ui.theme.accent, 140));
+// A tab for each title; it looks pressed for all panels of that title.
+void App::draw_tabs(Surface& ui) {
+  const std::string_view shown = find_panel(state_.panel)->tab;
+  std::string_view last;
+  for (const PanelRow& row : panel_rows()) {
+    if (row.tab == last) continue;
+    if (!last.empty()) ImGui::SameLine(0, ui.theme.px(4));
+    last = row.tab;
+    const bool on = row.tab == shown;
+    if (tab_button(ui, state_, row.tab, fmt::format("tab/{}", row.name), on) && !on) {
+      state_.panel = row.name;
+    }
+  }
 }
 
-void App::draw_timeline_tab(Surface& ui, const Box& box) {
-  const float gap = ui.theme.px(gap_px);
-  const float side = box.max.x - ui.theme.px(details_width);
-  const bool only_memory = state_.panel == Panel::memory;
-  const bool only_timeline = state_.panel == Panel::timeline;
-  const float memory_top =
-      only_memory     ? box.min.y
-      : only_timeline ? box.max.y
-                      : box.max.y - std::min(ui.theme.px(memory_height), 0.42F * box.height());
-  const Box memory{{box.min.x, memory_top}, {side - gap, box.max.y}};
-  const Box timeline{box.min, {side - gap, only_timeline ? box.max.y : memory_top - gap}};
-  const Box details{{side, box.min.y}, {box.max.x, only_timeline ? box.max.y : memory_top - gap}};
-  if (!only_memory) {
-    timeline_.draw(ui, *model_, state_, timeline);
-  }
-  if (!only_timeline) {
-    draw_memory_panel(ui, *model_, state_, memory, {{side, memory_top}, box.max});
-  }
-  draw_cursor(ui, {box.min, {side - gap, box.max.y}});
-  if (!only_memory) draw_details(ui, *model_, state_, details);
+Panel& App::shown() {
+  std::unique_ptr<Panel>& panel = panels_[state_.panel];
+  if (panel == nullptr) panel = find_panel(state_.panel)->make();
+  return *panel;
 }
 
 void App::draw_help(const Surface& ui) {
@@ -154,7 +147,6 @@ void App::draw_help(const Surface& ui) {
       {"←  →", "select the span before, after"},
       {"F", "frame the selection, again: the step"},
       {"Home", "the whole run"},
-      {"1  2", "overview, timeline"},
       {"T", "dark or light"},
       {"Esc", "clear the selection"},
   };
@@ -163,12 +155,16 @@ void App::draw_help(const Surface& ui) {
   ImGui::Begin("Keys", &state_.show_help,
                ImGuiWindowFlags_NoResize | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoMove);
-  for (const auto& [key, meaning] : keys) {
+  const auto line = [&](const char* key, const char* meaning) {
     ImGui::PushFont(ui.fonts.strong);
     ImGui::TextUnformatted(key);
     ImGui::PopFont();
     ImGui::SameLine(ui.theme.px(80));
     ImGui::TextUnformatted(meaning);
+  };
+  for (const auto& [key, meaning] : keys) line(key, meaning);
+  for (const PanelRow& row : panel_rows()) {
+    if (row.key != 0) line(std::string(1, row.key).c_str(), row.tab);
   }
   ImGui::End();
 }
@@ -190,11 +186,7 @@ bool App::draw(Surface& ui) {
   const float gap = ui.theme.px(gap_px);
   draw_top_bar(ui, {{0, 0}, {screen.x, top}});
   const Box body{{gap, top}, {screen.x - gap, screen.y - gap}};
-  if (state_.tab == Tab::timeline) {
-    draw_timeline_tab(ui, body);
-  } else {
-    overview_.draw(ui, *model_, state_, body);
-  }
+  shown().draw(ui, *model_, state_, body);
   ImGui::End();
   ImGui::PopStyleColor();
   draw_help(ui);

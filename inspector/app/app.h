@@ -2,15 +2,16 @@
 // The program inside the window: one layout, the keys, and the panels it arranges.
 //
 // Keys: W S zoom, A D pan (Shift faster), Up Down other rank, Left Right neighbouring span, F frame
-// the selection or the step, Home the whole run, 1 2 tabs, T theme, ? this list, Esc clear.
+// the selection or the step, Home the whole run, 1 2 ... tabs (panels.cpp), T theme, ? this list,
+// Esc clear.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
-#include "inspector/model/view_state.h"
-#include "inspector/ranks/overview_panel.h"
-#include "inspector/render/surface.h"
-#include "inspector/timeline/timeline_panel.h"
+#include "inspector/widgets/panel.h"
+#include "tessera/inspector/inspector.h"
 
 namespace tessera::inspector {
 
@@ -30,8 +31,8 @@ class App {
   std::pair<Time, Time> first_view();
   void select_a_prefetch();
   void draw_top_bar(Surface& ui, const Box& box);
-  void draw_timeline_tab(Surface& ui, const Box& box);
-  void draw_cursor(const Surface& ui, const Box& box);
+  void draw_tabs(Surface& ui);
+  Panel& shown();
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
   void step_rank(int direction);
@@ -40,8 +41,7 @@ class App {
 
   std::unique_ptr<TraceModel> model_;
   ViewState state_;
-  TimelinePanel timeline_;
-  OverviewPanel overview_;
+  std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };
 
 }  // namespace tessera::inspector

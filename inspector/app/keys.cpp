@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "inspector/app/app.h"
+#include "inspector/app/panels.h"
 
 namespace tessera::inspector {
 
@@ -74,8 +75,9 @@ bool App::handle_keys(Surface& ui) {
   if (pressed(GLFW_KEY_RIGHT)) step_span(1);
   if (pressed(GLFW_KEY_F)) frame_selection();
   if (pressed(GLFW_KEY_HOME)) state_.time.show(0, model_->info().end);
-  if (pressed(GLFW_KEY_1)) state_.tab = Tab::overview;
-  if (pressed(GLFW_KEY_2)) state_.tab = Tab::timeline;
+  for (const PanelRow& row : panel_rows()) {
+    if (row.key != 0 && pressed(row.key)) state_.panel = row.name;  // GLFW's codes are ASCII
+  }
   if (pressed(GLFW_KEY_SLASH) && io.KeyShift) state_.show_help = !state_.show_help;
   if (pressed(GLFW_KEY_T)) {
     ui.wish.kind = ui.theme.kind == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;

@@ -107,8 +107,8 @@ void draw_peak(const Surface& ui, const MemoryPyramid& memory, const ViewState& 
   draw_text(ui.fonts.small, {at, y - ui.fonts.small->FontSize - 2}, ui.theme.text, label);
 }
 
-void draw_legend(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
-                 const Box& box) {
+void draw_classes(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
+                  const Box& box) {
   const std::ptrdiff_t sample =
       state.cursor ? memory.at(*state.cursor) : memory.highest(state.time.from(), state.time.to());
   const MemoryStack stack = memory.stack(sample);
@@ -149,27 +149,33 @@ void draw_operation_legend(const Surface& ui, const Box& box) {
 
 }  // namespace
 
-void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const Box& box,
-                       const Box& legend) {
+void draw_memory_legend(const Surface& ui, TraceModel& model, const ViewState& state,
+                        const Box& box) {
+  ImGui::GetWindowDrawList()->AddRectFilled(box.min, box.max, ui.theme.panel);
+  draw_operation_legend(ui, box);
+  const RankData& rank = model.rank(state.rank);
+  if (rank.memory == nullptr || rank.memory->size() == 0) return;
+  draw_classes(ui, *rank.memory, state, box);
+}
+
+void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const Theme& theme = ui.theme;
   draw->AddRectFilled(box.min, box.max, theme.panel);
-  draw->AddRectFilled(legend.min, legend.max, theme.panel);
-  draw_operation_legend(ui, legend);
   state.place("memory", box.min, box.max);
   draw_text(ui.fonts.strong, {box.min.x + theme.px(12), box.min.y + theme.px(8)}, theme.text,
             "Memory");
   draw_text(ui.fonts.small, {box.min.x + theme.px(12), box.min.y + theme.px(27)}, theme.dim,
             fmt::format("rank {}", state.rank));
   const RankData& rank = model.rank(state.rank);
-  const float left = box.min.x + theme.px(gutter_px);
+  const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(8));
+  const float left = stretch.left, width = stretch.width;
   if (rank.memory == nullptr || rank.memory->size() == 0) {
     draw_text(ui.fonts.body, {left, box.min.y + theme.px(8)}, theme.dim,
               "No memory samples were recorded for this rank.");
     return;
   }
   const MemoryPyramid& memory = *rank.memory;
-  const float width = box.max.x - left - theme.px(8);
   const Scale scale{top_of(model, memory), box.min.y + theme.px(8), box.max.y - theme.px(10)};
   draw_grid(ui, scale, {box.min, {left + width, box.max.y}}, left);
   draw_columns(ui, memory, state, scale, left, width);
@@ -190,7 +196,6 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   if (plot.contains(io.MouseClickedPos[0]) && ImGui::IsMouseDragging(0, 4)) {
     state.time.pan(-io.MouseDelta.x / width);
   }
-  draw_legend(ui, memory, state, legend);
 }
 
 }  // namespace tessera::inspector

@@ -37,56 +37,22 @@ const LaneData* RankData::lane(std::int32_t stream) const {
 }
 
 Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
-  auto reader = storage::TraceReader::open(path);
-  if (!reader.ok()) return reader.status();
-  std::unique_ptr<TraceModel> model(new TraceModel(std::move(reader).value()));
-  TESSERA_ASSIGN(model->ops_, model->reader_.ops());
-  TESSERA_ASSIGN(model->steps_, model->reader_.rank_steps());
-  TESSERA_ASSIGN(model->peaks_, model->reader_.peak_memory());
-  TESSERA_ASSIGN(model->diagnostics_, model->reader_.diagnostics());
-  TESSERA_ASSIGN(model->kernels_, model->reader_.kernels());
-  return model;
+  TESSERA_ASSIGN(Trace trace, Trace::open(path));
+  return std::unique_ptr<TraceModel>(new TraceModel(std::move(trace)));
 }
 
-const storage::OpRow& TraceModel::op(std::int32_t id) const {
-  static const storage::OpRow unknown{};
-  const auto it = std::lower_bound(
-      ops_.begin(), ops_.end(), id,
-      [](const storage::OpRow& op, std::int32_t wanted) { return op.id < wanted; });
-  return it == ops_.end() || it->id != id ? unknown : *it;
+TraceModel::TraceModel(Trace trace)
+    : Trace(std::move(trace)), figures_(analysis::figures_of(*this)) {}
+
+const analysis::MetricFigures& TraceModel::metric(analysis::Metric metric) {
+  const auto known = metrics_.find(metric);
+  if (known != metrics_.end()) return known->second;
+  return metrics_[metric] = analysis::figures_of(steps(), metric);
 }
 
-const storage::StreamRow& TraceModel::stream(std::int32_t id) const {
-  static const storage::StreamRow unknown{-1, "?", StreamRole::host};
-  for (const auto& stream : info().streams) {
-    if (stream.id == id) return stream;
-  }
-  return unknown;
-}
-
-const storage::CommunicatorRow* TraceModel::communicator(const storage::OpRow& op) const {
-  for (const auto& communicator : info().communicators) {
-    if (communicator.id == op.communicator) return &communicator;
-  }
-  return nullptr;
-}
-
-std::vector<std::int32_t> TraceModel::waited_for(std::int32_t op) const {
-  auto ids = reader_.waited_for(op);
-  return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
-}
-
-Time TraceModel::kernel_time(Rank rank, std::int32_t op) const {
-  const auto it = std::lower_bound(kernels_.begin(), kernels_.end(), std::pair(op, rank),
-                                   [](const storage::KernelRow& row, const auto& wanted) {
-                                     return std::pair(row.op, row.rank) < wanted;
-                                   });
-  return it == kernels_.end() || it->op != op || it->rank != rank ? 0 : it->time;
-}
-
-bool TraceModel::recorded(Rank rank) const {
-  const auto& ranks = run().recorded_ranks;
-  return std::binary_search(ranks.begin(), ranks.end(), rank);
+analysis::SpanFacts TraceModel::facts(const SpanRef& span) {
+  const RankData& data = rank(span.rank);
+  return analysis::facts_of(*this, data.compute, data.lane(span.stream)->spans, span.index);
 }
 
 const RankData& TraceModel::rank(Rank rank) {
@@ -95,7 +61,7 @@ const RankData& TraceModel::rank(Rank rank) {
   RankData& data = ranks_[rank];
   if (!recorded(rank)) return data;
   auto lanes =
-      reader_.lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
+      reader().lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
   if (lanes.ok()) {
     for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
     for (LaneData& lane : data.lanes) {
@@ -104,9 +70,11 @@ const RankData& TraceModel::rank(Rank rank) {
       for (std::int32_t id : lane.spans.op) classes.push_back(class_of(op(id)));
       lane.pyramid =
           std::make_unique<SpanPyramid>(lane.spans.begin, lane.spans.end, std::move(classes));
+      if (stream(lane.spans.stream).role == StreamRole::compute)
+        data.compute.push_back(&lane.spans);
     }
   }
-  if (auto memory = reader_.memory(rank); memory.ok()) {
+  if (auto memory = reader().memory(rank); memory.ok()) {
     data.memory_samples = std::move(memory).value();
     const auto& s = data.memory_samples;
     data.memory =
@@ -130,26 +98,6 @@ std::optional<SpanRef> TraceModel::find(Rank wanted, std::int32_t id) {
   const auto it = std::lower_bound(lane->spans.op.begin(), lane->spans.op.end(), id);
   if (it == lane->spans.op.end() || *it != id) return {};
   return SpanRef{wanted, lane->spans.stream, static_cast<std::size_t>(it - lane->spans.op.begin())};
-}
-
-std::pair<Time, Time> TraceModel::step_range(std::int32_t step) const {
-  if (step < 0 || step >= steps_.steps) return {0, std::max<Time>(info().end, 1)};
-  const auto first = static_cast<std::ptrdiff_t>(step) * steps_.ranks;
-  const auto begin = steps_.begin.begin() + first;
-  const auto end = steps_.end.begin() + first;
-  return {*std::min_element(begin, begin + steps_.ranks),
-          *std::max_element(end, end + steps_.ranks)};
-}
-
-Rank TraceModel::slowest_recorded() const {
-  Rank slowest = run().recorded_ranks.empty() ? 0 : run().recorded_ranks.front();
-  if (steps_.steps == 0) return slowest;
-  const auto row = static_cast<std::size_t>(last_step()) * static_cast<std::size_t>(steps_.ranks);
-  for (Rank rank : run().recorded_ranks) {
-    const auto at = [&](Rank r) { return steps_.compute[row + static_cast<std::size_t>(r)]; };
-    if (at(rank) > at(slowest)) slowest = rank;
-  }
-  return slowest;
 }
 
 }  // namespace tessera::inspector

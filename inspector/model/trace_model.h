@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "inspector/memory/memory_pyramid.h"
-#include "inspector/timeline/span_pyramid.h"
-#include "tessera/storage/trace_reader.h"
+#include "inspector/model/memory_pyramid.h"
+#include "inspector/model/span_pyramid.h"
+#include "tessera/analysis/metrics.h"
+#include "tessera/analysis/run.h"
+#include "tessera/analysis/spans.h"
 
 namespace tessera::inspector {
 
@@ -22,7 +24,8 @@ struct LaneData {
 
 /// What is known about one recorded rank.
 struct RankData {
-  std::vector<LaneData> lanes;  // ascending stream id
+  std::vector<LaneData> lanes;                // ascending stream id
+  std::vector<const storage::Lane*> compute;  // those of `lanes` that compute
   storage::MemorySeries memory_samples;
   std::unique_ptr<MemoryPyramid> memory;
 
@@ -37,51 +40,30 @@ struct SpanRef {
   bool operator==(const SpanRef&) const = default;
 };
 
-class TraceModel {
+class TraceModel : public analysis::Trace {
  public:
-  /// Fails: what TraceReader::open fails with.
+  /// Fails: what Trace::open fails with.
   static Result<std::unique_ptr<TraceModel>> open(const std::string& path);
 
-  const storage::TraceInfo& info() const { return reader_.info(); }
-  const TraceRun& run() const { return reader_.info().run; }
-  const storage::RankSteps& steps() const { return steps_; }
-  const std::vector<PeakMemory>& peaks() const { return peaks_; }
-  const std::vector<storage::DiagnosticRow>& diagnostics() const { return diagnostics_; }
+  /// What the run did, as `tessera report` says it.
+  const analysis::RunFigures& figures() const { return figures_; }
+  /// One metric of all ranks and steps; found out on first use.
+  const analysis::MetricFigures& metric(analysis::Metric metric);
 
-  /// REQUIRES: an id of this trace.
-  const storage::OpRow& op(std::int32_t id) const;
-  const storage::StreamRow& stream(std::int32_t id) const;
-  /// nullptr if the op is no collective.
-  const storage::CommunicatorRow* communicator(const storage::OpRow& op) const;
-  std::vector<std::int32_t> waited_for(std::int32_t op) const;
-  /// Of a collective on `rank`, as the communication library says; 0: unknown.
-  Time kernel_time(Rank rank, std::int32_t op) const;
-
-  bool recorded(Rank rank) const;
   /// Loads the rank on first use; without spans if it was not recorded or cannot be read.
   const RankData& rank(Rank rank);
-
   /// Streams worth a lane, compute first: those with spans on `rank`.
   std::vector<std::int32_t> lanes_of(Rank rank);
   /// The span of op `id` on `rank`.
   std::optional<SpanRef> find(Rank rank, std::int32_t op);
-
-  /// Begin of the first and end of the last rank in `step`.
-  std::pair<Time, Time> step_range(std::int32_t step) const;
-  /// The last step, or nothing if the trace has none.
-  std::int32_t last_step() const { return steps_.steps - 1; }
-  /// The rank that computed longest in the last step, among the recorded ones.
-  Rank slowest_recorded() const;
+  /// REQUIRES: a span of this trace.
+  analysis::SpanFacts facts(const SpanRef& span);
 
  private:
-  explicit TraceModel(storage::TraceReader reader) : reader_(std::move(reader)) {}
+  explicit TraceModel(Trace trace);
 
-  storage::TraceReader reader_;
-  std::vector<storage::OpRow> ops_;
-  storage::RankSteps steps_;
-  std::vector<PeakMemory> peaks_;
-  std::vector<storage::DiagnosticRow> diagnostics_;
-  std::vector<storage::KernelRow> kernels_;  // by op, then rank
+  analysis::RunFigures figures_;
+  std::map<analysis::Metric, analysis::MetricFigures> metrics_;
   std::map<Rank, RankData> ranks_;
 };
 

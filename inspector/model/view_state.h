@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is looked at: shared by all panels, changed by keys, mouse and options.
+// The state of the view: shared by all panels, changed by keys, mouse and options.
 #pragma once
 
 #include <imgui.h>
@@ -8,13 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "inspector/model/time_axis.h"
 #include "inspector/model/trace_model.h"
-#include "inspector/ranks/rank_metrics.h"
-#include "inspector/timeline/time_axis.h"
 
 namespace tessera::inspector {
-
-enum class Tab : std::uint8_t { timeline, overview };
 
 struct Box {
   ImVec2 min, max;
@@ -27,22 +24,40 @@ struct Box {
 
 struct ViewState {
   TimeView time;
-  Tab tab = Tab::timeline;
-  Panel panel = Panel::all;
-  Rank rank = 0;  // the opened rank
+  std::string panel = "all";  // the name of what fills the screen (app/panels.h)
+  Rank rank = 0;              // the opened rank
   std::optional<SpanRef> selection;
   std::optional<SpanRef> hovered;  // this frame
   std::optional<Time> cursor;      // time under the mouse, this frame
-  Metric metric = Metric::step_time;
-  std::int32_t step = 0;  // the step that the overview's grid shows
+  analysis::Metric metric = analysis::Metric::step_time;
+  std::int32_t step = 0;  // the step that the grid of ranks shows
   bool show_help = false;
-  bool scroll_to_rank = true;          // bring the opened rank into view once
-  std::map<std::string, Box> widgets;  // where things are, for scripts and tests: "tab/overview"
+  bool scroll_to_rank = true;  // bring the opened rank into view once
+
+  // For scripts and tests: where things are ("tab/all"), and what fields said last ("run/MFU").
+  std::map<std::string, Box> widgets;
+  std::map<std::string, std::string> fields;
 
   void place(const std::string& name, ImVec2 min, ImVec2 max) { widgets[name] = {min, max}; }
+  /// Opens `chosen` where its spans are.
+  void open_rank(Rank chosen) {
+    rank = chosen;
+    panel = "all";
+    scroll_to_rank = true;
+  }
 };
 
 /// Left edge of everything that shares the time axis, from the panel's left.
 inline constexpr float gutter_px = 92;
+
+/// The stretch of `box` that shows time: between the gutter and `right_px` from the right edge, at
+/// least a pixel wide however narrow the box is, so that a time always has a place.
+struct TimeStretch {
+  float left, width;
+};
+inline TimeStretch time_stretch(const Box& box, float gutter, float right) {
+  const float left = box.min.x + gutter;
+  return {left, box.max.x - left - right < 1 ? 1 : box.max.x - left - right};
+}
 
 }  // namespace tessera::inspector

@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/ranks/heat_cells.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
-#include "inspector/app/run_summary.h"
-#include "inspector/ranks/rank_grid.h"
+#include "inspector/widgets/rank_grid.h"
+#include "inspector/widgets/run_fields.h"
 
 namespace tessera::inspector {
+
+using analysis::Metric;
+
 namespace {
 
 constexpr float side_width = 400;
@@ -20,19 +24,9 @@ constexpr float axis_width = 64;
 
 }  // namespace
 
-void OverviewPanel::refresh(const TraceModel& model, Metric metric) {
-  if (fresh_ && metric == metric_) return;
-  metric_ = metric;
-  fresh_ = true;
-  values_ = values_of(model.steps(), metric);
-  scale_ = robust_scale(values_);
-  outliers_ = outliers(values_, model.steps().ranks, model.steps().steps);
-  map_width_ = 0;
-}
-
 void OverviewPanel::draw_metrics(Surface& ui, ViewState& state, const Box& box) {
   ImGui::SetCursorScreenPos({box.min.x + ui.theme.px(axis_width), box.min.y + ui.theme.px(10)});
-  for (int m = 0; m < metric_count; ++m) {
+  for (int m = 0; m < analysis::metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
     if (m > 0) ImGui::SameLine(0, ui.theme.px(4));
     if (tab_button(ui, state, name_of(metric), fmt::format("metric/{}", m),
@@ -69,13 +63,13 @@ void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, 
   if (cell_h < ui.fonts.small->FontSize + 2 || cell_w < ui.theme.px(70)) return;
   for (int step = 0; step < steps; ++step) {
     for (int rank = 0; rank < ranks; ++rank) {
-      const double value = values_[static_cast<std::size_t>(step * ranks + rank)];
-      const std::string label = format_metric(metric_, value);
+      const std::int64_t value = figures_->table.at(step, rank);
+      const std::string label = format_metric(figures_->table.metric, value);
       const float x = map.min.x + (static_cast<float>(step) + 0.5F) * cell_w;
       const float y = map.min.y + (static_cast<float>(rank) + 0.5F) * cell_h;
       draw_text(ui.fonts.small,
                 {x - text_width(ui.fonts.small, label) / 2, y - ui.fonts.small->FontSize / 2},
-                text_on(sequential(scale_.at(value))), label);
+                text_on(sequential(figures_->scale.at(value))), label);
     }
   }
 }
@@ -88,17 +82,15 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
       steps - 1, static_cast<int>((mouse.x - map.min.x) / map.width() * static_cast<float>(steps)));
   const int rank = std::min(ranks - 1, static_cast<int>((mouse.y - map.min.y) / map.height() *
                                                         static_cast<float>(ranks)));
-  const double value = values_[static_cast<std::size_t>(step * ranks + rank)];
+  const Metric metric = figures_->table.metric;
   ImGui::SetTooltip("rank %d, node %d, step %d\n%s %s%s", rank,
-                    rank / std::max(1, model.run().ranks_per_node), step, name_of(metric_),
-                    format_metric(metric_, value).c_str(),
+                    rank / std::max(1, model.run().ranks_per_node), step, name_of(metric),
+                    format_metric(metric, figures_->table.at(step, rank)).c_str(),
                     model.recorded(rank) ? "\nclick to open in the timeline"
                                          : "\nno spans were recorded for this rank");
   if (!ImGui::IsMouseClicked(0) || !model.recorded(rank)) return;
-  state.rank = rank;
+  state.open_rank(rank);
   state.step = step;
-  state.tab = Tab::timeline;
-  state.scroll_to_rank = true;
   const auto [begin, end] = model.step_range(step);
   state.time.show(begin, end);
 }
@@ -110,16 +102,16 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
                 {box.max.x - theme.px(16), box.max.y - theme.px(26)}};
   const int width = std::clamp(static_cast<int>(map.width()), 1, 4096);
   const int height = std::clamp(static_cast<int>(map.height()), 1, 4096);
-  if (width != map_width_ || height != map_height_) {
-    const auto cells =
-        largest_per_pixel(values_, model.steps().ranks, model.steps().steps, height, width);
+  if (width != map_width_ || height != map_height_ || figures_->table.metric != map_metric_) {
+    const auto cells = heat_cells(*figures_, height, width);
     Texture texture{width, height, std::vector<std::uint32_t>(cells.size()), Sampling::nearest};
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      texture.pixels[i] = sequential(scale_.at(cells[i]));
-    if (map_texture_ == nullptr)
+    std::transform(cells.begin(), cells.end(), texture.pixels.begin(), sequential);
+    if (map_texture_ == nullptr) {
       map_texture_ = ui.textures.create(std::move(texture));
-    else
+    } else {
       ui.textures.update(map_texture_, std::move(texture));
+    }
+    map_metric_ = figures_->table.metric;
     map_width_ = width;
     map_height_ = height;
   }
@@ -139,61 +131,59 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
   hover_map(model, state, map);
 }
 
-void OverviewPanel::draw_spread(const Surface& ui, const TraceModel& model, const Box& box) {
+void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
   const Theme& theme = ui.theme;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const int steps = figures_->table.steps;
+  const Metric metric = figures_->table.metric;
   const Box plot{{box.min.x + theme.px(axis_width), box.min.y + theme.px(34)},
                  {box.max.x - theme.px(16), box.max.y - theme.px(14)}};
   draw_text(ui.fonts.strong, {plot.min.x, box.min.y + theme.px(9)}, theme.text,
-            fmt::format("{}: lowest, median and highest rank of each step", name_of(metric_)));
-  struct Spread {
-    double low, middle, high;
-  };
-  std::vector<Spread> spread;
-  double top = 0;
-  for (int step = 0; step < steps; ++step) {
-    std::vector<double> row(values_.begin() + std::ptrdiff_t{step} * ranks,
-                            values_.begin() + std::ptrdiff_t{step + 1} * ranks);
-    std::sort(row.begin(), row.end());
-    spread.push_back({row.front(), row[row.size() / 2], row.back()});
-    top = std::max(top, row.back());
+            fmt::format("{}: lowest, median and highest rank of each step", name_of(metric)));
+  if (spreads_metric_ != metric || spreads_.empty()) {
+    spreads_.clear();
+    for (int step = 0; step < steps; ++step) spreads_.push_back(spread_of(figures_->table, step));
+    spreads_metric_ = metric;
   }
-  top = std::max(top * 1.1, 1.0);
-  auto y_of = [&](double v) {
-    return std::floor(plot.max.y - static_cast<float>(v / top) * plot.height());
+  std::int64_t most = 0;
+  for (const analysis::Spread& spread : spreads_) most = std::max(most, spread.high);
+  const double top = std::max(static_cast<double>(most) * 1.1, 1.0);
+  const auto y_of = [&](auto v) {
+    return std::floor(plot.max.y -
+                      static_cast<float>(static_cast<double>(v) / top) * plot.height());
   };
   for (int k = 0; k <= 2; ++k) {
-    const float y = y_of(top / 1.1 * k / 2);
+    const float y = y_of(static_cast<double>(most) * k / 2);
     draw->AddRectFilled({plot.min.x, y}, {plot.max.x, y + 1}, theme.line);
     draw_text_right(ui.fonts.small, {plot.min.x - theme.px(8), y - ui.fonts.small->FontSize / 2},
-                    theme.dim, format_metric(metric_, top / 1.1 * k / 2));
+                    theme.dim, format_metric(metric, most * k / 2));
   }
   for (int step = 0; step < steps; ++step) {
-    const Spread& s = spread[static_cast<std::size_t>(step)];
+    const analysis::Spread& s = spreads_[static_cast<std::size_t>(step)];
     const float x0 = std::floor(plot.min.x + plot.width() * static_cast<float>(step) /
                                                  static_cast<float>(steps));
     const float x1 = std::floor(plot.min.x + plot.width() * static_cast<float>(step + 1) /
                                                  static_cast<float>(steps)) -
                      (steps <= 40 ? 2 : 0);
-    draw->AddRectFilled({x0, y_of(s.middle)}, {x1, plot.max.y}, theme.raised);
+    draw->AddRectFilled({x0, y_of(s.median)}, {x1, plot.max.y}, theme.raised);
     draw->AddRectFilled({x0, y_of(s.high)}, {x1, std::max(y_of(s.low), y_of(s.high) + 1)},
                         with_alpha(theme.accent, 70));
     draw->AddRectFilled({x0, y_of(s.high) - 1}, {x1, y_of(s.high) + 1},
                         ui.colours().of(OpClass::reduce_scatter));
-    draw->AddRectFilled({x0, y_of(s.middle) - 1}, {x1, y_of(s.middle) + 1}, theme.accent);
+    draw->AddRectFilled({x0, y_of(s.median) - 1}, {x1, y_of(s.median) + 1}, theme.accent);
   }
 }
 
 void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& state) {
-  heading(ui, fmt::format("Ranks that stand out: {}", name_of(metric_)));
-  if (outliers_.empty()) {
+  heading(ui, fmt::format("Ranks that stand out: {}", name_of(figures_->table.metric)));
+  if (figures_->outliers.empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
-    ImGui::TextWrapped("None: no rank exceeds the median of its step by 5 deviations and 1 %%.");
+    ImGui::TextWrapped(
+        "None: no rank is further from the median of its step than 5 deviations and 1 %%.");
     ImGui::PopStyleColor();
   }
-  for (std::size_t k = 0; k < std::min<std::size_t>(outliers_.size(), 8); ++k) {
-    const Outlier& o = outliers_[k];
+  for (std::size_t k = 0; k < std::min<std::size_t>(figures_->outliers.size(), 8); ++k) {
+    const analysis::Outlier& o = figures_->outliers[k];
     const std::string ranks = o.first_rank == o.last_rank
                                   ? fmt::format("rank {}", o.first_rank)
                                   : fmt::format("ranks {}-{}", o.first_rank, o.last_rank);
@@ -204,9 +194,7 @@ void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& sta
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     if (ImGui::Selectable("##open", false) && model.recorded(o.first_rank)) {
-      state.rank = o.first_rank;
-      state.tab = Tab::timeline;
-      state.scroll_to_rank = true;
+      state.open_rank(o.first_rank);
     }
     draw_text(ui.fonts.body, at, ui.theme.text, ranks);
     draw_text(ui.fonts.body, {at.x + width * 0.42F, at.y}, ui.theme.dim, steps);
@@ -222,30 +210,15 @@ void OverviewPanel::draw_side(Surface& ui, TraceModel& model, ViewState& state, 
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(12)));
   ImGui::BeginChild("overview-side", {box.width(), box.height()}, false,
                     ImGuiWindowFlags_AlwaysUseWindowPadding);
-  const RunSummary summary = summarise(model);
-  heading(ui, "Run");
-  field(ui, "Step, median", format_time(summary.step));
-  if (summary.mfu > 0) field(ui, "MFU", format_percent(summary.mfu));
-  field(ui, "Exposed communication", format_percent(summary.exposed) + " of step");
-  field(ui, "Peak memory", format_memory(summary.peak));
+  draw_run_fields(ui, model, state, RunFields::brief);
   ImGui::Dummy({0, ui.theme.px(12)});
   draw_outliers(ui, model, state);
   ImGui::Dummy({0, ui.theme.px(12)});
-  draw_rank_grid(ui, model, state, ImGui::GetContentRegionAvail().x);
-  ImGui::Dummy({0, ui.theme.px(12)});
-  const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  for (int k = 0; k < 64; ++k) {
-    const float x0 = std::floor(at.x + width * static_cast<float>(k) / 64);
-    const float x1 = std::floor(at.x + width * static_cast<float>(k + 1) / 64);
-    ImGui::GetWindowDrawList()->AddRectFilled({x0, at.y}, {x1, at.y + ui.theme.px(10)},
-                                              sequential(k / 63.0));
+  draw_rank_grid(ui, model, state, figures_->table.metric, width);
+  if (model.steps().ranks < 2) {
+    draw_scale(ui, state, figures_->table.metric, figures_->scale, width);
   }
-  ImGui::Dummy({width, ui.theme.px(12)});
-  const ImVec2 below = ImGui::GetCursorScreenPos();
-  draw_text(ui.fonts.small, below, ui.theme.dim, "median " + format_metric(metric_, scale_.low));
-  draw_text_right(ui.fonts.small, {below.x + width, below.y}, ui.theme.dim,
-                  format_metric(metric_, scale_.high));
   ImGui::EndChild();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
@@ -257,9 +230,11 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
               ui.theme.dim, "This trace has no step summaries.");
     return;
   }
-  refresh(model, state.metric);
+  figures_ = &model.metric(state.metric);
   const float gap = ui.theme.px(6);
-  const float side = box.max.x - ui.theme.px(side_width);
+  // The map comes first where there is little room.
+  const float wanted = ui.theme.px(side_width);
+  const float side = box.max.x - (box.width() > 2 * wanted ? wanted : 0);
   const float split = box.max.y - ui.theme.px(spread_height);
   const Box map{box.min, {side - gap, split - gap}};
   const Box spread{{box.min.x, split}, {side - gap, box.max.y}};
@@ -268,8 +243,8 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   draw->AddRectFilled(spread.min, spread.max, ui.theme.panel);
   draw_metrics(ui, state, map);
   draw_heat_map(ui, model, state, map);
-  draw_spread(ui, model, spread);
-  draw_side(ui, model, state, {{side, box.min.y}, box.max});
+  draw_spread(ui, spread);
+  if (side < box.max.x) draw_side(ui, model, state, {{side, box.min.y}, box.max});
 }
 
 }  // namespace tessera::inspector

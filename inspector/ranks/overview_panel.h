@@ -4,34 +4,31 @@
 
 #include <vector>
 
-#include "inspector/model/view_state.h"
-#include "inspector/render/surface.h"
+#include "inspector/widgets/panel.h"
 
 namespace tessera::inspector {
 
-class OverviewPanel {
+class OverviewPanel final : public Panel {
  public:
   /// A click on a cell opens that rank and step in the timeline.
-  void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
+  void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
 
  private:
-  void refresh(const TraceModel& model, Metric metric);
   void draw_metrics(Surface& ui, ViewState& state, const Box& box);
   void draw_heat_map(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_map_axes(Surface& ui, const TraceModel& model, const Box& map);
   void draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map);
   void hover_map(TraceModel& model, ViewState& state, const Box& map);
-  void draw_spread(const Surface& ui, const TraceModel& model, const Box& box);
+  void draw_spread(const Surface& ui, const Box& box);
   void draw_side(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_outliers(Surface& ui, TraceModel& model, ViewState& state);
 
-  // What was computed for `metric_`.
-  bool fresh_ = false;
-  Metric metric_ = Metric::step_time;
-  std::vector<double> values_;
-  RobustScale scale_;
-  std::vector<Outlier> outliers_;
+  const analysis::MetricFigures* figures_ = nullptr;  // this frame's; the model's
+  std::vector<analysis::Spread> spreads_;             // per step, of spreads_metric_
+  analysis::Metric spreads_metric_ = analysis::Metric::step_time;
+  // What the texture shows.
   ImTextureID map_texture_ = nullptr;
+  analysis::Metric map_metric_ = analysis::Metric::step_time;
   int map_width_ = 0, map_height_ = 0;
 };
 

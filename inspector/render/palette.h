@@ -25,7 +25,7 @@ using Colour = std::uint32_t;
 constexpr Colour rgb(std::uint32_t rrggbb) {
   return 0xFF000000U | (rrggbb & 0xFFU) << 16 | (rrggbb & 0xFF00U) | rrggbb >> 16;
 }
-/// The same colour with opacity `alpha` in 0..255.
+/// `c` with opacity `alpha` in 0..255.
 constexpr Colour with_alpha(Colour c, std::uint32_t alpha) { return (c & 0xFFFFFFU) | alpha << 24; }
 /// `a` at t = 0, `b` at t = 256; channel by channel, alpha too. REQUIRES: 0 <= t <= 256.
 Colour mix(Colour a, Colour b, int t);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a frame is drawn on: handed to the draw function by Headless and by run_window alike.
+// The surface on which a frame is drawn: Headless and run_window pass it to the draw function.
 //
 // The idea: panels see one Surface and cannot tell a window from a screenshot. Wishes (other theme,
 // zoom, quit) are fields that the host carries out after the frame.

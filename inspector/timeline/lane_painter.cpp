@@ -4,25 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
-#include "inspector/timeline/span_facts.h"
+#include "inspector/widgets/op_text.h"
 
 namespace tessera::inspector {
 namespace {
 
 constexpr double wide_px = 3;  // narrower spans are merged
 constexpr int faintest = 96;   // of 256: even a short span shows
-
-// A text's beginning that fits, or "".
-std::string fitted(const std::string& text, float width) {
-  if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
-  std::string shorter = text;
-  while (shorter.size() > 3) {
-    shorter.resize(shorter.size() - 1);
-    if (ImGui::CalcTextSize((shorter + "…").c_str()).x <= width) return shorter + "…";
-  }
-  return "";
-}
 
 std::string bar_text(const storage::OpRow& op, float width) {
   const std::string unit = short_name(op.unit);
@@ -130,9 +120,12 @@ void LanePainter::draw_wait(const Lane& lane, float x0, float x1, Colour colour)
 
 // Communication that nothing hides: a bright line along the bar's foot.
 void LanePainter::draw_exposed(const Lane& lane, std::size_t index, Colour bar) {
+  const RankData& rank = model_->rank(lane.rank);
+  const storage::Lane& spans = rank.lane(lane.stream)->spans;
   const Colour ink = contrast(bar, ui_->theme.text) > 1.6 ? ui_->theme.text : text_on(bar);
   const float thick = ui_->theme.px(2);
-  for (auto [begin, end] : exposed_parts(*model_, {lane.rank, lane.stream, index})) {
+  for (auto [begin, end] :
+       analysis::exposed_parts(rank.compute, spans.begin[index], spans.end[index])) {
     const float x0 = std::max(left_, std::floor(x_of(begin)));
     const float x1 = std::min(left_ + width_, std::floor(x_of(end)));
     if (x1 - x0 < 1) continue;

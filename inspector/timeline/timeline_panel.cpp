@@ -8,7 +8,7 @@
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
-#include "inspector/timeline/span_facts.h"
+#include "inspector/widgets/op_text.h"
 
 namespace tessera::inspector {
 namespace {
@@ -33,26 +33,29 @@ std::vector<std::int32_t> compact_lanes(TraceModel& model, Rank rank) {
 void TimelinePanel::draw_minimap(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const Theme& theme = ui.theme;
-  const float left = box.min.x + theme.px(gutter_px);
-  const float width = box.max.x - left;
+  const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), 0);
+  const float left = stretch.left, width = stretch.width;
   const auto end = static_cast<double>(std::max<Time>(model.info().end, 1));
-  auto x_of = [&](Time t) {
+  const auto x_of = [&](Time t) {
     return left + static_cast<float>(static_cast<double>(t) / end) * width;
   };
   const float y0 = box.min.y + theme.px(4), y1 = box.max.y - theme.px(6);
   text(ui, {box.min.x + theme.px(12), y0 + theme.px(3)}, theme.dim, "run");
   draw->AddRectFilled({left, y0}, {box.max.x, y1}, theme.ground);
+  float drawn = left - 1;
   for (std::int32_t step = 0; step <= model.last_step(); ++step) {
     const auto [t0, t1] = model.step_range(step);
     const float x0 = std::floor(x_of(t0)), x1 = std::floor(x_of(t1)) - 1;
+    if (x1 <= drawn) continue;  // less than a pixel more
+    drawn = std::max(x1, x0 + 1);
     draw->AddRectFilled({x0, y0}, {std::max(x1, x0 + 1), y1}, theme.raised);
     const std::string label = fmt::format("step {}", step);
     if (text_width(ui.fonts.small, label) + theme.px(8) < x1 - x0) {
       text(ui, {x0 + theme.px(6), y0 + theme.px(3)}, theme.dim, label);
     }
   }
-  const float v0 = std::clamp(x_of(state.time.from()), left, box.max.x);
-  const float v1 = std::clamp(x_of(state.time.to()), left, box.max.x);
+  const float v0 = std::clamp(x_of(state.time.from()), left, left + width);
+  const float v1 = std::clamp(x_of(state.time.to()), left, left + width);
   draw->AddRectFilled({v0, y0}, {std::max(v1, v0 + 2), y1}, with_alpha(theme.accent, 46));
   draw->AddRect({v0, y0}, {std::max(v1, v0 + 2), y1}, theme.accent);
   state.place("timeline/minimap", {left, y0}, {box.max.x, y1});
@@ -68,8 +71,8 @@ void TimelinePanel::draw_minimap(Surface& ui, TraceModel& model, ViewState& stat
 void TimelinePanel::draw_ruler(Surface& ui, TraceModel& model, const ViewState& state,
                                const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float left = box.min.x + ui.theme.px(gutter_px);
-  const float width = box.max.x - left;
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), 0);
+  const float left = stretch.left, width = stretch.width;
   const float label_px = text_width(ui.fonts.small, "+00000.00 ms");
   for (const Tick& tick : ruler(state.time, width, label_px)) {
     const float x = std::floor(state.time.x_of(tick.time, left, width));
@@ -78,11 +81,14 @@ void TimelinePanel::draw_ruler(Surface& ui, TraceModel& model, const ViewState& 
     if (x - w / 2 < left - ui.theme.px(4) || x + w / 2 > box.max.x) continue;
     text(ui, {x - w / 2, box.min.y + ui.theme.px(5)}, ui.theme.dim, tick.label);
   }
+  // Of thousands of steps some begins: lines that touch would say nothing, and cost much.
+  float after = left;
   for (std::int32_t step = 0; step <= model.last_step(); ++step) {
     const auto row = static_cast<std::size_t>(step) * static_cast<std::size_t>(model.steps().ranks);
     const Time t = model.steps().begin[row + static_cast<std::size_t>(state.rank)];
     const float x = std::floor(state.time.x_of(t, left, width));
-    if (x < left || x > box.max.x) continue;
+    if (x < after || x > box.max.x) continue;
+    after = x + ui.theme.px(12);
     const ImU32 colour = with_alpha(ui.theme.accent, 150);
     for (float y = box.min.y + ui.theme.px(ruler_height); y < box.max.y; y += 6) {
       draw->AddRectFilled({x, y}, {x + 1, y + 3}, colour);
@@ -96,7 +102,7 @@ void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewStat
   rows_.clear();
   const auto& ranks = model.run().recorded_ranks;
   const auto open_height = [&](Rank rank) {
-    const auto lanes = static_cast<float>(model.lanes_of(rank).size());
+    const auto lanes = static_cast<float>(std::max<std::size_t>(model.lanes_of(rank).size(), 1));
     return lanes * (theme.lane_px + theme.px(2)) + theme.px(14);
   };
   float all_open = 0;
@@ -124,21 +130,17 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   state.place(fmt::format("timeline/rank/{}", row.rank), {box.min.x, row.y},
               {box.min.x + theme.px(gutter_px), row.y + row.height});
   if (!row.open) return;
+  // The first lane has the rank's number beside it.
+  const auto lanes = model.lanes_of(row.rank);
+  const float right = box.min.x + theme.px(gutter_px) - theme.px(8);
   float y = row.y + theme.px(7);
-  for (std::int32_t stream : model.lanes_of(row.rank)) {
-    const bool first = stream == model.lanes_of(row.rank).front();
-    std::string name = model.stream(stream).name;
-    if (model.stream(stream).role == StreamRole::compute) name = "compute";
-    if (name == "all_gather") name = "gather";
-    if (name == "reduce_scatter") name = "reduce";
-    if (name == "ag_copy_in") name = "copy-in";
-    if (!first || row.height > 0) {
-      const float w = text_width(ui.fonts.small, name);
-      const float right = box.min.x + theme.px(gutter_px) - theme.px(8);
-      if (!first) text(ui, {right - w, y + theme.px(2)}, theme.dim, name);
-    }
+  ImGui::PushFont(ui.fonts.small);
+  for (std::size_t k = 1; k < lanes.size(); ++k) {
     y += theme.lane_px + theme.px(2);
+    const std::string name = fitted(model.stream(lanes[k]).name, right - box.min.x - theme.px(4));
+    draw_text_right(ui.fonts.small, {right, y + theme.px(2)}, theme.dim, name);
   }
+  ImGui::PopFont();
 }
 
 void TimelinePanel::draw_lanes(Surface& ui, TraceModel& model, const ViewState&, const Row& row) {
@@ -155,8 +157,8 @@ void TimelinePanel::draw_lanes(Surface& ui, TraceModel& model, const ViewState&,
 
 void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float left = box.min.x + ui.theme.px(gutter_px);
-  const float width = box.max.x - left - ui.theme.px(8);
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const float left = stretch.left, width = stretch.width;
   lane_boxes_.clear();
   painter_.begin(ui, model, state, left, width);
   for (const Row& row : rows_) {
@@ -175,8 +177,8 @@ void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, 
 void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewState& state,
                                    const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float left = box.min.x + ui.theme.px(gutter_px);
-  const float width = box.max.x - left - ui.theme.px(8);
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const float left = stretch.left, width = stretch.width;
   auto outline = [&](const SpanRef& chosen, ImU32 colour) {
     const std::int32_t op = model.rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
     for (const LaneBox& lane : lane_boxes_) {
@@ -201,8 +203,8 @@ void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewSta
 void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState& state,
                                  const Box& box) {
   const ImGuiIO& io = ImGui::GetIO();
-  const float left = box.min.x + ui.theme.px(gutter_px);
-  const float width = box.max.x - left - ui.theme.px(8);
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const float left = stretch.left, width = stretch.width;
   const bool over = box.contains(io.MousePos) && ImGui::IsWindowHovered();
   if (over && io.MousePos.x >= left) {
     state.cursor = state.time.time_at(io.MousePos.x, left, width);
@@ -280,11 +282,10 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
 void draw_span_tooltip(const Surface& ui, TraceModel& model, const SpanRef& span) {
   const auto& spans = model.rank(span.rank).lane(span.stream)->spans;
   const storage::OpRow& op = model.op(spans.op[span.index]);
-  const SpanFacts facts = facts_of(model, span);
+  const analysis::SpanFacts facts = model.facts(span);
   ImGui::BeginTooltip();
   ImGui::PushFont(ui.fonts.strong);
-  ImGui::Text("%s  %s", title_of(op).c_str(),
-              short_name(op.module.empty() ? op.unit : op.module).c_str());
+  ImGui::Text("%s  %s", title_of(op).c_str(), short_name(subject_of(op)).c_str());
   ImGui::PopFont();
   ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
   ImGui::Text("rank %d, step %d, %s", span.rank, op.step, std::string(name_of(op.phase)).c_str());
@@ -293,12 +294,12 @@ void draw_span_tooltip(const Surface& ui, TraceModel& model, const SpanRef& span
   ImGui::Text("%s", format_time(facts.duration).c_str());
   if (facts.collective) {
     ImGui::Text("%s %s, bus %s", format_bytes(op.bytes).c_str(),
-                std::string(name_of(op.dtype)).c_str(), format_rate(facts.busbw).c_str());
+                std::string(name_of(op.dtype)).c_str(), format_rate(facts.bus_bandwidth).c_str());
     ImGui::Text("wait %s, transfer %s, exposed %s", format_time(facts.wait).c_str(),
                 format_time(facts.transfer).c_str(), format_time(facts.exposed).c_str());
     if (facts.kernel > 0) {
       ImGui::Text("kernel %s, bus %s", format_time(facts.kernel).c_str(),
-                  format_rate(facts.kernel_busbw).c_str());
+                  format_rate(facts.kernel_bus_bandwidth).c_str());
     }
   } else if (facts.flops_per_s > 0) {
     ImGui::Text("%s/s", format_flops(facts.flops_per_s).c_str());

@@ -36,7 +36,19 @@ void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched) {
   draw->PopClipRect();
 }
 
-void field(const Surface& ui, const char* name, const std::string& value) {
+std::string fitted(const std::string& words, float width) {
+  if (ImGui::CalcTextSize(words.c_str()).x <= width) return words;
+  std::string shorter = words;
+  while (shorter.size() > 3) {
+    shorter.resize(shorter.size() - 1);
+    if (ImGui::CalcTextSize((shorter + "…").c_str()).x <= width) return shorter + "…";
+  }
+  return "";
+}
+
+void field(const Surface& ui, ViewState& state, const std::string& group, const char* name,
+           const std::string& value) {
+  state.fields[group + "/" + name] = value;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   draw_text(ui.fonts.body, at, ui.theme.dim, name);

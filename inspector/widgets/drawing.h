@@ -18,8 +18,13 @@ void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& w
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px);
 /// A square of `colour` before a legend's text; `hatched` for what is not really used.
 void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched);
+/// The beginning of `words` that fits into `width` in the current font, with "…" if it is cut; ""
+/// if not even that fits.
+std::string fitted(const std::string& words, float width);
 /// "name ........ value" in the current ImGui window: name dim, value right-aligned at the edge.
-void field(const Surface& ui, const char* name, const std::string& value);
+/// `group` tells fields of one name apart: the state remembers the value as "group/name".
+void field(const Surface& ui, ViewState& state, const std::string& group, const char* name,
+           const std::string& value);
 /// A title in semi-bold with the usual space around it.
 void heading(const Surface& ui, const std::string& words);
 /// A flat button that looks pressed while `on`; remembers its place as `name`.

@@ -68,4 +68,8 @@ std::string format_many(std::int64_t count, const char* noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }
 
+std::string format_metric(analysis::Metric metric, std::int64_t value) {
+  return metric == analysis::Metric::peak_memory ? format_memory(Bytes{value}) : format_time(value);
+}
+
 }  // namespace tessera::inspector

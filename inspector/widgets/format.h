@@ -2,8 +2,10 @@
 // Numbers for people: three significant digits and a unit.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "tessera/analysis/metrics.h"
 #include "tessera/types.h"
 
 namespace tessera::inspector {
@@ -17,5 +19,8 @@ std::string format_percent(double share);     // 0.164 -> "16.4 %"
 std::string format_count(std::int64_t n);     // "8 030 261 248", thin groups of three
 /// `count` names things: "1 rank", "64 ranks".
 std::string format_many(std::int64_t count, const char* noun);
+
+/// A value of a metric, ns or bytes.
+std::string format_metric(analysis::Metric metric, std::int64_t value);
 
 }  // namespace tessera::inspector

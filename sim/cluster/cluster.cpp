@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "engine/text/json_reader.h"
+#include "engine/text/nearest_word.h"
 #include "sim/cluster/object_reader.h"
 #include "sim/cluster/presets.h"
 #include "sim/cluster/read_gpu.h"
@@ -47,6 +48,14 @@ Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
     nvme.direct_write_bytes_per_s = reader.rate("direct_write_bytes_per_s");
   }
   return nvme;
+}
+
+// They are for people; a key that says nothing is a mistake all the same.
+void check_sources(const Json& sources, ObjectReader& reader) {
+  if (!sources.is_object()) return reader.fail("sources", "must be an object {...}");
+  for (const auto& [key, value] : sources.items()) {
+    if (!value.is_string()) reader.fail("sources." + key, "must be a string");
+  }
 }
 
 Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
@@ -89,6 +98,7 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   if (reader.has("collective_floor_ns")) {
     cluster.collective_floor_ns = reader.nanoseconds("collective_floor_ns");
   }
+  if (reader.has("sources")) check_sources(reader.object("sources"), reader);
   if (reader.has("spread")) {
     ObjectReader spread(reader.object("spread"), source + ": spread.", {"gpu", "node"}, status);
     cluster.spread = {spread.number("gpu", 0, 0.5), spread.number("node", 0, 0.5)};
@@ -97,9 +107,7 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   return cluster;
 }
 
-}  // namespace
-
-Result<std::string> cluster_text(const std::string& name_or_path) {
+Result<std::string> read_text(const std::string& name_or_path) {
   for (const ShippedFile& preset : shipped_clusters()) {
     if (preset.name == name_or_path) return std::string(preset.json);
   }
@@ -110,14 +118,20 @@ Result<std::string> cluster_text(const std::string& name_or_path) {
   }
   std::ifstream file(name_or_path, std::ios::binary);
   if (!file) {
+    const std::vector<std::string> names = cluster_presets();
+    const std::string_view meant = nearest_word(name_or_path, {names.begin(), names.end()});
     return Status(Code::invalid_argument,
                   fmt::format("cluster '{}' is neither a preset ({}) nor a file that can be read",
-                              name_or_path, fmt::join(cluster_presets(), ", ")));
+                              name_or_path,
+                              meant.empty() ? "tessera cluster list names them"
+                                            : fmt::format("did you mean {}?", meant)));
   }
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
+
+}  // namespace
 
 Result<Cluster> parse_cluster(std::string_view json, const std::string& source, Index nodes) {
   TESSERA_ASSIGN(Cluster cluster, read_cluster(json, source));
@@ -130,8 +144,14 @@ Result<Cluster> parse_cluster(std::string_view json, const std::string& source, 
   return cluster;
 }
 
+Result<std::string> cluster_text(const std::string& name_or_path) {
+  TESSERA_ASSIGN(std::string text, read_text(name_or_path));
+  TESSERA_TRY(read_cluster(text, name_or_path).status());
+  return text;
+}
+
 Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
-  TESSERA_ASSIGN(const std::string text, cluster_text(name_or_path));
+  TESSERA_ASSIGN(const std::string text, read_text(name_or_path));
   return parse_cluster(text, name_or_path, nodes);
 }
 

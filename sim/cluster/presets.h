@@ -15,6 +15,8 @@ struct ShippedFile {
 
 /// Ascending by name. Generated from sim/cluster/presets/*.json by CMake.
 std::span<const ShippedFile> shipped_clusters();
+/// sim/validation/families.json.
+std::string_view validated_families();
 /// The same of sim/stack/profiles/*.json.
 std::span<const ShippedFile> shipped_profiles();
 

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/text/nearest_word.h"
 #include "sim/cluster/object_reader.h"
 #include "sim/collectives/constants.h"
+#include "sim/network/fabrics.h"
 
 namespace tessera::sim {
 namespace {
@@ -14,21 +16,44 @@ namespace {
 constexpr double root_ns_max = 1e7;
 constexpr double share_max = 4;
 
+Link read_fabric(ObjectReader& reader, const Link& otherwise) {
+  const std::string name = reader.text("fabric");
+  if (const Link* fabric = find_fabric(name)) return *fabric;
+  const std::string_view meant = nearest_word(name, fabric_names());
+  reader.fail("fabric", meant.empty()
+                            ? fmt::format("must be one of {}", fmt::join(fabric_names(), ", "))
+                            : fmt::format("is unknown: did you mean '{}'?", meant));
+  return otherwise;
+}
+
 }  // namespace
 
 Link read_link(const nlohmann::json& json, const std::string& where, Status& status, Link link) {
   ObjectReader reader(json, where,
                       {"bytes_per_s", "efficiency", "latency_ns", "nccl_share", "launch_ns",
-                       "sqrt_ns", "end_steps", "ll_share"},
+                       "sqrt_ns", "end_steps", "ll_share", "shared_bytes_per_s", "switch_gpus",
+                       "fabric", "oversubscription", "nodes_per_pod"},
                       status);
+  const bool named = reader.has("fabric");
+  if (named) link = read_fabric(reader, link);
   link.bytes_per_s = reader.rate("bytes_per_s");
-  link.efficiency = reader.share("efficiency");
-  link.latency_ns = reader.nanoseconds("latency_ns");
+  if (!named || reader.has("efficiency")) link.efficiency = reader.share("efficiency");
+  if (!named || reader.has("latency_ns")) link.latency_ns = reader.nanoseconds("latency_ns");
   if (reader.has("nccl_share")) link.nccl_share = reader.share("nccl_share");
   if (reader.has("launch_ns")) link.launch_ns = reader.nanoseconds("launch_ns");
   if (reader.has("sqrt_ns")) link.sqrt_ns = reader.number("sqrt_ns", 0, root_ns_max);
   if (reader.has("end_steps")) link.end_steps = reader.number("end_steps", 0, share_max);
   if (reader.has("ll_share")) link.ll_share = reader.number("ll_share", 0.01, share_max);
+  if (reader.has("shared_bytes_per_s")) link.shared_bytes_per_s = reader.rate("shared_bytes_per_s");
+  if (reader.has("switch_gpus")) {
+    link.switch_gpus = static_cast<Index>(reader.integer("switch_gpus", 1, 4096));
+  }
+  if (reader.has("oversubscription")) {
+    link.oversubscription = reader.number("oversubscription", 1, 1000);
+  }
+  if (reader.has("nodes_per_pod")) {
+    link.nodes_per_pod = static_cast<Index>(reader.integer("nodes_per_pod", 1, 1e6));
+  }
   return link;
 }
 
@@ -41,10 +66,10 @@ Nvls read_nvls(const nlohmann::json& json, const std::string& where, Status& sta
 }
 
 NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status& status) {
-  ObjectReader reader(
-      json, where,
-      {"version", "compute_capability", "cpu", "nics_per_node", "nvlink", "sharp", "ll128_between"},
-      status);
+  ObjectReader reader(json, where,
+                      {"version", "compute_capability", "cpu", "nics_per_node", "nvlink", "sharp",
+                       "nvls_between", "ll128_between"},
+                      status);
   NcclFacts facts;
   if (reader.has("version")) facts.version = reader.text("version");
   if (!knows_version(facts.version)) {
@@ -66,6 +91,7 @@ NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status
   }
   if (reader.has("nvlink")) facts.nvlink = reader.flag("nvlink");
   if (reader.has("sharp")) facts.sharp = reader.flag("sharp");
+  if (reader.has("nvls_between")) facts.nvls_between = reader.flag("nvls_between");
   if (reader.has("ll128_between")) facts.ll128_between = reader.flag("ll128_between");
   return facts;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/network/fabrics.h"
+
 namespace tessera::sim {
 namespace {
 
@@ -12,12 +14,25 @@ constexpr double ring_ll_base_us = 6.6;
 constexpr double ring_ll128_step_us = 1.9;
 constexpr double ring_ll128_network_step_us = 4;
 
+// Of what a ring reaches on a link, what many small connections do: HGX boards with A100, H100,
+// B200.
+constexpr double pieces_share = 0.85;
+// Parts from this size on go by Simple, whose start and step are slower than those of LL.
+constexpr double simple_part_bytes = 32 << 10;
+constexpr double simple_extra_us = 8.4 - 6.6 + 3.4;
+
 double us(double ns) { return ns / 1e3; }
 double us(Time ns) { return static_cast<double>(ns) / 1e3; }
 
 double gain(const Link& link) { return link.efficiency / link.nccl_share; }
 
 double root_of_mib(std::int64_t bytes) { return std::sqrt(static_cast<double>(bytes) / (1 << 20)); }
+
+// How often a byte waits for others where GPUs share one path.
+double queue(const Link& link, double members) {
+  if (!(link.shared_bytes_per_s > 0) || members <= link.switch_gpus) return 1;
+  return std::max(1.0, members * link.bytes_per_s * link.efficiency / link.shared_bytes_per_s);
+}
 
 struct Steps {
   double inside = 0;
@@ -57,8 +72,8 @@ double within_node(const Cluster& cluster, const Task& task, Algorithm algorithm
     return transfer / cluster.nvls.share + us(cluster.nvls.sqrt_ns) * std::max(0.0, root - 1);
   }
   const double whole_way = transfer * (1 + link.end_steps / task.steps());
-  if (protocol != Protocol::simple) return whole_way / link.ll_share;
-  return whole_way / gain(link) + us(link.sqrt_ns) * root;
+  if (protocol != Protocol::simple) return whole_way * queue(link, task.ranks) / link.ll_share;
+  return whole_way * queue(link, task.ranks) / gain(link) + us(link.sqrt_ns) * root;
 }
 
 }  // namespace
@@ -76,7 +91,9 @@ double measured_us(const Cluster& cluster, const Task& task, Algorithm algorithm
   } else {
     time += us(between.launch_ns) +
             steps.between * (us(between.latency_ns) - ring_ll128_network_step_us);
-    time += estimate.transfer / (gain(between) * task.plan.crowding);
+    // A ring, or a tree, leaves a pod once.
+    const double left = task.plan.crowding * beyond_pods(between, task.nodes, 1);
+    time += estimate.transfer / (gain(between) * left);
     time += us(between.sqrt_ns) * root_of_mib(bytes);
   }
   return std::max({time, us(cluster.collective_floor_ns), 1.0});
@@ -88,12 +105,18 @@ double all_to_all_us(const Cluster& cluster, const CollectiveShape& shape, doubl
   const Link& inside = cluster.intra_node;
   const Link& out = cluster.inter_node;
   const double part = static_cast<double>(shape.bytes.value) / shape.ranks;
-  const double near = shape.ranks_per_node - 1 + inside.end_steps;
+  const double near = shape.ranks_per_node - 1 + inside.end_steps / 2;
   const double far = shape.ranks - shape.ranks_per_node;
-  const double inside_us = near * part / (inside.bytes_per_s * inside.efficiency) * 1e6;
-  const double out_us = far * part / (out.bytes_per_s * out.efficiency * crowding) * 1e6;
-  double time = us(cluster.collective_launch_ns) + std::max(inside_us, out_us) +
-                us(inside.sqrt_ns) * root_of_mib(shape.bytes.value);
+  const double inside_us = near * part * queue(inside, shape.ranks_per_node) /
+                           (inside.bytes_per_s * inside.efficiency * pieces_share) * 1e6;
+  // Of what a pod's nodes send, most leaves it where there are many pods.
+  const double leaving = static_cast<double>(out.nodes_per_pod) *
+                         (shape.nodes - out.nodes_per_pod) / std::max(1, shape.nodes - 1);
+  const double left = crowding * beyond_pods(out, shape.nodes, leaving);
+  const double out_us = far * part / (out.bytes_per_s * out.efficiency * left) * 1e6;
+  double time = us(cluster.collective_launch_ns) + us(inside.latency_ns) +
+                std::max(inside_us, out_us) + us(inside.sqrt_ns) * root_of_mib(shape.bytes.value);
+  if (part >= simple_part_bytes) time += simple_extra_us;
   if (far > 0) {
     time +=
         us(out.launch_ns) + us(out.latency_ns) + us(out.sqrt_ns) * root_of_mib(shape.bytes.value);

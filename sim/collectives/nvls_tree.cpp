@@ -8,7 +8,8 @@ namespace tessera::sim {
 namespace {
 
 double nvls_tree_rate(const Task& task, Protocol protocol) {
-  if (protocol != Protocol::simple || task.one_node() || task.kind != OpKind::all_reduce) return 0;
+  const bool possible = !task.one_node() && task.facts.nvls_between;
+  if (protocol != Protocol::simple || !possible || task.kind != OpKind::all_reduce) return 0;
   double speed = nvls_speed(task, /*tree=*/true);
   if (!task.constants.early_nvls) {
     speed = std::min(speed, task.most(task.constants.nvls_tree_most));

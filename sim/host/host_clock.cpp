@@ -10,7 +10,7 @@ HostClock::HostClock(const HostCosts& costs, std::size_t ranks)
 
 bool HostClock::waits_before(const Op& op) const {
   const auto* const mark = std::get_if<Mark>(&op.what);
-  return costs_.micro_batch_ns > 0 && mark != nullptr && mark->kind == Mark::Kind::phase &&
+  return costs_.micro_batch_ns > 0 && mark != nullptr && mark->kind == marks::phase &&
          op.cause.phase == Phase::forward;
 }
 

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "engine/runtime/op_checks.h"
-#include "sim/network/group_layout.h"
 #include "sim/ranks/rank_speeds.h"
+#include "tessera/sim/group_shape.h"
 
 namespace tessera::sim {
 

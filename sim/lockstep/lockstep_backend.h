@@ -26,6 +26,7 @@ class LockstepBackend final : public LockstepRuntime {
 
   Status finish() override;
   const std::string& out_of_memory() const override { return out_of_memory_; }
+  std::int64_t cache_returns() const override { return cache_returns_; }
   std::int64_t op_ranks() const override { return op_ranks_; }
 
   Processor processor() const override { return options_.processor; }
@@ -116,6 +117,8 @@ class LockstepBackend final : public LockstepRuntime {
   std::int32_t step_ = 0;
   bool step_open_ = false;
   std::string out_of_memory_;
+  Bytes most_reserved_{};
+  std::int64_t cache_returns_ = 0;
   std::int64_t op_ranks_ = 0;
 };
 

@@ -92,8 +92,17 @@ Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request)
 void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks,
                                      const MemoryUse& device) {
   const Bytes reserved = device.reserved;
+  const bool grown = reserved > most_reserved_;
+  most_reserved_ = std::max(most_reserved_, reserved);
   const Bytes capacity = options_.memory_per_rank;
   if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
+  if (options_.gives_cache_back && device.allocated <= capacity) {
+    // Blocks that only wait for their last use are free once the device has caught up.
+    if (!grown) return;
+    for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
+    ++cache_returns_;
+    return;
+  }
   out_of_memory_ =
       fmt::format("rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
                   ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),

@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
+constexpr const char* allocators[] = {"events", "caching"};
 
 Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
 
@@ -37,7 +38,8 @@ class ProfileReader {
       : reader_(json, where,
                 {"tessera_profile", "name", "begins_with", "source", "attention", "score_passes",
                  "elementwise_bytes", "kernels", "host_kernel_ns", "host_module_ns",
-                 "host_collective_ns", "host_micro_batch_ns", "contention", "loss", "dropout"},
+                 "host_collective_ns", "host_micro_batch_ns", "contention", "collectives",
+                 "gradient_bytes", "loss", "dropout", "allocator", "context_bytes"},
                 status),
         where_(where),
         profile_(profile),
@@ -58,7 +60,13 @@ class ProfileReader {
     double dropout = profile_.dropout ? 1 : 0;
     number("dropout", dropout, 0, 1);
     profile_.dropout = dropout > 0;
-    if (reader_.has("loss")) loss();
+    number("collectives", profile_.collectives, 0.1, 100);
+    number("gradient_bytes", profile_.gradient_bytes, 0, 100);
+    choice("loss", losses, profile_.loss);
+    choice("allocator", allocators, profile_.allocator);
+    if (reader_.has("context_bytes")) {
+      profile_.context = Bytes{reader_.integer("context_bytes", 0, 1e15)};
+    }
   }
 
  private:
@@ -71,15 +79,17 @@ class ProfileReader {
   void time(const char* key, Time& value) {
     if (reader_.has(key)) value = reader_.nanoseconds(key);
   }
-  void loss() {
-    const std::string name = reader_.text("loss");
-    const auto* const found = std::find(std::begin(losses), std::end(losses), name);
-    if (found != std::end(losses)) {
-      profile_.loss = static_cast<StackProfile::Loss>(found - std::begin(losses));
+  template <class Choice, std::size_t n>
+  void choice(const char* key, const char* const (&names)[n], Choice& value) {
+    if (!reader_.has(key)) return;
+    const std::string name = reader_.text(key);
+    const auto* const found = std::find(std::begin(names), std::end(names), name);
+    if (found != std::end(names)) {
+      value = static_cast<Choice>(found - std::begin(names));
     } else if (status_.ok()) {
       status_ =
-          Status(Code::invalid_argument,
-                 fmt::format("{}loss must be eager, fused or chunked, found '{}'", where_, name));
+          Status(Code::invalid_argument, fmt::format("{}{} must be one of {}, found '{}'", where_,
+                                                     key, fmt::join(names, ", "), name));
     }
   }
 
@@ -141,8 +151,12 @@ std::string to_json(const StackProfile& p) {
   json["host_collective_ns"] = p.host_collective_ns;
   json["host_micro_batch_ns"] = p.host_micro_batch_ns;
   json["contention"] = p.contention;
+  json["collectives"] = p.collectives;
+  json["gradient_bytes"] = p.gradient_bytes;
   json["loss"] = name_of(p.loss);
   json["dropout"] = p.dropout ? 1 : 0;
+  json["allocator"] = allocators[static_cast<std::size_t>(p.allocator)];
+  json["context_bytes"] = p.context.value;
   return json.dump();
 }
 

@@ -53,7 +53,7 @@ struct Bench {
                                                       .where = runtime.world(),
                                                       .after = {},
                                                       .cause = {},
-                                                      .what = Mark{Mark::Kind::phase}}));
+                                                      .what = Mark{marks::phase}}));
     return runtime.wait(end);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What benchmarks measure with.
+// The clock and the statistics of benchmarks.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks do with the time of a step, as a trace tells.
+// The shares of a step's time that ranks spend on each kind of work, from a trace.
 #pragma once
 
 #include <algorithm>

@@ -21,8 +21,8 @@
 
 namespace tessera::test {
 
-/// What training depends on, whoever holds it. Values by parameter and rank: NaN where a rank holds
-/// nothing.
+/// The state on which training depends, on all ranks. Values are by parameter and rank: NaN where a
+/// rank holds nothing.
 struct Contents {
   std::vector<std::vector<float>> values;  // by ParameterId
   OptimizerState state;

@@ -88,7 +88,7 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
 }
 
 TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
-  check_refused(simulate_tiny + "--cluster dgx-h1000", "neither a preset (dgx-2, ");
+  check_refused(simulate_tiny + "--cluster dgx-h1000", "neither a preset (did you mean dgx-h100?)");
   check_refused(simulate_tiny + "--cluster .", "is a directory");
   for (const std::string value : {"3", "3:", ":2", "x:2", "3:x", "3:2:1", "''"}) {
     check_refused(simulate_tiny + "--slow-rank " + value, "give RANK:FACTOR");

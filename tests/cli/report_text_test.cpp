@@ -46,7 +46,7 @@ TEST_CASE("long notes are broken at 100 columns", "[cli]") {
 }
 
 TEST_CASE("an empty report is still a report", "[cli]") {
-  const ReportData report;
+  const RunReport report;
   CHECK(report_text(report, {}, false).find("No step was completed.") != std::string::npos);
   const auto json = nlohmann::json::parse(report_json(report, {0, 5}));
   CHECK(json["mfu"].is_null());
@@ -54,7 +54,7 @@ TEST_CASE("an empty report is still a report", "[cli]") {
 }
 
 TEST_CASE("names that are not UTF-8 still give valid JSON", "[cli]") {
-  ReportData report;
+  RunReport report;
   report.run.name = "broken \xff";
   report.run.options = "not JSON";
   const auto json = nlohmann::json::parse(report_json(report, {}));

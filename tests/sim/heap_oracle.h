@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same work as the lockstep core, done the classical way: one event per operation and rank in a
-// priority queue. The oracle for its times and the peer for its speed.
+// The work of the lockstep core done the classical way: one event per operation and rank in a
+// priority queue. It is the oracle for its times and the peer for its speed.
 #pragma once
 
 #include <algorithm>

@@ -72,11 +72,22 @@ void make_ops(Random& random, const RecordingSize& size, Recording& r) {
   for (std::int32_t i = 0; i < size.ops; ++i) {
     id += 1 + static_cast<std::int32_t>(random.below(3));
     const auto stream = r.info.streams[static_cast<std::size_t>(random.below(3))].id;
-    r.ops.push_back({id, pick(random, OpKind::mark), stream, random.chance(50) ? 3 : -1,
-                     i * size.steps / size.ops, static_cast<std::int32_t>(random.below(4)),
-                     pick(random, Phase::optimizer), pick(random, Reason::order), text(random),
-                     text(random), text(random), text(random), Bytes{number(random)},
-                     pick(random, DType::uint8), static_cast<double>(number(random)) * 0.1});
+    r.ops.push_back({id,
+                     pick(random, OpKind::mark),
+                     stream,
+                     random.chance(50) ? 3 : -1,
+                     i * size.steps / size.ops,
+                     static_cast<std::int32_t>(random.below(4)),
+                     pick(random, Phase::optimizer),
+                     pick(random, Reason::order),
+                     text(random),
+                     text(random),
+                     text(random),
+                     Bytes{number(random)},
+                     pick(random, DType::uint8),
+                     static_cast<double>(number(random)) * 0.1,
+                     text(random),
+                     {}});
     std::vector<std::int32_t> after;
     for (std::int32_t other = 0; other < id; other += 1 + id / 3) {
       if (random.chance(60)) after.push_back(other);
@@ -145,7 +156,7 @@ void make_summaries(Random& random, const RecordingSize& size, Recording& r) {
     for (Bytes& bytes : peak.by_class) bytes = Bytes{random.chance(50) ? number(random) : 0};
     r.peaks.push_back(peak);
     r.diagnostics.push_back({pick(random, TraceDiagnostic::Severity::data_loss), text(random),
-                             text(random), random.chance(50) ? 1 : -1, -1, number(random)});
+                             random.chance(50) ? 1 : -1, -1, number(random), text(random)});
   }
 }
 
@@ -202,8 +213,8 @@ Recording random_recording(std::uint64_t seed, const RecordingSize& size) {
   make_memory(random, size, recording);
   make_summaries(random, size, recording);
   for (const storage::OpRow& op : recording.ops) {
-    if (random.chance(30)) recording.kernels.push_back({op.id, 0, number(random)});
-    if (random.chance(30)) recording.kernels.push_back({op.id, size.ranks - 1, number(random)});
+    if (random.chance(30)) recording.kernels.push_back({0, op.id, number(random)});
+    if (random.chance(30)) recording.kernels.push_back({size.ranks - 1, op.id, number(random)});
   }
   return recording;
 }

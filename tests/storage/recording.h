@@ -12,7 +12,7 @@
 
 namespace tessera::test {
 
-/// What a sink was given and what a reader has to give back.
+/// The records that a sink was given and that a reader must return.
 struct Recording {
   storage::TraceInfo info;
   std::vector<storage::OpRow> ops;
@@ -33,7 +33,7 @@ struct RecordingSize {
   std::int32_t samples_per_rank = 50;
 };
 
-/// The same for the same seed and size. Texts hold quotes, UTF-8 and NUL.
+/// Equal seeds and sizes give equal recordings. Texts hold quotes, UTF-8 and NUL.
 Recording random_recording(std::uint64_t seed, const RecordingSize& size = {});
 
 /// All calls but `finish`.

@@ -66,10 +66,38 @@ test::Recording small_recording() {
   recording.info.streams = {{0, "compute", StreamRole::compute},
                             {1, "all_gather", StreamRole::communication}};
   recording.info.communicators = {{0, "dp", 4, 1}};
-  recording.ops = {{0, OpKind::all_gather, 1, 0, 0, 0, Phase::forward, Reason::forward_prefetch,
-                    "layer 1", "model.1", "gather 1", "ring", Bytes{64}, DType::bfloat16, 0},
-                   {1, OpKind::compute, 0, -1, 0, 0, Phase::forward, Reason::none, "layer 1",
-                    "model.1", "", "", Bytes{0}, DType::float32, 2.5}};
+  recording.ops = {{0,
+                    OpKind::all_gather,
+                    1,
+                    0,
+                    0,
+                    0,
+                    Phase::forward,
+                    Reason::forward_prefetch,
+                    "layer 1",
+                    "model.1",
+                    "gather 1",
+                    Bytes{64},
+                    DType::bfloat16,
+                    0,
+                    "ring",
+                    {}},
+                   {1,
+                    OpKind::compute,
+                    0,
+                    -1,
+                    0,
+                    0,
+                    Phase::forward,
+                    Reason::none,
+                    "layer 1",
+                    "model.1",
+                    "",
+                    Bytes{0},
+                    DType::float32,
+                    2.5,
+                    "",
+                    {}}};
   recording.after = {{}, {0}};
   recording.buffers = {{0, "out", "layer 1", MemoryClass::all_gather_buffers, Bytes{64}}};
   recording.rank_steps.ranks = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of summon_full_params share: engines of every scheme, shards put together without
+// Helpers of the tests of summon_full_params: engines of every scheme, shards put together without
 // summoning, and an Engine that calls the test in the middle of a step.
 #pragma once
 
@@ -17,8 +17,8 @@
 #include "tessera/summon.h"
 #include "tessera/zero12.h"
 #include "tessera/zero3.h"
-#include "tests/require_ok.h"
 #include "tests/base/models.h"
+#include "tests/require_ok.h"
 
 namespace tessera::test {
 

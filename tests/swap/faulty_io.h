@@ -9,7 +9,7 @@
 
 namespace tessera::test {
 
-/// What a request becomes: it may be changed before, and its result after it was carried out.
+/// A planted fault: it may change a request before it is carried out, and its result afterwards.
 struct Fault {
   std::function<void(BlockRequest&)> before;
   std::function<std::int64_t(const BlockRequest&, std::int64_t)> after;

@@ -13,7 +13,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {  // splitmix64's 
   return z ^ (z >> 31);
 }
 
-// What a number is drawn for.
+// The purpose for which a number is drawn; different ones give independent numbers.
 enum class Purpose : std::uint64_t { order = 1, shift = 2 };
 
 std::uint64_t key_of(std::uint64_t seed, std::int64_t epoch, Purpose purpose) {
@@ -25,6 +25,9 @@ constexpr std::uint64_t rounds = 4;
 }  // namespace
 
 std::int64_t permuted(std::int64_t index, std::int64_t count, std::uint64_t key) {
+  TESSERA_ASSERT(index >= 0 && index < count, "an index of the permutation");
+  // The network permutes [0, 4^half_bits). Walking on from a value beyond `count` ends at one below
+  // it and keeps the map one-to-one; at most three of four values are beyond, so the walk is short.
   int half_bits = 1;
   while ((std::int64_t{1} << (2 * half_bits)) < count) ++half_bits;
   const std::uint64_t half = (std::uint64_t{1} << half_bits) - 1;
@@ -63,7 +66,8 @@ std::int64_t Sampler::first_token(const SamplerState& state) const {
   TESSERA_ASSERT(check(state).ok(), "a sampler's state of other data");
   const std::int64_t window =
       permuted(state.position, samples_, key_of(seed_, state.epoch, Purpose::order));
-  // In a ring of all possible beginnings, so that no token is left out in every epoch.
+  // Windows are shifted along a ring of all possible beginnings, by another distance every epoch,
+  // so that no token is left out in all of them.
   const std::int64_t beginnings = range_.count - sequence_length_;
   const auto shift = static_cast<std::int64_t>(key_of(seed_, state.epoch, Purpose::shift) %
                                                static_cast<std::uint64_t>(beginnings));
@@ -71,6 +75,7 @@ std::int64_t Sampler::first_token(const SamplerState& state) const {
 }
 
 SamplerState Sampler::after(const SamplerState& state, std::int64_t count) const {
+  TESSERA_ASSERT(count >= 0 && samples_ > 0, "a sampler only goes forward");
   const std::int64_t position = state.position + count;
   return {state.epoch + position / samples_, position % samples_};
 }

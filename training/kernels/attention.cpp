@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "training/kernels/attention_rows.h"
 #include "engine/numbers/parallel.h"
+#include "training/kernels/attention_rows.h"
 #include "training/kernels/rows.h"
 
 namespace tessera::kernels {
@@ -17,7 +17,7 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alig
 
 }  // namespace
 
-struct Attention::Room {
+struct Attention::Buffers {
   float *scores, *weights_gradient, *dk, *dv;
   Array weights;  // in the type of the matrices
 };
@@ -72,21 +72,21 @@ Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& sha
   return out;
 }
 
-Bytes Attention::room_of_thread() const {
+Bytes Attention::bytes_per_thread() const {
   const std::int64_t scores = std::min(block_rows, shape_.length) * shape_.length;
   const bool half = shape_.dtype != DType::float32;
   return Bytes{2 * aligned(4 * scores) + (half ? aligned(2 * scores) : 0) +
                2 * aligned(half ? 4 * shape_.length * shape_.head_dim : 0)};
 }
 
-Bytes Attention::room(bool) const { return room_of_thread() * threads_; }
+Bytes Attention::temporary() const { return bytes_per_thread() * threads_; }
 
-Attention::Room Attention::room_at(void* room, int thread) const {
+Attention::Buffers Attention::buffers_at(void* temporary, int thread) const {
   const std::int64_t scores = std::min(block_rows, shape_.length) * shape_.length;
   const bool half = shape_.dtype != DType::float32;
-  auto* at = static_cast<std::byte*>(room) + room_of_thread().value * thread;
+  auto* at = static_cast<std::byte*>(temporary) + bytes_per_thread().value * thread;
   auto take = [&at](std::int64_t bytes) { return std::exchange(at, at + aligned(bytes)); };
-  Room out{};
+  Buffers out{};
   out.scores = reinterpret_cast<float*>(take(4 * scores));
   out.weights_gradient = reinterpret_cast<float*>(take(4 * scores));
   out.weights = {out.scores, DType::float32};
@@ -97,45 +97,44 @@ Attention::Room Attention::room_at(void* room, int thread) const {
   return out;
 }
 
-void Attention::forward_head(const Head& head, const Room& room, void* scratch, int place) const {
+void Attention::forward_head(const Head& head, const Buffers& own, void* scratch, int place) const {
   const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim));
   for (const Block& b : blocks_) {
-    b.scores->run(head.q.from(b.first * shape_.q_stride).data, head.k.data, room.scores, nullptr,
+    b.scores->run(head.q.from(b.first * shape_.q_stride).data, head.k.data, own.scores, nullptr,
                   scratch, place);
-    attention_weights({b.first, b.rows, b.keys, scale}, room.scores, room.weights,
+    attention_weights({b.first, b.rows, b.keys, scale}, own.scores, own.weights,
                       head.statistics + 2 * b.first);
-    b.out->run(room.weights.data, head.v.data, head.to.from(b.first * shape_.out_stride()).data,
+    b.out->run(own.weights.data, head.v.data, head.to.from(b.first * shape_.out_stride()).data,
                nullptr, scratch, place);
   }
 }
 
 // The last block reaches all keys, so it comes first and writes dk and dv; the others add.
-void Attention::backward_head(const Head& head, const Room& room, void* scratch, int place,
+void Attention::backward_head(const Head& head, const Buffers& own, void* scratch, int place,
                               bool first_of_group) const {
   const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim));
-  float* const dk = room.dk != nullptr ? room.dk : head.dk.as<float>();
-  float* const dv = room.dv != nullptr ? room.dv : head.dv.as<float>();
+  float* const dk = own.dk != nullptr ? own.dk : head.dk.as<float>();
+  float* const dv = own.dv != nullptr ? own.dv : head.dv.as<float>();
   for (auto b = blocks_.rbegin(); b != blocks_.rend(); ++b) {
     const bool add = !first_of_group || b != blocks_.rbegin();
     const ConstArray q = head.q.from(b->first * shape_.q_stride);
     const ConstArray out = head.out.from(b->first * shape_.out_stride());
     const ConstArray dout = head.dout.from(b->first * shape_.out_stride());
     const BlockRows rows{b->first, b->rows, b->keys, scale};
-    b->scores->run(q.data, head.k.data, room.scores, nullptr, scratch, place);
-    weights_again(rows, room.scores, room.weights, head.statistics + 2 * b->first);
-    b->dv[add]->run(room.weights.data, dout.data, dv, nullptr, scratch, place);
-    b->weights_gradient->run(dout.data, head.v.data, room.weights_gradient, nullptr, scratch,
-                             place);
-    scores_gradient(rows, {out, dout, shape_.head_dim, shape_.out_stride()}, room.weights_gradient,
-                    room.weights);
-    b->dk[add]->run(room.weights.data, q.data, dk, nullptr, scratch, place);
-    b->dq->run(room.weights.data, head.k.data, head.dq.from(b->first * shape_.q_stride).data,
+    b->scores->run(q.data, head.k.data, own.scores, nullptr, scratch, place);
+    weights_again(rows, own.scores, own.weights, head.statistics + 2 * b->first);
+    b->dv[add]->run(own.weights.data, dout.data, dv, nullptr, scratch, place);
+    b->weights_gradient->run(dout.data, head.v.data, own.weights_gradient, nullptr, scratch, place);
+    scores_gradient(rows, {out, dout, shape_.head_dim, shape_.out_stride()}, own.weights_gradient,
+                    own.weights);
+    b->dk[add]->run(own.weights.data, q.data, dk, nullptr, scratch, place);
+    b->dq->run(own.weights.data, head.k.data, head.dq.from(b->first * shape_.q_stride).data,
                nullptr, scratch, place);
   }
 }
 
-void Attention::forward(const HeadArrays<ConstArray>& in, Array out, float* statistics, void* room,
-                        void* scratch, Bytes scratch_of_thread) const {
+void Attention::forward(const HeadArrays<ConstArray>& in, Array out, float* statistics,
+                        void* temporary, void* scratch, Bytes scratch_per_thread) const {
   const AttentionShape& s = shape_;
   parallel(threads_, s.batch * s.heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -148,21 +147,21 @@ void Attention::forward(const HeadArrays<ConstArray>& in, Array out, float* stat
       head.v = in.v.from(token * s.kv_stride + kv);
       head.to = out.from(token * s.out_stride() + h * s.head_dim);
       head.statistics = statistics + 2 * i * s.length;
-      auto* own = static_cast<std::byte*>(scratch) + scratch_of_thread.value * thread;
-      forward_head(head, room_at(room, thread), own, thread);
+      auto* own = static_cast<std::byte*>(scratch) + scratch_per_thread.value * thread;
+      forward_head(head, buffers_at(temporary, thread), own, thread);
     }
   });
 }
 
 void Attention::backward(const HeadArrays<ConstArray>& in, ConstArray out, ConstArray out_gradient,
-                         const float* statistics, const HeadArrays<Array>& gradients, void* room,
-                         void* scratch, Bytes scratch_of_thread) const {
+                         const float* statistics, const HeadArrays<Array>& gradients,
+                         void* temporary, void* scratch, Bytes scratch_per_thread) const {
   const AttentionShape& s = shape_;
   const std::int64_t group = s.heads / s.kv_heads;
   parallel(
       threads_, s.batch * s.kv_heads, 1, [&](int thread, std::int64_t begin, std::int64_t end) {
-        const Room own = room_at(room, thread);
-        auto* own_scratch = static_cast<std::byte*>(scratch) + scratch_of_thread.value * thread;
+        const Buffers own = buffers_at(temporary, thread);
+        auto* own_scratch = static_cast<std::byte*>(scratch) + scratch_per_thread.value * thread;
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int64_t token = i / s.kv_heads * s.length;
           const std::int64_t kv = token * s.kv_stride + i % s.kv_heads * s.head_dim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention does between its products, on one block of query rows of one head.
+// The parts of attention between its matrix products, on one block of query rows of one head.
 #pragma once
 
 #include "tessera/math_arrays.h"
@@ -15,7 +15,7 @@ struct BlockRows {
 /// weights = the causal softmax of scale * scores; may be the scores themselves. statistics: per
 /// row the largest scaled score and the reciprocal of the sum.
 void attention_weights(const BlockRows& block, float* scores, Array weights, float* statistics);
-/// The same weights from the scores and those statistics.
+/// Recomputes the weights of attention_weights from the scores and the statistics.
 void weights_again(const BlockRows& block, const float* scores, Array weights,
                    const float* statistics);
 

@@ -106,19 +106,20 @@ void HostMath::product(const MatmulShape& shape, const void* a, const void* b, v
 }
 
 void HostMath::attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
-                                 Array out, float* statistics, const AttentionRoom& given) {
+                                 Array out, float* statistics, const AttentionMemory& given) {
   const Attention& prepared = attention(shape);
-  const AttentionRoom own = memory(prepared.room(false), given);
-  prepared.forward(in, out, statistics, own.room, own.scratch, scratch_of_thread());
+  const AttentionMemory own = memory(prepared.temporary(), given);
+  prepared.forward(in, out, statistics, own.temporary, own.scratch, scratch_per_thread());
 }
 
 void HostMath::attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                                   const AttentionOut& out, const float* statistics,
-                                  const HeadArrays<Array>& gradients, const AttentionRoom& given) {
+                                  const HeadArrays<Array>& gradients,
+                                  const AttentionMemory& given) {
   const Attention& prepared = attention(shape);
-  const AttentionRoom own = memory(prepared.room(true), given);
-  prepared.backward(in, out.values, out.gradient, statistics, gradients, own.room, own.scratch,
-                    scratch_of_thread());
+  const AttentionMemory own = memory(prepared.temporary(), given);
+  prepared.backward(in, out.values, out.gradient, statistics, gradients, own.temporary, own.scratch,
+                    scratch_per_thread());
 }
 
 Status HostMath::prepare(const MatmulShape& shape) { return products_.prepare(shape).status(); }
@@ -130,15 +131,15 @@ Status HostMath::prepare(const AttentionShape& shape) {
   return {};
 }
 
-Bytes HostMath::room(const AttentionShape& shape, bool backward) const {
-  return attentions_.at(shape).room(backward);
+Bytes HostMath::temporary(const AttentionShape& shape, bool) const {
+  return attentions_.at(shape).temporary();
 }
 
 Bytes HostMath::scratch() const {
-  return std::max(products_.scratch(), scratch_of_thread() * threads_);
+  return std::max(products_.scratch(), scratch_per_thread() * threads_);
 }
 
-Bytes HostMath::scratch_of_thread() const {
+Bytes HostMath::scratch_per_thread() const {
   return Bytes{(in_attention_.scratch().value + block_alignment - 1) / block_alignment *
                block_alignment};
 }
@@ -149,9 +150,9 @@ const Attention& HostMath::attention(const AttentionShape& shape) {
   return attentions_.at(shape);
 }
 
-AttentionRoom HostMath::memory(Bytes room, const AttentionRoom& given) {
+AttentionMemory HostMath::memory(Bytes temporary, const AttentionMemory& given) {
   if (memory_ == Memory::given) return given;
-  const Bytes wanted = room + scratch() + Bytes{2 * block_alignment};
+  const Bytes wanted = temporary + scratch() + Bytes{2 * block_alignment};
   if (own_.size() < static_cast<std::size_t>(wanted.value)) {
     own_.resize(static_cast<std::size_t>(wanted.value));
   }
@@ -159,7 +160,7 @@ AttentionRoom HostMath::memory(Bytes room, const AttentionRoom& given) {
   std::byte* const aligned =
       own_.data() + (block_alignment - begin % block_alignment) % block_alignment;
   return {aligned,
-          aligned + (room.value + block_alignment - 1) / block_alignment * block_alignment};
+          aligned + (temporary.value + block_alignment - 1) / block_alignment * block_alignment};
 }
 
 }  // namespace tessera::kernels

@@ -12,8 +12,8 @@ namespace tessera::kernels {
 
 class HostMath final : public Math, public MathPlan {
  public:
-  /// Whose the memory is that products and attention need: `own` is for callers that follow the
-  /// plan of another Math. Then nothing needs to be prepared.
+  /// The owner of scratch and temporary memory: the caller, who gives it to each call, or this
+  /// object. `own` is for callers that planned for another Math; then nothing must be prepared.
   enum class Memory { given, own };
   explicit HostMath(int threads, Memory memory = Memory::given)
       : threads_(threads), memory_(memory), in_attention_(threads) {}
@@ -42,28 +42,29 @@ class HostMath final : public Math, public MathPlan {
   void product(const MatmulShape& shape, const void* a, const void* b, void* c, const float* bias,
                void* scratch) override;
   void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
-                         float* statistics, const AttentionRoom& memory) override;
+                         float* statistics, const AttentionMemory& memory) override;
   void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                           const AttentionOut& out, const float* statistics,
-                          const HeadArrays<Array>& gradients, const AttentionRoom& memory) override;
+                          const HeadArrays<Array>& gradients,
+                          const AttentionMemory& memory) override;
 
-  /// Fails also without oneDNN.
+  /// Fails: not_supported, naming the sizes; also where the build has no oneDNN.
   Status prepare(const MatmulShape& shape) override;
   Status prepare(const AttentionShape& shape) override;
   Bytes scratch() const override;
-  Bytes room(const AttentionShape& shape, bool backward) const override;
+  Bytes temporary(const AttentionShape& shape, bool backward) const override;
   std::int64_t logits_rows() const override { return 128; }
 
  private:
-  Bytes scratch_of_thread() const;  // in attention
+  Bytes scratch_per_thread() const;  // the part of attention's scratch memory that a thread uses
   const Attention& attention(const AttentionShape& shape);
-  /// `given`, or own memory instead.
-  AttentionRoom memory(Bytes room, const AttentionRoom& given);
+  /// Returns `given`, or this object's memory if it owns it.
+  AttentionMemory memory(Bytes temporary, const AttentionMemory& given);
 
   const int threads_;
   const Memory memory_;
   Matmuls products_{1};
-  Matmuls in_attention_;  // which multiplies on all threads at the same time
+  Matmuls in_attention_;  // products inside attention, which run on all threads at the same time
   std::map<AttentionShape, Attention> attentions_;
   std::vector<std::byte> own_;
 };

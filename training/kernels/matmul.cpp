@@ -62,8 +62,8 @@ struct Matmul::Prepared {
     const auto what = shape.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
     const dnnl::matmul::primitive_desc chosen(what, attributes, engine);
     primitive = dnnl::matmul(chosen);
-    const auto room = chosen.scratchpad_desc();
-    scratch = Bytes{static_cast<std::int64_t>(room.get_size())};
+    const auto needed = chosen.scratchpad_desc();
+    scratch = Bytes{static_cast<std::int64_t>(needed.get_size())};
     for (int k = 0; k < count; ++k) {
       Place place{{a, engine, nullptr}, {b, engine, nullptr}, {c, engine, nullptr}, {}, {}, {}};
       place.arguments = {{DNNL_ARG_SRC, place.a.get()},
@@ -74,7 +74,7 @@ struct Matmul::Prepared {
         place.arguments.push_back({DNNL_ARG_BIAS, place.bias.get()});
       }
       if (scratch > Bytes{0}) {
-        place.scratch = dnnl::memory(room, engine, nullptr);
+        place.scratch = dnnl::memory(needed, engine, nullptr);
         place.arguments.push_back({DNNL_ARG_SCRATCHPAD, place.scratch.get()});
       }
       places.push_back(std::move(place));
@@ -86,7 +86,7 @@ void Matmul::run(const void* a, const void* b, void* c, const float* bias, void*
                  int place) const {
   if (!widened_) return prepared_->run(a, b, c, bias, scratch, place);
   const Widened in = widened_->before(a, b, c, scratch);
-  prepared_->run(in.a, in.b, in.c, bias, in.rest, place);
+  prepared_->run(in.a, in.b, in.c, bias, in.scratch, place);
   widened_->after(in, c);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices by oneDNN: C = A B, or C += A B, perhaps plus a bias for every column.
 //
-// The idea: what a product needs (code made for its shape, scratch memory) is prepared once; a run
-// only gets addresses. Sums of products are in float32, whatever the elements.
+// The idea: a product is prepared once for its shape (machine code, size of scratch memory); a run
+// only gets addresses. Products are summed in float32, whatever the dtype of the elements.
 //
 //   TESSERA_ASSIGN(const Matmul* product, matmuls.prepare({.m = 8, .n = 4, .k = 2}));
 //   product->run(a, b, c, nullptr, scratch);
@@ -12,14 +12,14 @@
 #include <memory>
 #include <optional>
 
-#include "training/kernels/widened.h"
 #include "tessera/status.h"
+#include "training/kernels/widened.h"
 
 namespace tessera::kernels {
 
 class Matmul {
  public:
-  /// Threads that run it at the same time have places of their own, in [0, places).
+  /// Threads that run it at the same time need different `place`s in [0, places).
   void run(const void* a, const void* b, void* c, const float* bias, void* scratch,
            int place = 0) const;
 
@@ -38,7 +38,7 @@ class Matmuls {
   /// The product stays where it is as long as this lives.
   /// Fails: not_supported (built without oneDNN; oneDNN cannot do it), naming the sizes.
   Result<const Matmul*> prepare(const MatmulShape& shape);
-  /// What the largest needs. REQUIRES of scratch memory: aligned to 64 bytes.
+  /// The scratch memory of the largest prepared product; it must be aligned to 64 bytes.
   Bytes scratch() const { return scratch_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm and RMSNorm over the rows of a matrix. What backward needs is the normalised row and
-// the reciprocal of its deviation, so the input need not be kept.
+// LayerNorm and RMSNorm over the rows of a matrix. Backward uses the normalised row and the
+// reciprocal of its deviation, so the input need not be kept.
 #pragma once
 
 #include "tessera/math_shapes.h"

@@ -6,8 +6,8 @@
 
 namespace tessera::kernels {
 
-/// How many threads the matrix library may use when it is called from this thread, and kernels that
-/// are not told.
+/// Limits the threads that the matrix library uses when this thread calls it, and those of kernels
+/// without a number of threads of their own.
 void limit_threads(int threads);
 
 /// Cores that this process may run on, at least 1.

@@ -70,7 +70,7 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
     out.c = take(rows);
     if (shape_.add) widen(rows, c, out.c);
   }
-  out.rest = at;
+  out.scratch = at;
   return out;
 }
 

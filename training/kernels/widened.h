@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of float16 matrices where the library has none: operands become float32, which is exact,
-// and what comes out is rounded once, as a product of float16 would be.
+// Products of float16 matrices where the library has none: operands are widened to float32, which
+// is exact, and the result is rounded once, as a product of float16 would be.
 //
 //   const WidenedProduct widened(shape);
 //   ... prepare widened.product() ...
@@ -17,7 +17,7 @@ namespace tessera::kernels {
 struct Widened {
   const float *a, *b;
   float* c;
-  void* rest;  // of the scratch memory
+  void* scratch;  // the part of the scratch memory that is left for the product
 };
 
 class WidenedProduct {
@@ -28,7 +28,7 @@ class WidenedProduct {
   explicit WidenedProduct(const MatmulShape& shape) : shape_(shape) {}
 
   MatmulShape product() const;
-  /// Beside what that product needs; aligned to 64 bytes, as that must be.
+  /// The scratch memory besides that of the float32 product; a multiple of 64 bytes.
   Bytes scratch() const;
 
   Widened before(const void* a, const void* b, void* c, void* scratch) const;

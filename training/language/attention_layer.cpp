@@ -48,18 +48,19 @@ class AttentionLayer final : public Layer {
                   .q_stride = widths_.front(),
                   .kv_stride = widths_.back()};
     if (decodes()) {
-      room_[0] = bytes_of(Numel{shape_.threads * shape_.context}, DType::float32);
+      attention_bytes_[0] = bytes_of(Numel{shape_.threads * shape_.context}, DType::float32);
       return {};
     }
     TESSERA_TRY(plan.prepare(attention_));
-    for (const bool backward : {false, true}) room_[backward] = plan.room(attention_, backward);
+    for (const bool backward : {false, true})
+      attention_bytes_[backward] = plan.temporary(attention_, backward);
     return {};
   }
 
-  Bytes saves() const override { return Saved(*this, {}).room.used(); }
+  Bytes saves() const override { return Saved(*this, {}).arena.used(); }
   Bytes keeps() const override { return Saved(*this, {}).kept.used(); }
   Bytes temporary(bool backward) const override {
-    return Temporary(*this, nullptr, backward).room.used();
+    return Temporary(*this, nullptr, backward).arena.used();
   }
 
   void forward(const Call& call) const override {
@@ -107,11 +108,11 @@ class AttentionLayer final : public Layer {
 
   bool decodes() const { return shape_.context > 0; }
 
-  std::vector<Array> take_projected(Room& room) const {
+  std::vector<Array> take_projected(Arena& arena) const {
     const std::int64_t tokens = decodes() ? shape_.context : shape_.tokens();
     std::vector<Array> out;
     for (const std::int64_t width : widths_) {
-      out.push_back(room.take(tokens * width, shape_.dtype));
+      out.push_back(arena.take(tokens * width, shape_.dtype));
     }
     return out;
   }
@@ -142,13 +143,13 @@ class AttentionLayer final : public Layer {
 
   struct Saved {
     Saved(const AttentionLayer& l, const Call& call)
-        : room(call.saved),
+        : arena(call.saved),
           kept(call.kept),
-          input(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          projected(l.take_projected(l.decodes() ? kept : room)),
-          out(room.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype)),
-          statistics(room.floats(2 * l.shape_.tokens() * l.slots_.heads)) {}
-    Room room, kept;
+          input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          projected(l.take_projected(l.decodes() ? kept : arena)),
+          out(arena.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype)),
+          statistics(arena.floats(2 * l.shape_.tokens() * l.slots_.heads)) {}
+    Arena arena, kept;
     Array input;
     std::vector<Array> projected;
     Array out;
@@ -156,24 +157,24 @@ class AttentionLayer final : public Layer {
   };
   struct Temporary {
     Temporary(const AttentionLayer& l, std::byte* base, bool backward)
-        : room(base),
+        : arena(base),
           weights(l.shape_, l.shape_.width * std::max(l.widths_[0], l.out_width()),
-                  std::max(l.widths_[0], l.shape_.width), room),
-          attention(room.bytes(l.room_[backward])) {
+                  std::max(l.widths_[0], l.shape_.width), arena),
+          attention(arena.bytes(l.attention_bytes_[backward])) {
       if (!backward) return;
       if (l.shape_.dtype != DType::float32) {
-        converted = room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
+        converted = arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
       }
-      out = room.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype);
-      projected = l.take_projected(room);
-      sums = room.floats(std::max(l.widths_[0], l.shape_.width));
+      out = arena.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype);
+      projected = l.take_projected(arena);
+      sums = arena.floats(std::max(l.widths_[0], l.shape_.width));
     }
     ConstArray residual_gradient(const Call& call, const Shape& shape) const {
       if (shape.dtype == DType::float32) return {call.work.dx, DType::float32};
       call.math->convert({call.work.dx, DType::float32}, converted, shape.tokens() * shape.width);
       return converted;
     }
-    Room room;
+    Arena arena;
     Weights weights;
     std::byte* attention;
     Array converted, out;
@@ -206,7 +207,7 @@ class AttentionLayer final : public Layer {
   std::vector<Affine> in_;
   Affine out_;
   kernels::AttentionShape attention_;
-  Bytes room_[2] = {};  // of attention: forward, backward
+  Bytes attention_bytes_[2] = {};  // of attention: forward, backward
 };
 
 }  // namespace

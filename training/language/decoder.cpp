@@ -84,11 +84,11 @@ Status Decoder::State::check(std::span<const std::int32_t> tokens) const {
 
 // Without memory, says how much there must be.
 Bytes Decoder::State::lay_out(std::byte* base) {
-  language::Room room(base);
+  language::Arena arena(base);
   Bytes saves{}, temporary{};
   for (Stride& stride : strides) {
     const Bytes own = language::workspace_at(nullptr, *stride.plan, false).bytes;
-    std::byte* const at = room.bytes(own);
+    std::byte* const at = arena.bytes(own);
     stride.call.work = language::workspace_at(at, *stride.plan, false).work;
     for (const auto& [id, planned] : stride.plan->layers) {
       if (id == stride.plan->last) continue;
@@ -96,16 +96,16 @@ Bytes Decoder::State::lay_out(std::byte* base) {
       temporary = std::max(temporary, planned.layer->temporary(false));
     }
   }
-  std::byte* const saved_at = room.bytes(saves);
-  std::byte* const temporary_at = room.bytes(temporary);
+  std::byte* const saved_at = arena.bytes(saves);
+  std::byte* const temporary_at = arena.bytes(temporary);
   for (Stride& stride : strides) {
     stride.call.saved = saved_at;
     stride.call.temporary = temporary_at;
   }
   for (const auto& [id, planned] : strides.back().plan->layers) {
-    kept[id] = room.bytes(planned.layer->keeps());
+    kept[id] = arena.bytes(planned.layer->keeps());
   }
-  return room.used();
+  return arena.used();
 }
 
 Status Decoder::State::prepare() {
@@ -133,7 +133,7 @@ Stride& Decoder::State::stride_for(std::size_t left) {
   return together ? strides.front() : strides.back();
 }
 
-// What a stride has beyond the tokens leaves keys and values that the next tokens replace before
+// Places of a stride beyond the tokens get keys and values that the next tokens replace before
 // anybody sees them.
 void Decoder::State::run(Stride& stride, std::span<const std::int32_t> tokens) {
   Call& call = stride.call;

@@ -27,9 +27,9 @@ class HeadLayer final : public Layer {
     return {};
   }
 
-  Bytes saves() const override { return Saved(*this, nullptr).room.used(); }
+  Bytes saves() const override { return Saved(*this, nullptr).arena.used(); }
   Bytes temporary(bool backward) const override {
-    return Temporary(*this, nullptr, backward).room.used();
+    return Temporary(*this, nullptr, backward).arena.used();
   }
 
   void forward(const Call& call) const override {
@@ -66,22 +66,22 @@ class HeadLayer final : public Layer {
  private:
   struct Saved {
     Saved(const HeadLayer& l, std::byte* base)
-        : room(base),
-          input(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          gradient(room.take(l.shape_.tokens() * l.slots_.vocabulary, l.shape_.dtype)) {}
-    Room room;
+        : arena(base),
+          input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          gradient(arena.take(l.shape_.tokens() * l.slots_.vocabulary, l.shape_.dtype)) {}
+    Arena arena;
     Array input, gradient;
   };
   struct Temporary {
     Temporary(const HeadLayer& l, std::byte* base, bool backward)
-        : room(base), weights(l.shape_, l.shape_.width * l.slots_.vocabulary, 0, room) {
+        : arena(base), weights(l.shape_, l.shape_.width * l.slots_.vocabulary, 0, arena) {
       if (backward) return;
-      losses = room.floats(l.shape_.tokens());
+      losses = arena.floats(l.shape_.tokens());
       if (l.shape_.dtype != DType::float32) {
-        logits = room.floats(l.chunk_ * l.slots_.vocabulary);
+        logits = arena.floats(l.chunk_ * l.slots_.vocabulary);
       }
     }
-    Room room;
+    Arena arena;
     Weights weights;
     float* losses = nullptr;
     float* logits = nullptr;

@@ -25,11 +25,11 @@ kernels::Array Call::gradient(const Slot& slot) const {
 }
 
 Weights::Weights(const Shape& shape, std::int64_t largest_matrix, std::int64_t longest_vector,
-                 Room& room)
+                 Arena& arena)
     : shape_(shape) {
-  if (shape.parameters != shape.dtype) matrix_ = room.take(largest_matrix, shape.dtype);
+  if (shape.parameters != shape.dtype) matrix_ = arena.take(largest_matrix, shape.dtype);
   if (shape.parameters == DType::float32) return;
-  for (float*& vector : vector_) vector = room.floats(longest_vector);
+  for (float*& vector : vector_) vector = arena.floats(longest_vector);
 }
 
 const void* Weights::matrix(const Call& call, const Slot& slot) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a module of a language model computes, on memory that others give.
+// One module of a language model: forward and backward on memory that the caller provides.
 #pragma once
 
 #include <functional>
@@ -8,42 +8,42 @@
 #include <vector>
 
 #include "tessera/math.h"
-#include "training/language/room.h"
+#include "training/language/arena.h"
 
 namespace tessera::language {
 
-/// What all layers of a model share.
+/// The sizes and dtypes that all layers of a model share.
 struct Shape {
   std::int64_t batch = 1, length = 1, width = 1;
   std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
-  DType dtype = DType::float32;       // of matrices
-  DType parameters = DType::float32;  // as bodies read them
+  DType dtype = DType::float32;       // matrices and saved activations
+  DType parameters = DType::float32;  // parameters as bodies read them
   int threads = 1;
   Processor processor = Processor::cpu;
 
-  /// Of parameters and gradients that have two bytes an element.
+  /// The dtype of parameters and gradients that have two bytes an element.
   DType half() const { return parameters == DType::float32 ? dtype : parameters; }
 
   std::int64_t tokens() const { return batch * length; }
-  /// In which tokens can be.
+  /// Positions that a token can have.
   std::int64_t places() const { return context > 0 ? context : length; }
 };
 
-/// What outlives a module, on one rank.
+/// A rank's arrays that modules share during a step.
 struct Workspace {
   float* x = nullptr;              // the residual stream: tokens x width
-  float* dx = nullptr;             // its gradient; the same place if nothing is computed twice
-  kernels::Array y;                // what a norm hands to the next module
-  float* dy = nullptr;             // its gradient, in the same place
-  std::int32_t* tokens = nullptr;  // inputs, targets, places of the inputs in their order
-  float* rotary = nullptr;         // cosines, sines
-  std::byte* scratch = nullptr;    // of the matrix library
+  float* dx = nullptr;             // its gradient; the same memory if nothing is recomputed
+  kernels::Array y;                // the output of a norm, which the next module reads
+  float* dy = nullptr;             // the gradient of y, in the same memory
+  std::int32_t* tokens = nullptr;  // input ids, target ids, places of the inputs sorted by id
+  float* rotary = nullptr;         // cosines, then sines
+  std::byte* scratch = nullptr;    // scratch memory of the matrix library
 };
 
-/// A parameter among the views of a module's work.
+/// The places of a parameter and its gradient among the views of a module's work.
 struct Slot {
-  int read = -1;   // none
-  int write = -1;  // frozen
+  int read = -1;   // -1: the module has no such parameter
+  int write = -1;  // -1: the parameter is frozen
   std::int64_t numel = 0;
 };
 
@@ -70,7 +70,7 @@ struct Call {
   }
 };
 
-/// What the norm before has handed over, into what the module saves.
+/// Copies the output of the norm before the module into `input`, which the module saves.
 inline void keep_input(const Call& call, const Shape& shape, const kernels::Array& input) {
   call.math->convert(call.work.y, input, shape.tokens() * shape.width);
 }
@@ -78,23 +78,26 @@ inline void keep_input(const Call& call, const Shape& shape, const kernels::Arra
 class Layer {
  public:
   virtual ~Layer() = default;
+  /// Bytes that forward saves for backward.
   virtual Bytes saves() const = 0;
-  /// Decoding: from one pass to the next.
+  /// Decoding: bytes that live from one pass to the next (keys and values).
   virtual Bytes keeps() const { return {}; }
+  /// Bytes that are alive only while the pass runs.
   virtual Bytes temporary(bool backward) const = 0;
   virtual void forward(const Call& call) const = 0;
   virtual void backward(const Call& call) const = 0;
 };
 
-/// Converted parameters, one at a time.
+/// Parameters converted to the dtype that products and norms read, one at a time.
 class Weights {
  public:
   /// `largest`: elements of the largest matrix and of the longest vector.
-  Weights(const Shape& shape, std::int64_t largest_matrix, std::int64_t longest_vector, Room& room);
+  Weights(const Shape& shape, std::int64_t largest_matrix, std::int64_t longest_vector,
+          Arena& arena);
 
-  /// In the type of the products. Forgets the one before.
+  /// The matrix in the dtype of the products. Overwrites the one before.
   const void* matrix(const Call& call, const Slot& slot) const;
-  /// Null if the module has none. Forgets the one before in the same place.
+  /// The vector in float32; null if the module has none. Overwrites the one before at this place.
   const float* vector(const Call& call, const Slot& slot, int place = 0) const;
   /// gradient += sums, if it is trained.
   static void add(const Call& call, const Slot& slot, const float* sums);

@@ -15,7 +15,7 @@ MadeLayer position_embedding(const Shape& shape, const Slot& table);
 struct NormSlots {
   Slot weight, bias;  // without bias: RMSNorm
   float epsilon = 1e-5F;
-  bool last = false;  // nobody wrote the stream's gradient yet
+  bool last = false;  // the final norm: its backward writes dx, which no module has written yet
 };
 MadeLayer norm(const Shape& shape, const NormSlots& slots);
 

@@ -33,9 +33,9 @@ class MlpLayer final : public Layer {
     return {};
   }
 
-  Bytes saves() const override { return Saved(*this, nullptr).room.used(); }
+  Bytes saves() const override { return Saved(*this, nullptr).arena.used(); }
   Bytes temporary(bool backward) const override {
-    return Temporary(*this, nullptr, backward).room.used();
+    return Temporary(*this, nullptr, backward).arena.used();
   }
 
   void forward(const Call& call) const override {
@@ -84,28 +84,28 @@ class MlpLayer final : public Layer {
 
   struct Saved {
     Saved(const MlpLayer& l, std::byte* base)
-        : room(base),
-          input(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          up(room.take(l.inner(), l.shape_.dtype)),
-          gate(room.take(l.gated_ ? l.inner() : 0, l.shape_.dtype)),
-          activated(room.take(l.inner(), l.shape_.dtype)) {}
-    Room room;
+        : arena(base),
+          input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          up(arena.take(l.inner(), l.shape_.dtype)),
+          gate(arena.take(l.gated_ ? l.inner() : 0, l.shape_.dtype)),
+          activated(arena.take(l.inner(), l.shape_.dtype)) {}
+    Arena arena;
     Array input, up, gate, activated;
   };
   struct Temporary {
     Temporary(const MlpLayer& l, std::byte* base, bool backward)
-        : room(base),
+        : arena(base),
           weights(l.shape_, l.shape_.width * l.slots_.inner,
-                  std::max(l.slots_.inner, l.shape_.width), room) {
+                  std::max(l.slots_.inner, l.shape_.width), arena) {
       if (!backward) return;
       if (l.shape_.dtype != DType::float32) {
-        converted = room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
+        converted = arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
       }
-      up = room.take(l.inner(), l.shape_.dtype);
-      gate = room.take(l.gated_ ? l.inner() : 0, l.shape_.dtype);
-      sums = room.floats(std::max(l.slots_.inner, l.shape_.width));
+      up = arena.take(l.inner(), l.shape_.dtype);
+      gate = arena.take(l.gated_ ? l.inner() : 0, l.shape_.dtype);
+      sums = arena.floats(std::max(l.slots_.inner, l.shape_.width));
     }
-    Room room;
+    Arena arena;
     Weights weights;
     Array converted, up, gate;
     float* sums = nullptr;

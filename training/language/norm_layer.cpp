@@ -13,8 +13,8 @@ class NormLayer final : public Layer {
         slots_(slots),
         norm_{shape.tokens(), shape.width, slots.bias.read >= 0, slots.epsilon} {}
 
-  Bytes saves() const override { return Saved(*this, nullptr).room.used(); }
-  Bytes temporary(bool) const override { return Temporary(*this, nullptr).room.used(); }
+  Bytes saves() const override { return Saved(*this, nullptr).arena.used(); }
+  Bytes temporary(bool) const override { return Temporary(*this, nullptr).arena.used(); }
 
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
@@ -39,19 +39,19 @@ class NormLayer final : public Layer {
  private:
   struct Saved {
     Saved(const NormLayer& l, std::byte* base)
-        : room(base),
-          normal(room.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          reciprocal(room.floats(l.shape_.tokens())) {}
-    Room room;
+        : arena(base),
+          normal(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          reciprocal(arena.floats(l.shape_.tokens())) {}
+    Arena arena;
     kernels::Array normal;
     float* reciprocal;
   };
   struct Temporary {
     Temporary(const NormLayer& l, std::byte* base)
-        : room(base),
-          weights(l.shape_, 0, l.shape_.width, room),
-          sums(room.floats(2 * l.shape_.width)) {}
-    Room room;
+        : arena(base),
+          weights(l.shape_, 0, l.shape_.width, arena),
+          sums(arena.floats(2 * l.shape_.width)) {}
+    Arena arena;
     Weights weights;
     float* sums;
   };

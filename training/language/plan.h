@@ -7,10 +7,10 @@
 #include <string>
 
 #include "engine/math/device_plan.h"
+#include "tessera/language_model.h"
 #include "training/kernels/host_math.h"
 #include "training/kernels/rope.h"
 #include "training/language/layers.h"
-#include "tessera/language_model.h"
 
 namespace tessera::language {
 
@@ -32,7 +32,6 @@ struct Plan {
   kernels::RotaryTable rotary;        // half is 0 where positions are learned
   kernels::HostMath host;
   std::map<ModuleId, PlannedLayer> layers;
-  ModuleId head_norm;  // the last norm
 
   explicit Plan(const Shape& s)
       : shape(s),

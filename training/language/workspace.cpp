@@ -9,17 +9,17 @@ namespace tessera::language {
 WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   const Shape& s = plan.shape;
   const std::int64_t stream = s.tokens() * s.width;
-  Room room(base);
+  Arena arena(base);
   WorkspaceLayout out;
   Workspace& w = out.work;
-  w.x = room.floats(stream);
-  w.dx = apart ? room.floats(stream) : w.x;
-  w.dy = room.floats(stream);
+  w.x = arena.floats(stream);
+  w.dx = apart ? arena.floats(stream) : w.x;
+  w.dy = arena.floats(stream);
   w.y = {w.dy, s.dtype};
-  w.tokens = room.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
-  w.rotary = room.floats(2 * plan.rotary.numel());
-  w.scratch = room.bytes(plan.math().scratch());
-  out.bytes = room.used();
+  w.tokens = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
+  w.rotary = arena.floats(2 * plan.rotary.numel());
+  w.scratch = arena.bytes(plan.math().scratch());
+  out.bytes = arena.used();
   return out;
 }
 

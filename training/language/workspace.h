@@ -11,13 +11,14 @@ struct WorkspaceLayout {
   Bytes bytes{};
 };
 
-/// `apart`: blocks are computed again in backward, so the stream and its gradient live at once.
+/// With `apart` x and dx get memory of their own: blocks are recomputed in backward, so the
+/// residual stream and its gradient are alive at the same time.
 WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart);
 
-/// What belongs to Workspace::tokens: inputs, targets, places of the inputs in the order of (id,
+/// The contents of Workspace::tokens: input ids, target ids, places of the inputs sorted by (id,
 /// place). REQUIRES: ids below the size of the vocabulary.
 std::vector<std::int32_t> split_tokens(const Plan& plan, std::span<const std::int32_t> given);
-/// What belongs to Workspace::rotary.
+/// The contents of Workspace::rotary.
 std::vector<float> rotary_of(const Plan& plan);
 
 }  // namespace tessera::language

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-// x - x^3/3! + ... or 1 - x^2/2! + ... to beyond double's precision for 0 <= x <= pi / 4.
+// The sine (x - x^3/3! + ...) or cosine (1 - x^2/2! + ...) to beyond double's precision, for 0 <= x
+// <= pi / 4.
 double series(double first, double x, int power) {
   double term = first;
   double sum = term;
@@ -26,8 +27,8 @@ double series(double first, double x, int power) {
 double cos_pi(double x) {
   if (x > 0.5) return -cos_pi(1 - x);
   if (x > 0.25) {
-    const double rest = pi * (0.5 - x);
-    return series(rest, rest, 2);
+    const double complement = pi * (0.5 - x);  // the cosine is the sine of it
+    return series(complement, complement, 2);
   }
   return series(1, pi * x, 1);
 }
@@ -39,8 +40,9 @@ Status wrong(const char* what, double found) {
 }  // namespace
 
 float LearningRate::at(std::int64_t step) const {
+  TESSERA_ASSERT(step >= 0 && steps >= 1, "a step of a run with steps");
   step = std::min(step, steps - 1);
-  if (step < warmup) {
+  if (step < warmup) {  // step + 1: the first step learns, and step `warmup` - 1 has the peak
     return static_cast<float>(peak * static_cast<double>(step + 1) / static_cast<double>(warmup));
   }
   const std::int64_t begin = schedule == Schedule::wsd ? steps - decay : warmup;

@@ -16,7 +16,8 @@ namespace {
 
 Rank count(const Runtime& runtime) { return runtime.world().count(); }
 
-// Weight decay is for matrices; biases and norms are kept as they are.
+// Weight decay applies to matrices only: biases and norms have few elements, whose size does not
+// make a model overfit, and decaying the scale of a norm would shrink its output.
 std::vector<ParamGroup> groups_of(const Model& model) {
   ParamGroup matrices;
   ParamGroup vectors{.parameters = {}, .adam = {.weight_decay = 0.0F}};
@@ -57,24 +58,24 @@ struct Trainer::State {
   const Corpus& corpus;
   const TrainerOptions options;
   Sampler sampler;
-  TrainingOptions step;  // with bodies
+  TrainingOptions step;  // the options of a step, with bodies
   std::unique_ptr<Engine> engine;
   LanguageModel language;
   TrainingSteps steps;
   std::unique_ptr<GradScaler> scaler = {};  // only float16
   TrainerPlace place = {};
-  BufferId loss = {};  // of each rank: the sum over its micro-batches
+  BufferId loss = {};  // on each rank the sum over its micro-batches
   EventId loss_written = {};
   float grad_norm = 0;  // the same on every rank
 
-  // Of the batches of the validation data, in their order.
+  // The batches of the validation data, in the order of `sampler`.
   struct Validation {
     const Corpus& corpus;
     Sampler sampler;
     std::int64_t batches = 0;
   };
   std::optional<Validation> validation = {};
-  std::optional<std::int64_t> validating = {};  // rank 0's batch; none: training
+  std::optional<std::int64_t> validating = {};  // the batch of rank 0; empty: training
 
   Status prepare();
   Status prepare_validation(const ValidationData& data);
@@ -158,7 +159,9 @@ Status Trainer::State::prepare() {
   return {};
 }
 
-// Reductions average over ranks; over micro-batches the loss does.
+// The reduction of gradients averages over ranks, but adds up micro-batches. Scaling the loss makes
+// that a mean over micro-batches as well. A power of two of them only changes exponents, so that
+// one rank with four micro-batches has the bits of four ranks with one.
 void Trainer::State::scale_loss() {
   const float scale = scaler ? scaler->scale() : 1.0F;
   language.set_loss_scale(scale / static_cast<float>(options.step.accumulation));
@@ -183,7 +186,10 @@ void Trainer::State::read_samples(const Corpus& from, const Sampler& order,
 
 void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
                           std::span<std::int32_t> tokens) const {
+  // Both orders depend on ranks only through the place of a micro-batch, k * world + rank, so any
+  // number of ranks takes the same samples.
   const std::int64_t batch = options.step.batch;
+  TESSERA_ASSERT(rank >= 0 && rank < count(runtime), "a rank of the world asks for its tokens");
   if (validating) {
     const Sampler& order = validation->sampler;
     return read_samples(validation->corpus, order, order.after({}, (*validating + rank) * batch),
@@ -194,11 +200,12 @@ void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
   read_samples(corpus, sampler, sampler.after(place.sampler, first), tokens);
 }
 
-// Of each rank's micro-batches.
+// Each rank's sum over its micro-batches, by an operation: a read of the host would not be ordered
+// after the bodies that compute the losses.
 Result<PerRank<float>> Trainer::State::summed_losses() {
   Compute sum;
   sum.writes = {View::whole(loss, DType::float32, Numel{1})};
-  sum.on_numbers = true;  // a GPU has told its losses when that starts
+  sum.on_numbers = true;  // it starts after a GPU has sent its losses to the host
   sum.body = [this](const BodyContext& context) {
     float total = 0;
     for (float of_micro_batch : language.losses(context.rank())) total += of_micro_batch;
@@ -223,14 +230,19 @@ Result<float> Trainer::State::mean_loss() {
   return total / static_cast<float>(count(runtime) * options.step.accumulation);
 }
 
-// Batches are added in their order, whoever looked at them; ranks that have none left look at some
-// that do not count.
+// Losses are added in the order of batches, whichever rank computed them, so any number of ranks
+// finds the same bits. In the last round ranks without a batch compute one that is not counted:
+// collectives need all ranks.
 Result<float> Trainer::validate() {
   State& s = *state_;
   if (!s.validation) {
     return Status(Code::invalid_argument,
                   "there are no validation data: set TrainerOptions::validation");
   }
+  struct Reset {  // also after a failure: the next step must not train on validation data
+    std::optional<std::int64_t>& validating;
+    ~Reset() { validating.reset(); }
+  } const reset{s.validating};
   TrainingOptions evaluation = s.step;
   evaluation.passes = {{.kind = TrainingPass::Kind::evaluate, .graph = {}}};
   float total = 0;
@@ -242,7 +254,6 @@ Result<float> Trainer::validate() {
       if (first + rank < s.validation->batches) total += losses[rank];
     }
   }
-  s.validating.reset();
   return total / static_cast<float>(s.validation->batches);
 }
 
@@ -253,12 +264,16 @@ Result<TrainedStep> Trainer::step() {
   s.step.adam.learning_rate = done.learning_rate;
   if (s.scaler) done.loss_scale = s.scaler->scale();
   s.scale_loss();
+  TESSERA_ASSERT(!s.validating, "no validation is under way");
   TESSERA_TRY(s.steps.run(s.step));
   TESSERA_ASSIGN(done.loss, s.mean_loss());
   s.note_scale(done);
   done.grad_norm = s.grad_norm;
+  // A skipped step has used its samples: the sampler moves on, so that a resumed run sees the same.
   s.place.sampler = s.sampler.after(s.place.sampler, s.samples_per_step());
   ++s.place.step;
+  // The loss of a step whose gradients overflowed may be infinite; any other such loss is a run
+  // that has diverged and would only waste time from here on.
   if (std::isfinite(done.loss) || done.skipped) return done;
   return Status(Code::invalid_argument,
                 fmt::format("the loss of step {} is {}: lower the learning rate, clip the "

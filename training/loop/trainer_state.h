@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a training run is, as a checkpoint keeps it: one JSON object.
+// The progress of a training run, which a checkpoint keeps as one JSON object.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace tessera {
 
 struct TrainerPlace {
-  std::int64_t step = 0;  // done
-  SamplerState sampler;   // of the next step's first sample
+  std::int64_t step = 0;  // steps that are done
+  SamplerState sampler;   // the first sample of the next step
   std::uint64_t seed = 0;
   std::optional<LossScale::State> loss_scale;  // only float16
   std::int64_t skipped_steps = 0;              // likewise

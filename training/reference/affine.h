@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x W + b and its gradients: what Linear, Conv1D, attention and MLP share.
+// x W + b and its gradients, which Linear, Conv1D, attention and MLP share.
 #pragma once
 
 #include "training/reference/layer.h"

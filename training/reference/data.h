@@ -3,8 +3,8 @@
 // that of micro-batches matters.
 #pragma once
 
-#include "training/reference/layer.h"
 #include "tessera/types.h"
+#include "training/reference/layer.h"
 
 namespace tessera::real {
 
@@ -17,7 +17,7 @@ struct DataPlace {
 
 enum class DataKind : std::uint8_t { input, target, initial_value };
 
-/// In [-1, 1), a multiple of 2^-23.
+/// A number in [-1, 1), a multiple of 2^-23.
 float uniform(const DataPlace& place, DataKind kind, std::int64_t element);
 
 Tensor floats(const DataPlace& place, DataKind kind, std::int64_t rows, std::int64_t width);

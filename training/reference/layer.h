@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a module computes, forward and backward.
+// The reference implementation of modules, forward and backward.
 //
 // The idea: a layer is a pure function of its input and its parameters. It keeps nothing between
 // the passes; backward works out again what it needs, which gives the same bits as keeping it.

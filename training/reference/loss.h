@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training makes small, and its gradient for the model's output.
+// Losses, with their gradients for the model's output.
 #pragma once
 
 #include "training/reference/layer.h"

@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-/// What one rank brings to a collective.
+/// The arguments of one rank for a collective.
 struct NcclCall {
   CommunicatorId communicator;
   Index members = 1;
   DType dtype = DType::float32;
-  Numel numel{};  // of the smaller of input and output
+  Numel numel{};  // elements of the smaller of input and output
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   CudaStream stream = nullptr;
@@ -23,7 +23,7 @@ class Collectives {
   Collectives(const NcclApi& api, Communicators& communicators)
       : api_(api), communicators_(communicators) {}
 
-  // Each has been handed to the stream when it returns.
+  // Each enqueues a collective on the stream and returns without waiting for it.
   Status all_gather(const NcclCall& call);
   Status reduce_scatter(const NcclCall& call, Reduction reduction, float factor);
   Status all_reduce(const NcclCall& call, Reduction reduction, float factor);
@@ -32,7 +32,7 @@ class Collectives {
   Status all_to_all(const NcclCall& call);
 
  private:
-  /// NCCL's operator for a reduction; one that was made for the call is unmade at its end.
+  /// NCCL's operator for a reduction; one that was created for the call is destroyed at its end.
   struct Operator {
     NcclOp op = NcclOp::sum;
     bool own = false;

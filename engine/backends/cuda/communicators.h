@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NCCL communicators of this rank: one of the world, from which every mesh axis is split.
 //
-// The idea: none of them blocks. A call that NCCL has not finished is looked at until it has, other
-// ranks' failures and the deadline included, and after any error all of them are aborted.
+// The idea: none of them blocks. A call that NCCL has not finished is polled until it has; the poll
+// also notices failures of other ranks and the deadline. After any error all communicators are
+// aborted.
 #pragma once
 
 #include <map>
@@ -16,31 +17,31 @@ namespace tessera {
 
 class Communicators {
  public:
-  /// `copy_engines`: as in NcclCommOptions, of what is split.
+  /// `copy_engines` sets NcclCommOptions::copy_engines of the communicators that are split.
   Communicators(const NcclApi& api, CudaPeers& peers, Patience& patience, bool copy_engines)
       : api_(api), peers_(peers), patience_(patience), copy_engines_(copy_engines) {}
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   ~Communicators() { abort(); }
 
-  /// The world. Collective over all ranks. `id_from_environment`: NCCL_COMM_ID names rank 0.
+  /// Opens the world. Collective over all ranks. `id_from_environment`: NCCL_COMM_ID names rank 0.
   Status open(bool id_from_environment);
-  /// This rank's group of `groups` is `id` from now on. Collective over all ranks.
+  /// Makes `id` stand for this rank's group of `groups`. Collective over all ranks.
   Status split(CommunicatorId id, const RankGroups& groups, const std::string& name);
 
   NcclComm world() const { return world_; }
   NcclComm at(CommunicatorId id) const { return groups_.at(id); }
 
-  /// The result of a call that says by its code whether `comm` is still busy with it.
+  /// Waits for a call whose `code` says whether `comm` is still busy with it; returns its result.
   Status finish_call(NcclComm comm, int code, const char* call);
-  /// The result of a call after which `comm` may be busy whatever its code says: splits and
-  /// registrations.
+  /// Waits for a call after which `comm` may be busy whatever `code` says (splits, registrations);
+  /// returns its result.
   Status await(NcclComm comm, int code, const char* call);
-  /// Whether any of them has failed meanwhile.
+  /// Fails: communication_error, if a communicator has failed meanwhile.
   Status check() const;
-  /// Ends them in order. Collective over all ranks.
+  /// Finalizes and destroys all communicators. Collective over all ranks.
   Status close();
-  /// Ends them at once, with what is under way.
+  /// Aborts all communicators, with the collectives that are under way.
   void abort();
 
  private:

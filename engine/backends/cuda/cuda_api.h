@@ -3,7 +3,7 @@
 //
 // The idea: the backend needs no CUDA header, so it is compiled and tested everywhere. The module
 // fills the table from the real libraries, tests fill it from a stand-in. Every function returns a
-// CUDA error code; each is named after the CUDA function that it is.
+// CUDA error code and has the name of the CUDA function that it calls.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct CudaApi {
   int (*driver_get_version)(int* version);   // 0: there is no driver
   int (*runtime_get_version)(int* version);  // 13000 is 13.0
   int (*get_device_count)(int* count);
-  int (*set_device)(int device);  // of the calling thread
+  int (*set_device)(int device);  // for the calling thread
   int (*device_get_name)(char* name, int bytes, int device);
   int (*mem_get_info)(std::size_t* free, std::size_t* total);
 
@@ -41,27 +41,27 @@ struct CudaApi {
   int (*mem_unmap)(void* at, std::size_t bytes);
   int (*mem_release)(CudaMemory memory);
 
-  // Host memory that copies can reach without a detour.
+  // Pinned host memory.
   int (*host_alloc)(void** base, std::size_t bytes);
   int (*free_host)(void* base);
 
   int (*stream_create)(CudaStream* stream, int priority);  // never waits for the null stream
   int (*stream_destroy)(CudaStream stream);
   int (*stream_wait_event)(CudaStream stream, CudaEvent event);
-  /// What is given to the stream next runs when `*word`, in pinned memory, is `value` or later:
-  /// they are compared as numbers that begin anew.
+  /// Holds the stream until `*word`, in pinned memory, has reached `value`. They are compared
+  /// modulo 2^32, so the word may wrap around.
   int (*stream_wait_value)(CudaStream stream, const std::uint32_t* word, std::uint32_t value);
   int (*event_create)(CudaEvent* event);        // without timing
   int (*event_create_timed)(CudaEvent* event);  // knows when it happened
   int (*event_destroy)(CudaEvent event);
   int (*event_record)(CudaEvent event, CudaStream stream);
   int (*event_query)(CudaEvent event);  // cuda_not_ready: not yet
-  /// Between two that have happened; negative if `to` was first. Each is right to half a
-  /// microsecond, and a float has few digits: `from` should be recent.
+  /// The time between two events that have happened; negative if `to` was first. Each is accurate
+  /// to half a microsecond, and a float has few digits: `from` should be recent.
   int (*event_elapsed_time)(float* milliseconds, CudaEvent from, CudaEvent to);
 
-  // What is given to the stream in between is recorded instead of done; this thread must not call
-  // anything else meanwhile.
+  // Work enqueued on the stream between begin and end is recorded instead of executed; meanwhile
+  // this thread must not call any other function of CUDA.
   int (*stream_begin_capture)(CudaStream stream);
   int (*stream_end_capture)(CudaStream stream, CudaGraph* graph);
   int (*graph_instantiate)(CudaGraphExec* made, CudaGraph graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When operations are handed to the device; what they become is in cuda_ops.cpp, and where buffers
-// are in cuda_buffers.cpp.
+// The order in which operations are enqueued. The enqueued work itself is in cuda_ops.cpp, the
+// places of buffers are in cuda_buffers.cpp.
 #include "engine/backends/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-constexpr Bytes number_slot{8};  // of `read`: room for one number of any dtype
+constexpr Bytes number_slot{8};  // bytes of `read` per rank: the widest dtype
 constexpr Bytes answers_at{256};
 constexpr Bytes workspace_bytes{norm_workspace_bytes};
 
@@ -64,8 +64,9 @@ CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       file_copies_(module_.cuda, module_.kernels, events_, swapped_, rank_),
       control_(module_.cuda, events_) {}
 
-// Members go in the opposite order of their declaration: streams, events, communicators, memory.
-// Work that cannot be stopped keeps its memory, as unmapping it would break the device.
+// Members are destroyed in the opposite order of their declaration: streams, events, communicators,
+// memory. Memory of work that cannot be stopped is leaked: unmapping memory that a kernel uses
+// would break the device for all processes.
 CudaBackend::~CudaBackend() {
   if (finished_) return;
   if (trace_ && failure_.ok()) give_up(Status(Code::cancelled, "it ended its run too early"));
@@ -73,7 +74,7 @@ CudaBackend::~CudaBackend() {
   patience_.stop_listening();
   file_copies_.give_up();
   const bool drained = drain_all().ok();
-  // A drive that has not answered until now does not answer a destructor either.
+  // A drive that has not answered until now would not answer a destructor either.
   if (!swapped_.abandon_moving() && drained) return;
   device_.abandon();
   scratch_.abandon();
@@ -83,7 +84,7 @@ CudaBackend::~CudaBackend() {
   if (trace_link_) trace_link_->abandon();
 }
 
-// One for each stream, behind the answers of `read`.
+// Workspaces of kernels, one for each stream, lie behind the answers of `read`.
 Bytes CudaBackend::workspaces_at() const {
   const Bytes answers = number_slot * peers_->ranks();
   return Bytes{(answers_at + answers + workspace_bytes).value / workspace_bytes.value *
@@ -133,6 +134,8 @@ Status CudaBackend::setup() {
   return noted(enter());
 }
 
+// The first error ends the run of all ranks: NCCL's kernels are aborted and gates are opened, so
+// that streams can drain, and the others are notified.
 Status CudaBackend::noted(Status status) {
   if (status.ok() || !failure_.ok()) return status;
   failure_ = status;
@@ -190,6 +193,7 @@ Status CudaBackend::launch(const Op& op, Lane& lane) {
   return collective(op, lane);
 }
 
+// Work on one stream is ordered by the stream, so only events of other streams need a wait.
 Status CudaBackend::order(Lane& lane, const Op& op) {
   for (EventId event : op.after) {
     Lane* const owner = owners_.of(event);
@@ -201,6 +205,9 @@ Status CudaBackend::order(Lane& lane, const Op& op) {
   return lane.wait(other, other.youngest());
 }
 
+// Waits for the device. Progress is any op that has ended on any stream, or a file's: a long step
+// does not reach the deadline, a hang does. Meanwhile files, communicators and the trace are
+// served, for the awaited work may depend on them.
 Status CudaBackend::until(const std::function<Result<bool>()>& done) {
   std::int64_t before = 0;
   return patience_.until(
@@ -269,9 +276,9 @@ Status CudaBackend::finish() {
 }
 
 void CudaBackend::give_up(const Status& why) {
-  const Status told =
+  const Status noted_now =
       noted(Status(why.code(), fmt::format("rank {} gave up: {}", rank_, why.message())));
-  static_cast<void>(told);  // the caller knows
+  static_cast<void>(noted_now);  // the caller knows the reason
 }
 
 Status CudaBackend::finish_all() {
@@ -291,6 +298,7 @@ Result<PerRank<float>> CudaBackend::read(const View& scalar) {
   return PerRank<float>(std::move(all));
 }
 
+// An all_gather of one number per rank on a stream of its own, after all work of the other streams.
 Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
   const CudaApi& cuda = module_.cuda;
   for (const auto& lane : lanes_) TESSERA_TRY(control_.wait(*lane, lane->youngest()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend of one rank on a GPU. CUDA and NCCL are only called through their tables.
 //
-// The idea: an operation is handed to its stream at once, after the events that it waits for; order
-// on the device is the streams' alone. Whatever fails here ends the run of all ranks.
+// The idea: an operation is enqueued on its stream at once, behind waits for its events, so that
+// streams alone order the device's work. Any error ends the run of all ranks.
 #pragma once
 
 #include <map>
@@ -118,9 +118,9 @@ class CudaBackend final : public ProcessRuntime {
   const Rank rank_;
   Patience patience_;
   DeviceMemory device_;
-  DeviceMemory scratch_;  // of `read`, and the kernels' workspaces
+  DeviceMemory scratch_;  // numbers of `read`, then the kernels' workspaces
   PinnedMemory pinned_;
-  PinnedMemory answers_;  // of `read`
+  PinnedMemory answers_;  // results of `read`
   PinnedMemory staging_;
   std::unique_ptr<DeviceMath> math_;
   Communicators communicators_;
@@ -138,9 +138,9 @@ class CudaBackend final : public ProcessRuntime {
   FileCopies file_copies_;
   IdTable<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
-  Lane control_;                              // of `read`
+  Lane control_;                              // the stream of `read`
   EventOwners owners_{lanes_};
-  Lane* staged_by_ = nullptr;  // who may still copy from the staging memory
+  Lane* staged_by_ = nullptr;  // the stream that may still copy from the staging memory
   int reads_ = 0;
   Status failure_;
   bool finished_ = false;
@@ -151,7 +151,7 @@ class CudaBackend final : public ProcessRuntime {
   std::map<std::int64_t, EventId> profiled_;  // collectives, by NcclCollective::number
 };
 
-/// One rank of the peers' world. `module` must outlive it.
+/// A runtime for one rank of the peers' world. `module` must outlive it.
 Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaModule& module,
                                                           std::unique_ptr<CudaPeers> peers,
                                                           const CudaOptions& options);

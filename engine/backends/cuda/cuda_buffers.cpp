@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where buffers are: in device memory, in pinned host memory, in files.
+// The places of buffers: in device memory, in pinned host memory, in files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,8 +85,8 @@ Status CudaBackend::place(BufferId id, const Allocation& request, const Placemen
                             (offset + request.bytes).value, options_.pinned_memory.value));
 }
 
-// Nothing may use the old place any more. Nor may NCCL's kernels run while CUDA pins memory, which
-// can stop the device.
+// Contents move to another place, so no work may use the old one any more. Nor may NCCL's kernels
+// run while CUDA pins memory, which can stop the device.
 Status CudaBackend::grow_pinned(Bytes bytes) {
   TESSERA_TRY(drain_all());
   return pinned_.grow(std::max({bytes, pinned_.bytes() * 2, pinned_bytes_min}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL must know before a collective of the backend: order, and memory.
+// Prepares NCCL for a collective: the order of launches, and registered memory.
 #include <fmt/format.h>
 
 #include "engine/backends/cuda/calls.h"
@@ -12,14 +12,15 @@ namespace tessera {
 Status CudaBackend::prepare_collective(const Op& op, Lane& lane) {
   if (windows_.is_open()) TESSERA_TRY(cover(op));
   if (nccl_version_ >= nccl_in_launch_order) return {};
-  // Two collectives that run at once may wait for each other's processors on another GPU. From 2.26
-  // on NCCL starts them in the order of the calls; before, an event must say so.
+  // Two collectives that run at the same time can deadlock: each may occupy processors for which
+  // the other waits on another GPU. From 2.26 on NCCL launches them in the order of the calls;
+  // older versions need an event.
   Lane* const before = std::exchange(last_collective_, &lane);
   return before == nullptr || before == &lane ? Status{} : lane.wait(*before, before->youngest());
 }
 
-// A symmetric window is one memory on all ranks: what lies elsewhere on one of them would be taken
-// from, or put to, the wrong place.
+// In symmetric windows NCCL assumes equal offsets on all ranks: a buffer that lies elsewhere on one
+// of them would be read or written in the wrong place.
 Status CudaBackend::cover(const Op& op) {
   for (const Access& access : accesses_of(op)) {
     const Bytes own = places_.at(access.buffer).offset;

@@ -12,7 +12,7 @@ namespace tessera {
 
 class CudaKernels final : public Kernels {
  public:
-  /// What all bodies share.
+  /// The parts of the backend that all bodies share.
   struct Device {
     const CudaApi& cuda;
     const KernelApi& api;
@@ -20,7 +20,7 @@ class CudaKernels final : public Kernels {
     DeviceMath* math;
     bool recorded = false;  // into a graph, which is launched again without the host
   };
-  /// Waits for what the stream has been given.
+  /// Copies to the host after all work enqueued on the stream so far, and waits for it.
   using ToHost =
       std::function<Status(std::span<const std::byte> device, std::span<std::byte> host)>;
   CudaKernels(const Device& device, CudaStream stream, void* workspace, ToHost to_host)
@@ -48,12 +48,12 @@ class CudaKernels final : public Kernels {
   void receive(std::span<const std::byte> from, Mailbox::Then then) override;
   kernels::Math* math() override;
 
-  /// The first thing that went wrong; what came after it was not done.
+  /// The first error; later calls did nothing.
   Status status() const;
 
  private:
   void launched(int code, const char* name);
-  /// Whether nothing has failed and the host may take part.
+  /// Whether nothing has failed and the host may take part; in a recorded body it may not.
   bool with_host();
 
   const Device device_;

@@ -15,9 +15,9 @@
 
 namespace tessera {
 
-/// Changes with any of the tables: program and module of different builds do not fit.
+/// Changes with any of the tables, so that a program refuses a module of another build.
 inline constexpr int cuda_module_version = 8;
-/// The oldest NCCL whose calls mean what the backend takes them for: 2.20, and the newest major.
+/// The NCCL versions whose calls have the meaning that the backend assumes: 2.20 to before 3.0.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
 
@@ -33,7 +33,7 @@ struct CudaModule {
   Result<CufileApi> (*start_cufile)() = nullptr;
 };
 
-/// What the module exports as "tessera_cuda_module".
+/// The function that the module exports as "tessera_cuda_module".
 using GetCudaModule = const CudaModule* (*)();
 
 /// libtessera_cuda.so in `folder` if that is not empty, otherwise beside the program and in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations become on the device.
+// The calls of CUDA, NCCL and kernels that carry out each operation.
 #include "engine/backends/cuda/calls.h"
 #include "engine/backends/cuda/cuda_backend.h"
 #include "tessera/reachable_memory.h"
@@ -18,6 +18,9 @@ bool is_full(const View& view, Index index) {
   return view.end_at(index) - view.begin_at(index) == view.numel;
 }
 
+// The key has all that a graph bakes in: the work, the stream, addresses and sizes. A buffer that
+// lies elsewhere in a later step is another key, so a graph never touches the memory of another
+// buffer.
 Graphs::Key key_of(const Compute& compute, CudaStream stream,
                    const std::vector<std::span<std::byte>>& reads,
                    const std::vector<std::span<std::byte>>& writes) {
@@ -78,7 +81,7 @@ Status CudaBackend::copy_piece(const CopyBlocks& piece, Index index, CudaStream 
   return {};
 }
 
-// Blocks of which none is cut.
+// Copies all blocks by one call. REQUIRES: none of them is cut at the end of its buffer.
 Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream) {
   const auto to = bytes(piece.to, index);
   const auto from = bytes(piece.from, index);
@@ -107,7 +110,7 @@ Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream
       "cudaMemcpy2DAsync");
 }
 
-// What the source does not have becomes zero.
+// Copies one block; elements that the source does not have become zero.
 Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index index,
                                CudaStream stream) {
   const auto to = bytes(block(piece.to, piece.to_pitch, k), index);
@@ -168,7 +171,7 @@ Status CudaBackend::run(const Compute& compute, Lane& lane, const Spans& reads,
   return on_device.status();
 }
 
-// All of it is in pinned memory.
+// A body on the host: its views are in pinned memory, so it only waits for the stream.
 Status CudaBackend::run_on_host(const Compute& compute, Lane& lane, const Spans& reads,
                                 const Spans& writes) {
   TESSERA_TRY(drain(lane));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the backend tells its trace, and when times come in.
+// The calls of the backend to its trace, and the collection of times.
 #include "engine/backends/cuda/cuda_backend.h"
 #include "engine/backends/cuda/nccl_link.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t profiled_max = 4096;    // whose kernels have not been told of
-constexpr Time last_kernels_ns = 50'000'000;  // NCCL may take to tell of the last ones
+constexpr std::size_t profiled_max = 4096;    // collectives whose kernel times are awaited
+constexpr Time last_kernels_ns = 50'000'000;  // time that NCCL gets to report the last kernels
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Status CudaBackend::start_trace(int device) {
     TESSERA_TRY(link->open(device));
     trace_link_ = std::move(link);
   }
-  // Whoever gives up tells the others before its memory goes, from which they may still read.
+  // A rank that gives up notifies the others before it frees memory from which they may still read.
   const auto complete = [&](TraceLink::Request request) {
     return noted(until([&] { return trace_link_->test(request); }));
   };
@@ -37,15 +37,16 @@ Status CudaBackend::enter_step(std::int32_t step) {
   return trace_->full() ? write_trace() : Status{};
 }
 
-// After it was handed over: only then NCCL has decided how it carries out a collective.
+// Called after the operation was enqueued: only then NCCL has decided on an algorithm.
 Status CudaBackend::submit_to_trace(const Op& op, EventId event, Lane& lane) {
-  NcclCollective told;
+  NcclCollective profiled;
   const bool one_call = communicator_of(op).valid() && kind_of(op) != OpKind::all_to_all;
-  if (one_call && module_.nccl.last_collective(&told)) {
-    profiled_[told.number] = event;
+  if (one_call && module_.nccl.last_collective(&profiled)) {
+    profiled_[profiled.number] = event;
     if (profiled_.size() > profiled_max) profiled_.erase(profiled_.begin());
   }
-  const auto place = trace_->submit(op, event, first_live_event(), /*here=*/true, told.how.data());
+  const auto place =
+      trace_->submit(op, event, first_live_event(), /*here=*/true, profiled.how.data());
   return place < 0 ? Status{} : times_->end(lane.stream(), place);
 }
 
@@ -56,7 +57,7 @@ Status CudaBackend::advance_trace() {
   return trace_->advance();
 }
 
-// `read` and the trace itself use collectives, too, which are nobody's operations.
+// Collectives of `read` and of the trace itself are no operations: their times are dropped.
 void CudaBackend::take_kernel_times() {
   NcclKernel kernel;
   while (module_.nccl.next_kernel(&kernel)) {
@@ -67,7 +68,8 @@ void CudaBackend::take_kernel_times() {
   }
 }
 
-// All ranks come here behind the same operation, and none goes on before what is closed is written.
+// All ranks come here behind the same operation, and none goes on before all closed steps are
+// written.
 Status CudaBackend::write_trace() {
   return until([this]() -> Result<bool> {
     TESSERA_TRY(times_->collect());
@@ -77,7 +79,7 @@ Status CudaBackend::write_trace() {
   });
 }
 
-// All work is done, so NCCL knows; but its threads tell it, if at all, when they come to it.
+// All work is done, but NCCL's threads report kernel times late, or never: they get a moment.
 Status CudaBackend::await_kernel_times() {
   const Time end = options_.clock() + std::min(last_kernels_ns, options_.deadline / 2);
   return until([&]() -> Result<bool> {

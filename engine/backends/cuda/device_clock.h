@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// When something happened on the device, by the host's clock.
+// Converts events of the device to times of the host's clock.
 //
-// The idea: events tell how far apart they are, and nothing else. So now and then a reference is
+// The idea: CUDA only measures the time between two events. So now and then a reference event is
 // recorded on a stream of its own: it happens after it was recorded and before the host sees that
 // it has, which bounds the difference of the clocks (ClockAlignment). Other events are timed from
-// the latest reference, so that drift and a float's few digits do not add up. Nobody waits for a
-// reference but at the start.
+// the latest reference, so that drift and a float's few digits do not add up. The host waits for
+// references only at the start.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ class DeviceClock {
   DeviceClock& operator=(const DeviceClock&) = delete;
   ~DeviceClock();
 
-  /// Until `until` is done: how the caller waits.
+  /// The caller's way to wait until `done` returns true.
   using Wait = std::function<Status(const std::function<Result<bool>()>& done)>;
   /// Waits for a few references, so that times are right from the beginning.
   Status open(const Wait& wait);
-  /// Records a new reference if it is time, and looks at the one that is under way.
+  /// Records a new reference if it is time, and checks the one that is under way.
   Status tick();
   /// REQUIRES: `event` has happened, and can be timed.
   Result<Time> time_of(CudaEvent event) const;
@@ -42,10 +42,10 @@ class DeviceClock {
   EventPool events_;
   CudaStream stream_ = nullptr;
   CudaEvent reference_ = nullptr;  // the latest that has happened
-  Time reference_time_ = 0;        // by the device, since the first one
-  CudaEvent next_ = nullptr;       // under way
-  Time recorded_ = 0;              // by the host: before `next_` was
-  ClockAlignment clocks_{2};       // of the host, and the device as its rank 1
+  Time reference_time_ = 0;        // device time since the first reference
+  CudaEvent next_ = nullptr;       // the reference under way
+  Time recorded_ = 0;              // host time just before `next_` was recorded
+  ClockAlignment clocks_{2};       // the host is its rank 0, the device its rank 1
   bool open_ = false;
 };
 

@@ -11,12 +11,12 @@ namespace tessera {
 class DeviceMath : public kernels::Math {
  public:
   struct Failure {
-    int code = cuda_success;  // of CUDA
+    int code = cuda_success;  // CUDA's error code
     const char* call = "";
   };
-  /// Calls are queued on `stream` from now on.
+  /// Sets the stream on which later calls are enqueued.
   virtual void use(CudaStream stream) = 0;
-  /// The first call since `use` that failed; what came after it was not queued.
+  /// The first call since `use` that failed; later ones were not enqueued.
   virtual Failure failure() const = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory behind the offsets of an EventOrderedAllocator.
 //
-// The idea: a range of addresses as large as the device is reserved once, memory is mapped to its
-// end as the allocator grows. So what the allocator says is what is used, no buffer ever moves, and
-// offsets are the same on all ranks.
+// The idea: a range of addresses as large as the device is reserved once, and memory is mapped to
+// its end as the allocator grows. So the allocator's figure is the memory in use, no buffer ever
+// moves, and offsets are the same on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ class DeviceMemory {
   ~DeviceMemory();
 
   Status reserve(int device, Bytes bytes);
-  /// At least `bytes` from the start are there. Fails: out_of_memory; communication_error (CUDA
-  /// failed).
+  /// Maps memory until at least `bytes` from the start are mapped. Fails: out_of_memory;
+  /// communication_error (CUDA failed).
   Status grow(Bytes bytes);
-  /// Leaves the memory to the end of the process: somebody may still use it.
+  /// Leaks the memory until the process ends: the device or another rank may still use it.
   void abandon() { segments_.clear(), base_ = nullptr; }
 
   std::byte* at(Bytes offset) const { return base_ + offset.value; }
   Bytes mapped() const { return mapped_; }
-  /// Pieces of the range that were mapped one by one, in their order.
+  /// The pieces of the range that were mapped one by one, in order.
   struct Range {
     Bytes begin, end;
   };

@@ -21,15 +21,15 @@ void EventOwners::forget() {
   }
 }
 
-// A stream that nobody waits for does not tell how far it is: it is asked, but seldom, as each
-// answer takes an event.
+// The progress of a stream for which no other waits is not known: it is queried, but seldom, as
+// each answer takes an event.
 Status EventOwners::add(StreamId stream) {
   owners_.push_back(stream.valid() ? static_cast<std::int8_t>(stream.value) : std::int8_t{-1});
   forget();
-  if (owners_.size() < look_at_) return {};
+  if (owners_.size() < check_at_) return {};
   for (const auto& lane : lanes_) TESSERA_TRY(lane->reached(lane->youngest()).status());
   forget();
-  look_at_ = std::max<std::size_t>(4096, 2 * owners_.size());
+  check_at_ = std::max<std::size_t>(4096, 2 * owners_.size());
   return {};
 }
 

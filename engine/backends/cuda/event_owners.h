@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stream an event is of, for runs without end: what is over is forgotten.
+// The stream on which each event was recorded. Events that are over are forgotten, so that its size
+// does not grow with the run.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@ class EventOwners {
   /// `lanes`, by StreamId, may still grow and must outlive this.
   explicit EventOwners(const Lanes& lanes) : lanes_(lanes) {}
 
-  /// The next event. No stream: it is of other ranks only.
+  /// Adds the next event. An invalid `stream` means that it belongs to other ranks only.
   Status add(StreamId stream);
-  /// Null: it is over, or of other ranks only.
+  /// The stream of `event`; null if it is over or belongs to other ranks only.
   Lane* of(EventId event) const;
-  /// Events that are remembered.
+  /// The number of events that are remembered.
   std::size_t size() const { return owners_.size(); }
 
  private:
@@ -30,7 +31,7 @@ class EventOwners {
   const Lanes& lanes_;
   std::deque<std::int8_t> owners_;  // of event first_ and those after it; -1: no stream
   std::int32_t first_ = 0;
-  std::size_t look_at_ = 4096;  // owners: then all streams are looked at
+  std::size_t check_at_ = 4096;  // the number of owners at which all streams are queried
 };
 
 }  // namespace tessera

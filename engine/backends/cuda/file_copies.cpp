@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t word_distance = 64;  // each in a cache line of its own
+constexpr std::size_t word_distance = 64;  // bytes: each word has a cache line of its own
 
 }  // namespace
 
@@ -65,13 +65,17 @@ Status FileCopies::add_gate(Queue& queue) {
                      "cuStreamWaitValue32");
 }
 
-// The transfer's bytes are in memory before the stream sees the number.
+// The release orders the transfer's bytes before the number that lets the stream go on.
 void FileCopies::open_gates(Queue& queue, std::uint32_t gates) {
   queue.opened += gates;
   auto* const word = reinterpret_cast<std::uint32_t*>(words_.base() + queue.place * word_distance);
   std::atomic_ref(*word).store(queue.opened, std::memory_order_release);
 }
 
+// On the stream: [checksums of a write] event `reached`, gate, [checksums of a read, event
+// `summed`, gate]. The host follows in advance(): when `reached` has happened it starts the
+// transfer, when that is over it opens the gate; when `summed` has happened it compares and opens
+// the second gate.
 Status FileCopies::submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream) {
   TESSERA_ASSIGN(Queue* const queue, queue_of(stream));
   Waiting copy{.number = next_++, .route = route, .pieces = std::move(pieces), .moving = {}};
@@ -111,7 +115,7 @@ Status FileCopies::check(const Waiting& copy) {
   return {};
 }
 
-// True once, and then the event is none any more.
+// Whether `event` has happened. It is true once: the event then goes back to the pool.
 Result<bool> FileCopies::happened(CudaEvent& event) {
   TESSERA_ASSIGN(const bool here, has_happened(api_, event));
   if (here) events_.give_back(std::exchange(event, nullptr));
@@ -119,7 +123,9 @@ Result<bool> FileCopies::happened(CudaEvent& event) {
 }
 
 Result<bool> FileCopies::advance(Queue& queue) {
+  // Copies of one stream are served in order, as the stream has come to no later gate before.
   if (queue.copies.empty()) return false;
+  TESSERA_ASSERT(queue.opened < queue.gates, "a waiting copy has a closed gate");
   Waiting& next = queue.copies.front();
   bool any = false;
   if (next.reached != nullptr) {
@@ -159,6 +165,8 @@ void FileCopies::release(BufferId buffer) {
   release_slots();
 }
 
+// A slot can be freed when all copies that were submitted before its release are over. Queues are
+// in order, so the oldest copy of each says how far it is.
 void FileCopies::release_slots() {
   std::int64_t over = next_;
   for (const Queue& queue : queues_) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between memory and files, for which neither the host nor other streams stop.
+// Copies between memory and files, for which neither the host nor other streams wait.
 //
-// The idea: the stream of a copy waits at a gate, for a number in pinned memory. Whoever looks
-// anyway finds that the stream has come there, starts the file's transfer, and writes the number
-// when that is over. Blocks are moved by the file's own queue (BlockIo), so nobody here waits for a
-// drive.
+// The idea: the stream of a copy waits at a gate, for a number in pinned memory. When the host
+// polls and finds that the stream has reached the gate, it starts the file's transfer, and it
+// writes the number when that is over. Blocks are moved by the file's own queue (BlockIo), so the
+// host never waits for a drive.
 //
-// What the host cannot look at has its checksums from the device, on the same stream: of what is
-// written before the gate; of what was read behind it, and then a second gate opens when they are
-// those of what was written.
+// Where the host cannot read the memory, the device computes the checksums on the same stream: a
+// write computes them before the gate. A read computes them behind it, and a second gate opens when
+// they equal those of the write.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ class FileCopies {
  public:
   struct Piece {
     CopyBlocks blocks;
-    std::span<std::byte> memory;  // the one of its views that is in no file
+    std::span<std::byte> memory;  // its side in memory
   };
-  /// All but `rank` must outlive it.
+  /// All references must outlive it.
   FileCopies(const CudaApi& api, const KernelApi& kernels, EventPool& events, SwapStore& files,
              Rank rank)
       : api_(api), kernels_(kernels), events_(events), files_(files), rank_(rank), words_(api) {}
@@ -40,39 +40,40 @@ class FileCopies {
   FileCopies& operator=(const FileCopies&) = delete;
   ~FileCopies();
 
-  /// Whether the host cannot look at what moves.
+  /// Whether the copy goes past the host, which then cannot read the data.
   static bool passes_host(CopyRoute route) {
     return route == CopyRoute::device_to_nvme || route == CopyRoute::nvme_to_device;
   }
-  /// What is copied between `file`, of so many bytes, and the device needs it before.
-  /// Fails: out_of_memory.
+  /// Allocates the checksums of a buffer of `bytes` bytes in a file. REQUIRED before the buffer is
+  /// copied to or from the device. Fails: out_of_memory.
   Status make_sums(BufferId file, Bytes bytes);
-  /// Happens when `stream` has come to it, which goes on when it is over.
+  /// Enqueues the copy: it starts when `stream` has come to it, and `stream` goes on when it is
+  /// over.
   Status submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream);
-  /// The file's place of `buffer` is given back after the copies so far.
+  /// Frees the place of `buffer` in its file after the copies submitted so far.
   void release(BufferId buffer);
-  /// Starts and ends what can be, without waiting. Returns whether there was any.
+  /// Starts and ends all transfers that can be, without waiting. Returns whether there were any.
   /// Fails: io_error.
   Result<bool> advance();
-  /// Streams go on as if all were over; what the files are doing ends with them.
+  /// Opens all gates, so that streams go on as if all copies were over.
   void give_up();
-  /// Leaves the numbers to the end of the process: somebody may still wait for one.
+  /// Leaks the numbers until the process ends: a stream may still wait for one.
   void abandon();
 
  private:
   struct Waiting {
-    std::int64_t number = 0;  // of all copies
+    std::int64_t number = 0;  // counts all copies
     CopyRoute route = CopyRoute::to_nvme;
     std::vector<Piece> pieces;
-    CudaEvent reached = nullptr;     // the gate; null: it has been
-    std::optional<FileTask> moving;  // from the gate on, until its blocks are there
-    CudaEvent summed = nullptr;      // what was read; null: the host can look itself
+    CudaEvent reached = nullptr;     // the stream has come to the gate; null: it has happened
+    std::optional<FileTask> moving;  // the transfer, from the gate on until its blocks have moved
+    CudaEvent summed = nullptr;      // checksums of a read are there; null: the host computes them
   };
   struct Queue {
     CudaStream stream = nullptr;
     std::size_t place = 0;
-    std::uint32_t gates = 0;   // submitted
-    std::uint32_t opened = 0;  // of them
+    std::uint32_t gates = 0;   // gates submitted
+    std::uint32_t opened = 0;  // gates opened
     std::deque<Waiting> copies;
   };
   Result<Queue*> queue_of(CudaStream stream);
@@ -92,8 +93,8 @@ class FileCopies {
   EventPool& events_;
   SwapStore& files_;
   const Rank rank_;
-  PinnedMemory words_;                     // one for each queue: how many of its gates are open
-  std::map<BufferId, PinnedMemory> sums_;  // of its blocks, by file
+  PinnedMemory words_;                     // a word per queue: the number of its open gates
+  std::map<BufferId, PinnedMemory> sums_;  // checksums of blocks, by buffer
   std::deque<Queue> queues_;
   std::deque<std::pair<std::int64_t, BufferId>> leaving_;  // after the copies below a number
   std::int64_t next_ = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file whose blocks move between it and device memory by cuFile, and host memory as ever.
+// A file whose blocks move to and from device memory by cuFile, and to and from host memory by
+// preadv and pwritev.
 //
-// The idea: what is read again and again, a swap buffer, is registered, so that the drive reaches
-// it; what is written once is not, as registering takes longer than writing.
+// The idea: memory that is read into again and again, a swap buffer, is registered, so that the
+// drive reaches it; memory that is written once is not, as registering takes longer than writing.
 #pragma once
 
 #include <map>

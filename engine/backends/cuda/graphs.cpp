@@ -36,7 +36,8 @@ Status Graphs::run(Key key, std::shared_ptr<const void> owner, CudaStream stream
   return cuda_status(api_, api_.graph_launch(entry.graph, stream), "cudaGraphLaunch");
 }
 
-// Keys that begin alike are neighbours.
+// Whether the same work is known with other memory. Keys with equal beginnings are neighbours in
+// the map, so only two need to be compared.
 bool Graphs::is_known_elsewhere(std::map<Key, Entry>::iterator entry) {
   const auto same_work = [&](std::map<Key, Entry>::iterator other) {
     return std::equal(other->first.begin(), other->first.begin() + 2, entry->first.begin());
@@ -49,12 +50,12 @@ bool Graphs::is_known_elsewhere(std::map<Key, Entry>::iterator entry) {
 Result<CudaGraphExec> Graphs::record(CudaStream stream, const std::function<Status()>& work) {
   TESSERA_TRY(cuda_status(api_, api_.stream_begin_capture(stream), "cudaStreamBeginCapture"));
   recording_ = true;
-  const Status handed_over = work();
+  const Status outcome = work();
   recording_ = false;
+  // A capture must be ended even if the work failed, or the stream would stay in capture mode.
   CudaGraph graph = nullptr;
   const int ended = api_.stream_end_capture(stream, &graph);
-  Status recorded =
-      handed_over.ok() ? cuda_status(api_, ended, "cudaStreamEndCapture") : handed_over;
+  Status recorded = outcome.ok() ? cuda_status(api_, ended, "cudaStreamEndCapture") : outcome;
   CudaGraphExec made = nullptr;
   if (recorded.ok()) {
     recorded = cuda_status(api_, api_.graph_instantiate(&made, graph), "cudaGraphInstantiate");
@@ -64,8 +65,8 @@ Result<CudaGraphExec> Graphs::record(CudaStream stream, const std::function<Stat
   return made;
 }
 
-// The older half at once, so that work that never repeats costs little. A graph that still runs
-// ends before it goes.
+// Forgets the older half at once, so that work that never repeats costs little. CUDA lets a graph
+// that still runs end before it destroys it.
 void Graphs::forget_old() {
   if (entries_.size() <= entries_max) return;
   const std::int64_t oldest = runs_ - static_cast<std::int64_t>(entries_max / 2);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that computations repeat, as CUDA graphs: many launches become one.
 //
-// The idea: a computation that says what it repeats (Compute::repeated) hands the same work to its
-// stream whenever it is the same computation on the same memory. The first time its body runs as
-// ever, so that libraries have loaded and chosen what they need; the second time what it hands over
-// is recorded; from then on its graph is launched and its body does not run. Whatever differs is
-// another key, which begins anew.
+// The idea: a computation that says what it repeats (Compute::repeated) enqueues the same work
+// whenever it is the same computation on the same memory. The first time its body runs as usual, so
+// that libraries load their code and choose algorithms; the second time the work that it enqueues
+// is recorded; from then on its graph is launched and its body does not run. Any difference makes
+// another key, which starts from the beginning.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ namespace tessera {
 
 class Graphs {
  public:
-  /// All that the work depends on: first two numbers that say which work it is, then the rest in an
-  /// order of the caller's.
+  /// All numbers that the work depends on: the first two identify the work, the others are in an
+  /// order that the caller chooses.
   using Key = std::vector<std::uintptr_t>;
   explicit Graphs(const CudaApi& api) : api_(api) {}
   Graphs(const Graphs&) = delete;
   Graphs& operator=(const Graphs&) = delete;
   ~Graphs();
 
-  /// Hands `work` to `stream`, which is part of the key. `owner`: keeps what the key names alive.
+  /// Enqueues `work` on `stream`, which is part of the key. `owner` keeps the objects that the key
+  /// names alive.
   Status run(Key key, std::shared_ptr<const void> owner, CudaStream stream,
              const std::function<Status()>& work);
-  /// The body of some work ran that cannot be a graph.
+  /// Counts a body that ran and cannot become a graph.
   void ran_unrepeated() { ++counts_.unrepeated; }
   const GraphCounts& counts() const { return counts_; }
-  /// A stream is being recorded: CUDA must not be asked anything else.
+  /// Whether a stream is being recorded: meanwhile no other function of CUDA may be called.
   bool recording() const { return recording_; }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The project's own kernels, as a table: real ones in the module, their twins on the CPU in tests.
 //
-// They compute what tessera/kernels.h says, in its order, without fused multiply-adds: the same
-// bits as on the CPU, but for sums.
+// They compute as tessera/kernels.h defines, in its order and without fused multiply-adds, so they
+// give the same bits as the CPU, except for sums.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct KernelArray {
   DType dtype = DType::float32;
 };
 
-/// What `add_norm` needs beside its operands: for one launch after another of one stream.
+/// The workspace of `add_norm` in bytes; launches of one stream may share it.
 inline constexpr std::size_t norm_workspace_bytes = 4096;
 
 struct KernelApi {
@@ -51,7 +51,7 @@ struct KernelApi {
                   CudaStream stream);
   int (*dequantize)(const BlockFormat& format, KernelArray codes, KernelArray scales,
                     KernelArray to, CudaStream stream);
-  /// Of each `block` bytes its block_sum, in pinned memory.
+  /// Writes the block_sum of each `block` bytes to `sums`, in pinned memory.
   int (*block_sums)(const void* data, std::size_t bytes, std::size_t block, std::uint64_t* sums,
                     CudaStream stream);
 };

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t unread_events_max = 64;  // looking costs less than keeping them
+constexpr std::size_t unread_events_max = 64;  // beyond it, querying costs less than keeping them
 
 }  // namespace
 
@@ -57,6 +57,8 @@ Status Lane::record() {
   return {};
 }
 
+// The first recorded CUDA event at or behind `event`. If there is none, one is recorded now: it
+// covers younger work as well, so a wait for it may be longer than needed but never too short.
 Result<CudaEvent> Lane::covering(EventId event) {
   if (event <= finished_ || !youngest_.event.valid()) return CudaEvent{};
   const auto later = [&](const Recorded& r) { return r.last.event >= event; };
@@ -66,8 +68,8 @@ Result<CudaEvent> Lane::covering(EventId event) {
   return recorded_.back().event;
 }
 
-// An event that is used again after this is recorded anew, which does not change what streams that
-// were told to wait for it wait for.
+// The awaited CUDA event may go back to the pool and be recorded again at once: a stream waits for
+// the record that was the latest when cudaStreamWaitEvent was called.
 Status Lane::wait(Lane& other, EventId event) {
   TESSERA_ASSIGN(const CudaEvent awaited, other.covering(event));
   if (awaited == nullptr) return {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One CUDA stream, and how far it is.
+// One CUDA stream and its progress.
 //
 // The idea: the engine's events are numbers. A CUDA event is recorded behind every collective and
-// copy, which others wait for, and behind a computation only when somebody waits; then it may cover
-// younger work as well, which is later and never wrong.
+// copy, for which other streams wait, and behind a computation only when a stream waits for it;
+// then it may also cover younger work, so the wait may take longer but is never too short.
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@ class EventPool {
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool();
 
-  /// An event behind everything that `stream` has been given; the caller gives it back.
+  /// Records an event behind all work enqueued on `stream`; the caller gives it back.
   Result<CudaEvent> record(CudaStream stream);
   void give_back(CudaEvent event) { free_.push_back(event); }
 
@@ -46,14 +46,14 @@ class Lane {
   Status open(int priority);
   CudaStream stream() const { return stream_; }
 
-  /// `op` has been handed to the stream. `record`: others will wait for it.
+  /// Notes that `op` has been enqueued. `record`: other streams will wait for it.
   Status submitted(const Accessor& op, bool record);
   EventId youngest() const { return youngest_.event; }
-  /// What is submitted from now on runs after `event` of `other`.
+  /// Makes all work that is enqueued from now on wait for `event` of `other`.
   Status wait(Lane& other, EventId event);
   /// Whether `event` has happened. Does not wait.
   Result<bool> reached(EventId event);
-  /// The oldest op that is not known to be over; event none: all are.
+  /// The oldest op that is not known to be over; its event is invalid if all are over.
   Accessor oldest();
   EventId finished() const { return finished_; }
 
@@ -63,7 +63,7 @@ class Lane {
     CudaEvent event;
   };
   Status record();
-  Result<CudaEvent> covering(EventId event);  // null: it is over
+  Result<CudaEvent> covering(EventId event);  // null: `event` is over
   Status retire();
 
   const CudaApi& api_;
@@ -71,7 +71,7 @@ class Lane {
   CudaStream stream_ = nullptr;
   std::deque<Recorded> recorded_;
   Accessor youngest_;
-  EventId finished_;  // and all before it
+  EventId finished_;  // this event and all before it are over
 };
 
 }  // namespace tessera

@@ -8,75 +8,75 @@
 namespace tessera {
 
 Mailbox::~Mailbox() {
-  for (const Letter& letter : travelling_) {
-    if (letter.copied != nullptr) events_.give_back(letter.copied);
+  for (const Transfer& transfer : travelling_) {
+    if (transfer.copied != nullptr) events_.give_back(transfer.copied);
   }
 }
 
-Result<Mailbox::Letter> Mailbox::take(std::size_t bytes) {
+Result<Mailbox::Transfer> Mailbox::take(std::size_t bytes) {
   TESSERA_TRY(collect());
-  Letter letter;
-  letter.bytes = bytes;
+  Transfer transfer;
+  transfer.bytes = bytes;
   const Bytes wanted{static_cast<std::int64_t>(bytes)};
   const auto fits = std::find_if(free_.begin(), free_.end(), [wanted](const auto& memory) {
     return memory->bytes() >= wanted;
   });
   if (fits != free_.end()) {
-    letter.memory = std::move(*fits);
+    transfer.memory = std::move(*fits);
     free_.erase(fits);
   } else {
-    letter.memory = std::make_unique<PinnedMemory>(api_);
-    TESSERA_TRY(letter.memory->allocate(wanted));
+    transfer.memory = std::make_unique<PinnedMemory>(api_);
+    TESSERA_TRY(transfer.memory->allocate(wanted));
   }
-  return letter;
+  return transfer;
 }
 
-Status Mailbox::post(Letter letter, CudaStream stream) {
-  travelling_.push_back(std::move(letter));  // the stream may use it, whatever happens now
+Status Mailbox::post(Transfer transfer, CudaStream stream) {
+  travelling_.push_back(std::move(transfer));  // the stream may use it, whatever happens now
   TESSERA_ASSIGN(travelling_.back().copied, events_.record(stream));
   return {};
 }
 
 Status Mailbox::send(std::span<const std::byte> from, std::span<std::byte> device,
                      CudaStream stream) {
-  TESSERA_ASSIGN(Letter letter, take(from.size()));
-  std::copy(from.begin(), from.end(), letter.memory->base());
+  TESSERA_ASSIGN(Transfer transfer, take(from.size()));
+  std::copy(from.begin(), from.end(), transfer.memory->base());
   TESSERA_TRY(cuda_status(
-      api_, api_.memcpy_async(device.data(), letter.memory->base(), from.size(), stream),
+      api_, api_.memcpy_async(device.data(), transfer.memory->base(), from.size(), stream),
       "cudaMemcpyAsync"));
-  return post(std::move(letter), stream);
+  return post(std::move(transfer), stream);
 }
 
 Status Mailbox::receive(std::span<const std::byte> device, Then then, CudaStream stream) {
-  TESSERA_ASSIGN(Letter letter, take(device.size()));
+  TESSERA_ASSIGN(Transfer transfer, take(device.size()));
   TESSERA_TRY(cuda_status(
-      api_, api_.memcpy_async(letter.memory->base(), device.data(), device.size(), stream),
+      api_, api_.memcpy_async(transfer.memory->base(), device.data(), device.size(), stream),
       "cudaMemcpyAsync"));
-  letter.then = std::move(then);
-  return post(std::move(letter), stream);
+  transfer.then = std::move(then);
+  return post(std::move(transfer), stream);
 }
 
 Status Mailbox::collect() {
-  std::vector<Letter> still;
+  std::vector<Transfer> still;
   Status failed;
-  for (Letter& letter : std::exchange(travelling_, {})) {
-    const bool look = failed.ok() && letter.copied != nullptr;
-    const auto over = look ? has_happened(api_, letter.copied) : Result<bool>(false);
+  for (Transfer& transfer : std::exchange(travelling_, {})) {
+    const bool look = failed.ok() && transfer.copied != nullptr;
+    const auto over = look ? has_happened(api_, transfer.copied) : Result<bool>(false);
     if (!over.ok()) failed = over.status();
     if (!over.ok() || !*over) {
-      still.push_back(std::move(letter));
+      still.push_back(std::move(transfer));
       continue;
     }
-    if (letter.then) letter.then({letter.memory->base(), letter.bytes});
-    events_.give_back(letter.copied);
-    free_.push_back(std::move(letter.memory));
+    if (transfer.then) transfer.then({transfer.memory->base(), transfer.bytes});
+    events_.give_back(transfer.copied);
+    free_.push_back(std::move(transfer.memory));
   }
   travelling_ = std::move(still);
   return failed;
 }
 
 void Mailbox::abandon() {
-  for (const Letter& letter : travelling_) letter.memory->abandon();
+  for (const Transfer& transfer : travelling_) transfer.memory->abandon();
   for (const auto& memory : free_) memory->abandon();
 }
 

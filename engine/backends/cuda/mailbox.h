@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes between host and device that nobody waits for: tokens go, losses come.
+// Copies a few bytes between host and device without waiting: tokens to the device, losses back.
 //
-// The idea: each travels through pinned memory of its own, which an event behind the copy frees for
-// the next. In a run of equal steps the same pieces go round, and nothing is allocated.
+// The idea: each copy goes through pinned memory of its own, which an event behind the copy frees
+// for the next. In a run of equal steps the same pieces are used again, and nothing is allocated.
 #pragma once
 
 #include <functional>
@@ -23,28 +23,29 @@ class Mailbox {
   Mailbox& operator=(const Mailbox&) = delete;
   ~Mailbox();
 
-  /// `from` may change afterwards.
+  /// Copies `from`, which may change afterwards, to the device.
   Status send(std::span<const std::byte> from, std::span<std::byte> device, CudaStream stream);
-  /// `then` gets what the device's bytes are when the stream comes to this, from `collect`.
+  /// Copies the bytes that the device has when the stream comes to this; a later `collect` passes
+  /// them to `then`.
   Status receive(std::span<const std::byte> device, Then then, CudaStream stream);
-  /// Hands over what has arrived so far.
+  /// Calls `then` for everything that has arrived so far.
   Status collect();
-  /// Leaves the memory to the end of the process: somebody may still use it.
+  /// Leaks the memory until the process ends: the device may still use it.
   void abandon();
 
  private:
-  struct Letter {
+  struct Transfer {
     std::unique_ptr<PinnedMemory> memory;
     CudaEvent copied = nullptr;
     std::size_t bytes = 0;
-    Then then;  // none: it was sent
+    Then then;  // empty: a copy to the device
   };
-  Result<Letter> take(std::size_t bytes);
-  Status post(Letter letter, CudaStream stream);
+  Result<Transfer> take(std::size_t bytes);
+  Status post(Transfer transfer, CudaStream stream);
 
   const CudaApi& api_;
   EventPool& events_;
-  std::vector<Letter> travelling_;  // in the order of the calls
+  std::vector<Transfer> travelling_;  // in the order of the calls
   std::vector<std::unique_ptr<PinnedMemory>> free_;
 };
 

@@ -96,10 +96,11 @@ struct NcclApi {
   int (*red_op_create_pre_mul_sum)(NcclOp* op, const void* factor, NcclType type, NcclComm comm);
   int (*red_op_destroy)(NcclOp op, NcclComm comm);
 
-  /// Not NCCL's, but what its profiler said of the collective that this process handed over last.
-  /// Each is told once; false: it is silent.
+  /// Not a function of NCCL: the profiler's record of the collective that this process enqueued
+  /// last. Each is returned once; false: the profiler is silent.
   bool (*last_collective)(NcclCollective* collective);
-  /// One whose kernels have ended since, each once, in the order of their ends. False: no more.
+  /// The next collective whose kernels have ended, each once, in the order of their ends. Returns
+  /// false if there is none.
   bool (*next_kernel)(NcclKernel* kernel);
 
   const char* (*get_error_string)(int code);

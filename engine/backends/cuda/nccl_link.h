@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link of a trace between ranks that nothing but NCCL connects.
+// The link of a trace between ranks that only NCCL connects.
 //
-// The idea: what is said goes through memory of the device in pieces of one size, each by one
-// all_gather of the world, of which everybody takes what is for it. So it has a place in the order
-// of collectives, which is why ranks must come to it together.
+// The idea: data go through device memory in pieces of one size, each by one all_gather of the
+// world, from which every rank takes its part. So each piece has a place in the order of
+// collectives, which is why ranks must come to it together.
 #pragma once
 
 #include "engine/backends/cuda/communicators.h"
@@ -17,7 +17,7 @@ namespace tessera {
 
 class NcclLink final : public TraceLink {
  public:
-  /// What it uses must outlive it. `stream`: nothing else is on it.
+  /// All references must outlive it. REQUIRES: no other work is enqueued on `stream`.
   NcclLink(const CudaApi& cuda, const NcclApi& nccl, CudaPeers& peers, Communicators& communicators,
            EventPool& events, CudaStream stream)
       : cuda_(cuda),
@@ -33,7 +33,7 @@ class NcclLink final : public TraceLink {
   /// REQUIRES: nothing on the device uses its memory any more, or `abandon` was called.
   ~NcclLink() override;
 
-  /// Takes memory: a megabyte, or 4 KiB a rank. Nothing may run on the device.
+  /// Allocates memory: a megabyte, or 4 KiB a rank. REQUIRES: nothing runs on the device.
   Status open(int device);
 
   Rank rank() const override { return peers_.rank(); }
@@ -50,7 +50,7 @@ class NcclLink final : public TraceLink {
     std::span<const std::byte> own;
     std::span<std::byte> all;   // gather, on rank 0
     std::span<std::byte> data;  // broadcast
-    std::size_t sent = 0;       // of `own`, when the piece under way has arrived
+    std::size_t sent = 0;       // bytes sent once the piece under way has arrived
     std::size_t piece = 0;      // bytes under way
   };
   Result<Request> start(Message message);
@@ -64,8 +64,8 @@ class NcclLink final : public TraceLink {
   EventPool& events_;
   const CudaStream stream_;
   std::size_t piece_max_ = 0;
-  DeviceMemory device_;  // the own piece, then all
-  PinnedMemory host_;    // as on the device
+  DeviceMemory device_;  // this rank's piece, then those of all ranks
+  PinnedMemory host_;    // the same layout as on the device
   Message message_;
   CudaEvent arrived_ = nullptr;  // behind the piece under way; null: there is none
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL is told by environment variables, as it has no calls for it.
+// Settings of NCCL that only environment variables can change.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace tessera {
 struct NcclSetting {
   std::string variable;
   std::string value;
-  bool always = false;  // otherwise what the user has set stays
+  bool always = false;  // false: a value that the user has set stays
 };
 
-/// For this rank, before NCCL's first call.
+/// The settings for this rank. They must be set before NCCL's first call.
 std::vector<NcclSetting> nccl_settings(const CudaOptions& options, Rank rank);
 
 }  // namespace tessera

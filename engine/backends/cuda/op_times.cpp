@@ -56,7 +56,7 @@ Status OpTimes::collect(std::deque<Pending>& of_stream) {
   return {};
 }
 
-// What fails here failed before, and was told then.
+// Errors are ignored here: the run has failed already, and the first error was reported.
 void OpTimes::collect_last() {
   static_cast<void>(collect());
   for (auto& [stream, of_stream] : pending_) {

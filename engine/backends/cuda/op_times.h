@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When operations begin and end on the device, for a trace, without anybody waiting for it.
+// Measures when operations begin and end on the device, for a trace, without waiting.
 //
-// The idea: an event before and one behind each operation, on its stream. Whoever looks finds those
-// that have happened, tells their times and uses the events again.
+// The idea: an event is recorded before and one behind each operation, on its stream. `collect`
+// finds those that have happened, passes their times to the trace and uses the events again.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ namespace tessera {
 
 class OpTimes {
  public:
-  /// `trace` gets the times. `host`: this rank's clock.
+  /// `trace` receives the times; `host` is this rank's clock.
   OpTimes(const CudaApi& api, HostTrace& trace, std::function<Time()> host)
       : api_(api),
         trace_(trace),
@@ -26,18 +26,19 @@ class OpTimes {
   ~OpTimes();
 
   Status open(const DeviceClock::Wait& wait) { return clock_.open(wait); }
-  /// What is handed to `stream` from here to `end` is the operation with this place in the trace.
+  /// The work enqueued on `stream` between `begin` and `end` is the operation at `place` of the
+  /// trace.
   Status begin(CudaStream stream);
   Status end(CudaStream stream, std::int64_t place);
-  /// Tells what has happened since. Does not wait.
+  /// Passes on the times of all events that have happened since. Does not wait.
   Status collect();
-  /// Also what has only begun. The run ends here.
+  /// As `collect`, also for operations that have only begun. The run ends here.
   void collect_last();
 
  private:
   struct Pending {
     CudaEvent begin = nullptr;
-    CudaEvent end = nullptr;  // null: all of it has not been handed over
+    CudaEvent end = nullptr;  // null: the operation is not enqueued completely
     std::int64_t place = -1;
   };
   Status collect(std::deque<Pending>& of_stream);

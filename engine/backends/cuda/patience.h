@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How this rank waits: it looks again and again, hears when others give up, and gives up itself at
-// the deadline. Nothing on a GPU is ever waited for in any other way.
+// The one way in which this rank waits for a GPU or for other ranks: it polls, notices when others
+// give up, and gives up itself at the deadline.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ class Patience {
         deadline_(options.deadline) {}
 
   enum class Seen { nothing, progress, done };
-  /// Until `look` says done. `what`: for whom it waits, asked at the deadline.
-  /// Fails: what `look` says; timed_out, after the deadline without progress; cancelled; why
-  /// another rank ended.
+  /// Calls `look` until it returns `done`. `what` names the awaited operation at the deadline.
+  /// Fails: as `look`; timed_out, after the deadline without progress; cancelled; with the reason
+  /// why another rank ended the run.
   Status until(const std::function<Result<Seen>()>& look, const std::function<std::string()>& what);
-  /// From now on it does not matter what others do: this rank clears up.
+  /// From now on errors of other ranks are ignored: this rank clears up.
   void stop_listening() { listens_ = false; }
 
  private:

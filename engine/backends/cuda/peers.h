@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank on a GPU asks of the others beside NCCL: the first bytes, and word when one gives up.
+// The connection of a rank on a GPU to the others besides NCCL: the first bytes (NCCL's id), and a
+// message when a rank gives up.
 #pragma once
 
 #include <span>
@@ -16,15 +17,15 @@ class CudaPeers {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
 
-  /// `data` of rank 0 to all, without waiting: call again until it is true.
+  /// Broadcasts `data` of rank 0 without waiting. Call it again until it returns true.
   virtual Result<bool> share(std::span<std::byte> data) = 0;
-  /// Ends the run of all ranks. Whoever calls first is heard.
+  /// Ends the run of all ranks. The first call of any rank wins.
   virtual void abort(const Status& why) = 0;
-  /// Why another rank has ended the run; or ok.
+  /// The reason why another rank has ended the run; or ok.
   virtual Status ended() = 0;
-  /// Nothing could be done: give the processor to somebody else for a moment.
+  /// Yields the processor for a moment, after a turn without progress.
   virtual void idle() = 0;
-  /// Bytes between ranks, beside NCCL: for traces. Null: nothing but NCCL connects them.
+  /// A transport besides NCCL, for traces; null where only NCCL connects the ranks.
   virtual Transport* transport() = 0;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies that work on numbers with the CPU: what they touch on the device is copied to the host,
-// the body runs there, what it wrote is copied back.
+// Runs bodies that compute with the CPU: the device memory that they touch is copied to the host,
+// the body runs there, and the memory that it wrote is copied back.
 //
-// The idea: correct for every body and slow; the work that counts launches kernels instead.
+// The idea: this is correct for every body, and slow; bodies that matter for speed launch kernels
+// instead.
 #pragma once
 
 #include <map>
@@ -21,11 +22,12 @@ class PinnedMemory {
   PinnedMemory& operator=(const PinnedMemory&) = delete;
   ~PinnedMemory();
 
-  /// Instead of what was there. Fails: out_of_memory.
+  /// Replaces the memory; its contents are lost. Fails: out_of_memory.
   Status allocate(Bytes bytes);
-  /// With what was there. REQUIRES: nobody uses that place. Fails: out_of_memory.
+  /// Moves the contents to more memory. REQUIRES: nothing uses the old memory. Fails:
+  /// out_of_memory.
   Status grow(Bytes bytes);
-  /// Leaves the memory to the end of the process: somebody may still use it.
+  /// Leaks the memory until the process ends: the device may still use it.
   void abandon() { base_ = nullptr; }
   std::byte* base() const { return base_; }
   Bytes bytes() const { return bytes_; }
@@ -39,9 +41,9 @@ class PinnedMemory {
 /// The parts of device memory that one body touches, and their copies on the host.
 class StagedBytes {
  public:
-  /// REQUIRES: before `layout`.
+  /// Adds a part that the body touches. REQUIRES: `layout` was not called yet.
   void touch(std::span<std::byte> device);
-  /// Joins what overlaps. Returns the bytes of all copies together.
+  /// Joins parts that overlap. Returns the bytes of all copies together.
   Bytes layout();
   Status copy_in(const CudaApi& api, std::byte* host, CudaStream stream);
   /// The copy of a part that was touched. REQUIRES: after `copy_in`.

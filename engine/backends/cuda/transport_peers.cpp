@@ -24,7 +24,7 @@ Result<bool> TransportPeers::share(std::span<std::byte> data) {
 
 void TransportPeers::abort(const Status& why) { transport_->abort(why); }
 
-// Taking letters is how a transport hears that the run is over; nobody sends others here.
+// A transport learns that the run is over by taking messages; no other messages are sent here.
 Status TransportPeers::ended() {
   TESSERA_TRY(transport_->take().status());
   return transport_->ended();

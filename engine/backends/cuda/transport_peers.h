@@ -29,8 +29,8 @@ class TransportPeers final : public CudaPeers {
   std::optional<Transport::Request> sharing_;
 };
 
-/// Ranks that NCCL alone connects: its id comes from the environment, and nobody hears why another
-/// one has ended.
+/// Ranks that only NCCL connects: its id comes from the environment, and a rank does not learn why
+/// another one has ended.
 class NamedPeers final : public CudaPeers {
  public:
   NamedPeers(Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
@@ -48,7 +48,7 @@ class NamedPeers final : public CudaPeers {
  private:
   const Rank rank_;
   const Rank ranks_;
-  std::unique_ptr<Transport> alone_;  // nobody to talk to is easy
+  std::unique_ptr<Transport> alone_;  // a world of one rank needs no other connection
 };
 
 }  // namespace tessera

@@ -9,11 +9,11 @@ void EqualGrowth::placed(BufferId buffer, Rank ranks, Bytes reserved) {
   if (buffer != buffer_) {
     close();
     buffer_ = buffer;
-    told_ = 0;
+    counted_ = 0;
     reserved_ = reserved;
     equal_ = true;
   }
-  told_ += ranks;
+  counted_ += ranks;
   equal_ = equal_ && reserved == reserved_;
   reserved_ = std::max(reserved_, reserved);
 }
@@ -25,7 +25,7 @@ Bytes EqualGrowth::end() {
 
 void EqualGrowth::close() {
   if (ended_ || reserved_ <= end_) return;
-  if (equal_ && told_ == ranks_) {
+  if (equal_ && counted_ == ranks_) {
     end_ = reserved_;
   } else {
     ended_ = true;
@@ -58,8 +58,8 @@ Status Windows::cover(CommunicatorId id, const DeviceMemory& memory, Bytes end) 
 Status Windows::close() {
   for (const Known& known : known_) {
     TESSERA_TRY(communicators_.await(known.comm,
-                                      api_.comm_window_deregister(known.comm, known.handle),
-                                      "ncclCommWindowDeregister"));
+                                     api_.comm_window_deregister(known.comm, known.handle),
+                                     "ncclCommWindowDeregister"));
   }
   known_.clear();
   return {};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory that NCCL knows, so that it reads and writes there without copies of its own.
+// Symmetric windows: device memory that is registered with NCCL, which then reads and writes it
+// without copies of its own.
 //
 // The idea: placement is computed for all ranks everywhere, so every rank knows which segments of
-// memory are the same on all of them, and whether a buffer has the same offset. Such segments are
-// made known to a communicator before its next collective, which all members come to in one order;
-// from the first one on that only some ranks have, none is.
+// memory are the same on all ranks, and whether a buffer has the same offset. Such segments are
+// registered with a communicator before its next collective, which all members reach in one order.
+// From the first segment on that differs between ranks, no further one is registered.
 #pragma once
 
 #include <deque>
@@ -17,24 +18,24 @@
 
 namespace tessera {
 
-/// How far device memory has grown alike on all ranks.
+/// Finds the end of the device memory that has grown equally on all ranks.
 class EqualGrowth {
  public:
   explicit EqualGrowth(Rank ranks) : ranks_(ranks) {}
 
-  /// `ranks` of one class have `buffer` now, and take `reserved` altogether.
+  /// Notes that `ranks` ranks of one class have placed `buffer` and have reserved `reserved` bytes.
   void placed(BufferId buffer, Rank ranks, Bytes reserved);
-  /// The segments up to here are the same on all ranks.
+  /// The end of the segments that are the same on all ranks.
   Bytes end();
 
  private:
   void close();
 
   const Rank ranks_;
-  BufferId buffer_;  // whose placement is being told
-  Rank told_ = 0;
+  BufferId buffer_;   // the buffer that is being placed
+  Rank counted_ = 0;  // ranks that have placed it so far
   Bytes reserved_{};
-  bool equal_ = true;  // those that were told
+  bool equal_ = true;  // those ranks have reserved equally much
   bool ended_ = false;
   Bytes end_{};
 };
@@ -47,9 +48,9 @@ class Windows {
   /// Fails: not_supported (an NCCL older than 2.27).
   Status open();
   bool is_open() const { return open_; }
-  /// Segments up to `end` are known to a communicator from now on. Collective over its members.
+  /// Registers the segments up to `end` with a communicator. Collective over its members.
   Status cover(CommunicatorId id, const DeviceMemory& memory, Bytes end);
-  /// Before communicators are closed in order.
+  /// Deregisters all windows. Call it before communicators are closed.
   Status close();
 
  private:

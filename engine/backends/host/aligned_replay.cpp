@@ -12,7 +12,10 @@ Bytes AlignedReplay::Step::size() const {
   return Bytes{static_cast<std::int64_t>(bytes)};
 }
 
-// Nobody leaves such a collective before everybody has entered it.
+// Bounds the clocks by the collectives of the step. No member can leave one that needs data of all
+// before the last has entered it, so rank r's begin, by its clock, lies before rank 0's end, and
+// its end after rank 0's begin. Each such pair bounds how far r's clock is ahead from both sides;
+// the tightest pair of the step counts.
 void AlignedReplay::tighten(const Step& step) {
   struct Bounds {
     Time lowest = std::numeric_limits<Time>::min();
@@ -21,6 +24,7 @@ void AlignedReplay::tighten(const Step& step) {
   };
   std::vector<Bounds> bounds(ranks_);
   for (const Exchange& exchange : step.exchanges) {
+    TESSERA_ASSERT(exchange.place < step.count, "an exchange is a timed operation");
     const Time begin = step.all[2 * exchange.place];
     const Time end = step.all[2 * exchange.place + 1];
     for (Rank rank : *exchange.members) {
@@ -33,16 +37,22 @@ void AlignedReplay::tighten(const Step& step) {
   }
   for (std::size_t r = 1; r < ranks_; ++r) {
     if (!bounds[r].met) continue;
-    // No time beyond it is asked for before the next step is there.
+    // The bound counts until the last time of the step: no later time is aligned before the next
+    // step, which brings bounds of its own.
     const Time until = *std::max_element(step.of(r), step.of(r) + 2 * step.count);
     clocks_.bound(static_cast<Rank>(r), bounds[r].lowest, bounds[r].highest, until);
   }
 }
 
 void AlignedReplay::play(Step& step, TraceSink& sink) {
+  TESSERA_ASSERT(step.all.size() == step.pitch * ranks_ && 2 * step.count <= step.pitch,
+                 "begin and end of every operation on every rank");
   tighten(step);
   std::size_t k = 0;
   const auto next = [&](std::span<Time> begin, std::span<Time> end) {
+    TESSERA_ASSERT(k < step.count, "the replay asks for the operations that were timed");
+    // Alignment is right to some microseconds, so it may place an end before its begin, or the
+    // first begin before the start of the trace: both are cut, since durations cannot be negative.
     for (std::size_t r = 0; r < ranks_; ++r) {
       const auto rank = static_cast<Rank>(r);
       const Time* theirs = step.of(r) + 2 * k;

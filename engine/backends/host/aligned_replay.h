@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the times of all ranks: they are aligned, and the step is gone through again.
+// Aligns the times of all ranks to rank 0's clock and replays the step with them, which yields all
+// other columns of the trace.
 //
-// The idea: all that a step needs is handed over as values, so that the sink's thread can do it
-// while the rank computes the next one.
+// The idea: a step owns all the values it needs, so that the sink's thread can replay it while the
+// rank computes the next one.
 //
 //   sink.defer(step->size(), [step, replay](TraceSink& rows) { replay->play(*step, rows); });
 #pragma once
@@ -23,11 +24,11 @@ class AlignedReplay {
     std::shared_ptr<const std::vector<Rank>> members;
   };
   struct Step {
-    /// Of each rank, by its clock: begin and end of each timed operation, then what is of no
-    /// interest here; `pitch` numbers.
+    /// `pitch` numbers per rank, by that rank's clock: begin and end of each timed operation, then
+    /// others that this class does not read.
     std::vector<Time> all;
     std::size_t pitch = 0;
-    std::size_t count = 0;  // of timed operations
+    std::size_t count = 0;  // timed operations
     std::vector<Exchange> exchanges;
     TraceItems items;
 
@@ -35,14 +36,14 @@ class AlignedReplay {
     const Time* of(std::size_t rank) const { return all.data() + rank * pitch; }
   };
 
-  /// `start`: by rank 0's clock.
+  /// `start` is the begin of the trace by rank 0's clock.
   AlignedReplay(Rank ranks, ClockAlignment clocks, Time start)
       : ranks_(static_cast<std::size_t>(ranks)),
         clocks_(std::move(clocks)),
         start_(start),
         replay_(ranks) {}
 
-  /// The next step. What it holds is gone afterwards.
+  /// Writes the next step to `sink` and empties `step`.
   void play(Step& step, TraceSink& sink);
   void finish(TraceSink& sink) { replay_.finish(sink); }
 

@@ -7,7 +7,8 @@
 namespace tessera {
 namespace {
 
-// Operations of a step may begin before earlier ones have ended, but not by many steps.
+// The last knots of a line are enough: operations of a step may begin before those of earlier steps
+// have ended, but not by many steps.
 constexpr std::size_t knots_kept = 16;
 
 Time middle(Time a, Time b) { return a + (b - a) / 2; }
@@ -17,21 +18,27 @@ Time middle(Time a, Time b) { return a + (b - a) / 2; }
 ClockAlignment::Line::Line()
     : lowest(std::numeric_limits<Time>::min()), highest(std::numeric_limits<Time>::max()) {}
 
+// `seen` lies between `sent` and `back` of rank 0's clock, which bounds the difference from both
+// sides. The fastest exchange gives the tightest bounds, so the best of several is kept.
 void ClockAlignment::exchange(Rank rank, Time sent, Time seen, Time back) {
   Line& l = line(rank);
   l.lowest = std::max(l.lowest, seen - back);
   l.highest = std::min(l.highest, seen - sent);
+  // All exchanges happen within milliseconds, in which clocks do not drift: one knot for all.
   l.knots = {{seen, middle(l.lowest, l.highest)}};
 }
 
 void ClockAlignment::bound(Rank rank, Time lowest, Time highest, Time until) {
   Line& l = line(rank);
+  // The offset stays where it was if the new bounds allow it, else it moves to the nearer one:
+  // noise does not move it, only drift that contradicts it.
   if (l.knots.empty()) l.knots.push_back({until, middle(lowest, highest)});
   const Knot last = l.knots.back();
   if (until <= last.local) return;
-  // A clock that drifts within one step can make them cross.
+  // Bounds of one step cross if the clock has drifted within it; the middle is then the best guess.
   Time ahead = lowest > highest ? middle(lowest, highest) : std::clamp(last.ahead, lowest, highest);
-  // Clocks that jump are no clocks, but even then time must not run backwards.
+  // Aligned time is local - ahead. An offset that changes by less than the local time in between
+  // keeps it growing, so that even a clock that jumps does not make time run backwards.
   const Time most = (until - last.local) / 2;
   ahead = std::clamp(ahead, last.ahead - most, last.ahead + most);
   l.knots.push_back({until, ahead});
@@ -41,6 +48,8 @@ void ClockAlignment::bound(Rank rank, Time lowest, Time highest, Time until) {
 Time ClockAlignment::aligned(Rank rank, Time local) const {
   const auto& knots = ranks_[static_cast<std::size_t>(rank)].knots;
   if (knots.empty()) return local;
+  // Between two knots the offset is interpolated; before the first and behind the last it is
+  // constant.
   const auto after = std::find_if(knots.begin(), knots.end(),
                                   [local](const Knot& knot) { return knot.local >= local; });
   if (after == knots.end()) return local - knots.back().ahead;

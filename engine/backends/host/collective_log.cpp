@@ -26,7 +26,7 @@ void mix(std::uint64_t& hash, std::string_view text) {
   }
 }
 
-// The end tells more about a module than the beginning.
+// Long names are cut at the front: the end says more about a module than the beginning.
 template <std::size_t size>
 void put_end(char (&target)[size], std::string_view text) {
   if (text.size() >= size) text.remove_prefix(text.size() - size + 1);

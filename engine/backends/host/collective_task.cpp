@@ -13,8 +13,8 @@ namespace {
 using Bytewise = std::vector<std::byte>;
 using Task = std::unique_ptr<CollectiveTask>;
 
-// One request after another; after each, what `next` does with what came. `next` returns the next
-// request, or none: done.
+// Requests one after another. Each stage uses the data that the request before it has brought and
+// starts the next request, or returns `none` if it needs none.
 class Stages final : public CollectiveTask {
  public:
   using Request = Transport::Request;
@@ -57,10 +57,13 @@ Result<Task> run(Transport& transport, std::vector<Stages::Next> stages) {
   return Task(std::move(task));
 }
 
-// Adds the members' parts, which lie one behind another, into `output`.
+// Adds the members' parts, which lie one behind another, into `output`. The order is that of the
+// ranks, as in the numeric simulator, so that both give the same bits.
 void sum_parts(const Bytewise& parts, const CollectiveCall& call, const ReductionRule& rule,
                std::span<std::byte> output) {
   const std::size_t part = output.size();
+  TESSERA_ASSERT(parts.size() == part * static_cast<std::size_t>(call.members),
+                 "an equal part of every member");
   const auto numel = part / static_cast<std::size_t>(size_of(call.dtype).value);
   RankOrderReduction sum(rule.reduction, rule.factor, numel);
   for (Index i = 0; i < call.members; ++i) {
@@ -89,7 +92,9 @@ Result<Task> start_broadcast(Transport& transport, const CollectiveCall& call, I
              }});
 }
 
-// In place the output is a part of the input, which nobody needs once all have it.
+// Every member sends each other its part, and adds what it receives. If the output is a part of the
+// input, writing it is safe: the inputs were sent by then. Staging memory keeps the parts, because
+// a sum that arrives piece by piece would depend on timing.
 Result<Task> start_reduce_scatter(Transport& transport, const CollectiveCall& call,
                                   const ReductionRule& rule) {
   auto parts = std::make_shared<Bytewise>(call.input.size());
@@ -102,11 +107,14 @@ Result<Task> start_reduce_scatter(Transport& transport, const CollectiveCall& ca
                          }});
 }
 
-// Reduce-scatter of equal parts, the last one padded, then all-gather.
+// A reduce-scatter of equal parts, the last one padded with zeros, then an all-gather. Each element
+// is added and rounded by one member, so all members get the same bits.
 Result<Task> start_all_reduce(Transport& transport, const CollectiveCall& call,
                               const ReductionRule& rule) {
   const auto width = static_cast<std::size_t>(size_of(call.dtype).value);
   const auto members = static_cast<std::size_t>(call.members);
+  TESSERA_ASSERT(call.input.size() == call.output.size() && members > 0,
+                 "an all_reduce has as many results as inputs");
   const std::size_t numel = call.input.size() / width;
   const std::size_t part = (numel + members - 1) / members * width;
   struct Staging {
@@ -133,6 +141,7 @@ Result<Task> start_all_reduce(Transport& transport, const CollectiveCall& call,
 
 Result<Task> start_reduce(Transport& transport, const CollectiveCall& call,
                           const ReductionRule& rule, Index root) {
+  TESSERA_ASSERT(root >= 0 && root < call.members, "the root is a member");
   const bool receives = call.index == root;
   auto parts = std::make_shared<Bytewise>(
       receives ? call.input.size() * static_cast<std::size_t>(call.members) : 0);

@@ -12,7 +12,7 @@ namespace tessera {
 
 class CollectiveTask : public RunningTask {};
 
-/// What one rank brings to a collective.
+/// The arguments of one rank for a collective.
 struct CollectiveCall {
   CommunicatorId communicator;
   DType dtype = DType::float32;
@@ -27,7 +27,7 @@ struct ReductionRule {
   float factor = 1;
 };
 
-// Each has started when it returns.
+// Each starts a collective and returns without waiting for it.
 Result<std::unique_ptr<CollectiveTask>> start_all_gather(Transport&, const CollectiveCall&);
 Result<std::unique_ptr<CollectiveTask>> start_reduce_scatter(Transport&, const CollectiveCall&,
                                                              const ReductionRule&);
@@ -36,7 +36,7 @@ Result<std::unique_ptr<CollectiveTask>> start_all_reduce(Transport&, const Colle
 Result<std::unique_ptr<CollectiveTask>> start_reduce(Transport&, const CollectiveCall&,
                                                      const ReductionRule&, Index root);
 Result<std::unique_ptr<CollectiveTask>> start_all_to_all(Transport&, const CollectiveCall&);
-/// Input and output are the same.
+/// Reads `output` on the root and writes it on the others.
 Result<std::unique_ptr<CollectiveTask>> start_broadcast(Transport&, const CollectiveCall&,
                                                         Index root);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which events have happened, for runs without end: the many oldest are one number.
+// The set of events that have happened. Its size does not grow with the run: all events before the
+// oldest pending one are a single number.
 #pragma once
 
 #include <deque>
@@ -10,7 +11,7 @@ namespace tessera {
 
 class DoneEvents {
  public:
-  /// The next event.
+  /// Adds the next event in the order of ids.
   void add(bool done) {
     done_.push_back(done);
     advance();

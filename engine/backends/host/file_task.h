@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// Over when all of its moves are, so that nothing is under way in memory that an error gives back.
+/// It is over only when all its moves are, even after an error: a drive must not write to memory
+/// that the error has released.
 class FileTask final : public RunningTask {
  public:
   explicit FileTask(std::vector<SwapMove> moves) : moves_(std::move(moves)) {}

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr Time look_at_most_every = 100'000'000;
+constexpr Time check_period_max = 100'000'000;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ HangGuard::~HangGuard() {
 
 HangGuard::Inside::Inside(HangGuard& guard, const Op* op)
     : guard_(guard), outermost_(guard.thread_.joinable() && !guard.inside_) {
-  if (!outermost_) return;  // a body that polls
+  if (!outermost_) return;  // a body that polls: the time of the whole body counts
   const Time now = guard_.options_.clock();
   const std::lock_guard lock(guard_.mutex_);
   guard_.inside_ = true;
@@ -45,6 +45,8 @@ HangGuard::Inside::~Inside() {
   guard_.inside_ = false;
 }
 
+// A sentence once the rank has been inside of one operation for longer than the deadline. The host
+// thread cannot notice that, since it is the one that does not return.
 std::string HangGuard::late() const {
   const Time now = options_.clock();
   if (!inside_ || now - since_ <= options_.deadline) return {};
@@ -53,8 +55,10 @@ std::string HangGuard::late() const {
                      static_cast<double>(now - since_) * 1e-9);
 }
 
+// `on_hang` is called without the lock, since it may end the process or call this rank's runtime,
+// and only once: the rank is stuck, and nothing that it reports later would be true.
 void HangGuard::watch() {
-  const std::chrono::nanoseconds period(std::min(look_at_most_every, options_.deadline / 4 + 1));
+  const std::chrono::nanoseconds period(std::min(check_period_max, options_.deadline / 4 + 1));
   std::unique_lock lock(mutex_);
   while (!over_) {
     changed_.wait_for(lock, period);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices from outside that this rank does not come back from an operation: bodies and transports
-// can hang where no deadline is looked at.
+// A thread that notices when this rank does not return from an operation. Bodies and transports can
+// hang in places where the host thread checks no deadline.
 #pragma once
 
 #include <condition_variable>
@@ -16,13 +16,14 @@ namespace tessera {
 
 class HangGuard {
  public:
-  /// Watches if the options say whom to tell.
+  /// Starts the thread if the options have `on_hang` and a clock.
   HangGuard(Rank rank, const HostOptions& options);
   ~HangGuard();
   HangGuard(const HangGuard&) = delete;
   HangGuard& operator=(const HangGuard&) = delete;
 
-  /// While it lives, this rank is inside of `op`; null: of the transport.
+  /// While it lives, this rank is inside of `op`, or of the transport if that is null. Nested ones
+  /// count as part of the outermost.
   class Inside {
    public:
     Inside(HangGuard& guard, const Op* op);
@@ -47,7 +48,7 @@ class HangGuard {
   bool over_ = false;
   const Op* op_ = nullptr;
   Time since_ = 0;
-  std::thread thread_;  // the last: it uses all of the above
+  std::thread thread_;  // last, because it uses all members above
 };
 
 }  // namespace tessera

@@ -62,7 +62,8 @@ Status HostBackend::stream_created(StreamId id, const Stream& stream) {
 }
 
 Status HostBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
-  // Transports may have to wait for all: nobody comes alone.
+  // Transports may wait for all ranks inside of add_communicator, where no deadline is checked. So
+  // ranks meet first, which ends with an error if one of them does not come.
   TESSERA_TRY(meet("communicator", communicator.name).status());
   const HangGuard::Inside inside(guard_, nullptr);
   Status added = transport_->add_communicator(id, communicator.groups);
@@ -72,7 +73,7 @@ Status HostBackend::communicator_created(CommunicatorId id, const Communicator& 
 
 Status HostBackend::buffer_requested(BufferId id, const Allocation& request) {
   while (!leaving_.empty() && is_done(leaving_.front().first)) {
-    leave(leaving_.front().second);
+    free_place(leaving_.front().second);
     leaving_.pop_front();
   }
   enter_step(request.cause.step);
@@ -83,7 +84,7 @@ Status HostBackend::buffer_requested(BufferId id, const Allocation& request) {
   return allocated.ok() ? Status{} : fail(allocated);
 }
 
-void HostBackend::leave(BufferId id) {
+void HostBackend::free_place(BufferId id) {
   swapped_.release(id, rank_);
   places_.erase(id);
 }
@@ -97,7 +98,7 @@ void HostBackend::buffer_released(BufferId id, EventId after, const RankSet& ran
   if (after.valid() && !is_done(after)) {
     leaving_.emplace_back(after, id);
   } else {
-    leave(id);
+    free_place(id);
   }
 }
 
@@ -131,7 +132,7 @@ Status HostBackend::execute(const Op& op, EventId event) {
   const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
   if (!here) return {};
   if (takes_no_turns(op)) {
-    // What others wait for starts first.
+    // Operations for which other ranks wait start first.
     TESSERA_TRY(progress().status());
     if (may_run_now(op)) return run_now(op, event, place);
   }
@@ -146,6 +147,7 @@ Status HostBackend::execute(const Op& op, EventId event) {
   if (wait != nullptr && wait->stream.valid()) {
     next.after.push_back(last_[wait->stream.index()]);
   }
+  // The op's span of events is the caller's, so the queue keeps its own copy of them.
   std::erase_if(next.after, [](EventId waited) { return !waited.valid(); });
   if (communicator_of(op).valid()) unfinished_[communicator_of(op)].push_back(event);
   const auto stream = op.stream.index();
@@ -165,8 +167,8 @@ bool HostBackend::may_run_now(const Op& op) const {
                      [this](EventId waited) { return is_done(waited); });
 }
 
-// Most operations find their stream empty: they need no place in a queue, and no copy of
-// themselves.
+// Most operations find their stream empty: they run at once and need no place in a queue, and no
+// copy of themselves.
 Status HostBackend::run_now(const Op& op, EventId event, std::int64_t place) {
   {
     const HangGuard::Inside inside(guard_, &op);
@@ -219,6 +221,8 @@ bool HostBackend::may_start(const Queued& next) const {
   for (EventId waited : next.after) {
     if (!is_done(waited)) return false;
   }
+  // Collectives of one communicator start in the order of submission, on whichever stream they are:
+  // that is the only order which all ranks share.
   const CommunicatorId id = communicator_of(next.op);
   return !id.valid() || unfinished_.at(id).front() == next.event;
 }
@@ -237,7 +241,11 @@ Result<bool> HostBackend::advance(std::deque<Queued>& queue) {
   }
   if (!done) return starts;
   const CommunicatorId met = communicator_of(next.op);
-  if (met.valid()) unfinished_.at(met).pop_front();
+  if (met.valid()) {
+    TESSERA_ASSERT(unfinished_.at(met).front() == next.event,
+                   "collectives of a communicator end in their order");
+    unfinished_.at(met).pop_front();
+  }
   ended(next.event, next.trace_place);
   queue.pop_front();
   return true;
@@ -257,6 +265,8 @@ Result<bool> HostBackend::start(Queued& next) {
   return next.running->advance();
 }
 
+// The only loop in which the host waits. The deadline counts from the last progress, so a long step
+// is no error; time without progress is spent looking at the other ranks.
 Status HostBackend::wait_until(const std::function<bool()>& done, const std::string& what) {
   Time since = time();
   while (!done()) {
@@ -272,7 +282,8 @@ Status HostBackend::wait_until(const std::function<bool()>& done, const std::str
   return {};
 }
 
-// Nobody but the drive can go on, or other ranks can: then they are waited for, a moment.
+// Waits for a moment: for the drive if only its transfers are under way, else for other ranks,
+// since a drive's completion would not show that a message has arrived.
 void HostBackend::idle() {
   const bool meets = std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
     return !queue.empty() && queue.front().running && communicator_of(queue.front().op).valid();
@@ -280,6 +291,8 @@ void HostBackend::idle() {
   if (meets || !swapped_.wait()) transport_->idle();
 }
 
+// The operation to blame for a wait: the oldest one that has started or could start. Those behind
+// it only wait for it.
 const HostBackend::Queued* HostBackend::oldest_waiting() const {
   const Queued* oldest = nullptr;
   for (const auto& queue : queues_) {

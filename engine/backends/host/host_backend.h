@@ -3,7 +3,7 @@
 //
 // The idea: a stream runs its operations in order, an operation starts when those it waits for are
 // done, and collectives of one communicator run one after another, in the order in which they were
-// submitted, which is the same on all ranks. Everything else is free, so communication goes on
+// submitted, which is the same on all ranks. No other order is imposed, so communication goes on
 // while modules run.
 #pragma once
 
@@ -45,18 +45,18 @@ class HostBackend final : public ProcessRuntime {
     EventId event;
     Op op;  // its `after` is empty, see below
     std::vector<EventId> after;
-    std::int64_t number = 0;  // of the collective
+    std::int64_t number = 0;  // a collective's number in the log
     bool started = false;
     std::unique_ptr<RunningTask> running;
     std::int64_t trace_place = -1;
   };
-  // What ranks tell each other where they meet.
+  // The values that ranks exchange in `meet`.
   struct Meeting {
-    std::uint64_t hash = 0;  // of what they have called so far
+    std::uint64_t hash = 0;  // hash of all calls so far
     float value = 0;
     std::uint32_t padding = 0;
   };
-  // Of all ranks, for the backend itself.
+  // The communicator of all ranks that the backend itself uses.
   static constexpr CommunicatorId control{std::numeric_limits<std::int32_t>::max()};
   struct Place {
     Memory memory = Memory::device;
@@ -81,7 +81,7 @@ class HostBackend final : public ProcessRuntime {
   Status wait_until(const std::function<bool()>& done, const std::string& what);
   Status overdue(const std::string& what);
   void idle();
-  void leave(BufferId id);
+  void free_place(BufferId id);
   Status drain();
 
   // All ranks at once.
@@ -118,10 +118,10 @@ class HostBackend final : public ProcessRuntime {
   std::array<HostMemory, 2> memory_;  // device, pinned_host
   SwapStore swapped_;
   IdTable<BufferId, Place> places_;
-  std::deque<std::pair<EventId, BufferId>> leaving_;  // places in use until an event
+  std::deque<std::pair<EventId, BufferId>> leaving_;  // released, but in use until an event
   std::vector<std::deque<Queued>> queues_;            // by StreamId
   std::vector<std::size_t> turns_;                    // streams, those that communicate first
-  std::vector<EventId> last_;                         // by StreamId: its youngest operation
+  std::vector<EventId> last_;                         // by StreamId: its last submitted operation
   std::map<CommunicatorId, std::deque<EventId>> unfinished_;  // collectives
   DoneEvents done_;
   Status failure_;  // the first; it is final
@@ -131,7 +131,7 @@ class HostBackend final : public ProcessRuntime {
   std::unique_ptr<HostTrace> trace_;  // or null
 };
 
-/// One rank of the transport's world.
+/// A runtime for one rank of the transport's world.
 Result<std::unique_ptr<ProcessRuntime>> make_host_runtime(std::unique_ptr<Transport> transport,
                                                           const HostOptions& options);
 

@@ -8,8 +8,10 @@
 
 namespace tessera {
 
-// What went wrong here is told to the others at once; where the cause may be elsewhere, those who
-// know more are asked first.
+// Ends the run of all ranks. An error whose cause is here is reported at once. A lost message, a
+// deadline or a difference may be the consequence of another rank's error: then rank 0, which has
+// everybody's reports, decides what is said (RankWatch::conclude), and the run of all ends with the
+// same sentence.
 Status HostBackend::fail(const Status& why) {
   if (!failure_.ok()) return failure_;
   const bool perhaps_elsewhere = why.code() == Code::communication_error ||
@@ -58,6 +60,8 @@ Status HostBackend::complete(Transport::Request request, const std::string& what
 
 Result<std::vector<HostBackend::Meeting>> HostBackend::meet(std::string_view what,
                                                             std::string_view name, float value) {
+  // All ranks come here in the same order, so a hash of their calls is compared on the way. It
+  // finds ranks that have gone different ways even where reports to rank 0 were lost.
   TESSERA_TRY(failure_);
   watch_.log().add(what, name);
   if (Status heard = watch_.logged(); !heard.ok()) return fail(heard);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real bytes behind the offsets of an EventOrderedAllocator.
 //
-// The idea: a range of addresses as large as all memory is reserved once; the system gives
-// pages when they are first touched. So what the allocator says is what is used, and no buffer
-// ever moves.
+// The idea: a range of addresses as large as all memory is reserved once; the system maps pages
+// when they are first touched. So the allocator's figure is the memory in use, and no buffer ever
+// moves.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace tessera {
 
 class HostMemory {
  public:
-  /// As many addresses as the machine has memory.
+  /// Reserves as many addresses as the machine has memory.
   /// Fails: out_of_memory, if the system refuses to reserve them.
   static Result<HostMemory> reserve();
   HostMemory() = default;
@@ -25,7 +25,7 @@ class HostMemory {
   ~HostMemory();
 
   Bytes reserved() const { return bytes_; }
-  /// REQUIRES: inside of what is reserved.
+  /// The bytes at `offset`. REQUIRES: they are inside of the reserved range.
   std::span<std::byte> at(Bytes offset, Bytes bytes) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations do to the memory of this rank.
+// The effects of operations on the memory of this rank.
 #include "engine/backends/host/file_task.h"
 #include "engine/backends/host/host_backend.h"
 #include "tessera/reachable_memory.h"

@@ -9,14 +9,16 @@
 namespace tessera {
 namespace {
 
-constexpr int exchanges = 16;
-constexpr std::size_t steps_max = 16;  // without coming together
+constexpr int exchanges = 16;          // the best of so many bounds the clocks at the start
+constexpr std::size_t steps_max = 16;  // steps that may wait until ranks come together
 
 template <class T>
 std::span<std::byte> bytes(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
+// Collectives in which each member needs data of all others, so that none can end before all have
+// begun. In a broadcast or reduce some members may be gone before others come.
 bool needs_all(OpKind kind) {
   return kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
          kind == OpKind::all_reduce || kind == OpKind::all_to_all;
@@ -45,6 +47,8 @@ HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up bef
 Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, const Wanted& wanted,
                                                     std::function<Time()> clock,
                                                     const Complete& complete) {
+  // Every rank has to know whether rank 0 has a sink, because the trace's own messages are
+  // collective.
   const bool timeless = !clock;
   if (wanted.sink != nullptr && timeless) return no_clock(link);
   std::vector<std::byte> word{std::byte{wanted.sink != nullptr}, std::byte{wanted.kernels}};
@@ -130,7 +134,10 @@ void HostTrace::close_step(const TakePeaks& take_peaks) {
   ++step_;
 }
 
+// Whether all operations of the oldest closed step are done. `done_` only grows, so the operations
+// of a long step are not gone through again with every call.
 bool HostTrace::front_is_done() {
+  TESSERA_ASSERT(!steps_.empty() && done_ <= steps_.front(), "a step is closed and not sent");
   while (done_ < steps_.front() && times(done_).done) ++done_;
   return done_ == steps_.front();
 }
@@ -149,11 +156,14 @@ Status HostTrace::advance(bool together) {
   return ready ? send() : Status{};
 }
 
-// The next step, or, behind the last one, what is left of its kernels.
+// Sends the next step, or, behind the last one, the kernel times that are left. All ranks send the
+// same number of times, because operations are the same everywhere: a rank that an operation does
+// not hold for sends zeros in its place.
 Status HostTrace::send() {
   const auto count = steps_.empty() ? 0 : static_cast<std::size_t>(steps_.front() - first_);
   auto sending = std::make_unique<Sending>();
   sending->is_step = !steps_.empty();
+  TESSERA_ASSERT(count <= times_.size(), "a step's operations have times");
   sending->count = count;
   sending->kernels = kernels_.take();
   sending->own.reserve(2 * count + sending->kernels.size());
@@ -175,7 +185,10 @@ void HostTrace::forget(std::size_t count) {
   first_ += static_cast<std::int64_t>(count);
 }
 
+// The times of a step have arrived on rank 0. They and the operations, buffers and peaks of the
+// step move into a value that the sink's thread replays; this thread keeps nothing that it uses.
 void HostTrace::take(Sending& sent) {
+  TESSERA_ASSERT(rank_ == 0, "only rank 0 receives times");
   write_kernels(sent);
   if (!sent.is_step) return;
   auto step = std::make_shared<AlignedReplay::Step>();
@@ -210,6 +223,8 @@ void HostTrace::finish() {
   submitted_->sink().defer({}, [replay = replay_](TraceSink& sink) { replay->finish(sink); });
 }
 
+// After an error no step can be completed, as other ranks do not send any more. The trace gets what
+// this rank knows: its own times of the operations that have begun, cut at now, and the reason.
 void HostTrace::fail(const Status& why) {
   if (std::exchange(over_, true) || !submitted_) return;
   const Time now = clock_() - start_;

@@ -2,10 +2,10 @@
 // The trace of all ranks of a real run, written by rank 0.
 //
 // The idea: every rank notes when its operations begin and end. At the end of a step these two
-// columns go to rank 0, without waiting, behind the work of later steps. What was submitted is the
-// same on all ranks, so rank 0 knows the rest already. What follows from the times is for the
-// sink's thread to find out (AlignedReplay). Where kernels of collectives are timed, too, a third
-// column, of the step before, goes with them.
+// columns are sent to rank 0, without waiting, while later steps run. All other columns follow from
+// them: operations are the same on all ranks, so rank 0 knows them, and the sink's thread computes
+// the rest (AlignedReplay). Where kernels of collectives are timed as well, a third column, that of
+// the step before, is sent with them.
 #pragma once
 
 #include <deque>
@@ -25,20 +25,20 @@ class HostTrace {
  public:
   using Complete = std::function<Status(TraceLink::Request)>;
   using TakePeaks = std::function<std::vector<PeakMemory>(std::int32_t step)>;
-  /// What is recorded, as rank 0 wants it.
+  /// The request of rank 0, which the other ranks follow.
   struct Wanted {
     TraceSink* sink = nullptr;
     bool kernels = false;  // times of the kernels of collectives
   };
 
-  /// Collective over all ranks. `complete` waits for a request.
-  /// Null: rank 0 has no sink. `link` must outlive the trace.
+  /// Starts the trace on all ranks together; the result is null if rank 0 has no sink. `complete`
+  /// waits for a request. `link` must outlive the trace.
   static Result<std::unique_ptr<HostTrace>> start(TraceLink& link, const Wanted& wanted,
                                                   std::function<Time()> clock,
                                                   const Complete& complete);
   ~HostTrace();
 
-  // What all ranks do in the same order, told by every rank and written by rank 0.
+  // Calls that every rank makes in the same order, and of which only rank 0 keeps a record.
   void add_stream(StreamId id, std::string_view name, StreamRole role) {
     if (submitted_) submitted_->add_stream(id, name, role);
   }
@@ -56,38 +56,40 @@ class HostTrace {
   void host_wait(EventId event) {
     if (submitted_) submitted_->host_wait(event);
   }
-  /// Every operation, on every rank; `here`: it holds for this one. Returns the place of its times
-  /// for the next two, or -1.
+  /// Called for every operation on every rank; `here`: whether it holds for this one. Returns the
+  /// place of its times, which `begin` and `end` take, or -1 if it has none.
   std::int64_t submit(const Op& op, EventId event, EventId first_live, bool here,
                       std::string_view algorithm = {});
   void begin(std::int64_t place) { began(place, clock_()); }
   void end(std::int64_t place) { ended(place, clock_()); }
-  /// The same, of somebody who has measured it, by this rank's clock.
+  /// As `begin` and `end`, with a time of this rank's clock that the caller has measured.
   void began(std::int64_t place, Time time);
   void ended(std::int64_t place, Time time);
-  /// What this rank's communication library says of a collective that was submitted.
+  /// The time that the kernels of a submitted collective took, as the communication library says.
   void kernel(EventId op, Time time) { kernels_.record(op.value, time); }
-  /// Before anything of a step changes memory. `take_peaks` says what the step before has used.
+  /// Called before any operation of `step` changes memory. `take_peaks` returns the memory peaks of
+  /// the step before.
   void enter_step(std::int32_t step, const TakePeaks& take_peaks) {
     while (step_ < step) close_step(take_peaks);
   }
-  /// What was submitted so far may go to rank 0 once it is done.
+  /// Ends a step: its times are sent to rank 0 once all operations submitted so far are done.
   void close_step(const TakePeaks& take_peaks);
-  /// Nothing will be submitted any more.
+  /// Ends the last step: no operation will be submitted any more.
   void close_last_step(const TakePeaks& take_peaks) {
     close_step(take_peaks);
     closed_ = true;
   }
 
-  /// Does what can be done now. `together`: all ranks are here, at the same place in their order of
-  /// operations, and stay until it is idle. Fails: as the link does.
+  /// Sends and receives without waiting. `together`: all ranks call it at the same place in their
+  /// order of operations, until it is idle. Fails: as the link does.
   Status advance(bool together = false);
-  /// Ranks should come together, or what is not written becomes too much: at the same step on all.
+  /// Whether so many steps are unsent that ranks should come together for `advance`. It becomes
+  /// true at the same step on all ranks.
   bool full() const;
-  /// Everything is written, up to the last step that was closed.
+  /// Whether every closed step has been sent.
   bool idle() const { return !sending_ && steps_.empty() && !kernels_are_left(); }
   void finish();
-  /// The run ends here: the trace keeps what this rank knows, and the reason.
+  /// Ends the trace after an error: it keeps the times of this rank, and the reason.
   void fail(const Status& why);
 
  private:
@@ -97,14 +99,14 @@ class HostTrace {
     std::int32_t op = 0;
     bool begun = false;
     bool done = false;
-    std::shared_ptr<const std::vector<Rank>> exchange;  // of rank 0, see AlignedReplay::Exchange
+    std::shared_ptr<const std::vector<Rank>> exchange;  // on rank 0: AlignedReplay::Exchange
   };
   struct Sending {
-    bool is_step = false;                   // and not only kernels
+    bool is_step = false;                   // false: only kernels, behind the last step
     std::size_t count = 0;                  // operations
-    std::vector<KernelTimes::Row> kernels;  // of this rank, of the step before
+    std::vector<KernelTimes::Row> kernels;  // this rank's, of the step before
     std::vector<Time> own;                  // begin and end of each operation, then the kernels
-    std::vector<Time> all;                  // of rank 0
+    std::vector<Time> all;                  // on rank 0: `own` of every rank
     TraceLink::Request request = 0;
 
     const Time* of(Rank rank) const {
@@ -137,10 +139,10 @@ class HostTrace {
   KernelTimes kernels_;
   bool closed_ = false;  // the last step is
   std::unique_ptr<Sending> sending_;
-  std::optional<SubmittedTrace> submitted_;  // rank 0's, as the next two
+  std::optional<SubmittedTrace> submitted_;  // on rank 0 only, as the next three
   std::deque<TraceItems> items_;             // of closed steps
-  std::shared_ptr<AlignedReplay> replay_;    // the sink's, once a step was handed over
-  std::map<CommunicatorId, std::shared_ptr<const std::vector<Rank>>> with_0_;  // its groups
+  std::shared_ptr<AlignedReplay> replay_;    // only deferred work uses it, so it needs no lock
+  std::map<CommunicatorId, std::shared_ptr<const std::vector<Rank>>> with_0_;  // rank 0's groups
   bool over_ = false;
 };
 

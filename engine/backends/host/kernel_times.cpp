@@ -12,9 +12,11 @@ void KernelTimes::record(std::int32_t op, Time time) {
   if (row != rows_.end() && row->op == op) row->time = time;
 }
 
+// A step's rows are those that belong to none of the steps before it that are still here.
 void KernelTimes::close_step() {
   std::size_t before = passed_;
   for (const std::size_t rows : steps_) before += rows;
+  TESSERA_ASSERT(before <= rows_.size(), "rows of earlier steps are still here");
   steps_.push_back(rows_.size() - before);
 }
 

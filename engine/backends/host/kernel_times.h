@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long kernels of collectives ran, which a communication library tells when it likes: often
-// after the times of the operation itself have gone to rank 0.
+// The times that kernels of collectives took. A communication library reports them late, often
+// after the times of the operation itself have been sent to rank 0.
 //
-// The idea: a step's column is taken with the step behind it. What is told later still is lost.
+// The idea: a step's column is taken one step later. Times that arrive later still are lost.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,26 @@ class KernelTimes {
  public:
   struct Row {
     std::int32_t op = 0;
-    Time time = -1;  // not told
+    Time time = -1;  // -1: not reported
   };
 
-  /// The next collective, on every rank alike. Ids ascend.
+  /// Adds a row for the next collective, on every rank alike. REQUIRES: ids ascend.
   void expect(std::int32_t op) { rows_.push_back({op}); }
+  /// Fills in the time of a collective; nothing happens if its row was taken already.
   void record(std::int32_t op, Time time);
-  /// What was expected so far belongs to a step that is over.
+  /// Ends a step, to which all rows since the last call belong.
   void close_step();
-  /// Those of the step that was passed over the last time. None: there was no such step.
+  /// Removes and returns the rows of the step that the last call passed over (none, at first), and
+  /// passes over the next closed step, whose times may still arrive.
   std::vector<Row> take();
   bool empty() const { return rows_.empty(); }
-  /// All that were not taken.
+  /// All rows that were not taken.
   const std::deque<Row>& rows() const { return rows_; }
 
  private:
   std::deque<Row> rows_;
-  std::deque<std::size_t> steps_;  // rows of the closed ones that were not passed over
-  std::size_t passed_ = 0;         // rows at the front, of the one that was
+  std::deque<std::size_t> steps_;  // numbers of rows of the closed steps not passed over yet
+  std::size_t passed_ = 0;         // rows at the front that belong to the step passed over
 };
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of the other ranks, as far as they run on this machine: their end is known at once,
-// whatever the transport notices.
+// Watches the processes of the other ranks that run on this machine, so that their death is known
+// at once, even if the transport does not notice it.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace tessera {
 
-/// Which process, and where its number means something.
+/// A process id, and the namespace in which it is valid.
 struct ProcessName {
-  std::uint64_t place = 0;  // the same for processes that see each other
+  std::uint64_t place = 0;  // the same for processes that can see each other's ids
   std::int64_t id = 0;
 
   static ProcessName own();

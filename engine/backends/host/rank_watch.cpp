@@ -9,8 +9,8 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t calls_per_report = 16;  // small enough for MPI to send it at once
-constexpr int turns_per_look = 32;
-// How long a rank waits for those that know more. Turns, for programs without a clock.
+constexpr int turns_per_look = 32;             // other processes are checked in every so many turns
+// How long a rank waits for rank 0's verdict: turns, for programs without a clock, and ns.
 constexpr int patient_turns = 4000;
 constexpr Time patience = 800'000'000;
 constexpr Time heartbeat_at_most = 1'000'000'000;
@@ -30,7 +30,7 @@ Status RankWatch::logged() {
   const bool due = log_.count() % calls_per_report == 0;
   if (!due) return {};
   if (rank_ != 0) send({});
-  return hear();
+  return receive();
 }
 
 void RankWatch::report() {
@@ -38,10 +38,12 @@ void RankWatch::report() {
 }
 
 void RankWatch::send(const Status& trouble) {
+  TESSERA_ASSERT(rank_ != 0, "rank 0 compares reports and sends none");
   LogReport report{.first = sent_ + 1, .calls = {}, .trouble = trouble};
   for (std::int64_t number = report.first; number <= log_.count(); ++number) {
     report.calls.push_back(*log_.find(number));
   }
+  // If rank 0 has not taken earlier reports, the calls stay in the log and go with the next one.
   if (!transport_.post(0, report.to_bytes())) return;
   sent_ = log_.count();
   log_.forget_until(sent_);
@@ -53,13 +55,13 @@ bool RankWatch::heartbeat_is_due() const {
 }
 
 Status RankWatch::turn() {
-  TESSERA_TRY(hear());
+  TESSERA_TRY(receive());
   if (++turns_ % turns_per_look != 0) return {};
   if (rank_ != 0 && (sent_ < log_.count() || heartbeat_is_due())) send({});
   const Rank dead = processes_.dead();
   if (dead >= 0) {
-    // Perhaps it has said why.
-    TESSERA_TRY(hear());
+    // The dead rank may have sent its reason before it ended: that is the better sentence.
+    TESSERA_TRY(receive());
     const Status lost(Code::communication_error,
                       fmt::format("rank {} is dead: its process {} has ended in the middle of the "
                                   "run; look at what it printed last",
@@ -75,14 +77,14 @@ Status RankWatch::turn() {
   return {};
 }
 
-Status RankWatch::hear() {
+Status RankWatch::receive() {
   for (;;) {
-    TESSERA_ASSIGN(auto letter, transport_.take());
-    if (!letter) return compare();
-    if (peers_.empty()) continue;  // nobody writes to other ranks
-    auto report = LogReport::from_bytes(letter->text);
+    TESSERA_ASSIGN(auto message, transport_.take());
+    if (!message) return compare();
+    if (peers_.empty()) continue;  // reports go to rank 0 only
+    auto report = LogReport::from_bytes(message->text);
     if (!report) continue;
-    Peer& peer = peers_[static_cast<std::size_t>(letter->from)];
+    Peer& peer = peers_[static_cast<std::size_t>(message->from)];
     peer.heard = time();
     if (!report->calls.empty()) {
       peer.last = report->calls.back();
@@ -93,6 +95,9 @@ Status RankWatch::hear() {
   }
 }
 
+// Compares call by call as far as both rank 0 and the other rank have got. Rolling hashes make one
+// comparison enough: equal hashes mean equal histories, and the first that differs is the first
+// call that differs.
 Status RankWatch::compare() {
   if (peers_.empty()) return {};
   std::int64_t same_for_all = log_.count();
@@ -110,7 +115,7 @@ Status RankWatch::compare() {
     }
     same_for_all = std::min(same_for_all, peer.same);
   }
-  log_.forget_until(same_for_all);
+  log_.forget_until(same_for_all);  // calls that all ranks have made are not needed any more
   return {};
 }
 
@@ -125,19 +130,21 @@ Status RankWatch::differs(Rank other, const LoggedCall& own) const {
 Status RankWatch::conclude(const Status& guess) {
   TESSERA_TRY(transport_.ended());
   if (rank_ != 0) send(guess);
-  // Rank 0 waits for what others still have to say, shorter than they wait for its verdict.
+  // Rank 0 waits for reports of the others, for a shorter time than they wait for its verdict:
+  // otherwise each would end the run with a guess of its own.
   const Time start = time();
   const int share = rank_ == 0 ? 3 : 1;
   for (int turn = 0; turn < patient_turns / share; ++turn) {
     if (options_.clock && time() - start > patience / share) break;
-    if (!hear().ok()) break;  // it is over, or nobody can be heard
+    if (!receive().ok()) break;  // it is over, or nobody can be heard
     transport_.idle();
   }
   transport_.abort(explain(guess));
   return transport_.ended();
 }
 
-// Who is to blame for a wait that was too long.
+// Adds to a deadline's message which ranks are silent, and since which call. A rank that only waits
+// still sends heartbeats, so a silent one is stuck or slow; if none is silent, a message was lost.
 Status RankWatch::explain(const Status& guess) const {
   if (guess.code() != Code::timed_out) return guess;
   if (rank_ != 0) return Status(guess.code(), guess.message() + ": rank 0 does not answer");

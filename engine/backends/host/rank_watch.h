@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank knows of the others while they work together: whether all do the same, and who is
-// dead or silent.
+// Finds ranks that call something else than the others, that are dead or silent.
 //
-// The idea: every rank tells rank 0 what it has called (CollectiveLog), a few calls at a time, by
-// letters that nobody waits for; rank 0 compares, call by call, with what it did itself. A rank in
-// trouble tells rank 0, which knows more, and repeats what that says; only if rank 0 is silent it
-// has to end the run by itself. So all ranks end with the same sentence.
+// The idea: every rank sends rank 0 its calls (CollectiveLog), a few at a time, in messages for
+// which no rank waits; rank 0 compares them, call by call, with its own. A rank that cannot go on
+// reports it to rank 0, which knows more, and repeats rank 0's verdict; only if rank 0 is silent it
+// ends the run by itself. So all ranks end with the same sentence.
 #pragma once
 
 #include <deque>
@@ -23,30 +22,31 @@ class RankWatch {
  public:
   RankWatch(Transport& transport, const HostOptions& options);
 
-  /// Deaths of these are noticed at once.
+  /// Sets the processes whose death is noticed at once.
   void watch(PeerProcesses peers) { processes_ = std::move(peers); }
 
   CollectiveLog& log() { return log_; }
-  /// After something was logged: reports now and then.
+  /// Call it after each logged call; it sends a report every few calls. Fails when the run is over.
   Status logged();
-  /// Reports everything now.
+  /// Sends all calls that were not sent yet.
   void report();
-  /// Once per turn in which nothing else could be done. Fails when the run is over.
+  /// Call it in every turn of a wait in which no operation could go on. Fails when the run is over.
   Status turn();
-  /// The run cannot go on because of `guess`. Ends it on all ranks; returns why.
+  /// Ends the run on all ranks because of `guess`. Returns the reason that they agree on, which may
+  /// be another one.
   Status conclude(const Status& guess);
 
  private:
   struct Peer {
-    std::deque<LoggedCall> ahead;  // calls that rank 0 has not made yet
-    std::int64_t same = 0;         // so many calls are the same as here
-    LoggedCall last;
-    std::int64_t count = 0;
-    Time heard = 0;
+    std::deque<LoggedCall> ahead;  // calls that are not compared yet
+    std::int64_t same = 0;         // the number of calls that are equal to rank 0's
+    LoggedCall last;               // the last call that it has reported
+    std::int64_t count = 0;        // the number of calls that it has reported
+    Time heard = 0;                // when its last report arrived
   };
 
   Time time() const { return options_.clock ? options_.clock() : 0; }
-  Status hear();
+  Status receive();
   Status compare();
   Status differs(Rank other, const LoggedCall& own) const;
   void send(const Status& trouble);
@@ -59,10 +59,10 @@ class RankWatch {
   CollectiveLog log_;
   PeerProcesses processes_;
   std::vector<Peer> peers_;  // by rank; only rank 0 compares
-  std::int64_t sent_ = 0;    // so many calls have been reported
+  std::int64_t sent_ = 0;    // the number of calls that have been reported
   Time sent_at_ = 0;
   int turns_ = 0;
-  Status trouble_;  // of another rank
+  Status trouble_;  // the first error that another rank has reported
 };
 
 }  // namespace tessera

@@ -9,7 +9,7 @@ namespace tessera {
 class RunningTask {
  public:
   virtual ~RunningTask() = default;
-  /// Does what can be done now. True: the result is there.
+  /// Makes progress without waiting. Returns whether the operation is done.
   virtual Result<bool> advance() = 0;
 };
 

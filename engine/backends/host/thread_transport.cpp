@@ -99,20 +99,20 @@ class ThreadTransport final : public Transport {
     world_->changed.wait_for(lock, std::chrono::microseconds(200));
   }
 
-  bool post(Rank to, std::string letter) override {
+  bool post(Rank to, std::string message) override {
     const std::lock_guard lock(world_->mutex);
-    world_->letters[static_cast<std::size_t>(to)].push_back({rank_, std::move(letter)});
+    world_->messages[static_cast<std::size_t>(to)].push_back({rank_, std::move(message)});
     world_->changed.notify_all();
     return true;
   }
 
-  Result<std::optional<Letter>> take() override {
+  Result<std::optional<Message>> take() override {
     const std::lock_guard lock(world_->mutex);
     TESSERA_TRY(world_->ended);
-    auto& letters = world_->letters[static_cast<std::size_t>(rank_)];
-    if (letters.empty()) return std::optional<Letter>();
-    std::optional<Letter> next(std::move(letters.front()));
-    letters.pop_front();
+    auto& messages = world_->messages[static_cast<std::size_t>(rank_)];
+    if (messages.empty()) return std::optional<Message>();
+    std::optional<Message> next(std::move(messages.front()));
+    messages.pop_front();
     return next;
   }
 

@@ -25,8 +25,8 @@ class ThreadWorld {
  private:
   friend class ThreadTransport;
 
-  // One collective of one group. Three rounds: nobody reads before all have come, nobody leaves
-  // before all have read, the last to leave clears up.
+  // One collective of one group, in three rounds: no rank reads before all have come, no rank
+  // leaves before all have read, and the last one to leave removes the meeting.
   struct Meeting {
     std::vector<std::span<const std::byte>> inputs;  // by index
     Index come = 0;
@@ -35,15 +35,15 @@ class ThreadWorld {
   };
   using Key = std::tuple<CommunicatorId, Index, std::int64_t>;  // group, sequence number
 
-  // Transports keep it alive, so they may outlive the world.
+  // Transports share its ownership, so they may outlive the world.
   struct Shared {
-    explicit Shared(Rank count) : ranks(count), letters(static_cast<std::size_t>(count)) {}
+    explicit Shared(Rank count) : ranks(count), messages(static_cast<std::size_t>(count)) {}
 
     const Rank ranks;
     std::mutex mutex;
     std::condition_variable changed;
     std::map<Key, Meeting> meetings;
-    std::vector<std::deque<Transport::Letter>> letters;  // by the rank that has not taken them yet
+    std::vector<std::deque<Transport::Message>> messages;  // by receiver, not taken yet
     Status ended;
   };
   const std::shared_ptr<Shared> shared_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace asks of the other ranks: one word of rank 0 to all, and times of all to rank 0.
+// The communication of a trace: one broadcast of rank 0, and gathers of all ranks' times to rank 0.
 #pragma once
 
 #include <memory>
@@ -20,20 +20,20 @@ class TraceLink {
   virtual bool at_any_time() const = 0;
 
   // All ranks start the same calls in the same order. Memory that was passed in belongs to the link
-  // until `test` says that the request is done; then it is gone.
+  // until `test` returns true, which also ends the request.
   virtual Result<Request> broadcast(std::span<std::byte> data) = 0;
-  /// `all`, of rank 0 only: every rank's `own`, by rank.
+  /// Gathers every rank's `own`, by rank, in `all` of rank 0; the others pass an empty one.
   virtual Result<Request> gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
   virtual Result<bool> test(Request request) = 0;
 
   /// Ends the run of all ranks.
   virtual void abort(const Status& why) = 0;
-  /// Leaves its memory to the end of the process: a device may still use it.
+  /// Leaks the memory of pending requests until the process ends: a device may still use it.
   virtual void abandon() {}
 };
 
-/// Through a transport, on a communicator of its own, so that nothing else must be in the same
-/// order everywhere. Collective over all ranks; `transport` must outlive it.
+/// A link through a transport, on a communicator of its own, so that its calls need no order
+/// relative to others. Collective over all ranks; `transport` must outlive it.
 Result<std::unique_ptr<TraceLink>> trace_link_of(Transport& transport);
 
 }  // namespace tessera

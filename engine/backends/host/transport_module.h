@@ -10,7 +10,8 @@
 
 namespace tessera {
 
-/// What a module exports as "tessera_open_transport". Null: `error` says why.
+/// The function that a module exports as "tessera_open_transport". On failure it returns null and
+/// fills `error`.
 using OpenTransport = Transport* (*)(std::string* error);
 
 /// Looks for lib<name>.so in `folder` if that is not empty, otherwise beside the program and in

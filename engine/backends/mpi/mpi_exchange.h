@@ -3,7 +3,7 @@
 //
 // The idea: MPI trusts that all ranks ask for the same. In Open MPI a message that is longer than
 // what is there for it damages memory, in collectives and alone, if it is long enough to be read
-// from the sender's memory. So every message is looked at before it is received.
+// from the sender's memory. So every message is probed before it is received.
 #pragma once
 
 #include <mpi.h>

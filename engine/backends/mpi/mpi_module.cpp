@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program finds when it opens this module.
+// The entry point of the module.
 #include "engine/backends/host/transport_module.h"
 #include "engine/backends/mpi/mpi_transport.h"
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int spins_before_sleeping = 64;
 
-enum Tag { letter_tag = 0, abort_tag = 1 };
-constexpr std::ptrdiff_t letters_on_the_way = 8;  // to one rank
-constexpr int turns_to_tell = 100;                // of a millisecond
+enum Tag { message_tag = 0, abort_tag = 1 };
+constexpr std::ptrdiff_t messages_on_the_way = 8;  // to one rank
+constexpr int turns_to_send = 100;                 // of a millisecond
 constexpr auto time_to_hear = std::chrono::milliseconds(300);
 
 // Ends MPI when the process does: it cannot be started twice.
@@ -55,9 +55,9 @@ Result<std::unique_ptr<MpiTransport>> MpiTransport::create() {
   if (int code = MPI_Comm_dup(MPI_COMM_WORLD, &transport->world_); code != MPI_SUCCESS) {
     return mpi_failure(code, "MPI_Comm_dup");
   }
-  MPI_Comm_dup(MPI_COMM_WORLD, &transport->letters_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &transport->messages_);
   MPI_Comm_set_errhandler(transport->world_, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(transport->letters_, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(transport->messages_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(transport->world_, &transport->rank_);
   MPI_Comm_size(transport->world_, &transport->ranks_);
   return transport;
@@ -68,8 +68,8 @@ MpiTransport::~MpiTransport() {
   for (auto& [id, group] : groups_) {
     if (group.communicator != MPI_COMM_NULL) MPI_Comm_free(&group.communicator);
   }
-  for (Outgoing& letter : outgoing_) MPI_Wait(&letter.request, MPI_STATUS_IGNORE);
-  MPI_Comm_free(&letters_);
+  for (Outgoing& message : outgoing_) MPI_Wait(&message.request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&messages_);
   MPI_Comm_free(&world_);
 }
 
@@ -202,44 +202,44 @@ void MpiTransport::idle() {
 }
 
 void MpiTransport::forget_sent() {
-  std::erase_if(outgoing_, [](Outgoing& letter) {
+  std::erase_if(outgoing_, [](Outgoing& message) {
     int done = 0;
-    MPI_Test(&letter.request, &done, MPI_STATUS_IGNORE);
+    MPI_Test(&message.request, &done, MPI_STATUS_IGNORE);
     return done != 0;
   });
 }
 
 void MpiTransport::send(Rank to, int tag, std::string text) {
-  Outgoing& letter = outgoing_.emplace_back(Outgoing{to, std::move(text), MPI_REQUEST_NULL});
-  MPI_Isend(letter.text.data(), static_cast<int>(letter.text.size()), MPI_CHAR, to, tag, letters_,
-            &letter.request);
+  Outgoing& message = outgoing_.emplace_back(Outgoing{to, std::move(text), MPI_REQUEST_NULL});
+  MPI_Isend(message.text.data(), static_cast<int>(message.text.size()), MPI_CHAR, to, tag,
+            messages_, &message.request);
 }
 
-bool MpiTransport::post(Rank to, std::string letter) {
+bool MpiTransport::post(Rank to, std::string message) {
   if (!ended_.ok()) return false;
   forget_sent();
   const auto waiting = std::count_if(outgoing_.begin(), outgoing_.end(),
                                      [to](const Outgoing& other) { return other.to == to; });
-  if (waiting >= letters_on_the_way) return false;
-  send(to, letter_tag, std::move(letter));
+  if (waiting >= messages_on_the_way) return false;
+  send(to, message_tag, std::move(message));
   return true;
 }
 
-Result<std::optional<Transport::Letter>> MpiTransport::take() {
+Result<std::optional<Transport::Message>> MpiTransport::take() {
   TESSERA_TRY(ended_);
   int there = 0;
   MPI_Status envelope;
-  int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, letters_, &there, &envelope);
+  int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, messages_, &there, &envelope);
   if (code != MPI_SUCCESS) return mpi_failure(code, "MPI_Iprobe");
-  if (there == 0) return std::optional<Letter>();
+  if (there == 0) return std::optional<Message>();
   int length = 0;
   MPI_Get_count(&envelope, MPI_CHAR, &length);
   std::string text(static_cast<std::size_t>(length), ' ');
-  code = MPI_Recv(text.data(), length, MPI_CHAR, envelope.MPI_SOURCE, envelope.MPI_TAG, letters_,
+  code = MPI_Recv(text.data(), length, MPI_CHAR, envelope.MPI_SOURCE, envelope.MPI_TAG, messages_,
                   MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return mpi_failure(code, "MPI_Recv");
-  if (envelope.MPI_TAG == letter_tag) {
-    return std::optional<Letter>(Letter{envelope.MPI_SOURCE, std::move(text)});
+  if (envelope.MPI_TAG == message_tag) {
+    return std::optional<Message>(Message{envelope.MPI_SOURCE, std::move(text)});
   }
   session().broken = true;
   ended_ = Status(static_cast<Code>(text.front()), text.substr(1));
@@ -252,13 +252,13 @@ void MpiTransport::abort(const Status& why) {
   for (Rank other = 0; other < ranks_; ++other) {
     if (other != rank_) send(other, abort_tag, static_cast<char>(why.code()) + why.message());
   }
-  for (int turn = 0; turn < turns_to_tell; ++turn) {
+  for (int turn = 0; turn < turns_to_send; ++turn) {
     forget_sent();
     if (outgoing_.empty()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ended_ = why;
-  // What is still under way belongs to MPI until the process ends.
+  // Memory of requests that are still under way belongs to MPI until the process ends.
   static std::list<Outgoing> kept;
   kept.splice(kept.end(), outgoing_);
 }

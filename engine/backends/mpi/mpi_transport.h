@@ -32,8 +32,8 @@ class MpiTransport final : public Transport {
   Result<Request> broadcast(CommunicatorId id, Index root, std::span<std::byte> data) override;
   Result<bool> test(Request request) override;
   void idle() override;
-  bool post(Rank to, std::string letter) override;
-  Result<std::optional<Letter>> take() override;
+  bool post(Rank to, std::string message) override;
+  Result<std::optional<Message>> take() override;
   void abort(const Status& why) override;
   Status ended() const override { return ended_; }
 
@@ -56,14 +56,14 @@ class MpiTransport final : public Transport {
   void forget_sent();
 
   MPI_Comm world_ = MPI_COMM_NULL;  // ours alone: nobody else's messages get in between
-  MPI_Comm letters_ = MPI_COMM_NULL;
+  MPI_Comm messages_ = MPI_COMM_NULL;
   Rank rank_ = 0;
   Rank ranks_ = 1;
   std::map<CommunicatorId, Group> groups_;
   std::map<Request, MpiExchange> pending_;
   Request next_ = 0;
   int idle_turns_ = 0;
-  std::list<Outgoing> outgoing_;  // letters that MPI has not sent yet
+  std::list<Outgoing> outgoing_;  // messages that MPI has not sent yet
   Status ended_;                  // MPI is not called any more: its requests point into lost memory
 };
 

@@ -2,11 +2,11 @@
 // Sharded checkpoints: everything that a training run needs to go on, bit by bit, under any scheme
 // and with any number of ranks.
 //
-// The idea: what is stored is named by what it is, a range of elements of one tensor (value,
-// exp_avg, exp_avg_sq) of one parameter, and not by who held it. Every rank writes what it holds,
-// replicas share the work, and whoever loads reads the ranges that it needs. A checkpoint exists
-// from the moment its manifest does, which is written last and at once: whatever is killed when,
-// the previous one stays loadable.
+// The idea: stored data are named by what they are, a range of elements of one tensor (value,
+// exp_avg, exp_avg_sq) of one parameter, and not by the rank that held them. Every rank writes what
+// it holds, replicas share the work, and a rank that loads reads the ranges that it needs. A
+// checkpoint exists from the moment its manifest does, which is written last and atomically: if any
+// process is killed at any time, the previous checkpoint stays loadable.
 //
 //   TESSERA_ASSIGN(auto checkpoints, Checkpointer::create(*engine, {.directory = "run"}));
 //   for (...) {
@@ -38,7 +38,7 @@
 
 namespace tessera {
 
-/// What the host program wants to have back: any bytes by name. Rank 0's are kept.
+/// Data of the host program, any bytes by name, which loading gives back. Rank 0's are stored.
 using CheckpointBlobs = std::map<std::string, std::string>;
 
 struct CheckpointParameter {
@@ -52,13 +52,13 @@ struct CheckpointFile {
   Bytes bytes{};
 };
 
-/// What a manifest says.
+/// The contents of a manifest.
 struct CheckpointInfo {
-  std::string path;  // of the checkpoint's own folder
+  std::string path;  // the checkpoint's own folder
   std::int64_t step = 0;
   std::string model;
-  std::string scheme;   // for people: what wrote it
-  Rank world_size = 1;  // likewise
+  std::string scheme;   // the scheme that wrote it; for people only
+  Rank world_size = 1;  // the number of ranks that wrote it; for people only
   std::vector<CheckpointParameter> parameters;
   std::vector<CheckpointFile> files;
   CheckpointBlobs blobs;
@@ -111,20 +111,21 @@ Result<std::string> latest_checkpoint(const std::string& directory);
 /// and key.
 Result<CheckpointInfo> read_checkpoint(const std::string& path);
 
-/// Reads everything. Fails: as read_checkpoint; corrupt (a checksum or a size does not match,
-/// elements are missing or there twice), naming file and tensor.
+/// Reads every byte of the checkpoint. Fails: as read_checkpoint; corrupt (a checksum or a size
+/// does not match, elements are missing or stored twice), naming file and tensor.
 Status verify_checkpoint(const std::string& path);
 
-/// Every rank takes its own part: it reads the ranges that it needs and no others. Between two
-/// steps, on all ranks at the same time. Param groups and options are the caller's.
+/// Loads a checkpoint: every rank reads the ranges of elements that it holds and no others. Call it
+/// between two steps, on all ranks at the same time. Param groups and options are not loaded.
 /// Fails: as read_checkpoint; invalid_argument (another model: a name or shape, naming it; in
 /// forward or backward; a parameter with optimizer state that is in no param group): nothing has
 /// changed then. corrupt or io_error while data are read: what the engine holds is undefined, load
 /// another one. If it fails on one rank, it fails on all, naming the rank.
 Result<CheckpointInfo> load_checkpoint(Engine& engine, const std::string& path);
 
-/// All parameters as one safetensors file with their published names, without an engine, within
-/// little memory. Fails: as read_checkpoint, corrupt, io_error; invalid_argument (no float dtype).
+/// Writes all parameters into one safetensors file with their published names, without an engine
+/// and in little memory. Fails: as read_checkpoint, corrupt, io_error; invalid_argument (no float
+/// dtype).
 Status export_checkpoint(const std::string& path, const std::string& file,
                          DType dtype = DType::float32);
 

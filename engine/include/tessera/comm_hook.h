@@ -47,27 +47,27 @@ struct GradBucket {
   std::vector<BucketParameter> parameters;
 };
 
-/// What a hook may ask for. Handles mean the same on every rank, joined ones included.
+/// The runtime as a hook may use it. Handles mean the same on every rank, joined ones included.
 class HookContext {
  public:
   virtual ~HookContext() = default;
 
-  /// Kept until it is released, if need be over many steps.
+  /// Allocates a buffer, which lives until it is released, over many steps if need be.
   virtual Result<BufferId> allocate(const std::string& name, Bytes bytes) = 0;
-  /// After everything queued so far.
+  /// Releases the buffer after everything queued so far.
   virtual Status release(BufferId buffer) = 0;
   /// Queues a Copy or a Compute.
   virtual Result<EventId> submit(decltype(Op::what) what) = 0;
   /// Queues the sum over ranks, in place.
   virtual Result<EventId> all_reduce(const View& view) = 0;
-  /// What makes a mean out of a sum: the number of ranks, or of those that still have inputs.
+  /// The number by which a sum is divided to get the mean: all ranks, or those with inputs left.
   virtual float divisor() const = 0;
 };
 
 class CommHook {
  public:
   virtual ~CommHook() = default;
-  /// For traces and messages.
+  /// The hook's name in traces and messages.
   virtual std::string_view name() const = 0;
   /// Called when the hook is registered; an error refuses it.
   virtual Status attach() { return {}; }

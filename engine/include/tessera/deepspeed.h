@@ -40,16 +40,17 @@ struct DeepSpeedConfig {
   std::vector<std::string> without_meaning;
 };
 
-/// `ranks`: of data parallelism, which is all of them here; batch sizes must agree with it.
+/// Reads a ds_config.json. `ranks` is the number of data-parallel ranks, here all of them; batch
+/// sizes must agree with it.
 /// Fails: io_error (unreadable file), invalid_argument (not JSON, an unknown key, a value of the
 /// wrong type or range, batch sizes that contradict each other), naming file and key.
 Result<DeepSpeedConfig> load_deepspeed_config(const std::string& path, Rank ranks);
 
-/// The same from text; `source` names it in messages.
+/// As load_deepspeed_config, from text; `source` names it in messages.
 Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std::string& source,
                                                Rank ranks);
 
-/// The scheme of `config` with another dtype of forward.
+/// The scheme with another dtype of forward and backward.
 Scheme with_dtype(const Scheme& scheme, DType dtype);
 
 }  // namespace tessera

@@ -89,6 +89,7 @@ struct UnitInfo {
 
 class GradientReducer;
 class ShardedState;
+struct Recording;
 
 /// The order of a training step: forward and backward passes over modules.
 class TrainingPasses {
@@ -179,6 +180,10 @@ class Engine : public TrainingPasses, public ModuleExecution, public Optimizer {
   virtual std::vector<UnitInfo> units() const = 0;
   /// What was understood otherwise than it was asked for, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }
+
+  /// A recording of this engine in the notation of the runs that its scheme was compared with
+  /// (to_fsdp_notation and its like); nothing, if there were none.
+  virtual std::vector<std::string> notation(const Recording& /*recording*/) const { return {}; }
 
   /// What summon_full_params, checkpoints, optimizer state and gradient scalers work on
   /// (engine/base/sharded_state.h). nullptr: they fail with not_supported.

@@ -23,7 +23,7 @@ double zero_model_states(std::int32_t stage, double parameters, double ranks);
 /// of the same). REQUIRES: 0 <= stage <= 3.
 double zero_volume(std::int32_t stage);
 
-/// What DeepSpeed's estimate_zero2_model_states_mem_needs and its zero3 sister are asked.
+/// The arguments of DeepSpeed's estimate_zero2_model_states_mem_needs and of the one for zero3.
 struct DeepSpeedQuestion {
   std::int32_t stage = 3;    // 2 or 3
   double parameters = 0;     // of the model
@@ -41,7 +41,8 @@ struct DeepSpeedAnswer {
   double host = 0;    // bytes per node
 };
 
-/// (deepspeed/runtime/zero/stage3.py and stage_1_and_2.py: estimate_zero*_model_states_mem_needs).
+/// The memory that DeepSpeed estimates (deepspeed/runtime/zero/stage3.py and stage_1_and_2.py:
+/// estimate_zero*_model_states_mem_needs).
 /// REQUIRES: stage 2 or 3.
 DeepSpeedAnswer deepspeed_estimate(const DeepSpeedQuestion& question);
 

@@ -22,6 +22,8 @@
 
 namespace tessera {
 
+struct Recording;
+
 /// What is sharded, and between whom.
 enum class ShardingStrategy : std::uint8_t {
   full_shard,          // parameters, gradients, optimizer state; gathered again in backward
@@ -73,5 +75,9 @@ DivideFactors divide_factors(Index world_size);
 /// ones in one unit), naming unit and parameter; out_of_memory.
 Result<std::unique_ptr<Engine>> fsdp1(Runtime& runtime, const Model& model,
                                       const Fsdp1Options& options);
+
+/// A recording in the notation of runs recorded with PyTorch 1.13. `units` of the engine.
+std::vector<std::string> to_fsdp1_notation(const Recording& recording,
+                                           std::span<const UnitInfo> units);
 
 }  // namespace tessera

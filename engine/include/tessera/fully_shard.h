@@ -20,6 +20,8 @@
 
 namespace tessera {
 
+struct Recording;
+
 enum class ReshardAfterForward : std::uint8_t {
   automatic,  // all units but the root (torch's None)
   always,     // torch's True
@@ -77,5 +79,9 @@ class FullyShard : public virtual Engine {
 /// without dimensions; a group that does not divide), naming it; out_of_memory.
 Result<std::unique_ptr<FullyShard>> fully_shard(Runtime& runtime, const Model& model,
                                                 const FullyShardOptions& options);
+
+/// A recording in the notation of PyTorch's FSDP2 stream operations: "[stream] OP ...", events
+/// numbered by first appearance. For comparing line by line with recorded runs.
+std::vector<std::string> to_fsdp_notation(const Recording& recording);
 
 }  // namespace tessera

@@ -41,7 +41,7 @@ LossScaleOptions deepspeed_loss_scale();
 /// The scale and when it changes: arithmetic without gradients.
 class LossScale {
  public:
-  /// What a checkpoint keeps.
+  /// The values that a checkpoint keeps.
   struct State {
     float scale = 1;
     std::int32_t growth_tracker = 0;  // steps since the last overflow or growth
@@ -54,7 +54,7 @@ class LossScale {
   float value() const { return state_.scale; }
   const State& state() const { return state_; }
   void load(const State& state) { state_ = state; }
-  /// A step is over. Fails: invalid_argument (an overflow at the smallest scale).
+  /// Adapts the scale after a step. Fails: invalid_argument (an overflow at the smallest scale).
   Status update(bool overflow);
 
  private:
@@ -73,7 +73,7 @@ class GradScaler {
  public:
   virtual ~GradScaler() = default;
 
-  /// What the loss is to be multiplied by; 1 if not enabled.
+  /// The factor by which the program multiplies the loss; 1 if not enabled.
   virtual float scale() const = 0;
   /// Divides all reduced gradients by the scale, at most once between two updates.
   /// Fails: invalid_argument (twice; after step; in forward or backward).
@@ -87,13 +87,13 @@ class GradScaler {
   virtual Status update() = 0;
   /// Whether the last step was dropped.
   virtual bool skipped() const = 0;
-  /// For checkpoints. `load` between two updates.
+  /// The state for checkpoints. Call `load` between two updates.
   virtual LossScale::State state() const = 0;
   virtual void load(const LossScale::State& state) = 0;
 };
 
-/// Fails: not_supported (an Engine from elsewhere), invalid_argument (a factor or an interval that
-/// makes no sense), naming it. The engine must outlive it.
+/// A scaler for `engine`, which must outlive it. Fails: not_supported (an Engine that another
+/// library implements), invalid_argument (a factor or an interval that makes no sense), naming it.
 Result<std::unique_ptr<GradScaler>> grad_scaler(Engine& engine, const GradScalerOptions& options);
 
 }  // namespace tessera

@@ -31,7 +31,8 @@ struct JoinOptions {
   bool throw_on_early_termination = false;
 };
 
-/// While it lives the engine shadows; leave it with `finish`. At most one per engine.
+/// While a Join lives, ranks without inputs shadow the collectives of the others; it ends with
+/// `finish`. At most one per engine.
 class Join {
  public:
   /// `engine` must outlive the Join. Fails: invalid_argument, if it was made by another scheme, is

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on arrays of numbers, wherever they live: what the engine's own bodies are made of.
 //
-// The idea: a body runs on the host, but its views may be memory of a device. So it never looks at
-// elements; it asks its context's kernels. On a CPU they are done when the call returns, on a GPU
-// they are queued on the op's stream; the order is that of the calls in both.
+// The idea: a body runs on the host, but its views may be memory of a device. So it never reads or
+// writes elements itself; it calls its context's kernels. On a CPU they are done when the call
+// returns, on a GPU they are queued on the op's stream; the order is that of the calls in both.
 //
 //   work.body = [factor](const BodyContext& context) {
 //     context.kernels().scale({context.read(0), DType::bfloat16},
@@ -72,8 +72,8 @@ struct BlockFormat {
   std::size_t block = 0;
 };
 
-/// REQUIRES of all: arrays of equal size, unless said otherwise, which are the same or do not
-/// overlap; dtypes of at most 32 bits.
+/// Elementwise work of the engine. REQUIRES of every function: arrays of equal size unless said
+/// otherwise, which are the same or do not overlap; dtypes of at most 32 bits.
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -96,7 +96,8 @@ class Kernels {
   /// values *= factor; `found` becomes 1 if one of them was not finite, and otherwise stays.
   virtual void unscale(Elements values, float factor, Elements found) = 0;
 
-  /// Rows of `from`, one behind another: row r becomes row rows[r] of codes and scales.
+  /// Quantises the rows of `from`, which lie one behind another: row r becomes row rows[r] of codes
+  /// and scales.
   virtual void quantize(const BlockFormat& format, ConstElements from,
                         std::span<const std::int64_t> rows, std::span<std::byte> codes,
                         Elements scales) = 0;
@@ -104,12 +105,13 @@ class Kernels {
   virtual void dequantize(const BlockFormat& format, std::span<const std::byte> codes,
                           ConstElements scales, Elements to) = 0;
 
-  /// To and from the host's memory. A GPU's host waits for what was queued before.
+  /// Copies to and from the host's memory. On a GPU the host waits for everything queued before.
   virtual void read(ConstElements from, std::span<float> to) = 0;
   virtual void write(std::span<const float> from, Elements to) = 0;
 
-  /// The same without waiting: bytes for a place of the order of calls, as they are now; bytes as
-  /// they are at that place, given to `then` later, when the host waits for the operation.
+  /// As `write` and `read`, but the host does not wait. `send` copies `from` now and writes it to
+  /// `to` in the order of calls. `receive` calls `then` with the bytes that `from` had in the order
+  /// of calls, later, when the host waits for the operation.
   virtual void send(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void receive(std::span<const std::byte> from,
                        std::function<void(std::span<const std::byte>)> then) = 0;
@@ -119,7 +121,7 @@ class Kernels {
   virtual kernels::Math* math() { return nullptr; }
 };
 
-/// For memory that the host can reach. Has no state.
+/// Kernels for memory that the host can reach. They have no state.
 Kernels& host_kernels();
 
 }  // namespace tessera

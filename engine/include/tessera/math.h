@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a language model computes, wherever its memory is: a CPU's loops or a GPU's kernels.
+// The arithmetic of language models, on memory of a CPU (loops, oneDNN) or of a GPU (kernels).
 //
-// The idea: a call names whole arrays, so what it costs to choose between backends vanishes. Calls
-// are carried out in their order: on a CPU they are done on return, on a GPU they are queued on the
-// stream of the body that makes them. How much memory that takes is known before anything runs.
+// The idea: a call names whole arrays, so the cost of choosing a backend by a virtual call
+// vanishes. Calls are carried out in order: on a CPU they are done on return, on a GPU they are
+// queued on the stream of the body that makes them. The memory that they take is known before
+// anything runs.
 //
 //   TESSERA_TRY(plan.prepare(shape));                            // once
 //   math.product(shape, a, b, c, bias, scratch);                 // plan.scratch() bytes
@@ -17,7 +18,8 @@
 
 namespace tessera::kernels {
 
-/// Arrays are disjoint unless said otherwise; `scratch` and `room` may hold anything.
+/// Arrays are disjoint unless said otherwise. Scratch and temporary memory may hold anything before
+/// a call.
 class Math {
  public:
   virtual ~Math() = default;
@@ -74,25 +76,26 @@ class Math {
 
   /// statistics: 2 * shape.rows() numbers, for backward. REQUIRES: prepared.
   virtual void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
-                                 Array out, float* statistics, const AttentionRoom& memory) = 0;
+                                 Array out, float* statistics, const AttentionMemory& memory) = 0;
   /// Writes the gradients of q, k and v, all of them.
   virtual void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                                   const AttentionOut& out, const float* statistics,
                                   const HeadArrays<Array>& gradients,
-                                  const AttentionRoom& memory) = 0;
+                                  const AttentionMemory& memory) = 0;
 };
 
-/// What a model will ask of a Math, and the memory which that takes.
+/// The memory that the calls of a model take: `prepare` names the shapes, then sizes can be asked.
 class MathPlan {
  public:
   virtual ~MathPlan() = default;
   /// Fails: not_supported, naming the sizes.
   virtual Status prepare(const MatmulShape& shape) = 0;
   virtual Status prepare(const AttentionShape& shape) = 0;
-  /// Of everything that was prepared, for one call after another. Aligned to 64 bytes.
+  /// The scratch memory that suffices for each prepared call, one after another. It must be aligned
+  /// to 64 bytes.
   virtual Bytes scratch() const = 0;
-  /// Beside that, of attention.
-  virtual Bytes room(const AttentionShape& shape, bool backward) const = 0;
+  /// The temporary memory of attention, besides its scratch memory.
+  virtual Bytes temporary(const AttentionShape& shape, bool backward) const = 0;
   /// How many rows of logits exist at a time.
   virtual std::int64_t logits_rows() const = 0;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that kernels read and write: an address and whether they are float32, bfloat16 or
-// float16.
+// The arrays that kernels read and write: an address and a dtype (float32, bfloat16 or float16).
 #pragma once
 
 #include <bit>
@@ -76,7 +75,7 @@ struct Array {
   void* data = nullptr;
   DType dtype = DType::float32;
 
-  /// From element `first` on.
+  /// The array from element `first` on.
   Array from(std::int64_t first) const {
     return {static_cast<std::byte*>(data) + first * size_of(dtype).value, dtype};
   }
@@ -104,7 +103,7 @@ struct ConstArray {
   }
 };
 
-/// What kernels compute with.
+/// Whether kernels compute with this dtype.
 constexpr bool is_computed(DType dtype) {
   return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and operands of what a language model computes: how matrices and heads lie in memory, and
-// which rows an operation reads and writes.
+// Sizes and operands of the operations in math.h: how matrices and heads lie in memory, and which
+// rows an operation reads and writes.
 #pragma once
 
 #include <compare>
@@ -59,14 +59,14 @@ struct HeadArrays {
   A q, k, v;
 };
 
-/// What attention gave, and its gradient.
+/// The output of attention and the gradient of that output.
 struct AttentionOut {
   ConstArray values, gradient;
 };
 
-/// MathPlan::room and MathPlan::scratch.
-struct AttentionRoom {
-  void* room = nullptr;
+/// Memory of the sizes MathPlan::temporary and MathPlan::scratch.
+struct AttentionMemory {
+  void* temporary = nullptr;
   void* scratch = nullptr;
 };
 
@@ -76,7 +76,7 @@ struct NormShape {
   float epsilon = 1e-5F;
 };
 
-/// Tokens of a batch: what they are, and their places in the order of (what, place).
+/// Tokens of a batch: their ids, and their places sorted by (id, place).
 struct TokenRows {
   const std::int32_t* ids = nullptr;
   const std::int32_t* by_id = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a piece of memory is for. The classes of a rank sum to its allocator's own counter at every
-// event: the runtime asserts it and the inspector shows it.
+// The purposes of memory. At every event the classes of a rank sum to its allocator's own counter:
+// the runtime asserts it and the inspector shows it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ enum class MemoryClass : std::uint8_t {
   communication_library = 11,
   pinned_host = 12,
   nvme_staging = 13,
-  reserved_unused = 14,  // held from the device but handed to nobody: fragmentation
+  reserved_unused = 14,  // reserved from the device but not allocated: fragmentation
 };
 
 inline constexpr int memory_class_count = 15;

@@ -47,7 +47,7 @@ struct AttentionHeads {
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
 };
 
-/// What one forward call of a module costs per sample (one sequence), descendants not included.
+/// The cost of one forward call of a module per sample (one sequence), descendants not included.
 /// Backward costs twice the matmul work and 2.5 times the attention work (FlashAttention-2, section
 /// 3.1.2: five matmuls instead of two).
 struct ModuleCost {
@@ -60,9 +60,10 @@ struct ModuleCost {
   /// What matmul_flops and attention_flops consist of, where it is known.
   std::vector<LinearShape> linears = {};
   AttentionHeads attention = {};
-  double logits = 0;    // per token, that a loss is computed of where the module ends
-  double dropout = 0;   // elements per token that dropout masks
-  double in_place = 0;  // bytes per token of activations that their gradients replace
+  double logits = 0;          // per token, that a loss is computed of where the module ends
+  double dropout = 0;         // elements per token that dropout masks
+  double backward_bytes = 0;  // moved in backward alone, whatever the batch
+  double in_place = 0;        // bytes per token of activations that their gradients replace
 };
 
 struct Parameter {
@@ -75,7 +76,7 @@ struct Parameter {
   Numel numel() const;
 };
 
-/// What a module keeps besides parameters: running statistics, masks. No gradient.
+/// A tensor of a module that is no parameter and has no gradient: running statistics, a mask.
 struct Buffer {
   std::string name;  // fully qualified
   std::vector<std::int64_t> shape;
@@ -111,14 +112,14 @@ struct ModuleAlias {
   ModuleId module;
 };
 
-/// A parameter in the hands of `module` beyond what registration says.
+/// A parameter that `module` reads or returns although another module registered it.
 struct ParameterUse {
   ModuleId module;
   ParameterId parameter;
   friend bool operator==(const ParameterUse&, const ParameterUse&) = default;
 };
 
-/// Another order in which a model may run: shorter, routed otherwise.
+/// Another order in which a model may run: a shorter one, or one with another route.
 struct Graph {
   std::string name;
   std::vector<ModuleId> forward;  // as Model::forward
@@ -150,7 +151,7 @@ struct Model {
   std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not
                                   // contain each other
   std::vector<Graph> graphs;      // beside it; entries of none contain those of another
-  // Of other modules. Read where the module's own forward begins, before its children run.
+  // Parameters of other modules that a module reads where its forward begins, before its children.
   std::vector<ParameterUse> reads;
   std::vector<ParameterUse> returns;  // parameters that are outputs of the module
   bool input_requires_grad = false;
@@ -160,8 +161,8 @@ struct Model {
   std::int64_t head_dim = 0;             // 0: unknown
   double norm_epsilon = 1e-5;
   RotaryEmbedding rotary;  // of the Llama family
-  /// A token sees so many at most; 0: all before it. Costs do not know it, real training refuses
-  /// longer sequences.
+  /// The most tokens that a token attends to; 0: all before it. Costs ignore it, and real training
+  /// refuses longer sequences.
   std::int64_t sliding_window = 0;
 
   const Module& module(ModuleId id) const { return modules[id.index()]; }
@@ -180,7 +181,7 @@ struct Model {
 /// by): three times the forward, attention included, the convention of PaLM (arXiv 2204.02311,
 /// appendix B): 6 per matmul parameter and 12 * layers * heads * head_dim * s per token.
 double flops_per_sample(const Model& model, std::int64_t sequence_length);
-/// The same along another order.
+/// As above, along another order of the model.
 double flops_per_sample(const Model& model, const std::vector<ModuleId>& forward,
                         std::int64_t sequence_length);
 
@@ -194,7 +195,7 @@ Bytes activation_bytes_per_sample(const Model& model, std::int64_t sequence_leng
 /// a key of the wrong type or range), naming file and key.
 Result<Model> load_model(const std::string& path);
 
-/// The same from text; `source` names it in messages.
+/// As load_model, from text; `source` names it in messages.
 Result<Model> parse_model(std::string_view json, const std::string& source);
 
 }  // namespace tessera

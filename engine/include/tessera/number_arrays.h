@@ -31,7 +31,7 @@ void for_chunks(std::size_t size, F&& f) {
 }
 
 /// to[i] = element `i` of `from`, as many as fit into `to`; and the other way round. The dtype is
-/// looked at once and not for every element.
+/// switched on once and not for every element.
 void load_numbers(ConstElements from, std::span<float> to);
 void store_numbers(std::span<const float> from, Elements to);
 
@@ -44,9 +44,9 @@ class RankOrderReduction {
   RankOrderReduction(Reduction reduction, float factor, std::size_t numel)
       : reduction_(reduction), factor_(factor), values_(numel) {}
 
-  /// The next index's elements. REQUIRES: as many as `numel`.
+  /// Adds the elements of the next rank in order. REQUIRES: `input` has `numel` elements.
   void add(std::span<const std::byte> input, DType dtype);
-  /// Elements [first, first + as many as fit into `output`).
+  /// Writes the result from element `first` on, as many elements as fit into `output`.
   void finish(std::span<std::byte> output, DType dtype, std::size_t first = 0) const;
 
  private:

@@ -227,40 +227,27 @@ struct Wait {
   StreamId stream;
 };
 
-/// A note of the engine for the trace: it changes nothing.
+/// A note of the engine for people, notations and tests: it changes nothing.
+///
+/// The kind says what has happened, as a sentence in which {} stands for `number`. Kinds are
+/// constants: those below belong to all schemes, others to the scheme that makes them
+/// (engine/schemes/*/marks.h), and a notation reads those that it knows.
 struct Mark {
-  enum class Kind : std::uint8_t {
-    phase,               // the cause's phase begins
-    sharded,             // the unit's parameters are sharded again
-    unsharded,           // the unit's parameters are usable
-    gradients_sharded,   // the unit's gradients are views of the reduce_scatter's output
-    backward_finishing,  // the root's final callback
-    storage_prepared,    // FSDP1: the unit's storage for gathering exists and is empty
-    storage_freed,       // FSDP1: the event that the limiter waits for
-    pre_backward,        // FSDP1: the unit's backward begins
-    gradient_ready,      // DDP, ZeRO-3: of the parameter that the cause names
-    // ZeRO-3; `sharded` and `unsharded` are of one parameter there, too.
-    fetched,          // a module needs its parameters now; number: the visit of this pass
-    released,         // it does not any more; number: the next visit
-    in_flight,        // the parameter is being gathered; number: of the gather
-    kept,             // the parameter had nothing to free at the step
-    traced,           // the parameter is part of the recorded order; number: the visit
-    gathered_for,     // it is gathered ahead; number: the visit that will need it
-    kept_for,         // it stays after its use; number: the next visit that needs it
-    trace_reset,      // a pass is over: a recorded order is complete, an invalid one is forgotten
-    trace_mismatch,   // a module runs that was not recorded here; number: the visit
-    evaluating,       // the next phase has no backward; number 1: in training mode nevertheless
-    all_released,     // the optimizer step has freed all parameters
-    swapping_in,      // reads from NVMe begin; number: twice the free buffers, + 1: nobody waits
-    reading,          // one of them, of the parameter; number: elements, with the file's padding
-    reads_awaited,    // the host has waited for all; number: how many
-    buffer_released,  // of the parameter, in host memory; number: those that were free before
-    sub_group_ready,  // the optimizer has stepped a group; number: which
-    step_done,
-  };
-  Kind kind = Kind::phase;
-  std::int32_t number = 0;  // where the kind has one
+  using Kind = std::string_view;
+
+  Kind kind;
+  std::int32_t number = 0;
 };
+
+namespace marks {
+
+inline constexpr Mark::Kind phase = "begins";                        // the cause's phase
+inline constexpr Mark::Kind sharded = "parameters are sharded";      // the unit's, again
+inline constexpr Mark::Kind unsharded = "parameters are unsharded";  // and usable
+inline constexpr Mark::Kind gradients_sharded = "gradients are sharded";
+inline constexpr Mark::Kind gradient_ready = "gradient ready";  // the cause names whose
+
+}  // namespace marks
 
 struct Op {
   StreamId stream;

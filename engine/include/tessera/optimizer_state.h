@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer's state out of and into an engine, whatever the scheme and the number of ranks.
+// Reads the optimizer's state out of an engine and loads it into one, for every scheme and number
+// of ranks.
 //
 // The idea: state is named by what it belongs to and not by who holds it: a range of elements of
 // one tensor (exp_avg, exp_avg_sq) of one parameter. Ranges stream through one small buffer, so no
@@ -28,7 +29,7 @@
 
 namespace tessera {
 
-/// The parameter itself is no state of the optimizer; checkpoints name it likewise.
+/// The tensors of a parameter. `value` is no optimizer state; checkpoints name it in the same way.
 enum class StateTensor : std::uint8_t { exp_avg, exp_avg_sq, value };
 
 /// Elements [first, first + values.size()) of one tensor.
@@ -42,8 +43,8 @@ struct StateRange {
 inline constexpr Rank all_ranks = -1;
 
 struct ReadStateOptions {
-  Rank recipient = 0;         // or all_ranks
-  Bytes staging{16LL << 20};  // of the device, at most
+  Rank recipient = 0;         // a rank, or all_ranks
+  Bytes staging{16LL << 20};  // device memory that reading may take at most
 };
 
 /// Calls `range` on the recipients with every element of all state once, parameter by parameter
@@ -54,7 +55,8 @@ struct ReadStateOptions {
 Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
                             const std::function<void(Rank, const StateRange&)>& range);
 
-/// The same of the parameters' own values. Of those that are in no unit a recipient gets its own.
+/// As read_optimizer_state, for the parameters' own values. For a parameter that is in no unit a
+/// recipient gets its own copy.
 Status read_parameters(Engine& engine, const ReadStateOptions& options,
                        const std::function<void(Rank, const StateRange&)>& range);
 
@@ -69,13 +71,14 @@ struct OptimizerState {
   std::vector<ParameterState> parameters;
 };
 
-/// What `recipient` got (all_ranks: rank 0's copy, all are alike), in host memory.
+/// Reads all optimizer state and returns what `recipient` received (with all_ranks rank 0's copy;
+/// all are equal), in host memory. Fails: as read_optimizer_state.
 Result<OptimizerState> consolidate_optimizer_state(Engine& engine, const ReadStateOptions& options);
 
-/// Every rank takes its own part of `state`, without communication. Parameters that it does not
-/// name have no state afterwards, as if they were never stepped.
-/// Fails: invalid_argument (in forward or backward; a parameter that the model has not, that is in
-/// no param group or has another size), naming it. Nothing has changed then.
+/// Every rank takes its own part of `state`, without communication. Parameters that `state` does
+/// not name have no state afterwards, as if they were never stepped. Fails: invalid_argument (in
+/// forward or backward; a parameter that the model does not have, that is in no param group or has
+/// another size), naming it. Nothing has changed then.
 Status load_optimizer_state(Engine& engine, const OptimizerState& state);
 
 }  // namespace tessera

@@ -32,7 +32,7 @@ struct AdamOptions {
   float weight_decay = 0.0F;
 };
 
-/// What a group does otherwise than `step` says.
+/// The settings of a group that differ from those passed to `step`.
 struct AdamOverrides {
   std::optional<float> learning_rate, beta1, beta2, epsilon, weight_decay;
 
@@ -46,7 +46,7 @@ struct AdamOverrides {
 };
 
 struct ParamGroup {
-  std::vector<ParameterId> parameters;  // perhaps none
+  std::vector<ParameterId> parameters;  // may be empty
   AdamOverrides adam = {};
   /// Groups of one optimizer belong together. `step` steps all optimizers; what it means to have
   /// several is said where a scheme knows them (ShardedDataParallel::step_optimizer).

@@ -18,7 +18,7 @@ namespace tessera {
 template <class T>
 class PerRank {
  public:
-  /// The same value everywhere.
+  /// Every rank has the same value.
   explicit PerRank(T value) : values_{value} {}
   /// values[r] belongs to rank r. REQUIRES: not empty.
   explicit PerRank(std::vector<T> values) : values_(std::move(values)) {

@@ -8,15 +8,16 @@
 //   auto runtime = make_recording_runtime(2, recording);
 //   ... drive an engine on *runtime ...
 //   for (const Record& r : recording.records) std::cout << to_line(recording, r) << '\n';
+//
+// A scheme that was compared with recorded runs also has their notation (to_fsdp_notation in
+// fully_shard.h, and so on).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "tessera/engine.h"
 #include "tessera/runtime.h"
-#include "tessera/zero3.h"
 
 namespace tessera {
 
@@ -53,25 +54,5 @@ std::unique_ptr<Runtime> make_recording_runtime(Rank world_size, Recording& reco
 /// "step 0 forward   all_gather  all_gather  model.layers.3  96 B bfloat16  in 48 out 96": one
 /// readable line without times.
 std::string to_line(const Recording& recording, const Record& record);
-
-/// The whole recording in the notation of PyTorch's FSDP2 stream operations: "[stream] OP ...",
-/// events numbered by first appearance. For comparing line by line with recorded runs.
-std::vector<std::string> to_fsdp_notation(const Recording& recording);
-
-/// The same for FSDP1, in the notation of runs recorded with PyTorch 1.13. `units` of the engine.
-std::vector<std::string> to_fsdp1_notation(const Recording& recording,
-                                           std::span<const UnitInfo> units);
-
-/// The same for replicate: ready gradients and all-reduced buckets, as PyTorch's reducer logs them.
-std::vector<std::string> to_ddp_notation(const Recording& recording);
-
-/// The same for sharded_data_parallel: its collectives with elements and root, under "startup" and
-/// "step N".
-std::vector<std::string> to_fairscale_notation(const Recording& recording);
-
-/// The same for zero3, in the notation of runs recorded with DeepSpeed 0.9.0. `parameters` of the
-/// engine.
-std::vector<std::string> to_deepspeed_notation(const Recording& recording,
-                                               std::span<const PartitionedParameter> parameters);
 
 }  // namespace tessera

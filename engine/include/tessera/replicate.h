@@ -24,6 +24,8 @@
 
 namespace tessera {
 
+struct Recording;
+
 struct ReplicateOptions {
   Bytes bucket_cap{25 << 20};            // a bucket is closed when it reaches this
   Bytes first_bucket_cap{1 << 20};       // of the bucket that is reduced first
@@ -39,7 +41,7 @@ struct ReplicateOptions {
   std::shared_ptr<CommHook> comm_hook;  // how buckets are reduced; none: mean over ranks
 };
 
-/// What torch's compute_bucket_assignment_by_size decides.
+/// The result of torch's compute_bucket_assignment_by_size.
 struct BucketAssignment {
   std::vector<std::vector<std::size_t>> buckets;  // indices of tensors
   std::vector<Bytes> limits;                      // per bucket; 0: sparse
@@ -68,5 +70,8 @@ Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
 /// As ReplicateOptions::static_graph, for an engine that exists.
 /// Fails: invalid_argument, if another scheme made it or it has run a forward pass already.
 Status set_static_graph(Engine& engine);
+
+/// A recording as PyTorch's reducer logs it: ready gradients and all-reduced buckets.
+std::vector<std::string> to_ddp_notation(const Recording& recording);
 
 }  // namespace tessera

@@ -44,9 +44,9 @@ class SafetensorsFile {
   /// twice, gaps), not_supported (a dtype without a name here), naming file and tensor.
   static Result<SafetensorsFile> open(const std::string& path);
 
-  /// In the order of their data.
+  /// The tensors in the order of their data.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// Null: no such tensor.
+  /// The tensor called `name`, or nullptr.
   const StoredTensor* find(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
@@ -73,13 +73,14 @@ class SafetensorsWriter {
                                           std::vector<StoredTensor> tensors,
                                           const std::map<std::string, std::string>& metadata);
   SafetensorsWriter(SafetensorsWriter&& other) noexcept;
-  /// Without `finish` nothing is left behind.
+  /// Removes the partial file unless `finish` has succeeded.
   ~SafetensorsWriter();
 
-  /// Elements from `first` on, in any order. Fails: invalid_argument (no such tensor, beyond its
-  /// end), io_error.
+  /// Writes the elements from `first` on; calls may come in any order. Fails: invalid_argument (no
+  /// such tensor, beyond its end), io_error.
   Status write(const std::string& name, Numel first, std::span<const std::byte> bytes);
-  /// Fails: invalid_argument, if elements are missing, naming the first tensor; io_error.
+  /// Closes the file and gives it its name. Fails: invalid_argument, if elements are missing,
+  /// naming the first tensor; io_error.
   Status finish();
 
  private:

@@ -45,6 +45,8 @@
 
 namespace tessera {
 
+struct Recording;
+
 struct ShardedDataParallelOptions {
   /// Elements of the largest bucket of an owner and dtype, exclusive; 0: every gradient alone.
   Numel reduce_buffer_size{std::int64_t{1} << 23};
@@ -156,5 +158,8 @@ ReducePlan plan_reductions(const std::vector<OwnedTensor>& tensors, Numel buffer
 /// the engine. A step with gradients that were never reduced fails.
 Result<std::unique_ptr<ShardedDataParallel>> sharded_data_parallel(
     Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options);
+
+/// The collectives of a recording with elements and root, under "startup" and "step N".
+std::vector<std::string> to_fairscale_notation(const Recording& recording);
 
 }  // namespace tessera

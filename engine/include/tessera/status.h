@@ -22,7 +22,7 @@ enum class Code : unsigned char {
   ok = 0,
   invalid_argument,     // the request makes no sense: change it
   not_supported,        // it makes sense but this build or backend cannot do it
-  out_of_memory,        // no room: shard more, offload, or use a smaller batch
+  out_of_memory,        // memory is exhausted: shard more, offload, or use a smaller batch
   communication_error,  // a peer or a link failed
   timed_out,            // a deadline passed
   io_error,             // a file or a device failed

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Full parameters between two steps: to look at them, to change them, to save them.
+// Full parameters between two steps, to read them, to change them, to save them.
 //
-// The idea: what was gathered is a copy, and nothing changes a shard but `commit`. Code that fails
-// half-way leaves the model as it was. One unit at a time needs the memory of one unit.
+// The idea: the gathered parameters are a copy, and only `commit` changes a shard. So code that
+// fails half-way leaves the model as it was. One unit at a time takes the memory of one unit.
 //
 //   TESSERA_ASSIGN(auto full, summon_full_params(*engine, {.rank0_only = true}));
 //   TESSERA_TRY(full->modify(weight, [](Rank, std::span<float> w) { w[0] = 0; }));
@@ -43,8 +43,8 @@ struct SummonOptions {
   bool with_grads = false;      // the reduced gradients too, until the optimizer has used them
 };
 
-/// Summoned parameters. While it is open the engine refuses to train, step and be summoned again.
-/// Destroying it closes it. The engine must outlive it.
+/// Summoned parameters. While they are open the engine refuses to train, to step and to be summoned
+/// again. The destructor closes them. The engine must outlive them.
 class FullParams {
  public:
   using Read = std::function<void(Rank, std::span<const float>)>;
@@ -52,9 +52,9 @@ class FullParams {
 
   virtual ~FullParams() = default;
 
-  /// What was summoned, in the order of units.
+  /// The parameters that were summoned, in the order of units.
   virtual const std::vector<ParameterId>& parameters() const = 0;
-  /// What is legal and costs more than it needs to.
+  /// One sentence for each option that is legal but costs more than it needs to.
   virtual const std::vector<std::string>& warnings() const = 0;
 
   /// Calls `body` with all elements of `parameter` on every rank that holds it; it has run when
@@ -85,8 +85,8 @@ class FullParams {
 Result<std::unique_ptr<FullParams>> summon_full_params(Engine& engine,
                                                        const SummonOptions& options = {});
 
-/// The same, one unit after another: `visit` gets each unit's name and its parameters. Stops at the
-/// first failure and returns it; what earlier calls committed stays.
+/// Summons one unit after another: `visit` gets each unit's name and its parameters. Stops at the
+/// first failure and returns it; what earlier visits committed stays committed.
 Status for_each_unit(Engine& engine, const SummonOptions& options,
                      const std::function<Status(const std::string& unit, FullParams&)>& visit);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says about itself, whoever carried it out: the vocabulary between runtimes, storage
-// and inspector.
+// The records of a trace, the same for simulated and real runs: the vocabulary between runtimes,
+// storage and inspector.
 //
 // The idea: a logical operation is one `TraceOp`, shared by all ranks; what differs per rank are
 // times, sent as columns. A `TraceSink` receives both in submission order. The `storage` library
@@ -11,6 +11,10 @@
 //   sink.spans({.op = op.id, .ranks = ranks, ...}) // one column entry per recorded rank
 //   sink.rank_steps(step);                         // once per step, for every rank
 //   Status status = sink.finish();
+//
+// Records with texts have one definition for both directions: a sink is told views (`TraceOp` is
+// `OpRecord<std::string_view>`), a reader gives texts of its own (`OpRecord<std::string>`). What
+// becomes of each field in a file is listed once, in storage/records.h.
 //
 // All `string_view`s and spans passed to a sink are only valid during the call. A sink is called
 // from one thread, but may do what it was told to `defer` in a thread of its own. Times are ns
@@ -81,7 +85,7 @@ std::string_view name_of(OpKind kind);
 std::string_view name_of(Phase phase);
 std::string_view name_of(Reason reason);
 
-/// What a stream is used for; decides its lane in the inspector and what counts as exposed.
+/// The use of a stream, which decides its lane in the inspector and what counts as exposed.
 enum class StreamRole : std::uint8_t { compute = 0, communication = 1, copy = 2, host = 3 };
 
 /// The run as a whole. Everything a reader needs to turn times into tokens/s and MFU.
@@ -106,31 +110,38 @@ struct TraceRun {
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
 
-struct TraceStream {
+template <class Text>
+struct StreamRecord {
   std::int32_t id = 0;
-  std::string_view name;
+  Text name;
   StreamRole role = StreamRole::compute;
 };
+using TraceStream = StreamRecord<std::string_view>;
 
 /// All groups of one mesh axis.
-struct TraceCommunicator {
+template <class Text>
+struct CommunicatorRecord {
   std::int32_t id = 0;
-  std::string_view name;
+  Text name;
   std::int32_t group_size = 1;
   std::int32_t group_count = 1;
 };
+using TraceCommunicator = CommunicatorRecord<std::string_view>;
 
 /// One sharding unit: parameters gathered, freed and reduced together.
-struct TraceUnit {
+template <class Text>
+struct UnitRecord {
   std::int32_t id = 0;
-  std::string_view name;
+  Text name;
   std::int32_t parameters = 0;  // number of parameter tensors
   Numel numel{};                // unsharded elements without padding
   Numel padding{};              // elements added so that shards are equal
 };
+using TraceUnit = UnitRecord<std::string_view>;
 
 /// One logical operation of one step; ranks share it.
-struct TraceOp {
+template <class Text>
+struct OpRecord {
   std::int32_t id = 0;  // ascending; also the id of the event recorded after it
   OpKind kind = OpKind::compute;
   std::int32_t stream = 0;
@@ -139,16 +150,19 @@ struct TraceOp {
   std::int32_t micro_batch = 0;
   Phase phase = Phase::none;
   Reason reason = Reason::none;
-  std::string_view unit;    // sharding unit, "" if none
-  std::string_view module;  // module path, "" if none
-  std::string_view label;   // short text for a bar: "all_gather model.layers.3"
-  Bytes bytes{};            // collectives: size as nccl-tests define it (AG/RS: the full buffer);
-                            // copies: bytes copied; compute: bytes moved, 0 if unknown
+  Text unit;      // sharding unit, "" if none
+  Text module;    // module path, "" if none
+  Text label;     // short text for a bar: "all_gather model.layers.3"
+  Bytes bytes{};  // collectives: size as nccl-tests define it (AG/RS: the full buffer);
+                  // copies: bytes copied; compute: bytes moved, 0 if unknown
   DType dtype = DType::float32;
-  double flops = 0;                     // compute only
-  std::string_view algorithm;           // "ring", ...; "" if unknown
-  std::span<const std::int32_t> after;  // ids of the ops it waited for besides its own stream
+  double flops = 0;  // compute only
+  Text algorithm;    // "ring", ...; "" if unknown
+  // Ids of the ops it waited for besides its own stream. A reader leaves it empty and tells them
+  // for single ops.
+  std::span<const std::int32_t> after;
 };
+using TraceOp = OpRecord<std::string_view>;
 
 /// Times of one op on the recorded ranks, parallel columns.
 struct SpanBatch {
@@ -168,13 +182,15 @@ struct TraceKernel {
 };
 
 /// A logical allocation, shared by the ranks that made it.
-struct TraceBuffer {
+template <class Text>
+struct BufferRecord {
   std::int32_t id = 0;
-  std::string_view name;  // "model.layers.3.ag_out"
-  std::string_view unit;
+  Text name;  // "model.layers.3.ag_out"
+  Text unit;
   MemoryClass memory_class = MemoryClass::temporary;
   Bytes bytes{};
 };
+using TraceBuffer = BufferRecord<std::string_view>;
 
 /// A change of one rank's memory. Samples of a rank arrive in ascending time.
 struct MemorySample {
@@ -197,30 +213,40 @@ struct PeakMemory {
   std::array<Bytes, memory_class_count> by_class{};  // reserved_unused included: sums to reserved
 };
 
-/// One step of every rank: columns indexed by rank.
-struct RankStepBatch {
-  std::int32_t step = 0;
-  std::span<const Time> begin;
-  std::span<const Time> end;
-  std::span<const Time> compute;        // the compute stream works
-  std::span<const Time> communication;  // sum of the collectives' transfer times
-  std::span<const Time> exposed;        // a collective runs or waits while compute does nothing
-  std::span<const Time> blocking;       // the compute stream stands still waiting for a collective
-  std::span<const Time> wait;           // inside collectives, waiting for the last member
-  std::span<const Bytes> peak_allocated;
-  std::span<const Bytes> peak_reserved;
+/// Steps of every rank, as columns: of one step indexed by rank, of a reader's [step * ranks +
+/// rank].
+template <template <class> class Column>
+struct RankStepColumns {
+  std::int32_t step = 0;  // the first one
+  Column<Time> begin;
+  Column<Time> end;
+  Column<Time> compute;        // the compute stream works
+  Column<Time> communication;  // sum of the collectives' transfer times
+  Column<Time> exposed;        // a collective runs or waits while compute does nothing
+  Column<Time> blocking;       // the compute stream stands still waiting for a collective
+  Column<Time> wait;           // inside collectives, waiting for the last member
+  Column<Bytes> peak_allocated;
+  Column<Bytes> peak_reserved;
 };
+template <class T>
+using ColumnView = std::span<const T>;
+/// One step.
+using RankStepBatch = RankStepColumns<ColumnView>;
+
+enum class DiagnosticSeverity : std::uint8_t { info = 0, warning = 1, error = 2, data_loss = 3 };
 
 /// A problem of the run: data to show, not a reason to stop reading.
-struct TraceDiagnostic {
-  enum class Severity : std::uint8_t { info = 0, warning = 1, error = 2, data_loss = 3 };
+template <class Text>
+struct DiagnosticRecord {
+  using Severity = DiagnosticSeverity;
   Severity severity = Severity::info;
-  std::string_view code;  // "out_of_memory", "hazard", ...
-  Rank rank = -1;         // first rank concerned, -1: all
-  std::int32_t op = -1;   // op concerned, -1: none
+  Text code;             // "out_of_memory", "hazard", ...
+  Rank rank = -1;        // first rank concerned, -1: all
+  std::int32_t op = -1;  // op concerned, -1: none
   Time time = 0;
-  std::string_view message;  // one sentence
+  Text message;  // one sentence
 };
+using TraceDiagnostic = DiagnosticRecord<std::string_view>;
 
 class TraceSink {
  public:
@@ -233,7 +259,7 @@ class TraceSink {
   virtual void unit(const TraceUnit& unit) = 0;
   virtual void op(const TraceOp& op) = 0;
   virtual void spans(const SpanBatch& spans) = 0;
-  /// Once at most for a rank and an op, in any order of ops. Few runs have any.
+  /// Called at most once per rank and op, in any order of ops. Few runs have such times.
   virtual void kernel(const TraceKernel&) {}
   virtual void buffer(const TraceBuffer& buffer) = 0;
   virtual void memory(std::span<const MemorySample> samples) = 0;
@@ -241,10 +267,10 @@ class TraceSink {
   virtual void rank_steps(const RankStepBatch& steps) = 0;
   virtual void diagnostic(const TraceDiagnostic& diagnostic) = 0;
 
-  /// Calls that belong at this place and take work to find out: `work` makes them, on the sink that
-  /// it is given. It runs once, before any later call has an effect: now, or in a thread of the
-  /// sink's, which waits for no caller; or never, if nobody wants the trace any more. So it owns
-  /// what it needs, `size` bytes, which count as waiting until then.
+  /// Postpones calls that belong at this place but take work to compute: `work` makes them, on the
+  /// sink that it is given. It runs once, before any later call has an effect: now, or in a thread
+  /// of the sink, which waits for no caller; or never, if the trace is abandoned. So it must own
+  /// its data, `size` bytes, which the sink counts as queued until then.
   virtual void defer(Bytes size, std::function<void(TraceSink&)> work) {
     static_cast<void>(size);
     work(*this);

@@ -8,8 +8,8 @@
 //   TrainingSteps steps(*engine, model);   // the same for many
 //   for (int k = 0; k < 100; ++k) TESSERA_TRY(steps.run(options));
 //
-// What a step is made of can be said pass by pass: extra forward passes, evaluation, other graphs
-// of the model, gradients of several passes added up.
+// A step can also be listed pass by pass: extra forward passes, evaluation, other graphs of the
+// model, gradients of several passes added up.
 //
 //   options.passes = {{.kind = TrainingPass::Kind::evaluate},
 //                     {.kind = TrainingPass::Kind::train, .graph = "short"},
@@ -39,7 +39,7 @@ struct TrainingPass {
   std::string graph;  // of Model::graphs; empty: Model::forward
 };
 
-/// Of one module in one pass, per micro-batch: to the byte.
+/// The exact memory of one module in one pass, per micro-batch.
 struct ModuleMemory {
   Bytes saves{};      // of forward, and the same in recompute and backward
   Bytes temporary{};  // alive only while it runs

@@ -83,7 +83,7 @@ enum class DType : std::uint8_t {
   uint8 = 6,
 };
 
-/// What computes on a rank's numbers.
+/// The processor that computes on a rank's numbers.
 enum class Processor : std::uint8_t { cpu, gpu };
 
 /// Bytes of one element.

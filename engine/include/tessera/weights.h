@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of an engine as one safetensors file with the published names, and back.
+// Writes the parameters of an engine into one safetensors file with the published names, and reads
+// them from one.
 //
-// The idea: what ranks hold streams through one small buffer into the file of rank 0, so no rank
-// needs room for the model. Reading goes the other way without communication: every rank reads its
-// own elements.
+// The idea: the ranks' elements stream through one small buffer into the file of rank 0, so no rank
+// needs memory for the whole model. Reading needs no communication: every rank reads its own
+// elements.
 //
 //   TESSERA_TRY(import_weights(*engine, "model.safetensors"));
 //   ...
@@ -20,20 +21,20 @@
 namespace tessera {
 
 struct ExportOptions {
-  DType dtype = DType::float32;  // of the file: float32, bfloat16 or float16
-  Bytes staging{16LL << 20};     // of the device, at most
+  DType dtype = DType::float32;  // dtype in the file: float32, bfloat16 or float16
+  Bytes staging{16LL << 20};     // device memory that the export may take at most
 };
 
-/// On all ranks at the same time, between two steps. The file appears on the first rank's machine,
-/// when it is complete. Fails: invalid_argument (another dtype; in forward or backward; too little
-/// staging), not_supported (an Engine from elsewhere; a runtime without numbers), io_error. If it
-/// fails on one rank, it fails on all.
+/// Call it on all ranks at the same time, between two steps. The file appears on the first rank's
+/// machine when it is complete. Fails: invalid_argument (another dtype; in forward or backward; too
+/// little staging), not_supported (an Engine that another library implements; a runtime without
+/// numbers), io_error. If it fails on one rank, it fails on all.
 Status export_weights(Engine& engine, const std::string& file, const ExportOptions& options);
 
-/// On all ranks at the same time, between two steps. Numbers of another float dtype are converted.
-/// Fails: io_error, corrupt (no safetensors file); invalid_argument (a parameter that is missing, a
-/// tensor that the model has not, another shape, no floats), naming file and tensor: nothing has
-/// changed then.
+/// Call it on all ranks at the same time, between two steps. Numbers of another float dtype are
+/// converted. Fails: io_error, corrupt (no safetensors file); invalid_argument (a parameter that is
+/// missing, a tensor that the model does not have, another shape, no floats), naming file and
+/// tensor: nothing has changed then.
 Status import_weights(Engine& engine, const std::string& file);
 
 }  // namespace tessera

@@ -41,7 +41,7 @@
 
 namespace tessera {
 
-/// What a unit does differently; unset: what the scheme does anyway.
+/// Settings of one unit; those that are unset are the scheme's.
 struct UnitOverrides {
   std::optional<bool> mixed_precision;  // false: full precision although the root's is mixed
   std::optional<bool> reshard_after_forward;
@@ -70,7 +70,7 @@ struct ClassWrap {
   std::set<std::string> classes;
 };
 
-/// The same by the recursive engine (torch `transformer_auto_wrap_policy`).
+/// Modules of these classes (torch `transformer_auto_wrap_policy`). Recursive.
 struct TransformerWrap {
   std::set<std::string> classes;
 };
@@ -123,7 +123,7 @@ struct WrapPlan {
 };
 
 struct WrapOptions {
-  /// What the root does differently. Every unit starts from a copy.
+  /// Settings of the root. Every unit starts from a copy of them.
   UnitOverrides root;
   /// Paths. They and all modules below are not wrapped, their parameters not managed.
   std::vector<std::string> ignored_modules;

@@ -47,13 +47,12 @@
 // does so: only partitions of gradients are kept, so `set_requires_gradient_sync(false)` changes
 // nothing.
 //
-// What is offloaded (tessera/offload.h). Partitions of parameters in host memory or on NVMe come
-// straight to their place in the gathered copy. strict reads from NVMe what finds no room on the
-// device yet, one read at a time, into as many buffers as there are; nobody waits but the gather
-// that needs it. Gradients go to host memory as they are reduced, and the CPU steps sub-groups
-// there while the device steps those that stay (`ratio`). After an error of a drive (io_error)
-// training ends, but every partition is what it was before the step or after it and can be
-// inspected.
+// Offloading (tessera/offload.h). Partitions of parameters in host memory or on NVMe are copied
+// straight to their place in the gathered copy. strict reads partitions from NVMe ahead of the
+// budget, one read at a time, into as many buffers as there are; only the gather that needs one
+// waits for it. Gradients go to host memory as they are reduced, and the CPU steps sub-groups there
+// while the device steps those that stay (`ratio`). After an error of a drive (io_error) training
+// ends, but every partition is what it was before the step or after it and can be inspected.
 //
 // The order of `compatible` is that of DeepSpeed 0.9.0
 // (deepspeed/runtime/zero/partitioned_param_coordinator.py, parameter_offload.py,
@@ -75,6 +74,8 @@
 #include "tessera/zero_plus_plus.h"
 
 namespace tessera {
+
+struct Recording;
 
 /// What is kept when: see `zero3`.
 enum class Zero3Policy : std::uint8_t { strict, compatible };
@@ -142,7 +143,7 @@ struct PartitionedParameter {
   Memory home = Memory::device;  // where the partition lives
 };
 
-/// What Zero3 can do beyond every Engine.
+/// The functions that Zero3 has besides those of every Engine.
 class Zero3 : public virtual Engine {
  public:
   /// `module` needs `parameter` of another module, too: it is fetched and released with both
@@ -185,5 +186,9 @@ class Zero3 : public virtual Engine {
 /// ("tracing error"), a gradient is ready twice ("already been reduced").
 Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
                                      const Zero3Options& options);
+
+/// A recording in the notation of runs recorded with DeepSpeed 0.9.0. `parameters` of the engine.
+std::vector<std::string> to_deepspeed_notation(const Recording& recording,
+                                               std::span<const PartitionedParameter> parameters);
 
 }  // namespace tessera

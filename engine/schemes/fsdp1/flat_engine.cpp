@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "engine/schemes/fsdp1/marks.h"
+
 namespace tessera {
 namespace {
 
@@ -101,6 +103,7 @@ Status FlatEngine::add_unit(std::size_t u) {
   unit.frees_after_forward =
       (strategy_ == ShardingStrategy::full_shard || strategy_ == ShardingStrategy::hybrid_shard) &&
       overrides(u).reshard_after_forward.value_or(true);
+  // Parameters begin at 16 bytes, so that views of them are as aligned as own tensors.
   const Numel align{options_.use_orig_params ? 16 / size_of(unit.param_dtype).value : 0};
   unit.layout = flat_layout(model_, parameters, shard_size_, align);
   for (std::size_t e = 0; e < unit.layout.entries.size(); ++e) {
@@ -181,8 +184,7 @@ Status FlatEngine::begin_forward() {
   if (!initialised_ && sharded()) {
     for (const FlatUnit& unit : units_) {
       if (!unit.shard.value.valid()) continue;
-      TESSERA_TRY(
-          mark(cause(unit.name, Reason::none), Mark::Kind::storage_prepared, compute_).status());
+      TESSERA_TRY(mark(cause(unit.name, Reason::none), marks::storage_prepared, compute_).status());
     }
   }
   // The gathers must see what the optimizer wrote.
@@ -198,11 +200,13 @@ Status FlatEngine::pre_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "pre_forward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  // The first training step decides the order in which forward prefetches from then on.
   if (!initialised_ && trains()) {
     pre_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
   }
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   unit->needs_pre_forward = false;
+  // For the whole stream, unlike fully_shard: gathers issued behind this one would hold it up, too.
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
   return prefetch_forward(*unit);
 }
@@ -243,7 +247,7 @@ Status FlatEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
-  TESSERA_TRY(mark(cause(unit->name, Reason::none), Mark::Kind::pre_backward, compute_).status());
+  TESSERA_TRY(mark(cause(unit->name, Reason::none), marks::pre_backward, compute_).status());
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
   unit->needs_pre_backward = false;
@@ -257,6 +261,11 @@ Status FlatEngine::post_backward(ModuleId module) {
   FlatUnit* unit = unit_of(module);
   // The views of the root's flat parameter are autograd's first nodes, so it is reduced last.
   if (unit == nullptr || unit == &units_.front()) return {};
+  if (unit->post_forward_indices.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("post_backward of unit {} came more often than its forward passes",
+                              unit->name));
+  }
   unit->post_forward_indices.pop_back();
   // A unit that ran several times in forward reduces after its last backward pass.
   return unit->post_forward_indices.empty() ? finish_unit(*unit) : Status{};
@@ -275,6 +284,7 @@ Status FlatEngine::end_backward() {
   if (all_reduce_ != post_backward_stream_) {
     TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
   }
+  // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
   if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_compute()));
   post_forward_order_.clear();
   stage_ = Stage::idle;

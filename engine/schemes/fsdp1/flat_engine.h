@@ -52,6 +52,9 @@ class FlatEngine final : public EngineBase {
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> notation(const Recording& recording) const override {
+    return to_fsdp1_notation(recording, units());
+  }
   std::vector<std::string> warnings() const override;
 
  private:

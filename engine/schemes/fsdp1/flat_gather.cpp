@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "engine/schemes/fsdp1/flat_engine.h"
+#include "engine/schemes/fsdp1/marks.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -31,6 +33,7 @@ Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
 }
 
 Status FlatEngine::stage(FlatUnit& unit, Reason reason) {
+  TESSERA_ASSERT(!unit.staged.valid(), "the cast shard goes when it was gathered");
   const Cause why = cause(unit.name, options_.offload_params ? Reason::offload : reason);
   TESSERA_ASSIGN(unit.staged, allocate(fmt::format("{}.mp_shard", unit.name),
                                        bytes_of(unit.layout.shard, unit.param_dtype),
@@ -45,6 +48,7 @@ Status FlatEngine::stage(FlatUnit& unit, Reason reason) {
 Status FlatEngine::limit() {
   constexpr std::size_t gathers_in_flight = 2;
   if (!options_.limit_all_gathers || frees_.size() < gathers_in_flight) return {};
+  // The host, not a stream: what is issued later takes its memory when it is issued.
   const EventId freed = frees_.front();
   frees_.pop_front();
   return runtime_.wait(freed);
@@ -61,7 +65,7 @@ Status FlatEngine::reshard(FlatUnit& unit, bool free) {
 Status FlatEngine::after_free(std::string_view unit) {
   if (!options_.limit_all_gathers || !sharded()) return {};
   TESSERA_ASSIGN(const EventId freed,
-                 mark(cause(unit, Reason::limit), Mark::Kind::storage_freed, compute_));
+                 mark(cause(unit, Reason::limit), marks::storage_freed, compute_));
   frees_.push_back(freed);
   return {};
 }
@@ -75,6 +79,7 @@ Status FlatEngine::prefetch(FlatUnit& unit, Reason reason) {
 // Backward runs in the reverse order of forward.
 Status FlatEngine::prefetch_backward(const FlatUnit& unit) {
   if (unit.backward_place == 0) return {};
+  TESSERA_ASSERT(unit.backward_place <= post_forward_order_.size(), "a place in this forward");
   FlatUnit& next = units_[post_forward_order_[unit.backward_place - 1]];
   if (!next.needs_pre_backward || next.prefetched) return {};
   return prefetch(next, Reason::backward_prefetch);
@@ -83,6 +88,7 @@ Status FlatEngine::prefetch_backward(const FlatUnit& unit) {
 Status FlatEngine::prefetch_forward(const FlatUnit& unit) {
   const auto self = static_cast<std::size_t>(&unit - units_.data());
   if (!options_.forward_prefetch || !initialised_) return {};
+  // PyTorch 1.13 prefetches from the root alone.
   if (options_.torch_1_13 && self != 0) return {};
   for (std::size_t k = 0; k + 1 < pre_forward_order_.size(); ++k) {
     if (pre_forward_order_[k] != self) continue;

@@ -4,6 +4,7 @@
 
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/fsdp1/flat_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -22,6 +23,7 @@ Result<View> FlatEngine::gradient_view(ParameterId id) {
 
 Status FlatEngine::finish_unit(FlatUnit& unit) {
   unit.finished_backward = true;
+  // Without sync, what stayed after forward stays for the next micro-batch as well.
   const bool free = unit.frees_after_forward || sync_ || !sharded();
   TESSERA_TRY(reshard(unit, free));
   if (options_.backward_prefetch == BackwardPrefetch::post) TESSERA_TRY(prefetch_backward(unit));
@@ -81,9 +83,11 @@ Status FlatEngine::scale(const FlatUnit& unit, const View& view, float divisor, 
 }
 
 Status FlatEngine::reduce(FlatUnit& unit) {
+  TESSERA_ASSERT(unit.accumulated.valid(), "there is a gradient to reduce");
   const Cause why = cause(unit.name, Reason::reduce_gradients);
   const StreamId stream = post_backward_stream_;
   TESSERA_TRY(wait_stream(stream, compute_, cause(unit.name, Reason::order)));
+  // Half of the division before the sum, half after it: neither over- nor underflows in fp16.
   const DivideFactors factors = divide_factors(shard_size_ * replicas_);
   TESSERA_ASSIGN(const View input, reducible(unit));
   TESSERA_TRY(scale(unit, input, factors.predivide, stream));
@@ -138,7 +142,7 @@ Status FlatEngine::keep(FlatUnit& unit, const View& reduced, StreamId stream) {
   }
   if (unit.accumulated == unit.sharded_gradient) unit.accumulated = {};
   TESSERA_ASSIGN(const EventId kept, mark(cause(unit.name, Reason::reduce_gradients),
-                                          Mark::Kind::gradients_sharded, post_backward_stream_));
+                                          marks::gradients_sharded, post_backward_stream_));
   // A cast copy was reduced: the gradient itself goes.
   return unit.accumulated.valid() ? release(unit.accumulated, kept) : Status{};
 }

@@ -8,6 +8,8 @@
 
 #include <map>
 
+#include "engine/schemes/fsdp1/marks.h"
+#include "tessera/fsdp1.h"
 #include "tessera/recording.h"
 
 namespace tessera {
@@ -140,18 +142,17 @@ class Fsdp1Notation {
   }
 
   void what(const Record& r, const Mark& o) {
-    switch (o.kind) {
-      case Mark::Kind::phase: phase(r.cause); break;
-      case Mark::Kind::pre_backward: holding_ = true; break;
-      case Mark::Kind::storage_prepared: storage_prepared(r); break;
-      case Mark::Kind::storage_freed:
-        events_[r.event] = fmt::format("ev{}", events_.size());
-        emit(fmt::format("[{}] record {}", stream(r.stream), events_[r.event]));
-        break;
-      case Mark::Kind::gradients_sharded:
-        emit(fmt::format("[{0}] record_stream <tensor> on {0}", stream(r.stream)));
-        break;
-      default: break;  // other schemes'
+    if (o.kind == marks::phase) {
+      phase(r.cause);
+    } else if (o.kind == marks::pre_backward) {
+      holding_ = true;
+    } else if (o.kind == marks::storage_prepared) {
+      storage_prepared(r);
+    } else if (o.kind == marks::storage_freed) {
+      events_[r.event] = fmt::format("ev{}", events_.size());
+      emit(fmt::format("[{}] record {}", stream(r.stream), events_[r.event]));
+    } else if (o.kind == marks::gradients_sharded) {
+      emit(fmt::format("[{0}] record_stream <tensor> on {0}", stream(r.stream)));
     }
   }
 

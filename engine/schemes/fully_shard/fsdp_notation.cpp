@@ -8,6 +8,8 @@
 
 #include <map>
 
+#include "engine/schemes/fully_shard/marks.h"
+#include "tessera/fully_shard.h"
 #include "tessera/recording.h"
 
 namespace tessera {
@@ -143,26 +145,19 @@ class FsdpNotation {
   }
 
   void what(const Record& r, const Mark& o) {
-    switch (o.kind) {
-      case Mark::Kind::phase:
-        if (r.cause.phase != Phase::optimizer) {
-          emit(fmt::format("[host] ==== {}", name_of(r.cause.phase)));
-        }
-        break;
-      case Mark::Kind::backward_finishing: emit("[host] ---- root final callback"); break;
-      case Mark::Kind::sharded:
-        emit(fmt::format("[host] state {} -> SHARDED", r.cause.unit));
-        break;
-      case Mark::Kind::unsharded:
-        emit(fmt::format("[host] state {} -> UNSHARDED", r.cause.unit));
-        record_event(r, "copy_out");
-        break;
-      case Mark::Kind::gradients_sharded:
-        emit(fmt::format("[{}] VIEW_OUT {} sharded grads = views of rs_out", stream(r.stream),
-                         r.cause.unit));
-        record_event(r, "post_reduce");
-        break;
-      default: break;  // other schemes'
+    if (o.kind == marks::phase && r.cause.phase != Phase::optimizer) {
+      emit(fmt::format("[host] ==== {}", name_of(r.cause.phase)));
+    } else if (o.kind == marks::backward_finishing) {
+      emit("[host] ---- root final callback");
+    } else if (o.kind == marks::sharded) {
+      emit(fmt::format("[host] state {} -> SHARDED", r.cause.unit));
+    } else if (o.kind == marks::unsharded) {
+      emit(fmt::format("[host] state {} -> UNSHARDED", r.cause.unit));
+      record_event(r, "copy_out");
+    } else if (o.kind == marks::gradients_sharded) {
+      emit(fmt::format("[{}] VIEW_OUT {} sharded grads = views of rs_out", stream(r.stream),
+                       r.cause.unit));
+      record_event(r, "post_reduce");
     }
   }
 

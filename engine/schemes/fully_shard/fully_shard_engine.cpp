@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/schemes/fully_shard/marks.h"
+
 namespace tessera {
 
 FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullyShardOptions options)
@@ -170,6 +172,7 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
   if (unit == nullptr) return {};
   TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_for_unshard(*unit));
+  // Issued behind this unit's copy-out: its all_gather overlaps what the unit computes now.
   for (std::size_t next : unit->forward_prefetch) {
     TESSERA_TRY(unshard(units_[next], Reason::forward_prefetch));
   }
@@ -181,12 +184,14 @@ Status FullyShardEngine::post_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "post_forward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  // Without a backward to gather for again, keeping a slice would be for nothing.
   const bool to_group = unit->reshards_to_group && flow_.out_of(module) && trains();
   if (unit->reshard_after_forward) {
     TESSERA_TRY(to_group ? reshard_to_group(*unit) : reshard(*unit));
   }
   unit->post_forward_indices.push_back(forward_order_.size());
   forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  // After the root's forward no unit comes that would free the last gather's buffer.
   const bool root = unit == &units_.front();
   if (root && last_gathered_) {
     TESSERA_TRY(free_gathered(*last_gathered_, cause(unit->name, Reason::free_memory)));
@@ -215,7 +220,6 @@ Status FullyShardEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward"));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
-  unit->in_backward = true;
   TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_for_unshard(*unit));
   if (unit->post_forward_indices.empty()) return {};
@@ -241,11 +245,12 @@ Status FullyShardEngine::post_backward(ModuleId module) {
 
 Status FullyShardEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
-  TESSERA_TRY(mark(cause("root", Reason::none), Mark::Kind::backward_finishing, compute_).status());
+  TESSERA_TRY(mark(cause("root", Reason::none), marks::backward_finishing, compute_).status());
   for (Unit& unit : units_) {
     unit.post_forward_indices.clear();
+    // The root, and units whose end autograd does not tell.
     if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
-    unit.in_backward = unit.finished_backward = false;
+    unit.finished_backward = false;
   }
   TESSERA_TRY(locals_.accumulate());
   if (is_last_backward_) TESSERA_TRY(finish_reduce());

@@ -49,9 +49,7 @@ struct Unit {
   bool post_forward_sharded = false;
   BufferId partial;           // reduce-scattered, but not all-reduced yet
   BufferId sharded_gradient;  // reduce_scatter's output, until the optimizer has used it
-  DType sharded_gradient_dtype = DType::float32;
   std::vector<std::size_t> post_forward_indices;  // places in the order of forward passes
-  bool in_backward = false;                       // pre_backward ran, post_backward is owed
   bool finished_backward = false;
 };
 
@@ -70,6 +68,9 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status end_backward() override;
   Status step(const AdamOptions& options) override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> notation(const Recording& recording) const override {
+    return to_fsdp_notation(recording);
+  }
 
   // controls.cpp
   Status set_modules_to_forward_prefetch(ModuleId unit,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/schemes/fully_shard/fully_shard_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -25,6 +26,7 @@ FullyShardEngine::Gathering FullyShardEngine::gathering(const Unit& unit) const 
 }
 
 Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
+  // Called again for a unit whose gather is under way or done: prefetches and hooks overlap.
   if (unit.unsharded || unit.gather_buffer.valid() || unit.parameters.empty()) return {};
   TESSERA_ASSIGN(unit.gathered, copy_in(unit, reason));
   if (group_size_ == 1) return {};  // the copy-in already made the full buffer
@@ -45,6 +47,7 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
                           bytes_of(unit.layout.shard * group_size_, unit.param_dtype),
                           MemoryClass::all_gather_buffers, copy_in_, cause(unit.name, reason)));
   const Gathering g = gathering(unit);
+  // After reshard_to_group the unit's own slice is larger, on the device, and cast already.
   const bool again = unit.post_forward_sharded;
   Copy copy{.index_in = g.group};
   if (options_.offload_params && !again) copy.route = CopyRoute::to_device;
@@ -74,6 +77,7 @@ Status FullyShardEngine::free_gathered(Pending& gathered, const Cause& why) {
 
 Status FullyShardEngine::wait_for_unshard(Unit& unit) {
   if (!unit.gather_buffer.valid()) return {};
+  TESSERA_ASSERT(unit.gathered.valid() && !unit.unsharded, "a gather ends once");
   const Cause freeing = cause(unit.name, Reason::free_memory);
   if (stage_ == Stage::forward && last_gathered_) {
     TESSERA_TRY(free_gathered(*last_gathered_, freeing));
@@ -82,7 +86,7 @@ Status FullyShardEngine::wait_for_unshard(Unit& unit) {
   TESSERA_TRY(wait_event(compute_, unit.gathered, cause(unit.name, Reason::needed)));
   TESSERA_TRY(copy_out(unit));
   TESSERA_ASSIGN(const EventId copied_out,
-                 mark(cause(unit.name, Reason::copy_out), Mark::Kind::unsharded, compute_));
+                 mark(cause(unit.name, Reason::copy_out), marks::unsharded, compute_));
   unit.unsharded = true;
   Pending gathered{std::exchange(unit.gather_buffer, BufferId{}), copied_out};
   if (stage_ == Stage::forward) {
@@ -101,6 +105,7 @@ Status FullyShardEngine::finish_gathers() {
 Status FullyShardEngine::copy_out(Unit& unit) {
   const Cause why = cause(unit.name, Reason::copy_out);
   const Gathering g = gathering(unit);
+  // The all_gather leaves rank after rank; parameters want their own rows together, rank by rank.
   Copy copy;
   for (UnitParameter& p : unit.parameters) {
     const Numel padded = p.layout.shard * group_size_;
@@ -124,9 +129,10 @@ Status FullyShardEngine::copy_out(Unit& unit) {
 
 Status FullyShardEngine::reshard(Unit& unit) {
   if (!unit.unsharded) return {};
+  // Only the compute stream reads unsharded parameters, so its youngest op is their last reader.
   for (UnitParameter& p : unit.parameters) TESSERA_TRY(release(p.unsharded, last_compute()));
   unit.unsharded = false;
-  return mark(cause(unit.name, Reason::free_memory), Mark::Kind::sharded, compute_).status();
+  return mark(cause(unit.name, Reason::free_memory), marks::sharded, compute_).status();
 }
 
 // Keeps the slice of the smaller group, which gathers it again in backward.
@@ -138,6 +144,7 @@ Status FullyShardEngine::reshard_to_group(Unit& unit) {
   Copy copy{.index_in = g.group};
   for (UnitParameter& p : unit.parameters) {
     const Numel slice = p.layout.shard * g.scale;
+    TESSERA_ASSERT(!p.post_forward.valid(), "a gather has used the slice of an earlier forward");
     TESSERA_ASSIGN(p.post_forward,
                    allocate(p.shard.name + ".post_forward", bytes_of(slice, unit.param_dtype),
                             MemoryClass::sharded_parameters, compute_, why));

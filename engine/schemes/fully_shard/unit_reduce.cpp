@@ -21,12 +21,14 @@ Result<View> FullyShardEngine::gradient_view(ParameterId id) {
 
 Status FullyShardEngine::reduce_gradients(Unit& unit) {
   unit.finished_backward = true;
+  // The parameters go first: their memory is what the reduction's buffers may take.
   if (reshard_after_backward_) TESSERA_TRY(reshard(unit));
   bool has_gradients = false;
   for (const UnitParameter& p : unit.parameters) {
     has_gradients |= p.gradient.valid() || p.accumulated.valid();
   }
   if (!has_gradients) return {};
+  // Without sync unsharded gradients stay, in reduce_dtype: a sum in a narrow dtype loses bits.
   if (!sync_) return accumulate_gradients(unit);
   for (const UnitParameter& p : unit.parameters) {
     if (p.accumulated.valid()) {
@@ -34,6 +36,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
       break;
     }
   }
+  // Inputs of older reduce_scatters bound the memory that reductions may run behind with.
   const auto alive = static_cast<std::size_t>(options_.reduce_scatter_max_input_buffers - 1);
   TESSERA_TRY(free_packed(alive, unit.name));
   const Numel padded = unit.layout.shard * group_size_;
@@ -79,6 +82,7 @@ Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
     return {};
   }
   TESSERA_TRY(wait_stream(all_reduce_, reduce_scatter_, cause(unit.name, Reason::order)));
+  // With a factor of its own the reduce_scatter has divided for all ranks, replicas included.
   AllReduce what{replica_group_, view, view, Reduction::average};
   if (options_.gradient_divide_factor) what.reduction = Reduction::sum;
   TESSERA_TRY(submit(all_reduce_, cause(unit.name, Reason::reduce_gradients), what).status());
@@ -135,6 +139,7 @@ Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
   const StreamId stream = replicas_ > 1 ? all_reduce_ : reduce_scatter_;
   const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.shard);
   const bool first = !unit.sharded_gradient.valid();
+  // The common case copies nothing: what was scattered is what the optimizer reads.
   if (first && unit.reduce_dtype == options_.sharded_dtype && !host) {
     unit.sharded_gradient = scattered;
   } else {
@@ -156,7 +161,7 @@ Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
     TESSERA_TRY(release(scattered, done));
   }
   TESSERA_ASSIGN(last_reduced_, mark(cause(unit.name, Reason::reduce_gradients),
-                                     Mark::Kind::gradients_sharded, stream));
+                                     marks::gradients_sharded, stream));
   return {};
 }
 
@@ -189,6 +194,7 @@ Status FullyShardEngine::finish_reduce() {
   if (packed_.empty()) return {};
   if (last_reduced_.valid()) {
     TESSERA_TRY(wait_event(compute_, last_reduced_, cause("root", Reason::needed)));
+    // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
     if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_reduced_));
   }
   return free_packed(0, "root");

@@ -7,6 +7,7 @@
 
 #include "engine/schemes/replicate/replicate_engine.h"
 #include "engine/schemes/replicate/stream_hook_context.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -22,10 +23,11 @@ Status ReplicateEngine::launch_ready_buckets() {
     } else {
       const View all = View::whole(bucket.buffer, options_.dtype, bucket.numel);
       decltype(Op::what) what = AllReduce{world_, all, all, Reduction::sum};
-      if (world_size_ == 1) what = Mark{Mark::Kind::gradients_sharded};
+      if (world_size_ == 1) what = Mark{marks::gradients_sharded};
       TESSERA_ASSIGN(bucket.reduced,
                      submit(nccl_, cause(bucket.name, Reason::reduce_gradients), std::move(what)));
     }
+    // Behind the last bucket, so that the map delays no gradient.
     if (next_bucket_ == buckets_.size() && finds_unused()) TESSERA_TRY(reduce_used_map());
   }
   return {};
@@ -109,6 +111,7 @@ Status ReplicateEngine::finish_buckets() {
 }
 
 Status ReplicateEngine::finish_bucket(const Bucket& bucket) {
+  TESSERA_ASSERT(bucket.reduced.valid(), "a bucket is finished after it was reduced");
   TESSERA_TRY(wait_event(compute_, bucket.reduced, cause(bucket.name, Reason::needed)));
   Copy copy;
   bool wanted = false;
@@ -122,6 +125,7 @@ Status ReplicateEngine::finish_bucket(const Bucket& bucket) {
   const bool nobody = copy.pieces.empty() && !(views() && wanted);
   const Cause why = cause(bucket.name, Reason::copy_out);
   if (!copy.pieces.empty()) TESSERA_TRY(submit(compute_, why, std::move(copy)).status());
+  // Every rank that has the result must use it, or its release would not follow the reduction.
   const RankSet idle = nobody ? everyone_ : joined();
   if (idle.empty()) return {};
   Compute discard{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};

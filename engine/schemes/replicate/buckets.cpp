@@ -7,6 +7,7 @@
 
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/replicate/replicate_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -72,6 +73,7 @@ std::vector<std::size_t> ReplicateEngine::rebuild_order() const {
 // Once, in the order in which gradients became ready; rank 0's plan counts for all.
 Status ReplicateEngine::rebuild_if_due() {
   const bool possible = options_.static_graph || !options_.find_unused_parameters;
+  // A static graph first counts uses; its second backward shows the order that will stay.
   const std::int32_t after = options_.static_graph ? 2 : 1;
   if (rebuilt_ || !possible || synced_backwards_ < after) return {};
   rebuilt_ = true;
@@ -87,6 +89,7 @@ Status ReplicateEngine::rebuild_if_due() {
       broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));
   std::vector<Bucket> old = std::move(buckets_);
   const std::vector<ReplicatedParameter> before = parameters_;
+  // Only where gradients are views of buckets, and some were kept from before the rebuild.
   const bool moves = std::any_of(before.begin(), before.end(), [](const ReplicatedParameter& p) {
     return p.trained && p.has_gradient && !p.gradient.valid();
   });
@@ -152,6 +155,7 @@ Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
     return submit(compute_, why, Copy{.pieces = {{.from = none, .to = slice(p)}}}).status();
   }
   const View from = p.gradient.valid() ? whole(p.gradient, p) : slice(p);
+  // Divided before the sum, as the reducer does: the sum of all ranks could overflow in fp16.
   if (!hook_) return submit(compute_, why, multiply(from, slice(p), 1.0F / divisor())).status();
   if (!p.gradient.valid()) return {};
   return submit(compute_, why, Copy{.pieces = {{.from = from, .to = slice(p)}}}).status();
@@ -159,6 +163,7 @@ Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
 
 Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
   TESSERA_TRY(copy_into_bucket(p, /*zeros=*/!p.has_gradient));
+  TESSERA_ASSERT(buckets_[p.bucket].pending > 0, "a gradient is ready once in a backward pass");
   --buckets_[p.bucket].pending;
   return launch_ready_buckets();
 }

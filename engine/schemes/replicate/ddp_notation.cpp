@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tessera/recording.h"
+#include "tessera/replicate.h"
 
 namespace tessera {
 namespace {
@@ -39,10 +40,10 @@ class DdpNotation {
 
   void op(const Record& r) {
     if (const auto* note = std::get_if<Mark>(&r.op.what)) {
-      const bool begins = note->kind == Mark::Kind::phase && r.cause.phase == Phase::forward &&
-                          r.cause.micro_batch == 0;
+      const bool begins =
+          note->kind == marks::phase && r.cause.phase == Phase::forward && r.cause.micro_batch == 0;
       if (begins) lines_.push_back(fmt::format("iter {}", r.cause.step));
-      if (note->kind == Mark::Kind::gradient_ready) {
+      if (note->kind == marks::gradient_ready) {
         lines_.push_back(fmt::format("  grad computed {}", r.cause.module));
       }
     } else if (r.cause.reason == Reason::copy_in) {

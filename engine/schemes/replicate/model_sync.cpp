@@ -113,6 +113,7 @@ Status ReplicateEngine::broadcast_coalesced(const std::vector<View>& views, Inde
 
 // Rank 0's; with uneven inputs those of the largest rank that still has some.
 Status ReplicateEngine::sync_buffers() {
+  // As in torch the forward before this one decides: after one without sync nothing is sent.
   const bool stale = std::exchange(buffers_stale_, sync_);
   const std::vector<View> views = buffer_views();
   if (!stale || !options_.broadcast_buffers || views.empty() || world_size_ == 1) return {};

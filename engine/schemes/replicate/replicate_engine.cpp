@@ -90,6 +90,7 @@ Result<View> ReplicateEngine::parameter_view(ParameterId id) {
 
 Result<View> ReplicateEngine::gradient_view(ParameterId id) {
   ReplicatedParameter& p = at(id);
+  // A second backward without a step adds to what the bucket has: it needs memory of its own.
   const bool into_bucket = views() && p.trained && !p.has_gradient;
   if (into_bucket) return slice(p);
   if (!p.fresh.valid()) {
@@ -160,7 +161,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   ReplicatedParameter& p = at(parameter);
   if (!p.trained) return accumulate(p);
   if (p.ready) return ready_twice(name(p));
-  TESSERA_TRY(mark(cause_of(p, Reason::none), Mark::Kind::gradient_ready, compute_).status());
+  TESSERA_TRY(mark(cause_of(p, Reason::none), marks::gradient_ready, compute_).status());
   ready_order_.push_back(parameter.index());
   TESSERA_TRY(accumulate(p));
   p.ready = true;
@@ -168,6 +169,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   if (!sync_) return {};
   // The first step of a static graph only counts; its buckets go at the end.
   if (options_.static_graph && synced_backwards_ == 0) return {};
+  // Unused parameters count as ready with the first that is: no bucket may wait for them.
   const bool sweeps = finds_unused() || options_.static_graph;
   if (sweeps && !swept_unused_) TESSERA_TRY(mark_unused());
   return mark_ready(p);

@@ -71,6 +71,9 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   Status end_backward() override;
   Status compute(const ModuleWork& work) override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> notation(const Recording& recording) const override {
+    return to_ddp_notation(recording);
+  }
 
  private:
   Result<View> parameter_view(ParameterId id) override;

@@ -42,7 +42,7 @@ class StreamHookContext final : public HookContext {
 
   // Alone, a rank's gradient is the sum.
   Result<EventId> all_reduce(const View& view) override {
-    if (ranks_.count() == 1) return submit(Mark{Mark::Kind::gradients_sharded});
+    if (ranks_.count() == 1) return submit(Mark{marks::gradients_sharded});
     return submit(AllReduce{world_, view, view, Reduction::sum});
   }
 

@@ -44,6 +44,7 @@ Status OwnerEngine::sync_buffers() { return broadcast_in_place(buffer_views(), /
 Result<View> OwnerEngine::pack(const OwnerShard& shard) {
   const View values = View::part(shard.value, shard.dtype, Numel{0}, shard.trained);
   const DType dtype = options_.broadcast_dtype.value_or(shard.dtype);
+  // A wider dtype would send more bytes and say nothing more.
   if (size_of(dtype) >= size_of(shard.dtype)) return values;
   const Cause why = cause(shard.name, Reason::copy_in);
   TESSERA_ASSIGN(const BufferId wire,
@@ -75,6 +76,7 @@ Status OwnerEngine::broadcast_shards() {
         submit(comm_, cause(shard.name, Reason::step), Broadcast{group_, sent[k++], shard.owner})
             .status());
   }
+  // The broadcasts are over before packed copies are unpacked and freed.
   TESSERA_TRY(use(sent));
   Copy unpack;
   for (k = 0; k < sent.size(); ++k) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tessera/recording.h"
+#include "tessera/sharded_data_parallel.h"
 
 namespace tessera {
 

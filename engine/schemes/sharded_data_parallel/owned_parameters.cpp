@@ -113,6 +113,7 @@ Status OwnerEngine::lay_out_values() {
     const OwnedParameter &x = parameters_[a], &y = parameters_[b];
     return std::tuple(!x.trained, x.numel, a) < std::tuple(!y.trained, y.numel, b);
   });
+  // Trained ones first, so that what a step broadcasts is one run of the shard.
   bool one_dtype = true;
   for (const OwnedParameter& p : parameters_) one_dtype &= p.dtype == parameters_[0].dtype;
   std::map<ShardKey, OwnerShard> shards;
@@ -172,6 +173,7 @@ std::vector<std::size_t> OwnerEngine::expected_places() const {
 }
 
 void OwnerEngine::plan_buckets() {
+  // Alone there is nothing to reduce together: every gradient stays where it was written.
   const Numel size = ranks_ == 1 ? Numel{0} : options_.reduce_buffer_size;
   ReducePlan plan = plan_reductions(tensors(), size);
   for (const std::size_t k : plan.direct) plan.buckets.push_back({k});
@@ -181,6 +183,7 @@ void OwnerEngine::plan_buckets() {
     for (const std::size_t k : bucket) last = std::max(last, places[k]);
     return last;
   };
+  // All ranks reduce in this order; one that backward completes late would hold up the others.
   std::sort(plan.buckets.begin(), plan.buckets.end(),
             [&](const auto& a, const auto& b) { return completed(a) < completed(b); });
   buckets_.clear();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -89,7 +91,7 @@ Status OwnerEngine::begin_backward() {
   for (OwnedParameter& p : parameters_) p.touched = p.ready = false;
   for (GradientBucket& b : buckets_) b.pending = b.parameters.size();
   next_bucket_ = 0;
-  reduces_ = sync_;
+  reduces_ = sync_;  // for the whole pass, whatever is set in the middle of it
   return enter(Stage::backward, Phase::backward);
 }
 
@@ -100,9 +102,10 @@ Status OwnerEngine::grad_ready(ParameterId parameter) {
   if (p.ready) return ready_twice(p.shard.name);
   Cause why = cause_of(buckets_[p.bucket], Reason::none);
   why.module = model_.parameter(p.id).name;
-  TESSERA_TRY(mark(why, Mark::Kind::gradient_ready, compute_).status());
+  TESSERA_TRY(mark(why, marks::gradient_ready, compute_).status());
   TESSERA_TRY(accumulate(p));
   p.ready = true;
+  TESSERA_ASSERT(buckets_[p.bucket].pending > 0, "a gradient is ready once in a backward pass");
   --buckets_[p.bucket].pending;
   return reduces_ ? launch_ready() : Status{};
 }
@@ -110,6 +113,7 @@ Status OwnerEngine::grad_ready(ParameterId parameter) {
 Status OwnerEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
   for (OwnedParameter& p : parameters_) {
+    // A body wrote it, but the host program never said that it was ready.
     if (p.touched && !p.ready) TESSERA_TRY(accumulate(p));
   }
   TESSERA_TRY(drop_unowned());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reducing gradients to their owners, in one order on all ranks.
-#include "engine/schemes/sharded_data_parallel/owner_engine.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/sharded_data_parallel/owner_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -18,6 +19,7 @@ Status OwnerEngine::launch_ready() {
 }
 
 Status OwnerEngine::launch(GradientBucket& b) {
+  TESSERA_ASSERT(!b.wire.valid(), "a bucket is finished before it is reduced again");
   if (!b.fresh.valid()) TESSERA_TRY(allocate_fresh(b));
   TESSERA_TRY(zero_missing(b));
   for (const std::size_t k : b.parameters) parameters_[k].filled = false;
@@ -33,6 +35,7 @@ Status OwnerEngine::launch(GradientBucket& b) {
                             MemoryClass::reduce_buffers, compute_, cause_of(b, Reason::copy_in)));
   }
   const View wire = View::whole(b.wire, wire_dtype(b), b.numel);
+  // Divided by every rank before the sum, so that the sum fits a narrow dtype.
   const float share = 1.0F / static_cast<float>(ranks_);
   TESSERA_ASSIGN(const EventId divided, submit(compute_, cause_of(b, Reason::divide),
                                                multiply(whole(b.fresh, b), wire, share)));
@@ -55,12 +58,14 @@ Status OwnerEngine::flush() {
   if (ranks_ > 1) {
     TESSERA_TRY(wait_stream(compute_, comm_, cause("root", Reason::needed)));
   }
+  // One wait for all: an owner reads none of its buckets before the last reduction anyway.
   for (GradientBucket& b : buckets_) TESSERA_TRY(finish(b));
   return {};
 }
 
 // On the owner what was reduced becomes the gradient, or is added to it.
 Status OwnerEngine::finish(GradientBucket& b) {
+  TESSERA_ASSERT(b.wire.valid(), "what is finished was reduced");
   const RankSet owner = owner_set(b.owner);
   const DType dtype = ranks_ == 1 ? b.dtype : wire_dtype(b);
   const View wire = View::whole(b.wire, dtype, b.numel);

@@ -37,6 +37,7 @@ Status Zero12Engine::gather(FlatBuffer& flat) {
     TESSERA_TRY(wait_stream(compute_, nccl_, cause("root", Reason::needed)));
     return submit(compute_, cause("root", Reason::needed), look_at({all})).status();
   }
+  // Pieces begin at even elements: NCCL wants 4 bytes, which are two elements of fp16.
   const std::int64_t even = part.value / pieces / 2 * 2;
   const Numel piece{std::max<std::int64_t>(2, even)};
   Numel done{};

@@ -7,6 +7,7 @@
 
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/zero12/zero12_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -27,7 +28,7 @@ Result<View> Zero12Engine::gradient_view(ParameterId id) {
 }
 
 // Nobody writes this gradient any more in this pass.
-Status Zero12Engine::hand_over(PartedParameter& p) {
+Status Zero12Engine::finish_gradient(PartedParameter& p) {
   if (!p.fresh.valid()) return {};
   if (parts_gradients()) return add_to_bucket(p, p.fresh);
   if (!p.gradient.valid()) {
@@ -65,18 +66,22 @@ Status Zero12Engine::close_buckets() {
 
 // Takes the gradient's buffer.
 Status Zero12Engine::add_to_bucket(PartedParameter& p, BufferId& gradient) {
+  TESSERA_ASSERT(gradient.valid() && filled_ < buckets_.size(), "buckets are open in backward");
   PartBucket* bucket = &buckets_[filled_];
   if (!bucket->entries.empty() && bucket->numel + p.numel > options_.reduce_bucket) {
     TESSERA_TRY(reduce(*bucket));
+    // With overlap the other bucket is filled while this one is on its way.
     filled_ = (filled_ + 1) % buckets_.size();
     bucket = &buckets_[filled_];
   }
+  // Too large for any bucket: it is reduced where it is.
   if (p.numel > options_.reduce_bucket) {
     PartBucket alone{.buffer = gradient, .entries = {{p.id, p.place, Numel{0}, p.numel}}};
     alone.numel = p.numel;
     TESSERA_TRY(reduce(alone));
     return release(gradient, alone.reduced);
   }
+  // The first copy into a bucket must not overtake what is still read from it.
   if (bucket->entries.empty() && bucket->reduced.valid() && overlaps()) {
     TESSERA_TRY(wait_event(compute_, bucket->reduced, cause("root", Reason::order)));
   }

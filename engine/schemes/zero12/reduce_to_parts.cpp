@@ -13,8 +13,8 @@ Status Zero12Engine::reduce(PartBucket& bucket) {
   TESSERA_ASSIGN(const View wire, divided(bucket));
   if (ranks_ > 1) TESSERA_TRY(communicate(wire, slices));
   TESSERA_TRY(keep(wire, slices));
-  TESSERA_ASSIGN(bucket.reduced, mark(cause("root", Reason::reduce_gradients),
-                                      Mark::Kind::gradients_sharded, reduce_));
+  TESSERA_ASSIGN(bucket.reduced,
+                 mark(cause("root", Reason::reduce_gradients), marks::gradients_sharded, reduce_));
   BufferId buffer = wire.buffer;
   if (buffer != bucket.buffer) TESSERA_TRY(release(buffer, bucket.reduced));
   bucket.entries.clear();
@@ -26,6 +26,7 @@ Status Zero12Engine::reduce(PartBucket& bucket) {
 Result<View> Zero12Engine::divided(const PartBucket& bucket) {
   const View values = View::part(bucket.buffer, param_dtype(), Numel{0}, bucket.numel);
   View wire = values;
+  // As in DeepSpeed the cast comes first: the division is done in the dtype that is sent.
   if (reduce_dtype() != param_dtype()) {
     const Cause why = cause("root", Reason::copy_in);
     TESSERA_ASSIGN(const BufferId cast,

@@ -33,6 +33,7 @@ Status Zero12Engine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
   begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
+  // Somebody wrote parts, each rank its own: the whole parameters come from them.
   return std::exchange(values_are_old_, false) ? refresh() : Status{};
 }
 
@@ -51,15 +52,16 @@ Status Zero12Engine::grad_ready(ParameterId parameter) {
   if (p.ready) return ready_twice(name(p));
   Cause why = cause("root", Reason::none);
   why.module = name(p);
-  TESSERA_TRY(mark(why, Mark::Kind::gradient_ready, compute_).status());
+  TESSERA_TRY(mark(why, marks::gradient_ready, compute_).status());
   p.ready = true;
-  return hand_over(p);
+  return finish_gradient(p);
 }
 
 Status Zero12Engine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
   for (PartedParameter& p : parameters_) {
-    if (!p.ready) TESSERA_TRY(hand_over(p));
+    // Gradients that the host program never called ready are complete now.
+    if (!p.ready) TESSERA_TRY(finish_gradient(p));
   }
   if (parts_gradients()) {
     TESSERA_TRY(flush());

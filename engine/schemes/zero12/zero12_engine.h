@@ -10,6 +10,7 @@
 
 #include "engine/base/engine_base.h"
 #include "engine/schemes/zero12/flat_parts.h"
+#include "tessera/fully_shard.h"
 #include "tessera/zero12.h"
 
 namespace tessera {
@@ -53,6 +54,9 @@ class Zero12Engine final : public EngineBase {
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> notation(const Recording& recording) const override {
+    return to_fsdp_notation(recording);
+  }
   std::vector<std::string> warnings() const override;
 
  private:
@@ -88,7 +92,7 @@ class Zero12Engine final : public EngineBase {
   bool overlaps() const { return parts_gradients() && options_.overlap_comm; }
 
   // gradient_buckets.cpp
-  Status hand_over(PartedParameter& p);
+  Status finish_gradient(PartedParameter& p);
   Status open_buckets();
   Status close_buckets();
   Status add_to_bucket(PartedParameter& p, BufferId& gradient);

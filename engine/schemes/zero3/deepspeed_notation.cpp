@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/schemes/zero3/deepspeed_swap_lines.h"
+#include "engine/schemes/zero3/marks.h"
 #include "tessera/recording.h"
 #include "tessera/zero3.h"
 
@@ -103,38 +104,45 @@ class DeepSpeedNotation {
 
   void note(const Record& r, const Mark& mark) {
     const std::string name(r.cause.module);
-    if (is_of_nvme(mark.kind)) {
+    if (DeepSpeedSwapLines::shows(mark)) {
       end_gather();
       swap_lines_.note(mark, name, lines_);
       return;
     }
-    switch (mark.kind) {
-      case Mark::Kind::phase: return phase(r.cause);
-      case Mark::Kind::evaluating:
-        next_ = mark.number == 0 ? Forward::evaluation : Forward::extra;
-        return;
-      case Mark::Kind::trace_mismatch:
-        pass() = {.mode = "INVALID", .modules = {}, .uses = {}};
-        return emit(fmt::format("INVALIDATE step={} mod={}", mark.number, module(r.cause)));
-      case Mark::Kind::fetched:
-        if (pass().mode == "RECORD") pass().modules.push_back(module(r.cause));
-        return emit(fmt::format("FETCH {} trace={}", visit(r, mark.number), pass().mode));
-      case Mark::Kind::released: return emit("RELEASE " + visit(r, mark.number));
-      case Mark::Kind::in_flight: return in_flight(name, mark.number, r.cause.reason);
-      case Mark::Kind::unsharded: return wait(mark.number);
-      case Mark::Kind::sharded: return emit("  PARTITION " + name);
-      case Mark::Kind::kept:
-        return emit(fmt::format("  KEEP {} status=NOT_AVAILABLE active=[]", name));
-      case Mark::Kind::gradient_ready: return emit_training("  GRAD_READY " + name);
-      case Mark::Kind::traced:
-        return pass().uses.push_back(fmt::format("('{}', {})", name, mark.number));
-      case Mark::Kind::trace_reset: return reset(r.cause);
-      case Mark::Kind::all_released:
-        return emit_training("OPT _overflow_check_and_loss_scale_update ");
-      case Mark::Kind::sub_group_ready: return sub_group(mark.number);
-      case Mark::Kind::step_done: return emit_training("OPT _post_step ");
-      default: return;  // other schemes'
+    const Mark::Kind kind = mark.kind;
+    if (kind == marks::phase) return phase(r.cause);
+    if (kind == marks::evaluating) {
+      next_ = mark.number == 0 ? Forward::evaluation : Forward::extra;
+    } else if (kind == marks::trace_mismatch) {
+      pass() = {.mode = "INVALID", .modules = {}, .uses = {}};
+      emit(fmt::format("INVALIDATE step={} mod={}", mark.number, module(r.cause)));
+    } else if (kind == marks::fetched) {
+      if (pass().mode == "RECORD") pass().modules.push_back(module(r.cause));
+      emit(fmt::format("FETCH {} trace={}", visit(r, mark.number), pass().mode));
+    } else if (kind == marks::released) {
+      emit("RELEASE " + visit(r, mark.number));
+    } else if (kind == marks::in_flight) {
+      in_flight(name, mark.number, r.cause.reason);
+    } else if (kind == marks::unsharded) {
+      wait(mark.number);
+    } else if (kind == marks::sharded) {
+      emit("  PARTITION " + name);
+    } else if (kind == marks::traced) {
+      pass().uses.push_back(fmt::format("('{}', {})", name, mark.number));
+    } else if (kind == marks::trace_reset) {
+      reset(r.cause);
+    } else {
+      note_of_step(mark, name);
     }
+  }
+
+  void note_of_step(const Mark& mark, const std::string& name) {
+    const Mark::Kind kind = mark.kind;
+    if (kind == marks::gradient_ready) emit_training("  GRAD_READY " + name);
+    if (kind == marks::all_released) emit_training("OPT _overflow_check_and_loss_scale_update ");
+    if (kind == marks::kept) emit(fmt::format("  KEEP {} status=NOT_AVAILABLE active=[]", name));
+    if (kind == marks::sub_group_ready) sub_group(mark.number);
+    if (kind == marks::step_done) emit_training("OPT _post_step ");
   }
 
   void phase(const Cause& cause) {
@@ -160,11 +168,6 @@ class DeepSpeedNotation {
     open_gather_ = gather;
     open_reason_ = reason;
     gathered_[gather].push_back(parameter);
-  }
-
-  static bool is_of_nvme(Mark::Kind kind) {
-    return kind == Mark::Kind::swapping_in || kind == Mark::Kind::reading ||
-           kind == Mark::Kind::reads_awaited || kind == Mark::Kind::buffer_released;
   }
 
   void end_gather() {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 
 std::string quoted_list(const std::vector<std::string>& names) {
@@ -32,28 +34,30 @@ void DeepSpeedSwapLines::end_call(std::vector<std::string>& lines) {
   reads_.clear();
 }
 
+bool DeepSpeedSwapLines::shows(const Mark& mark) {
+  return mark.kind == marks::swapping_in || mark.kind == marks::swapping_in_ahead ||
+         mark.kind == marks::reading || mark.kind == marks::reads_awaited ||
+         mark.kind == marks::buffer_released;
+}
+
 void DeepSpeedSwapLines::note(const Mark& mark, const std::string& parameter,
                               std::vector<std::string>& lines) {
-  switch (mark.kind) {
-    case Mark::Kind::swapping_in:
-      end_call(lines);
-      open_ = true;
-      async_ = mark.number % 2 == 1;
-      free_ = mark.number / 2;
-      return;
-    case Mark::Kind::reading: reads_.push_back({parameter, mark.number}); return;
-    case Mark::Kind::reads_awaited:
-      end_call(lines);
-      lines.push_back(call("synchronize_reads", {}, "-"));
-      if (mark.number > 0) lines.push_back(fmt::format("    AIO wait -> {}", mark.number));
-      flying_.clear();
-      return;
-    case Mark::Kind::buffer_released:
-      end_call(lines);
-      free_ = mark.number;
-      lines.push_back(call("remove_partition_and_release_buffers", {parameter}, "-"));
-      return;
-    default: return;
+  if (mark.kind == marks::reading) {
+    reads_.push_back({parameter, mark.number});
+    return;
+  }
+  end_call(lines);
+  if (mark.kind == marks::reads_awaited) {
+    lines.push_back(call("synchronize_reads", {}, "-"));
+    if (mark.number > 0) lines.push_back(fmt::format("    AIO wait -> {}", mark.number));
+    flying_.clear();
+  } else if (mark.kind == marks::buffer_released) {
+    free_ = mark.number;
+    lines.push_back(call("remove_partition_and_release_buffers", {parameter}, "-"));
+  } else {
+    open_ = true;
+    async_ = mark.kind == marks::swapping_in_ahead;
+    free_ = mark.number;
   }
 }
 

@@ -16,7 +16,9 @@ class DeepSpeedSwapLines {
   /// `ids`: of the files, by parameter.
   explicit DeepSpeedSwapLines(std::map<std::string, std::size_t> ids) : ids_(std::move(ids)) {}
 
-  /// Adds the lines that `mark`, one of NVMe's, completes.
+  /// Whether the mark is one of NVMe's.
+  static bool shows(const Mark& mark);
+  /// Adds the lines that `mark` completes. REQUIRES: shows(mark).
   void note(const Mark& mark, const std::string& parameter, std::vector<std::string>& lines);
   /// A call whose parameters were being named.
   void end_call(std::vector<std::string>& lines);

@@ -67,6 +67,8 @@ Status Gather::begin_coalesced(const Cause& why) {
   return {};
 }
 
+// The collective's stream follows the stream of gathers, which has allocated and filled its
+// buffers.
 Result<EventId> Gather::collect(const View& own, const View& full, const Cause& why) {
   const Zero3Facts& facts = tools_.facts;
   if (facts.options.plus_plus.quantized_weights) {
@@ -77,8 +79,11 @@ Result<EventId> Gather::collect(const View& own, const View& full, const Cause& 
   return tools_.operations.submit(facts.nccl, why, AllGather{group_, own, full});
 }
 
+// Decoding and splitting wait until here, because they take memory and the stream's time: what is
+// gathered ahead should cost neither before it is used.
 Status Gather::finish() {
   if (complete_) return {};
+  TESSERA_ASSERT(gathered_.valid(), "only what began can end");
   complete_ = true;
   const Zero3Facts& facts = tools_.facts;
   if (quantized_.began()) {
@@ -97,6 +102,7 @@ Status Gather::finish() {
   return {};
 }
 
+// One copy with a piece per parameter: part r of each lies in rank r's slot of the flat buffer.
 Status Gather::split() {
   const Cause why = tools_.operations.cause(unit(), Reason::copy_out);
   const Numel all = partition_ * parts_;

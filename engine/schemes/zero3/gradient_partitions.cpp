@@ -11,6 +11,7 @@
 
 namespace tessera {
 
+// As in DeepSpeed the buffers exist from the start, and keep their places over steps.
 Status GradientPartitions::allocate() {
   slices_.assign(parameters_.size(), {});
   std::array<Numel, memory_count> used{};
@@ -78,6 +79,7 @@ Status GradientPartitions::keep(const std::vector<OnDemandParameter*>& bucket,
   for (const OnDemandParameter* p : bucket) {
     const View from = View::part(reduced.buffer, facts_.reduce_dtype(), offset, p->partition);
     const View to = view(*p);
+    TESSERA_ASSERT(to.buffer.valid(), "what is reduced is trained, and has a place");
     const bool host = p->shard.memory != Memory::device;
     offset += p->partition;
     if (!std::exchange(slice(p->id).filled, true)) {

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+// Parents come before their children in the model, so what is around a module is known by then.
 Status LeafModules::find(const std::vector<std::string>& names) {
   const std::size_t modules = model_.modules.size();
   std::vector<bool> named(names.size(), false);
@@ -31,6 +32,7 @@ Status LeafModules::find(const std::vector<std::string>& names) {
                             names[k], model_.name));
 }
 
+// A parameter that is tied to, or read by, a module outside gets its gradient from there.
 std::vector<ParameterId> LeafModules::used_only_in(
     ModuleId leaf, const std::vector<ParameterId>& own,
     const std::vector<std::vector<ParameterId>>& needs_of_all) const {

@@ -12,12 +12,14 @@ bool ModuleNeeds::holds(const std::vector<ParameterId>& list, ParameterId id) {
   return std::find(list.begin(), list.end(), id) != list.end();
 }
 
+// In place, so that the ascending order that gathers and records rely on stays.
 void ModuleNeeds::add(ModuleId module, ParameterId id) {
   if (contain(module, id)) return;
   auto& needs = now_[index(module)];
   needs.insert(std::lower_bound(needs.begin(), needs.end(), id), id);
 }
 
+// An entry of the forward list may be a whole module: nobody calls hooks of what is below it.
 void ModuleNeeds::add_from_model(const Model& model, const LeafModules& leaves,
                                  const Lists& used_by, bool planned) {
   auto give = [&](ModuleId m, ParameterId p) { now_[index(leaves.around(m))].push_back(p); };

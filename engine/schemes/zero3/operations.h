@@ -12,24 +12,24 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/call_order.h"
 #include "engine/base/issuer.h"
+#include "engine/base/unit_table.h"
 #include "engine/runtime/copies_by_route.h"
 
 namespace tessera {
 
 class Operations {
  public:
-  /// The pass that host calls are part of.
-  enum class Pass : std::uint8_t { none, forward, backward };
+  /// All must outlive it.
+  Operations(Issuer& issuer, const CallOrder& calls, const UnitTable& units)
+      : issuer_(issuer), calls_(calls), units_(units) {}
 
-  /// `issuer` must outlive it.
-  explicit Operations(Issuer& issuer) : issuer_(issuer) {}
-  virtual ~Operations() = default;
-
-  virtual Pass pass() const = 0;
+  bool in_forward() const { return calls_.in(CallOrder::Stage::forward); }
+  bool in_backward() const { return calls_.in(CallOrder::Stage::backward); }
   /// A forward pass inside of backward.
-  virtual bool recomputing() const = 0;
-  virtual std::string_view unit_of(ModuleId module) const = 0;
+  bool recomputing() const { return calls_.recomputing(); }
+  std::string_view unit_of(ModuleId module) const { return units_.unit_name_of(module); }
 
   Cause cause(std::string_view unit, Reason reason) const { return issuer_.cause(unit, reason); }
   /// The event after the model's youngest work.
@@ -68,6 +68,8 @@ class Operations {
 
  private:
   Issuer& issuer_;
+  const CallOrder& calls_;
+  const UnitTable& units_;
 };
 
 }  // namespace tessera

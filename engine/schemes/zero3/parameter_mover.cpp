@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 namespace {
 
@@ -35,7 +37,8 @@ Status ParameterMover::note(Mark mark) {
       .status();
 }
 
-// One collective for all of them, in the order of ids.
+// One collective for all of them, in the order of ids: every rank and every pass the same, however
+// the policy came by them.
 Status ParameterMover::gather(std::vector<ParameterId> missing, Reason reason) {
   if (missing.empty()) return {};
   std::sort(missing.begin(), missing.end());
@@ -49,7 +52,7 @@ Status ParameterMover::gather(std::vector<ParameterId> missing, Reason reason) {
 Status ParameterMover::begin(const std::shared_ptr<Gather>& gather, Reason reason) {
   for (ParameterId id : gather->parameters()) {
     OnDemandParameter& p = at(id);
-    TESSERA_TRY(note(p, {Mark::Kind::in_flight, gather->number()}, reason));
+    TESSERA_TRY(note(p, {marks::in_flight, gather->number()}, reason));
     p.copy.fly(gather);
   }
   const Cause why = cause(at(gather->parameters().front()).shard.unit, reason);
@@ -71,6 +74,7 @@ Status ParameterMover::follow_freed(std::string_view unit) {
   return {};
 }
 
+// Allocated on the compute stream and gathered past the stream of gathers: nothing overlaps here.
 Status ParameterMover::gather_now(const std::vector<ParameterId>& missing, Reason reason) {
   if (missing.empty()) return {};
   const Zero3Facts& facts = tools_.facts;
@@ -112,7 +116,7 @@ Result<bool> ParameterMover::arrive(OnDemandParameter& p) {
   if (!p.copy.flying()) return false;
   const std::shared_ptr<Gather> gather = p.copy.wait();
   TESSERA_TRY(gather->finish());
-  TESSERA_TRY(note(p, {Mark::Kind::unsharded, gather->number()}, Reason::needed));
+  TESSERA_TRY(note(p, {marks::unsharded, gather->number()}, Reason::needed));
   return true;
 }
 
@@ -131,6 +135,7 @@ Status ParameterMover::drop(OnDemandParameter& p) {
   return {};
 }
 
+// Whoever writes partitions does so after the compute stream, which has not seen dropped gathers.
 Status ParameterMover::settle() {
   if (!std::exchange(dropped_, false)) return {};
   return tools_.operations.wait_stream(tools_.facts.compute, tools_.facts.all_gather,
@@ -151,9 +156,10 @@ Status ParameterMover::finish_all() {
                                        cause("root", Reason::order));
 }
 
+// Its memory is free after its last use; the next gather has to follow that, whoever gets it.
 Status ParameterMover::free(OnDemandParameter& p) {
   if (!p.copy.available() || !p.active.empty()) return {};
-  TESSERA_TRY(note(p, {Mark::Kind::sharded}, Reason::free_memory));
+  TESSERA_TRY(note(p, {marks::sharded}, Reason::free_memory));
   const EventId after = p.copy.last_use().valid() ? p.copy.last_use() : worked();
   if (std::find(freed_.begin(), freed_.end(), after) == freed_.end()) freed_.push_back(after);
   TESSERA_TRY(tools_.memory.free(p, after));

@@ -43,7 +43,7 @@ class ParameterMover {
   Result<View> view(ParameterId id) const;
   /// The event after the youngest work of the model.
   EventId worked() const { return tools_.operations.worked(); }
-  bool in_backward() const { return tools_.operations.pass() == Operations::Pass::backward; }
+  bool in_backward() const { return tools_.operations.in_backward(); }
   /// Stops the host.
   Status wait(EventId event) { return tools_.operations.wait(event); }
 

@@ -36,6 +36,7 @@ Status ReduceBucket::release(EventId after) {
   return buffer_.valid() ? operations_.release(buffer_, after) : Status{};
 }
 
+// Every pass may bring each gradient once; that twice is a fault is only known within one.
 void ReduceBucket::begin_backward() {
   for (Gradient& gradient : gradients_) gradient.reduced = false;
 }
@@ -64,7 +65,7 @@ Status ReduceBucket::ready(ParameterId id) {
   }
   TESSERA_TRY(operations_
                   .note(facts_.compute, cause(p.shard.unit, Reason::none), facts_.name(id),
-                        {Mark::Kind::gradient_ready})
+                        {marks::gradient_ready})
                   .status());
   return at(id).fresh.valid() ? add(p) : Status{};
 }
@@ -102,6 +103,7 @@ Status ReduceBucket::add(OnDemandParameter& p) {
     TESSERA_TRY(operations_.release(gradient.fresh, copied));
     gradient.bucketed = place;
   }
+  TESSERA_ASSERT(!gradient.reduced, "a gradient is in the bucket once");
   gradient.reduced = true;
   members_.push_back(p.id);
   numel_ += p.numel;
@@ -130,7 +132,7 @@ Status ReduceBucket::reduce() {
 }
 
 Result<EventId> ReduceBucket::note(std::string_view unit, Reason reason) {
-  return operations_.note(facts_.reduce, cause(unit, reason), "", {Mark::Kind::gradients_sharded});
+  return operations_.note(facts_.reduce, cause(unit, reason), "", {marks::gradients_sharded});
 }
 
 Status ReduceBucket::reduce_together(const Members& bucket) {
@@ -212,6 +214,7 @@ Status ReduceBucket::scatter(const Members& bucket, const View& packed, Numel pa
     if (fresh.valid()) TESSERA_TRY(operations_.release(fresh, reduced));
   }
   TESSERA_TRY(keep_reduced().status());
+  TESSERA_ASSERT(unkept_.bucket.empty(), "one result waits at a time");
   unkept_ = {bucket, scattered, keeps_later(packed) ? reduced : EventId{}};
   return keeps_later(packed) ? Status{} : keep_reduced().status();
 }
@@ -236,6 +239,8 @@ Result<EventId> ReduceBucket::keep_reduced() {
   return kept;
 }
 
+// Gradients of micro-batches are only there as partitions from here on; the compute stream may use
+// them.
 Status ReduceBucket::finish() {
   for (OnDemandParameter& p : parameters_) {
     if (at(p.id).fresh.valid() && !at(p.id).reduced) TESSERA_TRY(add(p));

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 
 Status Zero3Engine::begin_forward() {
@@ -12,12 +14,13 @@ Status Zero3Engine::begin_forward() {
   return remember(start_forward());
 }
 
+// What may have changed since the last pass comes first: which parameters are trained, then values.
 Status Zero3Engine::start_forward() {
   TESSERA_TRY(refresh_trainable());
   begin_pass();
   if (!trains()) {
     const bool training = pass_.use == ForwardPass::Use::no_backward;
-    TESSERA_TRY(note({Mark::Kind::evaluating, training ? 1 : 0}));
+    TESSERA_TRY(note({marks::evaluating, training ? 1 : 0}));
   }
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   TESSERA_TRY(refresh_partitions());
@@ -88,6 +91,7 @@ Status Zero3Engine::grad_ready(ParameterId parameter) {
   return parts_.bucket.ready(parameter);
 }
 
+// A leaf module's missing gradients are made up before it is released, as those that came are.
 Status Zero3Engine::post_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "post_backward"));
   if (parts_.leaves.inside(module)) return {};
@@ -99,6 +103,7 @@ Status Zero3Engine::post_backward(ModuleId module) {
   return parts_.policy->post_backward(module);
 }
 
+// Freeing comes before the last reduction: it needs no gathered parameter.
 Status Zero3Engine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
   TESSERA_TRY(parts_.policy->end_pass(false));

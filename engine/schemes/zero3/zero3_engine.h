@@ -28,6 +28,9 @@ class Zero3Engine final : public Zero3Shards, public Zero3 {
   Status compute(const ModuleWork& work) override;
   void set_requires_gradient_sync(bool sync) override { asked_for_no_sync_ |= !sync; }
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> notation(const Recording& recording) const override {
+    return to_deepspeed_notation(recording, parameters());
+  }
   std::vector<std::string> warnings() const override;
 
   Status register_external_parameter(ModuleId module, ParameterId parameter) override;

@@ -147,6 +147,7 @@ Result<UnitAssignment> Zero3Setup::assign_modules() {
   return assignment;
 }
 
+// The last ranks hold padding, so that all ranks hold the same number of elements.
 void Zero3Setup::add_parameters(const std::function<std::string_view(ParameterId)>& unit_of) {
   for (std::size_t k = 0; k < model().parameters.size(); ++k) {
     const ParameterId id{static_cast<std::int32_t>(k)};
@@ -161,7 +162,8 @@ void Zero3Setup::add_parameters(const std::function<std::string_view(ParameterId
   }
 }
 
-// DeepSpeedZeRoOffload.mark_persistent_parameters.
+// DeepSpeedZeRoOffload.mark_persistent_parameters: one that would exceed the limit is left out, and
+// a smaller one behind it may still fit.
 void Zero3Setup::mark_persistent() {
   Numel total{};
   for (OnDemandParameter& p : parts_.parameters) {
@@ -192,6 +194,8 @@ void Zero3Setup::find_homes() {
   }
 }
 
+// The policy may say that fewer parameters are persistent, which decides where they live; groups
+// decide where states live, so memory comes last.
 Status Zero3Setup::allocate(const ParamGroups& groups) {
   mark_persistent();
   TESSERA_TRY(parts_.policy->check());

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
 #include "engine/schemes/zero3/zero3_setup.h"
 
 namespace tessera {
 
 Zero3Shards::Zero3Shards(Runtime& runtime, const Model& model, const Zero3Options& options)
     : EngineBase(runtime, model),
-      seen_(*this),
-      parts_(seen_, model, options, static_cast<Index>(everyone_.count())) {}
+      operations_(*this, *this, *this),
+      parts_(operations_, model, options, static_cast<Index>(everyone_.count())) {}
 
 Status Zero3Shards::setup() {
   Zero3Setup setup(runtime_, parts_);
@@ -27,13 +28,8 @@ Status Zero3Shards::setup() {
   return make_values(*this);
 }
 
-Operations::Pass Zero3Shards::Seen::pass() const {
-  if (engine_.stage_ == Stage::forward) return Pass::forward;
-  return engine_.stage_ == Stage::backward ? Pass::backward : Pass::none;
-}
-
 Status Zero3Shards::note(Mark mark, Reason reason) {
-  return seen_.note(compute_, cause("root", reason), "", mark).status();
+  return operations_.note(compute_, cause("root", reason), "", mark).status();
 }
 
 std::vector<ParamShard*> Zero3Shards::shards() {
@@ -82,6 +78,7 @@ Status Zero3Shards::remember(Status status) {
   return status;
 }
 
+// Masters come to memory only if they have to be cast; what was brought for others goes back now.
 Status Zero3Shards::refresh_partitions() {
   if (parts_.update.stale()) {
     TESSERA_TRY(load_shards(false));
@@ -92,6 +89,7 @@ Status Zero3Shards::refresh_partitions() {
   return wait_stream(parts_.facts.all_gather, compute_, cause("root", Reason::order));
 }
 
+// Gradients that wait for a step belong to the old set, so it may only change without any.
 Status Zero3Shards::refresh_trainable() {
   auto changed = [this](const OnDemandParameter& p) {
     return p.trained != model_.parameter(p.id).requires_grad;
@@ -156,12 +154,14 @@ Status Zero3Shards::after_group(std::size_t group) {
   const bool last = group + 1 == parts_.groups.count();
   TESSERA_TRY(parts_.states.after_group(parts_.groups.members(group), last));
   const auto number = static_cast<std::int32_t>(group);
-  return note({Mark::Kind::sub_group_ready, number}, Reason::step);
+  return note({marks::sub_group_ready, number}, Reason::step);
 }
 
+// Gathers of the next pass follow the compute stream; what the CPU wrote goes over the gathers'
+// stream to the device, so that one is followed here.
 Status Zero3Shards::after_step() {
   parts_.secondary.forget();
-  TESSERA_TRY(note({Mark::Kind::step_done}, Reason::step));
+  TESSERA_TRY(note({marks::step_done}, Reason::step));
   if (host_.valid()) {
     TESSERA_TRY(wait_stream(compute_, parts_.facts.all_gather, cause("root", Reason::order)));
   }

@@ -33,20 +33,6 @@ class Zero3Shards : public EngineBase {
   Status note(Mark mark, Reason reason = Reason::none);
 
  private:
-  // What parts see of this engine.
-  class Seen final : public Operations {
-   public:
-    explicit Seen(Zero3Shards& engine) : Operations(engine), engine_(engine) {}
-    Pass pass() const override;
-    bool recomputing() const override { return engine_.recomputing(); }
-    std::string_view unit_of(ModuleId module) const override {
-      return engine_.unit_name_of(module);
-    }
-
-   private:
-    const Zero3Shards& engine_;
-  };
-
   std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override {
     return static_cast<Index>(rank) % parts_.facts.ranks;
@@ -70,7 +56,7 @@ class Zero3Shards : public EngineBase {
 
   void forget_old_values();
 
-  Seen seen_;
+  Operations operations_;  // what parts see of this engine
 
  protected:
   Zero3Parts parts_;

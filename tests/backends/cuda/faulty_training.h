@@ -46,7 +46,7 @@ inline const std::vector<Trained>& simulated_training() {
   return all;
 }
 
-/// What stands between the engine and the backend of a rank.
+/// Makes the Runtime that stands between the engine and the backend of a rank.
 using Between = std::function<std::unique_ptr<Runtime>(Runtime& backend, Rank rank)>;
 
 inline Outcome train_with(StandInOptions options, const Between& between = {}) {

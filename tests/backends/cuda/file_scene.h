@@ -37,7 +37,7 @@ class FileScene {
     TESSERA_TRY(submit(files_, Wait{compute_}).status());
     return copy(files_, file_, device_, CopyRoute::nvme_to_device);
   }
-  // What comes next on the device runs behind the files.
+  // Makes all later work on the device run behind the files.
   Status wait_for_files() { return submit(compute_, Wait{files_}).status(); }
   Result<EventId> twice() {
     Compute work{.writes = {device_}};
@@ -46,7 +46,7 @@ class FileScene {
     };
     return submit(compute_, std::move(work));
   }
-  // What was read, onto the device.
+  // Copies the values that were read to the device.
   Status bring_back() {
     TESSERA_TRY(wait_for_files());
     return copy(compute_, again_, device_, CopyRoute::to_device).status();

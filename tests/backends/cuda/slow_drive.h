@@ -8,7 +8,7 @@
 
 namespace tessera::test {
 
-/// What drives of one test do.
+/// The behaviour of the drives of one test.
 struct DriveHabits {
   int looks = 0;         // before a block has moved
   bool stands = false;   // nothing moves

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every backend must do: be asked for the same operations as the simulator, in the same order,
-// and train as it does, to the bit and to the byte.
+// Every backend must get the same operations as the simulator, in the same order, and train as it
+// does, to the bit and to the byte.
 #pragma once
 
 #include <algorithm>

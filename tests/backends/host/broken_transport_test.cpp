@@ -48,8 +48,8 @@ class BrokenTransport final : public Transport {
     return inner_->test(request);
   }
   void idle() override { inner_->idle(); }
-  bool post(Rank to, std::string letter) override { return inner_->post(to, std::move(letter)); }
-  Result<std::optional<Letter>> take() override {
+  bool post(Rank to, std::string message) override { return inner_->post(to, std::move(message)); }
+  Result<std::optional<Message>> take() override {
     TESSERA_TRY(fails(Kind::take));
     return inner_->take();
   }
@@ -140,7 +140,7 @@ TEST_CASE("a transport that cannot start its k-th collective ends all ranks", "[
   CHECK(failed < 20);  // so every one was tried
 }
 
-TEST_CASE("a transport that loses a collective or a letter ends all ranks", "[host][faults]") {
+TEST_CASE("a transport that loses a collective or a message ends all ranks", "[host][faults]") {
   const Rank faulty = GENERATE(0, 1);
   CHECK(failing_calls(Kind::test, 24, faulty) > 8);
   CHECK(failing_calls(Kind::take, 24, faulty) > 8);

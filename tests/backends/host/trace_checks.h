@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for the trace of every training run, whoever carried it out.
+// Checks that hold for the trace of every training run, on every backend.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 
 namespace tessera::test {
 
-/// The same run as the simulator tells it.
+/// Records the same run in the simulator.
 inline void simulate(const Run& run, RecordedTrace& sink) {
   const TestCosts costs;
   auto simulator = sim::LockstepRuntime::create(

@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "inspector/render/headless.h"
-#include "inspector/timeline/span_facts.h"
 #include "tests/inspector/golden.h"
 
 namespace tessera::inspector {
@@ -62,7 +61,7 @@ TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[
   const auto& op = model.op(model.rank(span.rank).lane(span.stream)->spans.op[span.index]);
   CHECK(op.kind == OpKind::all_gather);
   CHECK(op.reason == Reason::backward_prefetch);
-  CHECK(prefetch_distance(model, span) == 1);
+  CHECK(analysis::prefetch_distance(model, model.rank(span.rank).compute, op) == 1);
 }
 
 TEST_CASE("all ranks are shown in full where there is room, and otherwise the chosen one",
@@ -125,11 +124,11 @@ TEST_CASE("dragging pans and does not select", "[inspector][app]") {
 TEST_CASE("tabs, metrics and ranks are chosen by clicks", "[inspector][app]") {
   Session session;
   session.click("tab/overview");
-  CHECK(session.state().tab == Tab::overview);
+  CHECK(session.state().panel == "overview");
   session.click("metric/3");
-  CHECK(session.state().metric == Metric::wait);
-  session.click("tab/timeline");
-  CHECK(session.state().tab == Tab::timeline);
+  CHECK(session.state().metric == analysis::Metric::wait);
+  session.click("tab/all");
+  CHECK(session.state().panel == "all");
   session.click("timeline/rank/7");
   CHECK(session.state().rank == 7);
 }
@@ -155,7 +154,7 @@ TEST_CASE("arrows step through ranks and spans, the same op stays selected", "[i
 TEST_CASE("F frames the selection, a second F the step", "[inspector][app]") {
   Session session;
   TraceModel& model = session.app->model();
-  const SpanFacts facts = facts_of(model, *session.state().selection);
+  const analysis::SpanFacts facts = model.facts(*session.state().selection);
   session.press(GLFW_KEY_F);
   CHECK(session.state().time.from() < facts.begin);
   CHECK(session.state().time.to() > facts.begin + facts.duration);
@@ -170,7 +169,7 @@ TEST_CASE("exposed time equals what no compute span covers", "[inspector][facts]
   for (const LaneData& lane : model.rank(0).lanes) {
     if (model.stream(lane.spans.stream).role != StreamRole::communication) continue;
     for (std::size_t i = 0; i < lane.spans.op.size(); i += 5) {
-      const SpanFacts facts = facts_of(model, {0, lane.spans.stream, i});
+      const analysis::SpanFacts facts = model.facts({0, lane.spans.stream, i});
       Time busy = 0;
       for (const LaneData& other : model.rank(0).lanes) {
         if (model.stream(other.spans.stream).role != StreamRole::compute) continue;
@@ -180,13 +179,6 @@ TEST_CASE("exposed time equals what no compute span covers", "[inspector][facts]
       CHECK(facts.wait + facts.transfer == facts.duration);
     }
   }
-}
-
-TEST_CASE("bus factors are those of nccl-tests", "[inspector][facts]") {
-  CHECK(bus_factor(OpKind::all_gather, 8) == 7.0 / 8);
-  CHECK(bus_factor(OpKind::reduce_scatter, 8) == 7.0 / 8);
-  CHECK(bus_factor(OpKind::all_reduce, 8) == 14.0 / 8);
-  CHECK(bus_factor(OpKind::broadcast, 8) == 1);
 }
 
 TEST_CASE("a frame stays within its budget of vertices", "[inspector][app]") {
@@ -202,6 +194,8 @@ TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]"
   };
   CHECK(message({.time = std::pair<Time, Time>{5, 5}}) ==
         "the time range 5 to 5 ns is empty: give begin < end");
+  CHECK(message({.panel = "settings"}) ==
+        "there is no panel \"settings\": give overview, all, timeline, memory");
   CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
   CHECK(screenshot({.path = trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
         "a picture of 10x10 px: give 320x240 to 16384x16384");
@@ -218,9 +212,9 @@ TEST_CASE("the timeline looks as accepted", "[inspector][app][golden]") {
 }
 
 TEST_CASE("the other panels look as accepted", "[inspector][app][golden]") {
-  Session overview({.panel = Panel::overview}, 1200, 675);
+  Session overview({.panel = "overview"}, 1200, 675);
   check_golden(overview.picture(), "app_overview_dark");
-  Session memory({.panel = Panel::memory}, 1200, 675);
+  Session memory({.panel = "memory"}, 1200, 675);
   check_golden(memory.picture(), "app_memory_dark");
 }
 

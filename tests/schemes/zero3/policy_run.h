@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy of zero3 costs in the simulator: time in which the compute stream stands still, and
-// the peak of what gathered parameters take, from the runtime's own account of memory.
+// The cost of a policy of zero3 in the simulator: time in which the compute stream is idle, and the
+// peak memory of gathered parameters, from the runtime's own account of memory.
 #pragma once
 
 #include "tessera/sim/cost_model.h"
@@ -10,7 +10,7 @@
 
 namespace tessera::test {
 
-/// Of rank 0, from memory samples and rows of steps.
+/// Collects the figures of rank 0 from memory samples and rows of steps.
 class PolicySink final : public TraceSink {
  public:
   Bytes live{}, peak{};

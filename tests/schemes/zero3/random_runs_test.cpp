@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/schemes/zero3/marks.h"
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/schemes/zero3/random_tree.h"
@@ -201,7 +202,7 @@ std::vector<std::string> stale_copies(const Recording& recording) {
       }
     }
     const auto* mark = std::get_if<Mark>(&r.op.what);
-    if (mark != nullptr && mark->kind == Mark::Kind::step_done) kept.clear();
+    if (mark != nullptr && mark->kind == marks::step_done) kept.clear();
   }
   return stale;
 }

@@ -72,7 +72,7 @@ struct Scene {
   std::vector<std::string> lines() const {
     return to_deepspeed_notation(recording, engine->parameters());
   }
-  /// Of one training pass, from 1.
+  /// The lines of one training pass, counted from 1.
   std::vector<std::string> iteration(int number) const {
     std::vector<std::string> out;
     bool inside = false;

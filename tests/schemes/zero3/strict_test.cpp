@@ -2,6 +2,7 @@
 // What DeepSpeed's coordinator gets wrong and the strict policy must not. Numbers in brackets: the
 // faults of the recorded runs. net3 has parameters of 24, 30 and 15 elements: 96, 120 and 64 bytes
 // gathered on two ranks.
+#include "engine/schemes/zero3/marks.h"
 #include "tests/schemes/zero3/strict_run.h"
 
 namespace tessera {
@@ -40,7 +41,7 @@ TEST_CASE("strict never exceeds its budget, however much it may gather ahead (De
   StrictRun run(options);
   run.train(3);
   CHECK(run.peak <= Bytes{160});
-  CHECK(run.count(Mark::Kind::gathered_for, "a.w") > 0);
+  CHECK(run.count(marks::gathered_for, "a.w") > 0);
 }
 
 TEST_CASE("a large prefetch bucket does not keep the whole model (DeepSpeed Z3)",
@@ -67,7 +68,7 @@ TEST_CASE("after another order was recorded nothing is freed to be gathered agai
     run.ok(run.engine->step({}));
     for (const char* name : {"a.w", "b.w", "c.w"}) {
       INFO(name);
-      CHECK(run.count(Mark::Kind::in_flight, name, from) == 1);
+      CHECK(run.count(marks::in_flight, name, from) == 1);
     }
   }
 }
@@ -97,10 +98,10 @@ TEST_CASE("a known order is gathered ahead again in the pass in which it comes b
   run.pass(abc);
   const std::size_t from = run.recording.records.size();
   run.pass(other);  // after abc came this one
-  CHECK(run.count(Mark::Kind::trace_mismatch, "c", from) == 0);
+  CHECK(run.count(marks::trace_mismatch, "c", from) == 0);
   run.pass(other);  // not expected: abc was
-  CHECK(run.count(Mark::Kind::trace_mismatch, "c", from) == 1);
-  CHECK(run.count(Mark::Kind::trace_mismatch, "b", from) == 0);
+  CHECK(run.count(marks::trace_mismatch, "c", from) == 1);
+  CHECK(run.count(marks::trace_mismatch, "b", from) == 0);
 }
 
 TEST_CASE("what the next micro-batch needs first is there before it begins", "[zero3][strict]") {
@@ -117,7 +118,7 @@ TEST_CASE("what the next micro-batch needs first is there before it begins", "[z
   run.pass(abc);
   CHECK(run.engine->live().empty());  // the optimizer comes
   run.ok(run.engine->step({}));
-  CHECK(run.count(Mark::Kind::in_flight, "a.w", from) == 1);
+  CHECK(run.count(marks::in_flight, "a.w", from) == 1);
   run.pass(abc);
   run.ok(run.engine->step({}));  // earlier than expected
   CHECK(run.engine->live().empty());
@@ -134,7 +135,7 @@ TEST_CASE("the visits of evaluation do not disturb those of training", "[zero3][
   CHECK(run.engine->live().empty());
   run.train(1);
   for (const char* name : {"", "a", "b", "c"}) {
-    CHECK(run.count(Mark::Kind::trace_mismatch, name, from) == 0);
+    CHECK(run.count(marks::trace_mismatch, name, from) == 0);
   }
 }
 
@@ -161,7 +162,7 @@ TEST_CASE("every visit of a repeated module is counted, the last one frees (Deep
     CHECK(run.engine->live().empty());
     run.ok(run.engine->post_backward(root));
     run.ok(run.engine->end_backward());
-    CHECK(run.count(Mark::Kind::in_flight, "b.w", from) == 1);
+    CHECK(run.count(marks::in_flight, "b.w", from) == 1);
     CHECK(run.engine->live().empty());
     run.ok(run.engine->step({}));
   }
@@ -176,7 +177,7 @@ TEST_CASE("a tied parameter is not freed between its modules (DeepSpeed Z6)", "[
   for (int step = 0; step < 2; ++step) {
     const std::size_t from = run.recording.records.size();
     run.train(1);
-    CHECK(run.count(Mark::Kind::in_flight, "a.w", from) == 1);
+    CHECK(run.count(marks::in_flight, "a.w", from) == 1);
   }
 }
 
@@ -185,7 +186,7 @@ TEST_CASE("small parameters stay from the first step on (DeepSpeed Z11)", "[zero
   options.persistence_threshold = Numel{15};  // c
   StrictRun run(options);
   for (int micro_batch = 0; micro_batch < 3; ++micro_batch) run.pass(abc);
-  CHECK(run.count(Mark::Kind::in_flight, "c.w") == 1);
+  CHECK(run.count(marks::in_flight, "c.w") == 1);
   CHECK(run.why("c.w") == "persistent: small enough to stay");
   run.ok(run.engine->step({}));
   CHECK(run.engine->live().empty());

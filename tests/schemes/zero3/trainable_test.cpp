@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is trained, and in which groups, may change between a step and the next forward pass.
+#include "engine/schemes/zero3/marks.h"
 #include "tests/schemes/zero3/strict_run.h"
 
 namespace tessera {
@@ -21,13 +22,13 @@ TEST_CASE("a parameter that is frozen in mid-run leaves its group and comes back
   std::size_t from = run.recording.records.size();
   run.train(1);
   CHECK(run.engine->parameters()[1].sub_group == -1);
-  CHECK(run.count(Mark::Kind::gradient_ready, "b.w", from) == 0);
-  CHECK(run.count(Mark::Kind::gradient_ready, "a.w", from) == 1);
+  CHECK(run.count(marks::gradient_ready, "b.w", from) == 0);
+  CHECK(run.count(marks::gradient_ready, "a.w", from) == 1);
   b.requires_grad = true;
   from = run.recording.records.size();
   run.train(1);
   CHECK(run.engine->parameters()[1].sub_group == 0);
-  CHECK(run.count(Mark::Kind::gradient_ready, "b.w", from) == 1);
+  CHECK(run.count(marks::gradient_ready, "b.w", from) == 1);
   const auto states =
       std::count_if(run.recording.buffers.begin(), run.recording.buffers.end(),
                     [](const auto& buffer) { return buffer.name == "b.w.exp_avg"; });
@@ -42,7 +43,7 @@ TEST_CASE("a frozen beginning has no backward, from the first pass after it was 
   const std::size_t from = run.recording.records.size();
   run.train(2);
   for (const char* name : {"", "a", "b", "c"}) {
-    CHECK(run.count(Mark::Kind::trace_mismatch, name, from) == 0);
+    CHECK(run.count(marks::trace_mismatch, name, from) == 0);
   }
 }
 

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/network/group_layout.h"
 #include "tessera/sim/collective_plan.h"
+#include "tessera/sim/group_shape.h"
 #include "tests/random.h"
 
 namespace tessera::sim {
@@ -83,6 +83,44 @@ TEST_CASE("a group that straddles nodes is as wide as its narrowest part", "[col
   CollectiveShape uneven{OpKind::all_gather, bytes, 8, 2, 6};
   uneven.fewest_per_node = 2;
   CHECK(collective(cluster, uneven) > collective(cluster, even));
+}
+
+TEST_CASE("an oversubscribed network slows what leaves a pod", "[collectives]") {
+  Cluster cluster = preset("dgx-h100");
+  const CollectiveShape gather{OpKind::all_gather, Bytes{4 * gib}, 128, 16, 8};
+  const CollectiveShape exchange{OpKind::all_to_all, Bytes{4 * gib}, 128, 16, 8};
+  const Time ring = collective(cluster, gather);
+  const Time direct = collective(cluster, exchange);
+  cluster.inter_node.oversubscription = 4;
+  CHECK(collective(cluster, exchange) == direct);  // one pod
+  cluster.inter_node.nodes_per_pod = 8;
+  CHECK(collective(cluster, gather) == ring);  // eight nodes share what two need not
+  CHECK(collective(cluster, exchange) > 2 * direct);
+  CHECK(collective(cluster, exchange) < 3 * direct);
+  cluster.inter_node.nodes_per_pod = 2;
+  CHECK(collective(cluster, gather) > 3 * ring / 2);
+}
+
+TEST_CASE("cards that share a path to the host wait for each other", "[collectives]") {
+  const Cluster l40s = preset("l40s");
+  const auto busbw = [&](Index ranks) {
+    return bus_bandwidth(l40s, {OpKind::all_gather, Bytes{64 * mib}, ranks, 1, ranks});
+  };
+  // nccl-tests on L40S: 19.4 GB/s for a pair, 4.7 for four, 1.2 to 2.1 for eight.
+  CHECK(busbw(2) == Approx(19.4).epsilon(0.1));
+  CHECK(busbw(4) == Approx(4.7).epsilon(0.35));
+  CHECK(busbw(8) == Approx(1.6).epsilon(0.35));
+}
+
+TEST_CASE("racks of NVLink and slow fabrics reach what was measured", "[collectives][validation]") {
+  // 835 GB/s at 4 GiB on the 72 GPUs of a GB200 rack (coreweave/nccl-tests).
+  CHECK(bus_bandwidth(preset("gb200-nvl72"), {OpKind::all_reduce, Bytes{4 * gib}, 72, 1, 72}) ==
+        Approx(835).epsilon(0.1));
+  // 2 x p4de with four EFA NICs: 76.9 GB/s at 1 GiB; 2 x p5: 394 at 512 MiB (aws-samples).
+  CHECK(bus_bandwidth(preset("p4de.24xlarge"), {OpKind::all_reduce, Bytes{gib}, 16, 2, 8}) ==
+        Approx(76.9).epsilon(0.12));
+  CHECK(bus_bandwidth(preset("p5.48xlarge"), {OpKind::all_reduce, Bytes{512 * mib}, 16, 2, 8}) ==
+        Approx(394).epsilon(0.1));
 }
 
 TEST_CASE("members are counted node by node", "[collectives]") {

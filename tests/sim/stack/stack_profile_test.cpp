@@ -53,7 +53,7 @@ TEST_CASE("what a profile says is read again as it was written", "[stack]") {
 
 TEST_CASE("a bad profile is refused by key", "[stack]") {
   CHECK(load_profile("no-such-profile").status().message().find("eager") != std::string::npos);
-  CHECK(profile_of(R"({"loss": "none"})").status().message().find("loss must be eager") !=
+  CHECK(profile_of(R"({"loss": "none"})").status().message().find("loss must be one of eager") !=
         std::string::npos);
   CHECK(profile_of(R"({"contention": 2})").status().message().find("contention") !=
         std::string::npos);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/kernels/attention.h"
 
+#include "tests/training/kernels/numbers.h"
 #include "training/kernels/attention_onward.h"
 #include "training/kernels/threads.h"
-#include "tests/training/kernels/numbers.h"
 
 namespace tessera {
 namespace {
@@ -105,17 +105,17 @@ Outcome run(const AttentionShape& s, int threads, Numbers& q, Numbers& k, Number
   Outcome r{Numbers(dout.size(), s.dtype), Numbers(q.size(), s.dtype), Numbers(k.size(), s.dtype),
             Numbers(v.size(), s.dtype)};
   std::vector<float> statistics(static_cast<std::size_t>(2 * s.rows()));
-  const Bytes scratch_of_thread{(matmuls.scratch().value + 63) / 64 * 64};
+  const Bytes scratch_per_thread{(matmuls.scratch().value + 63) / 64 * 64};
   std::vector<float> memory(static_cast<std::size_t>(
-      (attention->room(true).value + scratch_of_thread.value * threads) / 4 + 32));
-  auto* room = reinterpret_cast<std::byte*>(memory.data());
-  room += (64 - reinterpret_cast<std::uintptr_t>(room) % 64) % 64;
-  auto* scratch = room + attention->room(true).value;
-  attention->forward({q.array(), k.array(), v.array()}, r.out.array(), statistics.data(), room,
-                     scratch, scratch_of_thread);
+      (attention->temporary().value + scratch_per_thread.value * threads) / 4 + 32));
+  auto* temporary = reinterpret_cast<std::byte*>(memory.data());
+  temporary += (64 - reinterpret_cast<std::uintptr_t>(temporary) % 64) % 64;
+  auto* scratch = temporary + attention->temporary().value;
+  attention->forward({q.array(), k.array(), v.array()}, r.out.array(), statistics.data(), temporary,
+                     scratch, scratch_per_thread);
   attention->backward({q.array(), k.array(), v.array()}, r.out.array(), dout.array(),
-                      statistics.data(), {r.dq.array(), r.dk.array(), r.dv.array()}, room, scratch,
-                      scratch_of_thread);
+                      statistics.data(), {r.dq.array(), r.dk.array(), r.dv.array()}, temporary,
+                      scratch, scratch_per_thread);
   return r;
 }
 

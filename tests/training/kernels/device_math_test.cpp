@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of GPUs, carried out by the emulator, against those of the CPU.
 #include "engine/backends/cuda/module/kernel_math.h"
-#include "training/kernels/host_math.h"
 #include "tests/training/kernels/numbers.h"
+#include "training/kernels/host_math.h"
 
 namespace tessera {
 namespace {
@@ -234,7 +234,7 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
   if (!fused) {
     for (int k = 0; k < 4; ++k) arrays.push_back(any(tokens * s.kv_stride, s.dtype, 1));
   }
-  std::vector<float> room(static_cast<std::size_t>(s.rows()));
+  std::vector<float> temporary(static_cast<std::size_t>(s.rows()));
   const double near = test::attention_tolerance(s.dtype);
   Both().compare(arrays, near, [&](kernels::Math& m, auto& x) {
     const auto heads = [&](std::size_t first, std::size_t rest) {
@@ -245,7 +245,7 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
     const auto in = heads(0, 5);
     m.attention_forward(s, {in.q, in.k, in.v}, x[1].array(), floats(x[3]), {});
     m.attention_backward(s, {in.q, in.k, in.v}, {x[1].array(), x[2].array()}, floats(x[3]),
-                         heads(4, 7), {room.data(), nullptr});
+                         heads(4, 7), {temporary.data(), nullptr});
   });
 }
 

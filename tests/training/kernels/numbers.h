@@ -73,13 +73,13 @@ inline double tolerance(DType dtype) {
   return dtype == DType::float32 ? 3e-6 : 1.2e-2;
 }
 
-/// Likewise, with weights that are rounded in between.
+/// The tolerance of attention, whose weights are rounded in between.
 inline double attention_tolerance(DType dtype) {
   if (dtype == DType::float16) return 4e-3;
   return dtype == DType::float32 ? 2e-5 : 3e-2;
 }
 
-/// What kernels compute with.
+/// The dtypes that kernels compute with.
 inline constexpr DType computed_dtypes[] = {DType::float32, DType::bfloat16, DType::float16};
 
 }  // namespace tessera::test

@@ -36,7 +36,7 @@ struct LanguageRun {
   std::vector<TrainingPass> passes;
 };
 
-// The same tokens as a RealModel of that seed makes up.
+// Fills in the tokens that a RealModel of that seed makes up.
 inline void fill(const LanguageRun& run, Rank rank, std::int64_t step, std::int32_t micro_batch,
                  std::span<std::int32_t> to) {
   const std::int64_t length = run.options.sequence_length;

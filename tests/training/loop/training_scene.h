@@ -62,7 +62,7 @@ inline TrainerOptions small_options(const Scheme& scheme, std::int32_t accumulat
   return options;
 }
 
-// What steps said.
+// The figures that steps returned.
 struct Said {
   std::vector<float> losses;
   std::vector<float> norms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine holds against what unsharded training gives.
+// Compares the shards of an engine with the results of unsharded training.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every sharding scheme must equal to the bit: data-parallel training without engine and
-// runtime. Every rank sees one full copy of the parameters.
+// Data-parallel training without engine and runtime, which every sharding scheme must equal to the
+// bit. Every rank sees one full copy of the parameters.
 //
 //   UnshardedTraining reference(model, {.batch = 2, .world_size = 4}, {.accumulation = 2});
 //   reference.step();
@@ -51,7 +51,7 @@ class UnshardedTraining {
   void refresh();
 
   const std::vector<float>& values(ParameterId parameter) const;
-  /// Of the youngest step: the gradient that the optimizer used.
+  /// The gradient that the optimizer used in the last step.
   const std::vector<float>& gradient(ParameterId parameter) const;
   float loss() const { return real_.loss(); }
   std::span<const float> losses(Rank rank) const { return real_.losses(rank); }

@@ -28,7 +28,7 @@ enum class TokenFormat : std::uint8_t {
 
 struct CorpusOptions {
   TokenFormat format = TokenFormat::by_name;
-  std::int64_t vocabulary = 256;  // of the model: tokens must be smaller
+  std::int64_t vocabulary = 256;  // size of the model's vocabulary: tokens must be smaller
 };
 
 /// Tokens [first, first + count) of a corpus.
@@ -42,14 +42,14 @@ class Corpus {
   /// Fails: io_error (no such file, a folder, cannot be read), invalid_argument (empty, half a
   /// token at the end, a token that the vocabulary has not), naming file, token and place.
   static Result<Corpus> open(const std::string& path, const CorpusOptions& options);
-  /// The same from bytes; `source` names them in messages.
+  /// As `open`, from bytes in memory; `source` names them in messages.
   static Result<Corpus> from_bytes(std::string bytes, const std::string& source,
                                    const CorpusOptions& options);
 
-  /// What messages call it: its file.
+  /// The name of the corpus in messages: its file.
   const std::string& source() const { return source_; }
   std::int64_t tokens() const { return static_cast<std::int64_t>(bytes_.size()) / width_; }
-  /// Tokens from `first` on. May be called by several threads.
+  /// Fills `into` with the tokens from `first` on. Several threads may call it at the same time.
   /// REQUIRES: first >= 0, first + into.size() <= tokens().
   void read(std::int64_t first, std::span<std::int32_t> into) const;
 
@@ -61,7 +61,8 @@ class Corpus {
   std::int64_t width_ = 1;  // of a token, in bytes
 };
 
-/// The last `fraction` of so many tokens is for validation, the rest for training.
+/// Cuts `tokens` tokens into a range for training and, behind it, the last `fraction` of them for
+/// validation.
 /// REQUIRES: 0 <= fraction <= 1.
 std::pair<TokenRange, TokenRange> split(std::int64_t tokens, double fraction);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trained language model expects to follow: logits of the next token, without an engine.
+// Text generation with a trained language model: logits of the next token, without an engine.
 //
 // The idea: keys and values of all tokens that were taken stay in memory, so a further token costs
 // one token's work, however many there are before it. That memory is planned and taken at once.
@@ -41,15 +41,15 @@ class Decoder {
   ~Decoder();
 
   /// The logits of the token after `tokens`, which follow those that were taken before.
-  /// Fails, and takes none: invalid_argument (no tokens, more than there is room for, or none of
-  /// the vocabulary).
+  /// Fails, and takes none: invalid_argument (no tokens, more than the context has places for, or
+  /// one that is not in the vocabulary).
   Result<std::vector<float>> take(std::span<const std::int32_t> tokens);
-  /// Begins another text.
+  /// Forgets all tokens, to begin another text.
   void forget();
 
   std::int64_t taken() const;
   std::int64_t context() const;
-  /// All that it holds, besides the parameters; does not grow.
+  /// The memory that the decoder holds besides the parameters; it does not grow.
   Bytes memory() const;
 
  private:

@@ -19,8 +19,8 @@
 //   TESSERA_TRY(run_training_step(*engine, model, options));
 //   language.losses(0);
 //
-// The same input gives the same bits, every time; other numbers of threads or another processor may
-// give others, because oneDNN may add in another order.
+// Equal inputs give equal bits, every time. Another number of threads or another processor may give
+// other bits, because oneDNN may add in another order.
 #pragma once
 
 #include <functional>
@@ -35,11 +35,11 @@ namespace tessera {
 struct LanguageModelOptions {
   std::int64_t batch = 1;            // sequences per rank and micro-batch
   std::int64_t sequence_length = 1;  // tokens per sequence
-  /// Of matrices and saved activations: float32, bfloat16, or float16, whose gradients need a loss
-  /// scale. Sums, norms and the residual stream are float32.
+  /// The dtype of matrices and saved activations: float32, bfloat16, or float16, whose gradients
+  /// need a loss scale. Sums, norms and the residual stream are float32.
   DType dtype = DType::float32;
-  /// What the engine gives bodies to read: a half, where the scheme gathers parameters so. Other
-  /// parameters than those of `dtype` are converted, which takes temporary memory.
+  /// The dtype of the parameters that the engine gives to bodies: that in which the scheme gathers
+  /// them. Parameters of another dtype than `dtype` are converted, which takes temporary memory.
   DType parameters = DType::float32;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   Processor processor = Processor::cpu;  // Runtime::processor

@@ -29,7 +29,7 @@ struct LearningRate {
   std::int64_t steps = 1;   // of the whole run; later ones have the last one's rate
   std::int64_t decay = 0;   // wsd
 
-  /// Of step `step`, counted from 0. REQUIRES: step >= 0, check() is ok.
+  /// The learning rate of step `step`, counted from 0. REQUIRES: step >= 0, check() is ok.
   float at(std::int64_t step) const;
   /// Fails: invalid_argument (no steps, a warmup or decay that is longer than the run, a minimum
   /// above the peak, a negative number), naming it.

@@ -18,7 +18,7 @@
 
 namespace tessera {
 
-/// The next sample; what a checkpoint keeps.
+/// The place of the next sample, which a checkpoint keeps.
 struct SamplerState {
   std::int64_t epoch = 0;
   std::int64_t position = 0;  // in the epoch's order
@@ -37,7 +37,7 @@ class Sampler {
   /// Where the window of that sample begins; it has sequence_length + 1 tokens.
   /// REQUIRES: 0 <= state.position < samples().
   std::int64_t first_token(const SamplerState& state) const;
-  /// `count` samples later, in a later epoch perhaps.
+  /// The state `count` samples later, perhaps in a later epoch.
   SamplerState after(const SamplerState& state, std::int64_t count) const;
   /// Fails: invalid_argument, for a state of other data or another sequence length.
   Status check(const SamplerState& state) const;

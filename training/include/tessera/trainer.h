@@ -66,7 +66,7 @@ struct TrainerOptions {
   std::function<void()> progress;  // called while modules compute: ProcessRuntime::poll
 };
 
-/// What is known after a step, on every rank the same.
+/// The figures of a step, which are the same on every rank.
 struct TrainedStep {
   std::int64_t step = 0;  // counted from 1
   float loss = 0;         // nats per token, the mean of all micro-batches of all ranks
@@ -101,15 +101,16 @@ class Trainer {
 
   std::int64_t steps_done() const;
   std::int64_t tokens_per_step() const;  // of all ranks
-  /// Of the data: how many samples an epoch has.
+  /// The number of samples in an epoch of the training data.
   std::int64_t samples_per_epoch() const;
   Engine& engine();
   std::string_view scheme() const;
 
-  /// What a checkpoint keeps besides what the engine holds: how far the run is. Between two steps.
+  /// The progress of the run (step, sampler, loss scale), which a checkpoint keeps besides the
+  /// engine's tensors. Call it between two steps.
   std::map<std::string, std::string> state() const;
-  /// Goes on from there; the world may be another. Fails: corrupt (not such a state),
-  /// invalid_argument (other data, seed or sequence length), naming it.
+  /// Continues from a `state`, perhaps on another number of ranks. Fails: corrupt (not such a
+  /// state), invalid_argument (other data, seed or sequence length), naming it.
   Status resume(const std::map<std::string, std::string>& state);
 
   /// Gives the trainer's memory back. Call it after the last step.

@@ -56,27 +56,27 @@ typedef enum tessera_dtype {
   TESSERA_FLOAT16 = 2
 } tessera_dtype;
 
-/* Of this thread's last failure; valid until its next. Never null. */
+/* The sentence of this thread's last failure; valid until its next one. Never null. */
 TESSERA_C_API const char* tessera_last_error(void);
 /* "0.1.0" */
 TESSERA_C_API const char* tessera_version(void);
 
-/* ---- Models: immutable; may go as soon as engines are made of them. ---- */
+/* ---- Models: immutable; may be destroyed as soon as engines were created from them. ---- */
 
 typedef struct tessera_model tessera_model;
 
-/* A config.json as published on Hugging Face, or a module tree (docs/model-format.md). */
+/* Reads a config.json as published on Hugging Face, or a module tree (docs/model-format.md). */
 TESSERA_C_API int tessera_model_load(const char* path, tessera_model** model);
-/* The same from text: modules, names, shapes, order. */
+/* As tessera_model_load, from text: modules, names, shapes, order. */
 TESSERA_C_API int tessera_model_from_json(const char* text, tessera_model** model);
 TESSERA_C_API void tessera_model_destroy(tessera_model* model);
 /* Parameters are numbered 0 ... count - 1, in the order of the modules. */
 TESSERA_C_API int32_t tessera_model_parameter_count(const tessera_model* model);
-/* Null or -1: no such parameter. */
+/* Name and number of elements of a parameter; null and -1 if there is no such parameter. */
 TESSERA_C_API const char* tessera_model_parameter_name(const tessera_model* model, int32_t number);
 TESSERA_C_API int64_t tessera_model_parameter_numel(const tessera_model* model, int32_t number);
 
-/* ---- Runtimes: who carries out what the engine decides. ---- */
+/* ---- Runtimes: they carry out what the engine decides. ---- */
 
 typedef enum tessera_runtime_kind {
   TESSERA_LOCAL = 0,    /* one rank, in this process */
@@ -94,23 +94,26 @@ typedef struct tessera_runtime_options {
 
 typedef struct tessera_runtime tessera_runtime;
 
-/* options: null is a local runtime. */
+/* Creates a runtime; a local one if `options` is null. */
 TESSERA_C_API int tessera_runtime_create(const tessera_runtime_options* options,
                                          tessera_runtime** runtime);
-/* After its engines. Without tessera_runtime_finish it ends the run of all processes. */
+/* Call it after its engines are destroyed. Without tessera_runtime_finish before it, it ends the
+ * run of all processes. */
 TESSERA_C_API void tessera_runtime_destroy(tessera_runtime* runtime);
-/* Of the run, and those that are local to this process: first ... first + local - 1. */
+/* The ranks of the run, and the local ones, which this process computes: first_rank ...
+ * first_rank + local_ranks - 1. */
 TESSERA_C_API int32_t tessera_runtime_ranks(const tessera_runtime* runtime);
 TESSERA_C_API int32_t tessera_runtime_first_rank(const tessera_runtime* runtime);
 TESSERA_C_API int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime);
-/* Waits until everything is done that engines were asked for. *mean: of one value per rank of the
- * run. `values` has one for each local rank and is looked at when everything else is done. */
+/* Waits for all work of engines, then computes the mean of one value per rank of the run. `values`
+ * has one for each local rank and is read after that work is done. */
 TESSERA_C_API int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean);
 /* Lets collectives go on; for callbacks that compute for milliseconds. */
 TESSERA_C_API int tessera_runtime_poll(tessera_runtime* runtime);
-/* Waits for everything and for all ranks. Once, at the end, before engines are destroyed. */
+/* Waits for all work and all ranks. Call it once, at the end, before engines are destroyed. */
 TESSERA_C_API int tessera_runtime_finish(tessera_runtime* runtime);
-/* Ends the run of all ranks because of something outside of Tessera; they read `why`. */
+/* Ends the run of all ranks because of an error outside of Tessera; their error message is `why`.
+ */
 TESSERA_C_API void tessera_runtime_give_up(tessera_runtime* runtime, const char* why);
 
 /* ---- Engines ---- */
@@ -123,7 +126,7 @@ typedef struct tessera_engine tessera_engine;
 TESSERA_C_API int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model,
                                         const char* scheme, const char* options,
                                         tessera_engine** engine);
-/* After tessera_runtime_finish, or after a failure. */
+/* Call it after tessera_runtime_finish, or after a failure. */
 TESSERA_C_API void tessera_engine_destroy(tessera_engine* engine);
 
 /* The initial value of element `index` of a parameter, the same on all ranks. */
@@ -199,12 +202,13 @@ TESSERA_C_API int tessera_engine_step(tessera_engine* engine, const tessera_step
  * their gradients up. A pass with TESSERA_EVALUATE has no backward. */
 TESSERA_C_API int tessera_engine_begin(tessera_engine* engine, int32_t pass_kind);
 TESSERA_C_API int tessera_engine_enter(tessera_engine* engine, const char* module);
-/* Calls `compute` for every rank that this process carries, and returns afterwards. */
+/* Calls `compute` for every local rank before it returns. */
 TESSERA_C_API int tessera_engine_compute(tessera_engine* engine, const char* module,
                                          tessera_compute_fn compute, void* user);
 TESSERA_C_API int tessera_engine_leave(tessera_engine* engine, const char* module);
 TESSERA_C_API int tessera_engine_end(tessera_engine* engine);
-/* Of `options`, `accumulation`, `checkpoint` and `reduce_last_only` mean nothing here. */
+/* Steps the optimizer. It ignores the options `accumulation`, `checkpoint` and `reduce_last_only`.
+ */
 TESSERA_C_API int tessera_engine_update(tessera_engine* engine,
                                         const tessera_step_options* options);
 
@@ -216,16 +220,16 @@ typedef struct tessera_save_options {
   const char* state; /* the program's own text, which tessera_load gives back; null: none */
 } tessera_save_options;
 
-/* What the engine holds, into directory/step-000123; returns when it is complete. */
+/* Saves the engine into directory/step-000123; returns when the checkpoint is complete. */
 TESSERA_C_API int tessera_save(tessera_engine* engine, const char* directory, int64_t step,
                                const tessera_save_options* options);
-/* From a checkpoint, or from the newest in a folder, of any scheme and number of ranks. step and
+/* Loads a checkpoint, or the newest one in a folder, of any scheme and number of ranks. step and
  * state may be null; *state is valid until the engine loads again or is destroyed. */
 TESSERA_C_API int tessera_load(tessera_engine* engine, const char* path, int64_t* step,
                                const char** state);
 
-/* Elements [first, first + count) of the parameter, as `rank` keeps them in float32. Called for
- * every local rank and piece before tessera_engine_read_shards returns. */
+/* Receives elements [first, first + count) of the parameter, as `rank` keeps them in float32. It is
+ * called for every local rank and piece before tessera_engine_read_shards returns. */
 typedef void (*tessera_shard_fn)(void* user, int32_t rank, int64_t first, const float* values,
                                  int64_t count);
 TESSERA_C_API int tessera_engine_read_shards(tessera_engine* engine, int32_t parameter,

@@ -41,7 +41,7 @@ std::uint32_t alignment_of(const void* at) {
   return alignment;
 }
 
-// What cuBLASLt wants to know, and what it has chosen.
+// The descriptors that cuBLASLt needs, and the algorithm that it has chosen.
 class Choice {
  public:
   using Alignments = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // of A, B, C

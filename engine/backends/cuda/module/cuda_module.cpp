@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program finds when it opens this module: the tables, filled from the real libraries.
+// The entry point of the module: it fills the tables from the real libraries.
 #include "engine/backends/cuda/cuda_module.h"
 
 #include "engine/backends/cuda/module/kernel_math.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels share: launching, types of elements, sums of a block of threads in a fixed order.
+// Helpers of kernels: launching, types of elements, sums of a block of threads in a fixed order.
 //
 // The idea: nothing here or in the kernels is more than this header's functions and the language,
 // so tests compile the same files for the CPU, where an emulator runs blocks of threads.
@@ -60,7 +60,7 @@ int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream, Argument
 inline unsigned char* shared_bytes() { return emulator::shared_bytes(); }
 #endif
 
-/// What `launches` returns of a null pointer to the element type.
+/// Calls `launches` with a null pointer to the element type and returns its result.
 template <class Launches>
 int typed_launch(DType dtype, const Launches& launches) {
   int code = 0;
@@ -96,11 +96,11 @@ __device__ inline float warp_largest(float x) {
   return x;
 }
 
-/// Of all threads of a block of `threads`, on each of them.
+/// The sum over all threads of a block of `threads`, which each of them gets.
 __device__ inline float block_sum(float x) {
   __shared__ float parts[warps];
   x = warp_sum(x);
-  __syncthreads();  // whoever reads the last sum is done
+  __syncthreads();  // all threads have read the last sum
   if (threadIdx.x % warp_threads == 0) parts[threadIdx.x / warp_threads] = x;
   __syncthreads();
   float sum = 0;

@@ -8,7 +8,7 @@
 namespace tessera::device {
 namespace {
 
-using kernels::AttentionRoom;
+using kernels::AttentionMemory;
 using kernels::MatmulShape;
 
 class KernelMath final : public DeviceMath {
@@ -98,17 +98,17 @@ class KernelMath final : public DeviceMath {
     });
   }
   void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
-                         float* statistics, const AttentionRoom&) override {
+                         float* statistics, const AttentionMemory&) override {
     call("attention_forward",
          [&] { return device::attention_forward(shape, in, out, statistics, stream_); });
   }
   void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                           const AttentionOut& out, const float* statistics,
                           const HeadArrays<Array>& gradients,
-                          const AttentionRoom& memory) override {
+                          const AttentionMemory& memory) override {
     call("attention_backward", [&] {
       return device::attention_backward(shape, in, out, statistics, gradients,
-                                        static_cast<float*>(memory.room), stream_);
+                                        static_cast<float*>(memory.temporary), stream_);
     });
   }
 

@@ -148,7 +148,7 @@ __global__ void unscale_kernel(KernelArray values, float factor, KernelArray fou
     finite = finite && isfinite(x);
     store(values, i, x * factor);
   }
-  if (!finite) store(found, 0, 1);  // whoever comes writes the same
+  if (!finite) store(found, 0, 1);  // all threads that come here write the same
 }
 
 __device__ unsigned code_of(float x, float scale) {

@@ -67,7 +67,7 @@ std::int64_t start_channel(std::int64_t parent, const ProfiledKernel& kernel) {
   return numbers;
 }
 
-// Without an event of ours NCCL does not tell how it goes on.
+// NCCL reports the progress of a collective only if the profiler gave it an event.
 int start_event(void*, void** event, ProfilerEvent* description) {
   const std::lock_guard lock(mutex);
   std::int64_t number = 0;
@@ -88,7 +88,7 @@ int record_event_state(void* event, int state, ProfilerState* arguments) {
   return 0;
 }
 
-// A collective's own event ends when it has been handed over, long before its kernels do.
+// A collective's own event ends when it has been enqueued, long before its kernels do.
 int stop_event(void* event) {
   const std::lock_guard lock(mutex);
   const auto found = channels.find(number_of(event));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL tells a profiler plugin how it carries out each collective, and when its kernels ran; this
-// module is such a plugin.
+// NCCL reports to a profiler plugin how it carries out each collective, and when its kernels ran;
+// this module is such a plugin.
 //
 // The structures are those that NCCL 2.28 documents in ext-profiler/README.md, "API (v5)", and
 // ext-profiler/example/nccl/profiler_v5.h. NCCL finds the object `ncclProfiler_v5` in the library
 // that NCCL_PROFILER_PLUGIN names.
 //
 // The idea: what NCCL gets as handles are numbers, not addresses, so that nothing it says too late
-// can do harm. Per channel of a collective NCCL's progress thread tells a start and an end by the
+// can do harm. Per channel of a collective NCCL's progress thread reports a start and an end by the
 // GPU's timer; when all channels have ended the collective's time is known.
 #pragma once
 

@@ -91,8 +91,8 @@ struct Tile {
 
   T* at;
 
-  /// Of `from`, `count` rows of `width` are there; the rest becomes zero. For all threads, and
-  /// later: see copy_later.
+  /// Copies the tile; `from` has `count` rows of `width`, and all other elements become zero. All
+  /// threads call it; the copy is over later, see copy_later.
   __device__ void load(const T* from, std::int64_t row_stride, std::int64_t count,
                        std::int64_t width) const {
     constexpr int per_row = D / 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries one rank on an NVIDIA GPU: CUDA streams and events, NCCL between ranks.
+// Runs one rank on an NVIDIA GPU: CUDA streams and events, NCCL between ranks.
 //
-// The idea: the same engine as everywhere hands operations to streams and goes on; only `wait`,
+// The idea: the engine is the same as everywhere; it enqueues operations and goes on. Only `wait`,
 // `read` and bodies that work on numbers with the CPU stop the host. CUDA and NCCL live in a module
 // that is opened here, so a program starts where they are missing and can say what is.
 //
@@ -11,8 +11,8 @@
 //   ...
 //   TESSERA_TRY(runtime->finish());
 //
-// A rank that fails aborts its communicators and tells the others why, as far as it can; whoever
-// does not hear it gives up at the deadline.
+// A rank that fails aborts its communicators and reports the reason to the others, as far as it
+// can; a rank that does not receive it gives up at the deadline.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,8 @@ struct BlockRequest;  // likewise
 struct CudaOptions {
   /// ns since some start that never changes. Without it nothing times out.
   std::function<Time()> clock;
-  /// A rank that waits for others so long, without anything happening, ends the run.
+  /// The longest time in ns that a rank waits for others while nothing happens; then it ends the
+  /// run.
   Time deadline = 300'000'000'000;
   /// Asked while this rank waits: true ends the run (cancelled).
   std::function<bool()> interrupted;
@@ -45,14 +46,15 @@ struct CudaOptions {
   bool profile_nccl = false;
   /// The GPU among those that this process sees; -1: `local_rank`, modulo their number.
   int device = -1;
-  /// Of the processes on this machine; -1: the rank.
+  /// The number of this process among those on its machine; -1: the rank.
   Rank local_rank = -1;
   /// All of the pinned host memory that Memory::pinned_host may use, taken when it is first used.
   /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what
   /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
   Aio aio;  // how files on NVMe are read and written
-  /// Of each file on NVMe, for tests; it moves blocks by the function that it is given.
+  /// Makes the BlockIo of each file on NVMe, for tests; it moves blocks by the function it is
+  /// given.
   using MoveBlock = std::function<std::int64_t(const BlockRequest&)>;
   std::function<std::unique_ptr<BlockIo>(const MoveBlock& move)> swap_io;
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
@@ -64,9 +66,9 @@ struct CudaOptions {
   /// automatic: on where NCCL has them and neither `deterministic` nor `share_gpu` is set.
   enum class Windows { off, on, automatic };
   Windows windows = Windows::off;
-  /// What computations repeat (Compute::repeated) is launched as CUDA graphs from the second time
-  /// on: the host has less to do, the numbers are the same. Graphs take device memory beside what
-  /// is planned.
+  /// Launches the work that computations repeat (Compute::repeated) as CUDA graphs from the second
+  /// time on: the host has less to do, the numbers are the same. Graphs take device memory besides
+  /// the planned memory.
   bool graphs = false;
   /// NCCL adds in one order for one number of ranks, not in the fastest for each size of message.
   /// Not with windows: how NCCL adds there is its own business.
@@ -93,7 +95,7 @@ Result<std::string> cuda_available(const std::string& modules = "");
 /// Fails: not_supported, naming what is missing.
 Result<std::string> gpu_direct_storage(const std::string& modules = "");
 
-/// This process's rank of the world that the options name.
+/// Opens this process's rank of the world that the options name.
 /// Fails: not_supported, as above, or without MPI where it is needed; invalid_argument (rank,
 /// comm_id); out_of_memory; communication_error, timed_out (NCCL does not start).
 Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaOptions& options,

@@ -11,8 +11,8 @@
 //   ...
 //   TESSERA_TRY(runtime->finish());         // before the engine goes: its work may still wait
 //
-// What goes wrong on one rank ends all of them with the same sentence: a rank that calls something
-// else than the others, that is dead, silent for too long, or gives up.
+// An error of one rank ends all of them with the same sentence: a rank that calls something else
+// than the others, that is dead, silent for too long, or gives up.
 #pragma once
 
 #include <functional>

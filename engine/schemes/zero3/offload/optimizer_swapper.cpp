@@ -82,7 +82,8 @@ void add_shard(Copy& copy, const ParamShard& shard, BufferId from, BufferId to) 
 
 }  // namespace
 
-// One copy for all of a group. Nothing for what is here already.
+// One copy for all of a group. Nothing for what is here already: somebody had it brought before the
+// step, or it was read ahead.
 Result<EventId> OptimizerSwapper::read(const States& states) {
   Copy copy{.pieces = {}, .route = CopyRoute::from_nvme};
   States fresh;
@@ -104,6 +105,8 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
   return event;
 }
 
+// Moments get their place on the drive when they are written first; whoever still reads what is
+// given back is waited for by the write.
 Result<EventId> OptimizerSwapper::write(const States& states) {
   Copy copy{.pieces = {}, .route = CopyRoute::to_nvme};
   for (State* state : states) {
@@ -164,6 +167,8 @@ Status OptimizerSwapper::begin_step() {
   return operations_.wait_stream(read_, write_, order());
 }
 
+// Reading waits for the step of the group before, unless it is pipelined: then the next group's
+// read is issued here already, and runs while this one is stepped.
 Status OptimizerSwapper::before_group(std::span<OnDemandParameter* const> group,
                                       std::span<OnDemandParameter* const> next) {
   const States states = states_of(group);
@@ -192,6 +197,7 @@ Status OptimizerSwapper::after_group(std::span<OnDemandParameter* const> group, 
   return operations_.wait_event(facts_.host, std::exchange(written_, EventId{}), order());
 }
 
+// For whoever reads or writes what ranks hold, outside of a step: on the compute stream.
 Status OptimizerSwapper::load_shards(bool moments) {
   if (!exists()) return {};
   States all;
@@ -205,6 +211,7 @@ Status OptimizerSwapper::load_shards(bool moments) {
   return operations_.wait_stream(facts_.compute, read_, order());
 }
 
+// The next pass or step does so, not whoever asked: several may ask in turn.
 Status OptimizerSwapper::put_back() {
   States all;
   for (State& state : states_) {

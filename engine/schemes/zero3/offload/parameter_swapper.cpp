@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 
 Status ParameterSwapper::setup(const OnDemandParameters& parameters) {
@@ -63,6 +65,7 @@ ParameterSwapper::Buffer* ParameterSwapper::free_buffer() {
 }
 
 ParameterSwapper::Buffer& ParameterSwapper::youngest() {
+  TESSERA_ASSERT(exists(), "what is on NVMe comes through buffers");
   return *std::max_element(buffers_.begin(), buffers_.end(),
                            [](auto& a, auto& b) { return a.turn < b.turn; });
 }
@@ -84,7 +87,9 @@ Status ParameterSwapper::note(const OnDemandParameter* p, Mark mark) {
   return operations_.submit(facts_.compute, why, mark).status();
 }
 
+// The buffer's earlier values may still be on their way to the device: the read follows that copy.
 Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
+  TESSERA_ASSERT(p.home == Memory::nvme && p.cast.valid(), "only what is on NVMe is read");
   const Cause why = operations_.cause(p.shard.unit, Reason::offload);
   if (buffer.copied.valid()) {
     TESSERA_TRY(operations_.wait_event(stream_, buffer.copied,
@@ -134,6 +139,7 @@ Result<EventId> ParameterSwapper::bring(OnDemandParameter& p, const View& to,
   return buffer->copied;
 }
 
+// The one stream that moves files orders writes and later reads, so no read needs a wait for it.
 Result<EventId> ParameterSwapper::write(const OnDemandParameter& p, const View& values,
                                         Memory where, StreamId source, const Cause& why) {
   if (Buffer* const old = find(p.id)) old->holds = {};
@@ -154,9 +160,9 @@ Status ParameterSwapper::swap_in(std::span<OnDemandParameter* const> parameters,
                               "already keep a buffer each; raise buffer_count",
                               free, parameters.size(), parameters.front()->shard.name));
   }
-  TESSERA_TRY(note(nullptr, {Mark::Kind::swapping_in, 2 * free + (async ? 1 : 0)}));
+  TESSERA_TRY(note(nullptr, {async ? marks::swapping_in_ahead : marks::swapping_in, free}));
   for (OnDemandParameter* p : parameters) {
-    TESSERA_TRY(note(p, {Mark::Kind::reading, static_cast<std::int32_t>(aligned(*p).value)}));
+    TESSERA_TRY(note(p, {marks::reading, static_cast<std::int32_t>(aligned(*p).value)}));
     TESSERA_TRY(read(*free_buffer(), *p));
   }
   return async ? Status{} : synchronize_reads();
@@ -170,9 +176,11 @@ Status ParameterSwapper::synchronize_reads() {
     TESSERA_TRY(operations_.wait(buffer.read));
     ++pending;
   }
-  return note(nullptr, {Mark::Kind::reads_awaited, pending});
+  return note(nullptr, {marks::reads_awaited, pending});
 }
 
+// As in DeepSpeed, where a gather begins with this call: one parameter that was not read ahead
+// makes the host wait for the reads of all.
 Status ParameterSwapper::ensure_availability(std::span<OnDemandParameter* const> parameters) {
   std::vector<OnDemandParameter*> missing;
   bool flying = false;
@@ -188,7 +196,7 @@ Status ParameterSwapper::ensure_availability(std::span<OnDemandParameter* const>
 
 Status ParameterSwapper::release_buffer(const OnDemandParameter& p) {
   if (p.home != Memory::nvme) return {};
-  TESSERA_TRY(note(&p, {Mark::Kind::buffer_released, free_buffers()}));
+  TESSERA_TRY(note(&p, {marks::buffer_released, free_buffers()}));
   if (Buffer* const buffer = find(p.id)) buffer->holds = {};
   return {};
 }

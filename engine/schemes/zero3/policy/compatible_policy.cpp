@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
+
 namespace tessera {
 namespace {
 
@@ -28,6 +30,7 @@ Status CompatiblePolicy::begin_forward(const ForwardPass& pass) {
   return {};
 }
 
+// A recomputed visit has the inputs of the one that it repeats.
 Status CompatiblePolicy::pre_forward(ModuleId module, bool recomputing) {
   auto& visits = inputs_[index(module)];
   if (!recomputing) visits.push_back(gradient_flows_);
@@ -57,12 +60,15 @@ Status CompatiblePolicy::post_backward(ModuleId module) {
   return release(module);
 }
 
+// fetch_sub_module: what is missing, then a wait for all of it, then what comes next. The wait
+// comes first, so gathers ahead overlap with this module's work, but never with the gathers it
+// needs.
 Status CompatiblePolicy::fetch(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
   if (!trace.visit(module)) {
-    TESSERA_TRY(mover().note(module, {Mark::Kind::trace_mismatch, trace.step()}));
+    TESSERA_TRY(mover().note(module, {marks::trace_mismatch, trace.step()}));
   }
-  TESSERA_TRY(mover().note(module, {Mark::Kind::fetched, trace.step()}));
+  TESSERA_TRY(mover().note(module, {marks::fetched, trace.step()}));
   std::vector<ParameterId> missing;
   for (ParameterId id : needs(module)) {
     if (at(id).copy.missing()) missing.push_back(id);
@@ -74,6 +80,7 @@ Status CompatiblePolicy::fetch(ModuleId module) {
   return {};
 }
 
+// Counts elements without padding, and what flies as if it were there.
 Status CompatiblePolicy::gather(std::vector<ParameterId> missing, Reason reason) {
   for (ParameterId id : missing) coordinator().available += at(id).numel;
   return mover().gather(std::move(missing), reason);
@@ -112,6 +119,8 @@ Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
   return mover().hand_over(module);
 }
 
+// The limit of live parameters is asked here and nowhere else: what modules need at once may exceed
+// it, and what is kept does, too.
 Status CompatiblePolicy::gather_ahead(ModuleId module) {
   Coordinator& c = coordinator();
   TESSERA_TRY(c.trace.take(module));
@@ -146,9 +155,11 @@ Status CompatiblePolicy::read_ahead() {
   return all.empty() ? Status{} : swapper().swap_in(all, true);
 }
 
+// release_sub_module: a module that holds the same parameter keeps it, so does one that returned it
+// to whom runs around it, until the step.
 Status CompatiblePolicy::release(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
-  TESSERA_TRY(mover().note(module, {Mark::Kind::released, trace.step()}));
+  TESSERA_TRY(mover().note(module, {marks::released, trace.step()}));
   const auto& releasable = trace.releasable(module, options().max_reuse_distance,
                                             [this](ParameterId id) { return at(id).persistent; });
   for (ParameterId id : needs(module)) at(id).active.erase(module);
@@ -164,6 +175,8 @@ Status CompatiblePolicy::release(OnDemandParameter& p) {
   return mover().free(p);
 }
 
+// DeepSpeed raises at the end of a pass where prefetched parameters were never used: their handles
+// would be waited for by nobody.
 Status CompatiblePolicy::check_none_flies() {
   const OnDemandParameters& all = parameters();
   auto flies = [](const OnDemandParameter& p) { return p.copy.flying() != nullptr; };
@@ -185,11 +198,11 @@ Status CompatiblePolicy::end_pass(bool dropped) {
   c.trace.reset();
   if (recorded) {
     for (const ModuleTrace::Use& use : c.trace.uses()) {
-      TESSERA_TRY(mover().note(at(use.parameter), {Mark::Kind::traced, use.step}));
+      TESSERA_TRY(mover().note(at(use.parameter), {marks::traced, use.step}));
     }
   }
   c.available = Numel{0};
-  return mover().note({Mark::Kind::trace_reset});
+  return mover().note({marks::trace_reset});
 }
 
 Status CompatiblePolicy::values_changed() {
@@ -205,10 +218,10 @@ Status CompatiblePolicy::before_step() {
   TESSERA_TRY(check_none_flies());
   for (OnDemandParameter& p : parameters()) {
     p.active.clear();
-    if (p.copy.missing()) TESSERA_TRY(mover().note(p, {Mark::Kind::kept}));
+    if (p.copy.missing()) TESSERA_TRY(mover().note(p, {marks::kept}));
     TESSERA_TRY(release(p));
   }
-  return mover().note({Mark::Kind::all_released});
+  return mover().note({marks::all_released});
 }
 
 // Not counted as available, as in DeepSpeed.

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
+// Before anything ran the model says what to expect. Whether blocks are recomputed is not in it, so
+// both orders are known from the start, and the first recomputed visit tells which it is.
 KnownOrders::KnownOrders(const Model& model) : parameters_(model.parameters.size()) {
   modes_[0].orders.push_back({expected_visits(model, true, false)});
   Visits recomputing = expected_visits(model, true, true);
@@ -13,6 +17,8 @@ KnownOrders::KnownOrders(const Model& model) : parameters_(model.parameters.size
   modes_[1].orders.push_back({expected_visits(model, false, false)});
 }
 
+// It takes the place of what followed the last order; that one stays known, and is followed again
+// if the model goes back to it.
 void KnownOrders::expect_from(const Model& model) {
   training_ = true;
   const std::size_t last = mode().last;
@@ -20,7 +26,11 @@ void KnownOrders::expect_from(const Model& model) {
   mode().orders[last].then = expected;
 }
 
+// Behind a micro-batch that is not the last of its step values stay as they are, so what is
+// gathered may serve the next one: its order is expected right behind.
 void KnownOrders::expect(std::size_t order) {
+  TESSERA_ASSERT(needs_ != nullptr, "a pass begins before anything is expected of it");
+  TESSERA_ASSERT(order < mode().orders.size(), "only known orders are expected");
   const auto& orders = mode().orders;
   expected_ = orders[order].visits;
   end_ = static_cast<std::int32_t>(expected_.size());
@@ -39,6 +49,9 @@ void KnownOrders::begin(bool training, const UseTable::Needs& needs) {
   expect(mode().orders[mode().last].then);
 }
 
+// Three ways to go on after a surprise, the surest first: an order is known that began exactly as
+// this pass did; the visit comes later in what was expected, and what is between was left out; it
+// was inserted, and the expected one comes after it.
 bool KnownOrders::follow(const Visit& visit) {
   seen_.push_back(visit);
   if (place_ < end_ && expected_[static_cast<std::size_t>(place_)] == visit) {
@@ -49,7 +62,8 @@ bool KnownOrders::follow(const Visit& visit) {
   return false;
 }
 
-// To one that began as this pass did, the youngest first.
+// To one that began as this pass did, the youngest first: models that alternate between a few
+// graphs find each of them again.
 bool KnownOrders::switch_order() {
   const Order* best = nullptr;
   for (const Order& order : mode().orders) {
@@ -72,6 +86,8 @@ bool KnownOrders::take_up(const Visit& visit) {
   return true;
 }
 
+// Few are kept: orders that never come again (data decides them) would otherwise pile up, and each
+// surprise compares with all of them.
 std::size_t KnownOrders::remember(Visits visits) {
   auto& orders = mode().orders;
   auto found = std::find_if(orders.begin(), orders.end(),
@@ -91,6 +107,7 @@ std::size_t KnownOrders::remember(Visits visits) {
   return static_cast<std::size_t>(found - orders.begin());
 }
 
+// Orders follow each other as they did the last time, so alternating graphs are expected in turn.
 void KnownOrders::end() {
   place_ = end_;
   if (training_) ++passes_in_step_;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -18,6 +20,7 @@ std::string names_of(const Model& model, const std::set<ParameterId>& parameters
 
 }  // namespace
 
+// The rest of the step is not recorded: only a whole step makes a record.
 void ModuleTrace::invalidate() {
   mode_ = Mode::invalid;
   modules_.clear();
@@ -26,6 +29,8 @@ void ModuleTrace::invalidate() {
   fetched_for_.clear();
 }
 
+// Compared visit by visit: the first difference throws everything away, as in DeepSpeed, even if
+// the step goes on as recorded.
 bool ModuleTrace::visit(ModuleId module) {
   if (mode_ == Mode::record) modules_.push_back(module);
   if (mode_ != Mode::complete) return true;
@@ -40,7 +45,10 @@ bool ModuleTrace::fetched_later(ParameterId parameter, std::int32_t step) const 
   return found != fetched_for_.end() && found->second > step;
 }
 
+// The queue is in the order of visits, so what the visit needs must be in front, except what an
+// earlier look ahead took out for this very visit.
 Status ModuleTrace::take(ModuleId module) {
+  TESSERA_ASSERT(complete(), "only a complete trace is replayed");
   std::set<ParameterId> expected;  // not fetched by an earlier look ahead
   for (ParameterId id : needs_[module.index()]) {
     if (!fetched_later(id, step_ - 1)) expected.insert(id);
@@ -61,6 +69,8 @@ Status ModuleTrace::take(ModuleId module) {
                   names_of(model_, found)));
 }
 
+// The budget is compared before the next one is added, so it is exceeded by up to one parameter;
+// uses of what is there already cost nothing and are passed over.
 std::vector<ParameterId> ModuleTrace::ahead(Numel budget,
                                             const std::function<bool(ParameterId)>& missing,
                                             const std::function<bool(ParameterId)>& unread) {
@@ -96,6 +106,7 @@ void ModuleTrace::find_releasable(ModuleId module, Numel reuse_distance,
   }
 }
 
+// Without a complete trace nobody knows of a later use, and everything goes.
 const std::vector<ParameterId>& ModuleTrace::releasable(
     ModuleId module, Numel reuse_distance, const std::function<bool(ParameterId)>& persistent) {
   if (mode_ != Mode::complete) return needs_[module.index()];
@@ -107,6 +118,8 @@ const std::vector<ParameterId>& ModuleTrace::releasable(
   return place->second;
 }
 
+// record -> complete -> ... -> invalid -> record: a step after a difference gathers on demand, the
+// next one records, and only the one after that gathers ahead again.
 void ModuleTrace::reset() {
   if (mode_ == Mode::invalid) {
     mode_ = Mode::record;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/schemes/zero3/marks.h"
 #include "engine/schemes/zero3/policy/live_needs.h"
 
 namespace tessera {
@@ -65,6 +66,8 @@ Status StrictPolicy::check() {
   return {};
 }
 
+// What earlier passes left gathered stays: the expected order, which may reach into the next
+// micro-batch, says what it is still good for.
 Status StrictPolicy::begin_forward(const ForwardPass& pass) {
   if (open_) TESSERA_TRY(end_pass(true));
   open_ = true;
@@ -77,7 +80,8 @@ Status StrictPolicy::pre_forward(ModuleId module, bool recomputing) {
   return visit({module, recomputing ? Visit::Kind::recompute : Visit::Kind::forward});
 }
 
-// Somebody said at run time what could have been said before.
+// Somebody said at run time what could have been said before. From now on it is a need, so the next
+// pass gathers it ahead; this one has to wait.
 Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
   if (p.active.contains(module)) return {};
   TESSERA_TRY(add_need(module, p.id));
@@ -97,13 +101,17 @@ Status StrictPolicy::pre_backward(ModuleId module) {
 
 Status StrictPolicy::post_backward(ModuleId module) { return leave(module); }
 
+// First what the module cannot do without, then what it waits for, and only then what comes later:
+// gathers run one after another, so one ahead of time would delay what is needed now. The hand-over
+// comes before looking ahead, because the compute stream would otherwise wait for those gathers
+// too.
 Status StrictPolicy::visit(const Visit& visit) {
   const std::int32_t number = orders_.visited();
   if (!orders_.follow(visit)) {
-    ahead_ = orders_.place();
-    TESSERA_TRY(mover().note(visit.module, {Mark::Kind::trace_mismatch, number}));
+    ahead_ = orders_.place();  // what was looked at belonged to another order
+    TESSERA_TRY(mover().note(visit.module, {marks::trace_mismatch, number}));
   }
-  TESSERA_TRY(mover().note(visit.module, {Mark::Kind::fetched, number}));
+  TESSERA_TRY(mover().note(visit.module, {marks::fetched, number}));
   TESSERA_TRY(gather_needed(visit.module));
   TESSERA_TRY(arrive(visit.module));
   TESSERA_TRY(mover().hand_over(visit.module, std::exchange(arrived_, {})));
@@ -111,7 +119,9 @@ Status StrictPolicy::visit(const Visit& visit) {
   return read_ahead();
 }
 
-// They are active from now on, so that making room for one does not free another.
+// They are active from now on, so that making room for one does not free another. Several share a
+// gather only where its second copy of them finds room as well: a budget that is large enough for
+// the module one by one must be enough.
 Status StrictPolicy::gather_needed(ModuleId module) {
   ++open_visits_[index(module)];
   std::vector<ParameterId> missing;
@@ -135,6 +145,8 @@ Status StrictPolicy::gather_needed(ModuleId module) {
   return {};
 }
 
+// check() has made sure that any module fits alone, so a refusal is about what others hold: modules
+// around it, or gathers that cannot be taken back.
 Status StrictPolicy::gather_now(ModuleId module, std::vector<ParameterId> ids) {
   const Bytes bytes = mover().memory().most_of(ids);
   TESSERA_ASSIGN(bool room, make_room(bytes, LiveRoom::whatever_it_costs));
@@ -164,6 +176,8 @@ Status StrictPolicy::arrive(ModuleId module) {
   return {};
 }
 
+// A last use is known only here, and all work before it on the compute stream is over then. What is
+// used again stays until room is needed: freeing it now could only cost a second gather.
 Status StrictPolicy::leave(ModuleId module) {
   int& open = open_visits_[index(module)];
   if (open == 0) {
@@ -174,7 +188,7 @@ Status StrictPolicy::leave(ModuleId module) {
   }
   --open;
   const EventId worked = mover().worked();
-  TESSERA_TRY(mover().note(module, {Mark::Kind::released, orders_.visited()}));
+  TESSERA_TRY(mover().note(module, {marks::released, orders_.visited()}));
   for (ParameterId id : needs(module)) {
     OnDemandParameter& p = at(id);
     if (const auto one = p.active.find(module); one != p.active.end()) p.active.erase(one);
@@ -184,13 +198,14 @@ Status StrictPolicy::leave(ModuleId module) {
     if (next == UseTable::never) {
       TESSERA_TRY(mover().free(p));
     } else {
-      TESSERA_TRY(mover().note(p, {Mark::Kind::kept_for, orders_.visit_at(next)}));
+      TESSERA_TRY(mover().note(p, {marks::kept_for, orders_.visit_at(next)}));
     }
   }
   return {};
 }
 
-// What finds no room on the device yet may at least be read from its drive.
+// What finds no room on the device yet may at least be read from its drive. One buffer is left for
+// what is needed at once, so there is nothing to do with fewer than two.
 Status StrictPolicy::read_ahead() {
   const auto wanted = static_cast<std::size_t>(swapper().free_buffers());
   if (wanted < 2 || options().prefetch_bucket == Numel{0}) return {};
@@ -207,7 +222,7 @@ Status StrictPolicy::read_ahead() {
 }
 
 // Stops at the first that finds no room: what is needed later must not take the place of what is
-// needed earlier.
+// needed earlier. `ahead_` is where it goes on, so that a pass looks at each visit once.
 Status StrictPolicy::look_ahead() {
   if (options().prefetch_bucket == Numel{0}) return {};
   const Visits& expected = orders_.expected();
@@ -222,6 +237,8 @@ Status StrictPolicy::look_ahead() {
   return {};
 }
 
+// A shared gather counts as late as its last parameter: nothing that is used before that may make
+// room for it. If that is too much to ask, the first of them alone may still find its room.
 Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   auto [ids, last] = together(id, place);
   TESSERA_ASSIGN(bool room, make_room(mover().memory().most_of(ids), last));
@@ -232,8 +249,8 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   if (!room) return false;
   for (ParameterId each : ids) {
     prefetched_[index(each)] = true;
-    TESSERA_TRY(mover().note(at(each),
-                             {Mark::Kind::gathered_for, orders_.visit_at(orders_.next_use(each))}));
+    TESSERA_TRY(
+        mover().note(at(each), {marks::gathered_for, orders_.visit_at(orders_.next_use(each))}));
   }
   const Visit& use = orders_.expected()[static_cast<std::size_t>(place)];
   const bool forward = use.kind == Visit::Kind::forward;
@@ -242,7 +259,8 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
   return true;
 }
 
-// What is missing next, `first` before; of what stays because it is small, all at once.
+// What is missing next, `first` before; of what stays because it is small, all at once: it will be
+// needed anyway, and is most of all latency.
 StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t place) const {
   Together out{{first}, place};
   Bytes bytes = bytes_of(first);
@@ -273,6 +291,10 @@ StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t pl
   return out;
 }
 
+// A gather of several costs its bytes twice until it is split, so not more than two may wait for
+// somebody to need them. The older one is split by then: the next one's collective is under way, so
+// the communicator does not wait for that copy. Its parameters count as used by the copy, which is
+// what a visit has to wait for that finds them there (see arrive).
 Status StrictPolicy::gather(std::vector<ParameterId> ids, Reason reason) {
   for (ParameterId id : ids) at(id).copy.used({});
   const ParameterId first = ids.front();
@@ -282,6 +304,7 @@ Status StrictPolicy::gather(std::vector<ParameterId> ids, Reason reason) {
   unsplit_.push_back(at(first).copy.flying());
   if (unsplit_.size() <= unsplit_most) return {};
   const std::shared_ptr<Gather> oldest = std::move(unsplit_.front());
+  TESSERA_ASSERT(oldest != nullptr, "a shared gather flies when it is queued");
   unsplit_.pop_front();
   if (oldest->complete()) return {};
   OnDemandParameter& p = at(oldest->parameters().front());
@@ -290,6 +313,7 @@ Status StrictPolicy::gather(std::vector<ParameterId> ids, Reason reason) {
   return {};
 }
 
+// All or nothing: it is counted before anything is freed.
 Result<bool> StrictPolicy::make_room(Bytes bytes, std::int32_t after) {
   const GatheredMemory& memory = mover().memory();
   if (room_.fits(bytes, memory)) return true;
@@ -298,12 +322,15 @@ Result<bool> StrictPolicy::make_room(Bytes bytes, std::int32_t after) {
   return true;
 }
 
+// What goes will be missing again at its next use, perhaps before the place up to which everything
+// was looked at.
 Status StrictPolicy::evict(OnDemandParameter& p) {
   TESSERA_TRY(mover().drop(p));
   ahead_ = std::min(ahead_, std::max(orders_.place(), orders_.next_use(p.id)));
   return mover().free(p);
 }
 
+// A pass that gets no backward has an order like any other, so it ends alike.
 Status StrictPolicy::end_pass(bool /*dropped*/) {
   open_ = false;
   orders_.end();
@@ -313,7 +340,7 @@ Status StrictPolicy::end_pass(bool /*dropped*/) {
     if (!p.copy.missing() && !needed) TESSERA_TRY(evict(p));
   }
   open_visits_.assign(open_visits_.size(), 0);
-  return mover().note({Mark::Kind::trace_reset});
+  return mover().note({marks::trace_reset});
 }
 
 Status StrictPolicy::free_all() {
@@ -326,10 +353,11 @@ Status StrictPolicy::free_all() {
 
 Status StrictPolicy::values_changed() { return free_all(); }
 
+// Gathered values are old after a step, persistent ones included.
 Status StrictPolicy::before_step() {
   orders_.step();
   TESSERA_TRY(free_all());
-  return mover().note({Mark::Kind::all_released});
+  return mover().note({marks::all_released});
 }
 
 void StrictPolicy::explain(const OnDemandParameter& p, LiveParameter& live) const {

@@ -18,6 +18,7 @@ class Walk {
     for (ModuleId entry : model_.forward) run(entry, Visit::Kind::forward, open_);
     return visits_;
   }
+  // From the last entry back to the first that gets a gradient: what is before it never runs.
   Visits backward() {
     open_.clear();
     std::size_t k = model_.forward.size();
@@ -45,6 +46,7 @@ class Walk {
     enter(chain(entry), kind, open, 0);
     leave_entry(open);
   }
+  // Modules that both chains share stay open, so only what is new is visited.
   void enter(const Chain& next, Visit::Kind kind, Chain& open, std::size_t place) {
     const auto common = static_cast<std::size_t>(
         std::mismatch(open.begin(), open.end(), next.begin(), next.end()).first - open.begin());
@@ -85,6 +87,7 @@ Visits expected_visits(const Model& model, bool backward, bool recomputes) {
   return backward ? walk.backward() : visits;
 }
 
+// Ascending, because visits are gone through in order: next() can search.
 void UseTable::build(const Visits& visits, const Needs& needs, std::size_t parameters) {
   places_.assign(parameters, {});
   for (std::size_t k = 0; k < visits.size(); ++k) {

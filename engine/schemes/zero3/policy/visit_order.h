@@ -14,7 +14,7 @@ struct Visit {
   enum class Kind : std::uint8_t { forward, backward, recompute };
   ModuleId module;
   Kind kind = Kind::forward;
-  friend bool operator==(const Visit&, const Visit&) = default;
+  bool operator==(const Visit&) const = default;
 };
 
 using Visits = std::vector<Visit>;

@@ -7,8 +7,10 @@
 
 namespace tessera {
 
+// Backward only: forward gathers new values after every step, and keeps them here. One old part
+// among the parameters of a gather sends all of it the long way, so that it stays one collective.
 bool SecondaryParts::serve(const std::vector<ParameterId>& parameters) const {
-  if (!exist() || operations_.pass() != Operations::Pass::backward || parts_.empty()) return false;
+  if (!exist() || !operations_.in_backward() || parts_.empty()) return false;
   return std::all_of(parameters.begin(), parameters.end(),
                      [this](ParameterId id) { return parts_[id.index()].current; });
 }
@@ -19,6 +21,7 @@ View SecondaryParts::of(const OnDemandParameter& p) const {
   return View::whole(part.buffer, facts_.param_dtype(), part_of(p));
 }
 
+// Memory of a part stays for good: it is needed again in the next step.
 Result<EventId> SecondaryParts::keep(const std::vector<ParameterId>& parameters, EventId gathered) {
   const std::string_view unit = parameters_[parameters.front()].shard.unit;
   const Cause why = operations_.cause(unit, Reason::copy_out);

@@ -23,7 +23,7 @@ class SecondaryParts {
   bool serve(const std::vector<ParameterId>& parameters) const;
   View of(const OnDemandParameter& p) const;
   /// Whether a gather that ends now is to be kept.
-  bool keep_now() const { return exist() && operations_.pass() == Operations::Pass::forward; }
+  bool keep_now() const { return exist() && operations_.in_forward(); }
   /// Keeps parts of these, which are there after `gathered`. The event after the copy: whoever uses
   /// the parameters waits for it, too, because it reads what they may free.
   Result<EventId> keep(const std::vector<ParameterId>& parameters, EventId gathered);

@@ -2,7 +2,7 @@
 // The trace viewer: a window, or a picture without a display.
 //
 // The idea: both show the same panels over the same trace file; a screenshot is the window's first
-// view, drawn by a software rasteriser, the same to the bit on every machine.
+// view, drawn by a software rasteriser, the same to the bit on every machine of one make.
 //
 //   Status status = screenshot({.path = "run.tessera", .width = 1920, .height = 1080}, "run.png");
 #pragma once
@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/status.h"
 #include "tessera/types.h"
@@ -19,23 +20,24 @@ namespace tessera::inspector {
 
 enum class ThemeKind : std::uint8_t { dark, light };
 
-/// What fills the screen. `all` is the timeline with memory and details.
-enum class Panel : std::uint8_t { all, overview, timeline, memory };
+/// What can fill the screen, in the order of the tabs: "overview" (all ranks), "all" (the opened
+/// rank's timeline with memory and details), "timeline", "memory".
+std::vector<std::string> panel_names();
 
 struct InspectOptions {
   std::string path;  // a trace file
   int width = 1920;  // px
   int height = 1080;
   ThemeKind theme = ThemeKind::dark;
-  float scale = 1.0F;  // of text and all else, 0.5 to 3
-  Panel panel = Panel::all;
+  float scale = 1.0F;                         // of text and all else, 0.5 to 3
+  std::string panel = "all";                  // one of panel_names()
   std::optional<std::pair<Time, Time>> time;  // the range to show, ns; default: the last step
   std::optional<Rank> rank;                   // the rank to open; default: the slowest
 };
 
 /// Opens a window and returns when it is closed.
 /// Fails: what TraceReader::open fails with; invalid_argument (an empty range, a rank that was not
-/// recorded); not_supported (no display).
+/// recorded, an unknown panel); not_supported (no display).
 Status inspect(const InspectOptions& options);
 
 /// Writes the picture to `png_path`. Needs no display.

@@ -69,7 +69,7 @@ struct Cluster {
   Rank ranks() const { return nodes * gpus_per_node; }
 };
 
-/// A preset ("dgx-2", "dgx-a100", "dgx-h100") or a JSON file, taken `nodes` times.
+/// A preset ("dgx-h100"; `cluster_presets` has all) or a JSON file, taken `nodes` times.
 /// Fails: invalid_argument (unknown preset: lists the known ones; bad key or value: names file and
 /// key; nodes < 1), io_error (unreadable file).
 Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes);
@@ -77,7 +77,7 @@ Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes);
 /// The same from text; `source` names it in messages.
 Result<Cluster> parse_cluster(std::string_view json, const std::string& source, Index nodes);
 
-/// The JSON of a preset, or of the file. Fails: as load_cluster.
+/// The JSON that `load_cluster` reads, once it is known to be good. Fails: as that does.
 Result<std::string> cluster_text(const std::string& name_or_path);
 
 /// Names of the shipped presets.

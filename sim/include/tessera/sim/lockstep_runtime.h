@@ -55,7 +55,10 @@ struct LockstepOptions {
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
   Aio aio;                               // numerics: how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
-  Bytes memory_per_rank{};           // 0: unlimited. More is recorded as out_of_memory, once
+  Bytes memory_per_rank{};  // 0: unlimited. More is recorded as out_of_memory, once
+  /// Before a rank is out of memory it waits for its device and gives back what is not used: a
+  /// caching allocator's second try.
+  bool gives_cache_back = false;
   TraceSink* sink = nullptr;         // gets everything but `begin` and `unit`
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
@@ -69,6 +72,8 @@ class LockstepRuntime : public CheckedRuntime {
   Status finish() override = 0;
   /// What broke first when memory_per_rank was exceeded, or "".
   virtual const std::string& out_of_memory() const = 0;
+  /// How often cached memory had to be given back (LockstepOptions::gives_cache_back).
+  virtual std::int64_t cache_returns() const = 0;
   /// Operations times ranks carried out so far.
   virtual std::int64_t op_ranks() const = 0;
 

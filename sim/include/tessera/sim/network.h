@@ -22,6 +22,12 @@ struct Link {
   double sqrt_ns = 0;       // per square root of the message in MiB: pipelines that fill
   double end_steps = 0;     // steps' worth of local copies at both ends of a ring
   double ll_share = 1;      // share of what NCCL counts on that LL and LL128 carry
+  // Of GPUs without NVLink: where more than `switch_gpus` take part, they share one path.
+  double shared_bytes_per_s = 0;  // 0: no path is shared
+  Index switch_gpus = 1;
+  // Of a network: within a pod every node has its full rate, out of it a share.
+  double oversubscription = 1;
+  Index nodes_per_pod = 0;  // 0: all nodes are one pod
 };
 
 /// How NVLink SHARP was measured beside what NCCL counts on; a share of 0: there is none.
@@ -40,6 +46,7 @@ struct NcclFacts {
   Index nics_per_node = 0;    // 0: one per GPU
   bool nvlink = true;         // false: GPUs of a node meet over PCIe
   bool sharp = false;         // switches of the network reduce (CollNet)
+  bool nvls_between = true;   // trees between nodes may use NVLS within them
   bool ll128_between = true;  // LL128 works between nodes
 };
 

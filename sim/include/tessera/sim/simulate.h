@@ -37,6 +37,7 @@ struct SimulateSummary {
   bool fits = true;
   std::string out_of_memory;  // one sentence if it does not fit
   Bytes peak_reserved{};
+  std::int64_t cache_returns = 0;  // above 0: it only fits because cached memory was given back
   Numel parameters{};
   std::vector<UnitInfo> units;
   std::vector<std::string> warnings;  // of the scheme

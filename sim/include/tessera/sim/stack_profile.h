@@ -20,6 +20,10 @@
 namespace tessera::sim {
 
 struct StackProfile {
+  enum class Allocator : std::uint8_t {
+    events,   // blocks are reused by the order of recorded events alone, as on this engine's GPUs
+    caching,  // before it is out of memory it waits for the device and gives back what is cached
+  };
   enum class Loss : std::uint8_t {
     eager,    // logits, their fp32 copy and its gradient are kept and passed over one by one
     fused,    // one kernel each way, gradients over the logits
@@ -38,8 +42,12 @@ struct StackProfile {
   Time host_micro_batch_ns = 0;  // above 0: the program waits for the device before each training
                                  // pass, and takes so long before it goes on
   double contention = 0;         // share of the time that compute loses beside communication
+  double collectives = 1;        // their time, beside that on idle GPUs
+  double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
   Loss loss = Loss::eager;
   bool dropout = true;  // where the model's architecture has it
+  Allocator allocator = Allocator::events;
+  Bytes context{};  // of a GPU's memory: contexts, communication buffers, workspaces of libraries
 };
 
 /// A shipped profile or a JSON file (docs/simulator.md), which may begin with a shipped one and

@@ -21,50 +21,13 @@
 
 namespace tessera::storage {
 
-struct StreamRow {
-  std::int32_t id;
-  std::string name;
-  StreamRole role;
-};
-
-struct CommunicatorRow {
-  std::int32_t id;
-  std::string name;
-  std::int32_t group_size;
-  std::int32_t group_count;
-};
-
-struct UnitRow {
-  std::int32_t id;
-  std::string name;
-  std::int32_t parameters;
-  Numel numel;
-  Numel padding;
-};
-
-/// As `TraceOp`, owning its strings.
-struct OpRow {
-  std::int32_t id;
-  OpKind kind;
-  std::int32_t stream;
-  std::int32_t communicator;
-  std::int32_t step;
-  std::int32_t micro_batch;
-  Phase phase;
-  Reason reason;
-  std::string unit, module, label, algorithm;
-  Bytes bytes;
-  DType dtype;
-  double flops;
-};
-
-struct BufferRow {
-  std::int32_t id;
-  std::string name;
-  std::string unit;
-  MemoryClass memory_class;
-  Bytes bytes;
-};
+using StreamRow = StreamRecord<std::string>;
+using CommunicatorRow = CommunicatorRecord<std::string>;
+using UnitRow = UnitRecord<std::string>;
+using OpRow = OpRecord<std::string>;
+using BufferRow = BufferRecord<std::string>;
+using DiagnosticRow = DiagnosticRecord<std::string>;
+using KernelRow = TraceKernel;
 
 /// Spans of one stream of one rank in ascending time: parallel columns.
 struct Lane {
@@ -83,26 +46,13 @@ struct MemorySeries {
   std::vector<Bytes> delta, allocated, reserved;
 };
 
+template <class T>
+using OwnedColumn = std::vector<T>;
+
 /// The `rank_step` summary: columns of size steps * ranks, entry [step * ranks + rank].
-struct RankSteps {
+struct RankSteps : RankStepColumns<OwnedColumn> {
   std::int32_t ranks = 0;
   std::int32_t steps = 0;
-  std::vector<Time> begin, end, compute, communication, exposed, blocking, wait;
-  std::vector<Bytes> peak_allocated, peak_reserved;
-};
-
-struct KernelRow {
-  std::int32_t op;
-  Rank rank;
-  Time time;
-};
-
-struct DiagnosticRow {
-  TraceDiagnostic::Severity severity;
-  std::string code, message;
-  Rank rank;
-  std::int32_t op;
-  Time time;
 };
 
 struct TraceInfo {

@@ -14,7 +14,7 @@
 
 namespace tessera::test {
 
-/// What the program that links this tests: it says which.
+/// The module under test, which the program that links this defines.
 const CudaModule& device_module();
 
 /// A piece of device memory.

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "engine/math/device_plan.h"
-#include "training/kernels/host_math.h"
 #include "engine/numbers/number.h"
 #include "tests/backends/cuda/device/device.h"
 #include "tests/random.h"
+#include "training/kernels/host_math.h"
 
 namespace tessera {
 namespace {
@@ -155,8 +155,9 @@ void check_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
     s.bias = s.add = which / 4 % 2 == 1;
     compare({numbers(random, m_rows * k, s.input), numbers(random, k * n, s.input),
              numbers(random, m_rows * n, DType::float32), numbers(random, n, DType::float32)},
-            near(s.input), [&](Math& m, Arrays& x, void* room) {
-              m.product(s, x[0].data, x[1].data, x[2].data, s.bias ? floats(x[3]) : nullptr, room);
+            near(s.input), [&](Math& m, Arrays& x, void* scratch) {
+              m.product(s, x[0].data, x[1].data, x[2].data, s.bias ? floats(x[3]) : nullptr,
+                        scratch);
             });
   }
 }
@@ -168,10 +169,10 @@ void check_attention(const kernels::AttentionShape& s) {
   compare({any(s.q_stride), any(s.kv_stride), any(s.kv_stride), any(s.out_stride()),
            any(s.out_stride()), numbers(random, 2 * s.rows(), DType::float32), any(s.q_stride),
            any(s.kv_stride), any(s.kv_stride)},
-          near(s.dtype), [&](Math& m, Arrays& x, void* room) {
+          near(s.dtype), [&](Math& m, Arrays& x, void* temporary) {
             m.attention_forward(s, {x[0], x[1], x[2]}, x[3], x[5].as<float>(), {});
             m.attention_backward(s, {x[0], x[1], x[2]}, {x[3], x[4]}, floats(x[5]),
-                                 {x[6], x[7], x[8]}, {room, nullptr});
+                                 {x[6], x[7], x[8]}, {temporary, nullptr});
           });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuFile knows: files, and buffers that drives may reach.
+// The state of cuFile: registered files, and buffers that drives may reach.
 #pragma once
 
 #include <cstddef>

@@ -36,9 +36,9 @@ bool FakeMemory::unreserve(void* base) {
 }
 
 bool FakeMemory::create(std::uint64_t* handle, std::size_t bytes, int device) {
-  std::size_t& room = free_[static_cast<std::size_t>(device)];
-  if (bytes > room || bytes % fake_page_bytes != 0) return false;
-  room -= bytes;
+  std::size_t& free = free_[static_cast<std::size_t>(device)];
+  if (bytes > free || bytes % fake_page_bytes != 0) return false;
+  free -= bytes;
   *handle = next_handle_++;
   pieces_[*handle] = {bytes, device};
   return true;

@@ -19,7 +19,7 @@ namespace tessera::test {
 enum class CollectiveKind { all_gather, reduce_scatter, all_reduce, reduce, broadcast, exchange };
 const char* name_of(CollectiveKind kind);
 
-/// What one rank asks for.
+/// The call of one rank.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_gather;
   const std::byte* in = nullptr;
@@ -65,7 +65,7 @@ struct FakeComm {
   // Handles that NCCL's thread fills in when that call is over.
   std::vector<std::pair<NcclComm*, FakeComm*>> splitting;
   std::vector<std::pair<NcclWindow*, int>> registering;
-  int error = 0;    // of this rank alone
+  int error = 0;  // of this rank alone
   std::map<int, float> operators;
   FakeWindows windows;
 };

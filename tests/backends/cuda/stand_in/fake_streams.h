@@ -45,7 +45,7 @@ struct FakeOp {
   std::uint32_t value = 0;
 };
 
-/// What a stream was given while it was recorded.
+/// The work that a stream was given while it was recorded.
 struct FakeGraph {
   struct Node {
     std::vector<MemoryAccess> accesses;
@@ -92,7 +92,7 @@ class FakeStreams {
   /// ns, the same for host and devices; it goes on when somebody looks, and while work runs.
   Time now() const { return now_; }
   void pass(Time elapsed) { now_ += elapsed; }
-  /// What the clock of `device` says: it is ahead, and faster than the host's.
+  /// The time of the clock of `device`, which is ahead of the host's and faster.
   Time device_time(int device) const;
 
   /// Runs some operation that may run, of any stream. False: there is none.

@@ -9,7 +9,7 @@
 
 namespace tessera::test {
 
-/// Of one group: what was registered by its members so far.
+/// The windows that the members of one group have registered so far.
 struct FakeRegistrations {
   struct One {
     std::size_t bytes = 0;
@@ -18,7 +18,7 @@ struct FakeRegistrations {
   std::map<int, One> by_number;
 };
 
-/// Of one member.
+/// The windows of one member.
 class FakeWindows {
  public:
   /// "" or how it differs from what the others have registered.

@@ -72,9 +72,9 @@ class StandIn {
   /// Nobody looks, and nothing runs, for a while.
   void pass(Time elapsed) { streams_.pass(elapsed); }
 
-  /// What was wrong with the calls: races, mismatches, memory that is not there.
+  /// The faults of the calls so far: races, mismatches, memory that does not exist.
   const std::vector<std::string>& reports() const { return reports_; }
-  /// What was made and not unmade.
+  /// The objects that were created and not destroyed.
   std::string leaks() const;
   /// How often a rank has called a function.
   int uses(Call call, int rank) const;
@@ -90,7 +90,7 @@ class StandIn {
     bool dropped = false;
   };
   Verdict enter(Call call);
-  /// What the communicator of this call is to fail with later; or 0.
+  /// The code with which the communicator of this call is to fail later; or 0.
   int take_late_failure() { return std::exchange(late_failure_, 0); }
   int rank() const { return turns_.current(); }
   void report(std::string what);

@@ -3,16 +3,16 @@
 #include <bit>
 #include <cstring>
 
-#include "training/kernels/host_math.h"
 #include "tests/backends/cuda/stand_in/stand_in.h"
 #include "tests/backends/cuda/stand_in/tables.h"
+#include "training/kernels/host_math.h"
 
 namespace tessera::test {
 namespace {
 
 using kernels::Array;
+using kernels::AttentionMemory;
 using kernels::AttentionOut;
-using kernels::AttentionRoom;
 using kernels::AttentionShape;
 using kernels::ConstArray;
 using kernels::HeadArrays;
@@ -185,7 +185,7 @@ class TwinMath final : public DeviceMath {
           });
   }
   void attention_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,
-                         float* statistics, const AttentionRoom&) override {
+                         float* statistics, const AttentionMemory&) override {
     queue("attention",
           heads(s, in)
               .writes(out, s.batch * s.length * s.out_stride())
@@ -195,11 +195,11 @@ class TwinMath final : public DeviceMath {
   void attention_backward(const AttentionShape& s, const HeadArrays<ConstArray>& in,
                           const AttentionOut& out, const float* statistics,
                           const HeadArrays<Array>& gradients,
-                          const AttentionRoom& memory) override {
+                          const AttentionMemory& memory) override {
     const std::int64_t all = s.batch * s.length * s.out_stride();
     Accesses accesses = heads(s, in);
     accesses.reads(out.values, all).reads(out.gradient, all).reads(statistics, 2 * s.rows());
-    accesses.writes(static_cast<float*>(memory.room), s.rows());
+    accesses.writes(static_cast<float*>(memory.temporary), s.rows());
     accesses.writes(gradients.q, extent_of(s, s.q_stride, s.heads));
     accesses.writes(gradients.k, extent_of(s, s.kv_stride, s.kv_heads));
     accesses.writes(gradients.v, extent_of(s, s.kv_stride, s.kv_heads));

@@ -44,7 +44,7 @@ unsigned char* shared_bytes();
 void wait_for_block();
 float from_lane(float x, int lane);
 int own_lane();
-/// Of numbers of type T: BFloat16, Float16.
+/// Defined for numbers of type T: BFloat16, Float16.
 template <class T>
 void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
 void load_matrices(unsigned (&r)[4], const void* row, bool transposed);

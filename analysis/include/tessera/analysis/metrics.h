@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// One number per rank and step: its spread over the ranks, a scale that one outlier does not ruin,
+// and the ranks that stand out.
+//
+// The idea: ranks of one run should do alike, so the median is what is usual, and the median
+// deviation from it says how far ranks may be apart before one of them is odd. Where a colour or a
+// list says "odd", it says so by the same limit.
+//
+//   const MetricFigures wait = figures_of(trace.steps(), Metric::wait);
+//   draw(colour(wait.scale.at(wait.table.at(step, rank))));
+//   label(colour(wait.scale.at(wait.scale.high())), wait.scale.high());
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/storage/trace_reader.h"
+
+namespace tessera::analysis {
+
+/// Columns of `rank_step`: ns, `peak_memory` bytes (the step's highest allocated).
+enum class Metric : std::uint8_t { step_time, compute, exposed, wait, peak_memory };
+inline constexpr int metric_count = 5;
+
+/// "Step time", ..., for titles.
+const char* name_of(Metric metric);
+
+/// A metric of every rank in every step.
+struct MetricTable {
+  Metric metric = Metric::step_time;
+  std::int32_t ranks = 0;
+  std::int32_t steps = 0;
+  std::vector<std::int64_t> values;  // ns or bytes, entry [step * ranks + rank]
+
+  std::int64_t at(std::int32_t step, Rank rank) const {
+    return values[static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
+                  static_cast<std::size_t>(rank)];
+  }
+  /// All ranks of one step.
+  std::span<const std::int64_t> step(std::int32_t step) const {
+    const auto size = static_cast<std::size_t>(ranks);
+    return std::span(values).subspan(static_cast<std::size_t>(step) * size, size);
+  }
+};
+
+MetricTable table_of(const storage::RankSteps& steps, Metric metric);
+
+/// One step over its ranks.
+struct Spread {
+  std::int64_t low = 0, median = 0, high = 0;
+  Rank lowest = 0, highest = 0;  // who has them, the first of equals
+};
+
+/// REQUIRES: the table has that step and a rank.
+Spread spread_of(const MetricTable& table, std::int32_t step);
+
+/// What is usual: values further from the median than `reach` are odd.
+struct Usual {
+  double median = 0;
+  double reach = 1;  // 5 standard deviations (from the median deviation), at least 1 % and 1
+};
+
+Usual usual_of(std::span<const std::int64_t> values);
+
+/// From 0 over 1/2 (the median) to 1. What is usual lies within 1/4 of the middle, however far the
+/// extremes are, so one outlier neither hides the others' differences nor looks like the runner-up;
+/// and if nothing is odd, nothing comes near the ends.
+class MetricScale {
+ public:
+  MetricScale() = default;
+  explicit MetricScale(std::span<const std::int64_t> values);
+
+  /// Where `value` lies, 0 to 1; it ascends with the value.
+  double at(std::int64_t value) const;
+  /// The values that a legend names: the lowest and the highest are those that occur.
+  std::int64_t low() const { return low_; }
+  std::int64_t median() const { return median_; }
+  std::int64_t high() const { return high_; }
+
+ private:
+  std::array<double, 5> anchors_ = {0, 1, 2, 3, 4};  // ascending values at 0, 1/4, ... 1
+  std::int64_t low_ = 0, median_ = 0, high_ = 0;
+};
+
+/// Neighbouring ranks that are odd in their steps, all above or all below the median.
+struct Outlier {
+  Rank first_rank, last_rank;
+  std::int32_t first_step, last_step;
+  double excess;  // 0.12: 12 % over the median, on average; negative: under it
+};
+
+/// The largest |excess| first. A rank that waits least in collectives, or is exposed least, is the
+/// one that the others wait for: so both sides count.
+std::vector<Outlier> outliers(const MetricTable& table);
+
+/// All of one metric.
+struct MetricFigures {
+  MetricTable table;
+  MetricScale scale;  // of all ranks and steps
+  std::vector<Outlier> outliers;
+};
+
+MetricFigures figures_of(const storage::RankSteps& steps, Metric metric);
+
+/// The metric to show first: step time, unless only compute has ranks that take too long
+/// (collectives hide a slow rank in the step time of all).
+Metric telling_metric(const storage::RankSteps& steps);
+
+}  // namespace tessera::analysis

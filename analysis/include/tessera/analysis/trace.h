@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace with its small tables in memory: what every analysis asks for by id.
+//
+//   TESSERA_ASSIGN(const analysis::Trace trace, analysis::Trace::open("run.tessera"));
+//   const auto& op = trace.op(lane.op[i]);
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/storage/trace_reader.h"
+
+namespace tessera::analysis {
+
+class Trace {
+ public:
+  /// Fails: what TraceReader::open and its tables fail with.
+  static Result<Trace> open(const std::string& path);
+
+  const storage::TraceReader& reader() const { return reader_; }
+  const storage::TraceInfo& info() const { return reader_.info(); }
+  const TraceRun& run() const { return reader_.info().run; }
+  const std::vector<storage::OpRow>& ops() const { return ops_; }
+  const storage::RankSteps& steps() const { return steps_; }
+  const std::vector<PeakMemory>& peaks() const { return peaks_; }
+  const std::vector<storage::DiagnosticRow>& diagnostics() const { return diagnostics_; }
+  /// By op, then rank.
+  const std::vector<storage::KernelRow>& kernels() const { return kernels_; }
+
+  /// An op without kind or texts where the trace has none of that id.
+  const storage::OpRow& op(std::int32_t id) const;
+  /// A stream named "?" where the trace has none of that id.
+  const storage::StreamRow& stream(std::int32_t id) const;
+  /// nullptr if the op is no collective.
+  const storage::CommunicatorRow* communicator(const storage::OpRow& op) const;
+  /// ns that the kernels of collective `op` ran on `rank`'s device; 0: unknown.
+  Time kernel_time(Rank rank, std::int32_t op) const;
+  /// Ids of the ops that `op` waited for besides its own stream; none if they cannot be read.
+  std::vector<std::int32_t> waited_for(std::int32_t op) const;
+
+  /// Whether `rank` has spans and memory samples.
+  bool recorded(Rank rank) const;
+  /// The recorded rank that computed longest in the last step: collectives make step times alike,
+  /// so they do not tell who is slow. 0 if no rank was recorded.
+  Rank slowest_recorded() const;
+  /// The last step's number, -1 without steps.
+  std::int32_t last_step() const { return steps_.steps - 1; }
+  /// ns: begin of the first and end of the last rank in `step`; the whole run if there is no such
+  /// step.
+  std::pair<Time, Time> step_range(std::int32_t step) const;
+
+ protected:
+  explicit Trace(storage::TraceReader reader) : reader_(std::move(reader)) {}
+
+ private:
+  storage::TraceReader reader_;
+  std::vector<storage::OpRow> ops_;
+  storage::RankSteps steps_;
+  std::vector<PeakMemory> peaks_;
+  std::vector<storage::DiagnosticRow> diagnostics_;
+  std::vector<storage::KernelRow> kernels_;
+};
+
+}  // namespace tessera::analysis

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/analysis/spans.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/analysis/collectives.h"
+
+namespace tessera::analysis {
+
+std::vector<const storage::Lane*> compute_lanes(const Trace& trace,
+                                                const std::vector<storage::Lane>& lanes) {
+  std::vector<const storage::Lane*> compute;
+  for (const storage::Lane& lane : lanes) {
+    if (trace.stream(lane.stream).role == StreamRole::compute) compute.push_back(&lane);
+  }
+  return compute;
+}
+
+std::vector<std::pair<Time, Time>> exposed_parts(Lanes compute, Time begin, Time end) {
+  std::vector<std::pair<Time, Time>> parts = {{begin, end}};
+  for (const storage::Lane* lane : compute) {
+    std::vector<std::pair<Time, Time>> left;
+    for (auto [from, to] : parts) {
+      // Spans of a stream do not overlap, so their ends ascend as their begins do.
+      auto i = static_cast<std::size_t>(std::upper_bound(lane->end.begin(), lane->end.end(), from) -
+                                        lane->end.begin());
+      for (; i < lane->end.size() && lane->begin[i] < to; ++i) {
+        if (from < lane->begin[i]) left.emplace_back(from, lane->begin[i]);
+        from = std::max(from, lane->end[i]);
+      }
+      if (from < to) left.emplace_back(from, to);
+    }
+    parts = std::move(left);
+  }
+  return parts;
+}
+
+SpanFacts facts_of(const Trace& trace, Lanes compute, const storage::Lane& lane,
+                   std::size_t index) {
+  const storage::OpRow& op = trace.op(lane.op[index]);
+  SpanFacts facts;
+  facts.begin = lane.begin[index];
+  facts.duration = lane.end[index] - facts.begin;
+  facts.collective = is_collective(op.kind);
+  if (op.flops > 0 && facts.duration > 0) {
+    facts.flops_per_s = op.flops / static_cast<double>(facts.duration) * 1e9;
+  }
+  if (!facts.collective) return facts;
+  facts.wait = lane.ready[index] - facts.begin;
+  facts.transfer = facts.duration - facts.wait;
+  for (auto [begin, end] : exposed_parts(compute, facts.begin, lane.end[index])) {
+    facts.exposed += end - begin;
+  }
+  facts.bus_bandwidth = bus_bandwidth(trace, op, facts.transfer);
+  facts.kernel = trace.kernel_time(lane.rank, op.id);
+  facts.kernel_bus_bandwidth = bus_bandwidth(trace, op, facts.kernel);
+  return facts;
+}
+
+std::int32_t prefetch_distance(const Trace& trace, Lanes compute, const storage::OpRow& prefetch) {
+  if (prefetch.reason != Reason::backward_prefetch && prefetch.reason != Reason::forward_prefetch) {
+    return -1;
+  }
+  std::set<std::string> between;
+  for (const storage::Lane* lane : compute) {
+    const auto first = std::upper_bound(lane->op.begin(), lane->op.end(), prefetch.id);
+    for (auto it = first; it != lane->op.end(); ++it) {
+      const storage::OpRow& op = trace.op(*it);
+      if (op.kind != OpKind::compute) continue;
+      if (op.unit == prefetch.unit) return static_cast<std::int32_t>(between.size());
+      between.insert(op.unit);
+    }
+  }
+  return -1;
+}
+
+}  // namespace tessera::analysis

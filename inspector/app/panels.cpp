@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/app/panels.h"
+
+#include "inspector/app/timeline_page.h"
+#include "inspector/ranks/overview_panel.h"
+#include "tessera/inspector/inspector.h"
+
+namespace tessera::inspector {
+namespace {
+
+constexpr TimelineParts all{.timeline = true, .memory = true};
+constexpr TimelineParts only_timeline{.timeline = true, .memory = false};
+constexpr TimelineParts only_memory{.timeline = false, .memory = true};
+
+template <class P, auto... arguments>
+std::unique_ptr<Panel> make() {
+  return std::make_unique<P>(arguments...);
+}
+
+constexpr PanelRow rows[] = {
+    {"overview", '1', "Overview", false, make<OverviewPanel>},
+    {"all", '2', "Timeline", true, make<TimelinePage, all>},
+    {"timeline", 0, "Timeline", true, make<TimelinePage, only_timeline>},
+    {"memory", 0, "Timeline", true, make<TimelinePage, only_memory>},
+};
+
+}  // namespace
+
+std::span<const PanelRow> panel_rows() { return rows; }
+
+const PanelRow* find_panel(std::string_view name) {
+  for (const PanelRow& row : rows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> panel_names() {
+  std::vector<std::string> names;
+  for (const PanelRow& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace tessera::inspector

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of the opened rank: operations above memory on one time axis, details beside them.
+#pragma once
+
+#include "inspector/timeline/timeline_panel.h"
+#include "inspector/widgets/panel.h"
+
+namespace tessera::inspector {
+
+/// Which parts fill the page; at least one.
+struct TimelineParts {
+  bool timeline;
+  bool memory;
+};
+
+class TimelinePage final : public Panel {
+ public:
+  explicit TimelinePage(TimelineParts parts) : parts_(parts) {}
+
+  /// The column of details and legends is left out where it would take more than half the width.
+  void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
+
+ private:
+  TimelineParts parts_;
+  TimelinePanel timeline_;
+};
+
+}  // namespace tessera::inspector

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/details/details_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inspector/widgets/drawing.h"
+#include "inspector/widgets/format.h"
+#include "inspector/widgets/op_text.h"
+#include "inspector/widgets/rank_grid.h"
+#include "inspector/widgets/run_fields.h"
+
+namespace tessera::inspector {
+namespace {
+
+std::string words(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string with_share(Time part, Time whole) {
+  if (whole <= 0) return format_time(part);
+  return fmt::format("{}  ({:.0f} %)", format_time(part),
+                     100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void subtitle(const Surface& ui, const std::string& text) {
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
+  ImGui::TextWrapped("%s", text.c_str());
+  ImGui::PopStyleColor();
+  ImGui::Dummy({0, ui.theme.px(6)});
+}
+
+void rule(const Surface& ui) {
+  ImGui::Dummy({0, ui.theme.px(5)});
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + ImGui::GetContentRegionAvail().x, at.y + 1},
+                                            ui.theme.line);
+  ImGui::Dummy({0, ui.theme.px(8)});
+}
+
+void collective_fields(const Surface& ui, TraceModel& model, ViewState& state,
+                       const storage::OpRow& op, const analysis::SpanFacts& facts) {
+  const auto show = [&](const char* name, const std::string& value) {
+    field(ui, state, "span", name, value);
+  };
+  show("Bytes", format_bytes(op.bytes) + " " + words(name_of(op.dtype)));
+  if (const auto* communicator = model.communicator(op)) {
+    show("Group", fmt::format("{} of {} ranks", communicator->name, communicator->group_size));
+  }
+  show("Bus bandwidth",
+       format_rate(facts.bus_bandwidth) + (op.algorithm.empty() ? "" : ", " + op.algorithm));
+  if (facts.kernel > 0) {
+    show("Kernel on the device",
+         format_time(facts.kernel) + ", " + format_rate(facts.kernel_bus_bandwidth));
+  }
+  rule(ui);
+  show("Wait for last rank", with_share(facts.wait, facts.duration));
+  show("Transfer", with_share(facts.transfer, facts.duration));
+  show("Exposed", with_share(facts.exposed, facts.duration));
+}
+
+// The ops whose events it waited for; each one can be jumped to.
+void waited_for(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& span,
+                std::int32_t op) {
+  const auto ids = model.waited_for(op);
+  if (ids.empty()) return;
+  rule(ui);
+  heading(ui, "Waited for");
+  for (std::size_t k = 0; k < std::min<std::size_t>(ids.size(), 4); ++k) {
+    const storage::OpRow& other = model.op(ids[k]);
+    ImGui::PushID(static_cast<int>(k));
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.accent);
+    const std::string label = title_of(other) + "  " + short_name(subject_of(other));
+    if (ImGui::Selectable(label.c_str())) {
+      if (const auto found = model.find(span.rank, other.id)) state.selection = found;
+    }
+    ImGui::PopStyleColor();
+    ImGui::PopID();
+  }
+}
+
+void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& span) {
+  const auto& spans = model.rank(span.rank).lane(span.stream)->spans;
+  const storage::OpRow& op = model.op(spans.op[span.index]);
+  const analysis::SpanFacts facts = model.facts(span);
+  const auto show = [&](const char* name, const std::string& value) {
+    field(ui, state, "span", name, value);
+  };
+  ImGui::PushFont(ui.fonts.title);
+  ImGui::TextUnformatted(words(title_of(op)).c_str());
+  ImGui::PopFont();
+  ImGui::TextUnformatted(subject_of(op).c_str());
+  subtitle(ui, fmt::format("rank {}, step {}, {}{}", span.rank, op.step, name_of(op.phase),
+                           op.reason == Reason::none ? "" : ", " + words(name_of(op.reason))));
+  show("Start", fmt::format("{:.3f} ms", static_cast<double>(facts.begin) / 1e6));
+  show("Duration", format_time(facts.duration));
+  if (facts.collective) {
+    collective_fields(ui, model, state, op, facts);
+    if (const std::int32_t distance =
+            analysis::prefetch_distance(model, model.rank(span.rank).compute, op);
+        distance >= 0) {
+      show("Prefetched", format_many(distance, "unit") + " early");
+    }
+  } else {
+    if (facts.flops_per_s > 0) {
+      show("Work", format_flops(op.flops));
+      const double peak = model.run().peak_flops_per_rank;
+      show(
+          "Rate",
+          fmt::format("{}/s{}", format_flops(facts.flops_per_s),
+                      peak > 0 ? fmt::format("  ({:.0f} %)", 100 * facts.flops_per_s / peak) : ""));
+    }
+    if (op.bytes > Bytes{0}) show("Bytes moved", format_bytes(op.bytes));
+  }
+  waited_for(ui, model, state, span, op.id);
+}
+
+void draw_diagnostics(const Surface& ui, const TraceModel& model) {
+  for (const auto& diagnostic : model.diagnostics()) {
+    if (diagnostic.severity == TraceDiagnostic::Severity::info) {
+      ImGui::TextWrapped("%s", diagnostic.message.c_str());
+      continue;
+    }
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.colours().fail);
+    ImGui::TextWrapped("⚠ %s", diagnostic.message.c_str());
+    ImGui::PopStyleColor();
+  }
+}
+
+}  // namespace
+
+void draw_details(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme.panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(12)));
+  ImGui::BeginChild("details", {box.width(), box.height()}, false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding);
+  if (state.selection) {
+    draw_span(ui, model, state, *state.selection);
+    rule(ui);
+  }
+  draw_run_fields(ui, model, state, state.selection ? RunFields::brief : RunFields::all);
+  draw_diagnostics(ui, model);
+  rule(ui);
+  const std::string odd =
+      draw_rank_grid(ui, model, state, analysis::Metric::compute, ImGui::GetContentRegionAvail().x);
+  if (!odd.empty()) subtitle(ui, odd);
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace tessera::inspector

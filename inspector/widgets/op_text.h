@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How operations and paths are written for people.
+#pragma once
+
+#include <string>
+
+#include "tessera/storage/trace_reader.h"
+
+namespace tessera::inspector {
+
+/// "all_gather": a kind; copies and the engine's own work say what they do.
+std::string title_of(const storage::OpRow& op);
+/// "model.layers.17" -> "layers.17": the end of a path that tells siblings apart.
+std::string short_name(const std::string& path);
+/// The module that an op works for, or its unit.
+const std::string& subject_of(const storage::OpRow& op);
+
+}  // namespace tessera::inspector

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// All ranks of one step as a small grid, a row of nodes by the ranks in them, with the legend of
+// its colours.
+#pragma once
+
+#include <string>
+
+#include "inspector/model/view_state.h"
+#include "inspector/render/surface.h"
+
+namespace tessera::inspector {
+
+/// Draws `metric` of `state.step` at the cursor of the current ImGui window, coloured by the scale
+/// of all steps; a click opens a recorded rank. Returns a sentence about the highest rank, or "".
+std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state,
+                           analysis::Metric metric, float width);
+
+/// The colours of `scale` from the lowest to the highest value that occurs, named below.
+void draw_scale(const Surface& ui, ViewState& state, analysis::Metric metric,
+                const analysis::MetricScale& scale, float width);
+
+}  // namespace tessera::inspector

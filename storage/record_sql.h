@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The SQL that follows from the lists of records.h, and rows going both ways.
+//
+//   Insert<TraceUnit> insert;
+//   TESSERA_TRY(insert.prepare(database));
+//   TESSERA_TRY(insert.run(unit, intern));
+//   TESSERA_TRY(read_rows<UnitRow>(database, [&](UnitRow&& row) { ... return Status(); }));
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "storage/database.h"
+#include "storage/records.h"
+
+namespace tessera::storage {
+
+/// Calls use(column) for each column of the record, in order.
+template <class Record, class F>
+constexpr void for_each_column(F use) {
+  std::apply([&](const auto&... column) { (use(column), ...); }, List<Record>::columns);
+}
+
+template <class Record>
+constexpr int column_count =
+    static_cast<int>(std::tuple_size_v<std::decay_t<decltype(List<Record>::columns)>>);
+
+// What a table calls an enumerator, and the last one that this version knows.
+struct EnumWords {
+  const char* name;
+  std::int64_t last;
+};
+constexpr EnumWords words_of(OpKind) {
+  return {"op kind", static_cast<std::int64_t>(op_kind_last)};
+}
+constexpr EnumWords words_of(Phase) {
+  return {"phase", static_cast<std::int64_t>(Phase::optimizer)};
+}
+constexpr EnumWords words_of(Reason) { return {"reason", static_cast<std::int64_t>(reason_last)}; }
+constexpr EnumWords words_of(DType) { return {"dtype", static_cast<std::int64_t>(DType::uint8)}; }
+constexpr EnumWords words_of(StreamRole) {
+  return {"stream role", static_cast<std::int64_t>(StreamRole::host)};
+}
+constexpr EnumWords words_of(MemoryClass) { return {"memory class", memory_class_count - 1}; }
+constexpr EnumWords words_of(DiagnosticSeverity) {
+  return {"severity", static_cast<std::int64_t>(DiagnosticSeverity::data_loss)};
+}
+
+template <class Value>
+constexpr bool is_text = std::is_convertible_v<const Value&, std::string_view>;
+template <class Value>
+constexpr bool is_quantity = std::is_same_v<Value, Bytes> || std::is_same_v<Value, Numel>;
+
+/// What SQLite declares the column as.
+template <class Record, class Member>
+const char* sql_type(const Column<Member>& column) {
+  using Value = std::decay_t<decltype(std::declval<Record>().*(column.member))>;
+  if constexpr (is_text<Value>) return column.interned ? "INTEGER" : "TEXT";
+  if constexpr (std::is_same_v<Value, Blob>) return "BLOB";
+  return std::is_floating_point_v<Value> ? "REAL" : "INTEGER";
+}
+
+/// "step, rank": what orders the rows.
+template <class Record>
+std::string key_of() {
+  constexpr Key key = List<Record>::key;
+  if constexpr (key == Key::arrival) return std::string(List<Record>::table) + ".id";
+  std::string names;
+  int left = key == Key::three ? 3 : key == Key::two ? 2 : key == Key::first ? 1 : 0;
+  for_each_column<Record>([&](const auto& column) {
+    if (left-- <= 0) return;
+    names += fmt::format("{}{}.{}", names.empty() ? "" : ", ", List<Record>::table, column.name);
+  });
+  return names;
+}
+
+/// What selects a column: texts as texts.
+template <class Member>
+std::string expression_of(const Column<Member>& column) {
+  return column.interned ? fmt::format("(SELECT text FROM string WHERE id = {})", column.name)
+                         : column.name;
+}
+
+/// "SELECT a, b FROM t ORDER BY a". In place of columns that are not `wanted` stands `otherwise`,
+/// or nothing.
+template <class Record, class F>
+std::string select_sql(F wanted, const char* otherwise = nullptr, const char* where = "") {
+  std::string names = List<Record>::key == Key::arrival ? "id" : "";
+  for_each_column<Record>([&](const auto& column) {
+    if (!wanted(column) && otherwise == nullptr) return;
+    if (!names.empty()) names += ", ";
+    names += wanted(column) ? expression_of(column) : otherwise;
+  });
+  const std::string key = key_of<Record>();
+  return fmt::format("SELECT {} FROM {}{}{}{}", names, List<Record>::table, where,
+                     key.empty() ? "" : " ORDER BY ", key);
+}
+
+/// A column that older files lack: the rows in which it says something, with their key.
+struct LaterColumn {
+  std::string table, name, sql;
+};
+
+template <class Record>
+void append_later(std::vector<LaterColumn>& out) {
+  for_each_column<Record>([&](const auto& column) {
+    if (!column.later) return;
+    const std::string key = key_of<Record>();
+    out.push_back({List<Record>::table, column.name,
+                   fmt::format("SELECT {}{}{} FROM {} WHERE {} NOT IN (0, ''){}{}", key,
+                               key.empty() ? "" : ", ", expression_of(column), List<Record>::table,
+                               column.name, key.empty() ? "" : " ORDER BY ", key)});
+  });
+}
+
+/// Writes records of one kind.
+template <class Record>
+class Insert {
+ public:
+  Status prepare(const Database& database) {
+    const char* const id = List<Record>::key == Key::arrival ? "NULL, " : "";
+    std::string places = "?";
+    for (int i = 1; i < column_count<Record>; ++i) places += ", ?";
+    TESSERA_ASSIGN(statement_, database.prepare(fmt::format("INSERT INTO {} VALUES ({}{})",
+                                                            List<Record>::table, id, places)));
+    return {};
+  }
+  /// `intern` gives the number of a text; texts get theirs in the order of the columns.
+  template <class Intern>
+  Status run(const Record& record, Intern intern) {
+    int index = 0;
+    for_each_column<Record>([&](const auto& column) {
+      const auto& value = record.*(column.member);
+      using Value = std::decay_t<decltype(value)>;
+      ++index;
+      if constexpr (is_text<Value>) {
+        if (column.interned) {
+          statement_.set(index, std::int64_t{intern(value)});
+        } else {
+          statement_.set(index, std::string_view(value));
+        }
+      } else if constexpr (is_quantity<Value>) {
+        statement_.set(index, value.value);
+      } else if constexpr (std::is_enum_v<Value>) {
+        statement_.set(index, static_cast<std::int64_t>(value));
+      } else if constexpr (std::is_integral_v<Value>) {
+        statement_.set(index, std::int64_t{value});
+      } else {
+        statement_.set(index, value);
+      }
+    });
+    return statement_.run();
+  }
+
+ private:
+  Statement statement_{nullptr};
+};
+
+/// Column `index` of the row. A missing one leaves the value as it is. Fails: not_supported (an
+/// enumerator of a later version).
+template <class Value>
+Status read_value(const Statement& row, int index, Value& value) {
+  if (row.type(index) == SQLITE_NULL) return {};
+  if constexpr (is_text<Value>) {
+    value = row.text(index);
+  } else if constexpr (std::is_enum_v<Value>) {
+    const std::int64_t number = row.integer(index);
+    constexpr EnumWords words = words_of(Value{});
+    if (number < 0 || number > words.last) {
+      return {Code::not_supported,
+              fmt::format("The trace has {} {}, which this version does not know. Use a newer "
+                          "version of tessera.",
+                          words.name, number)};
+    }
+    value = static_cast<Value>(number);
+  } else if constexpr (is_quantity<Value>) {
+    value.value = row.integer(index);
+  } else if constexpr (std::is_floating_point_v<Value>) {
+    value = row.real(index);
+  } else if constexpr (std::is_same_v<Value, Blob>) {
+    value = row.blob(index);
+  } else {
+    value = static_cast<Value>(row.integer(index));
+  }
+  return {};
+}
+
+/// Calls use(member of A, member of B) for each column of steps, which both have.
+template <class A, class B, class F>
+void for_each_step_column(F use) {
+  constexpr std::size_t count = std::tuple_size_v<std::decay_t<decltype(rank_step_columns<A>)>>;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (use(std::get<I>(rank_step_columns<A>).member, std::get<I>(rank_step_columns<B>).member), ...);
+  }
+  (std::make_index_sequence<count>{});
+}
+
+/// Calls read_row(statement) -> Status for each row of a query.
+template <class F>
+Status for_each_row(const Database& database, std::string_view sql, F read_row) {
+  TESSERA_ASSIGN(Statement statement, database.prepare(sql));
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, statement.next());
+    if (!row) return {};
+    TESSERA_TRY(read_row(statement));
+  }
+}
+
+/// Calls use(record) -> Status, or use(id, record) if the key is the arrival, for each row by key.
+template <class Record, class F>
+Status read_rows(const Database& database, F use) {
+  Status unknown;
+  const auto there = [&](const auto& column) {
+    if (!column.later) return true;
+    const Result<bool> found = database.has_column(List<Record>::table, column.name);
+    if (!found.ok()) unknown = found.status();
+    return found.ok() && *found;
+  };
+  const std::string sql = select_sql<Record>(there, "NULL");
+  TESSERA_TRY(std::move(unknown));
+  return for_each_row(database, sql, [&](const Statement& row) -> Status {
+    constexpr bool arrival = List<Record>::key == Key::arrival;
+    Record record{};
+    Status status;
+    int index = arrival ? 1 : 0;
+    for_each_column<Record>([&](const auto& column) {
+      if (status.ok()) status = read_value(row, index, record.*(column.member));
+      ++index;
+    });
+    TESSERA_TRY(std::move(status));
+    if constexpr (arrival) {
+      return use(row.integer(0), std::move(record));
+    } else {
+      return use(std::move(record));
+    }
+  });
+}
+
+}  // namespace tessera::storage

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// tessera collective and tessera cluster.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/collective/collective_rows.h"
+#include "tests/cli/program.h"
+
+namespace tessera::test {
+namespace {
+
+nlohmann::json rows_of(const std::string& arguments) {
+  const ProgramRun run = run_tessera("collective " + arguments + " --json");
+  INFO(run.messages);
+  REQUIRE(run.exit_code == 0);
+  return nlohmann::json::parse(run.output)["rows"];
+}
+
+void check_refusal(const std::string& arguments, const std::string& hint) {
+  const ProgramRun run = run_tessera(arguments);
+  INFO("tessera " << arguments << "\n" << run.messages);
+  CHECK(run.exit_code == 2);
+  CHECK(run.output.empty());
+  CHECK(std::count(run.messages.begin(), run.messages.end(), '\n') == 1);
+  CHECK(run.messages.find(hint) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a table says by which algorithm a size goes and how fast", "[cli][collective]") {
+  const ProgramRun run =
+      run_tessera("collective all_gather --cluster dgx-h100 --nodes 2 --sizes 32K:16G");
+  CHECK(run.exit_code == 0);
+  CHECK(run.output.find("all_gather: dgx-h100, 16 ranks on 2 nodes, NCCL 2.28") !=
+        std::string::npos);
+  for (const char* word : {"busbw GB/s", "LL128", "Simple", "17,179,869,184"}) {
+    CHECK(run.output.find(word) != std::string::npos);
+  }
+}
+
+TEST_CASE("the numbers of a table agree with each other", "[cli][collective]") {
+  for (const auto& row : rows_of("all --nodes 2 --sizes 1M,64M")) {
+    const double us = row["time_us"];
+    const double bytes = row["bytes"];
+    const double algbw = row["algbw_gbytes_per_s"];
+    CHECK(algbw == Approx(bytes / us / 1e3));
+    const std::string op = row["op"];
+    const double factor = op == "all_reduce"                    ? 2.0 * 15 / 16
+                          : op == "broadcast" || op == "reduce" ? 1
+                                                                : 15.0 / 16;
+    CHECK(row["busbw_gbytes_per_s"].get<double>() == Approx(algbw * factor));
+    const double parts = op == "all_reduce" || op == "broadcast" || op == "reduce" ? 1 : 16;
+    CHECK(row["count"].get<double>() == bytes / 4 / parts);
+  }
+  CHECK(rows_of("all --sizes 1M").size() == 6);
+}
+
+TEST_CASE("groups are told by GPUs of a node, ranks, or size and stride", "[cli][collective]") {
+  const auto us = [](const std::string& group) {
+    return rows_of("all_gather --nodes 4 --sizes 1G " + group)[0]["time_us"].get<double>();
+  };
+  CHECK(us("") == us("--ranks 0-31"));
+  CHECK(us("--ranks-per-node 1") == us("--ranks 0,8,16,24"));
+  CHECK(us("--ranks-per-node 1") == us("--group-size 4 --group-stride 8"));
+  CHECK(us("--group-size 8") < us("--ranks 4-11"));  // across two nodes
+}
+
+TEST_CASE("another version of NCCL may choose otherwise", "[cli][collective]") {
+  const std::string ask = "all_gather --nodes 64 --ranks-per-node 1 --sizes 4K ";
+  CHECK(rows_of(ask)[0]["algorithm"] == "PAT");
+  CHECK(rows_of(ask + "--nccl 2.19")[0]["algorithm"] == "Ring");
+}
+
+TEST_CASE("a plot is an SVG file", "[cli][collective]") {
+  REQUIRE(run_tessera("collective all --plot busbw.svg").exit_code == 0);
+  std::ifstream file(run_folder() + "busbw.svg");
+  std::ostringstream text;
+  text << file.rdbuf();
+  CHECK(text.str().starts_with("<svg "));
+  CHECK(text.str().find("all_to_all") != std::string::npos);
+  CHECK(text.str().ends_with("</svg>\n"));
+}
+
+TEST_CASE("what no collective is called is refused", "[cli][collective]") {
+  check_refusal("collective", "OPERATION is required");
+  check_refusal("collective all_gathr", "'all_gathr' is no collective: did you mean all_gather?");
+  check_refusal("collective xyzzy", "choose all, all_gather, ");
+  check_refusal("collective all --sizes 1X", "'1X' is no size");
+  check_refusal("collective all --sizes 0", "'0' is no size");
+  check_refusal("collective all --sizes 1M,", "'' is no size");
+  check_refusal("collective all --sizes 9999999T", "is no size");
+  check_refusal("collective all --sizes 1G:1M", "1M is less than 1G");
+  check_refusal("collective all --ranks 3", "at least 2 ranks");
+  check_refusal("collective all --ranks 8-9", "only ranks 0 to 7");
+  check_refusal("collective all --ranks-per-node 9", "have 8 GPUs");
+  check_refusal("collective all --group-size 9", "needs rank 8, but there are 8 ranks: add nodes");
+  check_refusal("collective all --group-size 2 --ranks 0-1", "give one of ");
+  check_refusal("collective all --nccl 2.99", "--nccl");
+  check_refusal("collective all --plot /nowhere/x.svg", "cannot write the plot");
+}
+
+TEST_CASE("sizes are written as people do", "[collective]") {
+  CHECK(cli::short_size(Bytes{32 << 10}) == "32K");
+  CHECK(cli::short_size(Bytes{1000}) == "1000");
+  CHECK(cli::short_size(Bytes{std::int64_t{3} << 30}) == "3G");
+  const auto sizes = cli::parse_sizes("3K:13K");
+  REQUIRE(sizes.ok());
+  CHECK(*sizes == std::vector<Bytes>{Bytes{3072}, Bytes{6144}, Bytes{12288}});
+}
+
+TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
+  std::string log =
+      "# nThread 1\n# all_reduce_perf -b 32K\n#\n#       size  count type redop root\n";
+  for (const auto& row : rows_of("all_reduce --sizes 32K:1G")) {
+    const double us = row["time_us"].get<double>() + 12;
+    const auto bytes = row["bytes"].get<std::int64_t>();
+    log += "  " + std::to_string(bytes) + "  " + std::to_string(bytes / 4) + "  float  sum  -1  " +
+           std::to_string(us) + "  1.0  1.75  0  " + std::to_string(us) + "  1.0  1.75  0\n";
+  }
+  std::ofstream(run_folder() + "node.log") << log;
+  const ProgramRun run = run_tessera("calibrate node.log --cluster dgx-h100 -o mine.json");
+  INFO(run.output << run.messages);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.output.starts_with("mine.json: 16 rows, mean error "));
+  const double before = rows_of("all_reduce --sizes 4M")[0]["time_us"];
+  const double after = rows_of("all_reduce --sizes 4M --cluster mine.json")[0]["time_us"];
+  CHECK(after == Approx(before + 12).epsilon(0.05));
+  check_refusal("calibrate missing.log -o x.json", "cannot read the log missing.log");
+  check_refusal("calibrate mine.json -o x.json", "has no row of nccl-tests");
+  check_refusal("calibrate node.log --least 1G -o x.json", "a fit needs 4");
+  check_refusal("calibrate node.log --ranks-per-node 9 -o x.json", "have 8 GPUs");
+  check_refusal("calibrate node.log", "--output is required");
+}
+
+TEST_CASE("clusters are listed, shown and checked", "[cli][cluster]") {
+  const ProgramRun list = run_tessera("cluster list");
+  CHECK(list.exit_code == 0);
+  CHECK(list.output.find("dgx-h100") != std::string::npos);
+  const ProgramRun shown = run_tessera("cluster show dgx-h100");
+  REQUIRE(shown.exit_code == 0);
+  std::ofstream(run_folder() + "shown.json") << shown.output;
+  const ProgramRun check = run_tessera("cluster check shown.json");
+  CHECK(check.exit_code == 0);
+  CHECK(check.output == "shown.json: dgx-h100, 8 x H100 SXM 80 GB a node\n");
+  std::ofstream(run_folder() + "wrong.json") << R"({"tessera_cluster": 1, "nam": "x"})";
+  check_refusal("cluster check wrong.json", "wrong.json: nam is unknown: did you mean 'name'?");
+  check_refusal("cluster show nothing", "tessera cluster list names them");
+  check_refusal("cluster", "subcommand is required");
+}
+
+}  // namespace tessera::test
