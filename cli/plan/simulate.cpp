@@ -5,12 +5,12 @@
 
 #include <charconv>
 
-#include "cli/again.h"
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "cli/options/profile_options.h"
 #include "cli/options/rank_list.h"
+#include "cli/plan/again.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
