@@ -92,8 +92,9 @@ class SimulatedRun {
 
   /// By what was there before checkpoints.
   void set(const Contents& contents) {
-    require_ok(engine_->initialise(
-        [&](ParameterId id, Numel i) { return contents.values[id.index()][i.index()]; }));
+    require_ok(engine_->initialise([&](ParameterId id, Numel i) {
+      return contents.values[id.index()][static_cast<std::size_t>(i.value)];
+    }));
     require_ok(load_optimizer_state(*engine_, contents.state));
   }
 
