@@ -3,6 +3,7 @@
 // prints, or is refused. What it leaves in the options of a trace does not count.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -294,11 +295,59 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
 }
 #endif
 
+TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", "[cli][flags]") {
+  const std::vector<FlagCase> collective = {
+      {"--cluster", "dgx-a100", "--sizes 1M "},
+      {"--nodes", "2", "--sizes 1M "},
+      {"--ranks-per-node", "4", "--sizes 1M "},
+      {"--ranks", "0-3", "--sizes 1M "},
+      {"--group-size", "2", "--sizes 1M "},
+      {"--group-stride", "2", "--sizes 1M "},
+      {"--group-stride", "8", "--sizes 1M --nodes 2 --group-size 2 "},
+      {"--sizes", "1M", ""},
+      {"--nccl", "2.19", "--sizes 1M "},
+      {"--json", "", "--sizes 1M "},
+      {"--plot", "x.svg", "--sizes 1M "}};
+  CHECK(missing(flags_of("collective"), collective) == "");
+  check_cases("collective all_reduce", "x.svg", collective);
+  for (const std::string command : {"cluster list", "cluster show", "cluster check"}) {
+    CHECK(flags_of(command).empty());
+  }
+  std::ofstream log(run_folder() + "plain.log");
+  for (std::int64_t bytes = 32 << 10; bytes <= 256 << 20; bytes *= 2) {
+    const std::string us = std::to_string(20 + static_cast<double>(bytes) / 2e5);
+    log << "  " << bytes << "  " << bytes / 4 << "  float  sum  -1  " << us << "  1.0  1.75  0  "
+        << us << "  1.0  1.75  0\n";
+  }
+  log.close();
+  const std::string named = "--operation all_reduce ";
+  const std::vector<FlagCase> calibrate = {
+      {"--operation", "all_reduce", ""}, {"--cluster", "dgx-a100", named},
+      {"--nodes", "2", named},           {"--ranks-per-node", "4", named},
+      {"--least", "128K", named},        {"--output", "other.json", named}};
+  CHECK(missing(flags_of("calibrate"), calibrate) == "");
+  check_cases("calibrate plain.log -o x.json", "x.json", calibrate);
+}
+
 TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
-  CHECK(sub_commands() == std::vector<std::string>{"train", "generate", "simulate", "ops",
-                                                   "estimate", "wrap", "report", "inspect",
-                                                   "checkpoint info", "checkpoint verify",
-                                                   "checkpoint export", "doctor"});
+  const std::vector<std::string> tried = {"train",
+                                          "generate",
+                                          "simulate",
+                                          "ops",
+                                          "estimate",
+                                          "wrap",
+                                          "report",
+                                          "inspect",
+                                          "collective",
+                                          "cluster list",
+                                          "cluster show",
+                                          "cluster check",
+                                          "calibrate",
+                                          "checkpoint info",
+                                          "checkpoint verify",
+                                          "checkpoint export",
+                                          "doctor"};
+  CHECK(sub_commands() == tried);
 }
 
 }  // namespace tessera::test
