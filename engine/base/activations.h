@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What modules save for their backward, as stacks: a module that runs twice in forward runs its
+// Modules' activations for their backward, as stacks: a module that runs twice in forward runs its
 // backward passes in the reverse order.
 #pragma once
 

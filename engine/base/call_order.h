@@ -41,7 +41,7 @@ class CallOrder {
   bool recomputing() const { return recomputed_.valid(); }
   bool recomputes(ModuleId module) const { return recomputed_ == module; }
 
-  /// What a gradient that became ready a second time in one backward pass is refused with.
+  /// The refusal of a gradient that became ready a second time in one backward pass.
   static Status ready_twice(std::string_view parameter);
 
  protected:

@@ -38,7 +38,7 @@ double bytes_of_views(const std::vector<View>& views) {
 
 }  // namespace
 
-// What this rank's shards add to the norm: the sum of |g| or g^2, or the largest |g|.
+// This rank's share of the norm: the sum of |g| or g^2 over its shards, or the largest |g|.
 Compute OptimizerStep::local_norm(const std::vector<ParamShard*>& shards, const View& into,
                                   double norm_type) {
   Compute work;

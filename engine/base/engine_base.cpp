@@ -49,7 +49,7 @@ Cause EngineBase::cause_of(const ModuleWork& work, Reason reason) const {
   return cause(unit_name_of(work.module), model_.module(work.module).path, reason);
 }
 
-// What the work concerns, and in backward the gradients of those that are trained.
+// Adds the parameters that the work concerns, and in backward the gradients of trained ones.
 Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   // Bodies add to gradients, so the first one to write finds zeros.
   const auto add_gradient = [&](const View& gradient) {

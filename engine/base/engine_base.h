@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine of any scheme is made of: an issuer, the order of calls, units, activations, local
-// parameters, and the optimizer on whatever a rank holds.
+// An engine of any scheme is made of these parts: an issuer, the order of calls, units,
+// activations, local parameters, and the optimizer on whatever a rank holds.
 //
 // The idea: a scheme only says where a parameter can be read (`parameter_view`), where its gradient
 // goes (`gradient_view`), what a rank keeps of it (`shards`) and what happens around a step
@@ -72,16 +72,16 @@ class EngineBase : public virtual Engine,
   ShardedState* sharded_state() override { return this; }
 
  protected:
-  /// Of `ranks` alone; none: of the whole world.
+  /// An engine of `ranks` alone; none: of the whole world.
   EngineBase(Runtime& runtime, const Model& model, const std::optional<RankSet>& ranks = {});
 
-  /// What a scheme knows of its parameters. Views are unsharded; they fail while there is nothing.
+  /// A parameter where bodies read it. Views are unsharded; they fail while there is nothing.
   virtual Result<View> parameter_view(ParameterId parameter) = 0;
   virtual Result<View> gradient_view(ParameterId parameter) = 0;  // allocates at first
   /// Whether training along another order than Model::forward is nothing special.
   virtual bool runs_any_graph() const { return false; }
 
-  // Of ShardedState and StepHooks what most schemes agree on.
+  // The part of ShardedState and StepHooks that most schemes agree on.
   EngineParts parts() override { return {*this, *this, *this, optimizer_, locals_}; }
   RankSet first_ranks() const override { return everyone_.intersect(RankSet::single(0)); }
   std::vector<std::vector<ParamShard*>> step_groups() override { return {shards()}; }

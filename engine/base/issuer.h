@@ -26,7 +26,7 @@ namespace tessera {
 
 class Issuer {
  public:
-  /// Of `ranks` alone. While it lives, `model` counts as driven on `runtime`.
+  /// Issues for `ranks` alone. While it lives, `model` counts as driven on `runtime`.
   Issuer(Runtime& runtime, const Model& model, const RankSet& ranks);
   Issuer(const Issuer&) = delete;
   Issuer& operator=(const Issuer&) = delete;

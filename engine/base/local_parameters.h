@@ -19,7 +19,7 @@ class LocalParameters {
   const ParamShard* find(ParameterId id) const;
   /// Its gradient of this backward pass. REQUIRES: find(id).
   Result<View> gradient_view(ParameterId id);
-  /// What the optimizer steps, with gradients of all backward passes since the last step.
+  /// All that the optimizer steps here, with gradients of all backward passes since the last step.
   std::vector<ParamShard*> shards();
 
   /// At the end of a backward pass: its gradients become, or are added to, those of the step.

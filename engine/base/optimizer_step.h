@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// What a scheme does when its gradients are used. The step comes in parts: one operation each, in
+/// A scheme acts here when its gradients are used. The step comes in parts: one operation each, in
 /// this order; parameters that are in no unit are stepped with the last.
 class StepHooks {
  public:

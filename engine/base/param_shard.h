@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank keeps of the parameters, and how ranks share it: the unit in which the optimizer
+// The part of parameters that a rank keeps, and how ranks share it: the unit in which the optimizer
 // steps, checkpoints save and full parameters are summoned, whatever the scheme.
 #pragma once
 
@@ -33,7 +33,7 @@ struct ParamShard {
     return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
                      : View::part(value, dtype, first, map.shard());
   }
-  /// Of one rank's value, and of each of its moments.
+  /// The size of one rank's value, and of each of its moments.
   Bytes bytes() const { return bytes_of(map.shard(), dtype); }
 };
 

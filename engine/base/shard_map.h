@@ -41,7 +41,8 @@ class ShardMap {
   ShardMap(std::vector<Segment> segments, Numel shard)
       : segments_(std::move(segments)), shard_(shard) {}
 
-  /// What index `index` holds, in ascending order; nothing of frozen parameters if `trained_only`.
+  /// The elements of index `index`, in ascending order; of frozen parameters none if
+  /// `trained_only`.
   std::vector<ShardPiece> pieces(Index index, bool trained_only = false) const;
 
   /// Elements per shard, padding included.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t views_per_parameter = 3;  // parameter, exp_avg, exp_avg_sq
 
-// What one op needs to know of one shard, views aside.
+// One shard as an op of the optimizer knows it, views aside.
 struct Stepped {
   bool whole;
   ShardMap map;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be asked of an engine between two passes: the shards that a rank holds, how ranks share
-// them, and what has to happen before they are read or written.
+// An engine between two passes, as other parts of the library see it: the shards that a rank holds,
+// how ranks share them, and what has to happen before they are read or written.
 //
 // The idea: summon_full_params, checkpoints, optimizer state and gradient scalers work on shards,
 // not on a scheme. They reach this interface by Engine::sharded_state() and issue their operations
@@ -40,7 +40,7 @@ class ShardedState {
 
   virtual EngineParts parts() = 0;
 
-  /// What a rank holds of units, in their order, with the gradients and gathered copies of now.
+  /// The shards of units, in their order, with the gradients and gathered copies of now.
   virtual std::vector<ParamShard*> shards() = 0;
   /// Which ranks together hold every parameter once.
   virtual ShardGroups shard_groups() const = 0;
@@ -55,7 +55,7 @@ class ShardedState {
   /// All streams but the compute stream.
   virtual std::vector<StreamId> side_streams() const = 0;
 
-  /// Whoever looks at buffers of shards, or writes them, outside of a step calls this before.
+  /// Comes before a look at buffers of shards, or a write to them, outside of a step.
   /// `moments`: also of what was never stepped.
   virtual Status load_shards(bool /*moments*/) { return {}; }
   /// Values will be written outside of a step, by each rank its own.

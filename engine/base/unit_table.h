@@ -25,7 +25,7 @@ class UnitTable {
   void assign_whole_model();
 
   const UnitAssignment& assignment() const { return assignment_; }
-  /// What the plan wants of a unit otherwise than the scheme's options.
+  /// The plan's exceptions from the scheme's options for a unit.
   const UnitOverrides& overrides(std::size_t unit) const { return overrides_[unit]; }
   /// "root", or the path of the unit's module in the Model.
   std::string_view unit_name(std::size_t unit) const;

@@ -67,7 +67,7 @@ Status FullyShardEngine::free_packed(std::size_t left, std::string_view unit) {
   return {};
 }
 
-// What earlier micro-batches kept to themselves is added first.
+// Gradients that earlier micro-batches kept to themselves are added first.
 Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
   const View view = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
   if (unit.partial.valid()) {

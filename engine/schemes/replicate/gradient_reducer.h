@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Join and communication hooks ask of the engine that `replicate` makes.
+// Join and communication hooks ask this of the engine that `replicate` makes.
 #pragma once
 
 #include <memory>

@@ -71,7 +71,7 @@ float ReplicateEngine::divisor() const {
   return static_cast<float>(all ? world_size_ : active_.count());
 }
 
-// What every forward pass begins with. Ranks that joined follow it without inputs.
+// Every forward pass begins with this. Ranks that joined follow it without inputs.
 Status ReplicateEngine::announce_forward() {
   auto is_active = [ranks = active_](Rank r) { return ranks.contains(r) ? 1.0F : 0.0F; };
   if (join_.entered) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is replicated: the parameters and buffers of a model, and which of them are left alone.
+// The parameters and buffers of a model that are replicated, and which of them are left alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<bool> ReplicateEngine::ignored_modules() const {
   return out;
 }
 
-// What an ignored module uses is left alone, even if a tie makes another module its owner.
+// Parameters of an ignored module are left alone, even if a tie makes another module its owner.
 std::vector<bool> ReplicateEngine::trained_parameters() const {
   std::vector<bool> out;
   for (const Parameter& p : model_.parameters) out.push_back(p.requires_grad);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hook gets from the reducer: one stream, all ranks, one cause.
+// A hook gets this from the reducer: one stream, all ranks, one cause.
 #pragma once
 
 #include "tessera/comm_hook.h"

@@ -40,7 +40,7 @@ Status OwnerEngine::sync_model() {
 
 Status OwnerEngine::sync_buffers() { return broadcast_in_place(buffer_views(), /*root=*/0); }
 
-// What is broadcast of a shard: its trained parameters, or their copy in a narrower dtype.
+// The part of a shard that is broadcast: its trained parameters, or their copy in a narrower dtype.
 Result<View> OwnerEngine::pack(const OwnerShard& shard) {
   const View values = View::part(shard.value, shard.dtype, Numel{0}, shard.trained);
   const DType dtype = options_.broadcast_dtype.value_or(shard.dtype);

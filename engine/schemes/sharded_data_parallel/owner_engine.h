@@ -34,8 +34,8 @@ struct OwnedParameter {
   std::tuple<std::int32_t, Index, DType> shard_key() const { return {optimizer, owner, dtype}; }
 };
 
-/// What one rank owns of one optimizer and dtype: a flat buffer on every rank, trained parameters
-/// first.
+/// All that one rank owns of one optimizer and dtype: a flat buffer on every rank, trained
+/// parameters first.
 struct OwnerShard {
   std::string_view name;  // kept by the runtime: causes outlive shards
   std::int32_t optimizer = 0;
@@ -47,7 +47,7 @@ struct OwnerShard {
   BufferId value;
 };
 
-/// What one Reduce carries: a bucket, or one parameter alone. Invalid ids: does not exist now.
+/// The content of one Reduce: a bucket, or one parameter alone. Invalid ids: does not exist now.
 struct GradientBucket {
   std::string_view name;                // of the owner's shard
   std::string_view module;              // of the parameter, if alone

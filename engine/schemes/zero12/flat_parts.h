@@ -23,7 +23,7 @@ struct BucketEntry {
   Numel numel{};
 };
 
-/// What one entry and one part have in common.
+/// The elements that one entry and one part have in common.
 struct OwnedPiece {
   ParameterId parameter;
   Numel offset{};   // in the bucket

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-// Whoever wrote parts did so on each rank for itself.
+// Parts were written by each rank for itself.
 Status Zero12Engine::refresh() {
   TESSERA_TRY(gather_parts());
   return frozen_.value.valid() ? gather(frozen_) : Status{};

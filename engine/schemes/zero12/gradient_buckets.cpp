@@ -94,7 +94,7 @@ Status Zero12Engine::add_to_bucket(PartedParameter& p, BufferId& gradient) {
   return release(gradient, copied);
 }
 
-// What is in the bucket; after this the optimizer may look.
+// Reduces the rest of the bucket; after this the optimizer may look.
 Status Zero12Engine::flush() {
   TESSERA_TRY(reduce(buckets_[filled_]));
   if (overlaps()) TESSERA_TRY(wait_stream(compute_, reduce_, cause("root", Reason::needed)));

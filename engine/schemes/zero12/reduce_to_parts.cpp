@@ -22,7 +22,7 @@ Status Zero12Engine::reduce(PartBucket& bucket) {
   return {};
 }
 
-// What is sent: the bucket itself, or its copy in another dtype.
+// The view that is sent: the bucket itself, or its copy in another dtype.
 Result<View> Zero12Engine::divided(const PartBucket& bucket) {
   const View values = View::part(bucket.buffer, param_dtype(), Numel{0}, bucket.numel);
   View wire = values;

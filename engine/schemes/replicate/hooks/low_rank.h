@@ -20,7 +20,7 @@ struct LowRank {
   Numel q{};       // in the buffer of all Q
 };
 
-/// What of a bucket is worth compressing, and what is not.
+/// The parts of a bucket that are worth compressing, and those that are not.
 struct LowRankPlan {
   std::vector<LowRank> matrices;
   std::vector<BucketParameter> rest;

@@ -5,9 +5,9 @@
 
 #include <map>
 
+#include "engine/numbers/arithmetic.h"
 #include "engine/schemes/replicate/hooks/low_rank.h"
 #include "engine/schemes/replicate/hooks/mean.h"
-#include "engine/numbers/arithmetic.h"
 
 namespace tessera {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 Numbers reading(const BodyContext& context, std::size_t i, DType dtype) {
   return {.read = context.read(i), .write = {}, .dtype = dtype};
 }
-// Of views that are read and written, or written before they are read.
+// A computation on views that are read and written, or written before they are read.
 Numbers writing(const BodyContext& context, std::size_t i, DType dtype) {
   return {.read = context.write(i), .write = context.write(i), .dtype = dtype};
 }
