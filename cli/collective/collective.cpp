@@ -186,8 +186,10 @@ void add_collective(CLI::App& app, int& exit_code) {
   add_group_options(*command, a);
   command->add_flag("--json", a.json, "Print one JSON object with raw numbers");
   command->add_option("--plot", a.plot, "Write bus bandwidth by size as SVG to this file");
-  command->callback([arguments, &exit_code] {
-    const Status status = collective(*arguments);
+  command->callback([arguments, command, &exit_code] {
+    Status status = check_acting(
+        *command, {{"--group-stride", arguments->group_size > 0, "without --group-size"}});
+    if (status.ok()) status = collective(*arguments);
     if (!status.ok()) exit_code = complain(status);
   });
 }

@@ -23,8 +23,8 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
     if (option.name == "passes") continue;
     // 1 token is no length that anybody wants who gives none.
     const bool length = option.name == "sequence_length";
-    add_option_flag(command, option, training_options().title,
-                    length ? "0" : shown_default(option), o.training);
+    add_option_flag(command, option, training_options().title, length ? "0" : shown_default(option),
+                    o.training);
   }
 }
 
@@ -56,8 +56,8 @@ Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) 
     TESSERA_TRY(set_option(t, option.name, value));
     names.push_back(option.name);
   }
-  TESSERA_TRY(check_needs(training_options().options, options_of(t), names, "",
-                          OptionSpelling::flags));
+  TESSERA_TRY(
+      check_needs(training_options().options, options_of(t), names, "", OptionSpelling::flags));
   const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
   if (model.sequence_length_max > 0 && t.sequence_length > model.sequence_length_max) {
     return Status(Code::invalid_argument,
@@ -105,8 +105,9 @@ Status check_no_sync(const TrainingOptions& t, const Scheme& scheme) {
     return pass.kind == TrainingPass::Kind::train;
   });
   if (t.accumulation > 1 || trains > 1) return {};
-  return Status(Code::invalid_argument,
-                "--no-sync means nothing with one micro-batch: add --accumulation, or leave it out");
+  return Status(
+      Code::invalid_argument,
+      "--no-sync means nothing with one micro-batch: add --accumulation, or leave it out");
 }
 
 // What only runs with real numbers show would be silent here.

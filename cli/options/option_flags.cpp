@@ -13,7 +13,9 @@ void add_option_flag(CLI::App& command, const Option& option, const std::string&
   const std::string flag = flag_of(option);
   if (option.kind == OptionKind::flag) {
     const std::string other = to_text(!std::get<bool>(option.standard));
-    command.add_flag_callback(flag, [&given, flag, other] { given[flag] = other; }, option.help)
+    command
+        .add_flag_callback(
+            flag, [&given, flag, other] { given[flag] = other; }, option.help)
         ->group(group);
     return;
   }

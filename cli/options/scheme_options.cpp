@@ -108,16 +108,13 @@ Status apply_wrapping(const GivenFlags& given, const Model& model, Scheme& schem
                   "ignored module are ignored");
   }
   if (wrap_class.empty() && modules.empty() && parameters.empty()) return {};
-  TESSERA_ASSIGN(*plan,
-                 plan_wrapping_of(wrap_class, units_of(scheme),
-                                  {.ignored_modules = modules, .ignored_states = parameters},
-                                  model));
+  TESSERA_ASSIGN(
+      *plan, plan_wrapping_of(wrap_class, units_of(scheme),
+                              {.ignored_modules = modules, .ignored_states = parameters}, model));
   return set_option(scheme, "units", std::vector<std::string>{});
 }
 
 }  // namespace
-
-bool was_given(const SchemeOptions& o, const std::string& flag) { return o.given.contains(flag); }
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
   const auto choose = [&o](const std::string& name) { o.given["--scheme"] = o.scheme = name; };
@@ -150,9 +147,9 @@ Status apply_given(const GivenFlags& given, Scheme& scheme) {
   const std::vector<Option> known = options_known_to(name);
   std::vector<std::string> names;
   for (const auto& [flag, text] : given) {
-    const auto option = std::find_if(known.begin(), known.end(), [&, &flag = flag](const Option& o) {
-      return flag_of(o) == flag;
-    });
+    const auto option =
+        std::find_if(known.begin(), known.end(),
+                     [&, &flag = flag](const Option& o) { return flag_of(o) == flag; });
     if (option != known.end()) {
       TESSERA_ASSIGN(const OptionValue value, parse_option(*option, text));
       TESSERA_TRY(set_option(scheme, option->name, value));

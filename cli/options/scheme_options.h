@@ -19,9 +19,6 @@ struct SchemeOptions {
   GivenFlags given;  // --scheme, too
 };
 
-/// Whether the option, "--units", was given.
-bool was_given(const SchemeOptions& options, const std::string& flag);
-
 void add_scheme_options(CLI::App& command, SchemeOptions& options);
 
 /// Sets the options of `scheme` that were given by these flags. Fails: invalid_argument, naming a

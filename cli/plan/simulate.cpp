@@ -5,12 +5,12 @@
 
 #include <charconv>
 
-#include "cli/again.h"
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "cli/options/profile_options.h"
 #include "cli/options/rank_list.h"
+#include "cli/plan/again.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
@@ -146,10 +146,10 @@ Status compare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const bool same, same_bytes(arguments.again, arguments.output));
   if (!same) {
     TESSERA_ASSIGN(const auto before, storage::TraceReader::open(arguments.again));
-    return Status(Code::divergent,
-                  fmt::format("{} differs from {}, which was written by version {}, this is {}",
-                              arguments.output, arguments.again, before.info().run.version,
-                              version()));
+    return Status(
+        Code::divergent,
+        fmt::format("{} differs from {}, which was written by version {}, this is {}",
+                    arguments.output, arguments.again, before.info().run.version, version()));
   }
   if (!arguments.quiet && !arguments.json) {
     fmt::print("{} is {}, byte for byte\n", arguments.output, arguments.again);

@@ -142,9 +142,10 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->callback([a, command, &exit_code] {
     const bool chooses = a->choice.temperature > 0;
     const char* const always = "with --temperature 0, which takes the most likely token";
-    Status status = check_acting(*command, {{"--prompt", a->prompt_ids.empty(), "with --prompt-ids"},
-                                            {"--top-k", chooses, always},
-                                            {"--seed", chooses, always}});
+    Status status =
+        check_acting(*command, {{"--prompt", a->prompt_ids.empty(), "with --prompt-ids"},
+                                {"--top-k", chooses, always},
+                                {"--seed", chooses, always}});
     if (status.ok()) status = generate(*a);
     if (!status.ok()) exit_code = complain(status);
   });

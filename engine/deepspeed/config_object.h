@@ -47,8 +47,8 @@ class ConfigObject {
   std::optional<std::string> text(Keys keys);
   /// One of `choices`, as its place.
   std::optional<std::size_t> choice(Keys keys, std::span<const std::string> choices);
-  /// What the file has for an option: the value of the one of its keys below `section`, "offload_param."
-  /// or "". None: not given, or refused. REQUIRES: `option` outlives this.
+  /// What the file has for an option: the value of the one of its keys below `section`,
+  /// "offload_param." or "". None: not given, or refused. REQUIRES: `option` outlives this.
   std::optional<OptionValue> option(const Option& option, std::string_view section);
   ConfigObject object(std::string_view key) { return object(key, value({key})); }
   ConfigObject object(std::string_view key, const nlohmann::json* json) const {

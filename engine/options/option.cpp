@@ -166,10 +166,9 @@ Status check_needs(const std::vector<Option>& known, const OptionValues& values,
                    OptionSpelling spelling) {
   for (const std::string& name : given) {
     const Option& option = option_named(known, name);
-    const bool acts =
-        option.needs.empty() ||
-        std::any_of(option.needs.begin(), option.needs.end(),
-                    [&](const OptionNeed& need) { return holds(values, need); });
+    const bool acts = option.needs.empty() ||
+                      std::any_of(option.needs.begin(), option.needs.end(),
+                                  [&](const OptionNeed& need) { return holds(values, need); });
     if (acts) continue;
     std::vector<std::string> ways;
     for (const OptionNeed& need : option.needs) {

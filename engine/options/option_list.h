@@ -37,7 +37,7 @@ struct OptionForm<bool> {
 };
 
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 struct OptionForm<T> {
   static void describe(Option& about) {
     about.kind = OptionKind::integer;
@@ -59,7 +59,7 @@ struct OptionForm<Quantity<Tag>> {
 };
 
 template <class T>
-  requires std::is_floating_point_v<T>
+requires std::is_floating_point_v<T>
 struct OptionForm<T> {
   static void describe(Option& about) {
     about.kind = OptionKind::number;
@@ -73,7 +73,7 @@ struct OptionForm<T> {
 
 /// Its words are those of the enumerators, in their order.
 template <class T>
-  requires std::is_enum_v<T>
+requires std::is_enum_v<T>
 struct OptionForm<T> {
   static void describe(Option& about) { about.kind = OptionKind::word; }
   static OptionValue get(T value, const Option& about) {

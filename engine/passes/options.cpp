@@ -81,14 +81,13 @@ const OptionList<TrainingOptions>& list() {
           .add(&O::checkpointing, {.name = "checkpointing",
                                    .help = "Activation checkpointing of the blocks",
                                    .more = "operators: beside the input, what attention and every "
-                                          "second matmul return is kept",
-                                  .words = {"none", "full", "operators"}})
-          .add(&O::checkpoint_every,
-               {.name = "checkpoint_every",
-                .help = "Of so many blocks, checkpoint the first",
-                .least = 1,
-                .most = 100'000,
-                .needs = {{"checkpointing", {"full", "operators"}}}});
+                                           "second matmul return is kept",
+                                   .words = {"none", "full", "operators"}})
+          .add(&O::checkpoint_every, {.name = "checkpoint_every",
+                                      .help = "Of so many blocks, checkpoint the first",
+                                      .least = 1,
+                                      .most = 100'000,
+                                      .needs = {{"checkpointing", {"full", "operators"}}}});
   return all;
 }
 

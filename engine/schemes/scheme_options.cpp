@@ -31,9 +31,9 @@ Status unknown(const Scheme& scheme, std::string_view name) {
   for (const Option& option : family_of(scheme).options) {
     if (knows(name_of(scheme), option)) known.push_back(option.name);
   }
-  return Status(Code::invalid_argument, fmt::format("the scheme {} has no option {}{}",
-                                                    name_of(scheme), name,
-                                                    did_you_mean(name, known)));
+  return Status(Code::invalid_argument,
+                fmt::format("the scheme {} has no option {}{}", name_of(scheme), name,
+                            did_you_mean(name, known)));
 }
 
 // Both kinds of FSDP take a plan instead of units.

@@ -22,7 +22,8 @@ void copy_model(const std::string& name) {
 
 TEST_CASE("a trace is made again byte for byte, whatever became of the files", "[cli][again]") {
   const std::string options = GENERATE(
-      as<std::string>{}, "", "--jitter 0.3 --slow-rank 3:1.5 --slow-rank 1:1.25 --seed 18446744073709551615",
+      as<std::string>{}, "",
+      "--jitter 0.3 --slow-rank 3:1.5 --slow-rank 1:1.25 --seed 18446744073709551615",
       "--scheme fully_shard --max-input-buffers 3 --shard-group 4",
       "--scheme fully_shard --wrap GPT2MLP --ignore-parameters h.1.ln_1.weight",
       "--scheme hybrid_shard --shard-group 2 --forward-prefetch --accumulation 2 --no-sync",
@@ -52,7 +53,8 @@ TEST_CASE("a configuration of DeepSpeed is in the trace that it made", "[cli][ag
     "gradient_accumulation_steps": 2, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
     "stage3_param_persistence_threshold": 0, "mics_shard_size": 4}})";
   REQUIRE(run_tessera("simulate '" + example_model("gpt-tiny") +
-                      "' --deepspeed ds.json --steps 2 -q -o first.tessera").exit_code == 0);
+                      "' --deepspeed ds.json --steps 2 -q -o first.tessera")
+              .exit_code == 0);
   std::filesystem::remove(run_folder() + "ds.json");
   CHECK(run_tessera("simulate --again first.tessera -q").exit_code == 0);
   CHECK(bytes_of("first.tessera") == bytes_of("first-again.tessera"));

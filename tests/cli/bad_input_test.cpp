@@ -111,9 +111,10 @@ TEST_CASE("choices that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--wrap Linear --units out", "--units or --wrap");
   check_refused(simulate_tiny + "--comm-hook fp16", "--comm-hook means nothing to the scheme");
   check_refused(simulate_tiny + "--scheme replicate --comm-hook zip", "--comm-hook: ");
-  check_refused(simulate_tiny + "--broadcast-dtype bf16",
-                "--broadcast-dtype means nothing to the scheme fully_shard: leave it out, it is for "
-                "sharded_data_parallel");
+  check_refused(
+      simulate_tiny + "--broadcast-dtype bf16",
+      "--broadcast-dtype means nothing to the scheme fully_shard: leave it out, it is for "
+      "sharded_data_parallel");
   check_refused(simulate_tiny + "--scheme sharded_data_parallel --units out",
                 "--units means nothing to the scheme");
   check_refused(

@@ -3,6 +3,7 @@
 // prints, or is refused. What it leaves in the options of a trace does not count.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -19,7 +20,8 @@
 namespace tessera::test {
 namespace {
 
-// Four blocks of unlike parameters, a buffer, a pass that leaves a block out, odd sizes.
+// Four blocks of unlike parameters, more than there are ranks; a buffer, a pass that leaves blocks
+// out, odd sizes.
 constexpr const char* model_text = R"({"tessera_model": 1, "name": "small", "root":
   {"class": "Net", "modules": [
     {"name": "h", "class": "List", "modules": [
@@ -27,10 +29,14 @@ constexpr const char* model_text = R"({"tessera_model": 1, "name": "small", "roo
         [{"name": "bias", "shape": [7]}, {"name": "weight", "shape": [16, 8]}],
         "flops_per_sample": [0, 500000, 9], "activation_bytes_per_sample": [0, 64, 1]}],
         "buffers": [{"name": "mean", "shape": [5]}]},
-      {"name": "1", "class": "Block", "parameters": [{"name": "weight", "shape": [32, 9]}]},
-      {"name": "2", "class": "Block", "parameters": [{"name": "weight", "shape": [24, 8]}]},
-      {"name": "3", "class": "Block", "parameters": [{"name": "weight", "shape": [40, 8]}]}]},
-    {"name": "out", "class": "Linear", "parameters": [{"name": "weight", "shape": [4, 40]}]}]},
+      {"name": "1", "class": "Block", "parameters": [{"name": "weight", "shape": [32, 9]},
+        {"name": "bias", "shape": [9]}]},
+      {"name": "2", "class": "Block", "parameters": [{"name": "weight", "shape": [24, 8]},
+        {"name": "bias", "shape": [11]}]},
+      {"name": "3", "class": "Block", "parameters": [{"name": "weight", "shape": [40, 8]},
+        {"name": "bias", "shape": [5]}]}]},
+    {"name": "out", "class": "Linear", "parameters": [{"name": "weight", "shape": [4, 40]},
+        {"name": "bias", "shape": [4]}]}]},
   "units": ["h.0", "h.1", "h.2", "h.3"], "graphs": {"short": ["h.0.a", "h.1", "out"]}})";
 
 struct Seen {
@@ -44,8 +50,8 @@ void write_model() { std::ofstream(run_folder() + "small.json") << model_text; }
 // Steps enough for what the first ones decide.
 Seen simulated(const std::string& arguments) {
   const ProgramRun listed = run_tessera("ops small.json --steps 3 " + arguments);
-  const ProgramRun run = run_tessera("simulate small.json --steps 3 --json -o small.tessera " +
-                                     arguments);
+  const ProgramRun run =
+      run_tessera("simulate small.json --steps 3 --json -o small.tessera " + arguments);
   nlohmann::json report = nlohmann::json::parse(run.output, nullptr, false);
   if (report.is_object()) {
     report["run"].erase("options");
@@ -96,12 +102,13 @@ std::string context_of(const std::string& scheme, const Option& option) {
   return special == contexts.end() ? context : context + special->second;
 }
 
-std::string argument_of(const Option& option) {
+std::string argument_of(const Option& option, bool keeps_whole) {
   static const std::map<std::string, std::string> samples = {
-      {"nvme_smallest", "1000000"}, {"buffer_size", "400"}, {"live_budget", "3000"},
-      {"leaf_modules", "h"},     {"param_dtype", "float16"}, {"reduce_dtype", "float16"},
-      {"broadcast_dtype", "float16"}};
+      {"nvme_smallest", "1000000"}, {"buffer_size", "400"},      {"live_budget", "3000"},
+      {"leaf_modules", "h"},        {"reduce_dtype", "float16"}, {"broadcast_dtype", "float16"}};
   if (option.kind == OptionKind::flag) return "";
+  // Of another size than what programs gather unless told.
+  if (option.name == "param_dtype") return keeps_whole ? "fp16" : "fp32";
   const auto special = samples.find(option.name);
   return special == samples.end() ? to_text(sample_value(option)) : special->second;
 }
@@ -112,10 +119,11 @@ TEST_CASE("every option of every scheme changes operations, times or memory, or 
           "[cli][flags]") {
   write_model();
   for (const std::string& scheme : scheme_names()) {
+    const bool keeps_whole = scheme == "replicate" || scheme == "sharded_data_parallel";
     for (const Option& option : options_known_to(scheme)) {
       const std::string context = context_of(scheme, option);
       std::string with = context + flag_of(option);
-      if (option.kind != OptionKind::flag) with += " '" + argument_of(option) + "'";
+      if (option.kind != OptionKind::flag) with += " '" + argument_of(option, keeps_whole) + "'";
       // Where all ranks are one node there is nothing to save between nodes.
       if (option.name == "quantized_gradients") with += " --ranks-per-node 4";
       INFO("tessera ops small.json " << with);
@@ -127,28 +135,27 @@ TEST_CASE("every option of every scheme changes operations, times or memory, or 
 
 TEST_CASE("a flag that means nothing to a scheme is refused with both names", "[cli][flags]") {
   write_model();
-  std::set<std::string> flags;
-  for (const OptionFamily& family : option_families()) {
-    for (const Option& option : family.options) flags.insert(flag_of(option));
-  }
+  std::map<std::string, Option> options;
+  std::map<std::string, std::set<std::string>> known;
   for (const std::string& scheme : scheme_names()) {
-    std::set<std::string> known;
-    for (const Option& option : options_known_to(scheme)) known.insert(flag_of(option));
-    for (const OptionFamily& family : option_families()) {
-      for (const Option& option : family.options) {
-        const std::string flag = flag_of(option);
-        // Of those that plan wrapping, replicate's flag is that of the planner.
-        if (known.contains(flag) || flag == "--ignore-modules" || flags.erase(flag) == 0) continue;
-        flags.insert(flag);
-        const bool bare = option.kind == OptionKind::flag;
-        const ProgramRun run =
-            run_tessera("ops small.json --scheme " + scheme + " " + flag +
-                        (bare ? "" : " '" + to_text(sample_value(option)) + "'"));
-        INFO(scheme << " " << flag << ": " << run.messages);
-        CHECK(run.exit_code == 2);
-        CHECK(run.messages.find(flag + " means nothing to the scheme " + scheme) !=
-              std::string::npos);
-      }
+    for (const Option& option : options_known_to(scheme)) {
+      options.emplace(flag_of(option), option);
+      known[flag_of(option)].insert(scheme);
+    }
+  }
+  // Of those that plan wrapping, replicate's flag is that of the planner.
+  options.erase("--ignore-modules");
+  for (const auto& [flag, option] : options) {
+    int tried = 0;  // two schemes are enough, for all are asked in the same way
+    for (const std::string& scheme : scheme_names()) {
+      if (known[flag].contains(scheme) || ++tried > 2) continue;
+      const bool bare = option.kind == OptionKind::flag;
+      const ProgramRun run = run_tessera("ops small.json --scheme " + scheme + " " + flag +
+                                         (bare ? "" : " '" + to_text(sample_value(option)) + "'"));
+      INFO(scheme << " " << flag << ": " << run.messages);
+      CHECK(run.exit_code == 2);
+      CHECK(run.messages.find(flag + " means nothing to the scheme " + scheme) !=
+            std::string::npos);
     }
   }
 }
@@ -180,10 +187,10 @@ const std::vector<FlagCase> planning_cases = {
     {"--passes", "eval,train,step", ""}};
 
 const std::vector<FlagCase> simulate_cases = {
-    {"--cluster", "dgx-2", ""},   {"--nodes", "2", ""},        {"--jitter", "0.5", ""},
-    {"--slow-rank", "1:3", ""},   {"--steps", "2", ""},        {"--seed", "3", "--jitter 0.5 "},
+    {"--cluster", "dgx-2", ""},    {"--nodes", "2", ""},           {"--jitter", "0.5", ""},
+    {"--slow-rank", "1:3", ""},    {"--steps", "2", ""},           {"--seed", "3", "--jitter 0.5 "},
     {"--output", "y.tessera", ""}, {"--record-ranks", "none", ""}, {"--json", "", ""},
-    {"--quiet", "", ""},          {"--again", "y.tessera", ""}};
+    {"--quiet", "", ""},           {"--again", "y.tessera", ""}};
 
 const std::vector<FlagCase> ops_cases = {
     {"--ranks", "3", ""}, {"--steps", "2", ""}, {"--format", "fsdp", ""}};
@@ -232,8 +239,8 @@ void check_cases(const std::string& command, const std::string& file,
 TEST_CASE("every flag of simulate and ops acts or is refused", "[cli][flags]") {
   write_model();
   std::ofstream(run_folder() + "ds.json") << R"({"zero_optimization": {"stage": 2}})";
-  CHECK(missing(flags_of("simulate"), planning_cases + simulate_cases + software_cases +
-                                          listed_cases()) == "");
+  CHECK(missing(flags_of("simulate"),
+                planning_cases + simulate_cases + software_cases + listed_cases()) == "");
   CHECK(missing(flags_of("ops"), planning_cases + ops_cases + listed_cases()) == "");
   check_cases("simulate small.json -o small.tessera", "small.tessera",
               planning_cases + simulate_cases);
@@ -244,12 +251,10 @@ TEST_CASE("every flag of simulate and ops acts or is refused", "[cli][flags]") {
 
 TEST_CASE("every flag of estimate, wrap, report and doctor acts or is refused", "[cli][flags]") {
   write_model();
-  const std::vector<FlagCase> estimate = {{"--cluster", "dgx-2", ""},
-                                          {"--nodes", "2", ""},
-                                          {"--batch", "3", "--json "},
-                                          {"--sequence-length", "7", ""},
-                                          {"--checkpointing", "full", ""},
-                                          {"--json", "", ""}};
+  const std::vector<FlagCase> estimate = {
+      {"--cluster", "dgx-2", ""},      {"--nodes", "2", ""},
+      {"--batch", "3", "--json "},     {"--sequence-length", "7", ""},
+      {"--checkpointing", "full", ""}, {"--json", "", ""}};
   CHECK(missing(flags_of("estimate"), estimate) == "");
   check_cases("estimate '" + example_model("gpt-tiny") + "'", "", estimate);
   const std::vector<FlagCase> wrap = {{"--policy", "always", ""},
@@ -280,23 +285,69 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
   write_model();
   REQUIRE(run_tessera("simulate small.json -q --slow-rank 3:2 -o small.tessera").exit_code == 0);
   const std::string small = "--size 640x360 ";
-  const std::vector<FlagCase> inspect = {{"--panel", "memory", small},
-                                         {"--time", "0:0.05", small + "--panel timeline "},
-                                         {"--rank", "1", small},
-                                         {"--theme", "light", small},
-                                         {"--scale", "0.5", small},
-                                         {"--size", "700x400", ""},
-                                         {"--screenshot", "other.png", ""}};
+  const std::vector<FlagCase> inspect = {
+      {"--panel", "memory", small},     {"--time", "0:0.05", small + "--panel timeline "},
+      {"--rank", "1", small},           {"--theme", "light", small},
+      {"--scale", "0.5", small},        {"--size", "700x400", ""},
+      {"--screenshot", "other.png", ""}};
   CHECK(missing(flags_of("inspect"), inspect) == "");
   check_cases("inspect small.tessera --screenshot x.png", "x.png", inspect);
 }
 #endif
 
+TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", "[cli][flags]") {
+  const std::vector<FlagCase> collective = {
+      {"--cluster", "dgx-a100", "--sizes 1M "},
+      {"--nodes", "2", "--sizes 1M "},
+      {"--ranks-per-node", "4", "--sizes 1M "},
+      {"--ranks", "0-3", "--sizes 1M "},
+      {"--group-size", "2", "--sizes 1M "},
+      {"--group-stride", "2", "--sizes 1M "},
+      {"--group-stride", "8", "--sizes 1M --nodes 2 --group-size 2 "},
+      {"--sizes", "1M", ""},
+      {"--nccl", "2.19", "--sizes 1M "},
+      {"--json", "", "--sizes 1M "},
+      {"--plot", "x.svg", "--sizes 1M "}};
+  CHECK(missing(flags_of("collective"), collective) == "");
+  check_cases("collective all_reduce", "x.svg", collective);
+  for (const std::string command : {"cluster list", "cluster show", "cluster check"}) {
+    CHECK(flags_of(command).empty());
+  }
+  std::ofstream log(run_folder() + "plain.log");
+  for (std::int64_t bytes = 32 << 10; bytes <= 256 << 20; bytes *= 2) {
+    const std::string us = std::to_string(20 + static_cast<double>(bytes) / 2e5);
+    log << "  " << bytes << "  " << bytes / 4 << "  float  sum  -1  " << us << "  1.0  1.75  0  "
+        << us << "  1.0  1.75  0\n";
+  }
+  log.close();
+  const std::string named = "--operation all_reduce ";
+  const std::vector<FlagCase> calibrate = {
+      {"--operation", "all_reduce", ""}, {"--cluster", "dgx-a100", named},
+      {"--nodes", "2", named},           {"--ranks-per-node", "4", named},
+      {"--least", "128K", named},        {"--output", "other.json", named}};
+  CHECK(missing(flags_of("calibrate"), calibrate) == "");
+  check_cases("calibrate plain.log -o x.json", "x.json", calibrate);
+}
+
 TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
-  CHECK(sub_commands() ==
-        std::vector<std::string>{"train", "generate", "simulate", "ops", "estimate", "wrap",
-                                 "report", "inspect", "checkpoint info", "checkpoint verify",
-                                 "checkpoint export", "doctor"});
+  const std::vector<std::string> tried = {"train",
+                                          "generate",
+                                          "simulate",
+                                          "ops",
+                                          "estimate",
+                                          "wrap",
+                                          "report",
+                                          "inspect",
+                                          "collective",
+                                          "cluster list",
+                                          "cluster show",
+                                          "cluster check",
+                                          "calibrate",
+                                          "checkpoint info",
+                                          "checkpoint verify",
+                                          "checkpoint export",
+                                          "doctor"};
+  CHECK(sub_commands() == tried);
 }
 
 }  // namespace tessera::test

@@ -65,8 +65,8 @@ std::string trained(const std::string& options) {
   const std::string folder = run_folder() + "flags/";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  const ProgramRun run = run_tessera(
-      "train gpt.json --data text.txt --batch 2 --steps 4 --json flags/log " + options);
+  const ProgramRun run =
+      run_tessera("train gpt.json --data text.txt --batch 2 --steps 4 --json flags/log " + options);
   return std::to_string(run.exit_code) + printed(run.output) + run.messages +
          numbers_of(folder + "log") + files_below(folder);
 }
@@ -152,7 +152,8 @@ TEST_CASE("every flag of train acts or is refused", "[cli][flags][train]") {
       << R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
   std::filesystem::remove_all(run_folder() + "saved");
   REQUIRE(run_tessera("train gpt.json --data text.txt --steps 2 -q --save saved "
-                      "--export weights.safetensors").exit_code == 0);
+                      "--export weights.safetensors")
+              .exit_code == 0);
   std::vector<FlagCase> known = cases;
   for (const std::string& flag : only_how) known.push_back({flag, "", ""});
   for (const OptionFamily& family : option_families()) {
@@ -170,7 +171,8 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
   prepare();
   std::filesystem::remove_all(run_folder() + "saved");
   REQUIRE(run_tessera("train gpt.json --data text.txt --steps 2 -q --save saved "
-                      "--export weights.safetensors").exit_code == 0);
+                      "--export weights.safetensors")
+              .exit_code == 0);
   const auto shown = [](const std::string& command) {
     std::filesystem::remove(run_folder() + "out.safetensors");
     const ProgramRun run = run_tessera(command);

@@ -42,8 +42,8 @@ std::vector<std::string> sub_commands() {
 }
 
 std::vector<std::string> flags_of(const std::string& sub_command) {
-  auto flags = matches(run_tessera(sub_command + " --help").output,
-                       "^  (?:-[a-z],)?(--[a-z][a-z0-9-]*)");
+  auto flags =
+      matches(run_tessera(sub_command + " --help").output, "^  (?:-[a-z],)?(--[a-z][a-z0-9-]*)");
   flags.erase(std::remove(flags.begin(), flags.end(), "--help"), flags.end());
   return flags;
 }

@@ -192,7 +192,8 @@ TEST_CASE("offload sections and aio are read", "[deepspeed]") {
         "ds.json: zero_optimization.offload_param is for stage 3, found stage 2");
 }
 
-TEST_CASE("keys that act nowhere here are listed with what they would have changed", "[deepspeed]") {
+TEST_CASE("keys that act nowhere here are listed with what they would have changed",
+          "[deepspeed]") {
   const auto c = read(R"({"aio": {"single_submit": true, "overlap_events": false},
     "zero_optimization": {"stage": 3,
       "offload_param": {"device": "cpu", "max_in_cpu": 7, "pin_memory": true},
@@ -209,9 +210,9 @@ TEST_CASE("keys that act nowhere here are listed with what they would have chang
 }
 
 TEST_CASE("every key of a stage that was not chosen is listed", "[deepspeed]") {
-  const std::vector<std::string> of_stage_3 = {
-      "stage3_prefetch_bucket_size", "max_reuse_distance", "sub_group_size", "mics_shard_size",
-      "zero_hpz_partition_size"};
+  const std::vector<std::string> of_stage_3 = {"stage3_prefetch_bucket_size", "max_reuse_distance",
+                                               "sub_group_size", "mics_shard_size",
+                                               "zero_hpz_partition_size"};
   for (const std::string& key : of_stage_3) {
     for (const std::string stage : {"0", "1", "2"}) {
       const auto c = read(zero("\"stage\": " + stage + ", \"" + key + "\": 1"));
@@ -244,8 +245,8 @@ TEST_CASE("known keys without meaning are listed", "[deepspeed]") {
 TEST_CASE("values of the wrong type or range are refused by name", "[deepspeed]") {
   CHECK(message(zero(R"("stage": 4)")) ==
         "ds.json: zero_optimization.stage must be a whole number of 0 to 3, found 4");
-  CHECK(message(zero(R"("stage": 2, "reduce_bucket_size": -1)")).find("of 0 to 1125899906842624, found -1") !=
-        std::string::npos);
+  CHECK(message(zero(R"("stage": 2, "reduce_bucket_size": -1)"))
+            .find("of 0 to 1125899906842624, found -1") != std::string::npos);
   CHECK(message(zero(R"("stage": 2, "reduce_bucket_size": 1.5)")).find("found 1.5") !=
         std::string::npos);
   CHECK(message(zero(R"("stage": 2, "allgather_bucket_size": 1001)")) ==

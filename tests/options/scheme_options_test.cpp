@@ -22,7 +22,8 @@ OptionValue value_of(const OptionValues& values, const std::string& name) {
   return false;
 }
 
-TEST_CASE("every option of every scheme is written down as it was set, and read back", "[options]") {
+TEST_CASE("every option of every scheme is written down as it was set, and read back",
+          "[options]") {
   const Model model = tiny();
   for (const std::string& name : scheme_names()) {
     for (const Option& option : options_known_to(name)) {
@@ -59,11 +60,10 @@ TEST_CASE("a plan is written down by names and read back with its overrides", "[
   REQUIRE(plan.ok());
   const Scheme scheme = FullyShardOptions{.plan = *plan};
   const OptionValues values = options_of(scheme, model);
-  CHECK(value_of(values, "plan") ==
-        OptionValue(std::vector<std::string>{
-            "(root)", "h.0 mixed_precision=true",
-            "h.0.attn mixed_precision=true reshard_after_forward=false",
-            "h.2 mixed_precision=false"}));
+  CHECK(value_of(values, "plan") == OptionValue(std::vector<std::string>{
+                                        "(root)", "h.0 mixed_precision=true",
+                                        "h.0.attn mixed_precision=true reshard_after_forward=false",
+                                        "h.2 mixed_precision=false"}));
   CHECK(value_of(values, "ignored_parameters") ==
         OptionValue(std::vector<std::string>{"h.3.ln_1.weight"}));
   const auto again = scheme_from("fully_shard", values, model);
@@ -113,9 +113,8 @@ TEST_CASE("needs name options and words that there are", "[options]") {
     for (const Option& option : known) {
       for (const OptionNeed& need : option.needs) {
         INFO(name << " " << option.name << " needs " << need.option);
-        const auto other = std::find_if(known.begin(), known.end(), [&](const Option& o) {
-          return o.name == need.option;
-        });
+        const auto other = std::find_if(known.begin(), known.end(),
+                                        [&](const Option& o) { return o.name == need.option; });
         REQUIRE(other != known.end());
         for (const std::string& word : need.words) {
           const bool flag = other->kind == OptionKind::flag && (word == "true" || word == "false");
@@ -149,8 +148,9 @@ TEST_CASE("every option of a training step is written down and read back", "[opt
     CHECK(value_of(options_of(options), option.name) == other);
   }
   TrainingOptions options;
-  CHECK(set_option(options, "passes", std::vector<std::string>{"step:short"}).message().find(
-            "--passes 'step:short'") == 0);
+  CHECK(set_option(options, "passes", std::vector<std::string>{"step:short"})
+            .message()
+            .find("--passes 'step:short'") == 0);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ void add_options(const std::string& text, std::set<std::string>& options) {
   }
 }
 
-// Flags that follow from the names in lists of options; tests/options compares the manual with them.
+// Flags that follow from the names in lists of options; tests/options compares the manual with
+// them.
 void add_listed(const std::string& text, std::set<std::string>& options) {
   static const std::regex name(R"([a-z][a-z0-9_]*)");
   for (const std::string& literal : string_literals(text)) {

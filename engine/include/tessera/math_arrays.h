@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arrays that kernels read and write: an address and a dtype (float32, bfloat16 or float16).
+// Kernels of GPUs load and store their elements by the same functions.
 #pragma once
 
 #include <bit>

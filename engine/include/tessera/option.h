@@ -23,8 +23,7 @@
 namespace tessera {
 
 /// What JSON has for it: true, 3, 0.5, "strict", ["h.0", "h.1"].
-using OptionValue =
-    std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
+using OptionValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
 using OptionValues = std::vector<std::pair<std::string, OptionValue>>;  // by name
 
 enum class OptionKind : std::uint8_t { flag, integer, number, word, text, list };
@@ -36,16 +35,16 @@ struct OptionNeed {
 };
 
 struct Option {
-  std::string name;  // in JSON and in traces: "bucket_cap"
-  std::string help;  // what it is, in one line
-  std::string more;  // what tables of the manual say besides
-  std::string unit;  // "bytes", "elements", "ranks"; empty: none
-  std::vector<std::string> words;  // of OptionKind::word
-  std::string unset;               // the word for an optional member without a value
-  double least = 0;                // of numbers
-  double most = 9.3e18;            // beyond what 64 bits hold: no limit
-  std::vector<std::string> schemes;  // those of its struct that know it; empty: all
-  std::vector<OptionNeed> needs;     // it means nothing unless one of these holds; empty: always
+  std::string name;                    // in JSON and in traces: "bucket_cap"
+  std::string help;                    // what it is, in one line
+  std::string more;                    // what tables of the manual say besides
+  std::string unit;                    // "bytes", "elements", "ranks"; empty: none
+  std::vector<std::string> words;      // of OptionKind::word
+  std::string unset;                   // the word for an optional member without a value
+  double least = 0;                    // of numbers
+  double most = 9.3e18;                // beyond what 64 bits hold: no limit
+  std::vector<std::string> schemes;    // those of its struct that know it; empty: all
+  std::vector<OptionNeed> needs;       // it means nothing unless one of these holds; empty: always
   std::vector<std::string> deepspeed;  // keys that mean the same, below zero_optimization or aio
   std::string flag;                    // where it does not follow from the name
   bool only_real = false;              // acts in runs with real numbers alone

@@ -62,8 +62,8 @@ OptionValues options_of(const Scheme& scheme, const Model& model);
 /// it.
 Status set_option(Scheme& scheme, std::string_view name, const OptionValue& value);
 
-/// The scheme that `options_of` wrote down. Fails: as scheme_named and set_option; invalid_argument,
-/// if the plan does not fit `model`.
+/// The scheme that `options_of` wrote down. Fails: as scheme_named and set_option;
+/// invalid_argument, if the plan does not fit `model`.
 Result<Scheme> scheme_from(std::string_view name, const OptionValues& values, const Model& model);
 
 /// As check_needs of tessera/option.h, of a scheme.

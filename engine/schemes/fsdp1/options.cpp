@@ -15,9 +15,9 @@ const std::vector<std::string> hybrid = {"hybrid_shard", "hybrid_shard_zero2"};
 const OptionList<Fsdp1Options>& option_list(const Fsdp1Options&) {
   using O = Fsdp1Options;
   static const auto list =
-      OptionList<O>("FSDP1: full_shard, shard_grad_op, no_shard, hybrid_shard[_zero2]",
-                    {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
-                     "hybrid_shard_zero2"})
+      OptionList<O>(
+          "FSDP1: full_shard, shard_grad_op, no_shard, hybrid_shard[_zero2]",
+          {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2"})
           .add(&O::units, {.name = "units",
                            .help = "Module paths that become sharding units",
                            .more = "the root always is one; without any the model's blocks are"})
@@ -35,11 +35,10 @@ const OptionList<Fsdp1Options>& option_list(const Fsdp1Options&) {
                {.name = "forward_prefetch",
                 .help = "Gather early in forward, too, from the second step on",
                 .schemes = gathering})
-          .add(&O::limit_all_gathers,
-               {.name = "limit_all_gathers",
-                .help = "Off: the host is never held back before it gathers",
-                .more = "on: until the second last free",
-                .schemes = gathering})
+          .add(&O::limit_all_gathers, {.name = "limit_all_gathers",
+                                       .help = "Off: the host is never held back before it gathers",
+                                       .more = "on: until the second last free",
+                                       .schemes = gathering})
           .add(&O::use_orig_params,
                {.name = "use_orig_params",
                 .help = "Align parameters to 16 bytes; trained and frozen ones may share a unit"})
@@ -48,20 +47,18 @@ const OptionList<Fsdp1Options>& option_list(const Fsdp1Options&) {
           .add(&O::param_dtype, {.name = "param_dtype",
                                  .help = "Gathered parameters and their gradients",
                                  .unset = "sharded_dtype"})
-          .add(&O::reduce_dtype, {.name = "reduce_dtype",
-                                  .help = "Gradient reduction",
-                                  .unset = "param_dtype"})
+          .add(&O::reduce_dtype,
+               {.name = "reduce_dtype", .help = "Gradient reduction", .unset = "param_dtype"})
           .add(&O::keep_low_precision_grads,
                {.name = "keep_low_precision_grads",
                 .help = "Reduced gradients keep the dtype of the reduction"})
           .add(&O::offload_params,
                {.name = "offload_params",
                 .help = "Keep shards, their gradients and the optimizer's state in host memory"})
-          .add(&O::torch_1_13,
-               {.name = "torch_1_13",
-                .help = "Prefetch forward from the root only, as PyTorch 1.13 did",
-                .schemes = gathering,
-                .needs = {{"forward_prefetch", {"true"}}}});
+          .add(&O::torch_1_13, {.name = "torch_1_13",
+                                .help = "Prefetch forward from the root only, as PyTorch 1.13 did",
+                                .schemes = gathering,
+                                .needs = {{"forward_prefetch", {"true"}}}});
   return list;
 }
 

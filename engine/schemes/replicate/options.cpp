@@ -50,8 +50,9 @@ const OptionList<ReplicateOptions>& option_list(const ReplicateOptions&) {
           .add(&O::static_graph, {.name = "static_graph",
                                   .help = "Every step uses the same parameters",
                                   .more = "the first one reduces at its end"})
-          .add(&O::init_sync, {.name = "init_sync",
-                               .help = "Off: the model is neither checked nor broadcast when set up"})
+          .add(&O::init_sync,
+               {.name = "init_sync",
+                .help = "Off: the model is neither checked nor broadcast when set up"})
           .add(&O::broadcast_buffers,
                {.name = "broadcast_buffers",
                 .help = "Off: buffers stay local, instead of rank 0's after a reduction"})
@@ -59,8 +60,8 @@ const OptionList<ReplicateOptions>& option_list(const ReplicateOptions&) {
                                      .help = "Paths of modules whose parameters stay local",
                                      .more = "they are not reduced, nor those tied to them",
                                      .flag = "--ignore-modules"})
-          .add(&O::dtype, {.name = "param_dtype",
-                           .help = "Parameters, gradients and the optimizer's state"})
+          .add(&O::dtype,
+               {.name = "param_dtype", .help = "Parameters, gradients and the optimizer's state"})
           .add(&O::comm_hook, {.name = "comm_hook",
                                .help = "How a bucket is compressed before it is reduced",
                                .more = "fp16 and bf16: half the bytes; powersgd: rank 1, from the "

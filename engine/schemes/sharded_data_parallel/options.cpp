@@ -56,9 +56,8 @@ const OptionList<ShardedDataParallelOptions>& option_list(const ShardedDataParal
                 .more = "exclusive; what finds no room is reduced alone",
                 .unit = "elements",
                 .most = 1125899906842624})
-          .add(&O::reduce_dtype, {.name = "reduce_dtype",
-                                  .help = "Gradient reduction",
-                                  .unset = "param_dtype"})
+          .add(&O::reduce_dtype,
+               {.name = "reduce_dtype", .help = "Gradient reduction", .unset = "param_dtype"})
           .add(&O::broadcast_dtype,
                {.name = "broadcast_dtype",
                 .help = "Stepped values are rounded to this for their broadcast",

@@ -12,12 +12,11 @@ const OptionList<Zero12Options>& option_list(const Zero12Options&) {
                                    .unit = "elements",
                                    .most = 1125899906842624,
                                    .deepspeed = {"reduce_bucket_size"}})
-          .add(&O::allgather_bucket,
-               {.name = "allgather_bucket",
-                .help = "Stepped parameters that are gathered together, even",
-                .unit = "elements",
-                .most = 1125899906842624,
-                .deepspeed = {"allgather_bucket_size", "allgather_size"}})
+          .add(&O::allgather_bucket, {.name = "allgather_bucket",
+                                      .help = "Stepped parameters that are gathered together, even",
+                                      .unit = "elements",
+                                      .most = 1125899906842624,
+                                      .deepspeed = {"allgather_bucket_size", "allgather_size"}})
           .add(&O::overlap_comm,
                {.name = "overlap_comm",
                 .help = "Reduce while backward goes on",
@@ -35,9 +34,8 @@ const OptionList<Zero12Options>& option_list(const Zero12Options&) {
                 .schemes = {"zero2"},
                 .deepspeed = {"round_robin_gradients"}})
           .add(&O::param_dtype, {.name = "param_dtype", .help = "Parameters and gradients"})
-          .add(&O::reduce_dtype, {.name = "reduce_dtype",
-                                  .help = "Gradient reduction",
-                                  .unset = "param_dtype"});
+          .add(&O::reduce_dtype,
+               {.name = "reduce_dtype", .help = "Gradient reduction", .unset = "param_dtype"});
   return list;
 }
 

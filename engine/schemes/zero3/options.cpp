@@ -49,9 +49,9 @@ void add_gathering(OptionList<O>& list) {
   list.add(&O::persistence_threshold,
            elements("persistence_threshold", "Parameters of up to so many elements stay gathered",
                     0, {"stage3_param_persistence_threshold", "param_persistence_threshold"}));
-  Option together = elements(
-      "model_persistence_threshold", "As long as they are not more than this together", 0,
-      {"stage3_model_persistence_threshold", "model_persistence_threshold"});
+  Option together =
+      elements("model_persistence_threshold", "As long as they are not more than this together", 0,
+               {"stage3_model_persistence_threshold", "model_persistence_threshold"});
   together.most = Option{}.most;
   list.add(&O::model_persistence_threshold, std::move(together));
   list.add(&O::leaf_modules, {.name = "leaf_modules",
@@ -61,8 +61,9 @@ void add_gathering(OptionList<O>& list) {
 void add_stepping(OptionList<O>& list) {
   list.add(&O::reduce_bucket, elements("reduce_bucket", "Gradients that are reduced together", 0,
                                        {"reduce_bucket_size"}))
-      .add(&O::sub_group_size, elements("sub_group_size", "Shards that the optimizer steps together",
-                                        1, {"sub_group_size"}))
+      .add(&O::sub_group_size,
+           elements("sub_group_size", "Shards that the optimizer steps together", 1,
+                    {"sub_group_size"}))
       .add(&O::shard_group, {.name = "shard_group",
                              .help = "MiCS: consecutive ranks that shard together; 0: all",
                              .more = "groups add their gradients up once a step",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How process groups lie on the nodes of a cluster: ranks fill nodes in order.
+// How process groups lie on the nodes of a cluster.
+//
+// Ranks fill nodes in order.
 #pragma once
 
 #include <span>

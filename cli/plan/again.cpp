@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/again.h"
+#include "cli/plan/again.h"
 
 #include <fmt/format.h>
 
@@ -22,10 +22,10 @@ bool is_training(const std::string& name) {
                      [&](const Option& option) { return option.name == name; });
 }
 
-// The options of the run itself; all others are the scheme's or the training step's.
+// Those of the run itself, and what follows from all; others are the scheme's or the step's.
 bool is_run(const std::string& name) {
-  static const std::vector<std::string> names = {"cluster", "nodes",  "profile",   "steps",
-                                                 "seed",    "jitter", "slow_ranks"};
+  static const std::vector<std::string> names = {"cluster", "nodes", "profile", "validated",
+                                                 "steps",   "seed",  "jitter",  "slow_ranks"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -45,7 +45,8 @@ Status read_slow_ranks(JsonReader& run, std::vector<sim::SlowRank>& slow_ranks) 
   return {};
 }
 
-Status read_options(const std::string& trace, const TraceRun& run, const nlohmann::json& json, Again& again) {
+Status read_options(const std::string& trace, const TraceRun& run, const nlohmann::json& json,
+                    Again& again) {
   OptionValues of_scheme;
   for (const auto& [name, given] : json.items()) {
     if (is_run(name)) continue;
