@@ -45,10 +45,10 @@ class ConfigObject {
   std::optional<double> number(Keys keys, double least, double most);
   std::optional<bool> boolean(Keys keys);
   std::optional<std::string> text(Keys keys);
-  /// One of `choices`, as its place.
+  /// The place of the value among `choices`.
   std::optional<std::size_t> choice(Keys keys, std::span<const std::string> choices);
-  /// What the file has for an option: the value of the one of its keys below `section`,
-  /// "offload_param." or "". None: not given, or refused. REQUIRES: `option` outlives this.
+  /// The file's value for an option, from the one of its keys below `section` ("offload_param."
+  /// or ""); nothing if it is not given or was refused. REQUIRES: `option` outlives this.
   std::optional<OptionValue> option(const Option& option, std::string_view section);
   ConfigObject object(std::string_view key) { return object(key, value({key})); }
   ConfigObject object(std::string_view key, const nlohmann::json* json) const {
@@ -59,7 +59,7 @@ class ConfigObject {
 
   /// Known to DeepSpeed, no meaning here. Said so if it is given, perhaps with the reason.
   void without_meaning(Keys keys, std::string_view why = "");
-  /// The same of the keys of an option.
+  /// As above, for the keys of an option.
   void without_meaning(const Option& option);
   /// Complains about keys that nobody asked for.
   void finish();

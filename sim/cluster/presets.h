@@ -15,9 +15,9 @@ struct ShippedFile {
 
 /// Ascending by name. Generated from sim/cluster/presets/*.json by CMake.
 std::span<const ShippedFile> shipped_clusters();
-/// sim/validation/families.json.
+/// The text of sim/validation/families.json.
 std::string_view validated_families();
-/// The same of sim/stack/profiles/*.json.
+/// Generated from sim/stack/profiles/*.json, likewise ascending.
 std::span<const ShippedFile> shipped_profiles();
 
 }  // namespace tessera::sim

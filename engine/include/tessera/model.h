@@ -57,7 +57,7 @@ struct ModuleCost {
   Polynomial elementwise_bytes;  // bytes moved by normalisations, activations, residuals, losses
   Polynomial activation_bytes;   // kept from forward to backward, without checkpointing
   std::int32_t kernels = 1;      // device kernels launched by forward
-  /// What matmul_flops and attention_flops consist of, where it is known.
+  /// The parts of matmul_flops and attention_flops, where they are known.
   std::vector<LinearShape> linears = {};
   AttentionHeads attention = {};
   double logits = 0;          // per token, that a loss is computed of where the module ends

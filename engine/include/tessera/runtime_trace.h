@@ -29,7 +29,7 @@ class RuntimeTrace final : public CallListener {
   /// none: a call for one of them is ignored. REQUIRES: it was submitted, and has no times yet;
   /// times of a rank's stream ascend.
   void ran(EventId event, Time begin, Time end);
-  /// The same with times by rank; where it does not hold they may be anything.
+  /// As above, with times by rank; those of ranks for which it does not hold are ignored.
   void ran(EventId event, std::span<const Time> begin, std::span<const Time> end);
 
   void stream_created(StreamId id, const CheckedRuntime::Stream& stream) override;
