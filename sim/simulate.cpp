@@ -127,8 +127,9 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
   TESSERA_TRY(check_passes(described, options.training.passes));
   TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
-  const Bytes capacity = options.cluster.gpu.memory - options.stack.context;
-  if (capacity <= Bytes{}) {
+  const bool limited = options.cluster.gpu.memory > Bytes{};  // 0: whatever it takes
+  const Bytes capacity = limited ? options.cluster.gpu.memory - options.stack.context : Bytes{};
+  if (limited && capacity <= Bytes{}) {
     return Status(Code::invalid_argument,
                   fmt::format("{} leaves no memory beside the {} bytes of the profile's context",
                               options.cluster.gpu.name, options.stack.context.value));

@@ -9,7 +9,7 @@ PRAGMA user_version = 1;             -- the version of this format
 
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,  -- seed, options, version, steps, end, content_hash, perhaps sources
-  value TEXT NOT NULL    -- numbers in decimal, content_hash in hexadecimal, others as JSON
+  value TEXT NOT NULL    -- numbers in decimal, content_hash in hexadecimal, options as JSON
 ) WITHOUT ROWID;
 
 CREATE TABLE run (

@@ -7,8 +7,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "cli/report/table.h"
 #include "tessera/sim/simulate.h"

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "cli/options/checks.h"
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/plan/wrap_sizes.h"
 #include "engine/text/json_reader.h"
 

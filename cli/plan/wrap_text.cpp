@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/report/table.h"
 #include "cli/plan/wrap_sizes.h"
+#include "cli/report/table.h"
 
 namespace tessera::cli {
 namespace {

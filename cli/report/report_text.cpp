@@ -89,7 +89,7 @@ Table run_table(const RunReport& report) {
     table.row({"profile", profile_text(options["profile"])});
   }
   if (simulated && options.contains("validated") && options["validated"].is_string()) {
-    table.row({"error", options["validated"].get<std::string>()});
+    table.note("how sure: " + options["validated"].get<std::string>());
   }
   if (run.tokens_per_step > 0) {
     table.row({"batch", fmt::format("{} tokens per step", with_separators(run.tokens_per_step))});

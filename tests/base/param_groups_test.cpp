@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "tessera/param_group.h"
-#include "tests/schemes/replicate/replicas.h"
 #include "tests/base/every_scheme.h"
+#include "tests/schemes/replicate/replicas.h"
 
 namespace tessera {
 namespace {

@@ -2,12 +2,12 @@
 // Checkpointers of engines: writing while training goes on, failing files, what is refused.
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/checkpoint/load.h"
+#include "tests/backends/host/offloaded_runs.h"
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/memory_files.h"
 #include "tests/checkpoint/scene.h"
-#include "tests/backends/host/offloaded_runs.h"
-#include "tests/training/reference/real_models.h"
 #include "tests/swap/scratch_folder.h"
+#include "tests/training/reference/real_models.h"
 
 namespace tessera {
 namespace {

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "training/kernels/threads.h"
 #include "engine/numbers/number.h"
 #include "tessera/kernels.h"
 #include "tests/random.h"
+#include "training/kernels/threads.h"
 
 namespace tessera {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/kernels/activation.h"
 
-#include "engine/numbers/parallel.h"
 #include "engine/math/scalar_math.h"
+#include "engine/numbers/parallel.h"
 #include "engine/numbers/wide.h"
 
 namespace tessera::kernels {

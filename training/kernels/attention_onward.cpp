@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "training/kernels/attention_rows.h"
 #include "engine/numbers/parallel.h"
 #include "engine/numbers/wide.h"
+#include "training/kernels/attention_rows.h"
 
 namespace tessera::kernels {
 namespace {

@@ -2,8 +2,8 @@
 #include "training/kernels/cross_entropy.h"
 
 #include "engine/numbers/parallel.h"
-#include "training/kernels/softmax.h"
 #include "engine/numbers/wide.h"
+#include "training/kernels/softmax.h"
 
 namespace tessera::kernels {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "training/kernels/threads.h"
 #include "engine/numbers/arithmetic.h"
+#include "training/kernels/threads.h"
 #include "training/language/initial_values.h"
 #include "training/language/workspace.h"
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "training/reference/layer.h"
 #include "tessera/model.h"
+#include "training/reference/layer.h"
 
 namespace tessera::real {
 

@@ -5,8 +5,8 @@
 // the data), and may add the output of another: that is all a residual network needs.
 #pragma once
 
-#include "training/reference/module_layer.h"
 #include "tessera/real_model.h"
+#include "training/reference/module_layer.h"
 
 namespace tessera::real {
 

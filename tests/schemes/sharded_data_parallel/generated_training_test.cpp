@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "engine/numbers/number.h"
-#include "tests/schemes/sharded_data_parallel/owners.h"
 #include "tests/random.h"
+#include "tests/schemes/sharded_data_parallel/owners.h"
 
 namespace tessera {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/compute/matmul_time.h"
+
 #include <catch2/catch.hpp>
 
 #include "sim/compute/attention_time.h"
-#include "sim/compute/matmul_time.h"
 #include "tessera/sim/cluster.h"
 
 namespace tessera::sim {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/kernels/matmul.h"
 
-#include "training/kernels/threads.h"
 #include "tests/training/kernels/numbers.h"
+#include "training/kernels/threads.h"
 
 namespace tessera {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <bit>
 
+#include "engine/math/scalar_math.h"
+#include "engine/numbers/number.h"
+#include "tests/training/kernels/numbers.h"
 #include "training/kernels/activation.h"
 #include "training/kernels/cross_entropy.h"
 #include "training/kernels/norm.h"
 #include "training/kernels/rope.h"
-#include "engine/math/scalar_math.h"
-#include "engine/numbers/number.h"
-#include "tests/training/kernels/numbers.h"
 
 namespace tessera {
 namespace {

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "tessera/recording.h"
+#include "tests/base/every_scheme.h"
 #include "tests/training/reference/equal_shards.h"
 #include "tests/training/reference/real_models.h"
-#include "tests/base/every_scheme.h"
 
 namespace tessera {
 namespace {

@@ -45,8 +45,8 @@ int block_sums(const void* data, std::size_t bytes, std::size_t block, std::uint
                CudaStream stream) {
   if (bytes == 0) return 0;
   const auto blocks = static_cast<unsigned>((bytes + block - 1) / block);
-  return launch(block_sums_kernel, {dim3(blocks)}, stream,
-                static_cast<const unsigned char*>(data), bytes, block, sums);
+  return launch(block_sums_kernel, {dim3(blocks)}, stream, static_cast<const unsigned char*>(data),
+                bytes, block, sums);
 }
 
 }  // namespace tessera::device

@@ -271,7 +271,8 @@ int dequantize(const BlockFormat& format, KernelArray codes, KernelArray scales,
 }  // namespace
 
 KernelApi real_kernels() {
-  return {cast_blocks, scale, divide, add, adam, add_norm, clip, unscale, quantize, dequantize,
+  return {cast_blocks,       scale, divide,  add,      adam,
+          add_norm,          clip,  unscale, quantize, dequantize,
           device::block_sums};
 }
 

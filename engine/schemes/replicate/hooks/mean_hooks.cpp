@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks that average: as the bucket is, or in half as many bytes.
-#include "engine/schemes/replicate/hooks/mean.h"
 #include "engine/numbers/arithmetic.h"
+#include "engine/schemes/replicate/hooks/mean.h"
 #include "tessera/comm_hook.h"
 
 namespace tessera {
