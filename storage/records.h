@@ -70,7 +70,8 @@ struct List<MetaRow> {
   static constexpr const char* table = "meta";
   static constexpr Key key = Key::first;
   static constexpr std::tuple columns = {
-      column("key", &MetaRow::key, "", "seed, options, version, steps, end, content_hash, perhaps sources"),
+      column("key", &MetaRow::key, "",
+             "seed, options, version, steps, end, content_hash, perhaps sources"),
       column("value", &MetaRow::value, "",
              "numbers in decimal, content_hash in hexadecimal, options as JSON")};
   static constexpr std::tuple<> unlisted = {};

@@ -143,7 +143,8 @@ TEST_CASE("a group of one costs nothing", "[collectives]") {
 }
 
 // NCCL chooses by its own estimate, so a message can take less time than a smaller one that goes
-// another way: an all_reduce of 128 KiB by Tree on eleven GB200 racks than one of 256 KiB by NVLSTree.
+// another way: an all_reduce of 128 KiB by Tree on eleven GB200 racks than one of 256 KiB by
+// NVLSTree.
 TEST_CASE("much larger messages that go the same way take more time, and every time is sane",
           "[collectives]") {
   const std::uint64_t seed = 20;
