@@ -10,7 +10,7 @@ namespace tessera::sim {
 namespace {
 
 Result<StackProfile> profile_of(const std::string& text) {
-  const std::string path = "stack_profile_test.json";
+  const std::string path = TESSERA_BINARY_DIR "/tests/stack_profile_test.json";
   std::ofstream(path) << text;
   return load_profile(path);
 }
