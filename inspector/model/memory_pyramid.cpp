@@ -7,7 +7,7 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr std::size_t fan = 8;
+constexpr std::size_t sample_fan = 8;
 constexpr std::size_t checkpoint_every = 64;
 
 }  // namespace
@@ -29,13 +29,13 @@ MemoryPyramid::MemoryPyramid(const std::vector<Time>& time, const std::vector<Me
   }
   std::size_t below = size();
   while (below > 1) {
-    std::vector<std::uint32_t> level((below + fan - 1) / fan);
+    std::vector<std::uint32_t> level((below + sample_fan - 1) / sample_fan);
     for (std::size_t n = 0; n < level.size(); ++n) {
       auto child = [&](std::size_t k) -> std::size_t {
         return levels_.empty() ? k : levels_.back()[k];
       };
-      std::size_t best = child(n * fan);
-      for (std::size_t k = n * fan + 1; k < std::min(below, (n + 1) * fan); ++k) {
+      std::size_t best = child(n * sample_fan);
+      for (std::size_t k = n * sample_fan + 1; k < std::min(below, (n + 1) * sample_fan); ++k) {
         best = higher(best, child(k));
       }
       level[n] = static_cast<std::uint32_t>(best);
@@ -67,8 +67,9 @@ std::ptrdiff_t MemoryPyramid::highest(Time from, Time to) const {
   std::size_t best = i;
   while (i < end) {
     std::size_t level = 0, width = 1;
-    while (level < levels_.size() && i % (width * fan) == 0 && i + width * fan <= end) {
-      width *= fan;
+    while (level < levels_.size() && i % (width * sample_fan) == 0 &&
+           i + width * sample_fan <= end) {
+      width *= sample_fan;
       ++level;
     }
     best = higher(best, level == 0 ? i : levels_[level - 1][i / width]);

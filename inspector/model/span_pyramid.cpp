@@ -9,7 +9,7 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr std::size_t fan = 8;
+constexpr std::size_t span_fan = 8;
 
 }  // namespace
 
@@ -55,15 +55,15 @@ SpanPyramid::SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>
                  "a lane's columns have one length");
   std::size_t below = classes_.size();
   while (below > 1) {
-    std::vector<Node> level((below + fan - 1) / fan);
+    std::vector<Node> level((below + span_fan - 1) / span_fan);
     const std::size_t depth = levels_.size();
     for (std::size_t n = 0; n < level.size(); ++n) {
       std::array<Time, op_class_count> by_class{};
       Node node{0, 0, 0, OpClass::optimizer};
-      for (std::size_t k = n * fan; k < std::min(below, (n + 1) * fan); ++k) {
+      for (std::size_t k = n * span_fan; k < std::min(below, (n + 1) * span_fan); ++k) {
         const Node child = depth == 0 ? Node{begin[k], end[k], end[k] - begin[k], classes_[k]}
                                       : levels_[depth - 1][k];
-        if (k == n * fan) node.t0 = child.t0;
+        if (k == n * span_fan) node.t0 = child.t0;
         node.t1 = std::max(node.t1, child.t1);
         node.busy += child.busy;
         by_class[static_cast<std::size_t>(child.dominant)] += child.busy;
@@ -84,7 +84,7 @@ std::size_t SpanPyramid::first_ending_after(Time time) const {
 
 std::size_t SpanPyramid::children_end(std::size_t level, std::size_t index) const {
   const std::size_t below = level == 0 ? size() : levels_[level - 1].size();
-  return std::min(below, (index + 1) * fan);
+  return std::min(below, (index + 1) * span_fan);
 }
 
 Time SpanPyramid::busy_in(std::size_t level, std::size_t index, Time from, Time to) const {
@@ -92,7 +92,7 @@ Time SpanPyramid::busy_in(std::size_t level, std::size_t index, Time from, Time 
   if (node.t1 <= from || to <= node.t0) return 0;
   if (from <= node.t0 && node.t1 <= to) return node.busy;
   Time sum = 0;
-  for (std::size_t k = index * fan; k < children_end(level, index); ++k) {
+  for (std::size_t k = index * span_fan; k < children_end(level, index); ++k) {
     sum += level == 0 ? std::max<Time>(0, std::min(to, end(k)) - std::max(from, begin(k)))
                       : busy_in(level - 1, k, from, to);
   }
@@ -117,7 +117,7 @@ void SpanPyramid::paint(Painter& p, std::size_t level, std::size_t index) const 
     p.add(node.t0, node.t1, node.busy, node.dominant);
     return;
   }
-  for (std::size_t k = index * fan; k < children_end(level, index); ++k) {
+  for (std::size_t k = index * span_fan; k < children_end(level, index); ++k) {
     if (level > 0) {
       paint(p, level - 1, k);
       continue;
