@@ -12,7 +12,10 @@ namespace {
 
 constexpr double deviations = 5;
 constexpr double per_median_deviation = 1.4826;  // standard deviations, of a normal distribution
-constexpr double least_share = 0.01;             // of the median: closer is noise, whatever it is
+constexpr std::size_t enough_values = 1'000'000;
+constexpr double least_share = 0.01;  // of the median: closer is noise, whatever it is
+// Parts of a step matter by what they are of the step: 1 % of this share, two per mille of a step.
+constexpr double part_of_step = 0.2;
 
 std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i) {
   switch (metric) {
@@ -21,40 +24,9 @@ std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i)
     case Metric::exposed: return s.exposed[i];
     case Metric::wait: return s.wait[i];
     case Metric::peak_memory: return s.peak_allocated[i].value;
+    case Metric::transfer: return s.communication[i];
   }
   return 0;
-}
-
-/// The steps in which one rank is odd on one side.
-struct Odd {
-  std::int32_t first = -1, last = -1;
-  double excess = 0;  // sum over them
-  int count = 0;
-
-  void add(std::int32_t step, double by) {
-    if (first < 0) first = step;
-    last = step;
-    excess += by;
-    ++count;
-  }
-};
-
-/// Neighbours that are odd in the same steps together.
-void add_outliers(const std::vector<Odd>& ranks, std::vector<Outlier>& out) {
-  const std::size_t before = out.size();
-  for (Rank rank = 0; rank < static_cast<Rank>(ranks.size()); ++rank) {
-    const Odd& odd = ranks[static_cast<std::size_t>(rank)];
-    if (odd.count == 0) continue;
-    const double excess = odd.excess / odd.count;
-    const bool joins = out.size() > before && out.back().last_rank == rank - 1 &&
-                       out.back().first_step == odd.first && out.back().last_step == odd.last;
-    if (!joins) {
-      out.push_back({rank, rank, odd.first, odd.last, excess});
-      continue;
-    }
-    out.back().last_rank = rank;
-    if (std::abs(excess) > std::abs(out.back().excess)) out.back().excess = excess;
-  }
 }
 
 }  // namespace
@@ -66,6 +38,7 @@ const char* name_of(Metric metric) {
     case Metric::exposed: return "Exposed";
     case Metric::wait: return "Wait";
     case Metric::peak_memory: return "Peak memory";
+    case Metric::transfer: return "Transfer";
   }
   return "";
 }
@@ -75,6 +48,17 @@ MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
   table.values.reserve(steps.begin.size());
   for (std::size_t i = 0; i < steps.begin.size(); ++i) {
     table.values.push_back(value_of(steps, metric, i));
+  }
+  const bool part = metric == Metric::wait || metric == Metric::exposed;
+  if (part && steps.steps > 0 && steps.ranks > 0) {
+    // Of the last step, which no first allocation lengthens.
+    const auto first =
+        static_cast<std::size_t>(steps.steps - 1) * static_cast<std::size_t>(steps.ranks);
+    std::vector<std::int64_t> lengths;
+    for (std::size_t i = first; i < steps.begin.size(); ++i) {
+      lengths.push_back(steps.end[i] - steps.begin[i]);
+    }
+    table.unit = part_of_step * static_cast<double>(median(std::move(lengths)));
   }
   return table;
 }
@@ -99,7 +83,10 @@ Usual usual_of(std::span<const std::int64_t> values) {
 
 MetricScale::MetricScale(std::span<const std::int64_t> values) {
   if (values.empty()) return;
-  const Usual usual = usual_of(values);
+  std::vector<std::int64_t> chosen;
+  const std::size_t every = values.size() / enough_values + 1;
+  for (std::size_t i = 0; i < values.size(); i += every) chosen.push_back(values[i]);
+  const Usual usual = usual_of(chosen);
   low_ = *std::min_element(values.begin(), values.end());
   high_ = *std::max_element(values.begin(), values.end());
   median_ = std::llround(usual.median);
@@ -120,38 +107,16 @@ double MetricScale::at(std::int64_t value) const {
   return 1;
 }
 
-std::vector<Outlier> outliers(const MetricTable& table) {
-  std::vector<Odd> above(static_cast<std::size_t>(table.ranks)), below = above;
-  for (std::int32_t step = 0; step < table.steps; ++step) {
-    const auto values = table.step(step);
-    const Usual usual = usual_of(values);
-    if (usual.median <= 0) continue;  // a share of nothing says nothing
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      const double excess = static_cast<double>(values[rank]) - usual.median;
-      if (std::abs(excess) <= usual.reach) continue;
-      (excess > 0 ? above : below)[rank].add(step, excess / usual.median);
-    }
-  }
-  std::vector<Outlier> out;
-  add_outliers(above, out);
-  add_outliers(below, out);
-  std::stable_sort(out.begin(), out.end(), [](const Outlier& a, const Outlier& b) {
-    return std::abs(a.excess) > std::abs(b.excess);
-  });
-  return out;
-}
-
 MetricFigures figures_of(const storage::RankSteps& steps, Metric metric) {
   MetricFigures figures;
   figures.table = table_of(steps, metric);
   figures.scale = MetricScale(figures.table.values);
-  figures.outliers = outliers(figures.table);
   return figures;
 }
 
-Metric telling_metric(const storage::RankSteps& steps) {
+Metric telling_metric(const std::function<const std::vector<Outlier>&(Metric)>& outliers_of) {
   for (Metric metric : {Metric::step_time, Metric::compute}) {
-    const auto odd = outliers(table_of(steps, metric));
+    const auto& odd = outliers_of(metric);
     if (std::any_of(odd.begin(), odd.end(), [](const Outlier& o) { return o.excess > 0; })) {
       return metric;
     }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/analysis/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "analysis/check_values.h"
 
 namespace tessera::analysis {
 
@@ -13,11 +17,22 @@ Result<Trace> Trace::open(const std::string& path) {
   TESSERA_ASSIGN(trace.peaks_, trace.reader_.peak_memory());
   TESSERA_ASSIGN(trace.diagnostics_, trace.reader_.diagnostics());
   TESSERA_ASSIGN(trace.kernels_, trace.reader_.kernels());
+  const Status values = check_values(trace);
+  if (!values.ok()) {
+    return Status(values.code(), fmt::format("\"{}\" is damaged: {}.", path, values.message()));
+  }
+  TESSERA_TRY(trace.reader_.verify_tables());
+  trace.find_step_ranges();
   return trace;
 }
 
 const storage::OpRow& Trace::op(std::int32_t id) const {
   static const storage::OpRow unknown{};
+  // Ids mostly have no gaps.
+  if (!ops_.empty() && id >= ops_.front().id) {
+    const auto guess = static_cast<std::size_t>(std::int64_t{id} - ops_.front().id);
+    if (guess < ops_.size() && ops_[guess].id == id) return ops_[guess];
+  }
   const auto it = std::lower_bound(
       ops_.begin(), ops_.end(), id,
       [](const storage::OpRow& op, std::int32_t wanted) { return op.id < wanted; });
@@ -70,11 +85,25 @@ Rank Trace::slowest_recorded() const {
 
 std::pair<Time, Time> Trace::step_range(std::int32_t step) const {
   if (step < 0 || step >= steps_.steps) return {0, std::max<Time>(info().end, 1)};
-  const auto first = static_cast<std::ptrdiff_t>(step) * steps_.ranks;
-  const auto begin = steps_.begin.begin() + first;
-  const auto end = steps_.end.begin() + first;
-  return {*std::min_element(begin, begin + steps_.ranks),
-          *std::max_element(end, end + steps_.ranks)};
+  return step_ranges_[static_cast<std::size_t>(step)];
+}
+
+std::int32_t Trace::step_at(Time time) const {
+  const auto after = std::upper_bound(step_ranges_.begin(), step_ranges_.end(), time,
+                                      [](Time t, const auto& range) { return t < range.first; });
+  return after == step_ranges_.begin()
+             ? 0
+             : static_cast<std::int32_t>(after - step_ranges_.begin()) - 1;
+}
+
+void Trace::find_step_ranges() {
+  for (std::int32_t step = 0; step < steps_.steps; ++step) {
+    const auto first = static_cast<std::ptrdiff_t>(step) * steps_.ranks;
+    const auto begin = steps_.begin.begin() + first;
+    const auto end = steps_.end.begin() + first;
+    step_ranges_.emplace_back(*std::min_element(begin, begin + steps_.ranks),
+                              *std::max_element(end, end + steps_.ranks));
+  }
 }
 
 }  // namespace tessera::analysis

@@ -23,13 +23,18 @@ inline constexpr int exit_ok = 0;
 inline constexpr int exit_failed = 1;        // a fault of Tessera itself
 inline constexpr int exit_bad_input = 2;     // the message says what to change
 inline constexpr int exit_does_not_fit = 3;  // the simulated run needs more memory than there is
+// A run that was asked to stop: 128 and the number of the signal (cli/stop_signal.h).
 
 void add_train(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_ops(CLI::App& app, int& exit_code);
 void add_estimate(CLI::App& app, int& exit_code);
 void add_wrap(CLI::App& app, int& exit_code);
+void add_trace(CLI::App& app, int& exit_code);
+void add_query(CLI::App& app, int& exit_code);
+void add_compare(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_collective(CLI::App& app, int& exit_code);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/printable.h"
 #include "engine/text/nearest_word.h"
 
 namespace tessera::cli {
@@ -82,12 +83,16 @@ int run(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   int exit_code = exit_ok;
   add_train(app, exit_code);
+  add_tokenize(app, exit_code);
   add_generate(app, exit_code);
   add_simulate(app, exit_code);
   add_ops(app, exit_code);
   add_estimate(app, exit_code);
   add_wrap(app, exit_code);
   add_report(app, exit_code);
+  add_trace(app, exit_code);
+  add_query(app, exit_code);
+  add_compare(app, exit_code);
   add_inspect(app, exit_code);
   add_collective(app, exit_code);
   add_cluster(app, exit_code);
@@ -112,14 +117,14 @@ int run(int argc, char** argv) {
 
 void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
-    fmt::print(stderr, "tessera: warning: {}\n", warning);
+    fmt::print(stderr, "tessera: warning: {}\n", printable(warning));
   }
 }
 
 int complain(const Status& status) {
   std::string line = status.message();
   std::replace(line.begin(), line.end(), '\n', ' ');
-  fmt::print(stderr, "tessera: {}\n", line);
+  fmt::print(stderr, "tessera: {}\n", printable(line));
   return status.code() == Code::hazard || status.code() == Code::divergent ? exit_failed
                                                                            : exit_bad_input;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "engine/text/option_json.h"
 #include "tessera/sim/error_range.h"
@@ -12,12 +11,13 @@
 namespace tessera::sim {
 namespace {
 
-std::optional<ErrorRange> error_range_of(const Model& model, const SimulateOptions& options) {
-  return error_range({.profile = options.stack.name,
-                      .gpu = options.cluster.gpu.name,
-                      .scheme = std::string(name_of(options.scheme)),
-                      .ranks = options.cluster.ranks(),
-                      .parameters = model.parameter_count()});
+SimulatedRun run_of(const Model& model, const SimulateOptions& options) {
+  return {.profile = name_unless_changed(options.stack),
+          .gpu = options.cluster.gpu.name,
+          .cluster = name_unless_changed(options.cluster),
+          .scheme = std::string(name_of(options.scheme)),
+          .ranks = options.cluster.ranks(),
+          .parameters = model.parameter_count()};
 }
 
 // Everything a run depends on, so that a trace says how to make it again.
@@ -26,7 +26,15 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   json["cluster"] = options.cluster.name;
   json["nodes"] = options.cluster.nodes;
   json["profile"] = nlohmann::ordered_json::parse(to_json(options.stack));
-  if (const auto range = error_range_of(model, options)) json["validated"] = range->text;
+  const SimulatedRun run = run_of(model, options);
+  const auto parsed = [](const ErrorRange& range) {
+    return nlohmann::ordered_json::parse(to_json(range));
+  };
+  const StackProfile& stack = options.stack;
+  const ErrorRange time = stack.calibrated_runs > 0
+                              ? calibrated_error(stack.calibrated_runs, stack.calibrated_p90)
+                              : step_time_error(run);
+  json["validated"] = {{"step_time", parsed(time)}, {"memory", parsed(memory_error(run))}};
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
@@ -40,6 +48,10 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   return json.dump();
 }
 
+bool computes_in_half(const SimulateOptions& options) {
+  return options.stack.autocast || compute_dtype(options.scheme) != DType::float32;
+}
+
 TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   const Cluster& cluster = options.cluster;
   const auto& training = options.training;
@@ -51,7 +63,7 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
     ++passes;
     flops += flops_per_sample(model, *model.find_graph(pass.graph), training.sequence_length);
   }
-  const bool half = compute_dtype(options.scheme) != DType::float32;
+  const bool half = computes_in_half(options);
   TraceRun run;
   run.name = options.run_name.empty()
                  ? fmt::format("{} on {} x {}", model.name, cluster.ranks(), cluster.gpu.name)
@@ -96,7 +108,7 @@ Status check_drives(const Scheme& scheme, const Cluster& cluster) {
 std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
   const Gpu& gpu = options.cluster.gpu;
   const double times = gpu.bf16_flops_per_s / gpu.fp32_flops_per_s;
-  if (compute_dtype(options.scheme) != DType::float32 || times < 2) return std::nullopt;
+  if (computes_in_half(options) || times < 2) return std::nullopt;
   return fmt::format(
       "matmuls run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
       "--param-dtype bf16 is what most train in",
@@ -136,23 +148,25 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   }
   const Model model = adapted(described, options.stack);
   const auto cost = make_cost_model(options.cluster, options.stack);
-  TESSERA_ASSIGN(
-      auto runtime,
-      LockstepRuntime::create(
-          {.world_size = options.cluster.ranks(),
-           .ranks_per_node = options.cluster.gpus_per_node,
-           .cost = cost.get(),
-           .seed = options.seed,
-           .jitter = options.jitter,
-           .slow_ranks = options.slow_ranks,
-           .spread = options.cluster.spread,
-           .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
-                    options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
-           .contention = options.stack.contention,
-           .memory_per_rank = capacity,
-           .gives_cache_back = options.stack.allocator == StackProfile::Allocator::caching,
-           .sink = options.sink,
-           .recorded_ranks = options.recorded_ranks}));
+  TESSERA_ASSIGN(auto runtime,
+                 LockstepRuntime::create(
+                     {.world_size = options.cluster.ranks(),
+                      .ranks_per_node = options.cluster.gpus_per_node,
+                      .cost = cost.get(),
+                      .seed = options.seed,
+                      .jitter = options.jitter,
+                      .slow_ranks = options.slow_ranks,
+                      .spread = options.cluster.spread,
+                      .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
+                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+                      .contention = options.stack.contention,
+                      .one_thread = options.stack.one_thread,
+                      .between_ns = options.stack.between_ns,
+                      .parts = options.stack.parts,
+                      .memory_per_rank = capacity,
+                      .allocator = options.stack.allocator,
+                      .sink = options.sink,
+                      .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
   SimulateSummary summary;
@@ -167,12 +181,14 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TrainingSteps steps(*engine, model);
   for (std::int32_t step = 0; step < options.steps; ++step) {
     TESSERA_TRY(steps.run(options.training));
+    summary.steps = step + 1;
     if (options.progress) options.progress(step + 1, options.steps);
+    if (options.stopped && options.stopped()) break;
   }
   TESSERA_TRY(runtime->finish());
   summary.out_of_memory = runtime->out_of_memory();
   summary.fits = summary.out_of_memory.empty();
-  summary.peak_reserved = runtime->peak_reserved();
+  summary.peak_reserved = runtime->peak_device_memory();
   summary.cache_returns = runtime->cache_returns();
   summary.parameters = model.parameter_count();
   summary.op_ranks = runtime->op_ranks();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a list of records.h consists of: columns, and the key that orders rows.
+// The elements of a list of records.h: columns, and the key that orders rows.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ template <class Member>
 constexpr Column<Member> unhashed(const char* name, Member member, const char* doc) {
   return {name, member, "", doc, false, false};
 }
-/// What an older file lacks enters the hash only where a row differs from 0 or "", so that traces
-/// that do not use it keep their hash.
+/// A value that an older file lacks enters the hash only where a row differs from 0 or "", so that
+/// traces that do not use it keep their hash.
 template <class Member>
 constexpr Column<Member> later(Column<Member> column) {
   column.hashed = false;
@@ -40,7 +40,7 @@ constexpr Column<Member> later(Column<Member> column) {
   return column;
 }
 
-/// What makes a row unique, and the order in which rows are read.
+/// The columns that make a row unique, and the order in which rows are read.
 enum class Key : std::uint8_t {
   none,     // one row
   first,    // the first column

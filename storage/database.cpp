@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/database.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 namespace tessera::storage {
 namespace {
@@ -10,6 +15,7 @@ Code code_of(int result) {
   switch (result & 0xFF) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
+    case SQLITE_INTERRUPT:
     case SQLITE_ERROR: return Code::corrupt;  // our SQL is right, so the schema is not ours
     case SQLITE_NOMEM: return Code::out_of_memory;
     case SQLITE_CONSTRAINT: return Code::invalid_argument;
@@ -19,10 +25,21 @@ Code code_of(int result) {
 
 Status error_of(sqlite3* connection, const char* doing) {
   const char* path = sqlite3_db_filename(connection, "main");
+  if (sqlite3_errcode(connection) == SQLITE_INTERRUPT) {
+    return {Code::corrupt, fmt::format("\"{}\" is damaged: to read it takes more work than a file "
+                                       "of its size can need.",
+                                       path != nullptr ? path : "")};
+  }
   return {code_of(sqlite3_extended_errcode(connection)),
           fmt::format("Cannot {} \"{}\": {}.", doing, path != nullptr ? path : "",
                       sqlite3_errmsg(connection))};
 }
+
+// A row takes less than 100 instructions of SQLite's machine, and 10 bytes at least.
+constexpr std::int64_t instructions_at_least = 10'000'000, instructions_per_byte = 64;
+constexpr int instructions_per_call = 10'000;
+
+constexpr const char* immutable = "mode=ro&immutable=1";
 
 /// A URI for any path, also those with '?', '#', '%' or ':'.
 std::string uri_of(const std::string& path, std::string_view options) {
@@ -85,20 +102,88 @@ Result<Database> Database::open(const std::string& path, const std::string& uri,
 }
 
 Result<Database> Database::open_read_only(const std::string& path) {
-  TESSERA_ASSIGN(Database database, open(path, uri_of(path, "mode=ro&immutable=1"),
-                                         SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX));
-  TESSERA_TRY(database.run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"));
+  // Only the file of a recording under way, or of one that was stopped, has a log beside it.
+  std::error_code none;
+  const bool logged = std::filesystem::file_size(path + "-wal", none) > 0 && !none;
+  constexpr int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX;
+  Result<Database> database = open(path, uri_of(path, logged ? "mode=ro" : immutable), flags);
+  // The transaction lasts as long as the connection, so that all queries see the same. In a folder
+  // that cannot be written to, what is in the log alone stays unseen.
+  if (database.ok() && logged && !database->run("BEGIN; SELECT 1 FROM sqlite_master").ok()) {
+    database = open(path, uri_of(path, immutable), flags);
+  }
+  if (!database.ok()) return database;
+  TESSERA_TRY(database->run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"));
+  std::uintmax_t size = std::filesystem::file_size(path, none);
+  if (logged) size += std::filesystem::file_size(path + "-wal", none);
+  database->limit_work(static_cast<std::int64_t>(size));
   return database;
 }
 
-Result<Database> Database::open_disposable(const std::string& path) {
-  // Whoever writes is alone with it.
+Result<Database> Database::open_in_memory() {
+  return open(":memory:", ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+int Database::on_work(void* limit) {
+  return static_cast<WorkLimit*>(limit)->left.fetch_sub(1, std::memory_order_relaxed) <= 0 ? 1 : 0;
+}
+
+void Database::limit_work(std::int64_t file_size) {
+  limit_ = std::make_unique<WorkLimit>();
+  limit_->file_size = file_size;
+  sqlite3_progress_handler(connection_.get(), instructions_per_call, on_work, limit_.get());
+}
+
+Result<Database> Database::open_recording(const std::string& path, int descriptor) {
   TESSERA_ASSIGN(Database database,
                  open(path, uri_of(path, "mode=rw"), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX));
+  // A log, so that what was committed survives this process and can be read meanwhile. Nobody waits
+  // for the device: a commit is for the death of processes, not for that of the machine.
   TESSERA_TRY(database.run(
       "PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8'; PRAGMA auto_vacuum = NONE;"
-      "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;"));
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
+      "PRAGMA cache_size = -16384;"));
+  database.descriptor_ = descriptor;
   return database;
+}
+
+// Room for what moves from the log to the file after a commit: if there is none the commit fails,
+// and the log never holds what the file cannot take.
+Status Database::reserve() {
+#ifdef FALLOC_FL_KEEP_SIZE
+  TESSERA_ASSIGN(Statement pages, prepare("SELECT page_count * page_size"
+                                          " FROM pragma_page_count, pragma_page_size"));
+  TESSERA_TRY(pages.next().status());
+  const std::int64_t size = pages.integer(0);
+  if (size <= reserved_) return {};
+  const int failed = ::fallocate(descriptor_, 0, reserved_, size - reserved_) != 0 ? errno : 0;
+  if (failed == ENOSPC || failed == EDQUOT || failed == EFBIG) {
+    return {Code::io_error,
+            fmt::format("Cannot write \"{}\": {}.", sqlite3_db_filename(connection_.get(), "main"),
+                        std::generic_category().message(failed))};
+  }
+  reserved_ = size;  // also where a file system cannot reserve
+#endif
+  return {};
+}
+
+Status Database::commit() {
+  TESSERA_TRY(reserve());
+  TESSERA_TRY(run("COMMIT"));
+  const int result = sqlite3_wal_checkpoint_v2(connection_.get(), nullptr,
+                                               SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  const int code = result & 0xFF;
+  if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) return {};
+  return error_of(connection_.get(), "write");
+}
+
+Status Database::copy_to(const std::string& path) {
+  // Who reads a recording under way is in a transaction, and what is copied needs none.
+  if (sqlite3_get_autocommit(connection_.get()) == 0) TESSERA_TRY(run("COMMIT"));
+  TESSERA_ASSIGN(Statement copy, prepare("VACUUM INTO ?"));
+  const std::string uri = uri_of(path, "mode=rw");
+  copy.bind(std::string_view(uri));
+  return copy.run();
 }
 
 Status Database::run(const char* sql) {
@@ -106,7 +191,15 @@ Status Database::run(const char* sql) {
   return error_of(connection_.get(), "use");
 }
 
+void Database::allow_any_work() {
+  sqlite3_progress_handler(connection_.get(), 0, nullptr, nullptr);
+}
+
 Result<Statement> Database::prepare(std::string_view sql) const {
+  if (limit_ != nullptr) {
+    limit_->left =
+        (instructions_at_least + instructions_per_byte * limit_->file_size) / instructions_per_call;
+  }
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &statement,
                          nullptr) != SQLITE_OK) {

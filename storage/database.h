@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -61,25 +62,52 @@ class Statement {
 
 class Database {
  public:
-  /// An existing file, never written to and taken to be unchanging. Fails: io_error.
+  /// An existing file, never written to. One that a recording writes is seen as it is now, whatever
+  /// comes later. A query that takes more work than a file of its size can give fails as corrupt:
+  /// pages that lead in circles would be read for ever. Fails: io_error.
   static Result<Database> open_read_only(const std::string& path);
-  /// An existing, empty file. No journal: after a failure the file is useless. Fails: io_error.
-  static Result<Database> open_disposable(const std::string& path);
+  /// An empty one, of this connection only. Fails: io_error.
+  static Result<Database> open_in_memory();
+  /// An existing, empty file, also held by `descriptor`. Others can read it meanwhile; after a kill
+  /// it is as of the last commit. Fails: io_error.
+  static Result<Database> open_recording(const std::string& path, int descriptor);
 
   /// Any number of statements without results.
   Status run(const char* sql);
+  /// Ends a transaction of `open_recording`. Fails: io_error (the disk is full, ...); what was
+  /// committed before stays.
+  Status commit();
+  /// Copies all to `path`, an empty file: equal content makes equal bytes. Fails: io_error.
+  Status copy_to(const std::string& path);
   Result<Statement> prepare(std::string_view sql) const;
   /// Whether the file has the table; tables of later versions are missing in older files.
   Result<bool> has_table(std::string_view name) const;
   Result<bool> has_column(std::string_view table, std::string_view column) const;
+  /// Bytes of the file and of what is beside it; 0 unless opened by `open_read_only`.
+  std::int64_t size() const { return limit_ == nullptr ? 0 : limit_->file_size; }
+  /// For queries of users, which may take as long as they like.
+  void allow_any_work();
+  /// It stays this object's.
+  sqlite3* connection() const { return connection_.get(); }
 
  private:
+  /// How much work queries may do before they cannot be of use.
+  struct WorkLimit {
+    std::int64_t file_size = 0;
+    std::atomic<std::int64_t> left = 0;  // calls of `on_work` until the latest query is given up
+  };
+  static int on_work(void* limit);
+  void limit_work(std::int64_t file_size);
   struct Close {
     void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
   };
   static Result<Database> open(const std::string& path, const std::string& uri, int flags);
+  Status reserve();
 
+  std::unique_ptr<WorkLimit> limit_;  // outlives the connection, which calls it
   std::unique_ptr<sqlite3, Close> connection_;
+  int descriptor_ = -1;        // of a recording
+  std::int64_t reserved_ = 0;  // bytes that the device has for it
 };
 
 }  // namespace tessera::storage

@@ -37,12 +37,23 @@ class LaneBuffers {
     std::int32_t& index = lanes[static_cast<std::size_t>(rank)];
     if (index < 0) {
       index = static_cast<std::int32_t>(lanes_.size());
-      lanes_.push_back({rank, stream, 0, 0, {}});
+      lanes_.push_back({rank, stream, 0, 0, 0, {}});
     }
     Lane& lane = lanes_[static_cast<std::size_t>(index)];
     if (lane.entries.size() == lane.room) grow(lane);
     lane.entries.push_back(entry);
     if (lane.entries.size() == chunk_count_max) flush(lane);
+  }
+
+  /// Gives what lanes hold so far under the number that their next chunk will have; those alone
+  /// that have got something since they were last given.
+  void show_all() {
+    for (Lane& lane : lanes_) {
+      if (lane.entries.size() == lane.shown) continue;
+      lane.shown = lane.entries.size();
+      ChunkHeader header{lane.rank, lane.stream, lane.seq};
+      flush_(header, lane.entries);
+    }
   }
 
   /// Empties all lanes, ascending by rank and stream.
@@ -65,7 +76,8 @@ class LaneBuffers {
     Rank rank;
     std::int32_t stream;
     std::int64_t seq;
-    std::size_t room;  // entries that fit without growing; our own count, the same everywhere
+    std::size_t shown;  // entries that show_all gave
+    std::size_t room;   // entries that fit without growing; our own count, the same everywhere
     std::vector<Entry> entries;
   };
 
@@ -85,6 +97,7 @@ class LaneBuffers {
     ChunkHeader header{lane.rank, lane.stream, lane.seq++};
     flush_(header, lane.entries);
     lane.entries.clear();
+    lane.shown = 0;
   }
 
   const std::size_t ranks_;

@@ -6,11 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include "tessera/storage/trace_reader.h"
 
 namespace tessera::storage {
 namespace {
@@ -32,13 +36,6 @@ bool lock(int descriptor) {
   return true;
 }
 
-/// The file may have been renamed or removed by its last owner before we got the lock.
-bool still_named(int descriptor, const std::string& path) {
-  struct stat opened = {}, named = {};
-  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
 void sync_folder_of(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const int descriptor =
@@ -48,71 +45,103 @@ void sync_folder_of(const std::string& path) {
   ::close(descriptor);
 }
 
-}  // namespace
+/// What SQLite keeps beside a database that is being written.
+constexpr std::array companions = {"-wal", "-shm", "-journal"};
 
-Result<PartialFile> PartialFile::create(const std::string& path) {
+bool has_companions(const std::string& name) {
   std::error_code ignored;
-  if (path.empty() || path.ends_with('/') || std::filesystem::is_directory(path, ignored)) {
-    return Status(
-        Code::io_error,
-        fmt::format("Cannot write a trace to \"{}\": it is a directory; add a file name.", path));
-  }
-  PartialFile file;
-  file.path_ = path;
-  file.partial_path_ = path + ".partial";
-  const int descriptor =
-      ::open(file.partial_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, mode_t{0666});
-  if (descriptor < 0) {
-    return Status(Code::io_error, fmt::format("Cannot write a trace to \"{}\": {}.",
-                                              file.partial_path_, reason_of(errno)));
-  }
-  if (!lock(descriptor) || !still_named(descriptor, file.partial_path_)) {
-    ::close(descriptor);
-    return Status(Code::io_error,
-                  fmt::format("Cannot write a trace to \"{}\": another recording is writing it.",
-                              file.partial_path_));
-  }
-  file.descriptor_ = descriptor;
-  if (::ftruncate(descriptor, 0) != 0) {
-    return Status(Code::io_error,
-                  fmt::format("Cannot empty \"{}\": {}.", file.partial_path_, reason_of(errno)));
-  }
-  return file;
+  return std::any_of(companions.begin(), companions.end(), [&](const char* ending) {
+    return std::filesystem::exists(name + ending, ignored);
+  });
 }
 
-PartialFile& PartialFile::operator=(PartialFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(partial_path_, other.partial_path_);
+Status cannot_write(const std::string& name, const std::string& why) {
+  return {Code::io_error, fmt::format("Cannot write a trace to \"{}\": {}.", name, why)};
+}
+
+constexpr int partial_max = 100;
+
+}  // namespace
+
+Result<std::optional<OwnedFile>> OwnedFile::open(const std::string& name) {
+  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, mode_t{0666});
+  if (descriptor < 0) return cannot_write(name, reason_of(errno));
+  OwnedFile file;
+  file.name_ = name;
+  file.descriptor_ = descriptor;
+  if (!lock(descriptor) || !file.named()) return std::optional<OwnedFile>();
+  return std::optional<OwnedFile>(std::move(file));
+}
+
+// SQLite must not find what it left beside an earlier file of this name.
+Status OwnedFile::clear() {
+  if (::ftruncate(descriptor_, 0) != 0) return cannot_write(name_, reason_of(errno));
+  for (const char* ending : companions) ::unlink((name_ + ending).c_str());
+  return {};
+}
+
+Result<OwnedFile> OwnedFile::beside(const std::string& path) {
+  std::error_code ignored;
+  if (path.empty() || path.ends_with('/') || std::filesystem::is_directory(path, ignored)) {
+    return cannot_write(path, "it is a directory; add a file name");
+  }
+  for (int k = 1; k <= partial_max; ++k) {
+    const std::string name = k == 1 ? path + ".partial" : fmt::format("{}.{}.partial", path, k);
+    const bool there = std::filesystem::exists(name, ignored);
+    // Somebody removed it from under a recording that goes on.
+    if (!there && has_companions(name)) continue;
+    TESSERA_ASSIGN(std::optional<OwnedFile> file, open(name));
+    if (!file) return cannot_write(name, "another recording is writing it");
+    // Whoever was stopped wants what was recorded, most of all if the run is started again.
+    if (there && TraceReader::open(name).ok()) continue;
+    TESSERA_TRY(file->clear());
+    return std::move(*file);
+  }
+  return cannot_write(path, fmt::format("{} recordings that were stopped lie beside it; recover "
+                                        "them with `tessera trace recover`, or remove them",
+                                        partial_max));
+}
+
+Result<OwnedFile> OwnedFile::replace(const std::string& name) {
+  TESSERA_ASSIGN(std::optional<OwnedFile> file, open(name));
+  if (!file) return cannot_write(name, "another recording is writing it");
+  TESSERA_TRY(file->clear());
+  return std::move(*file);
+}
+
+/// Others may have renamed or removed it, and made another of its name.
+bool OwnedFile::named() const {
+  struct stat opened = {}, there = {};
+  return ::fstat(descriptor_, &opened) == 0 && ::stat(name_.c_str(), &there) == 0 &&
+         opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
+}
+
+OwnedFile& OwnedFile::operator=(OwnedFile&& other) noexcept {
+  std::swap(name_, other.name_);
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
-PartialFile::~PartialFile() { remove(); }
-
-void PartialFile::remove() {
-  if (descriptor_ < 0) return;
-  ::unlink(partial_path_.c_str());
-  ::close(descriptor_);
-  descriptor_ = -1;
+OwnedFile::~OwnedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Status PartialFile::publish() {
-  TESSERA_ASSERT(descriptor_ >= 0, "a partial file is published once");
-  const char* doing = "write";
-  int failed = ::fsync(descriptor_);
-  if (failed == 0) {
-    doing = "rename";
-    failed = std::rename(partial_path_.c_str(), path_.c_str());
-  }
-  if (failed != 0) {
+void OwnedFile::remove() {
+  if (!named()) return;
+  ::unlink(name_.c_str());
+  for (const char* ending : companions) ::unlink((name_ + ending).c_str());
+}
+
+Status OwnedFile::move_to(const std::string& path) {
+  if (::fsync(descriptor_) != 0) return cannot_write(name_, reason_of(errno));
+  if (!named()) return cannot_write(path, fmt::format("\"{}\" was removed or replaced", name_));
+  if (std::rename(name_.c_str(), path.c_str()) != 0) {
     const int error = errno;
-    remove();
-    return {Code::io_error, fmt::format("Cannot {} \"{}\" to \"{}\": {}.", doing, partial_path_,
-                                        path_, reason_of(error))};
+    return {Code::io_error,
+            fmt::format("Cannot rename \"{}\" to \"{}\": {}.", name_, path, reason_of(error))};
   }
-  ::close(descriptor_);
-  descriptor_ = -1;
-  sync_folder_of(path_);
+  name_ = path;
+  sync_folder_of(path);
   return {};
 }
 

@@ -2,6 +2,7 @@
 // Batches on their way from one thread to another, bounded by their total `size()`.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -33,16 +34,28 @@ class Queue {
     filled_.notify_one();
   }
 
-  /// Blocks while the queue is empty; nothing once it is closed and empty.
-  std::optional<Batch> pop() {
+  /// Waits up to `patience` while the queue is empty; nothing if it is then.
+  std::optional<Batch> pop(std::chrono::nanoseconds patience = std::chrono::hours(24)) {
     std::unique_lock lock(mutex_);
-    filled_.wait(lock, [&] { return closed_ || !batches_.empty(); });
+    filled_.wait_for(lock, patience, [&] { return closed_ || !batches_.empty(); });
     if (batches_.empty()) return std::nullopt;
     Batch batch = std::move(batches_.front());
     batches_.pop_front();
     size_ -= batch.size();
     room_.notify_one();
     return batch;
+  }
+
+  /// Nothing comes any more, and everything was taken.
+  bool over() const {
+    const std::lock_guard lock(mutex_);
+    return closed_ && batches_.empty();
+  }
+
+  /// Batches that wait now.
+  std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return batches_.size();
   }
 
   /// The most that ever waited.

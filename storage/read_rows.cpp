@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
+#include "storage/close_trace.h"
 #include "storage/record_sql.h"
 
 namespace tessera::storage {
@@ -57,43 +59,87 @@ Status read_run(const Database& database, TraceRun& run) {
     return damaged(
         fmt::format("the run has {} ranks, {} on a node", run.ranks, run.ranks_per_node));
   }
-  return read_rows<RankRow>(database, [&](const RankRow& row) -> Status {
-    if (row.recorded == 0) return {};
-    if (row.rank < 0 || row.rank >= run.ranks) {
-      return damaged(fmt::format("rank {} is recorded in a run of {} ranks", row.rank, run.ranks));
+  Rank next = 0;  // every rank has a row, so nothing that is made per rank outgrows the file
+  TESSERA_TRY(read_rows<RankRow>(database, [&](const RankRow& row) -> Status {
+    if (row.rank != next || row.rank >= run.ranks || row.recorded < 0 || row.recorded > 1) {
+      return damaged(fmt::format("rank {} is listed in a run of {} ranks where rank {} belongs",
+                                 row.rank, run.ranks, next));
     }
-    run.recorded_ranks.push_back(row.rank);
+    if (row.recorded == 1) run.recorded_ranks.push_back(row.rank);
+    ++next;
     return {};
-  });
+  }));
+  if (next == run.ranks) return {};
+  return damaged(fmt::format("it lists {} of {} ranks", next, run.ranks));
 }
+
+Status check_communicators(const TraceInfo& info) {
+  for (const CommunicatorRow& row : info.communicators) {
+    if (row.group_size >= 1 && row.group_size <= info.run.ranks) continue;
+    return damaged(fmt::format("communicator {} has groups of {} ranks in a run of {}", row.id,
+                               row.group_size, info.run.ranks));
+  }
+  return {};
+}
+
+bool has_stream(const TraceInfo& info, std::int32_t id) {
+  return std::any_of(info.streams.begin(), info.streams.end(),
+                     [id](const StreamRow& row) { return row.id == id; });
+}
+
+bool has_communicator(const TraceInfo& info, std::int32_t id) {
+  return id == -1 || std::any_of(info.communicators.begin(), info.communicators.end(),
+                                 [id](const CommunicatorRow& row) { return row.id == id; });
+}
+
+bool has_rank(const TraceInfo& info, Rank rank) { return rank >= 0 && rank < info.run.ranks; }
 
 }  // namespace
 
 Result<TraceInfo> read_info(const Database& database) {
   Meta meta;
   TESSERA_TRY(meta.read(database));
-  if (!meta.has("content_hash")) {
-    return Status(Code::corrupt,
-                  "The recording is unfinished: the run still writes it or was stopped.");
-  }
   TraceInfo info;
+  info.unfinished = !meta.has("content_hash");
+  if (info.unfinished && !meta.has("version")) {
+    return Status(Code::corrupt, "The recording was stopped before anything was in it.");
+  }
   TESSERA_TRY(read_run(database, info.run));
   info.run.options = meta.text("options");
   if (meta.has("sources")) info.run.sources = meta.text("sources");
   info.run.version = meta.text("version");
   info.content_hash = meta.text("content_hash");
   TESSERA_TRY(meta.number("seed", info.run.seed));
-  TESSERA_TRY(meta.number("steps", info.steps));
-  TESSERA_TRY(meta.number("end", info.end));
+  if (info.unfinished) {
+    TESSERA_ASSIGN(const ReachedByTables reached, reached_by(database));
+    info.steps = reached.steps;
+    info.end = reached.time;
+  } else {
+    TESSERA_TRY(meta.number("steps", info.steps));
+    TESSERA_TRY(meta.number("end", info.end));
+  }
   TESSERA_TRY(read_all(database, info.streams));
   TESSERA_TRY(read_all(database, info.communicators));
   TESSERA_TRY(read_all(database, info.units));
-  return info;
+  TESSERA_TRY(check_communicators(info));
+  if (info.steps >= 0) return info;
+  return damaged(fmt::format("it claims {} steps", info.steps));
 }
 
-Result<std::vector<OpRow>> read_ops(const Database& database) {
+Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info) {
   std::vector<OpRow> ops;
-  TESSERA_TRY(read_all(database, ops));
+  TESSERA_TRY(read_rows<OpRow>(database, [&](OpRow&& row) -> Status {
+    if (!has_stream(info, row.stream)) {
+      return damaged(
+          fmt::format("op {} runs on stream {}, which is not there", row.id, row.stream));
+    }
+    if (!has_communicator(info, row.communicator)) {
+      return damaged(
+          fmt::format("op {} uses communicator {}, which is not there", row.id, row.communicator));
+    }
+    ops.push_back(std::move(row));
+    return {};
+  }));
   return ops;
 }
 
@@ -126,13 +172,18 @@ Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks,
   return result;
 }
 
-Result<std::vector<PeakMemory>> read_peak_memory(const Database& database) {
+Result<std::vector<PeakMemory>> read_peak_memory(const Database& database, const TraceInfo& info) {
   std::vector<PeakMemory> peaks;
   std::vector<std::int64_t> ids;
-  TESSERA_TRY(read_rows<PeakMemory>(database, [&](std::int64_t id, PeakMemory&& peak) {
+  TESSERA_TRY(read_rows<PeakMemory>(database, [&](std::int64_t id, PeakMemory&& peak) -> Status {
+    if (!has_rank(info, peak.first_rank) || peak.end_rank <= peak.first_rank ||
+        peak.end_rank > info.run.ranks) {
+      return damaged(fmt::format("peak_memory {} is of the ranks [{}, {}) in a run of {}", id,
+                                 peak.first_rank, peak.end_rank, info.run.ranks));
+    }
     ids.push_back(id);
     peaks.push_back(peak);
-    return Status();
+    return {};
   }));
   std::size_t at = 0;
   TESSERA_TRY(read_rows<PeakClassRow>(database, [&](const PeakClassRow& row) -> Status {
@@ -146,20 +197,64 @@ Result<std::vector<PeakMemory>> read_peak_memory(const Database& database) {
   return peaks;
 }
 
-Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database) {
+Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
+                                                    const TraceInfo& info) {
   std::vector<DiagnosticRow> diagnostics;
-  TESSERA_TRY(read_rows<DiagnosticRow>(database, [&](std::int64_t, DiagnosticRow&& row) {
-    diagnostics.push_back(std::move(row));
-    return Status();
-  }));
+  TESSERA_TRY(
+      read_rows<DiagnosticRow>(database, [&](std::int64_t id, DiagnosticRow&& row) -> Status {
+        if (row.rank != -1 && !has_rank(info, row.rank)) {
+          return damaged(fmt::format("diagnostic {} is about rank {} in a run of {} ranks", id,
+                                     row.rank, info.run.ranks));
+        }
+        diagnostics.push_back(std::move(row));
+        return {};
+      }));
   return diagnostics;
 }
 
-Result<std::vector<KernelRow>> read_kernels(const Database& database) {
+Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info) {
   std::vector<KernelRow> kernels;
   TESSERA_ASSIGN(const bool known, database.has_table(List<KernelRow>::table));
-  if (known) TESSERA_TRY(read_all(database, kernels));  // older traces lack the table
+  if (!known) return kernels;  // older traces lack the table
+  TESSERA_TRY(read_rows<KernelRow>(database, [&](KernelRow&& row) -> Status {
+    if (!has_rank(info, row.rank)) {
+      return damaged(
+          fmt::format("op_kernel has rank {} in a run of {} ranks", row.rank, info.run.ranks));
+    }
+    kernels.push_back(row);
+    return {};
+  }));
   return kernels;
+}
+
+namespace {
+
+// The columns of a chunk take a byte at least for each entry but where one value stands for all, as
+// in half of them at most; a chunk that is full of such columns is small and has much in it.
+constexpr std::int64_t expansion = 16, expanded_anyway = 8 << 20;
+// A chunk that claims more than it can have is refused by itself.
+constexpr std::int64_t span_size = 28, sample_size = 37;  // bytes in memory
+
+Status check_density(const Database& database, const char* table, std::int64_t entry_size) {
+  TESSERA_ASSIGN(
+      Statement sums,
+      database.prepare(fmt::format(
+          "SELECT total(min(max(count, 0), 4096)), total(length(data) + 32) FROM {}", table)));
+  TESSERA_TRY(sums.next().status());
+  const double size = sums.real(0) * static_cast<double>(entry_size);
+  const double packed = sums.real(1);
+  if (size <= static_cast<double>(expansion) * packed + static_cast<double>(expanded_anyway)) {
+    return {};
+  }
+  return damaged(fmt::format("{} has {:.0f} entries in {:.0f} bytes, more than any recording",
+                             table, sums.real(0), packed));
+}
+
+}  // namespace
+
+Status check_chunk_density(const Database& database) {
+  TESSERA_TRY(check_density(database, List<SpanChunkRow>::table, span_size));
+  return check_density(database, List<MemoryChunkRow>::table, sample_size);
 }
 
 }  // namespace tessera::storage

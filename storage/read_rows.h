@@ -10,13 +10,18 @@
 
 namespace tessera::storage {
 
-/// Fails: corrupt (also: an unfinished recording), not_supported, io_error.
+/// All of them fail: corrupt (also where a number names a rank, stream or communicator that is not
+/// there), not_supported, io_error. `info` is what `read_info` gave.
 Result<TraceInfo> read_info(const Database& database);
-Result<std::vector<OpRow>> read_ops(const Database& database);
+Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info);
 Result<std::vector<BufferRow>> read_buffers(const Database& database);
 Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, std::int32_t steps);
-Result<std::vector<PeakMemory>> read_peak_memory(const Database& database);
-Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database);
-Result<std::vector<KernelRow>> read_kernels(const Database& database);
+Result<std::vector<PeakMemory>> read_peak_memory(const Database& database, const TraceInfo& info);
+Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
+                                                    const TraceInfo& info);
+Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info);
+/// Whether what the chunks claim to hold can be in so few bytes: a small file must not unpack to
+/// more than memory has. Fails: corrupt, io_error.
+Status check_chunk_density(const Database& database);
 
 }  // namespace tessera::storage

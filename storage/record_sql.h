@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -29,7 +30,7 @@ template <class Record>
 constexpr int column_count =
     static_cast<int>(std::tuple_size_v<std::decay_t<decltype(List<Record>::columns)>>);
 
-// What a table calls an enumerator, and the last one that this version knows.
+// A table's word for an enumerator, and the last one that this version knows.
 struct EnumWords {
   const char* name;
   std::int64_t last;
@@ -55,7 +56,7 @@ constexpr bool is_text = std::is_convertible_v<const Value&, std::string_view>;
 template <class Value>
 constexpr bool is_quantity = std::is_same_v<Value, Bytes> || std::is_same_v<Value, Numel>;
 
-/// What SQLite declares the column as.
+/// The column's declared type in SQLite.
 template <class Record, class Member>
 const char* sql_type(const Column<Member>& column) {
   using Value = std::decay_t<decltype(std::declval<Record>().*(column.member))>;
@@ -78,7 +79,7 @@ std::string key_of() {
   return names;
 }
 
-/// What selects a column: texts as texts.
+/// The expression that selects a column: texts as texts.
 template <class Member>
 std::string expression_of(const Column<Member>& column) {
   return column.interned ? fmt::format("(SELECT text FROM string WHERE id = {})", column.name)
@@ -117,15 +118,19 @@ void append_later(std::vector<LaterColumn>& out) {
   });
 }
 
-/// Writes records of one kind.
+/// Writes records of one kind. A chunk takes the place of what was shown of it before it was full.
 template <class Record>
 class Insert {
  public:
+  static constexpr bool replaces =
+      std::is_same_v<Record, SpanChunkRow> || std::is_same_v<Record, MemoryChunkRow>;
+  static constexpr const char* verb = replaces ? "INSERT OR REPLACE" : "INSERT";
+
   Status prepare(const Database& database) {
     const char* const id = List<Record>::key == Key::arrival ? "NULL, " : "";
     std::string places = "?";
     for (int i = 1; i < column_count<Record>; ++i) places += ", ?";
-    TESSERA_ASSIGN(statement_, database.prepare(fmt::format("INSERT INTO {} VALUES ({}{})",
+    TESSERA_ASSIGN(statement_, database.prepare(fmt::format("{} INTO {} VALUES ({}{})", verb,
                                                             List<Record>::table, id, places)));
     return {};
   }
@@ -160,11 +165,24 @@ class Insert {
   Statement statement_{nullptr};
 };
 
-/// Column `index` of the row. A missing one leaves the value as it is. Fails: not_supported (an
-/// enumerator of a later version).
+/// The type of SQLite that a value is kept as.
 template <class Value>
-Status read_value(const Statement& row, int index, Value& value) {
-  if (row.type(index) == SQLITE_NULL) return {};
+constexpr int stored_type() {
+  if constexpr (is_text<Value>) return SQLITE_TEXT;
+  if constexpr (std::is_same_v<Value, Blob>) return SQLITE_BLOB;
+  return std::is_floating_point_v<Value> ? SQLITE_FLOAT : SQLITE_INTEGER;
+}
+
+/// Column `index` of the row. Fails: corrupt (another type, a number out of range), not_supported
+/// (an enumerator of a later version).
+template <class Value>
+Status read_value(const Statement& row, int index, const char* table, const char* name,
+                  Value& value) {
+  const auto damaged = [&](std::string_view what) {
+    return Status(Code::corrupt, fmt::format("The trace is damaged: {}.{} {}.", table, name, what));
+  };
+  if (row.type(index) == SQLITE_NULL) return damaged("is missing in a row");
+  if (row.type(index) != stored_type<Value>()) return damaged("has another type in a row");
   if constexpr (is_text<Value>) {
     value = row.text(index);
   } else if constexpr (std::is_enum_v<Value>) {
@@ -184,7 +202,9 @@ Status read_value(const Statement& row, int index, Value& value) {
   } else if constexpr (std::is_same_v<Value, Blob>) {
     value = row.blob(index);
   } else {
-    value = static_cast<Value>(row.integer(index));
+    const std::int64_t number = row.integer(index);
+    if (!std::in_range<Value>(number)) return damaged(fmt::format("is {} in a row", number));
+    value = static_cast<Value>(number);
   }
   return {};
 }
@@ -210,7 +230,42 @@ Status for_each_row(const Database& database, std::string_view sql, F read_row) 
   }
 }
 
+/// Whether rows come by ascending key, as pages that lead in circles cannot give them.
+template <class Record>
+class AscendingKeys {
+ public:
+  /// Fails: corrupt.
+  Status next(const Statement& row) {
+    if constexpr (size > 0) {
+      std::array<std::int64_t, size> key{};
+      for (std::size_t i = 0; i < size; ++i) key[i] = row.integer(static_cast<int>(i));
+      if (!first_ && key <= last_) {
+        return {Code::corrupt, fmt::format("The trace is damaged: the rows of {} are out of order.",
+                                           List<Record>::table)};
+      }
+      first_ = false;
+      last_ = key;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr Key kind = List<Record>::key;
+  static constexpr bool texts = std::is_same_v<Record, MetaRow>;
+  static constexpr std::size_t size = texts || kind == Key::none ? 0
+                                      : kind == Key::three       ? 3
+                                      : kind == Key::two         ? 2
+                                                                 : 1;
+  bool first_ = true;
+  std::array<std::int64_t, size> last_{};
+};
+
+/// Bytes of texts that a table may have for each byte of the file, as one text can be the name of
+/// many rows, and those that it may have anyway.
+inline constexpr std::int64_t texts_per_byte = 4, texts_at_least = 8 << 20;
+
 /// Calls use(record) -> Status, or use(id, record) if the key is the arrival, for each row by key.
+/// Fails: corrupt, not_supported, what `use` fails with.
 template <class Record, class F>
 Status read_rows(const Database& database, F use) {
   Status unknown;
@@ -222,16 +277,31 @@ Status read_rows(const Database& database, F use) {
   };
   const std::string sql = select_sql<Record>(there, "NULL");
   TESSERA_TRY(std::move(unknown));
+  AscendingKeys<Record> keys;
+  std::int64_t texts_left = texts_at_least + texts_per_byte * database.size();
   return for_each_row(database, sql, [&](const Statement& row) -> Status {
     constexpr bool arrival = List<Record>::key == Key::arrival;
+    TESSERA_TRY(keys.next(row));
     Record record{};
     Status status;
     int index = arrival ? 1 : 0;
     for_each_column<Record>([&](const auto& column) {
-      if (status.ok()) status = read_value(row, index, record.*(column.member));
+      auto& value = record.*(column.member);
+      const bool lacks = column.later && row.type(index) == SQLITE_NULL;
+      if (status.ok() && !lacks) {
+        status = read_value(row, index, List<Record>::table, column.name, value);
+      }
+      if constexpr (is_text<std::decay_t<decltype(value)>>) {
+        texts_left -= static_cast<std::int64_t>(value.size());
+      }
       ++index;
     });
     TESSERA_TRY(std::move(status));
+    if (texts_left < 0) {
+      return {Code::corrupt,
+              fmt::format("The trace is damaged: the texts of {} take more than {} times the file.",
+                          List<Record>::table, texts_per_byte)};
+    }
     if constexpr (arrival) {
       return use(row.integer(0), std::move(record));
     } else {

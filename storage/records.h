@@ -226,7 +226,7 @@ struct List<BufferRecord<Text>> {
   static constexpr std::tuple<> unlisted = {};
 };
 
-/// Of RankStepColumns with any kind of column; a row has the rank, too.
+/// RankStepColumns with any kind of column; a row has the rank, too.
 template <class R>
 inline constexpr std::tuple rank_step_columns = {
     column("begin", &R::begin, "ns", "the step's begin on that rank"),
@@ -325,7 +325,8 @@ struct List<MemoryChunkRow> {
   static constexpr std::tuple<> unlisted = {};
 };
 
-// What a sink is told in columns and no table has as rows: only the log between threads needs it.
+// Records that a sink is told in columns and no table has as rows: only the log between threads
+// needs it.
 
 template <>
 struct List<SpanBatch> {

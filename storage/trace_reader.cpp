@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <mutex>
+
+#include "storage/check_schema.h"
 #include "storage/chunk.h"
 #include "storage/content_hash.h"
 #include "storage/open_trace.h"
@@ -28,7 +32,7 @@ Result<ChunkHeader> read_chunk(const Statement& row) {
 
 constexpr const char* lanes_sql =
     "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
-    " WHERE rank = ? AND t0 < ? AND t1 >= ? ORDER BY stream, seq";
+    " WHERE rank = ? AND stream BETWEEN ? AND ? AND t0 < ? AND t1 >= ? ORDER BY stream, seq";
 constexpr const char* memory_sql =
     "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk"
     " WHERE rank = ? ORDER BY seq";
@@ -44,23 +48,43 @@ Status for_each_chunk(Statement& chunks, F use) {
   }
 }
 
-Status verify_chunks(const Database& database) {
-  TESSERA_ASSIGN(Statement spans,
-                 database.prepare("SELECT rank, stream, seq, count, t0, t1, checksum,"
-                                  " data FROM span_chunk"));
+constexpr std::size_t damages_max = 1000;
+
+/// Appends a sentence for each chunk that cannot be read. `decode`(header, data) -> Status.
+template <class F>
+Status find_damaged_chunks(const Database& database, const char* sql, F decode,
+                           std::vector<std::string>& damages) {
+  TESSERA_ASSIGN(Statement chunks, database.prepare(sql));
+  while (damages.size() < damages_max) {
+    TESSERA_ASSIGN(const bool row, chunks.next());
+    if (!row) break;
+    Result<ChunkHeader> header = read_chunk(chunks);
+    const Status status = header.ok() ? decode(*header, chunks.blob(7)) : header.status();
+    if (!status.ok()) damages.push_back(status.message());
+  }
+  return {};
+}
+
+Status find_damaged_spans(const Database& database, std::vector<std::string>& damages) {
   Lane lane;
-  TESSERA_TRY(for_each_chunk(spans, [&](const ChunkHeader& header, Blob data) {
+  const auto decode = [&](const ChunkHeader& header, Blob data) {
     lane = {};
     return decode_spans(header, data, header.t0, header.t1, lane);
-  }));
-  TESSERA_ASSIGN(Statement samples,
-                 database.prepare("SELECT rank, -1, seq, count, t0, t1, checksum, data"
-                                  " FROM memory_chunk"));
+  };
+  return find_damaged_chunks(
+      database, "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk", decode,
+      damages);
+}
+
+Status find_damaged_samples(const Database& database, std::vector<std::string>& damages) {
   MemorySeries series;
-  return for_each_chunk(samples, [&](const ChunkHeader& header, Blob data) {
+  const auto decode = [&](const ChunkHeader& header, Blob data) {
     series = {};
     return decode_samples(header, data, series);
-  });
+  };
+  return find_damaged_chunks(
+      database, "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk", decode,
+      damages);
 }
 
 }  // namespace
@@ -69,6 +93,22 @@ struct TraceReader::State {
   std::string path;
   Database database;
   TraceInfo info;
+  std::once_flag density_known = {};
+  Status density = {};
+
+  /// Whether unpacking chunks is harmless; found out before the first is.
+  Status may_unpack() {
+    std::call_once(density_known, [this] { density = check_chunk_density(database); });
+    return density;
+  }
+  Status compare_hash() const {
+    if (info.unfinished) return {};
+    TESSERA_ASSIGN(const std::string hash, content_hash_of(database));
+    if (hash == info.content_hash) return {};
+    return {Code::corrupt,
+            fmt::format("Its tables are damaged: they have the content hash {}, recorded was {}.",
+                        hash, info.content_hash)};
+  }
 
   template <class T>
   Result<T> named(Result<T> result) const {
@@ -84,25 +124,32 @@ TraceReader::~TraceReader() = default;
 
 Result<TraceReader> TraceReader::open(const std::string& path) {
   TESSERA_ASSIGN(Database database, open_trace(path));
+  TESSERA_TRY(in_file(path, check_schema(database)));
   Result<TraceInfo> info = read_info(database);
   if (!info.ok()) return in_file(path, info.status());
-  return TraceReader(
-      std::make_unique<State>(State{path, std::move(database), std::move(info).value()}));
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->database = std::move(database);
+  state->info = std::move(info).value();
+  return TraceReader(std::move(state));
 }
 
 const TraceInfo& TraceReader::info() const { return state_->info; }
 
 Result<std::vector<OpRow>> TraceReader::ops() const {
-  return state_->named(read_ops(state_->database));
+  return state_->named(read_ops(state_->database, state_->info));
 }
 
 Result<std::vector<BufferRow>> TraceReader::buffers() const {
   return state_->named(read_buffers(state_->database));
 }
 
-Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end) const {
+Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end,
+                                             std::optional<std::int32_t> stream) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
   TESSERA_ASSIGN(Statement chunks, state_->named(state_->database.prepare(lanes_sql)));
-  chunks.bind(rank, end, begin);
+  constexpr std::int32_t any = std::numeric_limits<std::int32_t>::max();
+  chunks.bind(rank, stream.value_or(0), stream.value_or(any), end, begin);
   std::vector<Lane> lanes;
   if (begin >= end) return lanes;
   const Status status = for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) {
@@ -120,6 +167,7 @@ Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end) co
 }
 
 Result<MemorySeries> TraceReader::memory(Rank rank) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
   TESSERA_ASSIGN(Statement chunks, state_->named(state_->database.prepare(memory_sql)));
   chunks.bind(rank);
   MemorySeries series;
@@ -137,15 +185,15 @@ Result<RankSteps> TraceReader::rank_steps() const {
 }
 
 Result<std::vector<PeakMemory>> TraceReader::peak_memory() const {
-  return state_->named(read_peak_memory(state_->database));
+  return state_->named(read_peak_memory(state_->database, state_->info));
 }
 
 Result<std::vector<KernelRow>> TraceReader::kernels() const {
-  return state_->named(read_kernels(state_->database));
+  return state_->named(read_kernels(state_->database, state_->info));
 }
 
 Result<std::vector<DiagnosticRow>> TraceReader::diagnostics() const {
-  return state_->named(read_diagnostics(state_->database));
+  return state_->named(read_diagnostics(state_->database, state_->info));
 }
 
 Result<std::vector<std::int32_t>> TraceReader::waited_for(std::int32_t op) const {
@@ -160,13 +208,28 @@ Result<std::vector<std::int32_t>> TraceReader::waited_for(std::int32_t op) const
   }
 }
 
+Status TraceReader::verify_tables() const { return in_file(state_->path, state_->compare_hash()); }
+
+Result<std::vector<std::string>> TraceReader::find_damage() const {
+  const Database& database = state_->database;
+  const TraceInfo& info = state_->info;
+  std::vector<std::string> damages;
+  TESSERA_TRY(in_file(state_->path, find_damaged_spans(database, damages)));
+  TESSERA_TRY(in_file(state_->path, find_damaged_samples(database, damages)));
+  for (const Status& status :
+       {state_->may_unpack(), read_ops(database, info).status(), read_buffers(database).status(),
+        read_rank_steps(database, info.run.ranks, info.steps).status(),
+        read_peak_memory(database, info).status(), read_diagnostics(database, info).status(),
+        read_kernels(database, info).status(), state_->compare_hash()}) {
+    if (!status.ok()) damages.push_back(status.message());
+  }
+  return damages;
+}
+
 Status TraceReader::verify() const {
-  TESSERA_TRY(in_file(state_->path, verify_chunks(state_->database)));
-  TESSERA_ASSIGN(const std::string hash, state_->named(content_hash_of(state_->database)));
-  if (hash == state_->info.content_hash) return {};
-  return {Code::corrupt,
-          fmt::format("\"{}\" is damaged: its content has the hash {}, recorded was {}.",
-                      state_->path, hash, state_->info.content_hash)};
+  TESSERA_ASSIGN(const std::vector<std::string> damages, find_damage());
+  if (damages.empty()) return {};
+  return in_file(state_->path, {Code::corrupt, damages.front()});
 }
 
 }  // namespace tessera::storage

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "storage/content_hash.h"
+#include "storage/close_trace.h"
 #include "storage/record_sql.h"
 #include "storage/schema.h"
 
@@ -54,10 +54,10 @@ TraceRows::TraceRows(Database& database) : database_(database) {}
 TraceRows::~TraceRows() = default;
 
 Result<std::unique_ptr<TraceRows>> TraceRows::create(Database& database) {
-  // The schema is committed by itself, so that a recording under way is recognised as one.
   TESSERA_TRY(database.run("BEGIN"));
   TESSERA_TRY(database.run(schema_sql));
-  TESSERA_TRY(database.run("COMMIT; BEGIN"));
+  TESSERA_TRY(database.commit());  // by itself, so that the file is recognised for what it is
+  TESSERA_TRY(database.run("BEGIN"));
   std::unique_ptr<TraceRows> rows(new TraceRows(database));
   rows->statements_ = std::make_unique<Statements>();
   TESSERA_TRY(rows->statements_->prepare(database));
@@ -235,24 +235,28 @@ void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samp
   write(MemoryChunkRow{h.rank, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
+Status TraceRows::save() {
+  if (!status_.ok() || ranks_ == 0) return status_;  // before `begin` there is no trace
+  lanes_->show_all();
+  samples_->show_all();
+  if (status_.ok()) keep(database_.commit());
+  if (status_.ok()) keep(database_.run("BEGIN"));
+  return status_;
+}
+
 Status TraceRows::finish() {
-  if (ready()) keep(commit());
+  if (ready()) keep(close());
   statements_.reset();
   return status_;
 }
 
-Status TraceRows::commit() {
+Status TraceRows::close() {
   lanes_->flush_all();
   samples_->flush_all();
   TESSERA_TRY(Status(status_));
-  write_meta("steps", fmt::format("{}", steps_));
-  write_meta("end", fmt::format("{}", end_));
-  TESSERA_TRY(Status(status_));
-  TESSERA_ASSIGN(content_hash_, content_hash_of(database_));
-  write_meta("content_hash", content_hash_);
-  TESSERA_TRY(Status(status_));
+  TESSERA_ASSIGN(content_hash_, close_trace(database_, {steps_, end_}));
   statements_.reset();
-  return database_.run("COMMIT");
+  return database_.commit();
 }
 
 }  // namespace tessera::storage

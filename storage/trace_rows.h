@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A TraceSink that writes rows into a database, on the thread that calls it.
 //
-// The idea: one transaction over the whole recording; the first error is kept, later calls do
-// nothing and `finish` returns it.
+// The idea: each `save` makes the database a trace of what was recorded so far; chunks that are not
+// full yet are then in it under the numbers that they will have, and are replaced later, so that
+// the content at the end does not depend on it. The first error is kept, later calls do nothing and
+// `finish` returns it.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,8 @@ class TraceRows : public TraceSink {
   void peak_memory(const PeakMemory& peak) override;
   void rank_steps(const RankStepBatch& steps) override;
   void diagnostic(const TraceDiagnostic& diagnostic) override;
+  /// Commits all calls so far. Fails: as `finish`.
+  Status save();
   /// Writes what is still buffered and commits. Fails: invalid_argument (calls that contradict each
   /// other), io_error.
   Status finish() override;
@@ -62,7 +66,7 @@ class TraceRows : public TraceSink {
   void write_ranks(const TraceRun& run);
   void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans);
   void write_samples(ChunkHeader& header, std::span<const MemorySample> samples);
-  Status commit();
+  Status close();
 
   struct TextHash {
     using is_transparent = void;  // looks views up without copying them

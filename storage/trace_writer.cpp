@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/storage/trace_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "storage/call_log.h"
+#include "storage/close_trace.h"
 #include "storage/partial_file.h"
 #include "storage/queue.h"
 #include "storage/record_sql.h"
@@ -16,21 +22,35 @@ namespace tessera::storage {
 namespace {
 
 constexpr std::size_t batch_size_max = 64 << 10;
+// A kill costs at most what came since the last commit, so this is well below a quarter second.
+constexpr Time save_interval = 150'000'000;
+// Where many lanes are open a commit takes long: it then has this share of the thread.
+constexpr Time intervals_per_save = 4;
+// Without a clock a commit comes after so many bytes of calls.
+constexpr std::size_t bytes_per_save = 64 << 20;
 
-/// The caller's side logs calls; the thread replays them into rows.
+/// The caller's side logs calls; the thread replays them into rows. What the caller has logged and
+/// not yet handed over is taken by the thread when a commit is due, because the next call may be
+/// long in coming.
 class ThreadedWriter final : public TraceWriter {
  public:
-  ThreadedWriter(PartialFile file, std::size_t queue_max)
-      : file_(std::move(file)),
-        batch_size_(std::min(batch_size_max, queue_max / 4)),
-        queue_(queue_max) {}
+  ThreadedWriter(std::string path, OwnedFile file, const TraceWriterOptions& options)
+      : path_(std::move(path)),
+        options_(options),
+        file_(std::move(file)),
+        batch_size_(
+            std::min(batch_size_max, static_cast<std::size_t>(options.queue_max.value) / 4)),
+        queue_(static_cast<std::size_t>(options.queue_max.value)) {}
   ~ThreadedWriter() override {
     failed_.store(true, std::memory_order_relaxed);  // nobody wants what is still queued
     stop();
+    rows_.reset();
+    database_.reset();
+    if (!finished_) file_.remove();
   }
 
   Status open() {
-    TESSERA_ASSIGN(Database database, Database::open_disposable(file_.partial_path()));
+    TESSERA_ASSIGN(Database database, Database::open_recording(file_.name(), file_.descriptor()));
     database_ = std::make_unique<Database>(std::move(database));
     TESSERA_ASSIGN(rows_, TraceRows::create(*database_));
     try {
@@ -41,7 +61,10 @@ class ThreadedWriter final : public TraceWriter {
     return {};
   }
 
-  void begin(const TraceRun& run) override { log(&CallLog::begin, run); }
+  void begin(const TraceRun& run) override {
+    log(&CallLog::begin, run);
+    hand_over();
+  }
   void stream(const TraceStream& stream) override { log(&CallLog::stream, stream); }
   void communicator(const TraceCommunicator& c) override { log(&CallLog::communicator, c); }
   void unit(const TraceUnit& unit) override { log(&CallLog::unit, unit); }
@@ -70,14 +93,18 @@ class ThreadedWriter final : public TraceWriter {
   Status finish() override {
     if (finished_) return result_;
     finished_ = true;
-    queue_.push(log_.take());
+    hand_over();
     stop();
     result_ = rows_->finish();
-    if (result_.ok()) content_hash_ = rows_->content_hash();
+    std::string hash = rows_->content_hash();
     rows_.reset();
+    const bool contradiction = result_.code() == Code::invalid_argument;
+    if (!result_.ok() && !contradiction) result_ = keep_what_fits(result_, hash);
+    if (result_.ok()) result_ = publish();
+    if (result_.ok()) content_hash_ = std::move(hash);
     database_.reset();
-    if (result_.ok()) result_ = file_.publish();
-    return result_;
+    if (!left_) file_.remove();
+    return result_.ok() ? cut_ : result_;
   }
 
   std::string content_hash() const override { return content_hash_; }
@@ -87,16 +114,104 @@ class ThreadedWriter final : public TraceWriter {
   void log(void (CallLog::*call)(T...), std::type_identity_t<T>... arguments) {
     TESSERA_ASSERT(!finished_, "nothing is recorded after finish");
     if (failed_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(log_mutex_);
     (log_.*call)(std::forward<T>(arguments)...);
     if (log_.size() >= batch_size_) queue_.push(log_.take());
   }
 
+  void hand_over() {
+    const std::lock_guard lock(log_mutex_);
+    queue_.push(log_.take());
+  }
+
   void write() {
-    while (auto batch = queue_.pop()) {
-      // After an error batches are still taken, so that the caller never waits for room in vain.
-      if (!failed_.load(std::memory_order_relaxed)) replay(std::move(*batch), *rows_);
-      if (!rows_->status().ok()) failed_.store(true, std::memory_order_relaxed);
+    last_save_ = now();
+    while (!queue_.over()) {
+      if (auto batch = queue_.pop(std::chrono::nanoseconds(save_interval))) play(std::move(*batch));
+      if (!save_is_due()) continue;
+      take_log();
+      save();
     }
+  }
+
+  // After an error batches are still taken, so that the caller never waits for room in vain.
+  void play(Calls batch) {
+    if (failed_.load(std::memory_order_relaxed)) return;
+    unsaved_ += batch.size();
+    replay(std::move(batch), *rows_);
+    look_for_failure();
+  }
+
+  // Batches in the queue came before the calls in the log, and whoever adds to either holds the
+  // lock. A caller that has it now, or fills the queue as fast as it is emptied, makes more calls:
+  // the commit does not wait for those.
+  void take_log() {
+    for (std::size_t k = queue_.count(); k > 0; --k) play(std::move(*queue_.pop()));
+    const std::unique_lock lock(log_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    while (auto batch = queue_.pop({})) play(std::move(*batch));
+    if (log_.size() > 0) play(log_.take());
+  }
+
+  Time now() const { return options_.clock ? options_.clock() : 0; }
+
+  bool save_is_due() const {
+    if (failed_.load(std::memory_order_relaxed)) return false;
+    if (!saved_ && unsaved_ > 0) return true;  // what run it is
+    if (!options_.clock) return unsaved_ >= bytes_per_save;
+    return now() - last_save_ >= std::max(save_interval, intervals_per_save * save_took_);
+  }
+
+  void save() {
+    const Time begin = now();
+    if (std::exchange(unsaved_, 0) > 0) static_cast<void>(rows_->save());
+    saved_ = true;
+    last_save_ = now();
+    save_took_ = last_save_ - begin;
+    look_for_failure();
+  }
+
+  void look_for_failure() {
+    const Status& status = rows_->status();
+    if (status.ok() || failed_.exchange(true, std::memory_order_relaxed)) return;
+    if (!options_.warn) return;
+    options_.warn(fmt::format("the trace ends here, the run goes on: {}", status.message()));
+  }
+
+  // What was committed before the disk was full is made a finished trace.
+  Status keep_what_fits(const Status& why, std::string& hash) {
+    static_cast<void>(database_->run("ROLLBACK"));  // if SQLite has not done so itself
+    const auto reached =
+        close_cut_trace(*database_, "the recording could not go on: " + why.message());
+    if (!reached.ok()) {
+      left_ = reached.status().code() != Code::corrupt;  // without `begin` there is nothing in it
+      return why;
+    }
+    hash = reached->content_hash;
+    cut_ = Status(Code::io_error,
+                  fmt::format("{} What was recorded until then, {:.3f} s, is in \"{}\".",
+                              why.message(), static_cast<double>(reached->time) * 1e-9, path_));
+    return {};
+  }
+
+  // Equal calls make equal bytes, whenever they were committed: so the file is copied once, in the
+  // order of its keys. Where there is no room for a copy the recording itself gets the name.
+  Status publish() {
+    Status copied = copy();
+    if (copied.ok()) return copied;
+    const Status single = database_->run("PRAGMA journal_mode = DELETE");
+    database_.reset();
+    const Status moved = single.ok() ? file_.move_to(path_) : single;
+    left_ = true;  // under one name or the other
+    return moved;
+  }
+
+  Status copy() {
+    TESSERA_ASSIGN(OwnedFile file, OwnedFile::replace(file_.name() + ".final"));
+    Status status = database_->copy_to(file.name());
+    if (status.ok()) status = file.move_to(path_);
+    if (!status.ok()) file.remove();
+    return status;
   }
 
   void stop() {
@@ -104,16 +219,25 @@ class ThreadedWriter final : public TraceWriter {
     if (thread_.joinable()) thread_.join();
   }
 
-  PartialFile file_;  // destroyed last: its lock outlives SQLite's descriptors
+  const std::string path_;
+  const TraceWriterOptions options_;
+  OwnedFile file_;  // destroyed last: its lock outlives SQLite's descriptors
   std::unique_ptr<Database> database_;
   std::unique_ptr<TraceRows> rows_;  // the thread's while it runs
   std::atomic<bool> failed_{false};
 
   const std::size_t batch_size_;
+  std::mutex log_mutex_;
   CallLog log_;  // the caller's
   bool finished_ = false;
-  Status result_;
+  bool left_ = false;  // the recording keeps its file
+  Status result_, cut_;
   std::string content_hash_;
+
+  // The thread's.
+  std::size_t unsaved_ = 0;  // bytes of calls since the last commit
+  bool saved_ = false;
+  Time last_save_ = 0, save_took_ = 0;
 
   Queue<Calls> queue_;
   std::thread thread_;
@@ -124,9 +248,14 @@ class ThreadedWriter final : public TraceWriter {
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path,
                                                          const TraceWriterOptions& options) {
   TESSERA_ASSERT(options.queue_max.value > 0, "a queue holds something");
-  TESSERA_ASSIGN(PartialFile file, PartialFile::create(path));
-  auto writer = std::make_unique<ThreadedWriter>(std::move(file),
-                                                 static_cast<std::size_t>(options.queue_max.value));
+  TESSERA_ASSIGN(OwnedFile file, OwnedFile::beside(path));
+  if (options.warn && file.name() != path + ".partial") {
+    options.warn(
+        fmt::format("\"{}.partial\" is what is left of an earlier recording and stays: "
+                    "recover it with `tessera trace recover`, or remove it",
+                    path));
+  }
+  auto writer = std::make_unique<ThreadedWriter>(path, std::move(file), options);
   TESSERA_TRY(writer->open());
   return std::unique_ptr<TraceWriter>(std::move(writer));
 }

@@ -2,6 +2,7 @@
 // Collectives of a cluster beside each other, as nccl-tests print them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "cli/options/checks.h"
 #include "cli/options/rank_list.h"
 #include "cli/report/table.h"
+#include "tessera/sim/error_range.h"
 #include "tessera/sim/group_shape.h"
 
 namespace tessera::cli {
@@ -81,7 +83,19 @@ std::string title_of(const sim::Cluster& cluster, const sim::CollectiveShape& gr
                      group.nodes == 1 ? "" : "s", cluster.nccl.version);
 }
 
-void print_tables(const std::string& title, const std::vector<CollectiveTable>& tables) {
+sim::ErrorRange error_of(const sim::Cluster& cluster, const sim::CollectiveShape& group,
+                         const CollectiveTable& table) {
+  sim::CollectiveShape shape = group;
+  shape.kind = table.kind;
+  const auto [least, most] = std::minmax_element(
+      table.rows.begin(), table.rows.end(),
+      [](const CollectiveRow& a, const CollectiveRow& b) { return a.bytes < b.bytes; });
+  return sim::collective_error(sim::name_unless_changed(cluster), shape, least->bytes, most->bytes);
+}
+
+void print_tables(const sim::Cluster& cluster, const sim::CollectiveShape& group,
+                  const std::vector<CollectiveTable>& tables) {
+  const std::string title = title_of(cluster, group);
   for (const CollectiveTable& rows : tables) {
     Table table(fmt::format("{}: {}", name_of(rows.kind), title),
                 {"size", "bytes", "count", "algorithm", "protocol", "channels", "us", "algbw GB/s",
@@ -94,6 +108,7 @@ void print_tables(const std::string& title, const std::vector<CollectiveTable>& 
                  fmt::format("{:.1f}", static_cast<double>(row.plan.time) / 1e3),
                  fmt::format("{:.2f}", row.algbw), fmt::format("{:.2f}", row.busbw)});
     }
+    table.note("how sure: " + error_of(cluster, group, rows).text);
     fmt::print("{}", table.text(false));
   }
 }
@@ -106,6 +121,8 @@ void print_json(const sim::Cluster& cluster, const sim::CollectiveShape& group,
            {"nodes", group.nodes},
            {"ranks_per_node", group.ranks_per_node}};
   for (const CollectiveTable& table : tables) {
+    out["validated"][std::string(name_of(table.kind))] =
+        Json::parse(sim::to_json(error_of(cluster, group, table)));
     for (const CollectiveRow& row : table.rows) {
       out["rows"].push_back({{"op", name_of(table.kind)},
                              {"bytes", row.bytes.value},
@@ -143,7 +160,7 @@ Status collective(const CollectiveArguments& a) {
   if (!a.plot.empty()) {
     TESSERA_TRY(write_plot(a.plot, collective_plot(title_of(cluster, group), tables)));
   }
-  a.json ? print_json(cluster, group, tables) : print_tables(title_of(cluster, group), tables);
+  a.json ? print_json(cluster, group, tables) : print_tables(cluster, group, tables);
   return {};
 }
 

@@ -2,7 +2,6 @@
 #include "cli/options/deepspeed_option.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -46,6 +45,10 @@ Status settle(const EngineOptions& o, const char* option, const char* key,
   return {};
 }
 
+bool is_adam(const std::string& type) {
+  return type.empty() || type == "Adam" || type == "AdamW" || type == "adam" || type == "adamw";
+}
+
 // --param-dtype, which the file may repeat or leave open.
 Status settle_dtype(const EngineOptions& o, DeepSpeedConfig& config) {
   const auto flag = o.scheme.given.find("--param-dtype");
@@ -59,6 +62,21 @@ Status settle_dtype(const EngineOptions& o, DeepSpeedConfig& config) {
   }
   config.scheme = with_dtype(config.scheme, given);
   return {};
+}
+
+// What training would do otherwise than the file says.
+Status check_trainable(const EngineOptions& o, const DeepSpeedConfig& config) {
+  if (config.adam.states != 2 || !is_adam(config.optimizer)) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: optimizer.type is {}, but training steps with AdamW alone: take "
+                              "AdamW, or leave the optimizer out",
+                              o.deepspeed, config.optimizer));
+  }
+  if (config.scheduler.empty()) return {};
+  return Status(Code::not_supported,
+                fmt::format("{}: scheduler {} is not followed in training: take it out, and give "
+                            "--schedule, --warmup and --min-lr",
+                            o.deepspeed, config.scheduler));
 }
 
 }  // namespace
@@ -77,12 +95,17 @@ Status apply_deepspeed(const EngineOptions& o, Rank ranks, Training& out) {
   own.erase("--param-dtype");
   TESSERA_TRY(apply_given(own, config.scheme));
   out.scheme = config.scheme;
+  if (o.real) TESSERA_TRY(check_trainable(o, config));
+  if (!config.optimizer.empty()) {
+    TESSERA_TRY(settle(o, "--optimizer-states", "optimizer.type", std::optional(config.adam.states),
+                       t.adam.states));
+  }
+  config.adam.states = t.adam.states;
   t.adam = config.adam;
   t.sync_every_micro_batch = config.stage >= 2;  // stages 0 and 1 reduce at the boundary
-  if (!config.without_meaning.empty()) {
-    out.warnings.push_back(fmt::format("{}: no meaning here: {}", o.deepspeed,
-                                       fmt::join(config.without_meaning, ", ")));
-  }
+  const auto warnings = config.warnings(o.deepspeed, config.scheme, o.real);
+  out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
+  out.deepspeed = std::move(config);
   return {};
 }
 

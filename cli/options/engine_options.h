@@ -3,10 +3,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/options/scheme_options.h"
+#include "tessera/deepspeed.h"
 #include "tessera/training.h"
 
 namespace tessera::cli {
@@ -25,6 +27,7 @@ struct Training {
   Scheme scheme;
   TrainingOptions training;
   std::vector<std::string> warnings;
+  std::optional<DeepSpeedConfig> deepspeed;  // of --deepspeed
 };
 
 void add_engine_options(CLI::App& command, EngineOptions& options);

@@ -21,6 +21,12 @@ void add_profile_options(CLI::App& command, ProfileOptions& o) {
       ->check(CLI::IsMember({"eager", "fused", "chunked"}))
       ->default_str("")
       ->group(stack);
+  command
+      .add_option("--allocator", o.allocator,
+                  "Instead of the profile's: how device memory is reserved and reused")
+      ->check(CLI::IsMember({"events", "pytorch", "expandable"}))
+      ->default_str("")
+      ->group(stack);
   command.add_flag("--no-dropout", o.no_dropout, "Train without dropout")->group(stack);
 }
 
@@ -29,6 +35,10 @@ Result<sim::StackProfile> resolve_profile(const ProfileOptions& o) {
   using Loss = sim::StackProfile::Loss;
   for (const Loss loss : {Loss::eager, Loss::fused, Loss::chunked}) {
     if (o.loss == sim::name_of(loss)) profile.loss = loss;
+  }
+  using Allocator = sim::StackProfile::Allocator;
+  for (const Allocator allocator : {Allocator::events, Allocator::pytorch, Allocator::expandable}) {
+    if (o.allocator == sim::name_of(allocator)) profile.allocator = allocator;
   }
   if (!o.attention.empty()) profile.attention = o.attention;
   if (o.no_dropout) profile.dropout = false;

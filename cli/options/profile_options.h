@@ -13,6 +13,7 @@ struct ProfileOptions {
   std::string profile = "eager";
   std::string attention;  // empty: the profile's
   std::string loss;       // likewise
+  std::string allocator;  // likewise
   bool no_dropout = false;
 };
 

@@ -24,8 +24,9 @@ bool is_training(const std::string& name) {
 
 // Those of the run itself, and what follows from all; others are the scheme's or the step's.
 bool is_run(const std::string& name) {
-  static const std::vector<std::string> names = {"cluster", "nodes", "profile", "validated",
-                                                 "steps",   "seed",  "jitter",  "slow_ranks"};
+  static const std::vector<std::string> names = {"cluster", "nodes", "profile",       "validated",
+                                                 "steps",   "seed",  "jitter",        "slow_ranks",
+                                                 "data",    "dtype", "learning_rate", "schedule"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -46,27 +47,53 @@ Status read_slow_ranks(JsonReader& run, std::vector<sim::SlowRank>& slow_ranks) 
 }
 
 Status read_options(const std::string& trace, const TraceRun& run, const nlohmann::json& json,
-                    Again& again) {
+                    DescribedRun& out) {
   OptionValues of_scheme;
   for (const auto& [name, given] : json.items()) {
     if (is_run(name)) continue;
     const std::optional<OptionValue> value = option_value(given);
     if (!value) return unknown(trace, name);
     if (is_training(name)) {
-      TESSERA_TRY(set_option(again.options.training, name, *value));
+      TESSERA_TRY(set_option(out.training, name, *value));
     } else {
       of_scheme.emplace_back(name, *value);
     }
   }
-  const auto scheme = scheme_from(run.scheme, of_scheme, again.model);
+  const auto scheme = scheme_from(run.scheme, of_scheme, out.model);
   if (!scheme.ok()) {
     return Status(scheme.status().code(), fmt::format("{}: {}", trace, scheme.status().message()));
   }
-  again.options.scheme = *scheme;
+  out.scheme = *scheme;
   return {};
 }
 
+// A run that was not simulated says its model alone.
+Status says_nothing(const std::string& trace) {
+  return Status(Code::not_supported,
+                fmt::format("{}: does not say what it was made from, so it cannot be made again: "
+                            "only traces of tessera simulate can",
+                            trace));
+}
+
 }  // namespace
+
+Result<DescribedRun> described_run(const storage::TraceReader& reader, const std::string& trace) {
+  const TraceRun& run = reader.info().run;
+  if (run.sources.empty()) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: does not say its model: record it with this version", trace));
+  }
+  TESSERA_ASSIGN(const nlohmann::json sources_of, parse_json(run.sources, trace + ": sources"));
+  JsonReader sources(sources_of, trace + ": sources");
+  const std::string model = sources.text("model");
+  TESSERA_TRY(sources.status());
+  TESSERA_ASSIGN(const nlohmann::json json, parse_json(run.options, trace + ": options"));
+  DescribedRun out;
+  // A model without a name of its own is called as its file.
+  TESSERA_ASSIGN(out.model, parse_model(model, run.model + ".json"));
+  TESSERA_TRY(read_options(trace, run, json, out));
+  return out;
+}
 
 std::string sources_json(const std::string& model, const std::string& cluster) {
   return nlohmann::ordered_json{{"model", model}, {"cluster", cluster}}.dump(
@@ -76,22 +103,19 @@ std::string sources_json(const std::string& model, const std::string& cluster) {
 Result<Again> read_again(const std::string& trace) {
   TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(trace));
   const TraceRun& run = reader.info().run;
-  if (run.sources.empty()) {
-    return Status(Code::not_supported,
-                  fmt::format("{}: does not say what it was made from, so it cannot be made again: "
-                              "only traces of tessera simulate can",
-                              trace));
-  }
+  if (run.sources.empty()) return says_nothing(trace);
   TESSERA_ASSIGN(const nlohmann::json sources_of, parse_json(run.sources, trace + ": sources"));
   JsonReader sources(sources_of, trace + ": sources");
-  const std::string model = sources.text("model");
+  if (!sources.has("cluster")) return says_nothing(trace);
   const std::string cluster = sources.text("cluster");
   TESSERA_TRY(sources.status());
   TESSERA_ASSIGN(const nlohmann::json json, parse_json(run.options, trace + ": options"));
   JsonReader of_run(json, trace + ": options");
   Again again;
-  // A model without a name of its own is called as its file.
-  TESSERA_ASSIGN(again.model, parse_model(model, run.model + ".json"));
+  TESSERA_ASSIGN(DescribedRun described, described_run(reader, trace));
+  again.model = std::move(described.model);
+  again.options.scheme = std::move(described.scheme);
+  again.options.training = std::move(described.training);
   const auto nodes = static_cast<Index>(of_run.integer("nodes", 1));
   again.options.steps = static_cast<std::int32_t>(of_run.integer("steps", 1));
   TESSERA_TRY(read_slow_ranks(of_run, again.options.slow_ranks));
@@ -107,7 +131,6 @@ Result<Again> read_again(const std::string& trace) {
   again.options.recorded_ranks = run.recorded_ranks;
   again.options.sources = run.sources;
   again.options.version = version();
-  TESSERA_TRY(read_options(trace, run, json, again));
   return again;
 }
 

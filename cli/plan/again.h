@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tessera/sim/simulate.h"
+#include "tessera/storage/trace_reader.h"
 
 namespace tessera::cli {
 
@@ -12,6 +13,17 @@ struct Again {
   Model model;
   sim::SimulateOptions options;  // without sink and progress
 };
+
+/// What a recorded run trained, simulated or not.
+struct DescribedRun {
+  Model model;
+  Scheme scheme;
+  TrainingOptions training;
+};
+
+/// Fails: not_supported (a trace that does not say its model), invalid_argument (an option that
+/// this version does not know), naming the trace.
+Result<DescribedRun> described_run(const storage::TraceReader& reader, const std::string& trace);
 
 /// What a trace keeps besides options: the texts of the model's and the cluster's description, so
 /// that it can be made again wherever these files are, and whatever became of them.

@@ -11,6 +11,7 @@
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "cli/report/table.h"
+#include "tessera/sim/error_range.h"
 #include "tessera/sim/simulate.h"
 
 namespace tessera::cli {
@@ -60,6 +61,7 @@ struct Row {
   double paper = 0;
   double deepspeed = 0;  // 0: it has no estimate
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, unused{}, total{};
+  sim::ErrorRange sure;
 };
 
 Bytes sum(const PeakMemory& peak, std::initializer_list<MemoryClass> classes) {
@@ -106,6 +108,12 @@ Result<Row> row_of(std::int32_t stage, const Model& model, const sim::Cluster& c
   row.activations = sum(sink.peak, {activations, temporary, inputs});
   row.unused = sum(sink.peak, {reserved_unused});
   row.total = sink.peak.reserved;
+  row.sure = sim::memory_error({.profile = sim::name_unless_changed(options.stack),
+                                .gpu = cluster.gpu.name,
+                                .cluster = sim::name_unless_changed(cluster),
+                                .scheme = std::string(name_of(options.scheme)),
+                                .ranks = cluster.ranks(),
+                                .parameters = model.parameter_count()});
   row.buffers =
       row.total - row.parameters - row.gradients - row.optimizer - row.activations - row.unused;
   return row;
@@ -128,6 +136,11 @@ void print_table(const Model& model, const sim::Cluster& cluster, const std::vec
       "The first two are formulas of model states: they leave out buckets, gathered parameters, "
       "activations and fragmentation. The others are what rank memory is made of when the "
       "simulated run needs most.");
+  for (const Row& r : rows) {
+    if (&r == &rows.front() || r.sure.text != rows.front().sure.text) {
+      table.note("how sure: " + r.sure.text);
+    }
+  }
   fmt::print("{}", table.text(false));
 }
 
@@ -146,6 +159,7 @@ void print_json(const Model& model, const sim::Cluster& cluster, const std::vect
                         {"activations_bytes", r.activations.value},
                         {"buffers_bytes", r.buffers.value},
                         {"unused_bytes", r.unused.value}};
+    row["validated"] = {{"memory", Json::parse(sim::to_json(r.sure))}};
     out["stages"].push_back(std::move(row));
   }
   fmt::print("{}\n", out.dump(2));

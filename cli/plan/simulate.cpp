@@ -14,6 +14,8 @@
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
+#include "cli/stop_signal.h"
+#include "cli/trace_warning.h"
 #include "cli/train/trace_name.h"
 #include "tessera/storage/trace_writer.h"
 
@@ -46,7 +48,8 @@ constexpr const char* simulate_examples = R"(Examples:
   tessera simulate config.json --nodes 2 --batch 4 --checkpointing full -o fits.tessera
   tessera simulate --again run.tessera
 
-Exit codes: 0 done, 2 bad input, 3 done, but the run does not fit the GPUs' memory.)";
+Exit codes: 0 done, 2 bad input, 3 done, but the run does not fit the GPUs' memory, 130 or 143
+stopped by a signal; the trace is finished.)";
 
 Status refused(const std::string& why) { return Status(Code::invalid_argument, why); }
 
@@ -157,11 +160,26 @@ Status compare(const SimulateArguments& arguments) {
   return {};
 }
 
+// What would have made it fit, in the trace, too. Empty: so many ranks would take too long to try.
+std::string advise(const Prepared& run, TraceSink& trace) {
+  constexpr Rank most_ranks = 1 << 16;
+  if (run.options.cluster.ranks() > most_ranks) return {};
+  const auto found = sim::what_would_fit(run.model, run.options);
+  const std::string text =
+      found.empty()
+          ? "neither a batch of 1 with full checkpointing nor 16 times the nodes makes it fit"
+          : fmt::format("it would fit with {}", fmt::join(found, ", or with "));
+  trace.diagnostic({.severity = DiagnosticSeverity::warning, .code = "would_fit", .message = text});
+  return text;
+}
+
 Result<int> simulate(const SimulateArguments& arguments) {
   const bool again = !arguments.again.empty();
   TESSERA_ASSIGN(Prepared run, again ? prepare_again(arguments) : prepare(arguments));
   TESSERA_TRY(check_trace_name("--output", arguments.output));
-  TESSERA_ASSIGN(auto writer, storage::TraceWriter::create(arguments.output));
+  TESSERA_ASSIGN(auto writer,
+                 storage::TraceWriter::create(arguments.output,
+                                              {.clock = steady_time, .warn = warn_of_recording}));
   run.options.sink = writer.get();
   sim::SimulateSummary summary;
   {
@@ -169,14 +187,31 @@ Result<int> simulate(const SimulateArguments& arguments) {
     run.options.progress = [&](std::int32_t step, std::int32_t steps) {
       progress.update(step, steps);
     };
+    stop_on_signals();
+    run.options.stopped = [] { return stop_signal() != 0; };
     TESSERA_ASSIGN(summary, sim::simulate(run.model, run.options));
   }
+  const bool stopped = summary.steps < run.options.steps;
+  const std::string why =
+      stopped ? stop_sentence(stop_signal(), summary.steps, run.options.steps) : "";
+  if (stopped) {
+    writer->diagnostic({.severity = DiagnosticSeverity::warning,
+                        .code = name_of(Code::cancelled),
+                        .message = why});
+  }
+  const std::string advice = summary.fits || stopped ? "" : advise(run, *writer);
   TESSERA_TRY(writer->finish());
+  if (stopped) {
+    fmt::print(stderr, "tessera: {}: {} has what was simulated until then\n", why,
+               arguments.output);
+    return exit_stopped(stop_signal());
+  }
   if (!arguments.json && !arguments.quiet) print_summary(arguments, run, summary);
   if (!arguments.quiet) TESSERA_TRY(report_on(arguments));
   if (again) TESSERA_TRY(compare(arguments));
   if (summary.fits) return exit_ok;
   fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
+  if (!advice.empty()) fmt::print(stderr, "tessera: {}\n", advice);
   return exit_does_not_fit;
 }
 

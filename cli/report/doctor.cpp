@@ -34,6 +34,11 @@ constexpr const char* compiler =
     "unknown";
 #endif
 
+#ifdef TESSERA_HAS_ICU
+constexpr bool has_icu = true;
+#else
+constexpr bool has_icu = false;
+#endif
 #ifdef TESSERA_HAS_DNNL
 constexpr bool has_dnnl = true;
 #else
@@ -82,6 +87,8 @@ nlohmann::ordered_json facts() {
                       {"cuda", cuda.ok() ? "available: " + *cuda : cuda.status().message()}};
   json["training"] =
       has_dnnl ? "available: oneDNN" : "not built: install libdnnl-dev and configure again";
+  json["tokenizers"] =
+      has_icu ? "available: ICU" : "not built: install libicu-dev and configure again";
   json["swap_files"] =
       has_uring ? "io_uring" : "threads (faster with io_uring: install liburing-dev)";
   const auto direct = gpu_direct_storage();
@@ -108,6 +115,7 @@ void print_facts(const nlohmann::ordered_json& json) {
     table.row({"backend " + backend, state.get<std::string>()});
   }
   table.row({"training", text("training")});
+  table.row({"tokenizers", text("tokenizers")});
   table.row({"files on drives", text("swap_files")});
   table.row({"GPUDirect Storage", text("gpu_direct_storage")});
   table.row({"clusters", fmt::format("{}", fmt::join(sim::cluster_presets(), ", "))});

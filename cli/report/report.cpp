@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/options/rank_list.h"
+#include "cli/trace_warning.h"
 
 namespace tessera::cli {
 namespace {
@@ -27,6 +28,7 @@ Exit codes: 0 done, 2 bad input.)";
 
 Status report(const ReportArguments& arguments) {
   TESSERA_ASSIGN(const auto trace, analysis::Trace::open(arguments.trace));
+  warn_of_trace(arguments.trace, trace.info());
   TESSERA_ASSIGN(const auto ranks, parse_rank_list("--ranks", arguments.ranks, trace.run().ranks));
   TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data, ranks) : print_report(data, ranks);

@@ -53,6 +53,12 @@ Json run_json(const RunReport& report) {
           {"options", options}};
 }
 
+// How sure a simulated run is; null of a real one.
+Json validated_json(const RunReport& report) {
+  const Json options = Json::parse(report.run.options, nullptr, /*allow_exceptions=*/false);
+  return options.is_object() && options.contains("validated") ? options["validated"] : Json();
+}
+
 Json rank_json(const RankMeans& rank) {
   return {{"rank", rank.rank},
           {"step_ns", rank.step},
@@ -139,6 +145,7 @@ std::string report_json(const RunReport& report, const std::vector<Rank>& ranks)
   Json json;
   json["tessera_report"] = 1;
   json["run"] = run_json(report);
+  json["validated"] = validated_json(report);
   json["step_time_steady_ns"] = report.figures.step_time_steady;
   json["tokens_per_s"] = optional(report.figures.tokens_per_s);
   json["tokens_per_s_per_gpu"] = optional(report.figures.tokens_per_s_per_gpu);

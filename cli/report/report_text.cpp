@@ -72,6 +72,19 @@ std::string profile_text(const nlohmann::json& profile) {
   return text;
 }
 
+// Traces of older versions have one sentence.
+std::vector<std::string> ranges_of(const nlohmann::json& validated) {
+  if (validated.is_string()) return {validated.get<std::string>()};
+  std::vector<std::string> out;
+  if (!validated.is_object()) return out;
+  for (const auto& [number, range] : validated.items()) {
+    if (range.is_object() && range.contains("text") && range["text"].is_string()) {
+      out.push_back(range["text"].get<std::string>());
+    }
+  }
+  return out;
+}
+
 Table run_table(const RunReport& report) {
   const TraceRun& run = report.run;
   Table table(run.name.empty() ? "Run" : shortened(run.name), {});
@@ -88,8 +101,10 @@ Table run_table(const RunReport& report) {
   if (simulated && options["profile"].is_object()) {
     table.row({"profile", profile_text(options["profile"])});
   }
-  if (simulated && options.contains("validated") && options["validated"].is_string()) {
-    table.note("how sure: " + options["validated"].get<std::string>());
+  if (simulated && options.contains("validated")) {
+    for (const std::string& range : ranges_of(options["validated"])) {
+      table.note("how sure: " + range);
+    }
   }
   if (run.tokens_per_step > 0) {
     table.row({"batch", fmt::format("{} tokens per step", with_separators(run.tokens_per_step))});

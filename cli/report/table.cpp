@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/printable.h"
 #include "tessera/assert.h"
 
 namespace tessera::cli {
@@ -42,17 +43,18 @@ std::string with_separators(std::int64_t value) {
   return digits;
 }
 
-Table::Table(std::string heading, std::vector<std::string> columns)
-    : heading_(std::move(heading)), columns_(columns.size()) {
+Table::Table(const std::string& heading, std::vector<std::string> columns)
+    : heading_(printable(heading)), columns_(columns.size()) {
   if (!columns.empty()) rows_.push_back(std::move(columns));
 }
 
 void Table::row(std::vector<std::string> cells) {
   TESSERA_ASSERT(columns_ == 0 || cells.size() == columns_, "a row with as many cells as columns");
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
-void Table::note(std::string text) { notes_.push_back(std::move(text)); }
+void Table::note(const std::string& text) { notes_.push_back(printable(text)); }
 
 std::string Table::text(bool bold) const {
   std::vector<std::size_t> widths;

@@ -16,15 +16,16 @@ namespace tessera::cli {
 /// "8,030,261,248"
 std::string with_separators(std::int64_t value);
 
+/// Text of files comes to the terminal through here: without control characters (printable.h).
 class Table {
  public:
   /// `columns` empty: no line of names; rows may then have any size.
-  Table(std::string heading, std::vector<std::string> columns);
+  Table(const std::string& heading, std::vector<std::string> columns);
 
   /// REQUIRES: as many cells as columns, if columns are named.
   void row(std::vector<std::string> cells);
   /// A paragraph below the rows, broken at 100 columns.
-  void note(std::string text);
+  void note(const std::string& text);
   /// Whether columns after the first are left-aligned.
   void align_left() { left_ = true; }
   /// The last column is text.

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/train/prompt.h"
 #include "cli/train/token_choice.h"
 #include "tessera/checkpoint.h"
 #include "tessera/decoder.h"
@@ -19,8 +21,7 @@ struct GenerateArguments {
   std::string model;
   std::string weights;
   std::string checkpoint;
-  std::string prompt = "\n";
-  std::vector<std::int32_t> prompt_ids;
+  PromptArguments prompt;
   std::int64_t tokens = 200;
   TokenChoice choice;
   std::int32_t threads = 0;
@@ -56,27 +57,10 @@ Result<Values> read_values(const GenerateArguments& a, const Model& model,
   return values;
 }
 
-std::vector<std::int32_t> prompt_of(const GenerateArguments& a) {
-  if (!a.prompt_ids.empty()) return a.prompt_ids;
-  std::vector<std::int32_t> tokens;
-  for (const char byte : a.prompt) tokens.push_back(static_cast<unsigned char>(byte));
-  return tokens;
-}
-
-void print_token(const GenerateArguments& a, std::int32_t token) {
-  if (a.prompt_ids.empty()) {
-    std::fputc(token, stdout);
-  } else {
-    fmt::print("{} ", token);
-  }
-  std::fflush(stdout);
-}
-
 // No more than the run needs.
-std::int64_t context_for(const GenerateArguments& a, const Model& model) {
-  std::int64_t most = std::max<std::int64_t>(model.sequence_length_max, 1);
-  if (model.sliding_window > 0) most = std::min(most, model.sliding_window);
-  return std::min(most, static_cast<std::int64_t>(prompt_of(a).size()) + a.tokens);
+std::int64_t context_for(const GenerateArguments& a, const Model& model, std::size_t prompt) {
+  const std::int64_t most = std::max<std::int64_t>(model.sequence_length_max, 1);
+  return std::min(most, static_cast<std::int64_t>(prompt) + a.tokens);
 }
 
 // The prompt, then the youngest token. Where there is no room for that the older half is forgotten:
@@ -90,27 +74,45 @@ std::span<const std::int32_t> to_take(Decoder& decoder, std::span<const std::int
   return tokens.last((context + 1) / 2);
 }
 
+// Weights of a run that has diverged choose nothing.
+Status check_numbers(const std::vector<float>& logits, std::int64_t token) {
+  for (const float logit : logits) {
+    if (!std::isnan(logit)) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("what the model expects as token {} is no number: its weights are "
+                              "damaged, or those of a run that has diverged",
+                              token + 1));
+  }
+  return {};
+}
+
 Status generate(const GenerateArguments& a) {
   if (a.weights.empty() == a.checkpoint.empty()) {
     return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
   }
   TESSERA_ASSIGN(Model model, load_model(a.model));
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
+  for (const std::string& warning : model.mathematics.warnings) {
+    if (!warning.starts_with("dropout")) print_warnings({a.model + ": " + warning});
+  }
+  TESSERA_ASSIGN(Prompt prompt, Prompt::open(a.prompt, model, a.model));
   TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
-  TESSERA_ASSIGN(
-      Decoder decoder,
-      Decoder::create(model, parameters, {.context = context_for(a, model), .threads = a.threads}));
-  std::vector<std::int32_t> tokens = prompt_of(a);
-  for (std::int32_t token : tokens) print_token(a, token);
+  std::vector<std::int32_t> tokens = prompt.tokens();
+  TESSERA_ASSIGN(Decoder decoder, Decoder::create(model, parameters,
+                                                  {.context = context_for(a, model, tokens.size()),
+                                                   .threads = a.threads}));
+  TESSERA_TRY(prompt.show(tokens));
   for (std::int64_t k = 0; k < a.tokens; ++k) {
     TESSERA_ASSIGN(const auto logits, decoder.take(to_take(decoder, tokens, k == 0)));
-    tokens.push_back(choose_token(logits, a.choice, static_cast<std::uint64_t>(k)));
-    print_token(a, tokens.back());
+    TESSERA_TRY(check_numbers(logits, k));
+    const std::int32_t next = choose_token(logits, a.choice, static_cast<std::uint64_t>(k));
+    if (prompt.ends_with(next)) break;
+    tokens.push_back(next);
+    TESSERA_TRY(prompt.show(tokens));
   }
-  fmt::print("\n");
-  return {};
+  return prompt.finish(tokens);
 }
 
 }  // namespace
@@ -124,9 +126,19 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--weights", a->weights, "safetensors file")->default_str("");
   command->add_option("--checkpoint", a->checkpoint, "Instead: a checkpoint, or a folder of them")
       ->default_str("");
-  command->add_option("--prompt", a->prompt, "What to go on from; its bytes are the tokens")
+  command
+      ->add_option("--prompt", a->prompt.text,
+                   "What to go on from; without --tokenizer its bytes are the tokens")
       ->default_str("a line feed");
-  command->add_option("--prompt-ids", a->prompt_ids, "Instead: token numbers, a,b,...")
+  command
+      ->add_option("--tokenizer", a->prompt.tokenizer,
+                   "tokenizer.json of the model, or a folder with one")
+      ->default_str("");
+  command
+      ->add_option("--end-of-text", a->prompt.end_of_text,
+                   "The token that ends the text, or none; else the model's eos_token_id")
+      ->default_str("");
+  command->add_option("--prompt-ids", a->prompt.ids, "Instead: token numbers, a,b,...")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->default_str("");
@@ -142,10 +154,11 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->callback([a, command, &exit_code] {
     const bool chooses = a->choice.temperature > 0;
     const char* const always = "with --temperature 0, which takes the most likely token";
-    Status status =
-        check_acting(*command, {{"--prompt", a->prompt_ids.empty(), "with --prompt-ids"},
-                                {"--top-k", chooses, always},
-                                {"--seed", chooses, always}});
+    Status status = check_acting(
+        *command, {{"--prompt", a->prompt.ids.empty(), "with --prompt-ids"},
+                   {"--end-of-text", !a->prompt.tokenizer.empty(), "without --tokenizer"},
+                   {"--top-k", chooses, always},
+                   {"--seed", chooses, always}});
     if (status.ok()) status = generate(*a);
     if (!status.ok()) exit_code = complain(status);
   });

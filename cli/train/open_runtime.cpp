@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <numeric>
 
 #include "cli/command.h"
 #include "cli/options/gpu_options.h"
+#include "cli/stop_signal.h"
+#include "cli/trace_warning.h"
 #include "cli/train/exit_deadline.h"
 #include "tessera/cuda_runtime.h"
 #include "tessera/host_runtime.h"
@@ -18,15 +18,6 @@
 
 namespace tessera::cli {
 namespace {
-
-// Launchers ask those who are left to end when a process died.
-volatile std::sig_atomic_t asked_to_end = 0;
-
-Time now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 Result<OpenedRuntime> open_simulator(const RuntimeOptions& options, const RuntimeNeeds& needs) {
   TESSERA_ASSIGN(auto cluster, sim::load_cluster(options.cluster, 1));
@@ -61,7 +52,7 @@ Status with_hint(const Status& status) {
 template <class Options>
 Options host_options(const RuntimeOptions& options, const RuntimeNeeds& needs) {
   Options host;
-  host.clock = now;
+  host.clock = steady_time;
   host.aio = needs.aio;
   host.sink = needs.sink;
   host.deadline = static_cast<Time>(options.deadline_s * 1e9);
@@ -72,7 +63,6 @@ Result<OpenedRuntime> open_on_cpu(const RuntimeOptions& options, const std::stri
                                   const RuntimeNeeds& needs) {
   auto host = host_options<HostOptions>(options, needs);
   if (runtime == "mpi") {
-    host.interrupted = [] { return asked_to_end != 0; };
     host.on_hang = [](const std::string& why) {
       fmt::print(stderr, "tessera: {}\n", why);
       std::_Exit(exit_failed);
@@ -98,7 +88,8 @@ Result<CudaOptions::Windows> windows_of(const RuntimeOptions& options, const Run
 Result<OpenedRuntime> open_on_gpu(const RuntimeOptions& options, const Launch& launch,
                                   const std::string& runtime, const RuntimeNeeds& needs) {
   auto cuda = host_options<CudaOptions>(options, needs);
-  cuda.interrupted = [] { return asked_to_end != 0; };
+  // One process alone stops between two steps; several cannot agree on one.
+  if (runtime != "local") cuda.interrupted = [] { return stop_signal() != 0; };
   cuda.share_gpu = options.share_gpu;
   cuda.profile_nccl = options.profile_nccl;
   cuda.deterministic = options.deterministic;
@@ -126,7 +117,6 @@ Result<OpenedRuntime> open_runtime(const RuntimeOptions& options, const Launch& 
     TESSERA_TRY(check_gpu_options(options, Computes::in_simulator, needs.traced));
     return open_simulator(options, needs);
   }
-  if (runtime != "local") std::signal(SIGTERM, [](int) { asked_to_end = 1; });
   const bool cuda = options.device == "cuda" || (options.device == "auto" && cuda_available().ok());
   TESSERA_TRY(check_gpu_options(options, cuda ? Computes::on_gpu : Computes::on_cpu, needs.traced));
   if (cuda) return open_on_gpu(options, launch, runtime, needs);

@@ -19,6 +19,8 @@ struct OpenedRuntime {
   ProcessRuntime* process = nullptr;  // the same one, unless it is the simulator
   std::string name;                   // "local", "mpi", "cuda", "simulator", as traces say it
 
+  /// One process has all ranks.
+  bool alone() const { return runtime->local_ranks().count() == runtime->world().count(); }
   bool prints() const { return runtime->local_ranks().contains(0); }
   std::string device() const { return process != nullptr ? process->device() : ""; }
   GraphCounts graphs() const { return process != nullptr ? process->graphs() : GraphCounts{}; }

@@ -7,7 +7,10 @@
 #include "cli/command.h"
 #include "cli/report/graphs_text.h"
 #include "cli/report/table.h"
+#include "cli/stop_signal.h"
+#include "cli/trace_warning.h"
 #include "cli/train/peak_flops.h"
+#include "cli/train/run_facts.h"
 #include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
 #include "cli/train/train_options.h"
@@ -22,7 +25,7 @@ constexpr const char* train_examples = R"(Examples:
   mpirun -n 4 tessera train config.json --data tokens.bin --scheme zero3 --dtype bfloat16
   tessera train config.json --data book.txt --runtime simulator --ranks 4
 
-Exit codes: 0 done, 1 a fault of tessera, 2 bad input.)";
+Exit codes: 0 done, 1 a fault of tessera, 2 bad input, 130, 138 or 143 stopped by a signal.)";
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -39,9 +42,13 @@ void print_header(const TrainArguments& arguments, const TrainRun& run, const Co
   fmt::print("{}: {} parameters, {} on {} {} ({}), {}\n", run.model.name,
              with_separators(run.model.parameter_count().value), name_of(run.options.scheme), ranks,
              ranks == 1 ? "rank" : "ranks", opened.name, name_of(run.options.dtype));
-  fmt::print("{}: {} tokens, {} samples of {} an epoch; {} tokens a step\n", arguments.data,
-             with_separators(corpus.tokens()), with_separators(trainer.samples_per_epoch()),
-             run.options.step.sequence_length, with_separators(trainer.tokens_per_step()));
+  const std::string documents =
+      corpus.documents() > 0 ? fmt::format(" of {} documents", with_separators(corpus.documents()))
+                             : "";
+  fmt::print("{}: {} tokens{}, {} samples of {} an epoch; {} tokens a step\n",
+             fmt::join(arguments.data, ","), with_separators(corpus.tokens()), documents,
+             with_separators(trainer.samples_per_epoch()), run.options.step.sequence_length,
+             with_separators(trainer.tokens_per_step()));
   if (peak.value > 0) {
     fmt::print("MFU refers to {} a rank, {}\n", readable_flops(peak.value), peak.name);
   }
@@ -59,6 +66,7 @@ class TrainProgram {
   ~TrainProgram() { close(); }
 
   Status run() {
+    stop_on_signals();
     launch_ = read_launch();
     const Rank expected = ranks_of(arguments_.runtime, launch_);
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
@@ -66,7 +74,9 @@ class TrainProgram {
     const bool first = launch_.rank == 0 || !launch_.by_launcher;
     if (first && !arguments_.trace.empty()) {
       TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
-      TESSERA_ASSIGN(trace_, storage::TraceWriter::create(arguments_.trace));
+      TESSERA_ASSIGN(
+          trace_, storage::TraceWriter::create(arguments_.trace,
+                                               {.clock = steady_time, .warn = warn_of_recording}));
     }
     TESSERA_ASSIGN(opened_,
                    open_runtime(arguments_.runtime, launch_,
@@ -75,16 +85,80 @@ class TrainProgram {
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }
-    const Status trained = train(data);
+    Status trained = agree_on(facts_of(arguments_, run_, data));
+    if (trained.ok()) trained = train(data);
     close();  // what it still knows belongs into the trace
-    const Status traced = trace_ ? trace_->finish() : Status{};
+    const Status traced = finish_trace();
     return trained.ok() ? traced : trained;
   }
 
+  /// The exit code of a run that a signal ended before its last step; 0: none did. Launchers kill
+  /// what still runs when a process ends with another code than 0, so only rank 0 does, which is
+  /// the last to have something to do.
+  int exit_code() const { return was_stopped() && launch_.rank == 0 ? exit_stopped(stop_) : 0; }
+
  private:
+  // A disk that is full takes a part of the trace, not the training.
+  Status finish_trace() {
+    if (!trace_) return {};
+    const Status traced = trace_->finish();
+    if (traced.code() != Code::io_error) return traced;
+    print_warnings({traced.message()});
+    return {};
+  }
+
+  // What is saved is what --resume goes on with; weights are exported at the end of training only.
+  Status stop(TrainFiles& files) {
+    const Status saved = files.stop();
+    const std::string why = fmt::format(
+        "{}; {}", stop_sentence(stop_, trainer_->steps_done(), arguments_.steps), files.way_back());
+    if (trace_) {
+      trace_->diagnostic({.severity = TraceDiagnostic::Severity::warning,
+                          .code = name_of(Code::cancelled),
+                          .message = why});
+    }
+    TESSERA_TRY(saved);
+    TESSERA_TRY(trainer_->finish());
+    TESSERA_TRY(opened_.runtime->finish());
+    if (prints()) fmt::print(stderr, "tessera: {}\n", why);
+    return {};
+  }
+
+  // Several processes see a signal at different steps, so they tell one another after each. Where
+  // they cannot (GPUs without MPI), each ends where it waits for others.
+  Status look_for_stop() {
+    if (opened_.alone()) {
+      stop_ = stop_signal();
+    } else if (agrees_) {
+      const auto signals = opened_.process->exchange(std::to_string(stop_signal()));
+      agrees_ = signals.status().code() != Code::not_supported;
+      if (!agrees_) return {};
+      TESSERA_TRY(signals.status());
+      for (const std::string& signal : *signals) {
+        if (stop_ == 0) stop_ = std::atoi(signal.c_str());
+      }
+    }
+    return {};
+  }
+
+  bool was_stopped() const {
+    return stop_ != 0 && trainer_ && trainer_->steps_done() < arguments_.steps;
+  }
   void close() { close_runtime(opened_, arguments_.runtime.deadline_s); }
   Rank ranks() const { return opened_.runtime->world().count(); }
   bool prints() const { return opened_.prints(); }
+
+  // The simulator's ranks are one program; on GPUs that torchrun starts it is said that nobody
+  // compared.
+  Status agree_on(const Facts& facts) {
+    if (opened_.process == nullptr) return {};
+    const Status agreed = agree(*opened_.process, facts);
+    if (agreed.code() != Code::not_supported) return agreed;
+    if (!compared_) return {};
+    compared_ = false;
+    run_.warnings.push_back("options and data of ranks were not compared: " + agreed.message());
+    return {};
+  }
 
   Status train(const TrainData& data) {
     data.apply(arguments_.validation, run_.options);
@@ -99,13 +173,20 @@ class TrainProgram {
                    Trainer::create(*opened_.runtime, run_.model, data.corpus, run_.options));
     if (trace_) describe_units();
     // How often a simulation asks whether a file is written must not depend on the disk.
-    TESSERA_ASSIGN(TrainFiles files,
-                   TrainFiles::begin(arguments_.files, *trainer_, opened_.name != "simulator"));
+    TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_,
+                                                       opened_.name != "simulator", prints()));
+    // Weights and places in the data that ranks read from files of their own.
+    TESSERA_TRY(agree_on(files.facts(*trainer_)));
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
       print_header(arguments_, run_, data.corpus, *trainer_, opened_, peak_);
     }
-    TESSERA_TRY(loop(files));
+    const Status looped = loop(files);
+    if (looped.code() == Code::invalid_argument) {
+      return Status(looped.code(), fmt::format("{}; {}", looped.message(), files.way_back()));
+    }
+    TESSERA_TRY(looped);
+    if (was_stopped()) return stop(files);
     TESSERA_TRY(files.finish());
     TESSERA_TRY(trainer_->finish());
     TESSERA_TRY(opened_.runtime->finish());
@@ -163,7 +244,8 @@ class TrainProgram {
     if (prints() && !arguments_.json.empty()) {
       TESSERA_TRY(log.open_json(arguments_.json, trainer_->steps_done() > 0));
     }
-    while (trainer_->steps_done() < arguments_.steps) {
+    TESSERA_TRY(look_for_stop());
+    while (trainer_->steps_done() < arguments_.steps && stop_ == 0) {
       const auto begin = std::chrono::steady_clock::now();
       TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
       const double seconds = seconds_since(begin);
@@ -172,10 +254,10 @@ class TrainProgram {
         TESSERA_ASSIGN(validation, trainer_->validate());
       }
       if (prints()) {
-        TESSERA_TRY(log.step(
-            {step, seconds, opened_.runtime->peak_reserved(), validation, opened_.graphs()}));
+        log.step({step, seconds, opened_.runtime->peak_reserved(), validation, opened_.graphs()});
       }
       TESSERA_TRY(files.step_done());
+      TESSERA_TRY(look_for_stop());
     }
     return {};
   }
@@ -184,9 +266,12 @@ class TrainProgram {
   Launch launch_;
   TrainRun run_;
   PeakFlops peak_;
+  bool compared_ = true;  // the ranks' facts
   std::unique_ptr<storage::TraceWriter> trace_;
   std::unique_ptr<Trainer> trainer_;  // what the runtime still has to do may need it
   OpenedRuntime opened_;
+  int stop_ = 0;        // the signal that ranks agreed on
+  bool agrees_ = true;  // ranks can tell one another
 };
 
 }  // namespace
@@ -198,7 +283,9 @@ void add_train(CLI::App& app, int& exit_code) {
   command->footer(train_examples);
   add_train_options(*command, *arguments);
   command->callback([arguments, &exit_code] {
-    const Status status = TrainProgram(*arguments).run();
+    TrainProgram program(*arguments);
+    const Status status = program.run();
+    if (status.ok() && program.exit_code() != 0) exit_code = program.exit_code();
     if (!status.ok()) exit_code = complain(status);
   });
 }

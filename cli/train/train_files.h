@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/train/agreement.h"
 #include "tessera/checkpoint.h"
 #include "tessera/trainer.h"
 
@@ -16,7 +17,8 @@ struct TrainFileOptions {
   std::string save;             // folder of checkpoints
   std::int64_t save_every = 0;  // 0: only the last step
   std::int32_t keep = 2;
-  std::string resume;
+  std::string resume;  // "auto": the newest of `save`, if there is one
+  bool resume_anyway = false;
   std::string load;
   std::string export_to;
 };
@@ -28,25 +30,35 @@ Status check(const TrainFileOptions& options);
 class TrainFiles {
  public:
   /// Fills the trainer from --resume or --load. Both must outlive it. `asynchronous`: training goes
-  /// on while a checkpoint is written.
+  /// on while a checkpoint is written. `prints`: warnings.
   /// Fails: what load_checkpoint, import_weights and Trainer::resume fail with.
   static Result<TrainFiles> begin(const TrainFileOptions& options, Trainer& trainer,
-                                  bool asynchronous);
+                                  bool asynchronous, bool prints);
 
-  /// After each step. Fails: as Checkpointer::save.
+  /// The things that each rank has read from files of its own, to be compared.
+  Facts facts(const Trainer& trainer) const;
+  /// After each step. Files that cannot be written are a warning, which rank 0 prints: training
+  /// goes on. Fails: what Checkpointer::save fails with besides.
   Status step_done();
-  /// Saves the last step, exports, and waits until everything is written.
+  /// Saves the last step of a run that ends early. Fails: as Checkpointer::save.
+  Status stop();
+  /// Saves the last step, exports, and waits until everything is written. Fails: as
+  /// Checkpointer::save and export_weights, but tries both.
   Status finish();
 
+  /// "the last checkpoint is run/step-000012: go on with --resume run", or that there is none.
+  std::string way_back() const;
+
  private:
-  TrainFiles(const TrainFileOptions& options, Trainer& trainer)
-      : options_(options), trainer_(trainer) {}
+  TrainFiles(const TrainFileOptions& options, Trainer& trainer, bool prints)
+      : options_(options), trainer_(trainer), prints_(prints) {}
   Status save();
 
   const TrainFileOptions& options_;
   Trainer& trainer_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::int64_t saved_step_ = -1;
+  bool prints_;
 };
 
 }  // namespace tessera::cli

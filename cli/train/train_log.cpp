@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command.h"
 #include "cli/report/table.h"
 
 namespace tessera::cli {
@@ -24,12 +25,12 @@ std::optional<double> TrainLog::mfu(double seconds_per_step) const {
   return figures_.flops_per_step / seconds_per_step / figures_.peak_flops;
 }
 
-Status TrainLog::step(const LoggedStep& logged) {
+void TrainLog::step(const LoggedStep& logged) {
   const TrainedStep& step = logged.step;
   seconds_ += logged.seconds;
   all_seconds_ += logged.seconds;
   ++steps_;
-  if (json_.is_open()) TESSERA_TRY(write_json(logged));
+  if (json_.is_open()) write_json(logged);
   const bool last = step.step == figures_.steps;
   if (step.step % figures_.log_every == 0 || last || logged.validation_loss) {
     progress_.clear();
@@ -40,13 +41,14 @@ Status TrainLog::step(const LoggedStep& logged) {
   const auto done = static_cast<double>(step.step - figures_.first);
   const double left = all_seconds_ / done * static_cast<double>(figures_.steps - step.step);
   progress_.update(step.step, figures_.steps, readable_time(left) + " left");
-  return {};
 }
 
 namespace {
 
 std::string scale_text(const TrainedStep& step) {
-  if (!step.loss_scale) return "";
+  if (!step.loss_scale) {
+    return step.skipped_steps > 0 ? fmt::format("| {} skipped ", step.skipped_steps) : "";
+  }
   return fmt::format("| scale {:g}, {} skipped ", *step.loss_scale, step.skipped_steps);
 }
 
@@ -68,7 +70,7 @@ void TrainLog::print(const LoggedStep& logged) {
   std::fflush(stdout);
 }
 
-Status TrainLog::write_json(const LoggedStep& logged) {
+void TrainLog::write_json(const LoggedStep& logged) {
   const TrainedStep& step = logged.step;
   nlohmann::ordered_json line;
   line["step"] = step.step;
@@ -76,10 +78,8 @@ Status TrainLog::write_json(const LoggedStep& logged) {
   if (logged.validation_loss) line["validation_loss"] = *logged.validation_loss;
   line["grad_norm"] = step.grad_norm;
   line["learning_rate"] = step.learning_rate;
-  if (step.loss_scale) {
-    line["loss_scale"] = *step.loss_scale;
-    line["skipped_steps"] = step.skipped_steps;
-  }
+  if (step.loss_scale) line["loss_scale"] = *step.loss_scale;
+  if (step.loss_scale || step.skipped_steps > 0) line["skipped_steps"] = step.skipped_steps;
   line["ms"] = logged.seconds * 1e3;
   line["tokens"] = step.tokens;
   line["tokens_per_s"] = static_cast<double>(step.tokens) / logged.seconds;
@@ -93,9 +93,12 @@ Status TrainLog::write_json(const LoggedStep& logged) {
                       {"unrepeated", graphs.unrepeated}};
   }
   json_ << line.dump() << '\n' << std::flush;
-  if (json_) return {};
-  return Status(Code::io_error,
-                fmt::format("--json {}: cannot be written: is the disk full?", path_));
+  if (json_) return;
+  json_.close();
+  print_warnings(
+      {fmt::format("--json {}: cannot be written, is the disk full? It ends before step "
+                   "{}; training goes on",
+                   path_, step.step)});
 }
 
 std::string readable(Bytes bytes) {

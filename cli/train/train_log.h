@@ -38,13 +38,13 @@ class TrainLog {
   /// Fails: io_error, naming it.
   Status open_json(const std::string& path, bool append);
 
-  /// Fails: io_error.
-  Status step(const LoggedStep& logged);
+  /// A file that cannot be written ends with a warning.
+  void step(const LoggedStep& logged);
 
  private:
   std::optional<double> mfu(double seconds_per_step) const;
   void print(const LoggedStep& logged);
-  Status write_json(const LoggedStep& logged);
+  void write_json(const LoggedStep& logged);
 
   const TrainFigures figures_;
   std::string path_;

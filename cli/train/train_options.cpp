@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <filesystem>
 #include <map>
 #include <tuple>
 
@@ -19,22 +21,29 @@ const std::map<std::string, Schedule> schedules = {{"constant", Schedule::consta
                                                    {"linear", Schedule::linear},
                                                    {"cosine", Schedule::cosine},
                                                    {"wsd", Schedule::wsd}};
-const std::map<std::string, TokenFormat> formats = {{"auto", TokenFormat::by_name},
-                                                    {"bytes", TokenFormat::bytes},
-                                                    {"uint16", TokenFormat::uint16},
-                                                    {"uint32", TokenFormat::uint32}};
+const std::map<std::string, TokenFormat> formats = {
+    {"auto", TokenFormat::by_name},  {"bytes", TokenFormat::bytes},
+    {"uint16", TokenFormat::uint16}, {"uint32", TokenFormat::uint32},
+    {"llm.c", TokenFormat::llm_c},   {"megatron", TokenFormat::megatron}};
 const std::map<std::string, DType> trained_dtypes = {
     {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
     {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16}};
 
 void add_data_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Data";
-  command.add_option("--data", a.data, "A text file, or a file of tokens")
+  command
+      .add_option("--data", a.data,
+                  "A text file or a file of tokens; or several, a,b:2.5, with how often an epoch "
+                  "takes each")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->required()
       ->group(group);
   command
       .add_option("--data-format", a.data_format,
-                  "A token is a byte, or 2 or 4 of them; auto: .bin is uint16, all others bytes")
+                  "A token is a byte, or 2 or 4 of them, behind llm.c's header, or as Megatron's "
+                  "index says; auto: .bin is one of the last two if it looks so or has an .idx "
+                  "beside it, else uint16; all others are bytes")
       ->check(names_of(formats))
       ->group(group);
   command.add_option("--validation", a.validation.file, "File to measure the loss on, untrained")
@@ -153,6 +162,29 @@ LearningRate learning_rate(const TrainArguments& a) {
           .decay = a.decay};
 }
 
+// The file's optimizer, instead of what the flags would say if none is given.
+Status take_optimizer(const TrainArguments& a, const DeepSpeedConfig& file, TrainerOptions& o) {
+  const auto given = [&](const char* flag) { return a.command->count(flag) > 0; };
+  for (const char* flag : {"--learning-rate", "--weight-decay", "--betas", "--epsilon"}) {
+    if (file.optimizer.empty() || !given(flag)) continue;
+    return Status(Code::invalid_argument, fmt::format("{}: {} has an optimizer: change it there",
+                                                      flag, a.engine.deepspeed));
+  }
+  if (file.loss_scale && (a.loss_scale || a.loss_scale_interval)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: the file of --deepspeed decides: change it there",
+                              a.loss_scale ? "--loss-scale" : "--loss-scale-interval"));
+  }
+  if (file.loss_scale) o.loss_scale = file.loss_scale;
+  if (file.optimizer.empty()) return {};
+  const float peak = file.learning_rate_given ? file.adam.learning_rate : o.learning_rate.peak;
+  o.step.adam = file.adam;
+  o.step.adam.learning_rate = o.learning_rate.peak = peak;
+  // A file without a scheduler keeps its rate.
+  if (!given("--schedule")) o.learning_rate.schedule = LearningRate::Schedule::constant;
+  return {};
+}
+
 Status check_flags(const TrainArguments& a) {
   TESSERA_ASSERT(a.command != nullptr, "options come from a command line");
   const bool saves = !a.files.save.empty();
@@ -161,6 +193,7 @@ Status check_flags(const TrainArguments& a) {
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
+                   {"--resume-anyway", !a.files.resume.empty(), "without --resume"},
                    {"--validate-every", validates, "without --validation[-fraction]"},
                    {"--validation-batches", validates, "without --validation[-fraction]"},
                    {"--decay", a.schedule == "wsd", "without --schedule wsd"},
@@ -195,17 +228,13 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                   "training checkpoints every block as a whole or none: --checkpointing operators "
                   "and --checkpoint-every are for simulate and ops");
   }
-  if (training.model.sliding_window > 0 &&
-      training.training.sequence_length > training.model.sliding_window) {
-    return Status(Code::not_supported,
-                  fmt::format("{}: sliding_window is {}, and attention within a window is not "
-                              "computed: choose a --sequence-length up to that",
-                              a.engine.model_path, training.model.sliding_window));
-  }
   TrainRun run;
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
   run.warnings = std::move(training.warnings);
+  for (const std::string& warning : run.model.mathematics.warnings) {
+    run.warnings.push_back(a.engine.model_path + ": " + warning);
+  }
   TrainerOptions& o = run.options;
   o.scheme = training.scheme;
   o.step = training.training;
@@ -217,6 +246,11 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                               "it out",
                               name_of(o.dtype)));
   }
+  if (o.step.adam.states != 2) {
+    return Status(Code::not_supported,
+                  "--optimizer-states is for simulate and ops: training steps with AdamW, which "
+                  "keeps 2");
+  }
   TESSERA_ASSIGN(o.loss_scale, loss_scale(a, o.dtype));
   o.learning_rate = learning_rate(a);
   o.step.adam = {.learning_rate = o.learning_rate.peak,
@@ -224,11 +258,28 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                  .beta2 = static_cast<float>(a.betas[1]),
                  .epsilon = static_cast<float>(a.epsilon),
                  .weight_decay = static_cast<float>(a.weight_decay)};
+  if (training.deepspeed) TESSERA_TRY(take_optimizer(a, *training.deepspeed, o));
   o.seed = a.seed;
   o.threads = a.threads;
   TESSERA_TRY(o.learning_rate.check());
   return run;
 }
+
+namespace {
+
+// "web.bin:2.5" is a file with its weight, unless a file is called so.
+CorpusFile corpus_file(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::error_code error;
+  if (colon == std::string::npos || std::filesystem::exists(text, error)) return {text, 1};
+  double weight = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, wrong] = std::from_chars(text.data() + colon + 1, end, weight);
+  if (wrong != std::errc{} || at != end) return {text, 1};
+  return {text.substr(0, colon), weight};
+}
+
+}  // namespace
 
 Result<TrainData> open_data(const TrainArguments& a, const Model& model) {
   if (!a.validation.file.empty() && a.validation.fraction > 0) {
@@ -244,7 +295,9 @@ Result<TrainData> open_data(const TrainArguments& a, const Model& model) {
   }
   const CorpusOptions options{.format = formats.at(a.data_format),
                               .vocabulary = model.parameter(embedding).shape[0]};
-  TESSERA_ASSIGN(Corpus corpus, Corpus::open(a.data, options));
+  std::vector<CorpusFile> files;
+  for (const std::string& text : a.data) files.push_back(corpus_file(text));
+  TESSERA_ASSIGN(Corpus corpus, Corpus::open(files, options));
   TrainData data{.corpus = std::move(corpus), .validation = {}};
   if (a.validation.file.empty()) return data;
   TESSERA_ASSIGN(data.validation, Corpus::open(a.validation.file, options));
@@ -257,7 +310,7 @@ void TrainData::apply(const ValidationArguments& arguments, TrainerOptions& opti
   if (validation) {
     what.corpus = &*validation;
   } else {
-    std::tie(options.data, what.tokens) = split(corpus.tokens(), arguments.fraction);
+    std::tie(options.data, what.tokens) = corpus.split(arguments.fraction);
   }
   options.validation = what;
 }

@@ -29,7 +29,7 @@ struct TrainArguments {
   std::string dtype = "float32";
   std::optional<double> loss_scale;
   std::optional<std::int32_t> loss_scale_interval;
-  std::string data;
+  std::vector<std::string> data;  // files, perhaps with weights
   std::string data_format = "auto";
   ValidationArguments validation;
   std::int64_t steps = 1000;

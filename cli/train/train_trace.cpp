@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -24,7 +26,7 @@ std::string host_name() {
 std::string options_json(const TrainArguments& a, const TrainRun& run) {
   nlohmann::ordered_json json;
   const TrainingOptions& step = run.options.step;
-  json["data"] = a.data;
+  json["data"] = fmt::format("{}", fmt::join(a.data, ","));
   json["steps"] = a.steps;
   json["seed"] = a.seed;
   for (const auto& [name, value] : options_of(run.options.scheme, run.model)) {
@@ -35,6 +37,14 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
   json["learning_rate"] = a.learning_rate;
   json["schedule"] = a.schedule;
   return json.dump();
+}
+
+// So that tessera calibrate can simulate what ran, whatever became of the file.
+std::string sources_json(const std::string& model_path) {
+  std::ifstream file(model_path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return nlohmann::ordered_json{{"model", text}}.dump(
+      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -55,6 +65,7 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
   out.cluster = simulated ? a.runtime.cluster : host_name();
   out.backend = opened.name;
   out.options = options_json(a, run);
+  out.sources = sources_json(a.engine.model_path);
   out.version = version();
   out.seed = a.seed;
   out.ranks = ranks;

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/trace_warning.h"
 #include "cli/view/inspect_view.h"
 #ifdef TESSERA_HAS_INSPECTOR
 #include "tessera/inspector/inspector.h"
@@ -46,6 +47,8 @@ Status run_inspect(const InspectArguments& arguments) {
   if (!arguments.time.empty()) {
     TESSERA_ASSIGN(options.time, parse_time_range(arguments.time));
   }
+  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.trace));
+  warn_of_trace(arguments.trace, reader.info());
   if (arguments.rank >= 0) options.rank = arguments.rank;
   return arguments.screenshot.empty() ? inspector::inspect(options)
                                       : inspector::screenshot(options, arguments.screenshot);
@@ -74,7 +77,9 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_option("--panel", arguments->panel, "What fills the screen")
       ->check(CLI::IsMember(panel_names()))
       ->group(view);
-  command->add_option("--time", arguments->time, "BEGIN:END in ms; default: the last step")
+  command
+      ->add_option("--time", arguments->time,
+                   "BEGIN:END in ms; default: the last step, or where the run failed")
       ->group(view);
   command->add_option("--rank", arguments->rank, "The rank to open; default: the slowest")
       ->check(within(0, 100'000'000))

@@ -25,12 +25,12 @@ bool parse_pair(std::string_view text, char separator, T& first, T& second) {
 
 Result<PictureSize> parse_size(const std::string& text) {
   PictureSize size;
-  if (parse_pair(text, 'x', size.width, size.height) && size.width >= 320 && size.height >= 200 &&
+  if (parse_pair(text, 'x', size.width, size.height) && size.width >= 200 && size.height >= 150 &&
       size.width <= 16384 && size.height <= 16384) {
     return size;
   }
   return Status(Code::invalid_argument,
-                fmt::format("--size {}: give WIDTHxHEIGHT from 320x200 to 16384x16384", text));
+                fmt::format("--size {}: give WIDTHxHEIGHT from 200x150 to 16384x16384", text));
 }
 
 Result<std::pair<Time, Time>> parse_time_range(const std::string& text) {
@@ -44,7 +44,9 @@ Result<std::pair<Time, Time>> parse_time_range(const std::string& text) {
     if (end > begin) return std::pair(begin, end);
   }
   return Status(Code::invalid_argument,
-                fmt::format("--time {}: give BEGIN:END in ms, such as 12.5:40", text));
+                fmt::format("--time {}: give BEGIN:END in ms since the run began, BEGIN at "
+                            "least 0 and before END, such as 12.5:40",
+                            text));
 }
 
 }  // namespace tessera::cli

@@ -15,7 +15,7 @@ struct PictureSize {
   int height = 0;
 };
 
-/// "1920x1080". Fails: invalid_argument (not of that form, under 320x200, over 16384x16384).
+/// "1920x1080". Fails: invalid_argument (not of that form, under 200x150, over 16384x16384).
 Result<PictureSize> parse_size(const std::string& text);
 
 /// "12.5:40", ms, as ns. Fails: invalid_argument (not of that form, negative, empty).

@@ -85,4 +85,11 @@ Status CallOrder::ready_twice(std::string_view parameter) {
                             parameter));
 }
 
+Status CallOrder::not_reduced(std::string_view what) {
+  return Status(Code::invalid_argument,
+                fmt::format("gradients of {} were not reduced, so ranks would drift apart: set "
+                            "requires_gradient_sync before the last backward pass of a step",
+                            what));
+}
+
 }  // namespace tessera

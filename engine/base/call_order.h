@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a training step is, and which calls belong there.
+// A training step's position, and the calls that belong there.
 //
 // The idea: a scheme's transitions rely on the order in which the host program calls; it is checked
 // here, at the door, so that a unit is never asked for something in the middle of something else.
@@ -43,6 +43,9 @@ class CallOrder {
 
   /// The refusal of a gradient that became ready a second time in one backward pass.
   static Status ready_twice(std::string_view parameter);
+  /// The refusal of a step, or a norm, of gradients that differ from rank to rank. `what`: a
+  /// parameter or a unit.
+  static Status not_reduced(std::string_view what);
 
  protected:
   ForwardPass pass_;  // that runs, or ran last

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/optimizer_step.h"
+#include "tessera/finite_step.h"
 
 namespace tessera {
 namespace {
@@ -88,6 +89,18 @@ Compute scaled_gradients(const std::vector<ParamShard*>& shards, const View& nor
   return work;
 }
 
+// NaN differs from itself, so ranks are asked whether theirs is a number.
+Result<bool> all_finite(const PerRank<float>& norms, Rank ranks) {
+  for (Rank rank = 1; rank < ranks; ++rank) {
+    if (std::isfinite(norms[rank]) == std::isfinite(norms[0])) continue;
+    return Status(Code::divergent,
+                  fmt::format("the norm of the gradients is {} on rank 0, but {} on rank {}: ranks "
+                              "would step differently",
+                              norms[0], norms[rank], rank));
+  }
+  return std::isfinite(norms[0]);
+}
+
 }  // namespace
 
 Status OptimizerStep::clip(float max_norm, double norm_type,
@@ -121,7 +134,37 @@ Status OptimizerStep::clip(float max_norm, double norm_type,
   };
   TESSERA_ASSIGN(const EventId scaled,
                  issuer_.submit_by_shard(active, why, state_.all_shards(), scales));
+  if (norm_is_finite_ != nullptr) {
+    TESSERA_ASSIGN(const PerRank<float> norms, issuer_.runtime().read(one));
+    TESSERA_ASSIGN(*norm_is_finite_, all_finite(norms, issuer_.runtime().world().count()));
+  }
   return issuer_.release(norm, scaled);
+}
+
+namespace {
+
+Status from_elsewhere() {
+  return Status(Code::not_supported, "steps can only be skipped of an engine of this library");
+}
+
+}  // namespace
+
+Result<bool> clip_finite_grad_norm(Engine& engine, float max_norm, double norm_type,
+                                   const std::function<void(Rank, float)>& total) {
+  ShardedState* const state = engine.sharded_state();
+  if (state == nullptr) return from_elsewhere();
+  OptimizerStep& optimizer = state->parts().optimizer;
+  bool finite = true;
+  optimizer.watch_norm(&finite);
+  const Status clipped = engine.clip_grad_norm(max_norm, norm_type, total);
+  optimizer.watch_norm(nullptr);
+  TESSERA_TRY(clipped);
+  return finite;
+}
+
+Status skip_step(Engine& engine) {
+  ShardedState* const state = engine.sharded_state();
+  return state == nullptr ? from_elsewhere() : state->parts().optimizer.skip();
 }
 
 }  // namespace tessera

@@ -23,6 +23,7 @@ Status EngineBase::assign(const std::vector<std::string>& units,
 
 Status EngineBase::enter(Stage stage, Phase phase) {
   stage_ = stage;
+  if (stage == Stage::backward) reduces_ = sync_;
   return begin_phase(phase);
 }
 

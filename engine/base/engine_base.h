@@ -99,7 +99,8 @@ class EngineBase : public virtual Engine,
   Activations activations_;
   LocalParameters locals_;
   OptimizerStep optimizer_;
-  bool sync_ = true;
+  bool sync_ = true;     // as it was set last
+  bool reduces_ = true;  // this backward pass: what sync_ was when it began
 
  private:
   Status add_views(const ModuleWork& work, Compute& what);

@@ -92,7 +92,7 @@ Status ScaledGradients::unscale(float scale) {
     TESSERA_TRY(
         issuer_.submit(compute, why, AllReduce{everyone_, one, one, Reduction::max}).status());
   }
-  TESSERA_ASSIGN(unscaled_, issuer_.submit(compute, why, look_at({one})));
+  TESSERA_ASSIGN(unscaled_, issuer_.submit(compute, why, declare_read({one})));
   return {};
 }
 
@@ -185,9 +185,9 @@ Status check(const LossScaleOptions& o) {
   if (!(o.initial_scale > 0) || !std::isfinite(o.initial_scale)) {
     return bad("initial_scale must be finite and above 0", o.initial_scale);
   }
-  if (!(o.growth_factor > 1)) return bad("growth_factor must be above 1", o.growth_factor);
-  if (!(o.backoff_factor > 0 && o.backoff_factor < 1)) {
-    return bad("backoff_factor must be above 0 and below 1", o.backoff_factor);
+  if (!(o.growth_factor >= 1)) return bad("growth_factor must be at least 1", o.growth_factor);
+  if (!(o.backoff_factor > 0 && o.backoff_factor <= 1)) {
+    return bad("backoff_factor must be above 0 and at most 1", o.backoff_factor);
   }
   if (o.growth_interval < 1) return bad("growth_interval must be at least 1", o.growth_interval);
   if (o.hysteresis < 1) return bad("hysteresis must be at least 1", o.hysteresis);

@@ -14,6 +14,15 @@ namespace {
 
 bool lives_on_host(const ParamShard* shard) { return shard->memory != Memory::device; }
 
+// Frozen shards have neither gradients nor states, wherever they live.
+std::vector<ParamShard*> trained_of(const std::vector<ParamShard*>& shards) {
+  std::vector<ParamShard*> trained;
+  for (ParamShard* shard : shards) {
+    if (shard->map.requires_grad()) trained.push_back(shard);
+  }
+  return trained.empty() ? shards : trained;
+}
+
 }  // namespace
 
 Issuer::Issuer(Runtime& runtime, const Model& model, const RankSet& ranks)
@@ -142,7 +151,7 @@ Result<EventId> Issuer::submit_by_shard(const RankSet& ranks, const Cause& cause
   TESSERA_ASSIGN(const EventId done, issue_by_shard(ranks, cause, shards, work));
   TESSERA_TRY(leave_host(cause));
   if (!host_.valid() || !done.valid()) return done;
-  return submit_on(ranks, compute_, cause, look_at({}));
+  return submit_on(ranks, compute_, cause, declare_read({}));
 }
 
 Result<EventId> Issuer::issue_by_shard(const RankSet& ranks, const Cause& cause,
@@ -168,14 +177,15 @@ Result<EventId> Issuer::issue_by_shard(const RankSet& ranks, const Cause& cause,
   for (const Alike& alike : all) {
     Compute own = work(alike.shards);
     if (own.reads.empty() && own.writes.empty()) continue;
-    own.cost.on_host = std::any_of(alike.shards.begin(), alike.shards.end(), lives_on_host);
-    const bool alone = std::all_of(alike.shards.begin(), alike.shards.end(), lives_on_host);
+    const auto trained = trained_of(alike.shards);
+    own.cost.on_host = std::any_of(trained.begin(), trained.end(), lives_on_host);
+    const bool alone = std::all_of(trained.begin(), trained.end(), lives_on_host);
     const StreamId stream = own.cost.on_host && alone && host_.valid() ? host_ : compute_;
     TESSERA_ASSIGN(done, submit_on(alike.ranks, stream, cause, std::move(own)));
   }
   if (all.size() == 1 || !done.valid()) return done;
   // An event of one rank says nothing about the others.
-  return submit_on(ranks, compute_, cause, look_at({}));
+  return submit_on(ranks, compute_, cause, declare_read({}));
 }
 
 }  // namespace tessera

@@ -106,7 +106,8 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
       if (exists(*shard, tensor)) TESSERA_TRY(read(*shard, tensor));
     }
   }
-  TESSERA_ASSIGN(const EventId done, issuer_.submit(issuer_.compute_stream(), why(), look_at({})));
+  TESSERA_ASSIGN(const EventId done,
+                 issuer_.submit(issuer_.compute_stream(), why(), declare_read({})));
   TESSERA_TRY(issuer_.release(staging_, done));
   return issuer_.runtime().wait(done);
 }
@@ -189,7 +190,8 @@ Status OptimizerStateOps::show(const Slice& s) {
   // A gathered result is used everywhere, even where nobody looks.
   const RankSet others = issuer_.everyone().minus(recipients_);
   if (others.empty()) return {};
-  return issuer_.submit_on(others, issuer_.compute_stream(), why(), look_at({staged(s)})).status();
+  return issuer_.submit_on(others, issuer_.compute_stream(), why(), declare_read({staged(s)}))
+      .status();
 }
 
 // States by ParameterId; nullptr: none.
@@ -229,7 +231,7 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
     TESSERA_TRY(
         issuer_.submit_on(where, issuer_.compute_stream(), why(), std::move(work)).status());
   }
-  TESSERA_ASSIGN(written, issuer_.submit(issuer_.compute_stream(), why(), look_at({})));
+  TESSERA_ASSIGN(written, issuer_.submit(issuer_.compute_stream(), why(), declare_read({})));
   return issuer_.runtime().wait(written);
 }
 

@@ -12,12 +12,12 @@
 namespace tessera {
 namespace {
 
-Compute look_at_gradients(const std::vector<ParamShard*>& shards) {
+Compute read_of_gradients(const std::vector<ParamShard*>& shards) {
   std::vector<View> gradients;
   for (const ParamShard* shard : shards) {
     if (shard->gradient.buffer.valid()) gradients.push_back(shard->gradient);
   }
-  return look_at(std::move(gradients));
+  return declare_read(std::move(gradients));
 }
 
 }  // namespace
@@ -79,10 +79,11 @@ std::vector<std::vector<ParamShard*>> OptimizerStep::groups_to_step() {
 
 Status OptimizerStep::step(const AdamOptions& options) {
   TESSERA_TRY(state_.parts().calls.expect(CallOrder::Stage::idle, "step"));
+  TESSERA_TRY(check_states(options.states));
   TESSERA_TRY(issuer_.begin_phase(Phase::optimizer));
   TESSERA_TRY(scheme_.complete_gradients());
   TESSERA_TRY(scheme_.before_step());
-  TESSERA_TRY(allocate_moments());
+  TESSERA_TRY(allocate_moments(options.states));
   const auto groups = groups_to_step();
   const Cause why = issuer_.cause("", Reason::step);
   TESSERA_TRY(issuer_.enter_host(why));
@@ -98,8 +99,8 @@ Status OptimizerStep::step(const AdamOptions& options) {
   }
   TESSERA_TRY(issuer_.leave_host(why));
   if (issuer_.host_stream().valid() && stepped.valid()) {
-    TESSERA_ASSIGN(stepped,
-                   issuer_.submit_on(issuer_.active(), issuer_.compute_stream(), why, look_at({})));
+    TESSERA_ASSIGN(stepped, issuer_.submit_on(issuer_.active(), issuer_.compute_stream(), why,
+                                              declare_read({})));
   }
   TESSERA_ASSIGN(const EventId dropped, drop_unstepped_gradients());
   if (dropped.valid()) stepped = dropped;
@@ -119,7 +120,7 @@ Status OptimizerStep::skip() {
   TESSERA_TRY(scheme_.before_step());
   TESSERA_ASSIGN(const EventId dropped,
                  issuer_.submit_by_shard(issuer_.active(), issuer_.cause("", Reason::step),
-                                         state_.all_shards(), look_at_gradients));
+                                         state_.all_shards(), read_of_gradients));
   if (dropped.valid()) TESSERA_TRY(free_gradients(dropped));
   issuer_.end_step();
   return {};
@@ -134,7 +135,7 @@ Result<EventId> OptimizerStep::drop_unstepped_gradients() {
   }
   if (unused.empty()) return EventId{};
   return issuer_.submit_by_shard(issuer_.active(), issuer_.cause("", Reason::step), unused,
-                                 look_at_gradients);
+                                 read_of_gradients);
 }
 
 Status OptimizerStep::free_gradients(EventId stepped) {

@@ -72,11 +72,13 @@ class OptimizerStep {
   /// The step as it is when its gradients overflowed: they are freed, nothing else changes.
   Status skip();
   Status clip(float max_norm, double norm_type, const std::function<void(Rank, float)>& total);
+  /// `clip` waits for the norm from now on, and says here whether it was finite.
+  void watch_norm(bool* finite) { norm_is_finite_ = finite; }
   Status complete_gradients() { return scheme_.complete_gradients(); }
 
-  /// Both moments of everything that is stepped and has none yet, as zeros.
-  Status allocate_moments();
-  /// How many multiplications powers of beta have cost so far.
+  /// The moments, as zeros, of everything that is stepped and has none yet.
+  Status allocate_moments(std::int32_t states = 2);
+  /// The number of multiplications that powers of beta have cost so far.
   std::int64_t beta_multiplications() const;
 
  private:
@@ -84,6 +86,7 @@ class OptimizerStep {
   Result<EventId> drop_unstepped_gradients();
   Status free_gradients(EventId stepped);
   void count_steps(const std::vector<ParamShard*>& stepped);
+  Status check_states(std::int32_t states) const;
   AdamNumbers adam_numbers(ParameterId parameter, const AdamOptions& step);
   Compute adam_work(const std::vector<ParamShard*>& shards, const AdamOptions& options);
   Compute local_norm(const std::vector<ParamShard*>& shards, const View& into, double norm_type);
@@ -98,6 +101,7 @@ class OptimizerStep {
   ParamGroups groups_;
   std::optional<std::int32_t> selected_;
   std::vector<Powers> powers_;  // by ParameterId
+  bool* norm_is_finite_ = nullptr;
 };
 
 }  // namespace tessera

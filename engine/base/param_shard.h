@@ -37,7 +37,8 @@ struct ParamShard {
   Bytes bytes() const { return bytes_of(map.shard(), dtype); }
 };
 
-/// How ranks share shards: groups of `size` ranks hold all of them, replicas hold the same.
+/// The sharing of shards between ranks: groups of `size` ranks hold all of them, replicas hold the
+/// same.
 struct ShardGroups {
   Index size = 1;
   CommunicatorId shard;    // the ranks of a group; none if size is 1

@@ -48,18 +48,27 @@ void run_adam(const BodyContext& context, const std::vector<Stepped>& stepped, I
   }
 }
 
+// Those that the optimizer keeps.
+std::vector<BufferId> moments_of(const ParamShard& shard) {
+  std::vector<BufferId> moments;
+  if (shard.exp_avg.valid()) moments.push_back(shard.exp_avg);
+  if (shard.exp_avg_sq.valid()) moments.push_back(shard.exp_avg_sq);
+  return moments;
+}
+
 }  // namespace
 
-Status OptimizerStep::allocate_moments() {
+Status OptimizerStep::allocate_moments(std::int32_t states) {
   const Cause why = issuer_.cause("", Reason::step);
   std::set<const ParamShard*> fresh;
   for (ParamShard* shard : state_.all_shards()) {
-    if (!steps(*shard) || shard->exp_avg.valid() || shard->swapped) continue;
+    if (!steps(*shard) || shard->exp_avg.valid() || shard->swapped || states == 0) continue;
     fresh.insert(shard);
     const RankSet& where = shard->where.empty() ? issuer_.everyone() : shard->where;
     const bool host = shard->memory != Memory::device;
     for (auto [id, name] :
          {std::pair{&shard->exp_avg, "exp_avg"}, {&shard->exp_avg_sq, "exp_avg_sq"}}) {
+      if (id == &shard->exp_avg_sq && states < 2) continue;
       TESSERA_ASSIGN(
           *id, issuer_.allocate_on(where, fmt::format("{}.{}", shard->name, name), shard->bytes(),
                                    host ? MemoryClass::pinned_host : MemoryClass::optimizer_state,
@@ -70,7 +79,7 @@ Status OptimizerStep::allocate_moments() {
     Compute init = state_.shard_work();
     for (const ParamShard* shard : shards) {
       if (!fresh.contains(shard)) continue;
-      for (const BufferId id : {shard->exp_avg, shard->exp_avg_sq}) {
+      for (const BufferId id : moments_of(*shard)) {
         init.zeroed.push_back(init.writes.size());
         init.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
         init.cost.elementwise_bytes += static_cast<double>(shard->bytes().value);
@@ -79,6 +88,27 @@ Status OptimizerStep::allocate_moments() {
     return init;
   };
   return issuer_.submit_by_shard(issuer_.everyone(), why, state_.all_shards(), zeros).status();
+}
+
+Status OptimizerStep::check_states(std::int32_t states) const {
+  if (states < 0 || states > 2) {
+    return Status(Code::invalid_argument,
+                  fmt::format("an optimizer keeps 0 to 2 states per element, found {}", states));
+  }
+  for (const ParamShard* shard : state_.all_shards()) {
+    const auto kept = static_cast<std::int32_t>(moments_of(*shard).size());
+    if (kept != states && kept > 0) {
+      return Status(Code::invalid_argument,
+                    fmt::format("the optimizer kept {} states per element of {} in earlier steps, "
+                                "now it should keep {}",
+                                kept, shard->name, states));
+    }
+    if (states == 2 || !shard->swapped) continue;
+    return Status(Code::not_supported,
+                  fmt::format("{} lives on NVMe, where states are AdamW's 2 per element, not {}",
+                              shard->name, states));
+  }
+  return {};
 }
 
 AdamNumbers OptimizerStep::adam_numbers(ParameterId parameter, const AdamOptions& step) {
@@ -113,14 +143,18 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
     }
     work.reads.push_back(shard->gradient);
     work.writes.push_back(shard->values());
-    for (BufferId id : {shard->exp_avg, shard->exp_avg_sq}) {
-      TESSERA_ASSERT(id.valid(), "moments are allocated before the first step");
+    const auto moments = moments_of(*shard);
+    TESSERA_ASSERT(static_cast<std::int32_t>(moments.size()) == options.states,
+                   "moments are allocated before the first step");
+    for (const BufferId id : moments) {
       work.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
     }
-    // Reads gradient, parameter and both moments, writes the last three.
-    work.cost.elementwise_bytes += static_cast<double>(7 * shard->bytes().value);
+    // Reads gradient, parameter and moments, writes all but the first.
+    const std::int64_t touched = 3 + 2 * options.states;
+    work.cost.elementwise_bytes += static_cast<double>(touched * shard->bytes().value);
   }
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
+  if (options.states != 2) return work;  // only AdamW has numbers
   work.body = [this, stepped = std::move(stepped)](const BodyContext& context) {
     run_adam(context, stepped, state_.shard_index(context.rank()));
   };

@@ -59,6 +59,8 @@ int UnitTable::unit_at(ModuleId module) const {
 }
 
 const std::vector<ParameterId>& UnitTable::parameters_of(const ModuleWork& work) const {
+  static const std::vector<ParameterId> none;
+  if (work.no_parameters) return none;
   return work.only.empty() ? assignment_.used_by[work.module.index()] : work.only;
 }
 

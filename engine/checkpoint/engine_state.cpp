@@ -188,7 +188,7 @@ Status EngineState::write(const std::vector<std::int64_t>* steps, const Source& 
   TESSERA_TRY(write_values(writing));
   TESSERA_ASSIGN(const EventId written,
                  issuer.submit_on(issuer.everyone(), issuer.compute_stream(),
-                                  issuer.cause("", Reason::offload), look_at({})));
+                                  issuer.cause("", Reason::offload), declare_read({})));
   TESSERA_TRY(issuer.runtime().wait(written));
   return writing->failed;
 }

@@ -90,7 +90,7 @@ Status Snapshot::copy(Group& group) {
   group.copies = std::make_shared<std::map<Rank, std::span<const float>>>();
   // The body only notes each rank's address: the thread that writes files reads the copies
   // directly.
-  Compute look = look_at({View::whole(group.buffer, DType::float32, group.numel)});
+  Compute look = declare_read({View::whole(group.buffer, DType::float32, group.numel)});
   look.cost.on_host = true;
   look.body = [copies = group.copies](const BodyContext& context) {
     (*copies)[context.rank()] = context.read_as<float>(0);
@@ -111,8 +111,8 @@ Status Snapshot::take() {
   std::erase_if(groups_, [](const Group& group) { return group.numel == Numel{0}; });
   for (Group& group : groups_) TESSERA_TRY(copy(group));
   const Cause why = issuer_.cause("", Reason::offload);
-  TESSERA_ASSIGN(copied_,
-                 issuer_.submit_on(issuer_.everyone(), issuer_.compute_stream(), why, look_at({})));
+  TESSERA_ASSIGN(copied_, issuer_.submit_on(issuer_.everyone(), issuer_.compute_stream(), why,
+                                            declare_read({})));
   return issuer_.runtime().wait(copied_);
 }
 

@@ -16,6 +16,13 @@ void read_batch_sizes(ConfigObject& root, Rank ranks, DeepSpeedConfig& config) {
   auto micro = root.integer({"train_micro_batch_size_per_gpu"}, 1, 1'000'000);
   auto accumulation = root.integer({"gradient_accumulation_steps"}, 1, 100'000);
   if (train) {
+    if (!micro && *train % (accumulation.value_or(1) * ranks) != 0) {
+      root.fail(
+          "train_batch_size",
+          fmt::format("is {}, which {} ranks{} cannot share evenly", *train, ranks,
+                      accumulation ? fmt::format(" in {} micro-batches", *accumulation) : ""));
+      return;
+    }
     if (micro && !accumulation) accumulation = *train / (*micro * ranks);
     if (!accumulation) accumulation = 1;
     if (!micro) micro = *train / (*accumulation * ranks);

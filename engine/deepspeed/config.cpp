@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,23 +13,45 @@
 namespace tessera {
 namespace {
 
-// Loss scaling and its like change no schedule.
-std::optional<DType> read_dtype(ConfigObject& root) {
+// DynamicLossScaler, or with a `loss_scale` above 0 LossScaler (deepspeed fp16/loss_scaler.py).
+LossScaleOptions read_loss_scale(ConfigObject& fp16) {
+  LossScaleOptions scale = deepspeed_loss_scale();
+  const double fixed = fp16.number({"loss_scale"}, 0, 1e30).value_or(0);
+  const std::int64_t power = fp16.integer({"initial_scale_power"}, 0, 100).value_or(16);
+  const auto window = fp16.integer({"loss_scale_window"}, 1, 1'000'000'000);
+  const auto hysteresis = fp16.integer({"hysteresis"}, 1, 1'000'000'000);
+  const auto least = fp16.number({"min_loss_scale"}, 0, 1e30);
+  if (fixed > 0) {
+    fp16.without_meaning(
+        {"initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"},
+        "loss_scale is static");
+    return {.initial_scale = static_cast<float>(fixed), .growth_factor = 1, .backoff_factor = 1};
+  }
+  scale.initial_scale = static_cast<float>(std::ldexp(1.0, static_cast<int>(power)));
+  if (window) scale.growth_interval = static_cast<std::int32_t>(*window);
+  if (hysteresis) scale.hysteresis = static_cast<std::int32_t>(*hysteresis);
+  if (least) scale.min_scale = static_cast<float>(*least);
+  return scale;
+}
+
+void read_dtype(ConfigObject& root, DeepSpeedConfig& config) {
   ConfigObject fp16 = root.object("fp16");
   const bool half = fp16.boolean({"enabled"}).value_or(false);
-  fp16.without_meaning({"auto_cast", "loss_scale", "initial_scale_power", "loss_scale_window",
-                        "hysteresis", "consecutive_hysteresis", "min_loss_scale",
-                        "fp16_master_weights_and_grads", "fp16_opt_level"});
-  fp16.finish();
+  const LossScaleOptions scale = read_loss_scale(fp16);
+  if (!half) {
+    fp16.without_meaning(
+        {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"},
+        "fp16 is off");
+  }
+  fp16.finish(UnknownKeys::refused);
   const bool old_name = root.value({"bf16"}) == nullptr;
-  ConfigObject bf16 = root.object(old_name ? "bfloat16" : "bf16");
+  ConfigObject bf16 = root.object("bf16", root.value({old_name ? "bfloat16" : "bf16"}));
   const bool brain = bf16.boolean({"enabled"}).value_or(false);
-  bf16.without_meaning({"immediate_grad_update", "check_grad_overflow",
-                        "bf16_master_weights_and_grads", "bf16_optimizer_states"});
-  bf16.finish();
+  bf16.finish(UnknownKeys::refused);
   if (half && brain) bf16.fail("enabled", "and fp16.enabled are true: choose one of them");
-  if (half) return DType::float16;
-  return brain ? std::optional(DType::bfloat16) : std::nullopt;
+  if (half) config.loss_scale = scale;
+  if (half) config.dtype = DType::float16;
+  if (!half && brain) config.dtype = DType::bfloat16;
 }
 
 std::optional<DType> read_communication_dtype(ConfigObject& root) {
@@ -39,52 +62,15 @@ std::optional<DType> read_communication_dtype(ConfigObject& root) {
   return place ? std::optional(dtypes[*place]) : std::nullopt;
 }
 
-void read_others(ConfigObject& root) {
-  root.without_meaning({"scheduler",
-                        "prescale_gradients",
-                        "gradient_predivide_factor",
-                        "sparse_gradients",
-                        "amp",
-                        "zero_allow_untested_optimizer",
-                        "zero_force_ds_cpu_optimizer",
-                        "steps_per_print",
-                        "wall_clock_breakdown",
-                        "memory_breakdown",
-                        "dump_state",
-                        "activation_checkpointing",
-                        "sparse_attention",
-                        "flops_profiler",
-                        "comms_logger",
-                        "autotuning",
-                        "tensorboard",
-                        "wandb",
-                        "csv_monitor",
-                        "comet",
-                        "elasticity",
-                        "data_efficiency",
-                        "curriculum_learning",
-                        "data_types",
-                        "checkpoint",
-                        "compression_training",
-                        "eigenvalue",
-                        "progressive_layer_drop",
-                        "pipeline",
-                        "nebula",
-                        "hybrid_engine",
-                        "compile",
-                        "disable_allgather",
-                        "fp32_allreduce",
-                        "seq_parallel_communication_data_type",
-                        "gradient_allreduce_dtype",
-                        "dataloader_drop_last",
-                        "use_data_before_expert_parallelism",
-                        "load_universal_checkpoint",
-                        "graph_harvesting",
-                        "use_node_local_storage",
-                        "timers",
-                        "tensor_parallel",
-                        "torch_autocast",
-                        "weight_quantization_config"});
+// The scheduler's own keys are those of a class of DeepSpeed, which nothing here makes.
+void read_scheduler(ConfigObject& root, DeepSpeedConfig& config) {
+  const nlohmann::json* const value = root.value({"scheduler"});
+  if (value == nullptr) return;
+  ConfigObject scheduler = root.object("scheduler", value);
+  config.scheduler = scheduler.text({"type"}).value_or("");
+  scheduler.value({"params"});
+  scheduler.finish(UnknownKeys::listed);
+  if (!config.scheduler.empty()) root.numbers_differ("scheduler");
 }
 
 struct WithDTypes {
@@ -111,43 +97,11 @@ struct WithDTypes {
 void read_aio(ConfigObject& root, Zero3Options& options) {
   ConfigObject section = root.object("aio");
   read_options(section, "aio.", options);
-  section.without_meaning({"single_submit"}, "requests are handed over as they come");
-  section.without_meaning({"overlap_events"}, "requests and their completions always overlap");
-  section.finish();
-}
-
-// All that DeepSpeed's optimizers have in common is read; Tessera steps with AdamW.
-void read_optimizer(ConfigObject& root, AdamOptions& adam) {
-  ConfigObject optimizer = root.object("optimizer");
-  if (const auto type = optimizer.text({"type"})) {
-    const bool known = *type == "Adam" || *type == "AdamW";
-    if (!known) optimizer.without_meaning({"type"});
-  }
-  optimizer.without_meaning({"legacy_fusion"});
-  ConfigObject params = optimizer.object("params");
-  const auto set = [](float& option, const std::optional<double>& value) {
-    if (value) option = static_cast<float>(*value);
-  };
-  set(adam.learning_rate, params.number({"lr"}, 0, 1e6));
-  set(adam.epsilon, params.number({"eps"}, 0, 1));
-  set(adam.weight_decay, params.number({"weight_decay"}, 0, 1e6));
-  if (const nlohmann::json* betas = params.value({"betas"})) {
-    const bool two = betas->is_array() && betas->size() == 2 && (*betas)[0].is_number() &&
-                     (*betas)[1].is_number();
-    if (two) {
-      adam.beta1 = (*betas)[0].get<float>();
-      adam.beta2 = (*betas)[1].get<float>();
-    }
-    const auto sensible = [](float beta) { return beta >= 0 && beta < 1; };
-    if (!two || !sensible(adam.beta1) || !sensible(adam.beta2)) {
-      params.fail("betas", "must be two numbers of 0 to below 1");
-    }
-  }
-  params.without_meaning({"torch_adam", "adam_w_mode", "bias_correction", "amsgrad", "momentum",
-                          "max_coeff", "min_coeff", "freeze_step", "max_grad_norm", "cuda_aware",
-                          "comm_backend_name"});
-  params.finish();
-  optimizer.finish();
+  section.finish(UnknownKeys::listed);
+  const auto nvme = Offload::Device::nvme;
+  const bool files =
+      options.offload_param.device == nvme || options.offload_optimizer.device == nvme;
+  if (!files) root.without_meaning({"aio"}, "nothing lives on NVMe");
 }
 
 Scheme with_dtype(const Scheme& scheme, DType dtype) {
@@ -157,22 +111,25 @@ Scheme with_dtype(const Scheme& scheme, DType dtype) {
 Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std::string& source,
                                                Rank ranks) {
   TESSERA_ASSERT(ranks >= 1, "somebody must train");
-  TESSERA_ASSIGN(const nlohmann::json parsed, parse_json(json, source));
-  ConfigFindings findings{.source = source, .status = {}, .without_meaning = {}};
+  TESSERA_ASSIGN(const nlohmann::json parsed, parse_commented_json(json, source));
+  ConfigFindings findings{.source = source};
   ConfigObject root(&parsed, "", findings);
   DeepSpeedConfig config;
   read_batch_sizes(root, ranks, config);
   Zero3Options offloading;  // sections that are read whatever the stage
   read_zero(root, config, offloading);
-  config.dtype = read_dtype(root);
+  read_dtype(root, config);
   const auto reduce = read_communication_dtype(root);
+  if (config.stage == 0) {
+    root.cost_differs("communication_data_type", "stage 0 reduces gradients in their own dtype");
+  }
   if (const auto clip = root.number({"gradient_clipping"}, 0, 1e30)) {
     config.gradient_clipping = static_cast<float>(*clip);
   }
-  read_optimizer(root, config.adam);
+  read_optimizer(root, config);
+  read_scheduler(root, config);
   read_aio(root, offloading);
-  read_others(root);
-  root.finish();
+  root.finish(UnknownKeys::listed);
   TESSERA_TRY(findings.status);
   config.scheme =
       std::visit(WithDTypes{config.dtype.value_or(DType::float32), reduce}, config.scheme);
@@ -186,6 +143,9 @@ Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std:
     zero3->aio.smallest = std::max(zero3->aio.smallest, config.aio.block_size);
   }
   config.without_meaning = std::move(findings.without_meaning);
+  config.numbers_differ = std::move(findings.numbers_differ);
+  config.cost_differs = std::move(findings.cost_differs);
+  config.unknown = std::move(findings.unknown);
   return config;
 }
 

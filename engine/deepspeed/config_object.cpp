@@ -34,6 +34,10 @@ std::optional<std::int64_t> whole(const nlohmann::json& value) {
   return static_cast<std::int64_t>(number);
 }
 
+std::string with(const std::string& key, std::string_view why) {
+  return why.empty() ? key : fmt::format("{} ({})", key, why);
+}
+
 }  // namespace
 
 void ConfigFindings::fail(const std::string& where, const std::string& what) {
@@ -56,6 +60,7 @@ std::string ConfigObject::full(std::string_view key) const {
 ConfigObject::Found ConfigObject::find(std::span<const std::string_view> keys) {
   Found found;
   for (const std::string_view key : keys) {
+    asked_.push_back(key);
     known_.push_back(key);
     if (json_ == nullptr) continue;
     const auto it = json_->find(std::string(key));
@@ -166,23 +171,68 @@ const nlohmann::json* ConfigObject::value(Keys keys) { return find(keys).value; 
 
 void ConfigObject::without_meaning(Keys keys, std::string_view why) {
   for (const std::string_view key : keys) {
-    if (find({key}).value == nullptr) continue;
-    findings_.without_meaning.push_back(why.empty() ? full(key)
-                                                    : fmt::format("{} ({})", full(key), why));
+    if (find({key}).value != nullptr) findings_.without_meaning.push_back(with(full(key), why));
   }
 }
 
-void ConfigObject::without_meaning(const Option& option) {
+void ConfigObject::without_meaning(const Option& option, std::string_view why) {
   for (const std::string_view key : option.deepspeed) {
-    if (key.find('.') == std::string_view::npos) without_meaning({key});
+    if (key.find('.') == std::string_view::npos) without_meaning({key}, why);
   }
 }
 
-void ConfigObject::finish() {
+void ConfigObject::cost_differs(std::string_view key, std::string_view why) {
+  if (find({key}).value != nullptr) findings_.cost_differs.push_back(with(full(key), why));
+}
+
+void ConfigObject::numbers_differ(std::string_view key) {
+  const KnownKey* const row = known_key(full(key));
+  TESSERA_ASSERT(row != nullptr, "the table says why");
+  findings_.numbers_differ.push_back(with(full(key), row->why));
+}
+
+void ConfigObject::report(const KnownKey& row, const std::string& key,
+                          const nlohmann::json& value) {
+  if (row.effect == KeyEffect::section) {
+    object(key, &value).finish(UnknownKeys::refused);
+    return;
+  }
+  if (is_off(row, value)) {
+    findings_.without_meaning.push_back(full(key));
+    return;
+  }
+  const std::string said = with(full(key), row.why);
+  switch (row.effect) {
+    case KeyEffect::none: findings_.without_meaning.push_back(said); break;
+    case KeyEffect::numbers: findings_.numbers_differ.push_back(said); break;
+    case KeyEffect::cost: findings_.cost_differs.push_back(said); break;
+    case KeyEffect::refused:
+      fail(key, fmt::format("is not supported: {}; take it out", row.why));
+      break;
+    case KeyEffect::section: break;
+  }
+}
+
+void ConfigObject::finish(UnknownKeys unknown) {
   if (json_ == nullptr) return;
+  for (const KnownKey& row : known_keys()) {
+    const std::string prefix = path_.empty() ? "" : path_ + ".";
+    if (!row.path.starts_with(prefix)) continue;
+    const std::string_view key = row.path.substr(prefix.size());
+    if (key.find('.') == std::string_view::npos) known_.push_back(key);
+  }
   for (const auto& [key, value] : json_->items()) {
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    findings_.fail(full(key), fmt::format("is no key of DeepSpeed{}", did_you_mean(key, known_)));
+    if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
+    const std::string path = full(key);
+    if (const KnownKey* const row = known_key(path)) {
+      if (!value.is_null() && value != "auto") report(*row, key, value);
+    } else if (unknown == UnknownKeys::listed) {
+      const std::string near = did_you_mean(key, known_);
+      findings_.unknown.push_back(near.empty() ? path
+                                               : fmt::format("{} ({})", path, near.substr(2)));
+    } else {
+      findings_.fail(path, fmt::format("is no key of DeepSpeed{}", did_you_mean(key, known_)));
+    }
   }
 }
 

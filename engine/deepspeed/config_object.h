@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One object of a DeepSpeed configuration, read key by key.
 //
-// The idea: the keys that the code asks for are the keys that are known, so no key is listed twice;
-// at the end `finish` complains about every other one. "auto" and null count as not given.
+// The idea: the keys that the code asks for act, so no key is listed twice; at the end `finish`
+// says of every other one what known_keys.h says, or that DeepSpeed has no such key. "auto" and
+// null count as not given.
 //
 //   ConfigObject zero = root.object("zero_optimization");
 //   auto stage = zero.integer({"stage"}, 0, 3);
-//   zero.without_meaning({"legacy_stage1"});
-//   zero.finish();
+//   zero.finish(UnknownKeys::refused);
 #pragma once
 
 #include <initializer_list>
@@ -19,19 +19,24 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/deepspeed/known_keys.h"
 #include "tessera/option.h"
 #include "tessera/status.h"
 
 namespace tessera {
 
-/// The errors and unused keys that reading a file has found so far. The first error is kept.
+/// The errors and unused keys that reading a file has found so far. The first error is kept. Lists
+/// as in DeepSpeedConfig.
 struct ConfigFindings {
   std::string source;
   Status status;
-  std::vector<std::string> without_meaning;
+  std::vector<std::string> without_meaning, numbers_differ, cost_differs, unknown;
 
   void fail(const std::string& where, const std::string& what);
 };
+
+/// DeepSpeed refuses unknown keys in sections that are classes, and does not see those in others.
+enum class UnknownKeys { refused, listed };
 
 class ConfigObject {
  public:
@@ -57,12 +62,16 @@ class ConfigObject {
   /// The value itself, of any type; nullptr if it is not given.
   const nlohmann::json* value(Keys keys);
 
-  /// Known to DeepSpeed, no meaning here. Said so if it is given, perhaps with the reason.
+  /// Known to DeepSpeed, and changes nothing here; said if it is given, perhaps with the reason.
   void without_meaning(Keys keys, std::string_view why = "");
   /// As above, for the keys of an option.
-  void without_meaning(const Option& option);
-  /// Complains about keys that nobody asked for.
-  void finish();
+  void without_meaning(const Option& option, std::string_view why = "");
+  /// Would have changed what the run costs; said if it is given, with what is done instead.
+  void cost_differs(std::string_view key, std::string_view why);
+  /// Would have changed what training computes; said with what known_keys.h has to say.
+  void numbers_differ(std::string_view key);
+  /// Says of keys that nobody asked for what is known of them.
+  void finish(UnknownKeys unknown);
 
   bool given() const { return json_ != nullptr; }
   void fail(std::string_view key, const std::string& what) { findings_.fail(full(key), what); }
@@ -78,6 +87,8 @@ class ConfigObject {
   Found find(std::span<const std::string_view> keys);
   Found find(Keys keys) { return find(std::span(keys.begin(), keys.size())); }
 
+  void report(const KnownKey& row, const std::string& key, const nlohmann::json& value);
+
   std::optional<std::int64_t> integer(const Found& found, std::int64_t least, std::int64_t most);
   std::optional<double> number(const Found& found, double least, double most);
   std::optional<bool> boolean(const Found& found);
@@ -87,7 +98,8 @@ class ConfigObject {
   const nlohmann::json* json_;
   std::string path_;
   ConfigFindings& findings_;
-  std::vector<std::string_view> known_;
+  std::vector<std::string_view> asked_;
+  std::vector<std::string_view> known_;  // and those of the table, for "did you mean"
 };
 
 }  // namespace tessera

@@ -24,7 +24,8 @@ void read_options(ConfigObject& json, std::string_view section, Struct& options)
 void read_zero(ConfigObject& root, DeepSpeedConfig& config, Zero3Options& offloading);
 /// `aio`, into `options.aio`.
 void read_aio(ConfigObject& root, Zero3Options& options);
-void read_optimizer(ConfigObject& root, AdamOptions& adam);
+/// `optimizer`: its numbers, and the states that its type keeps.
+void read_optimizer(ConfigObject& root, DeepSpeedConfig& config);
 /// Reads batch sizes. `train_batch_size` = micro-batch * accumulation * ranks, so a missing one
 /// follows from the others.
 void read_batch_sizes(ConfigObject& root, Rank ranks, DeepSpeedConfig& config);

@@ -17,36 +17,64 @@ void check_path(ConfigObject& section, const DeepSpeedOffload& offload) {
   }
 }
 
-constexpr std::string_view always_pinned = "host memory always is pinned here";
-
 void read_offload(ConfigObject& zero, Zero3Options& o) {
   ConfigObject param = zero.object("offload_param");
   read_options(param, "offload_param.", o);
-  param.without_meaning({"max_in_cpu"}, "nothing stays in host memory that nvme is to hold");
-  param.without_meaning({"pin_memory"}, always_pinned);
   check_path(param, o.offload_param);
-  param.finish();
+  constexpr std::string_view for_nvme = "it is for device nvme";
+  if (o.offload_param.device != Device::nvme) {
+    param.without_meaning({"nvme_path", "buffer_count", "buffer_size"}, for_nvme);
+  }
+  param.finish(UnknownKeys::refused);
   ConfigObject optimizer = zero.object("offload_optimizer");
   read_options(optimizer, "offload_optimizer.", o);
-  optimizer.without_meaning({"pin_memory"}, always_pinned);
-  optimizer.without_meaning({"fast_init"}, "states are written once, when they are made");
-  optimizer.without_meaning({"pipeline", "super_offload", "cpuadam_cores_perc"});
   check_path(optimizer, o.offload_optimizer);
-  optimizer.finish();
+  if (o.offload_optimizer.device != Device::nvme) {
+    optimizer.without_meaning({"nvme_path", "buffer_count", "pipeline_read", "pipeline_write"},
+                              for_nvme);
+  }
+  optimizer.finish(UnknownKeys::refused);
   // From before there were sections for it.
   if (zero.boolean({"cpu_offload_param"}).value_or(false)) o.offload_param.device = Device::cpu;
   if (zero.boolean({"cpu_offload"}).value_or(false)) o.offload_optimizer.device = Device::cpu;
-  zero.without_meaning({"cpu_offload_use_pin_memory"}, always_pinned);
 }
 
 void check_offload(ConfigObject& zero, std::int32_t stage, const Zero3Options& o) {
   if (stage != 3 && o.offload_param.device != Device::none) {
     zero.fail("offload_param", fmt::format("is for stage 3, found stage {}", stage));
   }
+  if ((stage == 1 || stage == 2) && o.offload_optimizer.device == Device::nvme) {
+    zero.fail("offload_optimizer.device",
+              fmt::format("nvme is for stage 3, found stage {}: take cpu", stage));
+  }
   if (stage != 3 && o.offload_optimizer.ratio < 1) {
     zero.fail("offload_optimizer.ratio",
               fmt::format("below 1 is for stage 3, found stage {}", stage));
   }
+}
+
+// A class by its last name, a module by path or by the end of its path.
+std::vector<std::string> read_leaf_modules(ConfigObject& zero) {
+  ConfigObject section = zero.object("leaf_module");
+  std::vector<std::string> found;
+  for (const std::string_view key : {"classes", "names", "name_suffixes"}) {
+    const nlohmann::json* const value = section.value({key});
+    if (value == nullptr) continue;
+    const std::vector<nlohmann::json> entries =
+        value->is_array() ? value->get<std::vector<nlohmann::json>>() : std::vector{*value};
+    for (const nlohmann::json& entry : entries) {
+      if (!entry.is_string() || entry.get_ref<const std::string&>().empty()) {
+        section.fail(key, "must be a string or a list of strings");
+        return {};
+      }
+      std::string name = entry.get<std::string>();
+      if (key == "classes") name = name.substr(name.rfind('.') + 1);
+      if (key == "name_suffixes") name = "*" + name;
+      if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
+    }
+  }
+  section.finish(UnknownKeys::refused);
+  return found;
 }
 
 Zero3Options read_stage3(ConfigObject& zero) {
@@ -55,12 +83,37 @@ Zero3Options read_stage3(ConfigObject& zero) {
   // -1: MiCS is off.
   const std::int64_t mics = zero.integer({"mics_shard_size"}, -1, 1'000'000).value_or(-1);
   o.shard_group = static_cast<Index>(std::max<std::int64_t>(mics, 0));
+  o.leaf_modules = read_leaf_modules(zero);
   return o;
+}
+
+// The policy strict goes by its budget.
+std::vector<std::string> keys_of_compatible(const ConfigObject& zero, const nlohmann::json* json) {
+  std::vector<std::string> keys;
+  if (json == nullptr || !json->is_object()) return keys;
+  for (const std::string prefix : {"stage3_", ""}) {
+    if (json->contains(prefix + "max_reuse_distance")) {
+      keys.push_back(zero.full(prefix + "max_reuse_distance") +
+                     " (what is kept follows from the budget)");
+    }
+    const auto bucket = json->find(prefix + "prefetch_bucket_size");
+    if (bucket != json->end() && bucket->is_number() && *bucket != 0) {
+      keys.push_back(zero.full(prefix + "prefetch_bucket_size") +
+                     " (gathers run ahead as far as the budget reaches)");
+    }
+  }
+  return keys;
 }
 
 Zero12Options read_stages12(ConfigObject& zero, std::int32_t stage) {
   Zero12Options o{.stage = stage};
   read_options(zero, "", o);
+  if (stage == 1) {
+    for (const Option& option : option_list(o).options()) {
+      const bool others = !option.schemes.empty() && option.schemes.front() != "zero1";
+      if (others) zero.without_meaning(option, "nor in stage 1 of DeepSpeed 0.9.0");
+    }
+  }
   if (o.allgather_bucket.value % 2 != 0) {
     zero.fail("allgather_bucket_size",
               fmt::format("must be a multiple of 2, found {}", o.allgather_bucket.value));
@@ -85,13 +138,11 @@ void list_other_stages(ConfigObject& zero, std::int32_t stage) {
   if (stage == 1 || stage == 2) list_beside(stage3, stages12);
   if (stage == 3) list_beside(stages12, stage3);
   if (stage == 0) list_beside(stages12, stage3);
-  if (stage != 3) zero.without_meaning({"mics_shard_size"});
-  // Stage 3 overlaps always.
-  if (stage == 0 || (stage == 3 && !zero.boolean({"overlap_comm"}).value_or(true))) {
-    zero.without_meaning({"overlap_comm"});
+  if (stage != 3) zero.without_meaning({"mics_shard_size", "leaf_module", "offload_param"});
+  if (stage == 0) zero.without_meaning({"overlap_comm", "offload_optimizer", "cpu_offload"});
+  if (stage == 3 && !zero.boolean({"overlap_comm"}).value_or(true)) {
+    zero.cost_differs("overlap_comm", "stage 3 overlaps always");
   }
-  // What is kept of these is not used yet.
-  if (stage != 3) zero.without_meaning({"offload_optimizer", "cpu_offload"});
 }
 
 }  // namespace
@@ -110,30 +161,11 @@ void read_zero(ConfigObject& root, DeepSpeedConfig& config, Zero3Options& offloa
   list_other_stages(zero, config.stage);
   read_offload(zero, offloading);
   check_offload(zero, config.stage, offloading);
-  zero.without_meaning({"contiguous_gradients",
-                        "allgather_partitions",
-                        "load_from_fp32_weights",
-                        "elastic_checkpoint",
-                        "legacy_stage1",
-                        "ignore_unused_parameters",
-                        "memory_efficient_linear",
-                        "pipeline_loading_checkpoint",
-                        "override_module_apply",
-                        "log_trace_cache_warnings",
-                        "enable_sanity_checks",
-                        "leaf_module",
-                        "zeropp_loco_param",
-                        "stage3_gather_16bit_weights_on_model_save",
-                        "gather_16bit_weights_on_model_save",
-                        "stage3_gather_fp16_weights_on_model_save",
-                        "stage3_module_granularity_threshold",
-                        "module_granularity_threshold",
-                        "stage3_use_all_reduce_for_fetch_params",
-                        "use_all_reduce_for_fetch_params",
-                        "stage3_allgather_sequential",
-                        "allgather_sequential"});
-  zero.without_meaning({"zero_quantized_nontrainable_weights", "mics_hierarchical_params_gather"});
-  zero.finish();
+  if (auto* const o = std::get_if<Zero12Options>(&config.scheme)) {
+    o->offload_optimizer.device = offloading.offload_optimizer.device;
+  }
+  if (config.stage == 3) config.only_compatible = keys_of_compatible(zero, value);
+  zero.finish(UnknownKeys::refused);
 }
 
 }  // namespace tessera

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <set>
 
 #include "engine/text/json_reader.h"
 
@@ -27,24 +26,6 @@ constexpr std::array<std::pair<const char*, DType>, 7> dtypes = {{{"F64", DType:
 
 Status corrupt(const std::string& source, const std::string& what) {
   return Status(Code::corrupt, fmt::format("{}: {}", source, what));
-}
-
-// The parser keeps the last of equal keys and says nothing.
-std::string first_repeated_key(std::string_view text) {
-  std::vector<std::set<std::string>> open;
-  std::string repeated;
-  const auto look = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key) {
-      const auto key = value.get<std::string>();
-      if (!open.back().insert(key).second && repeated.empty()) repeated = key;
-    }
-    return true;
-  };
-  const json again = json::parse(text, look, /*allow_exceptions=*/false);
-  TESSERA_ASSERT(!again.is_discarded(), "it was parsed before");
-  return repeated;
 }
 
 bool is_size(const json& value) {
@@ -135,9 +116,6 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view text, Bytes 
   auto parsed = parse_json(text, source);
   if (!parsed.ok()) return Status(Code::corrupt, parsed.status().message());
   if (!parsed->is_object()) return corrupt(source, "the header is no JSON object");
-  if (const std::string key = first_repeated_key(text); !key.empty()) {
-    return corrupt(source, fmt::format("the header has {} twice", in_quotes(key)));
-  }
   SafetensorsHeader header;
   for (const auto& [name, entry] : parsed->items()) {
     if (name != metadata_key) {

@@ -11,6 +11,12 @@ constexpr std::int64_t head_dim_max = 128;  // of a tile in shared memory
 }  // namespace
 
 Status DevicePlan::prepare(const AttentionShape& shape) {
+  if (shape.window > 0 && shape.window < shape.length) {
+    return Status(Code::not_supported,
+                  fmt::format("attention within a window of {} of {} tokens does not run on GPUs: "
+                              "choose sequences no longer than the window, or --device cpu",
+                              shape.window, shape.length));
+  }
   if (shape.head_dim <= head_dim_max) return {};
   return Status(Code::not_supported,
                 fmt::format("attention with head_dim {} does not run on GPUs: at most {} does",

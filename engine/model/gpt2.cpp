@@ -3,6 +3,7 @@
 // projections as Conv1D, [in, out].
 #include <fmt/format.h>
 
+#include "engine/model/config_keys.h"
 #include "engine/model/hugging_face.h"
 #include "engine/model/tree_builder.h"
 
@@ -137,8 +138,10 @@ Result<Model> gpt2_model(JsonReader& config, const std::string& name) {
   if (d.hidden % d.heads != 0) {
     config.fail("n_embd", fmt::format("{} is not a multiple of n_head {}", d.hidden, d.heads));
   }
+  Mathematics mathematics = read_mathematics(config, "gpt2", d.layers);
   TESSERA_TRY(config.status());
   Model model = Gpt2Builder(d, name, dtype).build();
+  model.mathematics = std::move(mathematics);
   TESSERA_TRY(check_size(model, config.source()));
   return model;
 }

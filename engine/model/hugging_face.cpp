@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "engine/model/config_keys.h"
+
 namespace tessera {
 namespace {
 
@@ -25,36 +27,6 @@ constexpr Architecture llamas[] = {
 
 constexpr std::int64_t layers_max = 100'000;
 constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
-
-// Only Llama 3.1's; real training refuses the others.
-void read_scaling(const nlohmann::json& json, const std::string& source, RotaryEmbedding& rotary,
-                  JsonReader& config) {
-  JsonReader scaling(json, source);
-  const std::string type = scaling.text("rope_type", scaling.text("type", "default"));
-  rotary.theta = scaling.positive("rope_theta", rotary.theta);
-  if (type == "llama3") {
-    rotary.factor = scaling.positive("factor", 8);
-    rotary.low_frequency_factor = scaling.positive("low_freq_factor", 1);
-    rotary.high_frequency_factor = scaling.positive("high_freq_factor", 4);
-    rotary.original_positions = scaling.integer("original_max_position_embeddings", 1, 8192);
-  }
-  rotary.known = type == "llama3" || type == "default";
-  if (!scaling.status().ok()) config.fail("rope_scaling", scaling.status().message());
-}
-
-RotaryEmbedding read_rotary(JsonReader& config, double theta) {
-  RotaryEmbedding rotary;
-  rotary.theta = config.positive("rope_theta", theta);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!config.has(key)) continue;
-    if (!config.json()[key].is_object()) {
-      config.fail(key, "must be an object");
-      continue;
-    }
-    read_scaling(config.json()[key], config.source(), rotary, config);
-  }
-  return rotary;
-}
 
 // Mistral's layers all have one; Qwen2's only if it is switched on. Null means none, while a
 // missing key has Mistral's default. Llama ignores the key.
@@ -114,7 +86,9 @@ LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture)
   d.dtype = config_dtype(config);
   d.sequence_length_max = config.integer("max_position_embeddings", 1, architecture.positions);
   d.norm_epsilon = config.positive("rms_norm_eps", type == "mixtral" ? 1e-5 : 1e-6);
-  d.rotary = read_rotary(config, type == "mixtral" ? 1e6 : 10000);
+  d.mathematics = read_mathematics(config, type, d.layers);
+  d.rotary = read_rotary(config, type == "mixtral" ? 1e6 : 10000, d.sequence_length_max,
+                         d.mathematics.refused);
   d.sliding_window = read_sliding_window(config, type);
   return d;
 }

@@ -20,6 +20,7 @@ struct LlamaDimensions {
   double norm_epsilon = 1e-6;
   RotaryEmbedding rotary;
   std::int64_t sliding_window = 0;  // 0: none
+  Mathematics mathematics = {};
 };
 
 /// LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, MixtralForCausalLM.

@@ -26,6 +26,7 @@ class LlamaBuilder {
     tree_.model().norm_epsilon = d_.norm_epsilon;
     tree_.model().rotary = d_.rotary;
     tree_.model().sliding_window = d_.sliding_window;
+    tree_.model().mathematics = d_.mathematics;
     tree_.open("model", family_ + "Model");
     const ModuleId embedding = tree_.leaf("embed_tokens", "Embedding", {d_.vocabulary, d_.hidden});
     runs(embedding, {.elementwise_bytes = per_token(2 * element * h()),

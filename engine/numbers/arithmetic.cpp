@@ -43,7 +43,7 @@ Compute divide(const View& view, float divisor) {
   return work;
 }
 
-Compute look_at(std::vector<View> reads) {
+Compute declare_read(std::vector<View> reads) {
   return {.cost = {.kernels = 0}, .reads = std::move(reads), .writes = {}, .body = {}};
 }
 

@@ -14,6 +14,6 @@ Compute multiply(const View& from, const View& to, float factor);
 Compute divide(const View& view, float divisor);
 /// A computation without work or time that declares a read of `reads`: by the host program, or as
 /// the last access before a release.
-Compute look_at(std::vector<View> reads);
+Compute declare_read(std::vector<View> reads);
 
 }  // namespace tessera

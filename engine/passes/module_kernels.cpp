@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/model/tree_builder.h"
 
@@ -17,7 +18,7 @@ double flops_of(const MatmulShape& s) {
 }  // namespace
 
 void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pass,
-                 std::int64_t batch, std::int64_t sequence_length) {
+                 std::int64_t batch, std::int64_t sequence_length, bool trained) {
   const bool backward = pass == ModuleWork::Pass::backward;
   const auto tokens = static_cast<double>(batch * sequence_length);
   for (const LinearShape& linear : module.linears) {
@@ -28,7 +29,7 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
       continue;
     }
     out.matmuls.push_back({rows, linear.in, linear.out, linear.count});
-    out.matmuls.push_back({linear.in, linear.out, rows, linear.count});
+    if (trained) out.matmuls.push_back({linear.in, linear.out, rows, linear.count});
   }
   if (module.attention.heads == 0) return;
   out.attention = {batch,
@@ -37,6 +38,25 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
                    module.attention.key_value_heads,
                    module.attention.head_dim,
                    backward};
+}
+
+LossParts loss_parts(const ModuleCost& module) {
+  LossParts parts{.layer = module, .loss = {}};
+  ModuleCost& layer = parts.layer;
+  ModuleCost& loss = parts.loss;
+  double inputs = 0;  // bytes per token that the layer keeps
+  for (const LinearShape& linear : module.linears) {
+    inputs += element * static_cast<double>(linear.in);
+  }
+  inputs = std::min(inputs, module.activation_bytes.linear);
+  loss.activation_bytes = per_token(module.activation_bytes.linear - inputs);
+  layer.activation_bytes.linear = inputs;
+  loss.elementwise_bytes = std::exchange(layer.elementwise_bytes, {});
+  loss.in_place = std::exchange(layer.in_place, 0);
+  loss.logits = std::exchange(layer.logits, 0);
+  layer.kernels = std::min(module.kernels, 1);
+  loss.kernels = module.kernels - layer.kernels;
+  return parts;
 }
 
 Polynomial kept_operators(const ModuleCost& module) {

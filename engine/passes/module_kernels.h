@@ -7,9 +7,17 @@
 namespace tessera {
 
 /// Adds to `out` the matmuls and the attention of one pass over `batch` sequences. Backward has two
-/// matmuls for every one of forward: of the gradients of the input and of the weight.
+/// matmuls for every one of forward: of the gradients of the input and, if it is `trained`, of the
+/// weight.
 void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pass,
-                 std::int64_t batch, std::int64_t sequence_length);
+                 std::int64_t batch, std::int64_t sequence_length, bool trained = true);
+
+/// A module that ends in a loss (ModuleCost::logits), as the layer that makes logits and what
+/// becomes of them.
+struct LossParts {
+  ModuleCost layer, loss;
+};
+LossParts loss_parts(const ModuleCost& module);
 
 /// Bytes per sample that ActivationCheckpointing::operators keeps: the outputs of attention and of
 /// every second matmul, as far as the module's backward needs them.

@@ -78,6 +78,13 @@ const OptionList<TrainingOptions>& list() {
           .add(&O::max_grad_norm, {.name = "max_grad_norm",
                                    .help = "Clip the gradients' 2-norm; 0: do not",
                                    .most = 1e30})
+          .add(
+              [](auto& o) -> auto& { return o.adam.states; },
+              {.name = "optimizer_states",
+               .help = "States per element that the optimizer keeps beside the master",
+               .more = "2: AdamW, Lamb; 1: Lion, Adagrad, SGD with momentum; 0: SGD. Training with "
+                       "real numbers steps with AdamW",
+               .most = 2})
           .add(&O::checkpointing, {.name = "checkpointing",
                                    .help = "Activation checkpointing of the blocks",
                                    .more = "operators: beside the input, what attention and every "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/model/tree_builder.h"
 #include "engine/model/used_by.h"
 
 namespace tessera {
@@ -35,7 +36,9 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& 
       forward_(*model.find_graph(graph)),
       flow_(model, forward_),
       used_(used_by(model)),
-      reads_(reads_of_containers(model)) {
+      reads_(reads_of_containers(model)),
+      frozen_(model, used_),
+      ready_(ready_orders(model, used_)) {
   for (ModuleId id : forward_) chains_.push_back(chain(id));
   std::int32_t blocks = 0;
   for (const Module& m : model.modules) {
@@ -85,33 +88,71 @@ Bytes PassProgram::per_batch(const Polynomial& bytes) const {
   return Bytes{static_cast<std::int64_t>(bytes.at(options_->sequence_length)) * options_->batch};
 }
 
-ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
+// What a pass over an entry costs a model that is known by costs, by those of `cost`.
+ModuleWork PassProgram::priced(std::size_t entry, Pass pass, const ModuleCost& cost) const {
   const ModuleId id = forward_[entry];
-  const ModuleCost& cost = module(id).cost;
   const auto s = options_->sequence_length;
   const auto batch = static_cast<double>(options_->batch);
   const bool backward = pass == Pass::backward;
   ModuleWork out{.module = id, .pass = pass, .on_device = options_->on_device};
-  out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * (backward ? 2 : 1);
+  // The gradients of the input and of those weights that are trained.
+  const double passes = backward ? 1 + frozen_.trained(id) : 1;
+  out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * passes;
   out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
   if (backward) out.cost.elementwise_bytes += cost.backward_bytes;
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
-  add_kernels(out.cost, cost, pass, options_->batch, s);
-  ModuleMemory memory{.saves = per_batch(cost.activation_bytes) - remembered(id)};
+  const bool known = !backward || frozen_.trained(id) == 0 || frozen_.trained(id) == 1;
+  if (known) add_kernels(out.cost, cost, pass, options_->batch, s, frozen_.trained(id) > 0);
+  out.saves = per_batch(cost.activation_bytes) - remembered(id);
+  if (backward) {  // the gradients of what was saved
+    out.temporary = out.saves - per_batch({0, cost.in_place, 0});
+  }
+  if (!frozen_.saves(id)) out.saves = {};
+  const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
+  if (!keeps() || !needed || !flow_.runs_backward(entry)) out.saves = {};
+  return out;
+}
+
+ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
+  const ModuleId id = forward_[entry];
+  ModuleWork out = priced(entry, pass, module(id).cost);
   if (pass == Pass::recompute && options_->checkpointing == ActivationCheckpointing::operators) {
     skip_kept_operators(out.cost);
   }
-  if (backward) {  // the gradients of what was saved
-    memory.temporary = memory.saves - per_batch({0, cost.in_place, 0});
+  if (options_->memory) {
+    ModuleMemory memory = options_->memory(id, pass);
+    const bool needed = pass == Pass::backward || pass == Pass::recompute || !checkpointed(id);
+    const bool saves = keeps() && needed && flow_.runs_backward(entry);
+    out.saves = saves ? memory.saves : Bytes{};
+    out.temporary = memory.temporary;
+    out.workspace = std::move(memory.workspace);
   }
-  if (options_->memory) memory = options_->memory(id, pass);
-  const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
-  if (keeps() && needed && flow_.runs_backward(entry)) out.saves = memory.saves;
-  out.temporary = memory.temporary;
-  out.workspace = std::move(memory.workspace);
   if (computes()) out.body = options_->body(id, pass, micro_batch_);
   if (options_->repeated) out.repeated = options_->repeated(id, pass);
+  return out;
+}
+
+// Only where costs stand for a framework's program: bodies compute a module as one.
+bool PassProgram::ends_in_loss(std::size_t entry) const {
+  const ModuleId id = forward_[entry];
+  const bool real = options_->memory || options_->body || options_->repeated;
+  return module(id).cost.logits > 0 && !real && !checkpointed(id);
+}
+
+ModuleWork PassProgram::layer(std::size_t entry, Pass pass) const {
+  const LossParts parts = loss_parts(module(forward_[entry]).cost);
+  ModuleWork out = priced(entry, pass, parts.layer);
+  if (pass != Pass::backward) return out;
+  // The logits' gradient, which the loss has left behind.
+  const double logits = element * parts.loss.logits;
+  out.temporary += per_batch(per_token(std::min(logits, parts.loss.activation_bytes.linear)));
+  return out;
+}
+
+ModuleWork PassProgram::loss(std::size_t entry, Pass pass) const {
+  ModuleWork out = priced(entry, pass, loss_parts(module(forward_[entry]).cost).loss);
+  out.no_parameters = true;
   return out;
 }
 
@@ -151,7 +192,12 @@ ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
 }
 
 Status PassProgram::compute_forward(std::size_t entry) {
-  TESSERA_TRY(engine_.compute(work(entry, forward_pass())));
+  if (ends_in_loss(entry)) {
+    TESSERA_TRY(engine_.compute(layer(entry, forward_pass())));
+    TESSERA_TRY(engine_.compute(loss(entry, forward_pass())));
+  } else {
+    TESSERA_TRY(engine_.compute(work(entry, forward_pass())));
+  }
   if (!flow_.runs_backward(entry)) return {};
   for (ParameterId p : used_[forward_[entry].index()]) ++uses_left_[p.index()];
   return {};
@@ -205,13 +251,12 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
 }
 
 // A parameter's gradient is complete when backward has passed all its uses, of which the first in
-// forward order is the last; `uses_left_` counts them. Within a module the parameter that was
-// registered last comes first, as autograd accumulates a bias before its weight.
+// forward order is the last; `uses_left_` counts them.
 Status PassProgram::gradients_ready(const std::vector<ParameterId>& used) {
-  for (auto p = used.rbegin(); p != used.rend(); ++p) {
-    TESSERA_ASSERT(uses_left_[p->index()] > 0, "backward visits what forward has used, as often");
-    if (--uses_left_[p->index()] > 0) continue;
-    if (model_.parameter(*p).requires_grad) TESSERA_TRY(engine_.grad_ready(*p));
+  for (const ParameterId p : used) {
+    TESSERA_ASSERT(uses_left_[p.index()] > 0, "backward visits what forward has used, as often");
+    if (--uses_left_[p.index()] > 0) continue;
+    if (model_.parameter(p).requires_grad) TESSERA_TRY(engine_.grad_ready(p));
   }
   return {};
 }
@@ -226,7 +271,7 @@ Status PassProgram::enter_backward(ModuleId id, std::size_t entry) {
 Status PassProgram::leave_backward(ModuleId id) {
   if (!reads_[id.index()].empty()) {
     TESSERA_TRY(read(id, Pass::backward));
-    TESSERA_TRY(gradients_ready(reads_[id.index()]));
+    TESSERA_TRY(gradients_ready({reads_[id.index()].rbegin(), reads_[id.index()].rend()}));
   }
   if (module(id).is_block && checkpointed(id)) TESSERA_TRY(engine_.free_activations(id));
   return engine_.post_backward(id);
@@ -242,9 +287,12 @@ Status PassProgram::backward() {
   TESSERA_TRY(engine_.begin_backward());
   while (k > 0 && flow_.runs_backward(k - 1)) {
     const ModuleId id = forward_[--k];
+    // The program computes the loss outside of the model, so no hook has fired by then.
+    const bool apart = ends_in_loss(k);
+    if (apart) TESSERA_TRY(engine_.compute(loss(k, Pass::backward)));
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
-    TESSERA_TRY(engine_.compute(work(k, Pass::backward)));
-    TESSERA_TRY(gradients_ready(used_[id.index()]));
+    TESSERA_TRY(engine_.compute(apart ? layer(k, Pass::backward) : work(k, Pass::backward)));
+    TESSERA_TRY(gradients_ready(ready_[id.index()]));
     TESSERA_TRY(move(open_, above(k), leave, enter));
   }
   TESSERA_TRY(move(open_, {}, leave, enter));

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "engine/model/gradient_flow.h"
+#include "engine/passes/frozen_share.h"
 #include "engine/passes/module_kernels.h"
+#include "engine/passes/ready_order.h"
 #include "tessera/training.h"
 
 namespace tessera {
@@ -34,6 +36,10 @@ class PassProgram {
   Pass forward_pass() const { return keeps() ? Pass::forward : Pass::evaluate; }
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
+  bool ends_in_loss(std::size_t entry) const;
+  ModuleWork layer(std::size_t entry, Pass pass) const;
+  ModuleWork loss(std::size_t entry, Pass pass) const;
+  ModuleWork priced(std::size_t entry, Pass pass, const ModuleCost& cost) const;
   Bytes remembered(ModuleId id) const;
   ModuleWork block_input(ModuleId block, Pass pass) const;
 
@@ -53,6 +59,8 @@ class PassProgram {
   const GradientFlow flow_;
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
+  const FrozenShare frozen_;
+  const std::vector<std::vector<ParameterId>> ready_;  // by ModuleId
   std::vector<std::int32_t> outputs_;                  // by ModuleId, that need a gradient
   std::vector<std::int32_t> blocks_;                   // by ModuleId: how many came before it
   const TrainingOptions* options_ = nullptr;           // of the pass, as the rest

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/passes/pass_program.h"
+#include "tessera/finite_step.h"
 
 namespace tessera {
 namespace {
@@ -90,15 +91,29 @@ class StepProgram {
     return program->forward(options_, use, micro_batch_);
   }
 
+  float most_norm() const {
+    return options_.max_grad_norm > 0 ? options_.max_grad_norm
+                                      : std::numeric_limits<float>::infinity();
+  }
+
+  // With a scaler it is the scaler who skips.
+  Status step_if_finite() {
+    TESSERA_ASSIGN(
+        const bool finite,
+        clip_finite_grad_norm(engine_, most_norm(), options_.norm_type, options_.grad_norm));
+    if (finite) return engine_.step(options_.adam);
+    options_.skipped();
+    return skip_step(engine_);
+  }
+
   Status step() {
     micro_batch_ = 0;
     GradScaler* const scaler = options_.scaler;
+    if (options_.skipped && scaler == nullptr) return step_if_finite();
     if (options_.max_grad_norm > 0 || options_.grad_norm) {
       // The norm is that of the true gradients, so they are unscaled before they are clipped.
       if (scaler != nullptr) TESSERA_TRY(scaler->unscale());
-      const float most = options_.max_grad_norm > 0 ? options_.max_grad_norm
-                                                    : std::numeric_limits<float>::infinity();
-      TESSERA_TRY(engine_.clip_grad_norm(most, options_.norm_type, options_.grad_norm));
+      TESSERA_TRY(engine_.clip_grad_norm(most_norm(), options_.norm_type, options_.grad_norm));
     }
     if (scaler == nullptr) return engine_.step(options_.adam);
     TESSERA_TRY(scaler->step(options_.adam).status());
@@ -135,6 +150,12 @@ Status TrainingSteps::run(const TrainingOptions& options) {
   if (options.batch < 1 || options.sequence_length < 1 || options.accumulation < 1) {
     return Status(Code::invalid_argument,
                   "batch, sequence length and accumulation must be at least 1");
+  }
+  if (options.body && options.adam.states != 2) {
+    return Status(Code::not_supported,
+                  fmt::format("real numbers are stepped with AdamW, which keeps 2 states per "
+                              "element, not {}",
+                              options.adam.states));
   }
   return programs_->run(options);
 }

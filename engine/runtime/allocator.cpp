@@ -12,150 +12,185 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+// A position of `ready` that `clock` has not reached; of stream -1: it has reached all.
+Position first_missing(const StreamClock& ready, const StreamClock& clock) {
+  for (std::size_t s = 0; s < ready.size(); ++s) {
+    if (ready[s] > clock[s]) return {static_cast<std::int32_t>(s), ready[s]};
+  }
+  return {};
+}
+
 }  // namespace
 
-EventOrderedAllocator::PieceId EventOrderedAllocator::new_piece(const Piece& piece) {
+EventOrderedAllocator::PieceId EventOrderedAllocator::new_piece(std::int64_t offset,
+                                                                std::int64_t bytes) {
   if (unused_.empty()) {
-    pieces_.push_back(piece);
-    return static_cast<PieceId>(pieces_.size()) - 1;
+    unused_.push_back(static_cast<PieceId>(pieces_.size()));
+    pieces_.emplace_back();
   }
   const PieceId id = unused_.back();
   unused_.pop_back();
+  Piece piece;
+  piece.offset = offset;
+  piece.bytes = bytes;
+  piece.turn = at(id).turn;
   at(id) = piece;
   return id;
 }
 
-void EventOrderedAllocator::insert_after(List list, Ends& ends, PieceId before, PieceId id) {
-  const PieceId after = before == none ? ends.first : (at(before).*list).after;
-  at(id).*list = {before, after};
-  (before == none ? ends.first : (at(before).*list).after) = id;
-  (after == none ? ends.last : (at(after).*list).before) = id;
+void EventOrderedAllocator::insert_after(PieceId before, PieceId id) {
+  const PieceId after = before == none ? first_ : at(before).after;
+  at(id).before = before;
+  at(id).after = after;
+  (before == none ? first_ : at(before).after) = id;
+  (after == none ? last_ : at(after).before) = id;
 }
 
-void EventOrderedAllocator::remove(List list, Ends& ends, PieceId id) {
-  const auto [before, after] = at(id).*list;
-  (before == none ? ends.first : (at(before).*list).after) = after;
-  (after == none ? ends.last : (at(after).*list).before) = before;
+// The place of a free piece that other pieces have swallowed.
+void EventOrderedAllocator::drop(PieceId id) {
+  const PieceId before = at(id).before;
+  const PieceId after = at(id).after;
+  (before == none ? first_ : at(before).after) = after;
+  (after == none ? last_ : at(after).before) = before;
+  ++at(id).turn;
+  unused_.push_back(id);
 }
 
-// The nearest free piece before `id`. Looks to both sides: one of them is near.
-EventOrderedAllocator::PieceId EventOrderedAllocator::free_before(PieceId id) const {
-  PieceId before = at(id).all.before;
-  PieceId after = at(id).all.after;
-  while (before != none && after != none) {
-    if (!at(before).used) return before;
-    if (!at(after).used) return at(after).free.before;
-    before = at(before).all.before;
-    after = at(after).all.after;
+void EventOrderedAllocator::add_free(PieceId id) {
+  Piece& piece = at(id);
+  piece.used = false;
+  piece.usable_by = 0;
+  free_.emplace(piece.offset, id);
+  if (piece.ready == StreamClock{}) {
+    share(id);
+    return;
   }
-  while (before != none && at(before).used) before = at(before).all.before;
-  if (before != none) return before;
-  while (after != none && at(after).used) after = at(after).all.after;
-  return after == none ? none : at(after).free.before;
+  not_reached_by_all_.add({id, piece.turn});
+  for (Viewer& viewer : viewers_) {
+    if (viewer.allocates) viewer.released.add({id, piece.turn});
+  }
 }
 
-// Clocks only advance: what a stream once covers it covers for ever.
-bool EventOrderedAllocator::usable(Piece& piece, StreamId stream, const StreamClock& clock) {
+// All free pieces without `bits` wait for whoever they stand for.
+void EventOrderedAllocator::await(ReleasedPieces& released, std::uint32_t bits) {
+  released.clear();
+  for (const auto& [offset, id] : free_) {
+    ++visits_;
+    if ((at(id).usable_by & bits) != bits) released.add({id, at(id).turn});
+  }
+}
+
+// reached(id) for pieces without `bits` that `clock` covers now. Clocks only advance: what one
+// once covers it covers for ever.
+template <class F>
+void EventOrderedAllocator::reach(ReleasedPieces& released, const StreamClock& clock,
+                                  std::uint32_t bits, F&& reached) {
+  // Most of so many are free no more, so that this costs no more than what made them.
+  if (released.size() > 2 * free_.size() + 64) await(released, bits);
+  released.reach(clock, [&](const ReleasedPieces::Waiting& waiting) -> Position {
+    ++visits_;
+    const Piece& piece = at(waiting.piece);
+    if (piece.turn != waiting.turn || (piece.usable_by & bits) == bits) return {};
+    const Position missing = first_missing(piece.ready, clock);
+    if (missing.stream < 0) reached(waiting.piece);
+    return missing;
+  });
+}
+
+// What `stream` may use by now.
+EventOrderedAllocator::Viewer& EventOrderedAllocator::view(StreamId stream,
+                                                           const StreamOrder& order) {
+  if (viewers_.size() <= stream.index()) viewers_.resize(stream.index() + 1);
   const std::uint32_t bit = 1U << stream.value;
-  if ((piece.usable_by & bit) == 0 && covers(clock, piece.ready)) piece.usable_by |= bit;
-  return (piece.usable_by & bit) != 0;
-}
-
-// Pieces that every stream runs after need no clock, and then merge with their neighbours. What
-// `allocate` finds is the same with and without it, so that it need not be done every time.
-void EventOrderedAllocator::merge_reached(const StreamClock& reached_by_all) {
-  for (PieceId id = free_.first; id != none; id = at(id).free.after) {
-    Piece& piece = at(id);
-    if (piece.usable_by != every_stream && covers(reached_by_all, piece.ready)) {
-      piece.ready = {};
-      piece.usable_by = every_stream;
+  Viewer& viewer = viewers_[stream.index()];
+  if (!viewer.allocates) {
+    viewer.allocates = true;
+    for (const auto& [offset, id] : free_) {
+      if ((at(id).usable_by & bit) != 0) viewer.runs.add(offset, at(id).bytes);
     }
-    const PieceId before = piece.all.before;
-    const bool merges = piece.usable_by == every_stream && before != none && !at(before).used &&
-                        at(before).usable_by == every_stream;
-    if (!merges) continue;
-    swallow_next(before, piece.bytes);
-    id = before;
+    await(viewer.released, bit);
   }
-  free_after_merging_ = free_count_;
+  if (not_reached_by_all_.size() > 0) {
+    reach(not_reached_by_all_, order.reached_by_all(), every_stream,
+          [this](PieceId id) { share(id); });
+  }
+  reach(viewer.released, order.clock(stream), bit, [&](PieceId id) {
+    at(id).usable_by |= bit;
+    viewer.runs.add(at(id).offset, at(id).bytes);
+  });
+  return viewer;
 }
 
-// The smallest run of neighbouring free pieces that `clock` covers and that holds `bytes`.
-EventOrderedAllocator::Run EventOrderedAllocator::find_run(std::int64_t bytes, StreamId stream,
-                                                           const StreamClock& clock) {
-  Run best;
-  Run run;
-  std::int64_t run_end = -1;
-  const auto close = [&] {
-    if (run.bytes >= bytes && (best.bytes == 0 || run.bytes < best.bytes)) best = run;
+// The free piece `id` needs no clock any more, and merges with neighbours of which that is true.
+void EventOrderedAllocator::share(PieceId id) {
+  Piece& piece = at(id);
+  for (std::size_t s = 0; s < viewers_.size(); ++s) {
+    const bool knows = ((piece.usable_by >> s) & 1U) != 0;
+    if (viewers_[s].allocates && !knows) viewers_[s].runs.add(piece.offset, piece.bytes);
+  }
+  piece.ready = {};
+  piece.usable_by = every_stream;
+  merge(id);
+}
+
+void EventOrderedAllocator::merge(PieceId id) {
+  const auto shared = [this](PieceId other) {
+    return other != none && !at(other).used && at(other).usable_by == every_stream;
   };
-  for (PieceId id = free_.first; id != none; id = at(id).free.after) {
-    Piece& piece = at(id);
-    const bool use = usable(piece, stream, clock);
-    if (!use || piece.offset != run_end) {
-      close();
-      run = {id, 0};
-    }
-    if (use) run.bytes += piece.bytes;
-    run_end = use ? piece.offset + piece.bytes : -1;
-  }
-  close();
-  return best;
-}
-
-// Appends whole pages so that a usable run at the end holds `bytes`.
-EventOrderedAllocator::Run EventOrderedAllocator::grow(std::int64_t bytes, StreamId stream,
-                                                       const StreamClock& clock) {
-  Run run;
-  for (PieceId id = all_.last; id != none; id = at(id).all.before) {
-    if (at(id).used || !usable(at(id), stream, clock)) break;
-    run = {id, run.bytes + at(id).bytes};
-  }
-  const std::int64_t more = round_up(bytes - run.bytes, allocator_page.value);
-  Piece end;
-  end.offset = reserved_.value;
-  end.bytes = more;
-  end.usable_by = every_stream;
-  const PieceId added = new_piece(end);
-  insert_after(&Piece::all, all_, all_.last, added);
-  insert_after(&Piece::free, free_, free_.last, added);
-  ++free_count_;
-  reserved_ += Bytes{more};
-  return {run.begin == none ? added : run.begin, run.bytes + more};
+  if (shared(at(id).after)) swallow_next(id, at(at(id).after).bytes);
+  const PieceId before = at(id).before;
+  if (shared(before)) swallow_next(before, at(id).bytes);
 }
 
 // The first `bytes` of the free piece behind `id` become a part of `id`.
 void EventOrderedAllocator::swallow_next(PieceId id, std::int64_t bytes) {
-  const PieceId next = at(id).all.after;
+  ++visits_;
+  const PieceId next = at(id).after;
   join(at(id).ready, at(next).ready);
   at(id).bytes += bytes;
+  const auto known = free_.find(at(next).offset);
   at(next).offset += bytes;
   at(next).bytes -= bytes;
-  if (at(next).bytes > 0) return;
-  remove(&Piece::all, all_, next);
-  remove(&Piece::free, free_, next);
-  --free_count_;
-  unused_.push_back(next);
+  if (at(next).bytes > 0) {
+    auto moved = free_.extract(known);
+    moved.key() = at(next).offset;
+    free_.insert(std::move(moved));
+    return;
+  }
+  free_.erase(known);
+  drop(next);
 }
 
-// Cuts the bytes off the run that begins with the free piece `id`, which is the used piece then.
-void EventOrderedAllocator::take(PieceId id, std::int64_t bytes) {
-  if (at(id).bytes > bytes) {
-    Piece rest = at(id);
-    rest.offset += bytes;
-    rest.bytes -= bytes;
-    const PieceId added = new_piece(rest);
-    insert_after(&Piece::all, all_, id, added);
-    insert_after(&Piece::free, free_, id, added);
-    ++free_count_;
-    at(id).bytes = bytes;
+// Appends whole pages.
+void EventOrderedAllocator::grow(std::int64_t bytes) {
+  const std::int64_t more = round_up(bytes, allocator_page.value);
+  const PieceId added = new_piece(reserved_.value, more);
+  insert_after(last_, added);
+  reserved_ += Bytes{more};
+  add_free(added);
+}
+
+// Cuts bytes out of the run in which they lie, from a piece's begin on: they are a used piece then.
+EventOrderedAllocator::PieceId EventOrderedAllocator::take(std::int64_t offset,
+                                                           std::int64_t bytes) {
+  const PieceId first = free_.at(offset);
+  PieceId next = first;
+  for (std::int64_t left = bytes; left > 0; next = at(next).after) {
+    const Piece& piece = at(next);
+    const std::int64_t cut = std::min(left, piece.bytes);
+    for (std::size_t s = 0; s < viewers_.size(); ++s) {
+      const bool knows = ((piece.usable_by >> s) & 1U) != 0;
+      if (viewers_[s].allocates && knows) viewers_[s].runs.remove(piece.offset, cut);
+    }
+    left -= cut;
   }
-  while (at(id).bytes < bytes) {
-    swallow_next(id, std::min(bytes - at(id).bytes, at(at(id).all.after).bytes));
+  const PieceId taken = new_piece(offset, 0);
+  insert_after(at(first).before, taken);
+  at(taken).used = true;
+  while (at(taken).bytes < bytes) {
+    swallow_next(taken, std::min(bytes - at(taken).bytes, at(at(taken).after).bytes));
   }
-  remove(&Piece::free, free_, id);
-  --free_count_;
-  at(id).used = true;
+  return taken;
 }
 
 EventOrderedAllocator::Placement EventOrderedAllocator::allocate(Bytes bytes, StreamId stream,
@@ -163,15 +198,17 @@ EventOrderedAllocator::Placement EventOrderedAllocator::allocate(Bytes bytes, St
   TESSERA_ASSERT(bytes.value >= 0, "an allocation has no negative size");
   const std::int64_t wanted =
       round_up(std::max<std::int64_t>(bytes.value, 1), allocation_alignment.value);
-  if (free_count_ > free_after_merging_) merge_reached(order.reached_by_all());
-  const StreamClock& clock = order.clock(stream);
-  Run run = find_run(wanted, stream, clock);
-  if (run.bytes == 0) run = grow(wanted, stream, clock);
-  take(run.begin, wanted);
-  Piece& taken = at(run.begin);
+  const Viewer& viewer = view(stream, order);
+  FreeRuns::Run run = viewer.runs.best(wanted);
+  if (run.bytes == 0) {
+    grow(wanted - viewer.runs.ending_at(reserved_.value).bytes);
+    run = viewer.runs.ending_at(reserved_.value);
+  }
+  const PieceId id = take(run.offset, wanted);
+  Piece& taken = at(id);
   taken.requested = bytes;
   allocated_ += bytes;
-  return {run.begin, Bytes{taken.offset}, taken.ready};
+  return {id, Bytes{taken.offset}, taken.ready};
 }
 
 void EventOrderedAllocator::release(PieceId id, Position after) {
@@ -184,31 +221,25 @@ void EventOrderedAllocator::release(PieceId id, Position after) {
     count = std::max(count, after.count);
   }
   allocated_ -= piece.requested;
-  piece.used = false;
-  piece.usable_by = piece.ready == StreamClock{} ? every_stream : 0;
-  insert_after(&Piece::free, free_, free_before(id), id);
-  ++free_count_;
+  add_free(id);
 }
 
 bool EventOrderedAllocator::consistent() const {
-  std::int64_t at_offset = 0;
+  std::int64_t end = reserved_.value;
   Bytes requested{};
-  int free_count = 0;
-  PieceId free = free_.first;
-  for (PieceId id = all_.first; id != none; id = at(id).all.after) {
+  auto free = free_.rbegin();
+  for (PieceId id = last_; id != none; id = at(id).before) {
     const Piece& piece = at(id);
-    if (piece.offset != at_offset || piece.bytes <= 0) return false;
-    at_offset += piece.bytes;
+    if (piece.offset + piece.bytes != end || piece.bytes <= 0) return false;
+    end = piece.offset;
     if (piece.used) {
       requested += piece.requested;
       continue;
     }
-    if (free != id) return false;  // both lists have one order
-    free = piece.free.after;
-    ++free_count;
+    if (free == free_.rend() || free->first != end || free->second != id) return false;
+    ++free;
   }
-  return free == none && free_count == free_count_ && at_offset == reserved_.value &&
-         requested == allocated_;
+  return free == free_.rend() && end == 0 && requested == allocated_;
 }
 
 }  // namespace tessera

@@ -7,13 +7,19 @@
 // peak. Best fit over runs of neighbouring usable pieces, lowest address first; the range grows by
 // whole pages at its end (expandable segments over reserved virtual memory).
 //
+// Nothing is searched for: every stream that allocates keeps its usable runs by size (FreeRuns),
+// and the pieces that it may not use yet by what it has to reach first (ReleasedPieces).
+//
 //   const auto placed = allocator.allocate(Bytes{4096}, compute, order);
 //   allocator.release(placed.piece, order.position_of(done));
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
+#include "engine/runtime/free_runs.h"
+#include "engine/runtime/released_pieces.h"
 #include "engine/runtime/stream_order.h"
 #include "tessera/types.h"
 
@@ -37,62 +43,66 @@ class EventOrderedAllocator {
   /// `piece`, which `allocate` gave, may be reused after `after`.
   void release(PieceId piece, Position after);
 
+  /// Where `piece`, which is handed out, lies, and when its bytes may be used.
+  Placement placement(PieceId piece) const {
+    return {piece, Bytes{at(piece).offset}, at(piece).ready};
+  }
+
   Bytes allocated() const { return allocated_; }  // requested bytes handed out
   Bytes reserved() const { return reserved_; }    // pages taken from the device, never returned
   /// Walks all pieces; for tests and assertions. They must tile [0, reserved).
   bool consistent() const;
+  /// How many pieces all calls have looked at: tests hold it against the number of calls.
+  std::int64_t visits() const { return visits_; }
 
  private:
   static constexpr PieceId none = -1;
   static constexpr std::uint32_t every_stream = ~0U;
 
-  // Neighbours in a list that is in the order of addresses.
-  struct Links {
-    PieceId before = none;
-    PieceId after = none;
-  };
   struct Piece {
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
-    Links all;
-    Links free;  // of a piece that is not used
+    PieceId before = none;  // its neighbours
+    PieceId after = none;
     bool used = false;
     std::uint32_t usable_by = 0;  // bits of streams that are known to cover `ready`, if it is free
+    std::uint32_t turn = 0;       // how often its place in `pieces_` has been free memory
     Bytes requested{};
     StreamClock ready{};
   };
-  using List = Links Piece::*;
-  // A list's ends.
-  struct Ends {
-    PieceId first = none;
-    PieceId last = none;
-  };
-  struct Run {
-    PieceId begin = none;
-    std::int64_t bytes = 0;
+  // What a stream that allocates knows of free pieces.
+  struct Viewer {
+    bool allocates = false;
+    FreeRuns runs;            // of pieces with its bit
+    ReleasedPieces released;  // those without, and others that are free no more
   };
 
   Piece& at(PieceId id) { return pieces_[static_cast<std::size_t>(id)]; }
   const Piece& at(PieceId id) const { return pieces_[static_cast<std::size_t>(id)]; }
-  static bool usable(Piece& piece, StreamId stream, const StreamClock& clock);
-  PieceId new_piece(const Piece& piece);
-  void insert_after(List list, Ends& ends, PieceId before, PieceId id);
-  void remove(List list, Ends& ends, PieceId id);
-  PieceId free_before(PieceId id) const;
-  void merge_reached(const StreamClock& reached_by_all);
-  Run find_run(std::int64_t bytes, StreamId stream, const StreamClock& clock);
-  Run grow(std::int64_t bytes, StreamId stream, const StreamClock& clock);
+  PieceId new_piece(std::int64_t offset, std::int64_t bytes);
+  void insert_after(PieceId before, PieceId id);
+  void drop(PieceId id);
+  void add_free(PieceId id);
+  void await(ReleasedPieces& released, std::uint32_t bits);
+  template <class F>
+  void reach(ReleasedPieces& released, const StreamClock& clock, std::uint32_t bits, F&& reached);
+  Viewer& view(StreamId stream, const StreamOrder& order);
+  void share(PieceId id);
   void swallow_next(PieceId id, std::int64_t bytes);
-  void take(PieceId id, std::int64_t bytes);
+  void merge(PieceId id);
+  void grow(std::int64_t bytes);
+  PieceId take(std::int64_t offset, std::int64_t bytes);
 
   std::vector<Piece> pieces_;
   std::vector<PieceId> unused_;  // places in `pieces_`
-  Ends all_;
-  Ends free_;  // neighbours merge once every stream runs after them
-  int free_count_ = 0;
-  int free_after_merging_ = 0;
+  PieceId first_ = none;
+  PieceId last_ = none;
+  std::map<std::int64_t, PieceId> free_;  // by offset
+  std::vector<Viewer> viewers_;           // by stream
+  ReleasedPieces not_reached_by_all_;
   Bytes allocated_{};
   Bytes reserved_{};
+  std::int64_t visits_ = 0;
 };
 
 }  // namespace tessera

@@ -47,11 +47,7 @@ Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
 }
 
 Bytes CheckedRuntime::offset_of(BufferId id, Rank rank) const {
-  for (const auto& c : state_->classes.all()) {
-    if (c.ranks.contains(rank)) return c.state.live.at(id).offset;
-  }
-  TESSERA_ASSERT(false, "every rank of the world is in a class");
-  return {};
+  return state_->memories.of(rank).state.placement(state_->live.at(id)).offset;
 }
 
 void CheckedRuntime::set_listener(CallListener& listener) {
@@ -76,7 +72,7 @@ Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole
   }
   const StreamId id{static_cast<std::int32_t>(state_->streams.size())};
   const Stream& created = state_->streams.emplace_back(Stream{std::string(name), role});
-  for (auto& c : state_->classes.all()) c.state.order.add_stream();
+  for (auto& c : state_->orders.all()) c.state.add_stream();
   if (state_->listener != nullptr) state_->listener->stream_created(id, created);
   TESSERA_TRY(stream_created(id, created));
   return id;
@@ -114,25 +110,27 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
 }
 
 Status CheckedRuntime::place(BufferId id, const Allocation& request) {
-  return state_->classes.for_each_in(
-      request.where, [&](const RankSet& ranks, State::OfRanks& state) -> Status {
-        auto& allocator = state.allocator(request.memory);
-        const auto placed = allocator.allocate(request.bytes, request.stream, state.order);
-        State::Live& live = state.live.add(id);
-        live.piece = placed.piece;
-        live.offset = placed.offset;
-        live.ready = placed.ready;
+  State::Live& live = state_->add_live(id, request);
+  return state_->memories.for_each_in(
+      request.where, [&](const RankSet& ranks, State::OfRanks& memory) -> Status {
+        auto& allocator = memory.allocator(request.memory);
+        const auto placed =
+            allocator.allocate(request.bytes, request.stream, state_->order_of(ranks));
+        if (memory.pieces.size() <= live.place) memory.pieces.resize(live.place + 1);
+        memory.pieces[live.place] = placed.piece;
+        join(live.ready, placed.ready);
         if (request.memory == Memory::device) {
-          state.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
-                              allocator.reserved());
+          memory.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
+                               allocator.reserved());
         }
         if (state_->listener != nullptr) {
           state_->listener->buffer_placed(id, request, ranks, placed.offset);
         }
-        TESSERA_TRY(buffer_placed(id, request, ranks, {placed.offset, state.ledger.now()}));
-        const bool here = !ranks.intersect(local_ranks()).empty();
-        if (here)
-          state_->peak_reserved = std::max(state_->peak_reserved, state.ledger.now().reserved);
+        const MemoryUse& now = memory.ledger.now();
+        TESSERA_TRY(buffer_placed(id, request, ranks, {placed.offset, now}));
+        if (now.reserved > state_->peak_reserved && !ranks.intersect(local_ranks()).empty()) {
+          state_->peak_reserved = now.reserved;
+        }
         return {};
       });
 }
@@ -152,22 +150,25 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
   if (after.valid() && state_->is_uncertain(after)) {
     TESSERA_ASSIGN(after, after_everything(StreamId{0}, where));
   }
-  const auto release_on = [&](const RankSet& ranks, State::OfRanks& state) -> Status {
-    const State::Live* const live = state.live.find(id);
-    TESSERA_TRY(state_->check_release(record, live, after, ranks, state));
-    auto& allocator = state.allocator(record.memory);
-    allocator.release(live->piece, after.valid() ? state.order.position_of(after) : Position{});
-    state.live.erase(id);
+  const State::Live* const live = state_->live.find(id);
+  TESSERA_TRY(state_->check_release(record, live, after, where));
+  const RankSet ran = after.valid() ? state_->ran(after, where) : RankSet{};
+  if (ran != where && !ran.empty()) state_->memories.split(ran);
+  const auto release_on = [&](const RankSet& ranks, State::OfRanks& memory) -> Status {
+    auto& allocator = memory.allocator(record.memory);
+    const bool waits = ran.contains(ranks.first());
+    allocator.release(memory.pieces[live->place],
+                      waits ? state_->order_of(ranks).position_of(after) : Position{});
     if (record.memory == Memory::device) {
-      state.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
-                          allocator.reserved());
+      memory.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
+                           allocator.reserved());
     }
     if (state_->listener != nullptr) state_->listener->buffer_released(id, record, after, ranks);
     buffer_released(id, after, ranks);
     return {};
   };
-  TESSERA_TRY(state_->classes.for_each_in(where, release_on));
-  if (!state_->is_live(id)) state_->buffers.gone(id);
+  TESSERA_TRY(state_->memories.for_each_in(where, release_on));
+  state_->end_live(id, where);
   return {};
 }
 
@@ -190,17 +191,9 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
     TESSERA_TRY(after_everything(op.stream, op.where).status());
   }
   const EventId event{state_->next_event};
-  list_accesses(op, state_->accesses);
-  TESSERA_TRY(
-      state_->classes.for_each_in(op.where, [&](const RankSet& ranks, State::OfRanks& state) {
-        return state_->order_op(op, event, ranks, state);
-      }));
-  state_->classes.for_each_outside(
-      op.where, [&](const RankSet&, State::OfRanks& state) { state.order.skip(event); });
+  TESSERA_TRY(state_->order_op(op, event));
   ++state_->next_event;
-  if (event.value % 64 == 63) {
-    for (auto& c : state_->classes.all()) c.state.order.prune();
-  }
+  if (event.value % 64 == 63) state_->prune();
   enter_step(op.cause.step);
   if (state_->listener != nullptr) state_->listener->op_submitted(op, event, first_live_event());
   TESSERA_TRY(execute(op, event));
@@ -212,7 +205,7 @@ Status CheckedRuntime::wait(EventId event) {
     return Status(Code::hazard, fmt::format("the host waits for event {}, which was never recorded",
                                             event.value));
   }
-  for (auto& c : state_->classes.all()) c.state.order.host_wait(event);
+  state_->host_wait(event);
   if (state_->listener != nullptr) state_->listener->event_awaited(event);
   return await_event(event);
 }
@@ -225,23 +218,24 @@ Status CheckedRuntime::finish() {
   return {};
 }
 
-EventId CheckedRuntime::first_live_event() const {
-  EventId first{state_->next_event};
-  for (const auto& c : state_->classes.all()) {
-    first = std::min(first, c.state.order.first_live());
-  }
-  return first;
+EventId CheckedRuntime::first_live_event() const { return state_->first_live_event(); }
+
+bool CheckedRuntime::runs_after(StreamId stream, EventId event, Rank rank) const {
+  const StreamOrder& order = state_->orders.of(rank).state;
+  return order.before_stream(order.position_of(event), stream);
 }
 
 std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
   std::vector<PeakMemory> peaks;
-  for (auto& c : state_->classes.all()) {
+  for (auto& c : state_->memories.all()) {
     const MemoryUse& peak = c.state.ledger.peak();
     for (const RankRange& range : c.ranks.ranges()) {
       peaks.push_back({step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
     }
     c.state.ledger.restart_peak();
   }
+  std::sort(peaks.begin(), peaks.end(),
+            [](const PeakMemory& a, const PeakMemory& b) { return a.first_rank < b.first_rank; });
   return peaks;
 }
 

@@ -10,16 +10,10 @@
 
 namespace tessera {
 
-bool CheckedRuntime::State::is_live(BufferId id) const {
-  const auto& all = classes.all();
-  return std::any_of(all.begin(), all.end(),
-                     [id](const auto& c) { return c.state.live.find(id) != nullptr; });
-}
-
 bool CheckedRuntime::State::is_uncertain(EventId event) const {
-  const auto& all = classes.all();
+  const auto& all = orders.all();
   return std::any_of(all.begin(), all.end(),
-                     [event](const auto& c) { return c.state.order.uncertain(event); });
+                     [event](const auto& c) { return c.state.uncertain(event); });
 }
 
 Index CheckedRuntime::State::group_size_of(const Op& op) const {
@@ -58,19 +52,88 @@ Status CheckedRuntime::State::check_submitted(const Op& op) const {
   return check_op(op, environment);
 }
 
-Status CheckedRuntime::State::check_release(const Buffer& buffer, const Live* live, EventId after,
-                                            const RankSet& ranks, const OfRanks& state) const {
-  if (live == nullptr) {
+CheckedRuntime::State::Live& CheckedRuntime::State::add_live(BufferId id,
+                                                             const Allocation& request) {
+  Live& added = live.add(id);
+  added.holders = request.where;
+  added.memory = request.memory;
+  added.ready = {};
+  if (places_.empty()) places_.push_back(place_count_++);
+  added.place = places_.back();
+  places_.pop_back();
+  return added;
+}
+
+void CheckedRuntime::State::end_live(BufferId id, const RankSet& ranks) {
+  Live& ending = *live.find(id);
+  if (ending.holders == ranks) {
+    places_.push_back(ending.place);
+    live.erase(id);
+    buffers.gone(id);
+    return;
+  }
+  ending.holders = ending.holders.minus(ranks);
+  ending.history.forget(ranks);
+}
+
+RankSet CheckedRuntime::State::ran(EventId event, const RankSet& ranks) const {
+  const auto at = std::lower_bound(of_some_.begin(), of_some_.end(), event,
+                                   [](const auto& some, EventId id) { return some.first < id; });
+  const bool everybody = at == of_some_.end() || at->first != event;
+  return everybody ? ranks : ranks.intersect(at->second);
+}
+
+// From now on `ranks` may know another order than the others, and so find other memory free.
+void CheckedRuntime::State::separate(const RankSet& ranks) {
+  orders.split(ranks);
+  memories.split(ranks);
+}
+
+void CheckedRuntime::State::host_wait(EventId event) {
+  const RankSet ranks = ran(event, world);
+  if (ranks != world) separate(ranks);
+  for (auto& c : orders.all()) {
+    if (ranks.contains(c.ranks.first())) c.state.host_wait(event);
+  }
+}
+
+void CheckedRuntime::State::prune() {
+  for (auto& c : orders.all()) c.state.prune();
+  const EventId live_from = first_live_event();
+  while (!of_some_.empty() && of_some_.front().first < live_from) of_some_.pop_front();
+}
+
+EventId CheckedRuntime::State::first_live_event() const {
+  EventId first{next_event};
+  for (const auto& c : orders.all()) first = std::min(first, c.state.first_live());
+  return first;
+}
+
+Status CheckedRuntime::State::check_release(const Buffer& buffer, const Live* held, EventId after,
+                                            const RankSet& ranks) {
+  if (held == nullptr || !held->holders.covers(ranks)) {
+    const RankSet without = held == nullptr ? ranks : ranks.minus(held->holders);
     return Status(Code::hazard, fmt::format("release of {} on rank {}: it is not allocated",
-                                            buffer.name, ranks.first()));
+                                            buffer.name, without.first()));
   }
-  const AccessHistory& history = live->history;
-  if (const Accessor* late = history.not_before(after, state.order)) {
-    return Status(Code::hazard,
-                  fmt::format("{} is released on rank {} before the {} that uses it has finished",
-                              buffer.name, ranks.first(), late->to_string()));
-  }
-  if (const Accessor* unread = history.unread_collective()) {
+  const AccessHistory& history = held->history;
+  const auto not_before = [&](EventId event, const RankSet& among) -> Status {
+    if (among.empty()) return {};
+    return orders.for_each_touched(
+        among, [&](const RankSet& alike, const StreamOrder& order) -> Status {
+          const RankSet here = orders.single() ? among : alike.intersect(among);
+          const Accessor* late = history.not_before(event, order, here);
+          if (late == nullptr) return {};
+          return Status(
+              Code::hazard,
+              fmt::format("{} is released on rank {} before the {} that uses it has finished",
+                          buffer.name, here.first(), late->to_string()));
+        });
+  };
+  const RankSet knowing = after.valid() ? ran(after, ranks) : RankSet{};
+  TESSERA_TRY(not_before(after, knowing));
+  if (knowing != ranks) TESSERA_TRY(not_before(EventId{}, ranks.minus(knowing)));
+  if (const Accessor* unread = history.unread_collective(ranks)) {
     return Status(Code::hazard,
                   fmt::format("{} is released on rank {}, but nobody used the result of the {}",
                               buffer.name, ranks.first(), unread->to_string()));
@@ -78,58 +141,97 @@ Status CheckedRuntime::State::check_release(const Buffer& buffer, const Live* li
   return {};
 }
 
+// Only ranks whose memory has a hole elsewhere can be late, so most are not asked one by one.
+Status CheckedRuntime::State::check_ready(const Op& op, const Access& access, const RankSet& ranks,
+                                          const StreamOrder& order, const Live& used) {
+  if (covers(order.clock(op.stream), used.ready)) return {};
+  return memories.for_each_touched(
+      ranks, [&](const RankSet& alike, const OfRanks& memory) -> Status {
+        if (covers(order.clock(op.stream), memory.placement(used).ready)) return {};
+        return Status(Code::hazard,
+                      fmt::format("{} on rank {} uses {} before the previous buffer in its memory "
+                                  "is out of use: a wait is missing",
+                                  describe(op), alike.first(), buffers.at(access.buffer).name));
+      });
+}
+
 Status CheckedRuntime::State::check_access(const Op& op, const Access& access, Index group_size,
-                                           const Live* live, const RankSet& ranks,
-                                           const OfRanks& state) const {
-  if (live == nullptr) {
+                                           const RankSet& ranks, const StreamOrder& order,
+                                           const Live* used) {
+  if (used == nullptr || !used->holders.covers(ranks)) {
+    const RankSet without = used == nullptr ? ranks : ranks.minus(used->holders);
     return Status(Code::hazard, fmt::format("{} on rank {} uses {} after its release", describe(op),
-                                            ranks.first(), buffers.at(access.buffer).name));
+                                            without.first(), buffers.at(access.buffer).name));
   }
-  if (!covers(state.order.clock(op.stream), live->ready)) {
-    return Status(Code::hazard,
-                  fmt::format("{} on rank {} uses {} before the previous buffer in its memory is "
-                              "out of use: a wait is missing",
-                              describe(op), ranks.first(), buffers.at(access.buffer).name));
-  }
-  const std::string wrong = live->history.check(access, op.stream, group_size, state.order);
+  TESSERA_TRY(check_ready(op, access, ranks, order, *used));
+  const std::string wrong =
+      used->history.check(access, op.stream, group_size, order, {ranks, used->holders});
   if (wrong.empty()) return {};
   return Status(Code::hazard, fmt::format("{} on rank {} uses {} and {}", describe(op),
                                           ranks.first(), buffers.at(access.buffer).name, wrong));
 }
 
-Status CheckedRuntime::State::order_op(const Op& op, EventId event, const RankSet& ranks,
-                                       OfRanks& state) {
-  for (EventId waited : op.after) state.order.wait(op.stream, waited);
-  if (const auto* wait = std::get_if<Wait>(&op.what); wait != nullptr && wait->stream.valid()) {
-    state.order.wait_stream(op.stream, wait->stream);
+void CheckedRuntime::State::wait(const Op& op) {
+  const auto* wait = std::get_if<Wait>(&op.what);
+  const bool for_stream = wait != nullptr && wait->stream.valid();
+  if (op.after.empty() && !for_stream) return;
+  if (op.where != world) separate(op.where);
+  const auto learn = [&](const RankSet& ranks, auto&& what) {
+    for (auto& c : orders.all()) {
+      if (orders.single() || ranks.contains(c.ranks.first())) what(c.state);
+    }
+  };
+  for (EventId event : op.after) {
+    const RankSet ranks = ran(event, op.where);
+    if (ranks.empty()) continue;
+    if (ranks != op.where) separate(ranks);
+    learn(ranks, [&](StreamOrder& order) { order.wait(op.stream, event); });
   }
-  const Index group_size = group_size_of(op);
+  if (!for_stream) return;
+  learn(op.where, [&](StreamOrder& order) { order.wait_stream(op.stream, wait->stream); });
+}
+
+Status CheckedRuntime::State::order_op(const Op& op, EventId event) {
+  wait(op);
+  list_accesses(op, accesses_);
   accessed_.clear();
-  for (const Access& access : accesses) {
-    accessed_.push_back(state.live.find(access.buffer));
-    TESSERA_TRY(check_access(op, access, group_size, accessed_.back(), ranks, state));
+  for (const Access& access : accesses_) accessed_.push_back(live.find(access.buffer));
+  const Index group_size = group_size_of(op);
+  const auto check = [&](const RankSet& alike, const StreamOrder& order) -> Status {
+    const RankSet ranks = orders.single() ? op.where : alike.intersect(op.where);
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      TESSERA_TRY(check_access(op, accesses_[k], group_size, ranks, order, accessed_[k]));
+    }
+    return {};
+  };
+  TESSERA_TRY(orders.for_each_touched(op.where, check));
+  Position position;
+  for (auto& c : orders.all()) {
+    if (orders.single() || !c.ranks.intersect(op.where).empty()) {
+      position = c.state.advance(op.stream, event);
+    } else {
+      c.state.skip(op.stream, event);
+    }
   }
-  const Position position = state.order.advance(op.stream, event);
-  for (std::size_t k = 0; k < accesses.size(); ++k) {
-    accessed_[k]->history.record(accesses[k], position, Accessor{kind_of(op), op.cause, event});
+  if (op.where != world) of_some_.emplace_back(event, op.where);
+  for (std::size_t k = 0; k < accesses_.size(); ++k) {
+    accessed_[k]->history.record(accesses_[k], position, Accessor{kind_of(op), op.cause, event},
+                                 {op.where, accessed_[k]->holders});
   }
   return {};
 }
 
 Status CheckedRuntime::State::check_consumed() const {
-  for (const auto& c : classes.all()) {
-    Status wrong;
-    c.state.live.any_of([&](BufferId id, const Live& live) {
-      const Accessor* unread = live.history.unread_collective();
-      if (unread == nullptr) return false;
-      wrong = Status(Code::hazard,
-                     fmt::format("the run ends on rank {} without using the result of the {} in {}",
-                                 c.ranks.first(), unread->to_string(), buffers.at(id).name));
-      return true;
-    });
-    if (!wrong.ok()) return wrong;
-  }
-  return {};
+  Status wrong;
+  live.any_of([&](BufferId id, const Live& held) {
+    const Accessor* unread = held.history.unread_collective(held.holders);
+    if (unread == nullptr) return false;
+    wrong = Status(Code::hazard,
+                   fmt::format("the run ends on rank {} without using the result of the {} in {}",
+                               held.holders.first(), unread->to_string(), buffers.at(id).name));
+    return true;
+  });
+  return wrong;
 }
 
 }  // namespace tessera

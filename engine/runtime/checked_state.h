@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a CheckedRuntime, and the checks that need it.
 //
-// The idea: what ranks share (allocator, order of streams, access history) exists once per class of
-// ranks that behave alike. All of it is kept for the whole world, also where one rank is local.
+// The idea: what ranks share exists once, in three parts that ranks part for different reasons.
+// Their order of streams is one until some of them wait for something alone; their memory until
+// some of them allocate or release alone; who did what to a buffer is kept once for all, with the
+// ranks where it was some. So a thousand owners that each do their part cost as much as their
+// parts. All of it is kept for the whole world, also where one rank is local.
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/runtime/access_history.h"
@@ -22,30 +27,42 @@
 namespace tessera {
 
 struct CheckedRuntime::State {
-  /// A live buffer of one class of ranks.
+  using PieceId = EventOrderedAllocator::PieceId;
+
+  /// A buffer that some ranks have.
   struct Live {
-    EventOrderedAllocator::PieceId piece = -1;
-    Bytes offset{};       // in its memory's range
-    StreamClock ready{};  // the previous occupant of the bytes is gone after this
+    RankSet holders;
+    std::size_t place = 0;  // in OfRanks::pieces
+    Memory memory = Memory::device;
+    StreamClock ready{};  // the previous occupants of its bytes, on any rank, are gone after this
     AccessHistory history;
 
-    void clear() { history.clear(); }
+    void clear() {
+      holders = {};
+      history.clear();
+    }
   };
+  /// The memory of ranks that have allocated and released alike.
   struct OfRanks {
-    StreamOrder order;
     std::array<EventOrderedAllocator, memory_count> allocators;
-    IdTable<BufferId, Live> live;
-    MemoryLedger ledger;  // device memory
+    std::vector<PieceId> pieces;  // by Live::place
+    MemoryLedger ledger;          // device memory
 
     EventOrderedAllocator& allocator(Memory memory) {
       return allocators[static_cast<std::size_t>(memory)];
+    }
+    EventOrderedAllocator::Placement placement(const Live& of) const {
+      return allocators[static_cast<std::size_t>(of.memory)].placement(pieces[of.place]);
     }
   };
   /// Names a request where it is wrong: every call comes through here, so nobody formats early.
   using Naming = std::function<std::string()>;
 
   State(RankSet all, RankSet local)
-      : world(std::move(all)), local_ranks(std::move(local)), classes(world, OfRanks{}) {}
+      : world(std::move(all)),
+        local_ranks(std::move(local)),
+        orders(world, StreamOrder{}),
+        memories(world, OfRanks{}) {}
 
   bool known(StreamId id) const {
     return id.valid() && id.value < static_cast<int>(streams.size());
@@ -53,20 +70,28 @@ struct CheckedRuntime::State {
   bool known(CommunicatorId id) const {
     return id.valid() && id.value < static_cast<int>(communicators.size());
   }
-  /// Whether some rank has the buffer.
-  bool is_live(BufferId id) const;
   /// Whether the order of the event was forgotten for some ranks.
   bool is_uncertain(EventId event) const;
   Index group_size_of(const Op& op) const;
+  const StreamOrder& order_of(const RankSet& alike) const { return orders.of(alike.first()).state; }
+  Live& add_live(BufferId id, const Allocation& request);
+  /// `ranks` have given it back.
+  void end_live(BufferId id, const RankSet& ranks);
 
   template <class What>
   Status check_request(const RankSet& where, StreamId stream, const What& what) const;
   /// Handles, sizes and groups of `op`, and that what it waits for was recorded.
   Status check_submitted(const Op& op) const;
-  Status check_release(const Buffer& buffer, const Live* live, EventId after, const RankSet& ranks,
-                       const OfRanks& state) const;
+  Status check_release(const Buffer& buffer, const Live* live, EventId after, const RankSet& ranks);
   /// Puts `op` into the order of its ranks. Fails: hazard.
-  Status order_op(const Op& op, EventId event, const RankSet& ranks, OfRanks& state);
+  Status order_op(const Op& op, EventId event);
+  /// The host waits for `event`.
+  void host_wait(EventId event);
+  /// Those of `ranks` that ran the op of `event`: for the others it means nothing.
+  RankSet ran(EventId event, const RankSet& ranks) const;
+  /// Forgets what is over for everybody.
+  void prune();
+  EventId first_live_event() const;
   Status check_consumed() const;
 
   const RankSet world;
@@ -74,19 +99,28 @@ struct CheckedRuntime::State {
   std::vector<Stream> streams;
   std::vector<Communicator> communicators;
   BufferTable<Buffer> buffers;
+  IdTable<BufferId, Live> live;
   std::int32_t next_event = 0;
-  RankClasses<OfRanks> classes;
+  RankClasses<StreamOrder> orders;
+  RankClasses<OfRanks> memories;  // whose classes are parts of those of orders
   Bytes peak_reserved{};
   CallListener* listener = nullptr;
-  std::int32_t step = 0;         // that the listener is in
-  std::vector<Access> accesses;  // of the operation that is ordered
+  std::int32_t step = 0;  // that the listener is in
 
  private:
   Status check_waits(const Op& op) const;
-  Status check_access(const Op& op, const Access& access, Index group_size, const Live* live,
-                      const RankSet& ranks, const OfRanks& state) const;
+  void separate(const RankSet& ranks);
+  void wait(const Op& op);
+  Status check_access(const Op& op, const Access& access, Index group_size, const RankSet& ranks,
+                      const StreamOrder& order, const Live* live);
+  Status check_ready(const Op& op, const Access& access, const RankSet& ranks,
+                     const StreamOrder& order, const Live& live);
 
-  std::vector<Live*> accessed_;  // by the accesses, of the ranks that are ordered
+  std::vector<Access> accesses_;                     // of the operation that is ordered
+  std::vector<Live*> accessed_;                      // by them
+  std::deque<std::pair<EventId, RankSet>> of_some_;  // events of ops that did not hold for all
+  std::vector<std::size_t> places_;                  // of OfRanks::pieces that are not used
+  std::size_t place_count_ = 0;
 };
 
 template <class What>

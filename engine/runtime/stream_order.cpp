@@ -42,8 +42,9 @@ Position StreamOrder::advance(StreamId stream, EventId event) {
   return position;
 }
 
-void StreamOrder::skip(EventId event) {
+void StreamOrder::skip(StreamId stream, EventId event) {
   TESSERA_ASSERT(event.value == next_event(), "events are recorded in the order of their ids");
+  ++clocks_[stream.index()][stream.index()];
   events_.push_back({});
 }
 

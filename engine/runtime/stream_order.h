@@ -3,7 +3,9 @@
 //
 // The idea: a vector clock over streams. `clock(s)[t]` counts the ops of stream t that are certain
 // to be over when the next op of stream s starts (Mattern 1989, "Virtual Time and Global States").
-// Timing never enters: what is ordered here is ordered on every machine.
+// Timing never enters: what is ordered here is ordered on every machine. An op of other ranks has
+// a place in its stream, too, where these ranks do nothing: so all ranks count alike, and ranks
+// that have waited alike share one order whoever ran what.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +51,8 @@ class StreamOrder {
 
   /// Appends an op to `stream`; `event` (the next id) happens when it is done.
   Position advance(StreamId stream, EventId event);
-  /// `event` (the next id) belongs to an op of other ranks.
-  void skip(EventId event);
+  /// `event` (the next id) belongs to an op of `stream` that other ranks run.
+  void skip(StreamId stream, EventId event);
 
   bool recorded(EventId event) const { return event.value < next_event(); }
   /// `position` is over before the next op of `stream` starts.

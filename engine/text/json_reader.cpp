@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "engine/text/nearest_word.h"
 
@@ -45,6 +47,45 @@ std::optional<std::size_t> too_deep(std::string_view text) {
   return {};
 }
 
+// Looks on while JSON is parsed: the first key that an object has twice.
+class RepeatedKey {
+ public:
+  using Event = nlohmann::json::parse_event_t;
+
+  bool operator()(int, Event event, const nlohmann::json& parsed) {
+    if (event == Event::object_start) open_.emplace_back();
+    if (event == Event::object_end) open_.pop_back();
+    if (event == Event::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second && !first_) first_ = key;
+    }
+    return true;
+  }
+  const std::optional<std::string>& first() const { return first_; }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+  std::optional<std::string> first_;
+};
+
+// Behind the text in quotes that begins at `at`.
+std::size_t behind_text(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) {
+    if (text[at] == '\\') ++at;
+  }
+  return std::min(at + 1, text.size());
+}
+
+// Behind the comment that begins at `at`; `at` itself if none does.
+std::size_t behind_comment(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  if (rest.starts_with("#") || rest.starts_with("//"))
+    return std::min(text.find('\n', at), text.size());
+  if (!rest.starts_with("/*")) return at;
+  const std::size_t end = text.find("*/", at + 2);
+  return end == std::string_view::npos ? text.size() : end + 2;
+}
+
 }  // namespace
 
 std::string in_quotes(std::string_view text) { return shown(std::string(text)); }
@@ -58,9 +99,14 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& sour
     return Status(Code::invalid_argument,
                   fmt::format("{}: is nested too deep, see {}", source, place(text, *at)));
   }
+  RepeatedKey repeated;
   // The only way to learn where a mistake is; nothing is thrown past this function.
   try {
-    return nlohmann::json::parse(text);
+    nlohmann::json json = nlohmann::json::parse(text, std::ref(repeated));
+    if (!repeated.first()) return json;
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: the key {} is twice in one object: leave one out", source,
+                              in_quotes(*repeated.first())));
   } catch (const nlohmann::json::parse_error& error) {
     const auto at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
     return Status(Code::invalid_argument,
@@ -69,6 +115,34 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& sour
     return Status(Code::invalid_argument,
                   fmt::format("{}: holds a number that is out of range", source));
   }
+}
+
+// Spaces instead, so that mistakes are where they were.
+Result<nlohmann::json> parse_commented_json(std::string_view text, const std::string& source) {
+  std::string plain(text);
+  std::size_t comma = std::string::npos;  // that nothing but spaces and comments has followed
+  const auto blank = [&](std::size_t first, std::size_t end) {
+    for (std::size_t k = first; k < end; ++k) {
+      if (plain[k] != '\n') plain[k] = ' ';
+    }
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (const std::size_t end = behind_comment(text, at); end > at) {
+      blank(at, end);
+      at = end;
+    } else if (c == '"') {
+      comma = std::string::npos;
+      at = behind_text(text, at);
+    } else {
+      const bool closes = c == '}' || c == ']';
+      if (closes && comma != std::string::npos) blank(comma, comma + 1);
+      if (c == ',') comma = at;
+      if (c != ',' && c != ' ' && c != '\t' && c != '\r' && c != '\n') comma = std::string::npos;
+      ++at;
+    }
+  }
+  return parse_json(plain, source);
 }
 
 std::optional<DType> parse_dtype(std::string_view name) {

@@ -17,8 +17,13 @@
 
 namespace tessera {
 
-/// Parses `text`. Fails: invalid_argument, with `source` and the place of the mistake.
+/// Parses `text`. Fails: invalid_argument, with `source` and the place of the mistake; also if an
+/// object has a key twice, naming it.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source);
+
+/// As parse_json, of text as people write it by hand: with comments (# and // to the end of a line,
+/// /* */) and commas behind the last entry.
+Result<nlohmann::json> parse_commented_json(std::string_view text, const std::string& source);
 
 /// `text` in quotes, escaped and shortened: one line whatever it holds.
 std::string in_quotes(std::string_view text);

@@ -31,7 +31,9 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
     lane.allocated += it->delta;
     const std::int64_t page = allocator_page.value;
     const Bytes used{(it->address_end.value + page - 1) / page * page};
-    if (it->delta > Bytes{0}) lane.reserved = std::max(lane.reserved, used);
+    // On the device's clock more may be held at once than on the host's.
+    const Bytes least{(lane.allocated.value + page - 1) / page * page};
+    if (it->delta > Bytes{0}) lane.reserved = std::max({lane.reserved, used, least});
     samples.push_back({ranks_[slot], it->time, it->buffer, it->memory_class, it->delta,
                        lane.allocated, lane.reserved});
   }

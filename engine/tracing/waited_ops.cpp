@@ -2,6 +2,7 @@
 #include "engine/tracing/waited_ops.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -20,18 +21,29 @@ const WaitedOps::Event* WaitedOps::find(EventId event) const {
 
 void WaitedOps::wait_for(Stream& waiting, const Event& event) {
   if (event.direct >= 0) waiting.direct.push_back(event.direct);
-  waiting.all.insert(waiting.all.end(), event.all->begin(), event.all->end());
+  for (std::size_t s = 0; s < event.all.size(); ++s) {
+    waiting.all[s] = std::max(waiting.all[s], event.all[s]);
+  }
   waiting.before.reset();
 }
 
-// Streams that never run anything wait for more and more.
-void WaitedOps::prune(Stream& stream) const {
-  for (auto* ids : {&stream.direct, &stream.all}) {
-    if (ids->size() < 256) continue;
-    make_set(*ids);
-    std::erase_if(*ids, [this](std::int32_t id) { return id < first_; });
-    stream.before.reset();
+WaitedOps::Ids WaitedOps::ids_of(const Youngest& all) {
+  std::vector<std::int32_t> ids;
+  for (const std::int32_t id : all) {
+    if (id >= 0) ids.push_back(id);
   }
+  std::sort(ids.begin(), ids.end());
+  return std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
+}
+
+// Streams that never run anything wait for more and more. Twice as many as were left: so that each
+// is looked at a few times only.
+void WaitedOps::prune(Stream& stream) const {
+  auto& ids = stream.direct;
+  if (ids.size() < std::max<std::size_t>(256, 2 * stream.pruned)) return;
+  make_set(ids);
+  std::erase_if(ids, [this](std::int32_t id) { return id < first_; });
+  stream.pruned = ids.size();
 }
 
 void WaitedOps::wait(const Op& op) {
@@ -40,7 +52,7 @@ void WaitedOps::wait(const Op& op) {
   }
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return;
-  wait_for(at(op.stream), {last(wait->stream), before_next(wait->stream)});
+  wait_for(at(op.stream), {last(wait->stream), at(wait->stream).all});
 }
 
 void WaitedOps::host_wait(EventId event) {
@@ -52,14 +64,16 @@ void WaitedOps::host_wait(EventId event) {
 void WaitedOps::record(const Op& op, EventId event) {
   Stream& stream = at(op.stream);
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
-    events_.push_back({stream.last, before_next(op.stream)});
+    events_.push_back({stream.last, stream.all});
     return;
   }
   stream.last = event.value;
   stream.direct.clear();
-  stream.all.clear();
-  stream.before = std::make_shared<const std::vector<std::int32_t>>(1, event.value);
-  events_.push_back({event.value, stream.before});
+  stream.pruned = 0;
+  stream.all = none;
+  stream.all[op.stream.index()] = event.value;
+  stream.before.reset();
+  events_.push_back({event.value, stream.all});
 }
 
 void WaitedOps::forget_before(EventId event) {
@@ -80,16 +94,12 @@ std::vector<std::int32_t> WaitedOps::after(StreamId id) const {
 
 WaitedOps::Ids WaitedOps::behind(EventId event) const {
   const Event* found = find(event);
-  return found == nullptr ? nullptr : found->all;
+  return found == nullptr ? nullptr : ids_of(found->all);
 }
 
 WaitedOps::Ids WaitedOps::before_next(StreamId id) const {
   const Stream& stream = at(id);
-  if (stream.before) return stream.before;
-  std::vector<std::int32_t> ids = stream.all;
-  if (stream.last >= 0) ids.push_back(stream.last);
-  make_set(ids);
-  stream.before = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
+  if (!stream.before) stream.before = ids_of(stream.all);
   return stream.before;
 }
 

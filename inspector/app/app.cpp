@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/app/banner.h"
+#include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
@@ -14,9 +16,30 @@ namespace tessera::inspector {
 namespace {
 
 constexpr float top_height = 46;
-// What the tabs and buttons take of the top bar, at most.
-constexpr float tabs_width = 288;
 constexpr float gap_px = 6;
+constexpr float least_body = 40;  // of width and height: less shows nothing
+constexpr float between_tabs = 4;
+constexpr float before_buttons = 16;
+
+const char* theme_label(const Theme& theme) {
+  return theme.kind == ThemeKind::dark ? "Light" : "Dark";
+}
+
+// Tabs and buttons in a row.
+float tabs_width(const Surface& ui) {
+  const auto button = [](const char* label) {
+    return ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
+  };
+  float width = 0;
+  std::string_view last;
+  for (const PanelRow& row : panel_rows()) {
+    if (row.tab == last) continue;
+    last = row.tab;
+    width += button(row.tab) + ui.theme.px(between_tabs);
+  }
+  return width + ui.theme.px(before_buttons) + button(theme_label(ui.theme)) +
+         ui.theme.px(between_tabs) + button("?");
+}
 
 }  // namespace
 
@@ -26,6 +49,15 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
     return Status(Code::invalid_argument,
                   fmt::format("the time range {} to {} ns is empty: give begin < end",
                               options.time->first, options.time->second));
+  }
+  if (options.time &&
+      (options.time->first < 0 || options.time->second > std::max<Time>(model->info().end, 10))) {
+    return Status(Code::invalid_argument,
+                  fmt::format("the time range {:.3f} to {:.3f} ms is not within the run: {} goes "
+                              "from 0 to {:.3f} ms",
+                              static_cast<double>(options.time->first) / 1e6,
+                              static_cast<double>(options.time->second) / 1e6, options.path,
+                              static_cast<double>(model->info().end) / 1e6));
   }
   if (find_panel(options.panel) == nullptr) {
     return Status(Code::invalid_argument,
@@ -49,13 +81,25 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
     : model_(std::move(model)), state_{.time = TimeView(0, 1, model_->info().end)} {
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
-  state_.metric = analysis::telling_metric(model_->steps());
-  const auto [begin, end] = options.time ? *options.time : first_view();
-  state_.time.show(begin, end);
-  const bool no_spans = model_->run().recorded_ranks.empty();
   const PanelRow& wanted = *find_panel(options.panel);
+  const Problem* failure = options.time ? nullptr : first_failure(options.rank);
+  if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
+  if (options.time) state_.time.show(options.time->first, options.time->second);
+  if (failure == nullptr && !options.time) {
+    const auto [begin, end] = first_view();
+    state_.time.show(begin, end);
+  }
+  const bool no_spans = model_->run().recorded_ranks.empty();
   state_.panel = wanted.needs_spans && no_spans ? panel_rows().front().name : wanted.name;
-  if (!no_spans) select_a_prefetch();
+  if (!no_spans && failure == nullptr) select_a_prefetch();
+}
+
+// A run that failed opens where it did, unless another rank is asked for.
+const Problem* App::first_failure(std::optional<Rank> rank) const {
+  for (const Problem& problem : model_->problems()) {
+    if (problem.time && (!rank || problem.rank == -1 || problem.rank == *rank)) return &problem;
+  }
+  return nullptr;
 }
 
 // The turn from forward to backward of the last step: few enough bars to read their labels, and
@@ -97,7 +141,8 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   const TraceRun& run = model_->run();
   const float y = box.min.y + theme.px(13);
   float x = box.min.x + theme.px(14);
-  const float tabs = std::max(box.min.x, box.max.x - theme.px(14 + tabs_width));
+  // Tabs come first where there is little room, and begin at the left edge at most.
+  const float tabs = std::max(box.min.x + theme.px(8), box.max.x - theme.px(14) - tabs_width(ui));
   ImGui::GetWindowDrawList()->PushClipRect(box.min, {tabs - theme.px(8), box.max.y}, true);
   draw_text(ui.fonts.title, {x, y}, theme.text, run.name);
   x += text_width(ui.fonts.title, run.name) + theme.px(18);
@@ -108,12 +153,12 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   ImGui::GetWindowDrawList()->PopClipRect();
   ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
   draw_tabs(ui);
-  ImGui::SameLine(0, theme.px(16));
+  ImGui::SameLine(0, theme.px(before_buttons));
   const bool dark = theme.kind == ThemeKind::dark;
-  if (tab_button(ui, state_, dark ? "Light" : "Dark", "theme", false)) {
+  if (tab_button(ui, state_, theme_label(theme), "theme", false)) {
     ui.wish.kind = dark ? ThemeKind::light : ThemeKind::dark;
   }
-  ImGui::SameLine(0, theme.px(4));
+  ImGui::SameLine(0, theme.px(between_tabs));
   if (tab_button(ui, state_, "?", "help", state_.show_help)) state_.show_help = !state_.show_help;
 }
 
@@ -123,7 +168,7 @@ void App::draw_tabs(Surface& ui) {
   std::string_view last;
   for (const PanelRow& row : panel_rows()) {
     if (row.tab == last) continue;
-    if (!last.empty()) ImGui::SameLine(0, ui.theme.px(4));
+    if (!last.empty()) ImGui::SameLine(0, ui.theme.px(between_tabs));
     last = row.tab;
     const bool on = row.tab == shown;
     if (tab_button(ui, state_, row.tab, fmt::format("tab/{}", row.name), on) && !on) {
@@ -140,38 +185,30 @@ Panel& App::shown() {
 
 void App::draw_help(const Surface& ui) {
   if (!state_.show_help) return;
-  static constexpr const char* keys[][2] = {
-      {"W  S", "zoom in, out (wheel: at the cursor)"},
-      {"A  D", "pan left, right (or drag); Shift: faster"},
-      {"↑  ↓", "open the rank above, below"},
-      {"←  →", "select the span before, after"},
-      {"F", "frame the selection, again: the step"},
-      {"Home", "the whole run"},
-      {"T", "dark or light"},
-      {"Esc", "clear the selection"},
-  };
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
   ImGui::Begin("Keys", &state_.show_help,
                ImGuiWindowFlags_NoResize | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoMove);
-  const auto line = [&](const char* key, const char* meaning) {
+  const auto line = [&](const std::string& key, const char* meaning) {
     ImGui::PushFont(ui.fonts.strong);
-    ImGui::TextUnformatted(key);
+    ImGui::TextUnformatted(key.c_str());
     ImGui::PopFont();
-    ImGui::SameLine(ui.theme.px(80));
+    ImGui::SameLine(ui.theme.px(110));
     ImGui::TextUnformatted(meaning);
   };
-  for (const auto& [key, meaning] : keys) line(key, meaning);
+  for (const Command& command : commands()) line(keys_text(command), command.title);
   for (const PanelRow& row : panel_rows()) {
-    if (row.key != 0) line(std::string(1, row.key).c_str(), row.tab);
+    if (row.key != 0) line(std::string(1, row.key), row.tab);
   }
+  for (const MouseHabit& habit : mouse_habits()) line(habit.gesture, habit.meaning);
   ImGui::End();
 }
 
 bool App::draw(Surface& ui) {
   state_.hovered.reset();
   state_.cursor.reset();
+  state_.cursor_share.reset();
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(screen);
@@ -185,12 +222,19 @@ bool App::draw(Surface& ui) {
   const float top = ui.theme.px(top_height);
   const float gap = ui.theme.px(gap_px);
   draw_top_bar(ui, {{0, 0}, {screen.x, top}});
-  const Box body{{gap, top}, {screen.x - gap, screen.y - gap}};
-  shown().draw(ui, *model_, state_, body);
+  const float banner = banner_height(ui, *model_);
+  draw_banner(ui, *model_, state_, {{gap, top}, {screen.x - gap, top + banner}});
+  const float head = banner > 0 ? top + banner + gap : top;
+  const Box body{{gap, head}, {screen.x - gap, screen.y - gap}};
+  const float least = ui.theme.px(least_body);
+  if (body.width() >= least && body.height() >= least) shown().draw(ui, *model_, state_, body);
   ImGui::End();
   ImGui::PopStyleColor();
   draw_help(ui);
-  return handle_keys(ui);
+  // Keys first: what opens the finder is not its first letter.
+  const bool moving = handle_keys(ui);
+  finder_.draw(*this, ui);
+  return moving;
 }
 
 }  // namespace tessera::inspector

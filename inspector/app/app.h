@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program inside the window: one layout, the keys, and the panels it arranges.
-//
-// Keys: W S zoom, A D pan (Shift faster), Up Down other rank, Left Right neighbouring span, F frame
-// the selection or the step, Home the whole run, 1 2 ... tabs (panels.cpp), T theme, ? this list,
-// Esc clear.
+// The program inside the window: one layout, the panels it arranges, and what commands do to it
+// (commands.h lists them).
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
 
+#include "inspector/app/finder.h"
 #include "inspector/widgets/panel.h"
 #include "tessera/inspector/inspector.h"
 
@@ -26,21 +24,36 @@ class App {
   ViewState& state() { return state_; }
   TraceModel& model() { return *model_; }
 
+  // Actions of the commands.
+  void step_rank(int direction);
+  void step_span(int direction);
+  /// Shows the step before or after the one in view.
+  void step_step(int direction);
+  /// Selects the first op that the selected one waited for.
+  void select_cause();
+  /// The selection fills the view; if it does already, or nothing is selected, the step in view.
+  void frame_selection();
+  void clear();
+  void show_step(std::int32_t step);
+  /// Moves the view to `span` if it is not wholly in it.
+  void bring_into_view(const SpanRef& span);
+
  private:
   App(std::unique_ptr<TraceModel> model, const InspectOptions& options);
   std::pair<Time, Time> first_view();
+  const Problem* first_failure(std::optional<Rank> rank) const;
   void select_a_prefetch();
   void draw_top_bar(Surface& ui, const Box& box);
   void draw_tabs(Surface& ui);
   Panel& shown();
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
-  void step_rank(int direction);
-  void step_span(int direction);
-  void frame_selection();
+  bool move_by_held_keys(const Surface& ui);
+  std::int32_t step_in_view() const;
 
   std::unique_ptr<TraceModel> model_;
   ViewState state_;
+  Finder finder_;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };
 

@@ -11,10 +11,10 @@ namespace tessera::inspector {
 namespace {
 
 Status check(const InspectOptions& options) {
-  const bool sized = options.width >= 320 && options.width <= 16384 && options.height >= 240 &&
+  const bool sized = options.width >= 200 && options.width <= 16384 && options.height >= 150 &&
                      options.height <= 16384;
   if (!sized) {
-    return Status(Code::invalid_argument, fmt::format("a picture of {}x{} px: give 320x240 to "
+    return Status(Code::invalid_argument, fmt::format("a picture of {}x{} px: give 200x150 to "
                                                       "16384x16384",
                                                       options.width, options.height));
   }

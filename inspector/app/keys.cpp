@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keys do. Letters are GLFW's codes: ImGui 1.86 has no names for most of them.
+// What commands do, and which key press is which command.
 #include <GLFW/glfw3.h>
 
 #include <algorithm>
 
 #include "inspector/app/app.h"
+#include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
 
 namespace tessera::inspector {
@@ -32,17 +33,56 @@ void App::step_span(int direction) {
   const auto next = static_cast<std::ptrdiff_t>(chosen.index) + direction;
   if (next < 0 || next >= count) return;
   chosen.index = static_cast<std::size_t>(next);
-  // Keep it in view.
-  const auto& spans = model_->rank(chosen.rank).lane(chosen.stream)->spans;
-  const Time length = state_.time.to() - state_.time.from();
-  const Time begin = spans.begin[chosen.index];
-  if (begin < state_.time.from() || spans.end[chosen.index] > state_.time.to()) {
-    state_.time.show(begin - length / 2, begin - length / 2 + length);
+  bring_into_view(chosen);
+}
+
+void App::select_cause() {
+  if (!state_.selection) return;
+  const SpanRef chosen = *state_.selection;
+  const std::int32_t op = model_->rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
+  for (const std::int32_t cause : model_->waited_for(op)) {
+    if (const auto span = model_->find(chosen.rank, cause)) {
+      state_.selection = span;
+      return bring_into_view(*span);
+    }
   }
 }
 
+// The step that most of the view shows.
+std::int32_t App::step_in_view() const {
+  return model_->step_at(state_.time.from() + (state_.time.to() - state_.time.from()) / 2);
+}
+
+void App::step_step(int direction) {
+  if (model_->steps().steps == 0) return;
+  show_step(std::clamp(step_in_view() + direction, 0, model_->last_step()));
+}
+
+void App::show_step(std::int32_t step) {
+  state_.step = step;
+  const auto [begin, end] = model_->step_range(step);
+  state_.time.show(begin, end);
+}
+
+void App::bring_into_view(const SpanRef& span) {
+  const auto& spans = model_->rank(span.rank).lane(span.stream)->spans;
+  const Time length = state_.time.to() - state_.time.from();
+  const Time begin = spans.begin[span.index];
+  if (begin >= state_.time.from() && spans.end[span.index] <= state_.time.to()) return;
+  state_.time.show(begin - length / 2, begin - length / 2 + length);
+}
+
+void App::clear() {
+  if (!state_.show_help && !state_.show_palette) {
+    state_.selection.reset();
+    state_.measured.reset();
+  }
+  state_.show_help = false;
+  state_.show_palette = false;
+}
+
 void App::frame_selection() {
-  const auto step = model_->step_range(state_.step);
+  const auto step = model_->step_range(step_in_view());
   if (!state_.selection) return state_.time.show(step.first, step.second);
   const SpanRef& chosen = *state_.selection;
   const auto& spans = model_->rank(chosen.rank).lane(chosen.stream)->spans;
@@ -54,39 +94,49 @@ void App::frame_selection() {
           : state_.time.show(begin - margin, end + margin);
 }
 
-bool App::handle_keys(Surface& ui) {
+// Zooming and panning last as long as keys are held; a tap within one frame counts as a frame.
+bool App::move_by_held_keys(const Surface& ui) {
   const ImGuiIO& io = ImGui::GetIO();
-  if (io.WantTextInput) return false;
-  auto pressed = [](int key) { return ImGui::IsKeyPressed(key, true); };
   const double speed = (io.KeyShift ? 3.0 : 1.0) * static_cast<double>(io.DeltaTime);
   bool moving = false;
-  auto held = [&](int key) {
-    const bool down = ImGui::IsKeyDown(key);
+  const auto held = [&](const char* name) {
+    const int key = find_command(name)->key;
+    const bool tapped = std::any_of(ui.presses.begin(), ui.presses.end(), [&](const KeyPress& p) {
+      return p.key == key && (p.mods & ~GLFW_MOD_SHIFT) == 0;
+    });
+    const bool down = !io.KeyCtrl && !io.KeyAlt && ImGui::IsKeyDown(key);
     moving |= down;
-    return down;
+    return down || tapped;
   };
-  if (held(GLFW_KEY_W)) state_.time.zoom(1 + 3 * speed, 0.5);
-  if (held(GLFW_KEY_S)) state_.time.zoom(1 / (1 + 3 * speed), 0.5);
-  if (held(GLFW_KEY_A)) state_.time.pan(-speed);
-  if (held(GLFW_KEY_D)) state_.time.pan(speed);
-  if (pressed(GLFW_KEY_UP)) step_rank(-1);
-  if (pressed(GLFW_KEY_DOWN)) step_rank(1);
-  if (pressed(GLFW_KEY_LEFT)) step_span(-1);
-  if (pressed(GLFW_KEY_RIGHT)) step_span(1);
-  if (pressed(GLFW_KEY_F)) frame_selection();
-  if (pressed(GLFW_KEY_HOME)) state_.time.show(0, model_->info().end);
-  for (const PanelRow& row : panel_rows()) {
-    if (row.key != 0 && pressed(row.key)) state_.panel = row.name;  // GLFW's codes are ASCII
-  }
-  if (pressed(GLFW_KEY_SLASH) && io.KeyShift) state_.show_help = !state_.show_help;
-  if (pressed(GLFW_KEY_T)) {
-    ui.wish.kind = ui.theme.kind == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
-  }
-  if (pressed(GLFW_KEY_ESCAPE)) {
-    state_.selection.reset();
-    state_.show_help = false;
-  }
+  const double anchor = state_.cursor_share.value_or(0.5);
+  if (held("zoom/in")) state_.time.zoom(1 + 3 * speed, anchor);
+  if (held("zoom/out")) state_.time.zoom(1 / (1 + 3 * speed), anchor);
+  if (held("pan/left")) state_.time.pan(-speed);
+  if (held("pan/right")) state_.time.pan(speed);
   return moving;
+}
+
+bool App::handle_keys(Surface& ui) {
+  if (ImGui::GetIO().WantTextInput) {
+    for (const KeyPress& press : ui.presses) {
+      if (press.key == GLFW_KEY_ESCAPE) clear();
+    }
+    return false;
+  }
+  for (const KeyPress& press : ui.presses) {
+    constexpr int known = GLFW_MOD_SHIFT | GLFW_MOD_CONTROL | GLFW_MOD_ALT;
+    for (const Command& command : commands()) {
+      const bool meant = command.key == press.key && command.mods == (press.mods & known);
+      if (meant && command.run != nullptr && (command.repeats || !press.repeat)) {
+        command.run(*this, ui);
+      }
+    }
+    for (const PanelRow& row : panel_rows()) {  // GLFW's codes are ASCII
+      const bool meant = row.key != 0 && press.key == row.key && (press.mods & known) == 0;
+      if (meant && !press.repeat) state_.panel = row.name;
+    }
+  }
+  return move_by_held_keys(ui);
 }
 
 }  // namespace tessera::inspector

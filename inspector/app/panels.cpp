@@ -2,13 +2,15 @@
 #include "inspector/app/panels.h"
 
 #include "inspector/app/timeline_page.h"
+#include "inspector/communication/communication_panel.h"
+#include "inspector/findings/findings_panel.h"
 #include "inspector/ranks/overview_panel.h"
 #include "tessera/inspector/inspector.h"
 
 namespace tessera::inspector {
 namespace {
 
-constexpr TimelineParts all{.timeline = true, .memory = true};
+constexpr TimelineParts both{.timeline = true, .memory = true};
 constexpr TimelineParts only_timeline{.timeline = true, .memory = false};
 constexpr TimelineParts only_memory{.timeline = false, .memory = true};
 
@@ -17,19 +19,21 @@ std::unique_ptr<Panel> make() {
   return std::make_unique<P>(arguments...);
 }
 
-constexpr PanelRow rows[] = {
+constexpr PanelRow panel_table[] = {
     {"overview", '1', "Overview", false, make<OverviewPanel>},
-    {"all", '2', "Timeline", true, make<TimelinePage, all>},
+    {"all", '2', "Timeline", true, make<TimelinePage, both>},
     {"timeline", 0, "Timeline", true, make<TimelinePage, only_timeline>},
     {"memory", 0, "Timeline", true, make<TimelinePage, only_memory>},
+    {"communication", '3', "Communication", true, make<CommunicationPanel>},
+    {"findings", '4', "Findings", false, make<FindingsPanel>},
 };
 
 }  // namespace
 
-std::span<const PanelRow> panel_rows() { return rows; }
+std::span<const PanelRow> panel_rows() { return panel_table; }
 
 const PanelRow* find_panel(std::string_view name) {
-  for (const PanelRow& row : rows) {
+  for (const PanelRow& row : panel_table) {
     if (row.name == name) return &row;
   }
   return nullptr;
@@ -37,7 +41,7 @@ const PanelRow* find_panel(std::string_view name) {
 
 std::vector<std::string> panel_names() {
   std::vector<std::string> names;
-  for (const PanelRow& row : rows) names.emplace_back(row.name);
+  for (const PanelRow& row : panel_table) names.emplace_back(row.name);
   return names;
 }
 

@@ -6,6 +6,7 @@
 
 #include "inspector/details/details_panel.h"
 #include "inspector/memory/memory_panel.h"
+#include "inspector/timeline/time_header.h"
 
 namespace tessera::inspector {
 namespace {
@@ -31,20 +32,43 @@ void TimelinePage::draw(Surface& ui, TraceModel& model, ViewState& state, const 
   const float wanted = ui.theme.px(details_width);
   const bool column = box.width() > 2 * wanted;
   const float side = column ? box.max.x - wanted : box.max.x + gap;  // its left edge
-  const float split = !parts_.memory ? box.max.y + gap
-                      : !parts_.timeline
-                          ? box.min.y
-                          : box.max.y - std::min(ui.theme.px(memory_height), 0.42F * box.height());
-  if (parts_.timeline) timeline_.draw(ui, model, state, {box.min, {side - gap, split - gap}});
+  const float head = std::min(box.min.y + time_header_height(ui), box.max.y);
+  const float split = split_of(ui, model, state, {{box.min.x, head}, {side - gap, box.max.y}});
+  draw_time_header(ui, model, state, {box.min, {side - gap, head}});
+  if (parts_.timeline) {
+    timeline_.draw(ui, model, state, {{box.min.x, head}, {side - gap, split - gap}});
+  }
   if (parts_.memory) {
     const Box plot{{box.min.x, split}, {side - gap, box.max.y}};
     draw_memory_panel(ui, model, state, plot);
-    if (column) draw_memory_legend(ui, model, state, {{side, split}, box.max});
+    draw_problem_marks(ui, model, state, {{plot.min.x, plot.min.y + ui.theme.px(24)}, plot.max});
   }
   draw_cursor(ui, state, {box.min, {side - gap, box.max.y}});
-  if (parts_.timeline && column) {
-    draw_details(ui, model, state, {{side, box.min.y}, {box.max.x, split - gap}});
-  }
+  draw_measured(ui, state, {box.min, {side - gap, box.max.y}});
+  if (column) draw_column(ui, model, state, {{side, box.min.y}, box.max}, split);
+}
+
+// Details above the legend of memory, which begins where memory does or has as much as it needs.
+void TimelinePage::draw_column(Surface& ui, TraceModel& model, ViewState& state, const Box& box,
+                               float split) const {
+  const float gap = ui.theme.px(parts_gap);
+  const float needed = std::min(ui.theme.px(memory_height), 0.42F * box.height());
+  const float legend = !parts_.memory    ? box.max.y + gap
+                       : parts_.timeline ? std::max(split, box.max.y - needed)
+                                         : box.min.y;
+  if (parts_.memory) draw_memory_legend(ui, model, state, {{box.min.x, legend}, box.max});
+  if (parts_.timeline) draw_details(ui, model, state, {box.min, {box.max.x, legend - gap}});
+}
+
+// Where memory begins: operations take what they can fill, memory the rest.
+float TimelinePage::split_of(const Surface& ui, TraceModel& model, const ViewState& state,
+                             const Box& box) const {
+  const float gap = ui.theme.px(parts_gap);
+  if (!parts_.memory) return box.max.y + gap;
+  if (!parts_.timeline) return box.min.y;
+  const float memory = std::min(ui.theme.px(memory_height), 0.42F * box.height());
+  const float rows = timeline_.wanted_height(ui, model, state, box.width());
+  return std::min(box.max.y - memory, box.min.y + rows + gap);
 }
 
 }  // namespace tessera::inspector

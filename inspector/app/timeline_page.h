@@ -21,6 +21,11 @@ class TimelinePage final : public Panel {
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
 
  private:
+  void draw_column(Surface& ui, TraceModel& model, ViewState& state, const Box& box,
+                   float split) const;
+  float split_of(const Surface& ui, TraceModel& model, const ViewState& state,
+                 const Box& box) const;
+
   TimelineParts parts_;
   TimelinePanel timeline_;
 };

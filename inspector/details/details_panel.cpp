@@ -133,6 +133,7 @@ void draw_diagnostics(const Surface& ui, const TraceModel& model) {
 }  // namespace
 
 void draw_details(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  state.place("details", box.min, box.max);
   ImGui::SetCursorScreenPos(box.min);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme.panel);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(12)));
@@ -145,8 +146,9 @@ void draw_details(Surface& ui, TraceModel& model, ViewState& state, const Box& b
   draw_run_fields(ui, model, state, state.selection ? RunFields::brief : RunFields::all);
   draw_diagnostics(ui, model);
   rule(ui);
-  const std::string odd =
-      draw_rank_grid(ui, model, state, analysis::Metric::compute, ImGui::GetContentRegionAvail().x);
+  const Time middle = state.time.from() + (state.time.to() - state.time.from()) / 2;
+  const std::string odd = draw_rank_grid(ui, model, state, analysis::Metric::compute,
+                                         model.step_at(middle), ImGui::GetContentRegionAvail().x);
   if (!odd.empty()) subtitle(ui, odd);
   ImGui::EndChild();
   ImGui::PopStyleVar();

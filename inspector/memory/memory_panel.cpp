@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
@@ -45,16 +47,34 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
   for (double bytes = 0; bytes < scale.top; bytes += step) {
     const float y = scale.y_of(bytes);
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
-    if (y < box.min.y + ui.theme.px(48)) break;  // the title is there
+    if (y < scale.y0 + ui.fonts.small->FontSize / 2) continue;  // the title is above
     draw_text_right(ui.fonts.small, {left - ui.theme.px(8), y - ui.fonts.small->FontSize / 2},
                     ui.theme.dim, format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
   }
 }
 
-void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
-                  const Scale& scale, float left, float width) {
+// Memory that is reserved but not in use, in strokes where the rectangle has room for some.
+void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const int columns = std::max(1, static_cast<int>(width));
+  const float step = ui.theme.px(8);
+  draw->AddRectFilled(low, high, ui.colours().of(MemoryClass::reserved_unused));
+  if (high.x - low.x < step || high.y - low.y < ui.theme.px(3)) return;
+  const Colour stroke = mix(ui.colours().of(MemoryClass::reserved_unused), ui.theme.dim, 110);
+  draw->PushClipRect(low, high, true);
+  // Strokes of neighbours meet, as they lie on one grid.
+  const float tall = high.y - low.y;
+  for (float x = std::floor((low.x - tall) / step) * step; x < high.x; x += step) {
+    draw->AddLine({x, high.y}, {x + tall, low.y}, stroke);
+  }
+  draw->PopClipRect();
+}
+
+void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
+                  Time run_end, const Scale& scale, float left, float width) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  // Nothing is known after the end of the run.
+  const float last = std::min(width, state.time.x_of(run_end, 0, width));
+  const int columns = std::max(0, static_cast<int>(std::ceil(last)));
   auto sample_at = [&](int c) {
     const Time from = state.time.time_at(left + static_cast<float>(c), left, width);
     const Time to = state.time.time_at(left + static_cast<float>(c + 1), left, width);
@@ -73,6 +93,10 @@ void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewStat
         const float y1 = scale.y_of(sum), y0 = scale.y_of(sum + bytes);
         sum += bytes;
         if (y1 <= y0) continue;
+        if (memory_class == MemoryClass::reserved_unused) {
+          draw_unused(ui, {left + static_cast<float>(c), y0}, {left + static_cast<float>(end), y1});
+          continue;
+        }
         draw->AddRectFilled({left + static_cast<float>(c), y0},
                             {left + static_cast<float>(end), y1}, ui.colours().of(memory_class));
       }
@@ -81,81 +105,136 @@ void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewStat
   }
 }
 
-void draw_capacity(const Surface& ui, const TraceModel& model, const Scale& scale, const Box& box,
-                   float left) {
-  const auto capacity = static_cast<double>(model.run().memory_per_rank.value);
-  if (capacity <= 0 || capacity >= scale.top) return;
-  const float y = scale.y_of(capacity);
-  draw_dashes(left, box.max.x, y, ui.colours().fail, ui.theme.px(5));
-  const std::string label = "capacity " + format_memory(model.run().memory_per_rank);
-  draw_text_right(ui.fonts.small, {box.max.x - ui.theme.px(6), y + ui.theme.px(3)}, ui.theme.dim,
-                  label);
+// A line of text on a ground of its own: what lies below has any colour.
+void draw_note(const Surface& ui, const Box& box, Colour colour, const std::string& words) {
+  const float pad = ui.theme.px(4);
+  ImGui::GetWindowDrawList()->AddRectFilled(box.min, box.max, with_alpha(ui.theme.ground, 220),
+                                            ui.theme.px(2));
+  draw_text(ui.fonts.small, {box.min.x + pad, box.min.y + pad / 2}, colour, words);
 }
 
-void draw_peak(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
-               const Scale& scale, float left, float width) {
+ImVec2 note_size(const Surface& ui, const std::string& words) {
+  const float pad = ui.theme.px(4);
+  return {text_width(ui.fonts.small, words) + 2 * pad, ui.fonts.small->FontSize + pad};
+}
+
+// Returns where its label is.
+Box draw_peak(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
+              const Scale& scale, float left, float width) {
   const std::ptrdiff_t peak = memory.highest(state.time.from(), state.time.to());
-  if (peak < 0) return;
+  if (peak < 0) return {};
   const float x = std::clamp(state.time.x_of(memory.time(peak), left, width), left, left + width);
   const float y = scale.y_of(static_cast<double>(memory.allocated(peak).value));
   const float r = ui.theme.px(4);
   ImGui::GetWindowDrawList()->AddTriangleFilled({x - r, y - 2 * r}, {x + r, y - 2 * r}, {x, y - 2},
                                                 ui.theme.text);
   const std::string label = "peak " + format_memory(memory.allocated(peak));
-  const float w = text_width(ui.fonts.small, label);
-  const float at = x + r + w + 4 > left + width ? x - r - w - 4 : x + r + 4;
-  draw_text(ui.fonts.small, {at, y - ui.fonts.small->FontSize - 2}, ui.theme.text, label);
+  const ImVec2 size = note_size(ui, label);
+  const float at = x + r + size.x + 4 > left + width ? x - r - size.x - 4 : x + r + 4;
+  const float top = std::max(scale.y0, y - size.y - 2);
+  const Box box{{at, top}, {at + size.x, top + size.y}};
+  draw_note(ui, box, ui.theme.text, label);
+  return box;
 }
 
-void draw_classes(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
+void draw_capacity(const Surface& ui, const TraceModel& model, const Scale& scale, const Box& box,
+                   float left, const Box& taken) {
+  const auto capacity = static_cast<double>(model.run().memory_per_rank.value);
+  if (capacity <= 0 || capacity >= scale.top) return;
+  const float y = scale.y_of(capacity);
+  draw_dashes(left, box.max.x, y, ui.colours().fail, ui.theme.px(5));
+  const std::string label = "capacity " + format_memory(model.run().memory_per_rank);
+  const ImVec2 size = note_size(ui, label);
+  const float gap = ui.theme.px(6);
+  const float above = y - size.y - ui.theme.px(2);
+  const float top = above < scale.y0 ? y + ui.theme.px(3) : above;
+  const float right = box.max.x - gap - size.x;
+  const bool clear = taken.max.x < right || taken.max.y < top || taken.min.y > top + size.y;
+  const float x = clear ? right : left + gap;
+  const bool room = clear || taken.min.x > x + size.x;
+  if (room && size.x < box.max.x - left) {
+    draw_note(ui, {{x, top}, {x + size.x, top + size.y}}, ui.colours().fail, label);
+  }
+}
+
+struct ClassRow {
+  MemoryClass memory_class;
+  Bytes bytes;
+};
+
+// What is there, the largest band of the plot's top first.
+std::vector<ClassRow> class_rows(const MemoryStack& stack) {
+  std::vector<ClassRow> rows;
+  for (auto it = device_memory_stack.rbegin(); it != device_memory_stack.rend(); ++it) {
+    const Bytes bytes = stack[static_cast<std::size_t>(*it)];
+    if (bytes != Bytes{}) rows.push_back({*it, bytes});
+  }
+  return rows;
+}
+
+void draw_class_row(const Surface& ui, const ClassRow& row, const Box& box) {
+  const std::string bytes = format_memory(row.bytes);
+  const float x = box.min.x + ui.theme.px(17);
+  const float room = box.max.x - text_width(ui.fonts.small, bytes) - ui.theme.px(6) - x;
+  draw_swatch(ui, {box.min.x, std::floor(box.min.y + ui.theme.px(2))},
+              ui.colours().of(row.memory_class), row.memory_class == MemoryClass::reserved_unused);
+  ImGui::PushFont(ui.fonts.small);
+  draw_text(ui.fonts.small, {x, box.min.y}, ui.theme.text,
+            fitted(std::string(name_of(row.memory_class)), room));
+  ImGui::PopFont();
+  draw_text_right(ui.fonts.small, {box.max.x, box.min.y}, ui.theme.dim, bytes);
+}
+
+// One column of classes, two if one has not enough room, and the rest in a sum: none is left out.
+void draw_classes(const Surface& ui, const MemoryPyramid& memory, ViewState& state,
                   const Box& box) {
   const std::ptrdiff_t sample =
       state.cursor ? memory.at(*state.cursor) : memory.highest(state.time.from(), state.time.to());
-  const MemoryStack stack = memory.stack(sample);
-  const float x = box.min.x + ui.theme.px(16);
-  const float right = box.max.x - ui.theme.px(16);
-  float y = box.min.y + ui.theme.px(10);
-  draw_text(ui.fonts.strong, {x, y}, ui.theme.text, state.cursor ? "At the cursor" : "At the peak");
-  draw_text_right(ui.fonts.strong, {right, y}, ui.theme.text,
-                  format_memory(memory.allocated(sample)));
-  y += ui.fonts.strong->FontSize + ui.theme.px(7);
-  const float row = ui.fonts.small->FontSize + ui.theme.px(6);
-  for (auto it = device_memory_stack.rbegin(); it != device_memory_stack.rend(); ++it) {
-    const Bytes bytes = stack[static_cast<std::size_t>(*it)];
-    if (bytes == Bytes{} || y + row > box.max.y - ui.theme.px(100)) continue;
-    draw_swatch(ui, {x, std::floor(y + ui.theme.px(2))}, ui.colours().of(*it),
-                *it == MemoryClass::reserved_unused);
-    draw_text(ui.fonts.small, {x + ui.theme.px(17), y}, ui.theme.text, std::string(name_of(*it)));
-    draw_text_right(ui.fonts.small, {right, y}, ui.theme.dim, format_memory(bytes));
-    y += row;
+  const Theme& theme = ui.theme;
+  const float x = box.min.x + theme.px(16), right = box.max.x - theme.px(16);
+  const float y = box.min.y + theme.px(10);
+  draw_text(ui.fonts.strong, {x, y}, theme.text, state.cursor ? "At the cursor" : "At the peak");
+  draw_text_right(ui.fonts.strong, {right, y}, theme.text, format_memory(memory.allocated(sample)));
+  const float first = y + ui.fonts.strong->FontSize + theme.px(7);
+  const float row = ui.fonts.small->FontSize + theme.px(6);
+  const auto lines =
+      static_cast<std::size_t>(std::max(1.0F, std::floor((box.max.y - theme.px(6) - first) / row)));
+  std::vector<ClassRow> rows = class_rows(memory.stack(sample));
+  const std::size_t columns = rows.size() > lines ? 2 : 1;
+  Bytes rest{};
+  std::size_t more = 0;
+  for (; rows.size() > lines * columns - (more > 0 ? 1 : 0); ++more) {
+    rest += rows.back().bytes;
+    rows.pop_back();
   }
-}
-
-void draw_operation_legend(const Surface& ui, const Box& box) {
-  const float x = box.min.x + ui.theme.px(16);
-  const float half = (box.width() - ui.theme.px(32)) / 2;
-  const float row = ui.fonts.small->FontSize + ui.theme.px(5);
-  const float y = box.max.y - ui.theme.px(8) - row * (op_class_count / 2);
-  ImGui::GetWindowDrawList()->AddRectFilled({x, y - ui.theme.px(8)},
-                                            {x + 2 * half, y - ui.theme.px(7)}, ui.theme.line);
-  for (int c = 0; c < op_class_count; ++c) {
-    const auto op_class = static_cast<OpClass>(c);
-    const ImVec2 at{x + static_cast<float>(c % 2) * half, y + static_cast<float>(c / 2) * row};
-    draw_swatch(ui, {at.x, std::floor(at.y + ui.theme.px(2))}, ui.colours().of(op_class), false);
-    draw_text(ui.fonts.small, {at.x + ui.theme.px(17), at.y}, ui.theme.text,
-              std::string(name_of(op_class)));
+  const float wide = columns == 1 ? right - x : (right - x - theme.px(16)) / 2;
+  const auto place = [&](std::size_t k) {
+    const ImVec2 at{x + static_cast<float>(k / lines) * (wide + theme.px(16)),
+                    first + static_cast<float>(k % lines) * row};
+    return Box{at, {at.x + wide, at.y + row}};
+  };
+  std::string all;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    draw_class_row(ui, rows[k], place(k));
+    all += std::string(all.empty() ? "" : "; ") + std::string(name_of(rows[k].memory_class));
   }
+  if (more > 0) {
+    const std::string words = fmt::format("+ {} more", more);
+    const Box at = place(rows.size());
+    draw_text(ui.fonts.small, {at.min.x + theme.px(17), at.min.y}, theme.dim, words);
+    draw_text_right(ui.fonts.small, {at.max.x, at.min.y}, theme.dim, format_memory(rest));
+    all += "; " + words;
+  }
+  state.fields["legend/memory"] = all;
 }
 
 }  // namespace
 
-void draw_memory_legend(const Surface& ui, TraceModel& model, const ViewState& state,
-                        const Box& box) {
+void draw_memory_legend(const Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImGui::GetWindowDrawList()->AddRectFilled(box.min, box.max, ui.theme.panel);
-  draw_operation_legend(ui, box);
-  const RankData& rank = model.rank(state.rank);
-  if (rank.memory == nullptr || rank.memory->size() == 0) return;
-  draw_classes(ui, *rank.memory, state, box);
+  if (box.height() < ui.theme.px(48)) return;  // no room for a title and a class
+  const RankMemory& memory = model.memory(state.rank);
+  if (memory.pyramid != nullptr) draw_classes(ui, *memory.pyramid, state, box);
 }
 
 void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
@@ -163,32 +242,38 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   const Theme& theme = ui.theme;
   draw->AddRectFilled(box.min, box.max, theme.panel);
   state.place("memory", box.min, box.max);
-  draw_text(ui.fonts.strong, {box.min.x + theme.px(12), box.min.y + theme.px(8)}, theme.text,
-            "Memory");
-  draw_text(ui.fonts.small, {box.min.x + theme.px(12), box.min.y + theme.px(27)}, theme.dim,
-            fmt::format("rank {}", state.rank));
-  const RankData& rank = model.rank(state.rank);
+  const float title = box.min.x + theme.px(12), top = box.min.y + theme.px(6);
+  draw_text(ui.fonts.strong, {title, top}, theme.text, "Memory");
+  draw_text(ui.fonts.small,
+            {title + text_width(ui.fonts.strong, "Memory") + theme.px(8), top + theme.px(2)},
+            theme.dim, fmt::format("rank {}", state.rank));
+  const RankMemory& rank = model.memory(state.rank);
   const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(8));
   const float left = stretch.left, width = stretch.width;
-  if (rank.memory == nullptr || rank.memory->size() == 0) {
-    draw_text(ui.fonts.body, {left, box.min.y + theme.px(8)}, theme.dim,
-              "No memory samples were recorded for this rank.");
+  const Box plot{{left, box.min.y + theme.px(24)}, {left + width, box.max.y - theme.px(10)}};
+  if (rank.pyramid == nullptr) {
+    const bool broken = !rank.problem.ok();
+    draw_text(
+        ui.fonts.body, plot.min, broken ? ui.colours().fail : theme.dim,
+        broken ? "⚠ " + rank.problem.message() : "No memory samples were recorded for this rank.");
     return;
   }
-  const MemoryPyramid& memory = *rank.memory;
-  const Scale scale{top_of(model, memory), box.min.y + theme.px(8), box.max.y - theme.px(10)};
-  draw_grid(ui, scale, {box.min, {left + width, box.max.y}}, left);
-  draw_columns(ui, memory, state, scale, left, width);
-  draw_capacity(ui, model, scale, {box.min, {left + width, box.max.y}}, left);
-  draw_peak(ui, memory, state, scale, left, width);
+  if (plot.height() < theme.px(40) || plot.width() < theme.px(40)) return;  // no room for a plot
+  draw->PushClipRect(box.min, box.max, true);
+  const MemoryPyramid& memory = *rank.pyramid;
+  const Scale scale{top_of(model, memory), plot.min.y, plot.max.y};
+  draw_grid(ui, scale, plot, left);
+  draw_columns(ui, memory, state, model.info().end, scale, left, width);
+  const Box peak = draw_peak(ui, memory, state, scale, left, width);
+  draw_capacity(ui, model, scale, plot, left, peak);
+  draw->PopClipRect();
   if (!memory.consistent()) {
-    draw_text(ui.fonts.strong, {left + theme.px(8), box.min.y + theme.px(8)}, ui.colours().fail,
+    draw_text(ui.fonts.strong, {left + theme.px(120), top}, ui.colours().fail,
               "⚠ the classes do not sum to the allocator's counter");
   }
   const ImGuiIO& io = ImGui::GetIO();
-  const Box plot{{left, box.min.y}, {left + width, box.max.y}};
   if (plot.contains(io.MousePos) && ImGui::IsWindowHovered()) {
-    state.cursor = state.time.time_at(io.MousePos.x, left, width);
+    state.point_at(io.MousePos.x, left, width);
     if (io.MouseWheel != 0) {
       state.time.zoom(std::pow(1.25, io.MouseWheel), (io.MousePos.x - left) / width);
     }

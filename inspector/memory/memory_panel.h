@@ -9,8 +9,7 @@ namespace tessera::inspector {
 
 /// The stack fills `box` from the gutter on.
 void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
-/// The classes at the cursor or at the peak of the view, and what the colours of operations mean.
-void draw_memory_legend(const Surface& ui, TraceModel& model, const ViewState& state,
-                        const Box& box);
+/// The classes at the cursor or at the peak of the view; what has no room is named as a sum.
+void draw_memory_legend(const Surface& ui, TraceModel& model, ViewState& state, const Box& box);
 
 }  // namespace tessera::inspector

@@ -23,12 +23,14 @@ struct SpanPyramid::Painter {
   std::vector<double> most;  // ns of the dominant class so far, by column
   std::int64_t visited = 0;
 
-  // Adds `busy` ns of a class, spread evenly over [t0, t1).
-  void add(Time t0, Time t1, Time busy, OpClass op_class) {
+  // Adds `busy` ns of a class, `waiting` of them in wait, spread evenly over [t0, t1).
+  void add(Time t0, Time t1, Time busy, Time waiting, OpClass op_class) {
     const Time clipped0 = std::max(t0, begin);
     const Time clipped1 = std::min(t1, end);
     if (clipped1 <= clipped0) return;
     const double density = static_cast<double>(busy) / static_cast<double>(t1 - t0);
+    const double idle_share =
+        busy > 0 ? static_cast<double>(waiting) / static_cast<double>(busy) : 0;
     const double x0 = (static_cast<double>(clipped0) - from) / ns_per_px;
     const double x1 = (static_cast<double>(clipped1) - from) / ns_per_px;
     const auto last = static_cast<std::ptrdiff_t>(out.size()) - 1;
@@ -40,6 +42,7 @@ struct SpanPyramid::Painter {
       LaneColumn& column = out[static_cast<std::size_t>(c)];
       const double share = (right - left) * density;
       column.busy = std::min(1.0, column.busy + share);
+      column.wait = std::min(column.busy, column.wait + share * idle_share);
       if (share > most[static_cast<std::size_t>(c)]) {
         most[static_cast<std::size_t>(c)] = share;
         column.dominant = op_class;
@@ -48,10 +51,11 @@ struct SpanPyramid::Painter {
   }
 };
 
-SpanPyramid::SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>& end,
-                         std::vector<OpClass> classes)
-    : begin_(&begin), end_(&end), classes_(std::move(classes)) {
-  TESSERA_ASSERT(begin.size() == classes_.size() && end.size() == classes_.size(),
+SpanPyramid::SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>& ready,
+                         const std::vector<Time>& end, std::vector<OpClass> classes)
+    : begin_(&begin), ready_(&ready), end_(&end), classes_(std::move(classes)) {
+  TESSERA_ASSERT(begin.size() == classes_.size() && ready.size() == classes_.size() &&
+                     end.size() == classes_.size(),
                  "a lane's columns have one length");
   std::size_t below = classes_.size();
   while (below > 1) {
@@ -59,13 +63,13 @@ SpanPyramid::SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>
     const std::size_t depth = levels_.size();
     for (std::size_t n = 0; n < level.size(); ++n) {
       std::array<Time, op_class_count> by_class{};
-      Node node{0, 0, 0, OpClass::optimizer};
+      Node node{0, 0, 0, 0, OpClass::optimizer};
       for (std::size_t k = n * span_fan; k < std::min(below, (n + 1) * span_fan); ++k) {
-        const Node child = depth == 0 ? Node{begin[k], end[k], end[k] - begin[k], classes_[k]}
-                                      : levels_[depth - 1][k];
+        const Node child = depth == 0 ? leaf(k) : levels_[depth - 1][k];
         if (k == n * span_fan) node.t0 = child.t0;
         node.t1 = std::max(node.t1, child.t1);
         node.busy += child.busy;
+        node.wait += child.wait;
         by_class[static_cast<std::size_t>(child.dominant)] += child.busy;
       }
       const auto most = std::max_element(by_class.begin(), by_class.end());
@@ -105,6 +109,12 @@ Time SpanPyramid::busy(Time from, Time to) const {
   return busy_in(levels_.size() - 1, 0, from, to);
 }
 
+void SpanPyramid::add_span(Painter& p, std::size_t i) const {
+  const Time ready = begin(i) + wait(i);
+  if (ready > begin(i)) p.add(begin(i), ready, wait(i), wait(i), op_class(i));
+  if (end(i) > ready) p.add(ready, end(i), end(i) - ready, 0, op_class(i));
+}
+
 void SpanPyramid::paint(Painter& p, std::size_t level, std::size_t index) const {
   const Node& node = levels_[level][index];
   if (node.t1 <= p.begin || p.end <= node.t0) return;
@@ -114,7 +124,7 @@ void SpanPyramid::paint(Painter& p, std::size_t level, std::size_t index) const 
   const double x1 = (static_cast<double>(node.t1) - p.from) / p.ns_per_px;
   const bool in_one_column = static_cast<std::int64_t>(x0) == static_cast<std::int64_t>(x1);
   if (x0 >= 0 && in_one_column) {
-    p.add(node.t0, node.t1, node.busy, node.dominant);
+    p.add(node.t0, node.t1, node.busy, node.wait, node.dominant);
     return;
   }
   for (std::size_t k = index * span_fan; k < children_end(level, index); ++k) {
@@ -127,7 +137,7 @@ void SpanPyramid::paint(Painter& p, std::size_t level, std::size_t index) const 
     if (static_cast<double>(end(k) - begin(k)) >= p.wide_px * p.ns_per_px) {
       p.wide(k);
     } else {
-      p.add(begin(k), end(k), end(k) - begin(k), op_class(k));
+      add_span(p, k);
     }
   }
 }
@@ -147,9 +157,8 @@ std::vector<LaneColumn> SpanPyramid::columns(Time from, Time to, int columns, do
                   std::vector<double>(out.size(), 0)};
   if (levels_.empty()) {
     if (begin(0) < to && from < end(0)) {
-      static_cast<double>(end(0) - begin(0)) >= wide_px* painter.ns_per_px
-          ? wide(0)
-          : painter.add(begin(0), end(0), end(0) - begin(0), op_class(0));
+      static_cast<double>(end(0) - begin(0)) >= wide_px* painter.ns_per_px ? wide(0)
+                                                                           : add_span(painter, 0);
     }
   } else {
     paint(painter, levels_.size() - 1, 0);

@@ -18,14 +18,16 @@ namespace tessera::inspector {
 /// One pixel column of a lane.
 struct LaneColumn {
   double busy = 0;                        // share of the column in which something runs, 0..1
+  double wait = 0;                        // the part of `busy` in which it waits for other ranks
   OpClass dominant = OpClass::optimizer;  // what runs longest in it
 };
 
 class SpanPyramid {
  public:
-  /// Spans in ascending order of begin that do not overlap, with the class of each.
-  SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>& end,
-              std::vector<OpClass> classes);
+  /// Spans in ascending order of begin that do not overlap, with the class of each. A span waits
+  /// from its begin until it is ready.
+  SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>& ready,
+              const std::vector<Time>& end, std::vector<OpClass> classes);
 
   std::size_t size() const { return classes_.size(); }
   Time begin(std::size_t i) const { return (*begin_)[i]; }
@@ -45,7 +47,7 @@ class SpanPyramid {
 
  private:
   struct Node {
-    Time t0, t1, busy;
+    Time t0, t1, busy, wait;
     OpClass dominant;
   };
   struct Painter;
@@ -53,7 +55,14 @@ class SpanPyramid {
   Time busy_in(std::size_t level, std::size_t index, Time from, Time to) const;
   std::size_t children_end(std::size_t level, std::size_t index) const;
 
+  Time wait(std::size_t i) const { return (*ready_)[i] - (*begin_)[i]; }
+  Node leaf(std::size_t i) const {
+    return {begin(i), end(i), end(i) - begin(i), wait(i), op_class(i)};
+  }
+  void add_span(Painter& painter, std::size_t i) const;
+
   const std::vector<Time>* begin_;
+  const std::vector<Time>* ready_;
   const std::vector<Time>* end_;
   std::vector<OpClass> classes_;
   std::vector<std::vector<Node>> levels_;  // levels_[0] over 8 spans each, and so on

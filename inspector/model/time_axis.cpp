@@ -76,20 +76,25 @@ void TimeView::pan(double share) {
   show(from_ + move, to_ + move);
 }
 
-std::vector<Tick> ruler(const TimeView& view, float width_px, float label_px) {
+Ruler ruler(const TimeView& view, float width_px, float label_px) {
   if (!(width_px >= label_px) || label_px <= 0) return {};  // not even one label
   const Time step = step_of(view.ns_per_px(width_px) * static_cast<double>(label_px) * 1.4);
   const Unit unit = unit_of(step);
-  std::vector<Tick> ticks;
+  Ruler out;
   Time first = view.from() / step * step;
   if (first < view.from()) first += step;
   const bool offsets = std::max(std::abs(view.from()), std::abs(view.to())) >= unit.ns * 100'000;
+  if (offsets) out.base = in_unit(first, {1'000'000, "ms"}, step);
   for (Time time = first; time < view.to(); time += step) {
-    const bool base = !offsets || ticks.empty();
-    ticks.push_back({time, base ? in_unit(time, unit, step)
-                                : "+" + in_unit(time - ticks.front().time, unit, step)});
+    out.ticks.push_back(
+        {time, offsets ? "+" + in_unit(time - first, unit, step) : in_unit(time, unit, step)});
   }
-  return ticks;
+  return out;
+}
+
+std::int64_t every_nth(double apart_px, double wanted_px) {
+  if (!(apart_px > 0)) return 1;
+  return std::max<Time>(1, step_of(wanted_px / apart_px));
 }
 
 }  // namespace tessera::inspector

@@ -33,12 +33,21 @@ class TimeView {
 
 struct Tick {
   Time time;
-  std::string label;  // "" for minor ticks
+  std::string label;
 };
 
-/// Ticks of a ruler: the first label is absolute ("700.2 ms"), the others are too if that is short,
-/// otherwise offsets to it ("+0.2 ms"). `label_px`: the widest label's width; none if not even one
-/// has room.
-std::vector<Tick> ruler(const TimeView& view, float width_px, float label_px);
+struct Ruler {
+  std::string base;  // what the labels are offsets to: "700.2000 ms"; "": they are absolute
+  std::vector<Tick> ticks;
+};
+
+/// Labels are absolute ("700.2 ms") while that is short, otherwise offsets ("+0.2 µs") to `base`,
+/// which is drawn beside the ruler, so that a time can always be read. `label_px`: the widest
+/// label's width; no ticks if not even one has room.
+Ruler ruler(const TimeView& view, float width_px, float label_px);
+
+/// The smallest of 1, 2, 5, 10, 20, ... things of `apart_px` each that lie at least `wanted_px`
+/// apart: every how many of them has room for a label. 1 if `apart_px` is not positive.
+std::int64_t every_nth(double apart_px, double wanted_px);
 
 }  // namespace tessera::inspector

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace tessera::inspector {
 
@@ -42,12 +43,56 @@ Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
 }
 
 TraceModel::TraceModel(Trace trace)
-    : Trace(std::move(trace)), figures_(analysis::figures_of(*this)) {}
+    : Trace(std::move(trace)), figures_(analysis::figures_of(*this)) {
+  name_classes();
+  using Severity = TraceDiagnostic::Severity;
+  for (const storage::DiagnosticRow& row : diagnostics()) {
+    if (row.severity != Severity::error && row.severity != Severity::data_loss) continue;
+    const bool dated = row.time > 0 || row.code == "out_of_memory";
+    problems_.push_back({row.message, dated ? std::optional(row.time) : std::nullopt, row.rank});
+  }
+  if (info().unfinished) {
+    problems_.push_back({"The recording is unfinished: its last step may be incomplete.", {}, -1});
+  }
+}
+
+void TraceModel::name_classes() {
+  std::array<std::set<OpKind>, op_class_count> kinds;
+  for (const storage::OpRow& op : ops()) {
+    if (is_collective(op.kind)) kinds[static_cast<std::size_t>(class_of(op))].insert(op.kind);
+  }
+  for (std::size_t c = 0; c < kinds.size(); ++c) {
+    std::string& name = class_names_[c];
+    for (const OpKind kind : kinds[c]) {
+      name += std::string(name.empty() ? "" : ", ") + std::string(name_of(kind));
+    }
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (name.empty()) name = name_of(static_cast<OpClass>(c));
+  }
+}
 
 const analysis::MetricFigures& TraceModel::metric(analysis::Metric metric) {
   const auto known = metrics_.find(metric);
   if (known != metrics_.end()) return known->second;
   return metrics_[metric] = analysis::figures_of(steps(), metric);
+}
+
+const Result<std::vector<analysis::Finding>>& TraceModel::findings() {
+  if (!findings_) findings_ = analysis::findings_of(*this);
+  return *findings_;
+}
+
+const std::vector<analysis::Outlier>& TraceModel::outliers(analysis::Metric wanted) {
+  const auto known = outliers_.find(wanted);
+  if (known != outliers_.end()) return known->second;
+  return outliers_[wanted] = analysis::outliers(metric(wanted).table);
+}
+
+analysis::Metric TraceModel::telling_metric() {
+  return analysis::telling_metric(
+      [this](analysis::Metric wanted) -> const std::vector<analysis::Outlier>& {
+        return outliers(wanted);
+      });
 }
 
 analysis::SpanFacts TraceModel::facts(const SpanRef& span) {
@@ -62,34 +107,52 @@ const RankData& TraceModel::rank(Rank rank) {
   if (!recorded(rank)) return data;
   auto lanes =
       reader().lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
-  if (lanes.ok()) {
-    for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
-    for (LaneData& lane : data.lanes) {
-      std::vector<OpClass> classes;
-      classes.reserve(lane.spans.op.size());
-      for (std::int32_t id : lane.spans.op) classes.push_back(class_of(op(id)));
-      lane.pyramid =
-          std::make_unique<SpanPyramid>(lane.spans.begin, lane.spans.end, std::move(classes));
-      if (stream(lane.spans.stream).role == StreamRole::compute)
-        data.compute.push_back(&lane.spans);
-    }
+  if (!lanes.ok()) {
+    data.problem = lanes.status();
+    problems_.push_back(
+        {"Operations of rank " + std::to_string(rank) + ": " + data.problem.message(), {}, rank});
+    return data;
   }
-  if (auto memory = reader().memory(rank); memory.ok()) {
-    data.memory_samples = std::move(memory).value();
-    const auto& s = data.memory_samples;
-    data.memory =
-        std::make_unique<MemoryPyramid>(s.time, s.memory_class, s.delta, s.allocated, s.reserved);
+  for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
+  for (LaneData& lane : data.lanes) {
+    std::vector<OpClass> classes;
+    classes.reserve(lane.spans.op.size());
+    for (std::int32_t id : lane.spans.op) classes.push_back(class_of(op(id)));
+    const storage::Lane& spans = lane.spans;
+    lane.pyramid =
+        std::make_unique<SpanPyramid>(spans.begin, spans.ready, spans.end, std::move(classes));
+    if (stream(spans.stream).role == StreamRole::compute) data.compute.push_back(&spans);
+    data.order.push_back(spans.stream);
   }
+  std::stable_sort(data.order.begin(), data.order.end(), [this](std::int32_t a, std::int32_t b) {
+    return stream(a).role < stream(b).role;
+  });
   return data;
 }
 
-std::vector<std::int32_t> TraceModel::lanes_of(Rank wanted) {
-  std::vector<std::int32_t> streams;
-  for (const LaneData& lane : rank(wanted).lanes) streams.push_back(lane.spans.stream);
-  std::stable_sort(streams.begin(), streams.end(), [this](std::int32_t a, std::int32_t b) {
-    return stream(a).role < stream(b).role;
-  });
-  return streams;
+const RankMemory& TraceModel::memory(Rank rank) {
+  const auto known = memories_.find(rank);
+  if (known != memories_.end()) return known->second;
+  RankMemory& memory = memories_[rank];
+  if (!recorded(rank)) return memory;
+  auto samples = reader().memory(rank);
+  if (!samples.ok()) {
+    memory.problem = samples.status();
+    problems_.push_back(
+        {"Memory of rank " + std::to_string(rank) + ": " + memory.problem.message(), {}, rank});
+    return memory;
+  }
+  memory.samples = std::move(samples).value();
+  const auto& s = memory.samples;
+  if (s.time.empty()) return memory;
+  memory.pyramid =
+      std::make_unique<MemoryPyramid>(s.time, s.memory_class, s.delta, s.allocated, s.reserved);
+  return memory;
+}
+
+std::size_t TraceModel::lane_count(Rank rank, std::size_t guess) const {
+  const auto known = ranks_.find(rank);
+  return std::max<std::size_t>(1, known == ranks_.end() ? guess : known->second.order.size());
 }
 
 std::optional<SpanRef> TraceModel::find(Rank wanted, std::int32_t id) {

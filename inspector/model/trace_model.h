@@ -2,6 +2,7 @@
 // A trace as the panels need it: small tables at once, ranks when somebody looks at them.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "inspector/model/memory_pyramid.h"
 #include "inspector/model/span_pyramid.h"
+#include "tessera/analysis/findings.h"
 #include "tessera/analysis/metrics.h"
 #include "tessera/analysis/run.h"
 #include "tessera/analysis/spans.h"
@@ -25,11 +27,25 @@ struct LaneData {
 /// What is known about one recorded rank.
 struct RankData {
   std::vector<LaneData> lanes;                // ascending stream id
+  std::vector<std::int32_t> order;            // their streams, compute first
   std::vector<const storage::Lane*> compute;  // those of `lanes` that compute
-  storage::MemorySeries memory_samples;
-  std::unique_ptr<MemoryPyramid> memory;
+  Status problem;                             // why there are no lanes, if they cannot be read
 
   const LaneData* lane(std::int32_t stream) const;
+};
+
+/// The memory of one recorded rank.
+struct RankMemory {
+  storage::MemorySeries samples;
+  std::unique_ptr<MemoryPyramid> pyramid;  // nullptr without samples
+  Status problem;                          // why, if they cannot be read
+};
+
+/// Something wrong with the run or its file, for everybody to see.
+struct Problem {
+  std::string text;          // one sentence
+  std::optional<Time> time;  // the moment, if it has one
+  Rank rank = -1;            // whom it concerns, -1: all
 };
 
 /// One span: an op on a rank.
@@ -50,10 +66,29 @@ class TraceModel : public analysis::Trace {
   /// One metric of all ranks and steps; found out on first use.
   const analysis::MetricFigures& metric(analysis::Metric metric);
 
-  /// Loads the rank on first use; without spans if it was not recorded or cannot be read.
+  /// The name of a colour in this trace: several kinds share one, and only those that occur are
+  /// named ("broadcast" where nothing is all-reduced).
+  const std::string& class_name(OpClass op_class) const {
+    return class_names_[static_cast<std::size_t>(op_class)];
+  }
+  /// The faults of the run; found out on first use.
+  const Result<std::vector<analysis::Finding>>& findings();
+  /// Ranks that stand out in it; found out on first use.
+  const std::vector<analysis::Outlier>& outliers(analysis::Metric metric);
+  /// The metric that an overview shows first; reads those concerned on first use.
+  analysis::Metric telling_metric();
+
+  /// Loads the rank's spans on first use; none if it was not recorded or cannot be read.
   const RankData& rank(Rank rank);
+  /// Loads the rank's memory on first use.
+  const RankMemory& memory(Rank rank);
+  /// Errors that the run reported, in the order of the trace, and then what could not be read so
+  /// far.
+  const std::vector<Problem>& problems() const { return problems_; }
   /// Streams worth a lane, compute first: those with spans on `rank`.
-  std::vector<std::int32_t> lanes_of(Rank rank);
+  const std::vector<std::int32_t>& lanes_of(Rank wanted) { return rank(wanted).order; }
+  /// How many these are, at least 1. Loads nothing: of a rank that nobody has looked at, `guess`.
+  std::size_t lane_count(Rank rank, std::size_t guess) const;
   /// The span of op `id` on `rank`.
   std::optional<SpanRef> find(Rank rank, std::int32_t op);
   /// REQUIRES: a span of this trace.
@@ -61,10 +96,16 @@ class TraceModel : public analysis::Trace {
 
  private:
   explicit TraceModel(Trace trace);
+  void name_classes();
 
   analysis::RunFigures figures_;
   std::map<analysis::Metric, analysis::MetricFigures> metrics_;
+  std::map<analysis::Metric, std::vector<analysis::Outlier>> outliers_;
   std::map<Rank, RankData> ranks_;
+  std::map<Rank, RankMemory> memories_;
+  std::array<std::string, op_class_count> class_names_;
+  std::vector<Problem> problems_;
+  std::optional<Result<std::vector<analysis::Finding>>> findings_;
 };
 
 /// The colour class of an op.

@@ -27,17 +27,25 @@ struct ViewState {
   std::string panel = "all";  // the name of what fills the screen (app/panels.h)
   Rank rank = 0;              // the opened rank
   std::optional<SpanRef> selection;
-  std::optional<SpanRef> hovered;  // this frame
-  std::optional<Time> cursor;      // time under the mouse, this frame
-  analysis::Metric metric = analysis::Metric::step_time;
-  std::int32_t step = 0;  // the step that the grid of ranks shows
+  std::optional<SpanRef> hovered;                 // this frame
+  std::optional<std::pair<Time, Time>> measured;  // a range that somebody marked
+  std::optional<Time> cursor;                     // time under the mouse, this frame
+  std::optional<double> cursor_share;             // where that is, 0 left to 1 right
+  std::optional<analysis::Metric> metric;  // of the overview; not chosen yet: the telling one
+  std::int32_t step = 0;                   // the step that the grid of ranks shows
   bool show_help = false;
+  bool show_palette = false;
   bool scroll_to_rank = true;  // bring the opened rank into view once
 
   // For scripts and tests: where things are ("tab/all"), and what fields said last ("run/MFU").
   std::map<std::string, Box> widgets;
   std::map<std::string, std::string> fields;
 
+  /// The mouse is at `x` of a stretch that shows time.
+  void point_at(float x, float left, float width) {
+    cursor = time.time_at(x, left, width);
+    cursor_share = static_cast<double>((x - left) / width);
+  }
   void place(const std::string& name, ImVec2 min, ImVec2 max) { widgets[name] = {min, max}; }
   /// Opens `chosen` where its spans are.
   void open_rank(Rank chosen) {

@@ -20,38 +20,53 @@ namespace {
 
 constexpr float side_width = 400;
 constexpr float spread_height = 190;
-constexpr float axis_width = 64;
+constexpr float axis_width = 72;
+constexpr float highest_row = 44;
 
 }  // namespace
 
-void OverviewPanel::draw_metrics(Surface& ui, ViewState& state, const Box& box) {
-  ImGui::SetCursorScreenPos({box.min.x + ui.theme.px(axis_width), box.min.y + ui.theme.px(10)});
+// Returns where the buttons end, below.
+float OverviewPanel::draw_metrics(Surface& ui, ViewState& state, const Box& box) {
+  const float left = box.min.x + ui.theme.px(10), gap = ui.theme.px(4);
+  const float tall = ImGui::GetFrameHeight();
+  ImVec2 at{left, box.min.y + ui.theme.px(10)};
   for (int m = 0; m < analysis::metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
-    if (m > 0) ImGui::SameLine(0, ui.theme.px(4));
+    const float wide =
+        ImGui::CalcTextSize(name_of(metric)).x + 2 * ImGui::GetStyle().FramePadding.x;
+    if (at.x > left && at.x + wide > box.max.x) at = {left, at.y + tall + gap};
+    ImGui::SetCursorScreenPos(at);
     if (tab_button(ui, state, name_of(metric), fmt::format("metric/{}", m),
                    metric == state.metric)) {
       state.metric = metric;
     }
+    at.x += wide + gap;
   }
+  return at.y + tall + ui.theme.px(10);
 }
 
 void OverviewPanel::draw_map_axes(Surface& ui, const TraceModel& model, const Box& map) {
-  const int ranks = model.steps().ranks, steps = model.steps().steps;
-  const int rows = std::min(ranks, 8);
-  for (int k = 0; k <= rows; ++k) {
-    const int rank = static_cast<int>(std::int64_t{ranks} * k / rows);
+  const std::int64_t ranks = model.steps().ranks, steps = model.steps().steps;
+  const float tall = ui.fonts.small->FontSize;
+  const std::int64_t every_rank =
+      every_nth(static_cast<double>(map.height()) / static_cast<double>(ranks), 3 * tall);
+  for (std::int64_t rank = 0; rank < ranks; rank += every_rank) {
     const float y = map.min.y + map.height() * static_cast<float>(rank) / static_cast<float>(ranks);
-    draw_text_right(ui.fonts.small, {map.min.x - ui.theme.px(8), y - ui.fonts.small->FontSize / 2},
-                    ui.theme.dim, k == rows ? fmt::format("{}", ranks) : fmt::format("{}", rank));
+    const float row = map.height() / static_cast<float>(ranks);
+    const float middle = row > tall ? (row - tall) / 2 : -tall / 2;
+    draw_text_right(ui.fonts.small, {map.min.x - ui.theme.px(8), y + middle}, ui.theme.dim,
+                    fmt::format("{}", rank));
   }
-  const int every = std::max(1, steps / 10);
-  for (int step = 0; step < steps; step += every) {
-    const float x0 = map.min.x + map.width() * static_cast<float>(step) / static_cast<float>(steps);
-    const float cell = map.width() / static_cast<float>(steps);
+  const double cell = static_cast<double>(map.width()) / static_cast<double>(steps);
+  const float widest = text_width(ui.fonts.small, fmt::format("step {}", steps));
+  const std::int64_t every_step = every_nth(cell, widest + ui.theme.px(16));
+  for (std::int64_t step = 0; step < steps; step += every_step) {
     const std::string label = fmt::format("step {}", step);
-    const float middle = steps <= 20 ? (cell - text_width(ui.fonts.small, label)) / 2 : 0;
-    draw_text(ui.fonts.small, {x0 + middle, map.max.y + ui.theme.px(5)}, ui.theme.dim, label);
+    const float wide = text_width(ui.fonts.small, label);
+    const float x0 = map.min.x + static_cast<float>(cell * static_cast<double>(step));
+    const float inset = every_step == 1 ? (static_cast<float>(cell) - wide) / 2 : 0;
+    if (x0 + inset + wide > map.max.x) continue;
+    draw_text(ui.fonts.small, {x0 + inset, map.max.y + ui.theme.px(5)}, ui.theme.dim, label);
   }
 }
 
@@ -82,6 +97,7 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
       steps - 1, static_cast<int>((mouse.x - map.min.x) / map.width() * static_cast<float>(steps)));
   const int rank = std::min(ranks - 1, static_cast<int>((mouse.y - map.min.y) / map.height() *
                                                         static_cast<float>(ranks)));
+  state.step = step;  // the grid beside shows it
   const Metric metric = figures_->table.metric;
   ImGui::SetTooltip("rank %d, node %d, step %d\n%s %s%s", rank,
                     rank / std::max(1, model.run().ranks_per_node), step, name_of(metric),
@@ -98,8 +114,9 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
 void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& state,
                                   const Box& box) {
   const Theme& theme = ui.theme;
-  const Box map{{box.min.x + theme.px(axis_width), box.min.y + theme.px(50)},
+  const Box map{{box.min.x + theme.px(axis_width), box.min.y},
                 {box.max.x - theme.px(16), box.max.y - theme.px(26)}};
+  if (map.width() < theme.px(40) || map.height() < theme.px(16)) return;  // no room
   const int width = std::clamp(static_cast<int>(map.width()), 1, 4096);
   const int height = std::clamp(static_cast<int>(map.height()), 1, 4096);
   if (width != map_width_ || height != map_height_ || figures_->table.metric != map_metric_) {
@@ -138,8 +155,12 @@ void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
   const Metric metric = figures_->table.metric;
   const Box plot{{box.min.x + theme.px(axis_width), box.min.y + theme.px(34)},
                  {box.max.x - theme.px(16), box.max.y - theme.px(14)}};
+  if (plot.width() < theme.px(40) || plot.height() < theme.px(30)) return;  // no room
+  ImGui::PushFont(ui.fonts.strong);
   draw_text(ui.fonts.strong, {plot.min.x, box.min.y + theme.px(9)}, theme.text,
-            fmt::format("{}: lowest, median and highest rank of each step", name_of(metric)));
+            fitted(fmt::format("{}: lowest, median and highest rank of each step", name_of(metric)),
+                   plot.width()));
+  ImGui::PopFont();
   if (spreads_metric_ != metric || spreads_.empty()) {
     spreads_.clear();
     for (int step = 0; step < steps; ++step) spreads_.push_back(spread_of(figures_->table, step));
@@ -174,22 +195,30 @@ void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
   }
 }
 
+// Parts of a step as a time, as their median may be next to nothing; all else as a share.
+std::string OverviewPanel::excess_text(const analysis::Outlier& o) const {
+  if (figures_->table.unit <= 0) return fmt::format("{:+.1f} %", 100 * o.excess);
+  return (o.difference < 0 ? "−" : "+") + format_time(std::abs(o.difference));
+}
+
 void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& state) {
+  const std::vector<analysis::Outlier>& odd = model.outliers(figures_->table.metric);
   heading(ui, fmt::format("Ranks that stand out: {}", name_of(figures_->table.metric)));
-  if (figures_->outliers.empty()) {
+  if (odd.empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
     ImGui::TextWrapped(
-        "None: no rank is further from the median of its step than 5 deviations and 1 %%.");
+        "None: no rank is further from the median of its steps than chance explains, and 1 %%.");
     ImGui::PopStyleColor();
   }
-  for (std::size_t k = 0; k < std::min<std::size_t>(figures_->outliers.size(), 8); ++k) {
-    const analysis::Outlier& o = figures_->outliers[k];
+  for (std::size_t k = 0; k < std::min<std::size_t>(odd.size(), 8); ++k) {
+    const analysis::Outlier& o = odd[k];
     const std::string ranks = o.first_rank == o.last_rank
                                   ? fmt::format("rank {}", o.first_rank)
                                   : fmt::format("ranks {}-{}", o.first_rank, o.last_rank);
-    const std::string steps = o.first_step == o.last_step
-                                  ? fmt::format("step {}", o.first_step)
-                                  : fmt::format("steps {}-{}", o.first_step, o.last_step);
+    const std::int32_t length = o.last_step - o.first_step + 1;
+    const std::string steps =
+        length == 1 ? fmt::format("step {}", o.first_step)
+                    : fmt::format("{} of steps {}-{}", o.count, o.first_step, o.last_step);
     ImGui::PushID(static_cast<int>(k));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
@@ -198,9 +227,11 @@ void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& sta
     }
     draw_text(ui.fonts.body, at, ui.theme.text, ranks);
     draw_text(ui.fonts.body, {at.x + width * 0.42F, at.y}, ui.theme.dim, steps);
-    draw_text_right(ui.fonts.body, {at.x + width, at.y}, ui.theme.text,
-                    fmt::format("{:+.1f} %", 100 * o.excess));
+    draw_text_right(ui.fonts.body, {at.x + width, at.y}, ui.theme.text, excess_text(o));
     ImGui::PopID();
+  }
+  if (odd.size() > 8) {
+    ImGui::TextDisabled("and %zu more", odd.size() - 8);
   }
 }
 
@@ -215,7 +246,7 @@ void OverviewPanel::draw_side(Surface& ui, TraceModel& model, ViewState& state, 
   draw_outliers(ui, model, state);
   ImGui::Dummy({0, ui.theme.px(12)});
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_rank_grid(ui, model, state, figures_->table.metric, width);
+  draw_rank_grid(ui, model, state, figures_->table.metric, state.step, width);
   if (model.steps().ranks < 2) {
     draw_scale(ui, state, figures_->table.metric, figures_->scale, width);
   }
@@ -230,20 +261,25 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
               ui.theme.dim, "This trace has no step summaries.");
     return;
   }
-  figures_ = &model.metric(state.metric);
+  if (!state.metric) state.metric = model.telling_metric();
+  figures_ = &model.metric(*state.metric);
   const float gap = ui.theme.px(6);
   // The map comes first where there is little room.
   const float wanted = ui.theme.px(side_width);
   const float side = box.max.x - (box.width() > 2 * wanted ? wanted : 0);
-  const float split = box.max.y - ui.theme.px(spread_height);
-  const Box map{box.min, {side - gap, split - gap}};
-  const Box spread{{box.min.x, split}, {side - gap, box.max.y}};
+  const Box left{box.min, {side - gap, box.max.y}};
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(map.min, map.max, ui.theme.panel);
-  draw->AddRectFilled(spread.min, spread.max, ui.theme.panel);
-  draw_metrics(ui, state, map);
-  draw_heat_map(ui, model, state, map);
-  draw_spread(ui, spread);
+  draw->PushClipRect(box.min, box.max, true);
+  draw->AddRectFilled(left.min, left.max, ui.theme.panel);
+  const float top = draw_metrics(ui, state, left);
+  // Rows of few ranks need not be higher than their text wants; the spread takes the rest.
+  const float rows = ui.theme.px(highest_row) * static_cast<float>(model.steps().ranks);
+  const float spread = std::min(ui.theme.px(spread_height), 0.35F * box.height());
+  const float split = std::min(box.max.y - spread, top + rows + ui.theme.px(26));
+  draw_heat_map(ui, model, state, {{left.min.x, top}, {left.max.x, split - gap}});
+  draw->AddRectFilled({left.min.x, split - gap}, {left.max.x, split}, ui.theme.ground);
+  draw_spread(ui, {{left.min.x, split}, left.max});
+  draw->PopClipRect();
   if (side < box.max.x) draw_side(ui, model, state, {{side, box.min.y}, box.max});
 }
 

@@ -2,6 +2,7 @@
 // The whole run at a glance: every rank and step as a heat map, the spread per step, the odd ones.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "inspector/widgets/panel.h"
@@ -14,13 +15,14 @@ class OverviewPanel final : public Panel {
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
 
  private:
-  void draw_metrics(Surface& ui, ViewState& state, const Box& box);
+  float draw_metrics(Surface& ui, ViewState& state, const Box& box);
   void draw_heat_map(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_map_axes(Surface& ui, const TraceModel& model, const Box& map);
   void draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map);
   void hover_map(TraceModel& model, ViewState& state, const Box& map);
   void draw_spread(const Surface& ui, const Box& box);
   void draw_side(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
+  std::string excess_text(const analysis::Outlier& outlier) const;
   void draw_outliers(Surface& ui, TraceModel& model, ViewState& state);
 
   const analysis::MetricFigures* figures_ = nullptr;  // this frame's; the model's

@@ -73,6 +73,7 @@ struct Headless::State {
                 .fonts = {},
                 .scripted = true,
                 .dropped_files = {},
+                .presses = {},
                 .wish = {}} {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -168,7 +169,13 @@ void Headless::turn_wheel(float up, float right) {
   state_->io().MouseWheelH += right;
 }
 
-void Headless::press_key(int glfw_key) { state_->set_key(glfw_key, true); }
+void Headless::press_key(int glfw_key, bool repeat) {
+  state_->set_key(glfw_key, true);
+  const ImGuiIO& input = state_->io();
+  const int mods = (input.KeyShift ? GLFW_MOD_SHIFT : 0) | (input.KeyCtrl ? GLFW_MOD_CONTROL : 0) |
+                   (input.KeyAlt ? GLFW_MOD_ALT : 0);
+  state_->surface.presses.push_back({glfw_key, mods, repeat});
+}
 void Headless::release_key(int glfw_key) { state_->set_key(glfw_key, false); }
 
 void Headless::type(std::string_view utf8) {
@@ -186,6 +193,7 @@ void Headless::step(const std::function<void(Surface&)>& draw) {
   draw(state_->surface);
   ImGui::Render();
   state_->surface.dropped_files.clear();
+  state_->surface.presses.clear();
   state_->vertex_count = ImGui::GetDrawData()->TotalVtxCount;
 }
 
@@ -206,6 +214,10 @@ const FrameBuffer& Headless::frames(int count, const std::function<void(Surface&
 
 const FrameBuffer& Headless::picture() const { return state_->picture; }
 Surface& Headless::surface() { return state_->surface; }
+const ImDrawData& Headless::draw_data() const {
+  const ContextScope scope(state_->context);
+  return *ImGui::GetDrawData();
+}
 int Headless::vertex_count() const { return state_->vertex_count; }
 
 }  // namespace tessera::inspector

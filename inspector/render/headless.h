@@ -34,7 +34,8 @@ class Headless {
   void press_mouse(int button = 0);
   void release_mouse(int button = 0);
   void turn_wheel(float up, float right = 0.0F);  // for one frame
-  void press_key(int glfw_key);                   // modifiers too: GLFW_KEY_LEFT_CONTROL
+  // Modifiers too: GLFW_KEY_LEFT_CONTROL. `repeat`: it is held and comes again.
+  void press_key(int glfw_key, bool repeat = false);
   void release_key(int glfw_key);
   void type(std::string_view utf8);  // characters of one frame
   void drop_file(std::string_view path);
@@ -53,6 +54,8 @@ class Headless {
   Surface& surface();
   /// Vertices of the last frame, a budget that tests can check.
   int vertex_count() const;
+  /// The shapes of the last frame; valid until the next one.
+  const ImDrawData& draw_data() const;
 
  private:
   struct State;

@@ -19,12 +19,22 @@
 
 namespace tessera::inspector {
 
+/// A key went down, or repeats while it is held.
+struct KeyPress {
+  int key = 0;   // GLFW's code
+  int mods = 0;  // GLFW's bits: shift, control, alt
+  bool repeat = false;
+};
+
 struct Surface {
   TextureStore& textures;
   Theme theme;
   Fonts fonts;
   bool scripted = false;                   // headless: skip animations, draw their end state
   std::vector<std::string> dropped_files;  // dropped on the window since the last frame
+  // Since the last frame, in their order. Counted as they come: keys that are only asked for once
+  // per frame lose taps where frames are slow.
+  std::vector<KeyPress> presses;
 
   /// Carried out before the next frame; fonts and theme in this struct are then new.
   struct Wish {

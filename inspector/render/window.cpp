@@ -97,8 +97,10 @@ void Window::listen() {
   glfwSetWindowUserPointer(window_, this);
   const auto wake = [](GLFWwindow* w) { of(w).frames_wanted_ = frames_after_input; };
   glfwSetWindowRefreshCallback(window_, wake);
-  glfwSetKeyCallback(window_, [](GLFWwindow* w, int, int, int, int) {
+  glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
     of(w).frames_wanted_ = frames_after_input;
+    if (action == GLFW_RELEASE || key < 0) return;
+    of(w).surface_->presses.push_back({key, mods, action == GLFW_REPEAT});
   });
   glfwSetCharCallback(window_,
                       [](GLFWwindow* w, unsigned) { of(w).frames_wanted_ = frames_after_input; });
@@ -136,6 +138,7 @@ void Window::open_imgui() {
                              .fonts = {},
                              .scripted = options_.screenshot_after_frames > 0,
                              .dropped_files = {},
+                             .presses = {},
                              .wish = {.kind = options_.theme, .zoom = options_.zoom}});
   io.ConfigInputTextCursorBlink = !surface_->scripted;
 }
@@ -188,6 +191,7 @@ bool Window::draw_frame(const std::function<bool(Surface&)>& draw) {
   const bool moving = draw(*surface_);
   ImGui::Render();
   surface_->dropped_files.clear();
+  surface_->presses.clear();
 
   int width = 0;
   int height = 0;

@@ -11,21 +11,20 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr double wide_px = 3;  // narrower spans are merged
-constexpr int faintest = 96;   // of 256: even a short span shows
+constexpr double merged_px = 3;  // narrower spans are merged
+constexpr int faint_wait = 72;   // of 256: waiting is no work
+constexpr int faintest = 56;     // even a short span shows
 
+// What tells the bar from its neighbours, as far as there is room.
 std::string bar_text(const storage::OpRow& op, float width) {
   const std::string unit = short_name(op.unit);
   if (op.kind == OpKind::compute) {
     const std::string module = short_name(op.module);
-    if (module.empty()) return title_of(op);
-    const auto dot = module.rfind('.');
-    const bool room = ImGui::CalcTextSize(module.c_str()).x <= width;
-    return room || dot == std::string::npos ? module : module.substr(dot + 1);
+    return module.empty() ? fitted(title_of(op), width) : fitted_path(module, width);
   }
-  if (op.kind == OpKind::copy) return title_of(op) + " " + unit;
-  const std::string full = unit + "  " + format_bytes(op.bytes);
-  return ImGui::CalcTextSize(full.c_str()).x <= width ? full : unit;
+  const std::string full =
+      op.kind == OpKind::copy ? title_of(op) + " " + unit : unit + "  " + format_bytes(op.bytes);
+  return ImGui::CalcTextSize(full.c_str()).x <= width ? full : fitted_path(unit, width);
 }
 
 }  // namespace
@@ -52,6 +51,7 @@ void LanePainter::begin(Surface& ui, TraceModel& model, const ViewState& state, 
   width_ = width;
   lanes_.clear();
   visited_ = 0;
+  seen_ = {};
 }
 
 void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bool detailed) {
@@ -59,10 +59,21 @@ void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bo
   Lane lane{rank, stream, y, height, detailed, {}, {}};
   if (data != nullptr) {
     lane.columns = data->pyramid->columns(
-        state_->time.from(), state_->time.to(), static_cast<int>(width_), wide_px,
+        state_->time.from(), state_->time.to(), static_cast<int>(width_), merged_px,
         [&](std::size_t i) { lane.wide.push_back(i); }, &visited_);
   }
   lanes_.push_back(std::move(lane));
+}
+
+// Work at full strength, waiting as faint as where bars are wide enough to tell them apart.
+Colour LanePainter::colour_of(const LaneColumn& column) {
+  const double work = column.busy - column.wait;
+  const int strength =
+      std::clamp(static_cast<int>(work * 256 + column.wait * faint_wait), faintest, 256);
+  seen_.classes[static_cast<std::size_t>(column.dominant)] = true;
+  seen_.waits |= column.wait > 0.05;
+  seen_.merged |= column.busy < 0.95;
+  return mix(ui_->theme.panel, ui_->colours().of(column.dominant), strength);
 }
 
 void LanePainter::upload() {
@@ -75,10 +86,7 @@ void LanePainter::upload() {
     for (std::size_t x = 0; x < lanes_[row].columns.size(); ++x) {
       const LaneColumn& column = lanes_[row].columns[x];
       if (column.busy <= 0) continue;
-      const Colour colour = ui_->colours().of(column.dominant);
-      const int share = std::max(faintest, static_cast<int>(column.busy * 256));
-      texture.pixels[row * static_cast<std::size_t>(width) + x] =
-          mix(ui_->theme.panel, colour, share);
+      texture.pixels[row * static_cast<std::size_t>(width) + x] = colour_of(column);
     }
   }
   if (texture_ == nullptr) {
@@ -106,7 +114,8 @@ void LanePainter::finish() {
 }
 
 void LanePainter::draw_wait(const Lane& lane, float x0, float x1, Colour colour) {
-  const Colour faint = mix(ui_->theme.panel, colour, 72);
+  const Colour faint = mix(ui_->theme.panel, colour, faint_wait);
+  seen_.waits = true;
   draw_->AddRectFilled(ImVec2(x0, lane.y), ImVec2(x1, lane.y + lane.height), faint);
   if (!lane.detailed || x1 - x0 < 8) return;
   const Colour stroke = mix(ui_->theme.panel, colour, 150);
@@ -129,6 +138,7 @@ void LanePainter::draw_exposed(const Lane& lane, std::size_t index, Colour bar) 
     const float x0 = std::max(left_, std::floor(x_of(begin)));
     const float x1 = std::min(left_ + width_, std::floor(x_of(end)));
     if (x1 - x0 < 1) continue;
+    seen_.exposed = true;
     draw_->AddRectFilled(ImVec2(x0, lane.y + lane.height - thick), ImVec2(x1, lane.y + lane.height),
                          ink);
   }
@@ -137,9 +147,9 @@ void LanePainter::draw_exposed(const Lane& lane, std::size_t index, Colour bar) 
 void LanePainter::draw_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar) {
   const float pad = ui_->theme.px(4);
   const float room = x1 - x0 - 2 * pad;
-  if (room < ui_->theme.px(18)) return;
+  if (room < ui_->theme.px(8)) return;
   const auto& spans = model_->rank(lane.rank).lane(lane.stream)->spans;
-  const std::string text = fitted(bar_text(model_->op(spans.op[index]), room), room);
+  const std::string text = bar_text(model_->op(spans.op[index]), room);
   if (text.empty()) return;
   const float y = lane.y + (lane.height - ImGui::GetFontSize()) / 2;
   draw_->AddText(ImVec2(std::floor(x0 + pad), std::floor(y)), text_on(bar), text.c_str());
@@ -153,6 +163,7 @@ void LanePainter::draw_bar(const Lane& lane, std::size_t index) {
   float x1 = std::clamp(std::floor(x_of(data.spans.end[index])), left_, right);
   if (x1 - x0 >= 4) x1 -= 1;  // neighbours stay apart
   if (x1 <= x0) return;
+  seen_.classes[static_cast<std::size_t>(data.pyramid->op_class(index))] = true;
   const float ready = std::clamp(std::floor(x_of(data.spans.ready[index])), x0, x1);
   if (ready > x0) draw_wait(lane, x0, ready, colour);
   if (x1 > ready) {
@@ -164,7 +175,7 @@ void LanePainter::draw_bar(const Lane& lane, std::size_t index) {
     if (x1 - ready > ui_->theme.px(24)) {
       draw_label(lane, index, ready, x1, colour);
     } else {
-      draw_label(lane, index, x0, ready, mix(ui_->theme.panel, colour, 72));
+      draw_label(lane, index, x0, ready, mix(ui_->theme.panel, colour, faint_wait));
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
+#include "inspector/timeline/operation_legend.h"
 
 namespace tessera::inspector {
 
@@ -22,6 +23,8 @@ class LanePainter {
   void finish();
 
   std::int64_t visited() const { return visited_; }
+  /// The marks that the last frame drew.
+  const SeenMarks& seen() const { return seen_; }
 
  private:
   struct Lane {
@@ -33,6 +36,7 @@ class LanePainter {
     std::vector<std::size_t> wide;
   };
   void upload();
+  Colour colour_of(const LaneColumn& column);
   void draw_bar(const Lane& lane, std::size_t index);
   void draw_wait(const Lane& lane, float x0, float x1, Colour colour);
   void draw_exposed(const Lane& lane, std::size_t index, Colour bar);
@@ -48,6 +52,7 @@ class LanePainter {
   ImTextureID texture_ = nullptr;
   int texture_width_ = 0, texture_height_ = 0;
   std::int64_t visited_ = 0;
+  SeenMarks seen_;
 };
 
 /// The span of `stream` on `rank` at `time`, allowing `slack` ns beside narrow ones.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/timeline/operation_legend.h"
+#include "inspector/timeline/time_header.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
 #include "inspector/widgets/op_text.h"
@@ -13,107 +15,66 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr float minimap_height = 30;
-constexpr float ruler_height = 24;
+constexpr float highest_lane = 28;  // px; more adds nothing to a bar with a label
+constexpr float label_lane = 14;    // px; less is too low for a label
 
-void text(const Surface& ui, ImVec2 at, Colour colour, const std::string& words,
-          ImFont* font = nullptr) {
-  draw_text(font == nullptr ? ui.fonts.small : font, at, colour, words);
+float lane_gap(const Surface& ui, float lane) {
+  return ui.theme.px(lane >= ui.theme.px(label_lane) ? 2 : 1);
 }
 
-// Compact rows leave out copies: they matter only when one looks closely.
-std::vector<std::int32_t> compact_lanes(TraceModel& model, Rank rank) {
-  auto lanes = model.lanes_of(rank);
-  std::erase_if(lanes, [&](std::int32_t s) { return model.stream(s).role >= StreamRole::copy; });
-  return lanes;
+float row_height(const Surface& ui, std::size_t lanes, float lane) {
+  const float pad = ui.theme.px(lane >= ui.theme.px(label_lane) ? 14 : 8);
+  return static_cast<float>(lanes) * (lane + lane_gap(ui, lane)) + pad;
+}
+
+/// Heights of lanes: of the opened rank and of all others.
+struct LaneHeights {
+  float opened, others;
+};
+
+// The highest lanes with which all rows fit; the lowest if none does.
+LaneHeights lane_heights(const Surface& ui, TraceModel& model, Rank opened, float room) {
+  const auto& ranks = model.run().recorded_ranks;
+  const std::size_t guess = model.lanes_of(opened).size();
+  const Theme& theme = ui.theme;
+  const auto total = [&](float lane) {
+    float sum = 0;
+    for (std::size_t k = 0; k < ranks.size() && sum <= room + 1; ++k) {
+      const float own = ranks[k] == opened ? std::max(lane, theme.lane_px) : lane;
+      sum += row_height(ui, model.lane_count(ranks[k], guess), own);
+    }
+    return sum;
+  };
+  for (float lane = theme.px(highest_lane); lane > theme.lane_compact_px; lane -= 1) {
+    if (total(lane) <= room + 1) return {std::max(lane, theme.lane_px), lane};
+  }
+  return {theme.lane_px, theme.lane_compact_px};
 }
 
 }  // namespace
 
-void TimelinePanel::draw_minimap(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const Theme& theme = ui.theme;
-  const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), 0);
-  const float left = stretch.left, width = stretch.width;
-  const auto end = static_cast<double>(std::max<Time>(model.info().end, 1));
-  const auto x_of = [&](Time t) {
-    return left + static_cast<float>(static_cast<double>(t) / end) * width;
-  };
-  const float y0 = box.min.y + theme.px(4), y1 = box.max.y - theme.px(6);
-  text(ui, {box.min.x + theme.px(12), y0 + theme.px(3)}, theme.dim, "run");
-  draw->AddRectFilled({left, y0}, {box.max.x, y1}, theme.ground);
-  float drawn = left - 1;
-  for (std::int32_t step = 0; step <= model.last_step(); ++step) {
-    const auto [t0, t1] = model.step_range(step);
-    const float x0 = std::floor(x_of(t0)), x1 = std::floor(x_of(t1)) - 1;
-    if (x1 <= drawn) continue;  // less than a pixel more
-    drawn = std::max(x1, x0 + 1);
-    draw->AddRectFilled({x0, y0}, {std::max(x1, x0 + 1), y1}, theme.raised);
-    const std::string label = fmt::format("step {}", step);
-    if (text_width(ui.fonts.small, label) + theme.px(8) < x1 - x0) {
-      text(ui, {x0 + theme.px(6), y0 + theme.px(3)}, theme.dim, label);
-    }
+float TimelinePanel::wanted_height(const Surface& ui, TraceModel& model, const ViewState& state,
+                                   float width) const {
+  const std::size_t guess = model.lanes_of(state.rank).size();
+  constexpr float plenty = 100'000;
+  float sum = operation_legend_height(ui, model, painter_.seen(), width);
+  for (const Rank rank : model.run().recorded_ranks) {
+    sum += row_height(ui, model.lane_count(rank, guess), ui.theme.px(highest_lane));
+    if (sum > plenty) break;
   }
-  const float v0 = std::clamp(x_of(state.time.from()), left, left + width);
-  const float v1 = std::clamp(x_of(state.time.to()), left, left + width);
-  draw->AddRectFilled({v0, y0}, {std::max(v1, v0 + 2), y1}, with_alpha(theme.accent, 46));
-  draw->AddRect({v0, y0}, {std::max(v1, v0 + 2), y1}, theme.accent);
-  state.place("timeline/minimap", {left, y0}, {box.max.x, y1});
-  const ImGuiIO& io = ImGui::GetIO();
-  const bool inside = Box{{left, y0}, {box.max.x, y1}}.contains(io.MouseClickedPos[0]);
-  if (inside && ImGui::IsMouseDown(0)) {
-    const auto centre = static_cast<Time>((io.MousePos.x - left) / width * end);
-    const Time length = state.time.to() - state.time.from();
-    state.time.show(centre - length / 2, centre - length / 2 + length);
-  }
-}
-
-void TimelinePanel::draw_ruler(Surface& ui, TraceModel& model, const ViewState& state,
-                               const Box& box) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), 0);
-  const float left = stretch.left, width = stretch.width;
-  const float label_px = text_width(ui.fonts.small, "+00000.00 ms");
-  for (const Tick& tick : ruler(state.time, width, label_px)) {
-    const float x = std::floor(state.time.x_of(tick.time, left, width));
-    draw->AddLine({x, box.min.y + ui.theme.px(ruler_height)}, {x, box.max.y}, ui.theme.line);
-    const float w = text_width(ui.fonts.small, tick.label);
-    if (x - w / 2 < left - ui.theme.px(4) || x + w / 2 > box.max.x) continue;
-    text(ui, {x - w / 2, box.min.y + ui.theme.px(5)}, ui.theme.dim, tick.label);
-  }
-  // Of thousands of steps some begins: lines that touch would say nothing, and cost much.
-  float after = left;
-  for (std::int32_t step = 0; step <= model.last_step(); ++step) {
-    const auto row = static_cast<std::size_t>(step) * static_cast<std::size_t>(model.steps().ranks);
-    const Time t = model.steps().begin[row + static_cast<std::size_t>(state.rank)];
-    const float x = std::floor(state.time.x_of(t, left, width));
-    if (x < after || x > box.max.x) continue;
-    after = x + ui.theme.px(12);
-    const ImU32 colour = with_alpha(ui.theme.accent, 150);
-    for (float y = box.min.y + ui.theme.px(ruler_height); y < box.max.y; y += 6) {
-      draw->AddRectFilled({x, y}, {x + 1, y + 3}, colour);
-    }
-  }
+  return sum;
 }
 
 void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewState& state,
                             const Box& box) {
-  const Theme& theme = ui.theme;
   rows_.clear();
-  const auto& ranks = model.run().recorded_ranks;
-  const auto open_height = [&](Rank rank) {
-    const auto lanes = static_cast<float>(std::max<std::size_t>(model.lanes_of(rank).size(), 1));
-    return lanes * (theme.lane_px + theme.px(2)) + theme.px(14);
-  };
-  float all_open = 0;
-  for (std::size_t k = 0; k < ranks.size() && all_open <= box.height(); ++k) {
-    all_open += open_height(ranks[k]);
-  }
+  const LaneHeights heights = lane_heights(ui, model, state.rank, box.height());
+  const std::size_t guess = model.lanes_of(state.rank).size();
   float y = box.min.y - scroll_;
-  for (Rank rank : ranks) {
-    const bool open = rank == state.rank || all_open <= box.height();
-    const float height = open ? open_height(rank) : 3 * (theme.lane_compact_px) + theme.px(8);
-    rows_.push_back({rank, y, height, open});
+  for (const Rank rank : model.run().recorded_ranks) {
+    const float lane = rank == state.rank ? heights.opened : heights.others;
+    const float height = row_height(ui, model.lane_count(rank, guess), lane);
+    rows_.push_back({rank, y, height, lane, lane >= ui.theme.px(label_lane)});
     y += height;
   }
   content_height_ = y + scroll_ - box.min.y;
@@ -125,33 +86,37 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   const std::string label = fmt::format("rank {}", row.rank);
   const float x = box.min.x + theme.px(12);
   const bool chosen = row.rank == state.rank;
-  text(ui, {x, row.y + theme.px(row.open ? 7 : 6)}, chosen ? theme.text : theme.dim, label,
-       chosen ? ui.fonts.strong : ui.fonts.small);
+  const bool unreadable = !model.rank(row.rank).problem.ok();
+  const Colour colour = unreadable ? ui.colours().fail : chosen ? theme.text : theme.dim;
+  draw_text(chosen ? ui.fonts.strong : ui.fonts.small, {x, row.y + theme.px(row.open ? 7 : 4)},
+            colour, label);
+  if (unreadable) {
+    draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(7)}, colour,
+              "⚠ " + model.rank(row.rank).problem.message());
+  }
   state.place(fmt::format("timeline/rank/{}", row.rank), {box.min.x, row.y},
               {box.min.x + theme.px(gutter_px), row.y + row.height});
   if (!row.open) return;
   // The first lane has the rank's number beside it.
-  const auto lanes = model.lanes_of(row.rank);
+  const auto& lanes = model.lanes_of(row.rank);
   const float right = box.min.x + theme.px(gutter_px) - theme.px(8);
   float y = row.y + theme.px(7);
   ImGui::PushFont(ui.fonts.small);
   for (std::size_t k = 1; k < lanes.size(); ++k) {
-    y += theme.lane_px + theme.px(2);
+    y += row.lane_height + lane_gap(ui, row.lane_height);
     const std::string name = fitted(model.stream(lanes[k]).name, right - box.min.x - theme.px(4));
-    draw_text_right(ui.fonts.small, {right, y + theme.px(2)}, theme.dim, name);
+    const float middle = y + (row.lane_height - ui.fonts.small->FontSize) / 2;
+    draw_text_right(ui.fonts.small, {right, middle}, theme.dim, name);
   }
   ImGui::PopFont();
 }
 
 void TimelinePanel::draw_lanes(Surface& ui, TraceModel& model, const ViewState&, const Row& row) {
-  const Theme& theme = ui.theme;
-  float y = row.y + theme.px(row.open ? 7 : 4);
-  const auto lanes = row.open ? model.lanes_of(row.rank) : compact_lanes(model, row.rank);
-  for (std::int32_t stream : lanes) {
-    const float height = row.open ? theme.lane_px : theme.lane_compact_px - theme.px(1);
-    painter_.lane(row.rank, stream, std::floor(y), height, row.open);
-    lane_boxes_.push_back({row.rank, stream, std::floor(y), height});
-    y += row.open ? theme.lane_px + theme.px(2) : theme.lane_compact_px;
+  float y = row.y + ui.theme.px(row.open ? 7 : 4);
+  for (const std::int32_t stream : model.lanes_of(row.rank)) {
+    painter_.lane(row.rank, stream, std::floor(y), row.lane_height, row.open);
+    lane_boxes_.push_back({row.rank, stream, std::floor(y), row.lane_height});
+    y += row.lane_height + lane_gap(ui, row.lane_height);
   }
 }
 
@@ -207,7 +172,7 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
   const float left = stretch.left, width = stretch.width;
   const bool over = box.contains(io.MousePos) && ImGui::IsWindowHovered();
   if (over && io.MousePos.x >= left) {
-    state.cursor = state.time.time_at(io.MousePos.x, left, width);
+    state.point_at(io.MousePos.x, left, width);
     if (io.MouseWheel != 0 && io.KeyShift) scroll_ -= io.MouseWheel * 60;
     if (io.MouseWheel != 0 && !io.KeyShift) {
       state.time.zoom(std::pow(1.25, io.MouseWheel), (io.MousePos.x - left) / width);
@@ -217,7 +182,12 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
   for (int button : {0, 1, 2}) {
     const bool mine =
         box.contains(io.MouseClickedPos[button]) && io.MouseClickedPos[button].x >= left;
-    if (mine && ImGui::IsMouseDragging(button, 4)) {
+    if (!mine || !ImGui::IsMouseDragging(button, 4)) continue;
+    if (button == 0 && io.KeyCtrl) {
+      const Time one = state.time.time_at(io.MouseClickedPos[0].x, left, width);
+      const Time other = state.time.time_at(io.MousePos.x, left, width);
+      state.measured = std::minmax(one, other);
+    } else {
       state.time.pan(-io.MouseDelta.x / width);
       scroll_ -= io.MouseDelta.y;
     }
@@ -227,6 +197,13 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
   for (const LaneBox& lane : lane_boxes_) {
     if (io.MousePos.y < lane.y || io.MousePos.y >= lane.y + lane.height || !state.cursor) continue;
     state.hovered = span_at(model, lane.rank, lane.stream, *state.cursor, slack);
+  }
+  if (ImGui::IsMouseDoubleClicked(0) && state.hovered) {
+    const auto& spans = model.rank(state.hovered->rank).lane(state.hovered->stream)->spans;
+    const Time begin = spans.begin[state.hovered->index], end = spans.end[state.hovered->index];
+    const Time margin = std::max<Time>((end - begin) / 8, 100);
+    state.time.show(begin - margin, end + margin);
+    state.selection = state.hovered;
   }
   const bool clicked = ImGui::IsMouseReleased(0) && io.MouseDragMaxDistanceSqr[0] < 16;
   if (!clicked || !box.contains(io.MouseClickedPos[0])) return;
@@ -248,34 +225,41 @@ void TimelinePanel::draw_scrollbar(const Surface& ui, const Box& box) {
                                             ui.theme.field_hover, ui.theme.px(2));
 }
 
+// Brings the opened rank into view; rows above it are whole, none is cut at the top.
+void TimelinePanel::scroll_to_rank(const Surface& ui, TraceModel& model, ViewState& state,
+                                   const Box& rows) {
+  for (const Row& row : rows_) {
+    if (row.rank != state.rank) continue;
+    const float other = rows_.size() > 1 ? rows_[row.rank == rows_[0].rank ? 1 : 0].height : 1;
+    const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
+    scroll_ = std::floor(wanted / other) * other;
+  }
+  state.scroll_to_rank = false;
+  draw_scrollbar(ui, rows);
+  lay_out(ui, model, state, rows);
+}
+
 void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(box.min, box.max, ui.theme.panel);
-  const float map_end = box.min.y + ui.theme.px(minimap_height);
-  draw_minimap(ui, model, state, {box.min, {box.max.x - ui.theme.px(8), map_end}});
-  const Box below{{box.min.x, map_end}, box.max};
-  draw_ruler(ui, model, state, {below.min, {box.max.x - ui.theme.px(8), box.max.y}});
-  const Box rows{{box.min.x, map_end + ui.theme.px(ruler_height)}, box.max};
+  // The legend names what the frame before drew.
+  const float legend =
+      std::min(operation_legend_height(ui, model, painter_.seen(), box.width()), box.height() / 3);
+  const Box rows{box.min, {box.max.x, box.max.y - legend}};
   state.place("timeline/rows", rows.min, rows.max);
+  draw_time_grid(ui, model, state, rows);
   lay_out(ui, model, state, rows);
-  if (state.scroll_to_rank) {
-    for (const Row& row : rows_) {
-      if (row.rank != state.rank) continue;
-      // Whole rows above it: none is cut at the top.
-      const float compact = rows_.size() > 1 ? rows_[row.rank == rows_[0].rank ? 1 : 0].height : 1;
-      const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
-      scroll_ = std::floor(wanted / compact) * compact;
-    }
-    state.scroll_to_rank = false;
-    draw_scrollbar(ui, rows);
-    lay_out(ui, model, state, rows);
-  }
+  if (state.scroll_to_rank) scroll_to_rank(ui, model, state, rows);
   draw->PushClipRect(rows.min, rows.max, true);
+  const SeenMarks before = painter_.seen();
   draw_rows(ui, model, state, rows);
   handle_mouse(ui, model, state, rows);
   draw_selection(ui, model, state, rows);
   draw_scrollbar(ui, rows);
   draw->PopClipRect();
+  draw_problem_marks(ui, model, state, rows);
+  if (legend > 0)
+    draw_operation_legend(ui, model, state, before, {{box.min.x, rows.max.y}, box.max});
   if (state.hovered) draw_span_tooltip(ui, model, *state.hovered);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline: minimap, ruler, and a row of lanes per recorded rank, all in full if there is
-// room, and otherwise the opened one.
+// The timeline: a row of lanes per recorded rank. Rows share the room there is: lanes of all ranks
+// are as high as fits, and those of the opened one always high enough for labels.
 #pragma once
 
 #include "inspector/timeline/lane_painter.h"
@@ -11,12 +11,16 @@ class TimelinePanel {
  public:
   /// Draws into `box` and handles its mouse: wheel zooms at the cursor, drag pans, click selects.
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
+  /// px that rows of the greatest useful height and the legend take: more would stay empty.
+  float wanted_height(const Surface& ui, TraceModel& model, const ViewState& state,
+                      float width) const;
 
  private:
   struct Row {
     Rank rank;
     float y, height;
-    bool open;
+    float lane_height;
+    bool open;  // high enough for labels
   };
   struct LaneBox {
     Rank rank;
@@ -24,9 +28,8 @@ class TimelinePanel {
     float y, height;
   };
 
-  void draw_minimap(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
-  void draw_ruler(Surface& ui, TraceModel& model, const ViewState& state, const Box& box);
   void lay_out(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box);
+  void scroll_to_rank(const Surface& ui, TraceModel& model, ViewState& state, const Box& rows);
   void draw_rows(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_row_title(Surface& ui, TraceModel& model, ViewState& state, const Row& row,
                       const Box& box);

@@ -18,6 +18,16 @@ void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& w
   draw_text(font, {at.x - text_width(font, words), at.y}, colour, words);
 }
 
+void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width) {
+  ImGui::GetWindowDrawList()->AddText(font, font->FontSize,
+                                      ImVec2(std::floor(at.x), std::floor(at.y)), colour,
+                                      words.c_str(), nullptr, width);
+}
+
+float wrapped_height(ImFont* font, const std::string& words, float width) {
+  return font->CalcTextSizeA(font->FontSize, 1e9F, width, words.c_str()).y;
+}
+
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px) {
   for (float x = x0; x < x1; x += 2 * dash_px) {
     ImGui::GetWindowDrawList()->AddRectFilled({x, y}, {std::fmin(x + dash_px, x1), y + 1}, colour);
@@ -46,12 +56,26 @@ std::string fitted(const std::string& words, float width) {
   return "";
 }
 
+std::string fitted_path(const std::string& path, float width) {
+  for (std::size_t at = 0; at < path.size();) {
+    const std::string rest = path.substr(at);
+    if (ImGui::CalcTextSize(rest.c_str()).x <= width) return rest;
+    const std::size_t dot = path.find('.', at);
+    if (dot == std::string::npos) break;
+    at = dot + 1;
+  }
+  return "";
+}
+
 void field(const Surface& ui, ViewState& state, const std::string& group, const char* name,
            const std::string& value) {
   state.fields[group + "/" + name] = value;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_text(ui.fonts.body, at, ui.theme.dim, name);
+  ImGui::PushFont(ui.fonts.body);
+  const float room = width - text_width(ui.fonts.body, value) - ui.theme.px(6);
+  draw_text(ui.fonts.body, at, ui.theme.dim, fitted(name, room));
+  ImGui::PopFont();
   draw_text_right(ui.fonts.body, {at.x + width, at.y}, ui.theme.text, value);
   ImGui::Dummy({width, ui.fonts.body->FontSize + ui.theme.px(3)});
 }

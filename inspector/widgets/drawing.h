@@ -14,6 +14,9 @@ float text_width(ImFont* font, const std::string& words);
 void draw_text(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words);
 /// Text that ends at `at.x`.
 void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words);
+/// Text in lines of at most `width` px, and the height that it takes.
+void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width);
+float wrapped_height(ImFont* font, const std::string& words, float width);
 /// A horizontal line of dashes.
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px);
 /// A square of `colour` before a legend's text; `hatched` for what is not really used.
@@ -21,6 +24,10 @@ void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched);
 /// The beginning of `words` that fits into `width` in the current font, with "…" if it is cut; ""
 /// if not even that fits.
 std::string fitted(const std::string& words, float width);
+/// As much of the end of a dotted path as fits into `width` in the current font: of
+/// "layers.17.mlp" also "17.mlp" or "mlp", as the last parts tell units apart. "" if not even the
+/// last part fits.
+std::string fitted_path(const std::string& path, float width);
 /// "name ........ value" in the current ImGui window: name dim, value right-aligned at the edge.
 /// `group` tells fields of one name apart: the state remembers the value as "group/name".
 void field(const Surface& ui, ViewState& state, const std::string& group, const char* name,

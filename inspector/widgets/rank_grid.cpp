@@ -35,7 +35,8 @@ void draw_scale(const Surface& ui, ViewState& state, Metric metric,
   state.fields["scale/low"] = low;
   state.fields["scale/median"] = median;
   state.fields["scale/high"] = high;
-  draw_text(ui.fonts.small, below, ui.theme.dim, low);
+  const float ends = text_width(ui.fonts.small, low) + text_width(ui.fonts.small, high);
+  if (ends + ui.theme.px(8) < width) draw_text(ui.fonts.small, below, ui.theme.dim, low);
   draw_text_right(ui.fonts.small, {below.x + width, below.y}, ui.theme.dim, high);
   // The median where its colour is, if the ends leave room.
   const float gap = ui.theme.px(8);
@@ -50,55 +51,100 @@ void draw_scale(const Surface& ui, ViewState& state, Metric metric,
   ImGui::Dummy({width, ui.fonts.small->FontSize + ui.theme.px(4)});
 }
 
+namespace {
+
+/// Ranks on cells: one each, or so many whole nodes that all have room. Rows are of whole nodes.
+struct GridShape {
+  int per_cell, columns, rows;
+  bool roomy;  // cells apart, nodes further apart
+};
+
+GridShape shape_of(int ranks, int per_node) {
+  constexpr int few = 128, most_cells = 64 * 48;
+  if (ranks <= few) {
+    const int columns = per_node >= 16 || per_node <= 0 ? 16 : 16 / per_node * per_node;
+    const int used = std::min(ranks, std::max(1, columns));
+    return {1, used, (ranks + used - 1) / used, true};
+  }
+  constexpr int wide = 64;
+  int per_cell = ranks <= 8 * wide ? 1 : std::max(1, per_node);
+  while ((ranks + per_cell - 1) / per_cell > most_cells) per_cell *= 2;
+  const int cells = (ranks + per_cell - 1) / per_cell;
+  const int node_cells = std::max(1, per_node / per_cell);
+  const int columns = std::max(1, wide / node_cells) * node_cells;
+  return {per_cell, columns, (cells + columns - 1) / columns, false};
+}
+
+/// What a cell shows: of its ranks the one furthest from the middle of the scale.
+Rank shown_rank(const analysis::MetricFigures& figures, std::int32_t step, Rank first, Rank end) {
+  Rank furthest = first;
+  const auto distance = [&](Rank rank) {
+    return std::abs(figures.scale.at(figures.table.at(step, rank)) - 0.5);
+  };
+  for (Rank rank = first + 1; rank < end; ++rank) {
+    if (distance(rank) > distance(furthest)) furthest = rank;
+  }
+  return furthest;
+}
+
+std::string cell_text(const TraceModel& model, Metric metric, std::int64_t value, Rank shown,
+                      Rank first, Rank end) {
+  const std::string ranks =
+      end - first == 1 ? "" : fmt::format("ranks {} to {}, furthest off: ", first, end - 1);
+  return fmt::format("{}rank {} on node {}\n{} {}{}", ranks, shown,
+                     shown / std::max(1, model.run().ranks_per_node), name_of(metric),
+                     format_metric(metric, value),
+                     model.recorded(shown) ? "" : "\nno spans were recorded for this rank");
+}
+
+}  // namespace
+
 std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Metric metric,
-                           float width) {
+                           std::int32_t wanted_step, float width) {
   const storage::RankSteps& s = model.steps();
   if (s.steps == 0 || s.ranks < 2) return "";
   const analysis::MetricFigures& figures = model.metric(metric);
-  const std::int32_t step = std::clamp(state.step, 0, model.last_step());
-  const auto values = figures.table.step(step);
+  const std::int32_t step = std::clamp(wanted_step, 0, model.last_step());
   heading(ui, fmt::format("{} by rank, step {}", name_of(metric), step));
-
-  // Rows of whole nodes with a gap between nodes; of many ranks several share a cell, the highest
-  // shows.
   const int per_node = std::max(1, model.run().ranks_per_node);
-  const int columns = s.ranks <= 128 ? std::min<int>(s.ranks, 16) : 64;
-  const int shown = std::min<int>(s.ranks, columns * 48);
-  const int per_cell = (s.ranks + shown - 1) / shown;
-  const bool roomy = s.ranks <= 128;
-  const float node_gap = roomy ? ui.theme.px(4) : 0;
-  const float gap = roomy ? ui.theme.px(2) : 1;
-  const float gaps = node_gap * static_cast<float>((columns - 1) / per_node);
-  const float cell = std::max(1 + gap, std::floor((width - gaps) / static_cast<float>(columns)));
+  const GridShape shape = shape_of(s.ranks, per_node);
+  const float node_gap = shape.roomy ? ui.theme.px(4) : 0;
+  const float gap = shape.roomy ? ui.theme.px(2) : 1;
+  const float gaps = node_gap * static_cast<float>((shape.columns - 1) / per_node);
+  const float cell = std::clamp(std::floor((width - gaps) / static_cast<float>(shape.columns)),
+                                1 + gap, ui.theme.px(40));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  for (int k = 0; k * per_cell < s.ranks; ++k) {
-    const auto first = values.begin() + k * per_cell;
-    const auto last = values.begin() + std::min(s.ranks, (k + 1) * per_cell);
-    const int column = k % columns;
-    const float x =
-        at.x + static_cast<float>(column) * cell + node_gap * static_cast<float>(column / per_node);
-    const float y = at.y + static_cast<float>(k / columns) * cell;
+  for (int k = 0; k * shape.per_cell < s.ranks; ++k) {
+    const Rank first = k * shape.per_cell;
+    const Rank end = std::min<Rank>(s.ranks, first + shape.per_cell);
+    const int column = k % shape.columns;
+    const float nodes = shape.roomy ? static_cast<float>(column / per_node) : 0;
+    const float x = at.x + static_cast<float>(column) * cell + node_gap * nodes;
+    const float y = at.y + static_cast<float>(k / shape.columns) * cell;
     const ImVec2 low{std::floor(x), std::floor(y)};
     const ImVec2 high{low.x + cell - gap, low.y + cell - gap};
-    const std::int64_t value = *std::max_element(first, last);
-    draw->AddRectFilled(low, high, sequential(figures.scale.at(value)), roomy ? 2.0F : 0.0F);
-    if (per_cell > 1) continue;
-    if (k == state.rank) {
+    const Rank shown = shown_rank(figures, step, first, end);
+    const std::int64_t value = figures.table.at(step, shown);
+    draw->AddRectFilled(low, high, sequential(figures.scale.at(value)), shape.roomy ? 2.0F : 0.0F);
+    if (first <= state.rank && state.rank < end) {
       draw->AddRect({low.x - 1, low.y - 1}, {high.x + 1, high.y + 1}, ui.theme.text, 2.0F);
     }
-    if (!Box{low, high}.contains(ImGui::GetIO().MousePos) || !ImGui::IsWindowHovered()) continue;
-    ImGui::SetTooltip("rank %d: %s", k, format_metric(metric, value).c_str());
-    if (ImGui::IsMouseClicked(0) && model.recorded(k)) {
-      state.rank = k;
+    if (!Box{low, {low.x + cell, low.y + cell}}.contains(ImGui::GetIO().MousePos) ||
+        !ImGui::IsWindowHovered()) {
+      continue;
+    }
+    ImGui::SetTooltip("%s", cell_text(model, metric, value, shown, first, end).c_str());
+    if (ImGui::IsMouseClicked(0) && model.recorded(shown)) {
+      state.rank = shown;
       state.scroll_to_rank = true;
     }
   }
-  const int rows = (shown + columns - 1) / columns;
-  ImGui::Dummy({width, static_cast<float>(rows) * cell + ui.theme.px(4)});
+  ImGui::Dummy({width, static_cast<float>(shape.rows) * cell + ui.theme.px(4)});
   draw_scale(ui, state, metric, figures.scale, width);
   const analysis::Spread spread = spread_of(figures.table, step);
-  if (spread.median <= 0) return "";
+  if (spread.high == spread.low) return "all ranks alike";
+  if (spread.median <= 0 || s.ranks < 3) return fmt::format("highest: rank {}", spread.highest);
   const double excess = static_cast<double>(spread.high) / static_cast<double>(spread.median) - 1;
   return fmt::format("highest: rank {}, {:+.1f} % over the median", spread.highest, 100 * excess);
 }

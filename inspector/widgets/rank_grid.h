@@ -10,10 +10,11 @@
 
 namespace tessera::inspector {
 
-/// Draws `metric` of `state.step` at the cursor of the current ImGui window, coloured by the scale
-/// of all steps; a click opens a recorded rank. Returns a sentence about the highest rank, or "".
+/// Draws `metric` of `step` at the cursor of the current ImGui window, coloured by the scale of all
+/// steps. Of very many ranks whole nodes share a cell, which shows the rank furthest off. A click
+/// opens a recorded rank. Returns a sentence about the highest rank, or "".
 std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state,
-                           analysis::Metric metric, float width);
+                           analysis::Metric metric, std::int32_t step, float width);
 
 /// The colours of `scale` from the lowest to the highest value that occurs, named below.
 void draw_scale(const Surface& ui, ViewState& state, analysis::Metric metric,

@@ -8,11 +8,15 @@ import shutil
 import signal
 import site
 import subprocess
+import sys
+import tarfile
 import time
+import traceback
 
 from gpu_check import pack
 
-ALL_SECONDS = 525  # of everything together
+ALL_SECONDS = 540  # of everything together
+TOLD_BYTES = 1 << 20  # of a program's output, from its end, are looked at
 
 
 class Failed(Exception):
@@ -31,7 +35,10 @@ class Machine:
         self.root, self.work = root, work
         self.dry = arguments.dry_run
         self.build = arguments.build
-        self.programs = self.on_the_stand_in() if self.dry else arguments.packed
+        self.logs = arguments.out / "gpu-check.logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.part, self.started = "machine", 0
+        self.programs = self.on_the_stand_in() if self.dry else self.unpacked(arguments.packed)
         self.libraries = [] if self.dry else self.carried_along()
         self.end = time.monotonic() + ALL_SECONDS
         self.part_end = self.end
@@ -47,6 +54,20 @@ class Machine:
         stand_in = self.build / "tests/backends/cuda/stand_in/libtessera_cuda.so"
         (folder / stand_in.name).symlink_to(stand_in.resolve())
         return folder
+
+    def unpacked(self, packed):
+        """The folder of programs, which may have come as an archive or without its modes."""
+        if not packed.exists():
+            sys.exit(f"gpu-check: {packed} is not there: run scripts/gpu-check --pack where CUDA's "
+                     "compiler is, and carry its archive here (--packed)")
+        if packed.is_file():
+            with tarfile.open(packed) as archive:
+                archive.extractall(self.work)
+            packed = self.work / "gpu-check"
+        for program in packed.iterdir():
+            if program.is_file():
+                program.chmod(program.stat().st_mode | 0o111)
+        return packed
 
     def carried_along(self):
         """Folders of libraries; the C++ runtime only where the machine has none that does."""
@@ -77,6 +98,8 @@ class Machine:
         if not self.dry:
             folders = [*self.libraries, *cuda_folders()]
             env["LD_LIBRARY_PATH"] = ":".join(folders + [env.get("LD_LIBRARY_PATH", "")])
+        env.setdefault("NCCL_DEBUG", "WARN")
+        env.setdefault("NCCL_DEBUG_FILE", str(self.logs / f"{self.part}-nccl.%h.%p.log"))
         env.update(extra or {})
         return env
 
@@ -84,19 +107,57 @@ class Machine:
         return max(0.1, min(self.part_end, self.end) - time.monotonic())
 
     def start(self, command, env=None):
-        return subprocess.Popen(
-            command, env=env or self.environment(), cwd=self.root, text=True, errors="replace",
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        """Its output goes to a file of OUT, and is there whatever happens to us."""
+        self.started += 1
+        name = f"{self.part}-{self.started:03}-{pathlib.Path(command[0]).name}.log"
+        log = self.logs / name
+        with log.open("wb") as file:
+            file.write((" ".join(map(str, command)) + "\n").encode())
+            file.flush()
+            process = subprocess.Popen(command, env=env or self.environment(), cwd=self.root,
+                                       stdout=file, stderr=subprocess.STDOUT,
+                                       start_new_session=True)
+        process.log = log
+        return process
+
+    def output(self, process):
+        with process.log.open("rb") as file:
+            first = file.readline()
+            file.seek(max(len(first), os.fstat(file.fileno()).st_size - TOLD_BYTES))
+            return file.read().decode(errors="replace")
+
+    def end_now(self, process):
+        """Ends it and all that it has started."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=5)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass  # over already; or a driver holds it, and nobody can end it
 
     def finish(self, process):
         """Its output and exit code; nothing that it started is left."""
         try:
-            output, _ = process.communicate(timeout=self.seconds_left())
+            process.wait(timeout=self.seconds_left())
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            raise Failed(f"out of time: {tail(output)}") from None
-        return output, process.returncode
+            self.end_now(process)
+            raise Failed(f"out of time: {tail(self.output(process))}") from None
+        return self.output(process), process.returncode
+
+    def finish_all(self, processes):
+        """Outputs and exit codes of programs that need each other: when the first one fails, the
+        others have a moment to say what they saw, and are ended."""
+        patience, failed_at = 3.0, None
+        while any(process.poll() is None for process in processes):
+            now = time.monotonic()
+            if failed_at is None and any(process.poll() for process in processes):
+                failed_at = now
+            if self.seconds_left() <= 0.1 or (failed_at and now - failed_at > patience):
+                break
+            time.sleep(0.02)
+        codes = [process.poll() for process in processes]
+        for process in processes:
+            self.end_now(process)
+        return [(self.output(process), code) for process, code in zip(processes, codes)]
 
     def run(self, command, env=None):
         return self.finish(self.start(command, env))
@@ -109,7 +170,7 @@ class Machine:
 
     def attempt(self, name, limit, part):
         begin = time.monotonic()
-        self.part_end = begin + limit
+        self.part, self.part_end = name, begin + limit
         result = {"name": name, "state": "passed"}
         try:
             if begin >= self.end:
@@ -119,22 +180,30 @@ class Machine:
             result.update(state="skipped", why=str(why))
         except Failed as why:
             result.update(state="failed", why=str(why), figures=why.figures)
-        except (OSError, ValueError, KeyError, IndexError) as why:
+        except Exception as why:  # of any kind: the other parts go on
+            (self.logs / f"{name}-exception.log").write_text(traceback.format_exc())
             result.update(state="failed", why=f"{type(why).__name__}: {why}")
         result["seconds"] = round(time.monotonic() - begin, 1)
         return result
 
     def describe(self):
-        figures = {"host": platform.machine(), "cores": os.cpu_count()}
-        query = "name,driver_version,memory.total,clocks.max.sm,power.limit"
-        if shutil.which("nvidia-smi") and not self.dry:
-            output, _ = self.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
-            figures.update(zip(query.split(","), output.strip().split(", ")))
-        else:
-            figures["name"] = "no GPU: the stand-in" if self.dry else "unknown"
-        output, _ = self.run([self.program("tessera"), "--version"])
-        figures["tessera"] = output.strip()
-        return {"name": "machine", "state": "passed", "seconds": 0, "figures": figures}
+        """What is not known is left out: a tool that hangs or is missing stops nothing."""
+        figures = {"host": platform.machine(), "cores": os.cpu_count(),
+                   "name": "no GPU: the stand-in" if self.dry else "unknown"}
+
+        def ask(_):
+            output, _ = self.run([self.program("tessera"), "--version"])
+            figures["tessera"] = output.strip()
+            if self.dry or not shutil.which("nvidia-smi"):
+                return
+            query = "name,driver_version,memory.total,clocks.max.sm,power.limit"
+            output, code = self.run(["nvidia-smi", f"--query-gpu={query}",
+                                     "--format=csv,noheader"])
+            if code == 0:
+                gpus = output.strip().splitlines()
+                figures.update(zip(query.split(","), gpus[0].split(", ")))
+                figures["GPUs"] = len(gpus)
+        return {**self.attempt("machine", 20, ask), "figures": figures}
 
 
 def cuda_folders():

@@ -40,7 +40,7 @@ def shared(machine, way, ranks=2):
         env = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), **meeting}
         processes.append(machine.start([*command(machine, way, 2, steps), "--share-gpu"],
                                        machine.environment(env)))
-    ended = [machine.finish(process) for process in processes]
+    ended = machine.finish_all(processes)
     failed = [tail(output) for output, code in ended if code != 0]
     if failed:
         raise Failed(f"{ranks} ranks, {way}: {failed[0]}")
@@ -49,13 +49,23 @@ def shared(machine, way, ranks=2):
 
 def options(machine):
     """Processes cannot share the stand-in, so a dry run has no figures of two ranks."""
-    figures = {}
+    figures, failed = {}, []
+
+    def take(what, ask):
+        """One way that fails keeps the figures of the others."""
+        speed, exposed = None, None
+        try:
+            speed, exposed = ask()
+        except Failed as why:
+            failed.append(f"{what}: {why}")
+        figures[f"{what}: tokens/s"] = speed
+        figures[f"{what}: exposed share"] = exposed
+
     for way in WAYS:
-        speed, exposed = alone(machine, way)
-        figures[f"{way}: tokens/s"] = speed
-        figures[f"{way}: exposed share"] = exposed
+        take(way, lambda: alone(machine, way))
     for way in SHARED_WAYS:
-        speed, exposed = (None, None) if machine.dry else shared(machine, way)
-        figures[f"2 ranks, {way}: tokens/s"] = speed
-        figures[f"2 ranks, {way}: exposed share"] = exposed
+        take(f"2 ranks, {way}",
+             lambda: (None, None) if machine.dry else shared(machine, way))
+    if failed:
+        raise Failed("; ".join(failed), figures)
     return figures

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was found, for programs and for people."""
 import json
+import os
 import time
 
 from gpu_check import bars
@@ -43,7 +44,14 @@ def table(results, dry):
     return "\n".join(lines) + "\n"
 
 
+def replace(path, text):
+    """As a whole: whoever looks, or comes after a kill, finds the old text or the new one."""
+    fresh = path.with_suffix(path.suffix + ".new")
+    fresh.write_text(text)
+    os.replace(fresh, path)
+
+
 def write(folder, results, dry):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gpu-check.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "gpu-check.md").write_text(table(results, dry))
+    replace(folder / "gpu-check.json", json.dumps(results, indent=1) + "\n")
+    replace(folder / "gpu-check.md", table(results, dry))

@@ -3,7 +3,7 @@
 """Milliseconds of a training step of GPT-2 124M in PyTorch: forward and backward in bfloat16 with
 float32 masters (autocast), AdamW. Prints one JSON object.
 
-    torch_gpt2.py eager|compile|products BATCH LENGTH
+    torch_gpt2.py eager|compile|products BATCH LENGTH [VOCABULARY]
 
 `products`: only the matrix products of that step, one after another.
 """
@@ -15,7 +15,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-WIDTH, HEADS, LAYERS, VOCABULARY = 768, 12, 12, 50257
+WIDTH, HEADS, LAYERS = 768, 12, 12
+VOCABULARY = int(sys.argv[4]) if len(sys.argv) > 4 else 50257
 
 
 class Block(nn.Module):
@@ -102,7 +103,8 @@ def products_step(batch, length):
 
 def main():
     mode, batch, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    step = products_step(batch, length) if mode == "products" else training_step(mode, batch, length)
+    products = mode == "products"
+    step = products_step(batch, length) if products else training_step(mode, batch, length)
     print(json.dumps({"mode": mode, "torch": torch.__version__,
                       "device": torch.cuda.get_device_name(),
                       "step_ms": median_ms(step, warm=8, rounds=20)}))

@@ -1,77 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
+#include "sim/calibrate/search.h"
 #include "tessera/sim/calibrate.h"
 #include "tessera/sim/collective_plan.h"
 
 namespace tessera::sim {
 namespace {
 
-// A number of the cluster that may move, and by how much at first.
-struct Knob {
-  double (*get)(const Cluster&);
-  void (*set)(Cluster&, double);
-  double least, most, step;
-};
-
-#define TESSERA_KNOB(member, least, most, step)                                                   \
-  Knob {                                                                                          \
-    [](const Cluster& c) { return static_cast<double>(c.member); },                               \
-        [](Cluster& c, double v) { c.member = static_cast<decltype(c.member)>(v); }, least, most, \
-        step                                                                                      \
-  }
-
-std::vector<Knob> knobs_of(const Cluster& cluster, const std::vector<MeasuredCollective>& samples) {
+std::vector<Knob<Cluster>> knobs_of(const Cluster& cluster,
+                                    const std::vector<MeasuredCollective>& samples) {
   bool one_node = false;
   bool several = false;
   for (const MeasuredCollective& sample : samples) {
     (sample.shape.nodes > 1 ? several : one_node) = true;
   }
-  std::vector<Knob> knobs = {TESSERA_KNOB(collective_floor_ns, 0, 1e7, 2e4)};
+  std::vector<Knob<Cluster>> knobs = {TESSERA_KNOB(Cluster, collective_floor_ns, 0, 1e7, 2e4)};
   if (one_node) {
-    knobs.push_back(TESSERA_KNOB(collective_launch_ns, 0, 1e6, 1e4));
-    knobs.push_back(TESSERA_KNOB(intra_node.efficiency, 0.05, 1, 0.05));
-    knobs.push_back(TESSERA_KNOB(intra_node.sqrt_ns, 0, 1e6, 5e3));
+    knobs.push_back(TESSERA_KNOB(Cluster, collective_launch_ns, 0, 1e6, 1e4));
+    knobs.push_back(TESSERA_KNOB(Cluster, intra_node.efficiency, 0.05, 1, 0.05));
+    knobs.push_back(TESSERA_KNOB(Cluster, intra_node.sqrt_ns, 0, 1e6, 5e3));
     if (cluster.nvls.share > 0) {
-      knobs.push_back(TESSERA_KNOB(nvls.share, 0.1, 3, 0.05));
-      knobs.push_back(TESSERA_KNOB(nvls.sqrt_ns, 0, 1e6, 5e3));
+      knobs.push_back(TESSERA_KNOB(Cluster, nvls.share, 0.1, 3, 0.05));
+      knobs.push_back(TESSERA_KNOB(Cluster, nvls.sqrt_ns, 0, 1e6, 5e3));
     }
   }
   if (several) {
-    knobs.push_back(TESSERA_KNOB(inter_node.launch_ns, 0, 1e7, 2e4));
-    knobs.push_back(TESSERA_KNOB(inter_node.latency_ns, 0, 1e6, 1e4));
-    knobs.push_back(TESSERA_KNOB(inter_node.efficiency, 0.05, 1, 0.05));
-    knobs.push_back(TESSERA_KNOB(inter_node.sqrt_ns, 0, 1e6, 1e4));
+    knobs.push_back(TESSERA_KNOB(Cluster, inter_node.launch_ns, 0, 1e7, 2e4));
+    knobs.push_back(TESSERA_KNOB(Cluster, inter_node.latency_ns, 0, 1e6, 1e4));
+    knobs.push_back(TESSERA_KNOB(Cluster, inter_node.efficiency, 0.05, 1, 0.05));
+    knobs.push_back(TESSERA_KNOB(Cluster, inter_node.sqrt_ns, 0, 1e6, 1e4));
   }
   return knobs;
 }
 
-#undef TESSERA_KNOB
-
-// Halves the steps as long as no knob helps; each round costs two predictions a knob and sample.
-Cluster search(Cluster best, const std::vector<MeasuredCollective>& samples) {
-  constexpr int rounds_max = 400;
-  constexpr double finest = 1.0 / 256;
-  const std::vector<Knob> knobs = knobs_of(best, samples);
-  double error = mean_error(best, samples);
-  double scale = 4;
-  for (int round = 0; round < rounds_max && scale > finest; ++round) {
-    bool better = false;
-    for (const Knob& knob : knobs) {
-      for (const double direction : {1.0, -1.0}) {
-        Cluster tried = best;
-        const double moved = knob.get(best) + direction * scale * knob.step;
-        knob.set(tried, std::clamp(moved, knob.least, knob.most));
-        const double found = mean_error(tried, samples);
-        if (found >= error) continue;
-        best = tried;
-        error = found;
-        better = true;
-      }
-    }
-    if (!better) scale /= 2;
+// What is left once the numbers are found, size by size.
+void measure(Cluster& cluster, const std::vector<MeasuredCollective>& samples) {
+  std::map<std::tuple<OpKind, Index, Index>, std::map<std::int64_t, std::vector<double>>> found;
+  for (const MeasuredCollective& sample : samples) {
+    const CollectiveShape& shape = sample.shape;
+    const auto time = static_cast<double>(plan_collective(cluster, shape).time);
+    found[{shape.kind, shape.ranks, shape.nodes}][shape.bytes.value].push_back(sample.us * 1e3 /
+                                                                               time);
   }
+  for (auto& [group, sizes] : found) {
+    const auto& [kind, ranks, nodes] = group;
+    MeasuredFactors factors{
+        .kind = kind, .ranks = ranks, .nodes = nodes, .bytes = {}, .factors = {}};
+    for (auto& [bytes, all] : sizes) {
+      std::sort(all.begin(), all.end());
+      factors.bytes.push_back(Bytes{bytes});
+      factors.factors.push_back(all[all.size() / 2]);
+    }
+    cluster.measured.push_back(std::move(factors));
+  }
+}
+
+// What an earlier calibration measured of these groups would count twice.
+Cluster without_measured(Cluster cluster, const std::vector<MeasuredCollective>& samples) {
+  std::erase_if(cluster.measured, [&](const MeasuredFactors& f) {
+    return std::any_of(samples.begin(), samples.end(), [&](const MeasuredCollective& sample) {
+      const CollectiveShape& shape = sample.shape;
+      return f.kind == shape.kind && f.ranks == shape.ranks && f.nodes == shape.nodes;
+    });
+  });
+  return cluster;
+}
+
+Cluster fitted(const Cluster& cluster, const std::vector<MeasuredCollective>& samples) {
+  const Cluster begin = without_measured(cluster, samples);
+  Cluster best = search(begin, knobs_of(begin, samples),
+                        [&](const Cluster& c) { return mean_error(c, samples); });
+  measure(best, samples);
   return best;
 }
 
@@ -88,13 +91,13 @@ double mean_error(const Cluster& cluster, const std::vector<MeasuredCollective>&
 
 CollectiveFit fit_collectives(const Cluster& cluster,
                               const std::vector<MeasuredCollective>& samples) {
-  CollectiveFit fit{.cluster = search(cluster, samples)};
+  CollectiveFit fit{.cluster = fitted(cluster, samples)};
   fit.error_before = mean_error(cluster, samples);
   fit.error_after = mean_error(fit.cluster, samples);
   std::vector<MeasuredCollective> halves[2];
   for (std::size_t i = 0; i < samples.size(); ++i) halves[i % 2].push_back(samples[i]);
   for (std::size_t h = 0; h < 2; ++h) {
-    const double other = mean_error(search(cluster, halves[h]), halves[1 - h]);
+    const double other = mean_error(fitted(cluster, halves[h]), halves[1 - h]);
     fit.error_of_others += other * static_cast<double>(halves[1 - h].size());
   }
   fit.error_of_others /= static_cast<double>(samples.size());

@@ -62,11 +62,12 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   TESSERA_ASSIGN(const Json json, parse_json(text, source));
   Status status;
   Cluster cluster;
-  ObjectReader reader(json, source + ": ",
-                      {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node",
-                       "inter_node", "nvls", "nccl", "host", "host_memory", "nvme",
-                       "collective_launch_ns", "collective_floor_ns", "spread", "sources"},
-                      status);
+  ObjectReader reader(
+      json, source + ": ",
+      {"tessera_cluster", "name", "gpus_per_node", "gpu", "intra_node", "inter_node", "nvls",
+       "nccl", "host", "host_memory", "nvme", "collective_launch_ns", "collective_floor_ns",
+       "spread", "measured", "sources"},
+      status);
   const std::int64_t version = reader.integer("tessera_cluster", 1, 1e9);
   if (status.ok() && version != 1) {
     return Status(Code::not_supported,
@@ -102,6 +103,9 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   if (reader.has("spread")) {
     ObjectReader spread(reader.object("spread"), source + ": spread.", {"gpu", "node"}, status);
     cluster.spread = {spread.number("gpu", 0, 0.5), spread.number("node", 0, 0.5)};
+  }
+  if (reader.has("measured")) {
+    cluster.measured = read_measured(reader.object("measured"), source + ": measured", status);
   }
   if (!status.ok()) return status;
   return cluster;
@@ -141,6 +145,7 @@ Result<Cluster> parse_cluster(std::string_view json, const std::string& source, 
                   fmt::format("{} nodes of {}: choose 1 to {}", nodes, cluster.name, nodes_max));
   }
   cluster.nodes = nodes;
+  for (const ShippedFile& preset : shipped_clusters()) cluster.shipped |= preset.json == json;
   return cluster;
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
+
 #include "engine/text/nearest_word.h"
 #include "sim/cluster/object_reader.h"
 #include "sim/collectives/constants.h"
@@ -15,6 +17,14 @@ namespace {
 // Beyond these it must be a mistake of units.
 constexpr double root_ns_max = 1e7;
 constexpr double share_max = 4;
+
+std::optional<OpKind> collective_named(const std::string& name) {
+  for (int k = 0; k <= static_cast<int>(op_kind_last); ++k) {
+    const auto kind = static_cast<OpKind>(k);
+    if (is_collective(kind) && name_of(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
 
 Link read_fabric(ObjectReader& reader, const Link& otherwise) {
   const std::string name = reader.text("fabric");
@@ -63,6 +73,47 @@ Nvls read_nvls(const nlohmann::json& json, const std::string& where, Status& sta
   nvls.share = reader.number("share", 0.01, share_max);
   if (reader.has("sqrt_ns")) nvls.sqrt_ns = reader.number("sqrt_ns", 0, root_ns_max);
   return nvls;
+}
+
+std::vector<MeasuredFactors> read_measured(const nlohmann::json& json, const std::string& where,
+                                           Status& status) {
+  std::vector<MeasuredFactors> out;
+  const auto complain = [&](const std::string& what) {
+    if (status.ok()) status = Status(Code::invalid_argument, fmt::format("{} {}", where, what));
+  };
+  if (!json.is_array()) complain("must be an array of objects");
+  for (std::size_t k = 0; k < json.size() && json.is_array(); ++k) {
+    const std::string place = fmt::format("{}[{}].", where, k);
+    ObjectReader reader(json[k], place, {"operation", "ranks", "nodes", "bytes", "factors"},
+                        status);
+    MeasuredFactors found;
+    found.ranks = static_cast<Index>(reader.integer("ranks", 2, 1e7));
+    found.nodes = static_cast<Index>(reader.integer("nodes", 1, 1e6));
+    const std::string operation = reader.text("operation");
+    if (!status.ok()) return out;
+    const auto kind = collective_named(operation);
+    if (!kind) complain(fmt::format("has the unknown operation '{}'", operation));
+    const nlohmann::json& bytes = reader.object("bytes");
+    const nlohmann::json& factors = reader.object("factors");
+    if (!bytes.is_array() || bytes.empty() || bytes.size() != factors.size()) {
+      complain("needs as many bytes as factors, in arrays");
+    }
+    for (std::size_t i = 0; i < bytes.size() && status.ok(); ++i) {
+      const bool good = bytes[i].is_number_integer() && factors[i].is_number() &&
+                        factors[i].get<double>() > 0 &&
+                        (i == 0 || bytes[i].get<std::int64_t>() > found.bytes.back().value);
+      if (!good) {
+        complain("must have ascending bytes and factors above 0");
+        break;
+      }
+      found.bytes.push_back(Bytes{bytes[i].get<std::int64_t>()});
+      found.factors.push_back(factors[i].get<double>());
+    }
+    if (!status.ok()) return out;
+    found.kind = *kind;
+    out.push_back(std::move(found));
+  }
+  return out;
 }
 
 NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status& status) {

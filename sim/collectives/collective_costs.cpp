@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "sim/collectives/choice.h"
 #include "sim/time/duration.h"
 
@@ -14,10 +17,7 @@ std::string text_of(const CollectivePlan& plan) {
   return fmt::format("{} {}, {} channels", plan.algorithm, plan.protocol, plan.channels);
 }
 
-}  // namespace
-
-CollectivePlan plan_collective(const Cluster& cluster, const CollectiveShape& shape) {
-  if (shape.ranks <= 1) return {.algorithm = "none"};
+CollectivePlan modelled(const Cluster& cluster, const CollectiveShape& shape) {
   const ChannelPlan channels = find_channels(cluster, shape);
   CollectivePlan plan;
   if (shape.kind == OpKind::all_to_all) {
@@ -45,6 +45,30 @@ CollectivePlan plan_collective(const Cluster& cluster, const CollectiveShape& sh
   plan.time = to_time(measured_us(cluster, task, choice.algorithm, choice.protocol, choice.estimate,
                                   shape.bytes.value) *
                       1e3);
+  return plan;
+}
+
+}  // namespace
+
+double MeasuredFactors::at(Bytes size) const {
+  const auto after = std::lower_bound(bytes.begin(), bytes.end(), size);
+  if (after == bytes.end()) return factors.back();
+  const auto k = static_cast<std::size_t>(after - bytes.begin());
+  if (k == 0 || *after == size) return factors[k];
+  const auto root = [](Bytes b) { return std::sqrt(static_cast<double>(b.value)); };
+  const double share = (root(size) - root(bytes[k - 1])) / (root(bytes[k]) - root(bytes[k - 1]));
+  return factors[k - 1] + share * (factors[k] - factors[k - 1]);
+}
+
+CollectivePlan plan_collective(const Cluster& cluster, const CollectiveShape& shape) {
+  if (shape.ranks <= 1) return {.algorithm = "none"};
+  CollectivePlan plan = modelled(cluster, shape);
+  for (const MeasuredFactors& found : cluster.measured) {
+    if (found.kind != shape.kind || found.ranks != shape.ranks || found.nodes != shape.nodes) {
+      continue;
+    }
+    plan.time = std::llround(found.at(shape.bytes) * static_cast<double>(plan.time));
+  }
   return plan;
 }
 

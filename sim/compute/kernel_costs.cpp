@@ -8,17 +8,21 @@
 namespace tessera::sim {
 namespace {
 
-double element_bytes(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+double element_bytes(bool single) { return single ? 4 : 2; }
 
 }  // namespace
 
 Time KernelCosts::compute(const ComputeCost& cost) const {
   const Gpu& gpu = cluster_.gpu;
   if (cost.on_host) return to_time(cost.elementwise_bytes / host_memory() * ns_per_s);
-  const double peak = cost.dtype == DType::float32 ? gpu.fp32_flops_per_s : gpu.bf16_flops_per_s;
+  const double peak = single(cost) ? gpu.fp32_flops_per_s : gpu.bf16_flops_per_s;
   const double ns =
       matmuls_ns(cost, peak) + attention_ns(cost, peak) + cost.elementwise_bytes / hbm() * ns_per_s;
   return to_time(ns) + cost.kernels * gpu.kernel_launch_ns;
+}
+
+bool KernelCosts::single(const ComputeCost& cost) const {
+  return cost.dtype == DType::float32 && !stack_.autocast;
 }
 
 // Where a GPU has no curve or a module names no shapes, one efficiency stands for all matmuls.
@@ -29,7 +33,7 @@ double KernelCosts::matmuls_ns(const ComputeCost& cost, double peak) const {
   }
   double ns = 0;
   for (const MatmulShape& shape : cost.matmuls) {
-    ns += matmul_ns(shape, gpu, peak, element_bytes(cost.dtype));
+    ns += matmul_ns(shape, gpu, peak, element_bytes(single(cost)));
   }
   return ns / gpu.matmul->sustained;
 }
@@ -44,7 +48,7 @@ double KernelCosts::attention_ns(const ComputeCost& cost, double peak) const {
     return fused_attention_ns(cost.attention, gpu, **curve, peak) / gpu.matmul->sustained;
   }
   return unfused_attention_ns(cost.attention, gpu, peak, stack_.score_passes,
-                              element_bytes(cost.dtype));
+                              element_bytes(single(cost)));
 }
 
 Time KernelCosts::copy(Bytes bytes, CopyRoute route) const {

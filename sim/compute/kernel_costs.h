@@ -17,6 +17,7 @@ class KernelCosts {
   Time copy(Bytes bytes, CopyRoute route) const;
 
  private:
+  bool single(const ComputeCost& cost) const;  // whether matmuls run in float32
   double matmuls_ns(const ComputeCost& cost, double peak) const;
   double attention_ns(const ComputeCost& cost, double peak) const;
   double hbm() const;

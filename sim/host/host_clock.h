@@ -25,6 +25,7 @@ class HostClock {
   /// The time on every rank that is later than `clock` somewhere, or null.
   Clock later_than(const Clock& clock, ClockPool& pool) const;
   std::vector<Time> times() const;
+  Time time_of(Rank rank) const { return (*waited_)[static_cast<std::size_t>(rank)] + issued_; }
 
  private:
   Time cost_of(const Op& op) const;

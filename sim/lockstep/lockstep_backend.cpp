@@ -24,6 +24,12 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
       accounts_(static_cast<std::size_t>(options.world_size)),
       memory_(options.recorded_ranks),
       numbers_(SwapStore(options.aio, options.swap_io)) {
+  using Allocator = StackProfile::Allocator;
+  if (options.allocator != Allocator::events) {
+    cached_.emplace(
+        RankSet::all(options.world_size),
+        CachingOptions{options.memory_per_rank, options.allocator == Allocator::expandable});
+  }
   const auto low = static_cast<std::uint32_t>(options.seed);
   const auto high = static_cast<std::uint32_t>(options.seed >> 32);
   seed_key_ = hash32(low ^ hash32(high ^ 0x9E3779B9U));
@@ -109,7 +115,7 @@ void LockstepBackend::collect_waits(const Op& op) {
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return;
   const Clock other = resolve(wait->stream);
   const bool communication = stream(wait->stream).role == StreamRole::communication;
-  wait_for(waiting, {other, {}, communication});
+  wait_for(waiting, {other, {}, communication, wait->stream});
 }
 
 Jitter LockstepBackend::jitter_of(EventId event, Time duration) const {
@@ -155,6 +161,26 @@ Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, 
     end->highest = std::max(end->highest, end->times[r]);
   }
   return end;
+}
+
+// What was measured of the part, if anything was.
+Time LockstepBackend::measured(const Op& op, Time cost) const {
+  if (options_.parts.empty()) return cost;
+  const std::string_view part = part_of(op.cause.module, op.cause.reason);
+  for (const PartTime& time : options_.parts) {
+    if (time.phase != op.cause.phase || time.part != part) continue;
+    return time.start_ns + std::llround(time.factor * static_cast<double>(cost));
+  }
+  return cost;
+}
+
+void LockstepBackend::occupy_thread(const Clock& end) {
+  if (!options_.one_thread) return;
+  auto free = pool_.take();
+  clock_add(free->data(), end->data(), options_.between_ns, ranks());
+  free->lowest = end->lowest + options_.between_ns;
+  free->highest = end->highest + options_.between_ns;
+  thread_ = free;
 }
 
 LockstepBackend::Timing LockstepBackend::run_kernel(const Op& op, EventId event, Time duration) {
@@ -272,7 +298,7 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
   StreamState& stream = state(op.stream);
   const bool communication = this->stream(op.stream).role == StreamRole::communication;
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
-    EventTime time{stream.clock, {}, communication};
+    EventTime time{stream.clock, {}, communication, op.stream};
     for (const Pending& pending : stream.pending) time.also.push_back(pending.clock);
     events_.push_back(std::move(time));
     if (options_.sink != nullptr) waited_.record(op, event);
@@ -282,18 +308,21 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
   if (Clock host = host_.later_than(stream.clock, pool_)) {
     stream.pending.push_back({std::move(host), false});
   }
+  if (thread_) stream.pending.push_back({thread_, false});
   trace_op(op, event);
   Timing timing;
   if (const auto* compute = std::get_if<Compute>(&op.what)) {
-    timing = run_kernel(op, event, options_.cost->compute(compute->cost));
+    timing = run_kernel(op, event, measured(op, options_.cost->compute(compute->cost)));
   } else if (const auto* copy = std::get_if<Copy>(&op.what)) {
-    timing = run_kernel(op, event, options_.cost->copy(bytes_of(op), copy->route));
+    const Time cost = options_.cost->copy(bytes_of(op), copy->route);
+    timing = run_kernel(op, event, measured(op, cost));
   } else {
     timing = run_collective(op);
   }
   trace_spans(op, event, timing);
   stream.clock = timing.end;
-  events_.push_back({timing.end, {}, communication});
+  occupy_thread(timing.end);
+  events_.push_back({timing.end, {}, communication, op.stream});
   if (options_.sink != nullptr) waited_.record(op, event);
   op_ranks_ += op.where.count();
   if (options_.numerics) TESSERA_TRY(do_numbers(op));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "engine/tracing/clock_kernels.h"
 #include "engine/tracing/clock_pool.h"
@@ -16,6 +17,7 @@
 #include "sim/host/host_clock.h"
 #include "sim/lockstep/contention.h"
 #include "sim/lockstep/numeric_store.h"
+#include "sim/memory/cached_memory.h"
 #include "tessera/sim/lockstep_runtime.h"
 
 namespace tessera::sim {
@@ -27,6 +29,9 @@ class LockstepBackend final : public LockstepRuntime {
   Status finish() override;
   const std::string& out_of_memory() const override { return out_of_memory_; }
   std::int64_t cache_returns() const override { return cache_returns_; }
+  Bytes peak_device_memory() const override {
+    return cached_ ? cached_->highest() : peak_reserved();
+  }
   std::int64_t op_ranks() const override { return op_ranks_; }
 
   Processor processor() const override { return options_.processor; }
@@ -48,6 +53,7 @@ class LockstepBackend final : public LockstepRuntime {
     Clock clock;
     std::vector<Clock> also;
     bool communication;
+    StreamId stream;  // of its op
   };
   struct CommunicatorState {
     std::vector<CollectiveShape> shapes;  // by group; one entry if all groups look alike
@@ -82,6 +88,8 @@ class LockstepBackend final : public LockstepRuntime {
   Clock run_for(const Op& op, EventId event, const Clock& start, Time duration);
   Jitter jitter_of(EventId event, Time duration) const;
   Timing run_kernel(const Op& op, EventId event, Time duration);
+  Time measured(const Op& op, Time cost) const;
+  void occupy_thread(const Clock& end);
   Timing run_collective(const Op& op);
   Clock meet_all(const Clock& arrival, Time cost);
   Clock meet_in_groups(const Op& op, const Timing& timing);
@@ -91,7 +99,10 @@ class LockstepBackend final : public LockstepRuntime {
   void enter_step(std::int32_t step);
   void close_step();
   void close_memory(const std::vector<PeakMemory>& peaks);
-  void check_capacity(const Buffer& request, const RankSet& ranks, const MemoryUse& device);
+  CachedMemory::Taken take(BufferId id, const Allocation& request, const RankSet& ranks,
+                           const MemoryUse& device);
+  void tell_out_of_memory(const Buffer& request, Rank rank, const MemoryUse& device,
+                          Bytes reserved);
   void trace_op(const Op& op, EventId event);
   void trace_spans(const Op& op, EventId event, const Timing& timing);
   Time time_at(const EventTime* event, Rank rank) const;
@@ -100,6 +111,7 @@ class LockstepBackend final : public LockstepRuntime {
   const LockstepOptions options_;
   ClockPool pool_;
   std::vector<StreamState> streams_;
+  Clock thread_;  // one_thread: when it is free
   std::vector<CommunicatorState> communicators_;
   std::deque<EventTime> events_;  // events_[k] has id first_event_ + k
   std::int32_t first_event_ = 0;
@@ -116,8 +128,8 @@ class LockstepBackend final : public LockstepRuntime {
   NumericStore numbers_;
   std::int32_t step_ = 0;
   bool step_open_ = false;
+  std::optional<CachedMemory> cached_;  // none: the engine's own allocator takes the memory
   std::string out_of_memory_;
-  Bytes most_reserved_{};
   std::int64_t cache_returns_ = 0;
   std::int64_t op_ranks_ = 0;
 };

@@ -89,40 +89,49 @@ Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request)
   return {};
 }
 
-void LockstepBackend::check_capacity(const Buffer& request, const RankSet& ranks,
-                                     const MemoryUse& device) {
-  const Bytes reserved = device.reserved;
-  const bool grown = reserved > most_reserved_;
-  most_reserved_ = std::max(most_reserved_, reserved);
-  const Bytes capacity = options_.memory_per_rank;
-  if (capacity == Bytes{} || reserved <= capacity || !out_of_memory_.empty()) return;
-  if (options_.gives_cache_back && device.allocated <= capacity) {
-    // Blocks that only wait for their last use are free once the device has caught up.
-    if (!grown) return;
-    for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
-    ++cache_returns_;
-    return;
-  }
+void LockstepBackend::tell_out_of_memory(const Buffer& request, Rank rank, const MemoryUse& device,
+                                         Bytes reserved) {
+  auto by_class = device.by_class;
+  by_class[static_cast<std::size_t>(MemoryClass::reserved_unused)] = reserved - device.allocated;
   out_of_memory_ =
       fmt::format("rank {} is out of memory in step {}: {} of {} does not fit into {}; it holds {}",
-                  ranks.first(), step_, request.name, gibibytes(request.bytes), gibibytes(capacity),
-                  holders(device.by_class));
-  if (options_.sink != nullptr) {
-    options_.sink->diagnostic({.severity = TraceDiagnostic::Severity::error,
-                               .code = "out_of_memory",
-                               .rank = ranks.first(),
-                               .time = horizon(ranks.first()),
-                               .message = out_of_memory_});
+                  rank, step_, request.name, gibibytes(request.bytes),
+                  gibibytes(options_.memory_per_rank), holders(by_class));
+  if (options_.sink == nullptr) return;
+  options_.sink->diagnostic({.severity = TraceDiagnostic::Severity::error,
+                             .code = "out_of_memory",
+                             .rank = rank,
+                             .time = horizon(rank),
+                             .message = out_of_memory_});
+}
+
+// What the allocator that the run is said to have takes for a buffer of `ranks`.
+CachedMemory::Taken LockstepBackend::take(BufferId id, const Allocation& request,
+                                          const RankSet& ranks, const MemoryUse& device) {
+  const Bytes capacity = options_.memory_per_rank;
+  CachedMemory::Taken taken{.reserved = device.reserved,
+                            .fits = capacity == Bytes{} || device.reserved <= capacity};
+  if (cached_) {
+    taken =
+        cached_->allocate(id, request.bytes, request.stream, ranks, host_.time_of(ranks.first()));
   }
+  if (taken.retried) {
+    for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
+    ++cache_returns_;
+  }
+  if (!taken.fits && out_of_memory_.empty()) {
+    tell_out_of_memory(buffer(id), ranks.first(), device, taken.reserved);
+  }
+  return taken;
 }
 
 // The moment a stream reaches its next op: where buffers for that op begin to exist.
 Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
                                       const Placement& placement) {
   if (request.memory != Memory::device) return {};
-  check_capacity(buffer(id), ranks, placement.device);
+  const CachedMemory::Taken taken = take(id, request, ranks, placement.device);
   if (options_.sink == nullptr) return {};
-  const Bytes end = placement.offset + request.bytes;
+  const Bytes end = cached_ ? taken.reserved : placement.offset + request.bytes;
   const StreamState& stream = state(request.stream);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
@@ -157,8 +166,15 @@ Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
 void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   if (options_.numerics) numbers_.release(id, ranks);
   const Buffer& released = buffer(id);
-  if (options_.sink == nullptr || released.memory != Memory::device) return;
+  if (released.memory != Memory::device) return;
   const EventTime* event = after.valid() ? find(after) : nullptr;
+  if (cached_) {
+    cached_->release(id, ranks, [&](StreamId owner, Rank rank) -> std::optional<CachedMemory::Use> {
+      if (event == nullptr || runs_after(owner, after, rank)) return {};
+      return CachedMemory::Use{event->stream, time_at(event, rank)};
+    });
+  }
+  if (options_.sink == nullptr) return;
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;
@@ -175,7 +191,14 @@ void LockstepBackend::enter_step(std::int32_t step) {
 }
 
 void LockstepBackend::close_step() {
-  const std::vector<PeakMemory> peaks = take_peaks(step_);
+  std::vector<PeakMemory> peaks = take_peaks(step_);
+  for (PeakMemory& peak : peaks) {
+    if (!cached_) break;
+    peak.reserved = std::max(cached_->peak(peak.first_rank), peak.allocated);
+    peak.by_class[static_cast<std::size_t>(MemoryClass::reserved_unused)] =
+        peak.reserved - peak.allocated;
+  }
+  if (cached_) cached_->restart_peaks();
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const StreamId id{static_cast<std::int32_t>(s)};
     if (stream(id).role != StreamRole::compute) continue;

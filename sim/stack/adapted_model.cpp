@@ -47,8 +47,9 @@ Model adapted(const Model& model, const StackProfile& profile) {
     bytes.linear *= profile.elementwise_bytes;
     bytes.quadratic *= profile.elementwise_bytes;
     for (const LinearShape& linear : cost.linears) {
-      cost.backward_bytes +=
-          profile.gradient_bytes * static_cast<double>(linear.in * linear.out * linear.count);
+      const auto weights = static_cast<double>(linear.in * linear.out * linear.count);
+      cost.backward_bytes += profile.gradient_bytes * weights;
+      if (profile.autocast) cost.backward_bytes += (single + half) * weights;
     }
     const double kernels = std::ceil(static_cast<double>(cost.kernels) * profile.kernels);
     cost.kernels = static_cast<std::int32_t>(kernels);

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
-constexpr const char* allocators[] = {"events", "caching"};
+constexpr const char* allocators[] = {"events", "pytorch", "expandable"};
 
 Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
 
@@ -36,10 +36,31 @@ class ProfileReader {
  public:
   ProfileReader(const Json& json, const std::string& where, StackProfile& profile, Status& status)
       : reader_(json, where,
-                {"tessera_profile", "name", "begins_with", "source", "attention", "score_passes",
-                 "elementwise_bytes", "kernels", "host_kernel_ns", "host_module_ns",
-                 "host_collective_ns", "host_micro_batch_ns", "contention", "collectives",
-                 "gradient_bytes", "loss", "dropout", "allocator", "context_bytes"},
+                {"tessera_profile",
+                 "name",
+                 "begins_with",
+                 "source",
+                 "attention",
+                 "score_passes",
+                 "elementwise_bytes",
+                 "kernels",
+                 "host_kernel_ns",
+                 "host_module_ns",
+                 "host_collective_ns",
+                 "host_micro_batch_ns",
+                 "contention",
+                 "collectives",
+                 "gradient_bytes",
+                 "loss",
+                 "dropout",
+                 "allocator",
+                 "context_bytes",
+                 "autocast",
+                 "one_thread",
+                 "between_ns",
+                 "parts",
+                 "calibrated_runs",
+                 "calibrated_p90"},
                 status),
         where_(where),
         profile_(profile),
@@ -67,6 +88,14 @@ class ProfileReader {
     if (reader_.has("context_bytes")) {
       profile_.context = Bytes{reader_.integer("context_bytes", 0, 1e15)};
     }
+    if (reader_.has("autocast")) profile_.autocast = reader_.flag("autocast");
+    if (reader_.has("one_thread")) profile_.one_thread = reader_.flag("one_thread");
+    time("between_ns", profile_.between_ns);
+    if (reader_.has("parts")) parts();
+    if (reader_.has("calibrated_runs")) {
+      profile_.calibrated_runs = reader_.integer("calibrated_runs", 0, 1e9);
+    }
+    number("calibrated_p90", profile_.calibrated_p90, 0, 1000);
   }
 
  private:
@@ -78,6 +107,23 @@ class ProfileReader {
   }
   void time(const char* key, Time& value) {
     if (reader_.has(key)) value = reader_.nanoseconds(key);
+  }
+  // {"mlp": {"forward": {"start_ns": 900, "factor": 1.2}}}
+  void parts() {
+    profile_.parts.clear();
+    for (const auto& [part, phases] : reader_.object("parts").items()) {
+      const std::string where = fmt::format("{}parts.{}.", where_, part);
+      ObjectReader of_part(phases, where, {"none", "init", "forward", "backward", "optimizer"},
+                           status_);
+      for (int p = 0; p <= static_cast<int>(Phase::optimizer); ++p) {
+        const std::string phase(name_of(static_cast<Phase>(p)));
+        if (!of_part.has(phase.c_str())) continue;
+        ObjectReader time(of_part.object(phase.c_str()), where + phase + ".",
+                          {"start_ns", "factor"}, status_);
+        profile_.parts.push_back({part, static_cast<Phase>(p), time.nanoseconds("start_ns"),
+                                  time.number("factor", 0, 1e6)});
+      }
+    }
   }
   template <class Choice, std::size_t n>
   void choice(const char* key, const char* const (&names)[n], Choice& value) {
@@ -139,6 +185,10 @@ std::vector<std::string> shipped_profile_names() {
 
 const char* name_of(StackProfile::Loss loss) { return losses[static_cast<std::size_t>(loss)]; }
 
+const char* name_of(StackProfile::Allocator allocator) {
+  return allocators[static_cast<std::size_t>(allocator)];
+}
+
 std::string to_json(const StackProfile& p) {
   nlohmann::ordered_json json;
   json["name"] = p.name;
@@ -157,7 +207,28 @@ std::string to_json(const StackProfile& p) {
   json["dropout"] = p.dropout ? 1 : 0;
   json["allocator"] = allocators[static_cast<std::size_t>(p.allocator)];
   json["context_bytes"] = p.context.value;
+  if (p.autocast) json["autocast"] = true;
+  if (p.one_thread) json["one_thread"] = true;
+  if (p.between_ns > 0) json["between_ns"] = p.between_ns;
+  for (const PartTime& t : p.parts) {
+    json["parts"][t.part][std::string(name_of(t.phase))] = {{"start_ns", t.start_ns},
+                                                            {"factor", t.factor}};
+  }
+  if (p.calibrated_runs > 0) {
+    json["calibrated_runs"] = p.calibrated_runs;
+    json["calibrated_p90"] = p.calibrated_p90;
+  }
   return json.dump();
+}
+
+std::string_view part_of(std::string_view module, Reason reason) {
+  while (!module.empty()) {
+    const std::size_t dot = module.rfind('.');
+    const std::string_view last = dot == module.npos ? module : module.substr(dot + 1);
+    if (last.find_first_not_of("0123456789") != last.npos) return last;
+    module = dot == module.npos ? std::string_view() : module.substr(0, dot);
+  }
+  return name_of(reason);
 }
 
 Result<const AttentionCurve*> attention_of(const StackProfile& profile, const Gpu& gpu) {

@@ -2,81 +2,140 @@
 #include "tessera/sim/error_range.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <vector>
 
-#include "sim/cluster/presets.h"
+#include "sim/validation/families.h"
 
 namespace tessera::sim {
 namespace {
 
 // Beyond these multiples of what was validated a run is not near it any more.
-constexpr double ranks_beyond = 4, parameters_beyond = 4;
+constexpr double ranks_beyond = 4, parameters_beyond = 4, nodes_beyond = 2, bytes_beyond = 4;
 
-struct Family {
-  std::string name, profile, gpu;
-  std::vector<std::string> schemes;
-  double ranks_min = 1, ranks_max = 1, parameters_min = 1, parameters_max = 1;
-  std::int64_t rows = 0;
-  double p90 = 0;
-};
+bool beyond(double value, const Span& span, double times) {
+  return value > span.most * times || value * times < span.least;
+}
 
-std::vector<Family> families() {
-  std::vector<Family> out;
-  const auto json = nlohmann::json::parse(validated_families());
-  for (const auto& f : json.at("families")) {
-    out.push_back({f.at("name"), f.at("profile"), f.at("gpu"), f.at("schemes"), f.at("ranks").at(0),
-                   f.at("ranks").at(1), f.at("parameters").at(0), f.at("parameters").at(1),
-                   f.at("rows"), f.at("p90")});
+bool among(const std::vector<std::string>& known, const std::string& value) {
+  return known.empty() || std::find(known.begin(), known.end(), value) != known.end();
+}
+
+// What keeps a run from being one of the family's, worst first; empty: nothing.
+std::vector<std::string> differences(const SimulatedRun& run, const RunFamily& f) {
+  std::vector<std::string> out;
+  const auto parameters = static_cast<double>(run.parameters.value);
+  if (!f.gpu.empty() && run.gpu != f.gpu) {
+    out.push_back(fmt::format("its GPUs are {}", f.gpu));
+  } else if (!among(f.clusters, run.cluster)) {
+    out.push_back(fmt::format("its cluster is {}", fmt::join(f.clusters, " or ")));
+  }
+  if (!f.profile.empty() && run.profile != f.profile) {
+    out.push_back(fmt::format("its profile is {}", f.profile));
+  }
+  if (!among(f.schemes, run.scheme)) {
+    out.push_back(fmt::format("its scheme is {}", fmt::join(f.schemes, " or ")));
+  }
+  if (beyond(run.ranks, f.ranks, ranks_beyond)) {
+    out.push_back(fmt::format("it has {:.0f} to {:.0f} ranks", f.ranks.least, f.ranks.most));
+  }
+  if (beyond(parameters, f.parameters, parameters_beyond)) {
+    out.push_back(
+        fmt::format("it has {:.2g} to {:.2g} parameters", f.parameters.least, f.parameters.most));
   }
   return out;
 }
 
-// What keeps a run from being one of the family's, worst first; empty: nothing.
-std::vector<std::string> differences(const SimulatedRun& run, const Family& f) {
-  std::vector<std::string> out;
-  const auto ranks = static_cast<double>(run.ranks);
-  const auto parameters = static_cast<double>(run.parameters.value);
-  if (!run.gpu.starts_with(f.gpu)) out.push_back(fmt::format("its GPUs are {}", f.gpu));
-  if (run.profile != f.profile) out.push_back(fmt::format("its profile is {}", f.profile));
-  if (std::find(f.schemes.begin(), f.schemes.end(), run.scheme) == f.schemes.end()) {
-    out.push_back(fmt::format("its schemes are {}", fmt::join(f.schemes, ", ")));
+// The sentence about the family that differs least from what is asked for.
+template <class Family, class Differences>
+ErrorRange nearest(const std::vector<Family>& families, const char* number,
+                   const Differences& differences_of, const char* rows_of) {
+  const Family* found = nullptr;
+  std::vector<std::string> apart;
+  for (const Family& family : families) {
+    std::vector<std::string> here = differences_of(family);
+    if (found != nullptr && here.size() >= apart.size()) continue;
+    found = &family;
+    apart = std::move(here);
   }
-  if (ranks > f.ranks_max * ranks_beyond || ranks * ranks_beyond < f.ranks_min) {
-    out.push_back(fmt::format("it has {:.0f} to {:.0f} ranks", f.ranks_min, f.ranks_max));
+  if (found == nullptr) return {.text = fmt::format("{}: nothing was ever validated", number)};
+  ErrorRange range{.near = apart.empty(), .p90 = found->p90, .text = {}};
+  std::string name;
+  if constexpr (requires { found->name; }) {
+    name = found->name;
+  } else {
+    name = fmt::format("{} on {}", found->operation, found->cluster);
   }
-  if (parameters > f.parameters_max * parameters_beyond ||
-      parameters * parameters_beyond < f.parameters_min) {
-    out.push_back(
-        fmt::format("it has {:.2g} to {:.2g} parameters", f.parameters_min, f.parameters_max));
-  }
-  return out;
+  const std::string seen = fmt::format("{:.0f} % for 9 in 10 of {} {} of {}", 100 * found->p90,
+                                       found->rows, rows_of, name);
+  range.text = range.near ? fmt::format("{} within {}", number, seen)
+                          : fmt::format(
+                                "{}: nothing near was ever validated; the nearest is within {}, "
+                                "but {}",
+                                number, seen, fmt::join(apart, " and "));
+  return range;
 }
 
 }  // namespace
 
-std::optional<ErrorRange> error_range(const SimulatedRun& run) {
-  const Family* nearest = nullptr;
-  std::vector<std::string> apart;
-  const std::vector<Family> all = families();
-  for (const Family& family : all) {
-    std::vector<std::string> here = differences(run, family);
-    if (nearest != nullptr && here.size() >= apart.size()) continue;
-    nearest = &family;
-    apart = std::move(here);
-  }
-  if (nearest == nullptr) return std::nullopt;
-  ErrorRange range{.near = apart.empty(), .p90 = nearest->p90, .text = {}};
-  const std::string seen = fmt::format("{:.0f} % for 9 in 10 of {} runs of {}", 100 * nearest->p90,
-                                       nearest->rows, nearest->name);
-  range.text = range.near ? fmt::format("step time within {}", seen)
-                          : fmt::format(
-                                "nothing near was ever validated; the nearest is within "
-                                "{}, but {}",
-                                seen, fmt::join(apart, " and "));
-  return range;
+std::string to_json(const ErrorRange& range) {
+  return nlohmann::ordered_json{{"near", range.near}, {"p90", range.p90}, {"text", range.text}}
+      .dump();
+}
+
+ErrorRange step_time_error(const SimulatedRun& run) {
+  return nearest(
+      validated().step_times, "step time",
+      [&](const RunFamily& family) { return differences(run, family); }, "runs");
+}
+
+ErrorRange calibrated_error(std::int64_t runs, double p90) {
+  return {.near = true,
+          .p90 = p90,
+          .text = fmt::format("step time within {:.1f} % for 9 in 10 of the {} runs that the "
+                              "profile was calibrated on",
+                              100 * p90, runs)};
+}
+
+ErrorRange memory_error(const SimulatedRun& run) {
+  return nearest(
+      validated().memory, "peak memory",
+      [&](const RunFamily& family) { return differences(run, family); }, "runs");
+}
+
+ErrorRange collective_error(const std::string& cluster, const CollectiveShape& shape, Bytes least,
+                            Bytes most) {
+  const auto differences_of = [&](const CollectiveFamily& f) {
+    std::vector<std::string> out;
+    if (f.cluster != cluster) out.push_back(fmt::format("its cluster is {}", f.cluster));
+    if (f.operation != name_of(shape.kind)) {
+      out.push_back(fmt::format("its operation is {}", f.operation));
+    }
+    const bool one_node = shape.nodes == 1 && f.nodes.most == 1;
+    if (!one_node && (f.nodes.most == 1 || beyond(shape.nodes, f.nodes, nodes_beyond))) {
+      out.push_back(f.nodes.most == 1 ? std::string("it is of one node")
+                                      : fmt::format("it is of {:.0f} to {:.0f} nodes",
+                                                    f.nodes.least, f.nodes.most));
+    }
+    if (static_cast<double>(least.value) * bytes_beyond < f.bytes.least ||
+        static_cast<double>(most.value) > f.bytes.most * bytes_beyond) {
+      out.push_back(fmt::format("it has {:.0f} to {:.0f} bytes", f.bytes.least, f.bytes.most));
+    }
+    return out;
+  };
+  return nearest(validated().collectives, "time", differences_of, "rows");
+}
+
+std::string name_unless_changed(const Cluster& cluster) {
+  return cluster.shipped ? cluster.name : cluster.name + ", changed";
+}
+
+std::string name_unless_changed(const StackProfile& profile) {
+  const auto shipped = load_profile(profile.name);
+  const bool same = shipped.ok() && to_json(*shipped) == to_json(profile);
+  return same ? profile.name : profile.name + ", changed";
 }
 
 }  // namespace tessera::sim

@@ -55,6 +55,83 @@ TEST_CASE("noise is no outlier", "[analysis][ranks]") {
   CHECK(outliers(table(512, 2, noise(7, 1024))).empty());
 }
 
+// Uniform within +-5 % of 1 ms, as jitter of a simulation.
+std::vector<std::int64_t> jittered(std::uint64_t seed, int count) {
+  test::Random random(seed);
+  std::vector<std::int64_t> values;
+  for (int k = 0; k < count; ++k) values.push_back(950'000 + random.below(100'001));
+  return values;
+}
+
+TEST_CASE("thousands of jittered steps of like ranks have no outlier", "[analysis][ranks]") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    INFO("seed=" << seed);
+    CHECK(outliers(table(8, 3000, jittered(seed, 8 * 3000))).empty());
+  }
+}
+
+TEST_CASE(
+    "a rank that is a little slow in every step is found under larger jitter, with its steps "
+    "counted",
+    "[analysis][ranks]") {
+  auto values = jittered(3, 8 * 500);
+  for (int step = 0; step < 500; ++step) {
+    auto& value = values[static_cast<std::size_t>(step * 8 + 5)];
+    value = value * 103 / 100;
+  }
+  const auto odd = outliers(table(8, 500, values));
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].first_rank == 5);
+  CHECK(odd[0].last_rank == 5);
+  CHECK(odd[0].excess == Approx(0.03).margin(0.01));
+  CHECK(odd[0].count > 300);
+  CHECK(odd[0].count <= odd[0].last_step - odd[0].first_step + 1);
+  CHECK(odd[0].difference == Approx(30'000).margin(10'000));
+}
+
+TEST_CASE("a rank that is slow for a while is found with when", "[analysis][ranks]") {
+  auto values = jittered(4, 16 * 1000);
+  for (int step = 600; step < 700; ++step) {
+    auto& value = values[static_cast<std::size_t>(step * 16 + 2)];
+    value = value * 120 / 100;
+  }
+  const auto odd = outliers(table(16, 1000, values));
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].first_rank == 2);
+  CHECK(odd[0].first_step >= 500);
+  CHECK(odd[0].last_step <= 800);
+}
+
+TEST_CASE("a single step of a single rank that takes long is no slow rank", "[analysis][ranks]") {
+  auto values = jittered(5, 8 * 300);
+  values[100 * 8 + 6] *= 50;
+  const auto odd = outliers(table(8, 300, values));
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].first_step == 100);
+  CHECK(odd[0].last_step == 100);
+  CHECK(odd[0].count == 1);
+}
+
+TEST_CASE("ranks that always differ a little are as they are, a slow one among them is odd",
+          "[analysis][ranks]") {
+  constexpr int own[] = {965, 1000, 998, 1025, 983, 1003, 1012, 990};  // of a thousand
+  auto values = jittered(6, 8 * 300);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = values[i] * own[i % 8] / 1000;
+  CHECK(outliers(table(8, 300, values)).empty());
+  for (std::size_t i = 6; i < values.size(); i += 8) values[i] = values[i] * 115 / 100;
+  const auto odd = outliers(table(8, 300, values));
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].first_rank == 6);
+}
+
+TEST_CASE("of two ranks none is the odd one, and small parts of a step are no matter",
+          "[analysis][ranks]") {
+  CHECK(outliers(table(2, 2, {100, 200, 100, 200})).empty());
+  MetricTable wait = table(4, 2, {10, 10, 10, 20, 10, 10, 10, 20});
+  wait.unit = 100'000;
+  CHECK(outliers(wait).empty());
+}
+
 TEST_CASE("a scale does not blow noise up", "[analysis][ranks]") {
   const MetricScale scale(std::vector<std::int64_t>{1000, 1001, 1002, 1003, 1004});
   CHECK(scale.at(1002) == 0.5);

@@ -144,5 +144,42 @@ TEST_CASE("offloaded shards leave the device empty between steps", "[shard][memo
   }
 }
 
+// The program computes the loss outside of the model: no hook has fired before its backward, so
+// neither the head's gradient nor what a scheme gathers early is there at that moment.
+TEST_CASE("the backward pass of the loss comes before gathers and the head's gradient",
+          "[memory]") {
+  const auto model = parse_model(
+      R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 1000, "hidden_size": 64,
+          "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4})",
+      "llama");
+  REQUIRE(model.ok());
+  const Scheme scheme = GENERATE(Scheme{FullyShardOptions{}}, Scheme{Fsdp1Options{}});
+  INFO(name_of(scheme));
+  Recording recording;
+  auto runtime = make_recording_runtime(4, recording);
+  auto engine = make_engine(*runtime, *model, scheme);
+  REQUIRE(engine.ok());
+  REQUIRE(run_training_step(**engine, *model, {.sequence_length = 32}).ok());
+  std::vector<const Record*> early;  // of backward, until something of the head is written
+  bool head_undone = false;
+  for (const Record& r : recording.records) {
+    const bool undoes = r.kind == Record::Kind::op && r.cause.phase == Phase::backward &&
+                        r.cause.module == "lm_head";
+    if (undoes) {
+      const auto& work = std::get<Compute>(r.op.what);
+      CHECK(work.cost.matmul_flops == 0);
+      head_undone = true;
+      break;
+    }
+    if (r.cause.phase == Phase::backward) early.push_back(&r);
+  }
+  CHECK(head_undone);
+  for (const Record* r : early) {
+    if (r->kind == Record::Kind::op) CHECK_FALSE(is_collective(kind_of(r->op)));
+    if (r->kind != Record::Kind::allocate) continue;
+    CHECK(recording.buffers[r->buffer.index()].memory_class == MemoryClass::temporary);
+  }
+}
+
 }  // namespace
 }  // namespace tessera

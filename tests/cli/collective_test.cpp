@@ -102,6 +102,16 @@ TEST_CASE("what no collective is called is refused", "[cli][collective]") {
   check_refusal("collective all --plot /nowhere/x.svg", "cannot write the plot");
 }
 
+TEST_CASE("a table says how sure it is, and JSON too", "[cli][collective]") {
+  const ProgramRun run = run_tessera("collective all_reduce --sizes 1M:4M");
+  CHECK(run.output.find("how sure: time within ") != std::string::npos);
+  const ProgramRun far = run_tessera("collective all_reduce --cluster mi300x --sizes 1M:4M --json");
+  const auto validated = nlohmann::json::parse(far.output)["validated"]["all_reduce"];
+  CHECK(validated["near"] == false);
+  CHECK(validated["text"].get<std::string>().find("nothing near was ever validated") !=
+        std::string::npos);
+}
+
 TEST_CASE("sizes are written as people do", "[collective]") {
   CHECK(cli::short_size(Bytes{32 << 10}) == "32K");
   CHECK(cli::short_size(Bytes{1000}) == "1000");

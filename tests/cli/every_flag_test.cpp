@@ -104,8 +104,9 @@ std::string context_of(const std::string& scheme, const Option& option) {
 
 std::string argument_of(const Option& option, bool keeps_whole) {
   static const std::map<std::string, std::string> samples = {
-      {"nvme_smallest", "1000000"}, {"buffer_size", "400"},      {"live_budget", "3000"},
-      {"leaf_modules", "h"},        {"reduce_dtype", "float16"}, {"broadcast_dtype", "float16"}};
+      {"nvme_smallest", "1000000"},  {"buffer_size", "400"},         {"live_budget", "3000"},
+      {"leaf_modules", "h"},         {"module_granularity", "1000"}, {"reduce_dtype", "float16"},
+      {"broadcast_dtype", "float16"}};
   if (option.kind == OptionKind::flag) return "";
   // Of another size than what programs gather unless told.
   if (option.name == "param_dtype") return keeps_whole ? "fp16" : "fp32";
@@ -181,6 +182,7 @@ const std::vector<FlagCase> planning_cases = {
     {"--no-sync", "", "--accumulation 2 --scheme zero3 "},
     {"--no-sync", "", "--deepspeed ds.json "},
     {"--max-grad-norm", "1", ""},
+    {"--optimizer-states", "1", ""},
     {"--checkpointing", "full", ""},
     {"--checkpoint-every", "2", ""},
     {"--checkpoint-every", "2", "--checkpointing full "},
@@ -199,6 +201,7 @@ const std::vector<FlagCase> ops_cases = {
 const std::vector<FlagCase> software_cases = {{"--profile", "compile", ""},
                                               {"--attention-kernel", "unfused", ""},
                                               {"--loss", "chunked", ""},
+                                              {"--allocator", "events", ""},
                                               {"--no-dropout", "", ""}};
 
 std::vector<FlagCase> operator+(std::vector<FlagCase> a, const std::vector<FlagCase>& b) {
@@ -251,10 +254,12 @@ TEST_CASE("every flag of simulate and ops acts or is refused", "[cli][flags]") {
 
 TEST_CASE("every flag of estimate, wrap, report and doctor acts or is refused", "[cli][flags]") {
   write_model();
-  const std::vector<FlagCase> estimate = {
-      {"--cluster", "dgx-2", ""},      {"--nodes", "2", ""},
-      {"--batch", "3", "--json "},     {"--sequence-length", "7", ""},
-      {"--checkpointing", "full", ""}, {"--json", "", ""}};
+  const std::vector<FlagCase> estimate = {{"--cluster", "dgx-2", ""},
+                                          {"--nodes", "2", ""},
+                                          {"--batch", "3", "--json "},
+                                          {"--sequence-length", "7", "--json "},
+                                          {"--checkpointing", "full", "--json "},
+                                          {"--json", "", ""}};
   CHECK(missing(flags_of("estimate"), estimate) == "");
   check_cases("estimate '" + example_model("gpt-tiny") + "'", "", estimate);
   const std::vector<FlagCase> wrap = {{"--policy", "always", ""},
@@ -295,6 +300,22 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
 }
 #endif
 
+TEST_CASE("every flag of trace acts or is refused", "[cli][flags]") {
+  write_model();
+  REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
+  const std::vector<FlagCase> recover = {{"--output", "other.tessera", ""}};
+  CHECK(missing(flags_of("trace recover"), recover) == "");
+  check_cases("trace recover small.tessera -o x.tessera", "x.tessera", recover);
+  const std::vector<FlagCase> verify = {{"--json", "", ""}};
+  CHECK(missing(flags_of("trace verify"), verify) == "");
+  check_cases("trace verify small.tessera", "", verify);
+  const std::vector<FlagCase> query = {{"--csv", "", ""}, {"--json", "", ""}};
+  CHECK(missing(flags_of("query"), query) == "");
+  check_cases("query small.tessera 'SELECT * FROM run'", "", query);
+  CHECK(missing(flags_of("compare"), {{"--json", "", ""}}) == "");
+  check_cases("compare small.tessera small.tessera", "", {{"--json", "", ""}});
+}
+
 TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", "[cli][flags]") {
   const std::vector<FlagCase> collective = {
       {"--cluster", "dgx-a100", "--sizes 1M "},
@@ -321,22 +342,30 @@ TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", 
   }
   log.close();
   const std::string named = "--operation all_reduce ";
-  const std::vector<FlagCase> calibrate = {
-      {"--operation", "all_reduce", ""}, {"--cluster", "dgx-a100", named},
-      {"--nodes", "2", named},           {"--ranks-per-node", "4", named},
-      {"--least", "128K", named},        {"--output", "other.json", named}};
+  const std::vector<FlagCase> calibrate = {{"--operation", "all_reduce", ""},
+                                           {"--cluster", "dgx-a100", named},
+                                           {"--nodes", "2", named},
+                                           {"--ranks-per-node", "4", named},
+                                           {"--least", "128K", named},
+                                           {"--output", "other.json", named},
+                                           {"--profile-output", "p.json", named}};
   CHECK(missing(flags_of("calibrate"), calibrate) == "");
   check_cases("calibrate plain.log -o x.json", "x.json", calibrate);
 }
 
 TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
   const std::vector<std::string> tried = {"train",
+                                          "tokenize",
                                           "generate",
                                           "simulate",
                                           "ops",
                                           "estimate",
                                           "wrap",
                                           "report",
+                                          "trace recover",
+                                          "trace verify",
+                                          "query",
+                                          "compare",
                                           "inspect",
                                           "collective",
                                           "cluster list",

@@ -114,6 +114,7 @@ const std::vector<FlagCase> cases = {
     {"--keep", "1", ""},
     {"--keep", "1", "--save flags/run --save-every 2 "},
     {"--resume", "saved", ""},
+    {"--resume-anyway", "", "--resume saved --seed 9 "},
     {"--load", "weights.safetensors", ""},
     {"--export", "flags/w.safetensors", ""},
     {"--log-every", "3", ""},
@@ -133,6 +134,7 @@ const std::vector<FlagCase> cases = {
     {"--accumulation", "2", ""},
     {"--no-sync", "", ""},
     {"--max-grad-norm", "0.01", ""},
+    {"--optimizer-states", "1", ""},
     {"--checkpointing", "full", ""},
     {"--checkpoint-every", "2", "--checkpointing full "},
     {"--gradient-divide-factor", "3", ""}};
@@ -167,6 +169,43 @@ TEST_CASE("every flag of train acts or is refused", "[cli][flags][train]") {
   }
 }
 
+TEST_CASE("every flag of tokenize acts or is refused", "[cli][flags][train]") {
+  std::ofstream(run_folder() + "letters.json") << R"({"model": {"type": "BPE",
+      "vocab": {"t": 0, "o": 1, "s": 2, "e": 3, "<s>": 4}, "merges": []},
+      "post_processor": {"type": "TemplateProcessing", "single": [
+      {"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+      "special_tokens": {"<s>": {"id": "<s>", "ids": [4], "tokens": ["<s>"]}}}})";
+  std::ofstream(run_folder() + "words.jsonl") << R"({"text": "to", "body": "see"})"
+                                              << "\n"
+                                              << R"({"text": "see", "body": "to"})"
+                                              << "\n";
+  const auto shown = [](const std::string& options) {
+    std::filesystem::remove(run_folder() + "words.bin");
+    const ProgramRun run = run_tessera("tokenize letters.json words.jsonl " + options);
+    std::ifstream file(run_folder() + "words.bin", std::ios::binary);
+    return std::to_string(run.exit_code) + run.output + run.messages +
+           std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string print = "--print --end-of-text none ";
+  CHECK(shown(print) == "00 1\n2 3 3\n");
+  CHECK(shown(print + "--special on --key body") == "04 2 3 3\n4 0 1\n");
+  CHECK(shown("--print").find("line 2: a second document begins") != std::string::npos);
+  CHECK(shown(print + "--key none").find("has no text under the key none, but body, text") !=
+        std::string::npos);
+  CHECK(shown("-o words.bin --end-of-text '<s>'") ==
+        "0words.bin: 7 tokens of 2 documents, uint16\n" +
+            std::string("\0\0\1\0\4\0\2\0\3\0\3\0\4\0", 14));
+  const std::vector<FlagCase> tokenize = {
+      {"--output", "words.bin", print}, {"--documents", "file", "--print "},
+      {"--key", "body", print},         {"--end-of-text", "none", "--print "},
+      {"--special", "on", print},       {"--print", "", "--end-of-text none "}};
+  CHECK(missing(flags_of("tokenize"), tokenize) == "");
+  for (const FlagCase& one : tokenize) {
+    INFO(one.context << one.flag << " " << one.argument);
+    CHECK(shown(one.context) != shown(one.context + one.flag + " " + one.argument));
+  }
+}
+
 TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][flags][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "saved");
@@ -185,6 +224,8 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
                                           {"--checkpoint", "saved", ""},
                                           {"--checkpoint", "saved", weights},
                                           {"--prompt", "to", weights},
+                                          {"--tokenizer", "tokenizer.json", weights},
+                                          {"--end-of-text", "none", weights},
                                           {"--prompt-ids", "1,2", weights},
                                           {"--prompt-ids", "1,2", weights + "--prompt to "},
                                           {"--tokens", "3", weights},

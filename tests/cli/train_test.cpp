@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera train` and `tessera generate` from end to end, with a model that is tiny.
+#include <sys/wait.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -131,6 +134,74 @@ TEST_CASE("a run in float16 keeps its scale when it is resumed", "[cli][train]")
   CHECK(seen.output.find(" | scale 64, 0 skipped | lr ") != std::string::npos);
 }
 
+namespace {
+
+// What a run says that gets `signal` after its third step, and its exit code.
+ProgramRun stopped_by(const std::string& signal, const std::string& options) {
+  const std::string folder = run_folder();
+  write("stop.sh",
+        "cd '" + folder + "' || exit 1\nrm -rf kept stop.json; : > stop.json\n" + TESSERA_PROGRAM +
+            " train gpt.json --data text.txt --batch 2 --threads 1 -q --steps 100000000 "
+            "--json stop.json " +
+            options + " > stop.out 2> stop.err & pid=$!\n" +
+            "k=0; while [ $(wc -l < stop.json) -lt 3 ] && [ $k -lt 600 ]; do k=$((k+1)); "
+            "sleep 0.1; done\nkill -" +
+            signal +
+            " $pid\nk=0; while kill -0 $pid 2>/dev/null && [ $k -lt 600 ]; do k=$((k+1)); sleep "
+            "0.1; done\nkill -KILL $pid 2>/dev/null; wait $pid\n");
+  const int status = std::system(("sh '" + folder + "stop.sh'").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of("stop.out"), text_of("stop.err")};
+}
+
+}  // namespace
+
+TEST_CASE("a signal ends training with a checkpoint and a whole trace, and it goes on from there",
+          "[cli][train]") {
+  prepare();
+  struct Asked {
+    const char* signal;
+    int exit_code;
+  };
+  for (const Asked asked : {Asked{"HUP", 129}, Asked{"TERM", 143}, Asked{"USR1", 138}}) {
+    const ProgramRun run = stopped_by(asked.signal, "--save kept --trace stop.tessera");
+    INFO(asked.signal << ": " << run.messages);
+    CHECK(run.exit_code == asked.exit_code);
+    CHECK(run.messages.find(std::string("tessera: stopped by SIG") + asked.signal +
+                            " after step ") == 0);
+    CHECK(run.messages.find("; the last checkpoint is kept/step-") != std::string::npos);
+    CHECK(run.messages.find(": go on with --resume kept\n") != std::string::npos);
+    CHECK(run_tessera("trace verify stop.tessera").exit_code == 0);
+    const std::size_t done = lines_of("stop.json").size();
+    const ProgramRun on = run_tessera("train gpt.json --data text.txt --batch 2 --threads 1 -q " +
+                                      std::string("--resume kept --json on.json --steps ") +
+                                      std::to_string(done + 1));
+    INFO(on.messages);
+    CHECK(on.exit_code == 0);
+    CHECK(lines_of("on.json").back()["step"] == done + 1);
+  }
+  const ProgramRun unsaved = stopped_by("TERM", "");
+  CHECK(unsaved.exit_code == 143);
+  CHECK(unsaved.messages.find("; there is no checkpoint, as there is no --save\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a disk that is full loses files, not the run, and says so at once", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "full");
+  std::filesystem::create_directories(run_folder() + "full");
+  write("full.sh",
+        "cd '" + run_folder() + "' || exit 1\nulimit -f 8\ntrap '' XFSZ\n" + TESSERA_PROGRAM +
+            " train gpt.json --data text.txt --batch 2 --threads 1 -q --steps 4 --save "
+            "full --save-every 2 --json full.json --export full.safetensors 2> full.err\n");
+  const int status = std::system(("sh '" + run_folder() + "full.sh'").c_str());
+  const std::string said = text_of("full.err");
+  INFO(said);
+  CHECK(WEXITSTATUS(status) == 2);
+  CHECK(said.find("; training goes on after step ") != std::string::npos);
+  CHECK(said.find("there is no checkpoint in full") != std::string::npos);
+  CHECK(lines_of("full.json").size() == 4);
+}
+
 TEST_CASE("what was trained can be exported, loaded and asked for text", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "saved");
@@ -190,17 +261,26 @@ TEST_CASE("the loss of what is not trained on is in lines and objects", "[cli][t
             .find("few.txt (for validation): 3 tokens are too few") != std::string::npos);
 }
 
-TEST_CASE("a window of attention is refused where it would matter", "[cli][train]") {
+TEST_CASE("a window of attention acts, and costs say that they ignore it", "[cli][train]") {
   prepare();
   write("mistral.json", R"({"model_type": "mistral", "vocab_size": 256, "hidden_size": 16,
       "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 1, "max_position_embeddings": 32, "sliding_window": 8})");
   const std::string command = "train mistral.json --data text.txt --steps 1 --batch 1 --threads 1";
-  CHECK(
-      run_tessera(command).messages ==
-      "tessera: mistral.json: sliding_window is 8, and attention within a window is not computed: "
-      "choose a --sequence-length up to that\n");
-  CHECK(run_tessera(command + " --sequence-length 8").exit_code == 0);
+  const auto wide = run_tessera(command);
+  CHECK(wide.exit_code == 0);
+  CHECK(wide.messages.find("but the costs of 32 tokens are those of full attention") !=
+        std::string::npos);
+  CHECK(run_tessera(command + " --sequence-length 8").messages.empty());
+  write("odd.json", R"({"model_type": "gpt2", "n_embd": 16, "n_head": 2, "n_layer": 1,
+      "vocab_size": 256, "n_positions": 16, "activation_function": "mish"})");
+  CHECK(run_tessera("train odd.json --data text.txt --steps 1")
+            .messages.find("activation_function is mish, computed are: gelu_new") !=
+        std::string::npos);
+  write("dropped.json", R"({"model_type": "gpt2", "n_embd": 16, "n_head": 2, "n_layer": 1,
+      "vocab_size": 256, "n_positions": 16, "resid_pdrop": 0.5})");
+  CHECK(run_tessera("train dropped.json --data text.txt --steps 1 --batch 1").messages ==
+        "tessera: warning: dropped.json: dropout is not applied: resid_pdrop 0.5 act as 0\n");
   CHECK(run_tessera("simulate mistral.json -o window.tessera")
             .messages.find("mistral.json: sliding_window is 8, but the costs") !=
         std::string::npos);
@@ -213,7 +293,8 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
   write("empty.txt", "");
   write("short.txt", "abc");
   CHECK(refusal("--data none.txt") ==
-        "tessera: none.txt: cannot be read: name a text file or a file of tokens\n");
+        "tessera: none.txt: cannot be read (No such file or directory): name a text file or a file "
+        "of tokens\n");
   CHECK(refusal("--data empty.txt") == "tessera: empty.txt: is empty: nothing to train on\n");
   CHECK(refusal("--data short.txt").find("tessera: short.txt: 3 tokens are too few") == 0);
   CHECK(refusal("--data text.txt --data-format uint16").find("beyond the model's vocabulary") !=

@@ -123,7 +123,7 @@ TEST_CASE("files that are none are refused by a sentence", "[files]") {
       {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
                8),
-       "the header has \"a\" twice"},
+       "the key \"a\" is twice"},
       {file_of(R"({"__metadata__":{"a":1}})", 0), "__metadata__ is no object of texts"}};
   for (const Case& bad : cases) {
     INFO(bad.hint);

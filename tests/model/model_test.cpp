@@ -178,8 +178,15 @@ TEST_CASE("what only real numbers need is read, too", "[model]") {
   CHECK(newer.rotary.theta == 1000000);
   CHECK(newer.rotary.factor == 1);
 
-  const Model yarn = parsed(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})");
-  CHECK_FALSE(yarn.rotary.known);
+  const Model yarn = parsed(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn",
+      "factor": 4, "beta_fast": 16}})");
+  CHECK(yarn.rotary.stretch == RotaryStretch::yarn);
+  CHECK(yarn.rotary.beta_fast == 16);
+  CHECK(yarn.rotary.original_positions == 2048);
+  const Model longer =
+      parsed(R"({"model_type": "llama", "rope_scaling": {"rope_type": "longrope"}})");
+  CHECK_FALSE(longer.rotary.known);
+  CHECK(longer.mathematics.refused.size() == 1);
   CHECK(parsed(R"({"model_type": "gpt2", "layer_norm_epsilon": 1e-6})").norm_epsilon == 1e-6);
 
   CHECK(shipped("mistral-7b").sliding_window == 4096);
@@ -190,10 +197,23 @@ TEST_CASE("what only real numbers need is read, too", "[model]") {
             .sliding_window == 64);
   CHECK(parsed(R"({"model_type": "llama", "sliding_window": 64})").sliding_window == 0);
 
+  const Model warned = parsed(R"({"model_type": "gpt2", "resid_pdrop": 0.1, "attn_pdrop": 0,
+      "activation_function": "relu", "scale_attn_weights": false, "n_layers": 3, "n_ctx": 8})");
+  CHECK(warned.mathematics.activation == Activation::relu);
+  CHECK_FALSE(warned.mathematics.scores_scaled);
+  CHECK(warned.mathematics.warnings ==
+        std::vector<std::string>{"dropout is not applied: resid_pdrop 0.1 act as 0",
+                                 "keys that mean nothing to gpt2 here are ignored: n_layers"});
+  CHECK(parsed(R"({"model_type": "qwen2", "num_hidden_layers": 3, "use_sliding_window": true,
+      "max_window_layers": 1})")
+            .mathematics.full_attention == std::vector<bool>{true, false, false});
+
   for (const char* bad : {R"({"model_type": "mistral", "sliding_window": "far"})",
                           R"({"model_type": "gpt2", "layer_norm_epsilon": 0})",
                           R"({"model_type": "llama", "rope_theta": "many"})",
-                          R"({"model_type": "llama", "rope_scaling": 4})"}) {
+                          R"({"model_type": "llama", "rope_scaling": 4})",
+                          R"({"model_type": "gpt2", "scale_attn_weights": 1})",
+                          R"({"model_type": "qwen2", "layer_types": ["full_attention"]})"}) {
     CHECK(parse_model(bad, "config.json").status().code() == Code::invalid_argument);
   }
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/model/config_keys.h"
 #include "tessera/scheme.h"
 #include "tessera/training.h"
 
@@ -92,6 +93,23 @@ std::string json_table() {
   return text;
 }
 
+std::string config_table() {
+  std::string text = "| key | models | what trains | meaning |\n| --- | --- | --- | --- |\n";
+  const auto spaced = [](std::string_view words) {
+    std::string out = "`";
+    for (const char c : words) out += c == ' ' ? std::string("`, `") : std::string(1, c);
+    return out + "`";
+  };
+  for (const ConfigKey& key : config_keys()) {
+    std::string acts = key.rule == KeyRule::acts ? "acts" : "not applied, warned of unless 0";
+    if (key.rule == KeyRule::values) acts = key.values.empty() ? "refused" : spaced(key.values);
+    text += "| `" + std::string(key.name) + "` | " +
+            (key.models.empty() ? "all" : spaced(key.models)) + " | " + acts + " | " +
+            std::string(key.meaning) + " |\n";
+  }
+  return text;
+}
+
 void check_table(const std::string& page, const std::string& name, const std::string& table) {
   const std::string path = std::string(TESSERA_SOURCE_DIR) + "/docs/" + page;
   std::ifstream file(path);
@@ -119,6 +137,7 @@ TEST_CASE("the manual's tables of options are what the lists say", "[options][do
   check_table("cli.md", "options of schemes", flag_table());
   check_table("cli.md", "options of a training step", training_table());
   check_table("embedding.md", "options of schemes", json_table());
+  check_table("model-format.md", "keys of config.json", config_table());
 }
 
 }  // namespace

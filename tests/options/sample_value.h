@@ -15,7 +15,8 @@ inline OptionValue sample_value(const Option& option) {
     case OptionKind::flag: return !std::get<bool>(option.standard);
     case OptionKind::integer: {
       const auto least = static_cast<std::int64_t>(option.least);
-      return option.standard == OptionValue(least + 2) ? least + 3 : least + 2;
+      if (option.standard != OptionValue(least + 2)) return least + 2;
+      return static_cast<double>(least + 3) <= option.most ? least + 3 : least + 1;
     }
     case OptionKind::number: return std::clamp(0.5, option.least, option.most);
     case OptionKind::text: return std::string("somewhere");
@@ -25,7 +26,8 @@ inline OptionValue sample_value(const Option& option) {
       }
       break;
     case OptionKind::list:
-      // The only list that is more than names has numbers in it.
+      if (option.name == "bucket_caps") return std::vector<std::string>{"200", "400"};
+      // The only other list that is more than names has numbers in it.
       return std::vector<std::string>{option.name == "process_groups" ? "0 2" : "h.0"};
   }
   return option.standard;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tessera/sim/error_range.h"
 #include "tessera/sim/simulate.h"
+#include "tests/sim/vector_sink.h"
 
 namespace tessera::sim {
 namespace {
@@ -21,36 +25,162 @@ SimulateOptions options_for(Bytes memory) {
 }  // namespace
 
 TEST_CASE("a run like the validated ones gets their error, another is said to be far", "[error]") {
-  SimulatedRun run{"mosaic", "H100 SXM 80 GB", "full_shard", 64, Numel{7'000'000'000}};
-  const auto near = error_range(run);
-  REQUIRE(near.has_value());
-  CHECK(near->near);
-  CHECK(near->p90 > 0);
-  CHECK(near->text.find("step time within") == 0);
-  run.gpu = "L40S";
+  SimulatedRun run{"mosaic", "H100 SXM 80 GB", "dgx-h100", "full_shard", 64, Numel{7'000'000'000}};
+  const ErrorRange near = step_time_error(run);
+  CHECK(near.near);
+  CHECK(near.p90 > 0);
+  CHECK(near.text.find("step time within") == 0);
+  run.gpu = "H100 PCIe 80 GB";  // another GPU, though its name begins alike
+  CHECK_FALSE(step_time_error(run).near);
   run.ranks = 100'000;
-  const auto far = error_range(run);
-  CHECK_FALSE(far->near);
-  CHECK(far->text.find("nothing near was ever validated") == 0);
-  CHECK(far->text.find("H100") != std::string::npos);
-  CHECK(far->text.find("ranks") != std::string::npos);
+  const ErrorRange far = step_time_error(run);
+  CHECK_FALSE(far.near);
+  CHECK(far.text.find("step time: nothing near was ever validated") == 0);
+  CHECK(far.text.find("ranks") != std::string::npos);
+}
+
+TEST_CASE("memory was compared for fully_shard alone", "[error]") {
+  SimulatedRun run{"eager", "H100 SXM 80 GB", "dgx-h100", "fully_shard", 8, Numel{8'000'000'000}};
+  CHECK(memory_error(run).near);
+  run.scheme = "zero1";
+  CHECK_FALSE(memory_error(run).near);
+  CHECK(memory_error(run).text.find("fully_shard") != std::string::npos);
+}
+
+TEST_CASE("collectives are as sure as those of their cluster, operation and nodes", "[error]") {
+  const CollectiveShape shape{OpKind::all_reduce, Bytes{1 << 20}, 8, 1, 8};
+  const Bytes least{1 << 15}, most{1 << 30};
+  CHECK(collective_error("dgx-h100", shape, least, most).near);
+  CHECK_FALSE(collective_error("dgx-h100, changed", shape, least, most).near);
+  CHECK_FALSE(collective_error("dgx-h100", shape, Bytes{1}, most).near);
+  CollectiveShape many = shape;
+  many.nodes = 1000;
+  CHECK_FALSE(collective_error("dgx-h100", many, least, most).near);
+}
+
+TEST_CASE("a changed cluster or profile is not the shipped one", "[error]") {
+  const auto text = cluster_text("dgx-h100");
+  REQUIRE(text.ok());
+  CHECK(name_unless_changed(*load_cluster("dgx-h100", 2)) == "dgx-h100");
+  CHECK(name_unless_changed(*parse_cluster(*text, "copy.json", 1)) == "dgx-h100");
+  std::string changed = *text;
+  changed.replace(changed.find("\"gpus_per_node\": 8"), 18, "\"gpus_per_node\": 4");
+  CHECK(name_unless_changed(*parse_cluster(changed, "mine.json", 1)) == "dgx-h100, changed");
+  StackProfile profile = *load_profile("mosaic");
+  CHECK(name_unless_changed(profile) == "mosaic");
+  profile.dropout = !profile.dropout;
+  CHECK(name_unless_changed(profile) == "mosaic, changed");
+}
+
+TEST_CASE("autocast computes in bf16 from float32 parameters and casts them", "[stack]") {
+  const Cluster cluster = *load_cluster("dgx-h100", 1);
+  StackProfile stack;
+  ComputeCost cost{.matmul_flops = 2.0 * (1LL << 36), .dtype = DType::float32};
+  cost.matmuls = {{4096, 4096, 4096}};
+  const Time single = make_cost_model(cluster, stack)->compute(cost);
+  stack.autocast = true;
+  const Time cast = make_cost_model(cluster, stack)->compute(cost);
+  cost.dtype = DType::bfloat16;
+  CHECK(cast == make_cost_model(cluster, stack)->compute(cost));
+  CHECK(cast < single / 4);
+  const auto model = parse_model(small_gpt2, "gpt2");
+  REQUIRE(model.ok());
+  const auto casts = [&] {
+    double bytes = 0;
+    for (const Module& module : adapted(*model, stack).modules) bytes += module.cost.backward_bytes;
+    return bytes;
+  };
+  CHECK(casts() > 0);
+  stack.autocast = false;
+  CHECK(casts() == 0);
 }
 
 TEST_CASE("a caching allocator fits where only unused blocks are too many", "[memory]") {
-  const auto model = parse_model(small_gpt2, "gpt2");
+  const auto model = parse_model(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 1000,
+      "n_positions": 64, "n_embd": 1024, "n_layer": 16, "n_head": 2})",
+                                 "gpt2");
   REQUIRE(model.ok());
-  auto options = options_for(Bytes{std::int64_t{1} << 40});
-  const auto free = simulate(*model, options);
-  REQUIRE(free.ok());
-  // A little less than the engine's own allocator reserves.
-  options.cluster.gpu.memory = free->peak_reserved - Bytes{8 << 20};
-  CHECK_FALSE(simulate(*model, options)->fits);
-  options.stack.allocator = StackProfile::Allocator::caching;
+  auto options = options_for({});
+  options.scheme = Fsdp1Options{.torch_order = true};
+  const auto peak = [&](StackProfile::Allocator allocator) {
+    options.stack.allocator = allocator;
+    const auto free = simulate(*model, options);
+    REQUIRE(free.ok());
+    return free->peak_reserved;
+  };
+  const Bytes events = peak(StackProfile::Allocator::events);
+  const Bytes cached = peak(StackProfile::Allocator::pytorch);
+  options.cluster.gpu.memory = std::min(events, cached) - Bytes{64 << 20};
   const auto again = simulate(*model, options);
   CHECK(again->fits);
   CHECK(again->cache_returns > 0);
+  options.stack.allocator = StackProfile::Allocator::events;
+  CHECK_FALSE(simulate(*model, options)->fits);
+  options.stack.allocator = StackProfile::Allocator::pytorch;
   options.cluster.gpu.memory = Bytes{1 << 20};
   CHECK_FALSE(simulate(*model, options)->fits);
+}
+
+struct Held {
+  double reserved, allocated;
+
+  double unused() const { return reserved - allocated; }
+};
+
+// At most, after two steps of FSDP1 with so many layers of Llama.
+Held held_by_fsdp1(int layers, bool torch_order, StackProfile::Allocator allocator) {
+  const auto model =
+      parse_model(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "vocab_size": 32000,
+          "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": {},
+          "num_attention_heads": 32}})",
+                              layers),
+                  "llama");
+  REQUIRE(model.ok());
+  auto options = options_for({});
+  options.cluster = *load_cluster("dgx-h100", 8);
+  options.cluster.gpu.memory = {};
+  options.stack = *load_profile("eager");
+  options.stack.allocator = allocator;
+  options.scheme = Fsdp1Options{
+      .param_dtype = DType::bfloat16, .reduce_dtype = DType::float32, .torch_order = torch_order};
+  options.training.sequence_length = 2048;
+  options.training.checkpointing = ActivationCheckpointing::full;
+  test::VectorSink sink;
+  options.sink = &sink;
+  const auto summary = simulate(*model, options);
+  REQUIRE(summary.ok());
+  return {static_cast<double>(summary->peak_reserved.value),
+          static_cast<double>(sink.peaks.back().allocated.value)};
+}
+
+TEST_CASE("what FSDP1 reserves beside what it allocates does not grow with layers", "[memory]") {
+  using Allocator = StackProfile::Allocator;
+  const auto allocator = GENERATE(Allocator::events, Allocator::pytorch);
+  INFO(name_of(allocator));
+  const Held few = held_by_fsdp1(8, false, allocator);
+  const Held many = held_by_fsdp1(64, false, allocator);
+  INFO(few.reserved / few.allocated << " of 8 layers, " << many.reserved / many.allocated);
+  CHECK(many.unused() < 2 * few.unused());
+  if (allocator == Allocator::pytorch) return;
+  CHECK(held_by_fsdp1(64, true, allocator).unused() > 5 * many.unused());
+}
+
+TEST_CASE("what would have fitted is found by trying", "[memory]") {
+  const auto model = parse_model(small_gpt2, "gpt2");
+  auto options = options_for(Bytes{});
+  options.training.batch = 64;
+  const Bytes needed = simulate(*model, options)->peak_reserved;
+  options.training.checkpointing = ActivationCheckpointing::full;
+  const Bytes checkpointed = simulate(*model, options)->peak_reserved;
+  REQUIRE(checkpointed < needed);
+  options.training.checkpointing = ActivationCheckpointing::none;
+  options.cluster.gpu.memory = checkpointed;
+  const auto found = what_would_fit(*model, options);
+  CHECK(std::find(found.begin(), found.end(), "--checkpointing full") != found.end());
+  CHECK(std::any_of(found.begin(), found.end(),
+                    [](const std::string& flags) { return flags.starts_with("--batch "); }));
+  options.cluster.gpu.memory = Bytes{1 << 20};
+  CHECK(what_would_fit(*model, options).empty());
 }
 
 TEST_CASE("the context takes its part of a GPU's memory", "[memory]") {

@@ -59,10 +59,10 @@ TEST_CASE("a newer format, an unfinished and a gutted trace are told apart", "[s
   check_refused(path, Code::not_supported, "has trace format 2; this version reads up to 1");
   changed("PRAGMA user_version = 0");
   check_refused(path, Code::corrupt, "trace format 0");
-  changed("DELETE FROM meta WHERE key = 'content_hash'");
-  check_refused(path, Code::corrupt, "unfinished");
+  changed("DELETE FROM meta");
+  check_refused(path, Code::corrupt, "stopped before anything was in it");
   changed("DROP TABLE stream");
-  check_refused(path, Code::corrupt, "no such table: stream");
+  check_refused(path, Code::corrupt, "table \"stream\" is missing");
   changed("DELETE FROM run");
   check_refused(path, Code::corrupt, "0 ranks");
   changed("UPDATE meta SET value = '12x' WHERE key = 'seed'");
@@ -71,11 +71,82 @@ TEST_CASE("a newer format, an unfinished and a gutted trace are told apart", "[s
   check_refused(path, Code::not_supported, "stream role 99");
 }
 
-TEST_CASE("a recording under way is recognised as one", "[storage][open]") {
+TEST_CASE("what is no part of a trace is refused before it is read", "[storage][open]") {
+  const Folder folder("other_schemas");
+  const std::string path = folder / "run.tessera";
+  const std::string endless =
+      " AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r";
+  for (const auto& [sql, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"DROP TABLE rank; CREATE VIEW rank" + endless,
+            "\"rank\" is a view in place of a table"},
+           {"CREATE VIEW more" + endless, "it has a view \"more\", which no trace has"},
+           {"CREATE TABLE more (a)", "it has a table \"more\", which no trace has"},
+           {"CREATE TRIGGER more AFTER INSERT ON op BEGIN DELETE FROM op; END",
+            "it has a trigger \"more\", which no trace has"},
+           {"CREATE INDEX more ON op (bytes)", "it has an index \"more\", which no trace has"},
+           {"ALTER TABLE op ADD COLUMN more", "table \"op\" has other columns"},
+           {"ALTER TABLE op RENAME COLUMN flops TO work", "table \"op\" has other columns"},
+           {"DROP TABLE op; CREATE TABLE op (id TEXT)", "table \"op\" has other columns"},
+           {"UPDATE op_kind SET name = 'x' WHERE id = 3", "op_kind 3 is called \"x\""},
+           {"UPDATE peak_memory SET end_rank = 9", "of the ranks [0, 9) in a run of 8"},
+           {"DELETE FROM rank WHERE rank = 7", "it lists 7 of 8 ranks"},
+           {"UPDATE op SET stream = 5", "runs on stream 5, which is not there"},
+           {"UPDATE op SET communicator = 5", "uses communicator 5, which is not there"},
+           {"UPDATE op SET label = 999999", "op.label is missing in a row"},
+           {"UPDATE op SET bytes = 'many'", "op.bytes has another type in a row"},
+           {"UPDATE op SET step = 3000000000", "op.step is 3000000000 in a row"},
+           {"UPDATE diagnostic SET rank = 8", "is about rank 8 in a run of 8 ranks"}}) {
+    INFO(sql);
+    test::write(random_recording(41), path);
+    change(path, sql);
+    const auto reader = TraceReader::open(path);
+    const auto damages =
+        reader.ok() ? reader->find_damage() : Result<std::vector<std::string>>(reader.status());
+    const std::string said = !damages.ok()      ? damages.status().message()
+                             : damages->empty() ? ""
+                                                : damages->front();
+    INFO(said);
+    CHECK(said.find(sentence) != std::string::npos);
+  }
+}
+
+TEST_CASE("a small file that claims to hold much is refused before it is unpacked",
+          "[storage][open]") {
+  const Folder folder("bomb");
+  const std::string path = folder / "run.tessera";
+  test::write(random_recording(41), path);
+  change(path,
+         "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT "
+         "INTO memory_chunk SELECT 0, i, 4096, 0, 0, 0, x'010001000100010001000100' FROM n");
+  const auto reader = TraceReader::open(path);
+  REQUIRE(reader.ok());
+  const Status status = reader->memory(0).status();
+  INFO(status.message());
+  CHECK(status.code() == Code::corrupt);
+  CHECK(status.message().find("more than any recording") != std::string::npos);
+}
+
+TEST_CASE("verify names each damage by itself", "[storage][open]") {
+  const Folder folder("damages");
+  const std::string path = folder / "run.tessera";
+  test::write(random_recording(44), path);
+  change(path,
+         "UPDATE span_chunk SET checksum = checksum + 1 WHERE rank = 2;"
+         "UPDATE memory_chunk SET count = 4000000000 WHERE rank = 4");
+  const auto damages = TraceReader::open(path)->find_damage();
+  REQUIRE(damages.ok());
+  REQUIRE(damages->size() == 5);
+  CHECK((*damages)[0].find("span chunk (rank 2, stream 0, seq 0)") != std::string::npos);
+  CHECK((*damages)[2].find("span chunk (rank 2, stream 7, seq 0)") != std::string::npos);
+  CHECK((*damages)[3].find("memory chunk (rank 4, seq 0)") != std::string::npos);
+  CHECK((*damages)[4].find("content hash") != std::string::npos);
+}
+
+TEST_CASE("a recording before its run has begun is recognised as one", "[storage][open]") {
   const Folder folder("under_way");
   auto writer = storage::TraceWriter::create(folder / "run.tessera");
   REQUIRE(writer.ok());
-  check_refused(folder / "run.tessera.partial", Code::corrupt, "unfinished");
+  check_refused(folder / "run.tessera.partial", Code::corrupt, "stopped before anything");
   test::send(random_recording(42), **writer);
   REQUIRE((*writer)->finish().ok());
   CHECK(TraceReader::open(folder / "run.tessera").ok());

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-#include <sys/stat.h>
-
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <thread>
 
 #include "storage/queue.h"
@@ -16,13 +12,6 @@ using storage::TraceReader;
 using storage::TraceWriter;
 using test::Folder;
 using test::random_recording;
-
-Status write_status(const test::Recording& recording, const std::string& path) {
-  auto writer = TraceWriter::create(path);
-  if (!writer) return writer.status();
-  test::send(recording, **writer);
-  return (*writer)->finish();
-}
 
 TEST_CASE("the same calls give the same bytes, whatever the queue holds", "[storage][writer]") {
   const Folder folder("same_bytes");
@@ -106,7 +95,8 @@ TEST_CASE("an existing file is replaced on success only", "[storage][writer]") {
   CHECK(TraceReader::open(path).ok());
 }
 
-TEST_CASE("a stale partial file is overwritten, one in use is refused", "[storage][writer]") {
+TEST_CASE("a partial file of something else is overwritten, one in use is refused",
+          "[storage][writer]") {
   const Folder folder("stale");
   const std::string path = folder / "run.tessera";
   test::write_file(path + ".partial", std::string(100'000, 'x'));
@@ -164,23 +154,6 @@ TEST_CASE("calls that contradict each other fail the recording", "[storage][writ
   CHECK(message_of([](TraceSink& sink) { sink.rank_steps({.step = 0}); }) ==
         "Step 0 has 0 ranks in a run of 2 ranks.");
   message_of([](TraceSink& sink) { sink.stream({.id = 1}), sink.stream({.id = 1}); });
-  CHECK(folder.empty());
-}
-
-TEST_CASE("a full disk is an error of finish and leaves no file", "[storage][writer]") {
-  const Folder folder("full_disk");
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // the write then fails with EFBIG
-  rlimit small = before;
-  small.rlim_cur = 300'000;
-  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  const Status status = write_status(random_recording(35, {.ranks = 8, .steps = 3, .ops = 30'000}),
-                                     folder / "run.tessera");
-  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
-  std::signal(SIGXFSZ, handler);
-  CHECK(status.code() == Code::io_error);
-  CHECK(status.message().find("run.tessera.partial") != std::string::npos);
   CHECK(folder.empty());
 }
 

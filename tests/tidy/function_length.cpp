@@ -13,24 +13,6 @@ namespace {
 
 constexpr int function_lines_max = 70;
 
-/// Preprocessor lines may hold unbalanced braces.
-std::string without_directives(std::string text) {
-  bool in_directive = false;
-  bool at_line_start = true;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\n') {
-      in_directive = in_directive && i > 0 && text[i - 1] == '\\';
-      at_line_start = true;
-      continue;
-    }
-    if (at_line_start && text[i] == '#') in_directive = true;
-    if (text[i] != ' ') at_line_start = false;
-    const bool continues = text[i] == '\\' && i + 1 < text.size() && text[i + 1] == '\n';
-    if (in_directive && !continues) text[i] = ' ';
-  }
-  return text;
-}
-
 bool opens_function(const std::string& head) {
   static const std::regex scope(R"(^(template\s*<[^{]*>\s*)?(inline\s+)?)"
                                 R"((namespace|class|struct|union|enum|extern)\b[^()]*$)");

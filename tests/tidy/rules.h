@@ -23,6 +23,9 @@ Findings check_class_sizes(const std::vector<SourceFile>& tree,
 /// Words that break determinism, layering or readability, each with what to use instead.
 Findings check_words(const SourceFile& file);
 
+/// Types are CamelCase, functions and variables snake_case, hidden members end in an underscore.
+Findings check_names(const SourceFile& file);
+
 /// Licence line, #pragma once, the comment a public header begins with, name, line and file length.
 Findings check_form(const SourceFile& file);
 

@@ -207,6 +207,22 @@ TEST_CASE("files need licence, form, name and a bounded length", "[tidy][rules]"
   CHECK(findings("engine/a.cpp", licence + std::string(400, '\n')) == 1);
 }
 
+TEST_CASE("names of another form are found", "[tidy][rules]") {
+  const auto findings = [](const std::string& text) {
+    return tidy::check_names({"engine/a.cpp", text}).size();
+  };
+  CHECK(findings("class Good {\n public:\n  int open;\n\n private:\n  int hidden_ = 0;\n};\n") ==
+        0);
+  CHECK(findings("class Bad {\n private:\n  int hidden = 0;\n  Map<int> both[2];\n};\n") == 2);
+  CHECK(findings("class Good {\n private:\n  int f() const {\n    int local = 1;\n  }\n};\n") == 0);
+  CHECK(findings("struct bad_type {\n};\nenum class kind { one };\nusing other = int;\n") == 3);
+  CHECK(findings("struct stat info;\nusing type = int;\n") == 0);
+  CHECK(findings("int camelCase = 0;\n") == 1);
+  CHECK(findings("int snake_case = object.theirName + ncclCommCount() + CamelType::x;\n") == 0);
+  CHECK(findings("#define X camelCase\n// camelCase\n") == 0);
+  CHECK(tidy::check_names({"c/include/tessera/c/a.h", "struct tessera_model;"}).empty());
+}
+
 TEST_CASE("dead sources and dead private headers are found", "[tidy][rules]") {
   const SourceFile list{"engine/CMakeLists.txt", "add_library(e a/b.cpp)  # a/dead.cpp\n"};
   const SourceFile used{"engine/a/b.h", ""};

@@ -57,8 +57,9 @@ std::vector<SourceFile> read_tree(const std::string& root) {
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
     if (entry.is_regular_file()) add(entry.path());
   }
-  for (const char* folder : {"analysis", "c", "cli", "cmake", "docs", "engine", "examples",
-                             "inspector", "sim", "storage", "tests", "traces", "training"}) {
+  for (const char* folder :
+       {"analysis", "c", "cli", "cmake", "docs", "engine", "examples", "inspector", "query", "sim",
+        "storage", "tests", "traces", "training"}) {
     if (!fs::is_directory(fs::path(root) / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(root) / folder)) {
       if (entry.is_regular_file()) add(entry.path());

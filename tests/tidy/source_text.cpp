@@ -89,6 +89,23 @@ std::string without_comments(std::string_view text) { return blanked(text, "/");
 
 std::string without_comments_and_literals(std::string_view text) { return blanked(text, "/\"'"); }
 
+std::string without_directives(std::string text) {
+  bool in_directive = false;
+  bool at_line_start = true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      in_directive = in_directive && i > 0 && text[i - 1] == '\\';
+      at_line_start = true;
+      continue;
+    }
+    if (at_line_start && text[i] == '#') in_directive = true;
+    if (text[i] != ' ') at_line_start = false;
+    const bool continues = text[i] == '\\' && i + 1 < text.size() && text[i + 1] == '\n';
+    if (in_directive && !continues) text[i] = ' ';
+  }
+  return text;
+}
+
 std::vector<std::string> string_literals(std::string_view text) {
   const Scanner scanner(text);
   const std::string& kinds = scanner.kinds();

@@ -15,6 +15,9 @@ std::string without_comments(std::string_view text);
 /// `text` with comments and the contents of string and character literals replaced by blanks.
 std::string without_comments_and_literals(std::string_view text);
 
+/// `text` with preprocessor lines replaced by blanks, which may hold unbalanced braces.
+std::string without_directives(std::string text);
+
 /// The contents of the string literals of `text`, comments left out, in order.
 std::vector<std::string> string_literals(std::string_view text);
 

@@ -88,6 +88,8 @@ TEST_CASE("functions have at most 70 lines", "[tidy]") { check_code(tidy::check_
 
 TEST_CASE("no banned words", "[tidy]") { check_code(tidy::check_words); }
 
+TEST_CASE("names have the form of their kind", "[tidy]") { check_code(tidy::check_names); }
+
 TEST_CASE("files have a licence line, a form and a bounded length", "[tidy]") {
   Findings all;
   for (const SourceFile& file : tree()) {

@@ -3,85 +3,150 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "engine/files/block_sum.h"
+#include "training/data/token_file.h"
 
 namespace tessera {
 namespace {
 
-std::int64_t width_of(TokenFormat format) {
-  if (format == TokenFormat::uint32) return 4;
-  return format == TokenFormat::uint16 ? 2 : 1;
-}
+constexpr std::int64_t looked_at = 1 << 20;  // bytes, when a file is opened
 
-std::int64_t token_at(const std::string& bytes, std::int64_t width, std::int64_t place) {
-  std::int64_t token = 0;
-  for (std::int64_t k = width; k-- > 0;) {
-    token = token * 256 +
-            static_cast<unsigned char>(bytes[static_cast<std::size_t>(place * width + k)]);
+Status check_vocabulary(const std::string& source, std::int64_t vocabulary, std::int64_t first,
+                        std::span<const std::uint32_t> tokens) {
+  for (std::size_t k = 0; k < tokens.size(); ++k) {
+    if (tokens[k] < vocabulary) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: token {} at place {} is beyond the model's vocabulary of {}: "
+                              "choose another model or another format",
+                              source, tokens[k], first + static_cast<std::int64_t>(k), vocabulary));
   }
-  return token;
+  return {};
 }
 
-TokenFormat format_of(const std::string& path, TokenFormat asked) {
-  if (asked != TokenFormat::by_name) return asked;
-  return std::filesystem::path(path).extension() == ".bin" ? TokenFormat::uint16
-                                                           : TokenFormat::bytes;
+// A wrong format shows at once, and no file is read as a whole for it.
+Status check_begin(const TokenFile& file, std::int64_t vocabulary) {
+  const TokenLayout& layout = file.layout();
+  std::vector<std::uint32_t> tokens(
+      static_cast<std::size_t>(std::min(layout.tokens, looked_at / layout.width)));
+  TESSERA_TRY(file.read(0, tokens));
+  return check_vocabulary(file.source(), vocabulary, 0, tokens);
+}
+
+std::uint64_t fingerprint_of(const TokenFile& file) {
+  constexpr std::int64_t places = 16;
+  constexpr std::int64_t piece = 4096;
+  const std::int64_t size = file.bytes();
+  std::uint64_t sum =
+      mixed_word(static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(file.layout().width));
+  std::vector<std::byte> bytes;
+  for (std::int64_t k = 0; k < places; ++k) {
+    const std::int64_t first = size / places * k;
+    bytes.resize(static_cast<std::size_t>(std::min(piece, size - first)));
+    // What cannot be read fails when a step reads it; until then it differs from what can.
+    if (!file.read_bytes(first, bytes).ok()) return ~sum;
+    sum += mixed_word(block_sum(bytes), static_cast<std::uint64_t>(k + 1));
+  }
+  return sum;
 }
 
 }  // namespace
 
-Result<Corpus> Corpus::open(const std::string& path, const CorpusOptions& options) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return Status(Code::io_error, fmt::format("{}: is a folder: name a file to train on", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return Status(Code::io_error,
-                  fmt::format("{}: cannot be read: name a text file or a file of tokens", path));
-  }
-  std::string bytes(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return Status(Code::io_error, fmt::format("{}: reading failed", path));
-  CorpusOptions of_file = options;
-  of_file.format = format_of(path, options.format);
-  return from_bytes(std::move(bytes), path, of_file);
-}
-
-Result<Corpus> Corpus::from_bytes(std::string bytes, const std::string& source,
-                                  const CorpusOptions& options) {
+Result<Corpus> Corpus::of(std::vector<std::shared_ptr<const TokenFile>> files,
+                          const std::vector<double>& weights, std::int64_t vocabulary) {
   Corpus corpus;
-  corpus.width_ = width_of(format_of(source, options.format));
-  if (bytes.empty()) {
-    return Status(Code::invalid_argument, fmt::format("{}: is empty: nothing to train on", source));
-  }
-  if (static_cast<std::int64_t>(bytes.size()) % corpus.width_ != 0) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: {} bytes are no whole number of {}-byte tokens: choose the "
-                              "format in which it was written",
-                              source, bytes.size(), corpus.width_));
-  }
-  corpus.source_ = source;
-  corpus.bytes_ = std::move(bytes);
-  for (std::int64_t k = 0; k < corpus.tokens(); ++k) {
-    const std::int64_t token = token_at(corpus.bytes_, corpus.width_, k);
-    if (token < options.vocabulary) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: token {} at place {} is beyond the model's vocabulary of {}: "
-                              "choose another model or another format",
-                              source, token, k, options.vocabulary));
+  corpus.vocabulary_ = std::min<std::int64_t>(vocabulary, std::numeric_limits<std::int32_t>::max());
+  std::int64_t first = 0;
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    TESSERA_TRY(check_begin(*files[k], corpus.vocabulary_));
+    const std::int64_t tokens = files[k]->layout().tokens;
+    corpus.parts_.push_back({std::move(files[k]), first, weights[k]});
+    first += tokens;
   }
   return corpus;
 }
 
-void Corpus::read(std::int64_t first, std::span<std::int32_t> into) const {
-  TESSERA_ASSERT(first >= 0 && first + static_cast<std::int64_t>(into.size()) <= tokens(),
-                 "tokens beyond the corpus");
-  for (std::size_t k = 0; k < into.size(); ++k) {
-    into[k] =
-        static_cast<std::int32_t>(token_at(bytes_, width_, first + static_cast<std::int64_t>(k)));
+Result<Corpus> Corpus::open(const std::string& path, const CorpusOptions& options) {
+  return open(std::vector<CorpusFile>{{path, 1}}, options);
+}
+
+Result<Corpus> Corpus::open(const std::vector<CorpusFile>& files, const CorpusOptions& options) {
+  if (files.empty()) return Status(Code::invalid_argument, "a corpus needs at least one file");
+  std::vector<std::shared_ptr<const TokenFile>> opened;
+  std::vector<double> weights;
+  for (const CorpusFile& file : files) {
+    if (!(file.weight > 0 && file.weight <= 1e6)) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: its weight is {}, but must be above 0 and at most 1000000",
+                                file.path, file.weight));
+    }
+    TESSERA_ASSIGN(opened.emplace_back(), TokenFile::open(file.path, options.format));
+    weights.push_back(file.weight);
   }
+  return of(std::move(opened), weights, options.vocabulary);
+}
+
+Result<Corpus> Corpus::from_bytes(std::string bytes, const std::string& source,
+                                  const CorpusOptions& options) {
+  TESSERA_ASSIGN(auto file, TokenFile::of(std::move(bytes), source, options.format));
+  return of({std::move(file)}, {1}, options.vocabulary);
+}
+
+const std::string& Corpus::source() const { return parts_.front().file->source(); }
+
+std::int64_t Corpus::tokens() const {
+  return parts_.back().first + parts_.back().file->layout().tokens;
+}
+
+std::int64_t Corpus::documents() const {
+  std::int64_t sum = 0;
+  for (const Part& part : parts_) sum += part.file->layout().documents;
+  return sum;
+}
+
+std::vector<SampledRange> Corpus::ranges() const { return split(0).first; }
+
+std::pair<std::vector<SampledRange>, std::vector<SampledRange>> Corpus::split(
+    double fraction) const {
+  std::pair<std::vector<SampledRange>, std::vector<SampledRange>> out;
+  for (const Part& part : parts_) {
+    auto [training, held_out] = tessera::split(part.file->layout().tokens, fraction);
+    training.first += part.first;
+    held_out.first += part.first;
+    out.first.push_back({training, part.weight});
+    if (held_out.count > 0) out.second.push_back({held_out, 1});
+  }
+  return out;
+}
+
+std::uint64_t Corpus::fingerprint() const {
+  std::uint64_t sum = 0;
+  for (std::size_t k = 0; k < parts_.size(); ++k) {
+    const std::uint64_t own = fingerprint_of(*parts_[k].file);
+    sum += k == 0 ? own : mixed_word(own, k);
+    // Another weight is another order of samples.
+    const double weight = parts_[k].weight;
+    if (weight != 1) sum += mixed_word(std::bit_cast<std::uint64_t>(weight), k + 1);
+  }
+  return sum;
+}
+
+Status Corpus::read(std::int64_t first, std::span<std::int32_t> into) const {
+  const auto after =
+      std::upper_bound(parts_.begin(), parts_.end(), first,
+                       [](std::int64_t place, const Part& part) { return place < part.first; });
+  TESSERA_ASSERT(first >= 0 && after != parts_.begin(), "tokens beyond the corpus");
+  const Part& part = *(after - 1);
+  const std::int64_t place = first - part.first;
+  TESSERA_ASSERT(place + static_cast<std::int64_t>(into.size()) <= part.file->layout().tokens,
+                 "tokens of one file of the corpus");
+  // Unsigned numbers and signed ones of the same width may share memory.
+  const std::span tokens(reinterpret_cast<std::uint32_t*>(into.data()), into.size());
+  TESSERA_TRY(part.file->read(place, tokens));
+  return check_vocabulary(part.file->source(), vocabulary_, place, tokens);
 }
 
 std::pair<TokenRange, TokenRange> split(std::int64_t tokens, double fraction) {

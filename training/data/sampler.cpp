@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera {
 namespace {
 
@@ -14,7 +16,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {  // splitmix64's 
 }
 
 // The purpose for which a number is drawn; different ones give independent numbers.
-enum class Purpose : std::uint64_t { order = 1, shift = 2 };
+enum class Purpose : std::uint64_t { order = 1, shift = 2, part = 3 };
 
 std::uint64_t key_of(std::uint64_t seed, std::int64_t epoch, Purpose purpose) {
   return mixed(mixed(seed, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(purpose));
@@ -47,31 +49,62 @@ std::int64_t permuted(std::int64_t index, std::int64_t count, std::uint64_t key)
 
 Result<Sampler> Sampler::create(const std::string& source, TokenRange range,
                                 std::int64_t sequence_length, std::uint64_t seed) {
-  if (sequence_length < 1 || range.count <= sequence_length) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{}: {} tokens are too few: a sequence of {} needs {}, the last one as "
-                    "its target: use more data or shorter sequences",
-                    source, range.count, sequence_length, sequence_length + 1));
-  }
+  return create(source, std::vector<SampledRange>{{range, 1}}, sequence_length, seed);
+}
+
+Result<Sampler> Sampler::create(const std::string& source, const std::vector<SampledRange>& ranges,
+                                std::int64_t sequence_length, std::uint64_t seed) {
   Sampler sampler;
-  sampler.range_ = range;
   sampler.sequence_length_ = sequence_length;
-  sampler.samples_ = (range.count - 1) / sequence_length;
   sampler.seed_ = seed;
+  for (const SampledRange& sampled : ranges) {
+    const TokenRange& range = sampled.tokens;
+    if (sequence_length < 1 || range.count <= sequence_length) {
+      return Status(
+          Code::invalid_argument,
+          fmt::format("{}: {} tokens are too few: a sequence of {} needs {}, the last one as "
+                      "its target: use more data or shorter sequences",
+                      source, range.count, sequence_length, sequence_length + 1));
+    }
+    Part part{.range = range, .windows = (range.count - 1) / sequence_length};
+    part.whole = sampled.weight == 1;
+    const double share = static_cast<double>(part.windows) * sampled.weight;
+    part.samples = part.whole ? part.windows : static_cast<std::int64_t>(share < 1 ? 1 : share);
+    part.before = sampler.samples_;
+    sampler.samples_ += part.samples;
+    sampler.parts_.push_back(part);
+  }
+  TESSERA_ASSERT(!sampler.parts_.empty(), "a sampler needs a range");
   return sampler;
+}
+
+// A part that is taken once goes in its own order, which the epoch's permutation mixes. Others take
+// their windows round by round, each round and epoch in another order.
+std::int64_t Sampler::window_of(const Part& part, std::int64_t sample, std::int64_t epoch,
+                                std::uint64_t number) const {
+  if (part.whole) return sample;
+  const auto round = static_cast<std::uint64_t>(sample / part.windows);
+  const std::uint64_t key = mixed(mixed(key_of(seed_, epoch, Purpose::part), number), round);
+  return permuted(sample % part.windows, part.windows, key);
 }
 
 std::int64_t Sampler::first_token(const SamplerState& state) const {
   TESSERA_ASSERT(check(state).ok(), "a sampler's state of other data");
-  const std::int64_t window =
+  const std::int64_t sample =
       permuted(state.position, samples_, key_of(seed_, state.epoch, Purpose::order));
+  const auto after =
+      std::upper_bound(parts_.begin(), parts_.end(), sample,
+                       [](std::int64_t place, const Part& part) { return place < part.before; });
+  const Part& part = *(after - 1);
+  const auto number = static_cast<std::uint64_t>(after - 1 - parts_.begin());
+  const std::int64_t window = window_of(part, sample - part.before, state.epoch, number);
   // Windows are shifted along a ring of all possible beginnings, by another distance every epoch,
   // so that no token is left out in all of them.
-  const std::int64_t beginnings = range_.count - sequence_length_;
-  const auto shift = static_cast<std::int64_t>(key_of(seed_, state.epoch, Purpose::shift) %
+  const std::uint64_t key = key_of(seed_, state.epoch, Purpose::shift);
+  const std::int64_t beginnings = part.range.count - sequence_length_;
+  const auto shift = static_cast<std::int64_t>((number == 0 ? key : mixed(key, number)) %
                                                static_cast<std::uint64_t>(beginnings));
-  return range_.first + (shift + window * sequence_length_) % beginnings;
+  return part.range.first + (shift + window * sequence_length_) % beginnings;
 }
 
 SamplerState Sampler::after(const SamplerState& state, std::int64_t count) const {

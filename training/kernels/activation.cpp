@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/kernels/activation.h"
 
-#include "engine/math/scalar_math.h"
+#include "engine/math/activations.h"
 #include "engine/numbers/parallel.h"
 #include "engine/numbers/wide.h"
 
@@ -12,44 +12,43 @@ constexpr std::int64_t grain = 1 << 14;
 
 }  // namespace
 
-// 0.5 (1 + tanh(z)) = sigmoid(2 z), with z = sqrt(2 / pi) (x + 0.044715 x^3) (arXiv 1606.08415).
-void gelu(Array x, Array y, std::int64_t numel, int threads) {
-  with_type(x.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    parallel(threads, numel, grain, [&](int, std::int64_t begin, std::int64_t end) {
-      T* const in = x.as<T>();
-      T* const out = y.as<T>();
-      wide([=]() TESSERA_INLINE {
-        constexpr float a = 1.5957691216F;  // 2 sqrt(2 / pi)
-        constexpr float b = 0.0713548163F;  // 0.044715 a
-        for (std::int64_t i = begin; i < end; ++i) {
-          const float v = load(in[i]);
-          const float square = v * v;
-          const float s = sigmoid(v * (a + b * square));
-          store(out[i], v * s);
-          store(in[i], s + v * (s * (1.0F - s)) * (a + 3.0F * b * square));
-        }
+void activate(Activation kind, Array x, Array y, std::int64_t numel, int threads) {
+  with_activation(kind, [&]<Activation k>() {
+    with_type(x.dtype, [&](auto* type) {
+      using T = std::remove_pointer_t<decltype(type)>;
+      parallel(threads, numel, grain, [&](int, std::int64_t begin, std::int64_t end) {
+        T* const in = x.as<T>();
+        T* const out = y.as<T>();
+        wide([=]() TESSERA_INLINE {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const Activated a = activated<k>(load(in[i]));
+            store(out[i], a.value);
+            store(in[i], a.derivative);
+          }
+        });
       });
     });
   });
 }
 
-void swiglu(Array gate, Array up, Array y, std::int64_t numel, int threads) {
-  with_type(gate.dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    parallel(threads, numel, grain, [&](int, std::int64_t begin, std::int64_t end) {
-      T* const g = gate.as<T>();
-      T* const u = up.as<T>();
-      T* const out = y.as<T>();
-      wide([=]() TESSERA_INLINE {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const float v = load(g[i]);
-          const float w = load(u[i]);
-          const float s = sigmoid(v);
-          store(out[i], v * s * w);
-          store(g[i], v * s);
-          store(u[i], w * (s + v * (s * (1.0F - s))));
-        }
+void activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel,
+                    int threads) {
+  with_activation(kind, [&]<Activation k>() {
+    with_type(gate.dtype, [&](auto* type) {
+      using T = std::remove_pointer_t<decltype(type)>;
+      parallel(threads, numel, grain, [&](int, std::int64_t begin, std::int64_t end) {
+        T* const g = gate.as<T>();
+        T* const u = up.as<T>();
+        T* const out = y.as<T>();
+        wide([=]() TESSERA_INLINE {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const Activated a = activated<k>(load(g[i]));
+            const float w = load(u[i]);
+            store(out[i], a.value * w);
+            store(g[i], a.value);
+            store(u[i], w * a.derivative);
+          }
+        });
       });
     });
   });

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/kernels/attention.h"
 
-#include <cmath>
-
 #include "engine/numbers/parallel.h"
 #include "training/kernels/attention_rows.h"
 #include "training/kernels/rows.h"
@@ -98,11 +96,11 @@ Attention::Buffers Attention::buffers_at(void* temporary, int thread) const {
 }
 
 void Attention::forward_head(const Head& head, const Buffers& own, void* scratch, int place) const {
-  const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim));
+  const float scale = scale_of(shape_);
   for (const Block& b : blocks_) {
     b.scores->run(head.q.from(b.first * shape_.q_stride).data, head.k.data, own.scores, nullptr,
                   scratch, place);
-    attention_weights({b.first, b.rows, b.keys, scale}, own.scores, own.weights,
+    attention_weights({b.first, b.rows, b.keys, scale, shape_.window}, own.scores, own.weights,
                       head.statistics + 2 * b.first);
     b.out->run(own.weights.data, head.v.data, head.to.from(b.first * shape_.out_stride()).data,
                nullptr, scratch, place);
@@ -112,7 +110,7 @@ void Attention::forward_head(const Head& head, const Buffers& own, void* scratch
 // The last block reaches all keys, so it comes first and writes dk and dv; the others add.
 void Attention::backward_head(const Head& head, const Buffers& own, void* scratch, int place,
                               bool first_of_group) const {
-  const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim));
+  const float scale = scale_of(shape_);
   float* const dk = own.dk != nullptr ? own.dk : head.dk.as<float>();
   float* const dv = own.dv != nullptr ? own.dv : head.dv.as<float>();
   for (auto b = blocks_.rbegin(); b != blocks_.rend(); ++b) {
@@ -120,7 +118,7 @@ void Attention::backward_head(const Head& head, const Buffers& own, void* scratc
     const ConstArray q = head.q.from(b->first * shape_.q_stride);
     const ConstArray out = head.out.from(b->first * shape_.out_stride());
     const ConstArray dout = head.dout.from(b->first * shape_.out_stride());
-    const BlockRows rows{b->first, b->rows, b->keys, scale};
+    const BlockRows rows{b->first, b->rows, b->keys, scale, shape_.window};
     b->scores->run(q.data, head.k.data, own.scores, nullptr, scratch, place);
     weights_again(rows, own.scores, own.weights, head.statistics + 2 * b->first);
     b->dv[add]->run(own.weights.data, dout.data, dv, nullptr, scratch, place);

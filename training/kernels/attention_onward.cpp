@@ -2,7 +2,6 @@
 #include "training/kernels/attention_onward.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/numbers/parallel.h"
 #include "engine/numbers/wide.h"
@@ -55,7 +54,7 @@ void weighted_sum(const float* weights, const Seen<T>& values, T* to) {
 void attention_onward(const AttentionShape& s, std::int64_t first, const HeadArrays<ConstArray>& in,
                       Array out, float* scores, int threads) {
   TESSERA_ASSERT(s.batch == 1, "one sequence goes on");
-  const float scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+  const float scale = scale_of(s);
   with_type(s.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     parallel(threads, s.rows(), 1, [&](int thread, std::int64_t begin, std::int64_t end) {
@@ -64,13 +63,15 @@ void attention_onward(const AttentionShape& s, std::int64_t first, const HeadArr
         const std::int64_t head = row / s.length;
         const std::int64_t t = row % s.length;
         const std::int64_t kv = head / (s.heads / s.kv_heads) * s.head_dim;
-        const std::int64_t count = first + t + 1;
+        const std::int64_t skipped = s.first_seen(first + t);
+        const std::int64_t count = first + t + 1 - skipped;
         const std::int64_t at = head * s.head_dim;
+        const std::int64_t from = skipped * s.kv_stride + kv;
         scores_of(in.q.as<T>() + t * s.q_stride + at,
-                  Seen<T>{in.k.as<T>() + kv, s.kv_stride, count, s.head_dim}, own);
+                  Seen<T>{in.k.as<T>() + from, s.kv_stride, count, s.head_dim}, own);
         float statistics[2];
         attention_weights({count - 1, 1, count, scale}, own, {own, DType::float32}, statistics);
-        weighted_sum(own, Seen<T>{in.v.as<T>() + kv, s.kv_stride, count, s.head_dim},
+        weighted_sum(own, Seen<T>{in.v.as<T>() + from, s.kv_stride, count, s.head_dim},
                      out.as<T>() + t * s.out_stride() + at);
       }
     });

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/kernels/attention_rows.h"
 
+#include <cmath>
+
 #include "training/kernels/softmax.h"
 
 namespace tessera::kernels {
+
+float scale_of(const AttentionShape& shape) {
+  return shape.scale > 0 ? shape.scale : 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
+}
 
 void attention_weights(const BlockRows& block, float* scores, Array weights, float* statistics) {
   with_type(weights.dtype, [&](auto* type) {
@@ -13,12 +19,16 @@ void attention_weights(const BlockRows& block, float* scores, Array weights, flo
       for (std::int64_t r = 0; r < block.rows; ++r) {
         float* const row = scores + r * block.keys;
         T* const to = out + r * block.keys;
+        const std::int64_t from = block.first_seen(r);
         const std::int64_t seen = block.first + r + 1;
-        const float most = largest(row, seen) * block.scale;
-        for (std::int64_t i = 0; i < seen; ++i) row[i] = exponential(row[i] * block.scale - most);
-        const float all = sum_of(row, seen);
+        const float most = largest(row + from, seen - from) * block.scale;
+        for (std::int64_t i = from; i < seen; ++i) {
+          row[i] = exponential(row[i] * block.scale - most);
+        }
+        const float all = sum_of(row + from, seen - from);
         const float inverse = 1.0F / all;
         std::int64_t i = 0;
+        for (; i < from; ++i) store(to[i], 0.0F);
         for (; i < seen; ++i) store(to[i], row[i] * inverse);
         for (; i < block.keys; ++i) store(to[i], 0.0F);
         statistics[2 * r] = most;
@@ -40,7 +50,9 @@ void weights_again(const BlockRows& block, const float* scores, Array weights,
         const std::int64_t seen = block.first + r + 1;
         const float most = statistics[2 * r];
         const float inverse = statistics[2 * r + 1];
+        const std::int64_t from = block.first_seen(r);
         std::int64_t i = 0;
+        for (; i < from; ++i) store(to[i], 0.0F);
         for (; i < seen; ++i) {
           store(to[i], exponential(row[i] * block.scale - most) * inverse);
         }
@@ -73,7 +85,9 @@ void scores_gradient(const BlockRows& block, const OutRows& out, const float* we
         const float* const dw = weights_gradient + r * block.keys;
         T* const w = all_weights + r * block.keys;
         const std::int64_t seen = block.first + r + 1;
-        for (i = 0; i < seen; ++i) store(w[i], load(w[i]) * (dw[i] - along) * block.scale);
+        for (i = block.first_seen(r); i < seen; ++i) {
+          store(w[i], load(w[i]) * (dw[i] - along) * block.scale);
+        }
       }
     });
   });

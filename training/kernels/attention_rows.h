@@ -2,14 +2,24 @@
 // The parts of attention between its matrix products, on one block of query rows of one head.
 #pragma once
 
-#include "tessera/math_arrays.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::kernels {
 
-/// Rows [first, first + rows) of the sequence against `keys` keys; row r sees keys up to itself.
+/// The factor of scores.
+float scale_of(const AttentionShape& shape);
+
+/// Rows [first, first + rows) of the sequence against `keys` keys; row r sees keys up to itself, at
+/// most `window` of them.
 struct BlockRows {
   std::int64_t first, rows, keys;
   float scale;
+  std::int64_t window = 0;  // 0: all
+
+  /// The keys that row r sees are [first_seen(r), first + r + 1).
+  std::int64_t first_seen(std::int64_t r) const {
+    return window > 0 && first + r >= window ? first + r + 1 - window : 0;
+  }
 };
 
 /// weights = the causal softmax of scale * scores; may be the scores themselves. statistics: per

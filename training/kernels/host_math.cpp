@@ -82,10 +82,12 @@ void HostMath::norm_backward(const NormShape& shape, const float* dy, const floa
   kernels::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, threads_);
 }
 
-void HostMath::gelu(Array x, Array y, std::int64_t numel) { kernels::gelu(x, y, numel, threads_); }
+void HostMath::activate(Activation kind, Array x, Array y, std::int64_t numel) {
+  kernels::activate(kind, x, y, numel, threads_);
+}
 
-void HostMath::swiglu(Array gate, Array up, Array y, std::int64_t numel) {
-  kernels::swiglu(gate, up, y, numel, threads_);
+void HostMath::activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel) {
+  kernels::activate_gated(kind, gate, up, y, numel, threads_);
 }
 
 void HostMath::rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,

@@ -33,8 +33,8 @@ class HostMath final : public Math, public MathPlan {
                     Array y, Array normal, float* reciprocal) override;
   void norm_backward(const NormShape& shape, const float* dy, const float* weight,
                      ConstArray normal, const float* reciprocal, float* dx, float* sums) override;
-  void gelu(Array x, Array y, std::int64_t numel) override;
-  void swiglu(Array gate, Array up, Array y, std::int64_t numel) override;
+  void activate(Activation kind, Array x, Array y, std::int64_t numel) override;
+  void activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel) override;
   void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
               bool inverse) override;
   void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,

@@ -47,10 +47,9 @@ void sine_cosine(double angle, double& sine, double& cosine) {
   }
 }
 
-// The stretched frequencies of Llama 3.1: long wavelengths are slowed down by `factor`, short ones
-// stay, between them a mixture (transformers, modeling_rope_utils.py).
-double stretched(const RotaryEmbedding& rotary, double frequency) {
-  if (rotary.factor == 1) return frequency;
+// Long wavelengths are slowed down by `factor`, short ones stay, between them a mixture
+// (transformers, modeling_rope_utils.py).
+double as_llama3(const RotaryEmbedding& rotary, double frequency) {
   const double wavelength = 2 * pi / frequency;
   const double original = static_cast<double>(rotary.original_positions);
   if (wavelength > original / rotary.low_frequency_factor) return frequency / rotary.factor;
@@ -58,6 +57,57 @@ double stretched(const RotaryEmbedding& rotary, double frequency) {
   const double share = (original / wavelength - rotary.low_frequency_factor) /
                        (rotary.high_frequency_factor - rotary.low_frequency_factor);
   return (1 - share) * frequency / rotary.factor + share * frequency;
+}
+
+double floor_of(double x) {
+  const auto n = static_cast<double>(static_cast<std::int64_t>(x));
+  return n > x ? n - 1 : n;
+}
+
+// The number of the frequency that turns `turns` times within the original positions (YaRN, arXiv
+// 2309.00071, section 3.2).
+double place_of(const RotaryEmbedding& rotary, double turns, double head_dim) {
+  const double original = static_cast<double>(rotary.original_positions);
+  return head_dim * logarithm(original / (turns * 2 * pi)) / (2 * logarithm(rotary.theta));
+}
+
+// Frequencies before `low` stay, those behind `high` are slowed down, between them a mixture.
+double as_yarn(const RotaryEmbedding& rotary, double frequency, std::int64_t i, double head_dim) {
+  double low = place_of(rotary, rotary.beta_fast, head_dim);
+  double high = place_of(rotary, rotary.beta_slow, head_dim);
+  if (rotary.truncate) {
+    low = floor_of(low);
+    high = -floor_of(-high);
+  }
+  low = low < 0 ? 0 : low;
+  high = high > head_dim - 1 ? head_dim - 1 : high;
+  if (low == high) high += 0.001;
+  double slowed = (static_cast<double>(i) - low) / (high - low);
+  slowed = slowed < 0 ? 0 : slowed > 1 ? 1 : slowed;
+  return frequency / rotary.factor * slowed + frequency * (1 - slowed);
+}
+
+double stretched(const RotaryEmbedding& rotary, double frequency, std::int64_t i, double head_dim) {
+  switch (rotary.stretch) {
+    case RotaryStretch::linear: return frequency / rotary.factor;
+    case RotaryStretch::llama3: return as_llama3(rotary, frequency);
+    case RotaryStretch::yarn: return as_yarn(rotary, frequency, i, head_dim);
+    case RotaryStretch::none:
+    case RotaryStretch::dynamic: break;
+  }
+  return frequency;
+}
+
+double scale_by(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * logarithm(factor) + 1;
+}
+
+// YaRN makes attention sharper (section 3.4): a factor of cosines and sines.
+double attention_factor(const RotaryEmbedding& rotary) {
+  if (rotary.stretch != RotaryStretch::yarn) return 1;
+  if (rotary.attention_factor > 0) return rotary.attention_factor;
+  if (rotary.mscale == 0) return scale_by(rotary.factor, 1);
+  return scale_by(rotary.factor, rotary.mscale) / scale_by(rotary.factor, rotary.mscale_all_dim);
 }
 
 }  // namespace
@@ -68,15 +118,17 @@ RotaryTable rotary_table(const RotaryEmbedding& rotary, std::int64_t head_dim,
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < table.half; ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-    frequencies.push_back(stretched(rotary, exponential(exponent * logarithm(rotary.theta))));
+    const double plain = exponential(exponent * logarithm(rotary.theta));
+    frequencies.push_back(stretched(rotary, plain, i, static_cast<double>(head_dim)));
   }
+  const double factor = attention_factor(rotary);
   for (std::int64_t t = 0; t < positions; ++t) {
     for (const double frequency : frequencies) {
       double sine = 0;
       double cosine = 0;
       sine_cosine(static_cast<double>(t) * frequency, sine, cosine);
-      table.cosine.push_back(static_cast<float>(cosine));
-      table.sine.push_back(static_cast<float>(sine));
+      table.cosine.push_back(static_cast<float>(cosine * factor));
+      table.sine.push_back(static_cast<float>(sine * factor));
     }
   }
   return table;

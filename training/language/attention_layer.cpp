@@ -46,7 +46,9 @@ class AttentionLayer final : public Layer {
                   .head_dim = slots_.head_dim,
                   .dtype = shape_.dtype,
                   .q_stride = widths_.front(),
-                  .kv_stride = widths_.back()};
+                  .kv_stride = widths_.back(),
+                  .window = slots_.window,
+                  .scale = slots_.scale};
     if (decodes()) {
       attention_bytes_[0] = bytes_of(Numel{shape_.threads * shape_.context}, DType::float32);
       return {};

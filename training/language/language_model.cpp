@@ -212,9 +212,9 @@ Status LanguageModel::take_workspace(Runtime& runtime) const {
 
 Status LanguageModel::release() const {
   State& s = *state_;
-  TESSERA_ASSIGN(
-      const EventId last,
-      s.runtime->submit({.stream = StreamId{0}, .where = s.runtime->world(), .what = look_at({})}));
+  TESSERA_ASSIGN(const EventId last, s.runtime->submit({.stream = StreamId{0},
+                                                        .where = s.runtime->world(),
+                                                        .what = declare_read({})}));
   return s.runtime->release(s.workspace, last, s.runtime->world());
 }
 

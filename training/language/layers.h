@@ -24,16 +24,19 @@ struct AttentionSlots {
   /// GPT-2: one matrix [in, out] for all; else q, k, v: [out, in].
   bool fused = false;
   Slot weight[3], bias[3], out_weight, out_bias;
-  bool rotary = false;  // false: positions are learned
+  bool rotary = false;      // false: positions are learned
+  std::int64_t window = 0;  // kernels::AttentionShape::window
+  float scale = 0;          // kernels::AttentionShape::scale
 };
 MadeLayer attention(kernels::MathPlan& plan, const Shape& shape, const AttentionSlots& slots);
 
 struct MlpSlots {
+  Activation activation = Activation::silu;
   std::int64_t inner = 1;
   Slot up_weight, up_bias, down_weight, down_bias;
   Slot gate_weight, gate_bias;  // only gated
 };
-MadeLayer gelu_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
+MadeLayer plain_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
 MadeLayer gated_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
 
 /// The cross entropy of the next tokens.

@@ -10,7 +10,7 @@ namespace {
 using kernels::Array;
 using kernels::ConstArray;
 
-// y += down(activation(up(x))), or y += down(silu(gate(x)) * up(x)).
+// y += down(activation(up(x))), or y += down(activation(gate(x)) * up(x)).
 class MlpLayer final : public Layer {
  public:
   MlpLayer(const Shape& shape, const MlpSlots& slots, bool gated)
@@ -47,9 +47,9 @@ class MlpLayer final : public Layer {
     if (gated_) {
       up_.forward(call, saved.input, own.weights.matrix(call, slots_.gate_weight),
                   own.weights.vector(call, slots_.gate_bias), saved.gate);
-      call.math->swiglu(saved.gate, saved.up, saved.activated, inner());
+      call.math->activate_gated(slots_.activation, saved.gate, saved.up, saved.activated, inner());
     } else {
-      call.math->gelu(saved.up, saved.activated, inner());
+      call.math->activate(slots_.activation, saved.up, saved.activated, inner());
     }
     call.poll();
     down_.forward(call, saved.activated, own.weights.matrix(call, slots_.down_weight),
@@ -71,7 +71,7 @@ class MlpLayer final : public Layer {
     if (gated_) call.math->multiply(own.up, saved.gate, own.gate, inner());
     call.math->multiply(own.up, saved.up, own.up, inner());
     call.poll();
-    // d(up) = d * silu(gate), d(gate) = d * up * silu'(gate).
+    // d(up) = d * f(gate), d(gate) = d * up * f'(gate).
     const ConstArray up = gated_ ? own.gate : own.up;
     through(call, own, saved.input, up, slots_.up_weight, slots_.up_bias, false);
     if (gated_) {
@@ -140,7 +140,7 @@ MadeLayer made(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slot
 
 }  // namespace
 
-MadeLayer gelu_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots) {
+MadeLayer plain_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots) {
   return made(plan, shape, slots, false);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/model/used_by.h"
 
@@ -15,13 +16,7 @@ class Planner {
   Planner(const Model& model, Plan& plan) : model_(model), plan_(plan), used_(used_by(model)) {}
 
   Status make() {
-    if (!model_.rotary.known) return unsupported(model_.modules[0], "an unknown rope_scaling");
-    if (model_.sliding_window > 0 && plan_.shape.places() > model_.sliding_window) {
-      return Status(Code::not_supported,
-                    fmt::format("{}: sliding_window is {}, but sequences have {} tokens: attention "
-                                "within a window is not computed, choose shorter sequences",
-                                model_.name, model_.sliding_window, plan_.shape.places()));
-    }
+    TESSERA_TRY(check_mathematics());
     TESSERA_TRY(measure());
     for (std::size_t k = 0; k < model_.forward.size(); ++k) TESSERA_TRY(plan_layer(k));
     plan_.first = model_.forward.front();
@@ -40,6 +35,28 @@ class Planner {
                   fmt::format("module {} is {}: real training knows GPT-2 and the dense models of "
                               "the Llama family",
                               module.path, what));
+  }
+
+  // What is not computed must not be computed in another way.
+  Status check_mathematics() const {
+    const Mathematics& m = model_.mathematics;
+    if (!m.refused.empty()) {
+      return Status(Code::not_supported, fmt::format("{}: {}", model_.name, m.refused.front()));
+    }
+    const RotaryEmbedding& r = model_.rotary;
+    if (!r.known) return unsupported(model_.modules[0], "one with an unknown rope_scaling");
+    if (r.stretch != RotaryStretch::dynamic || plan_.shape.places() <= r.positions) return {};
+    return Status(Code::not_supported,
+                  fmt::format("{}: rope_type dynamic is computed up to max_position_embeddings {}, "
+                              "but sequences have {} tokens: choose shorter ones",
+                              model_.name, r.positions, plan_.shape.places()));
+  }
+
+  // The number of the block that module `id` is in.
+  std::int64_t block_of(ModuleId id) const {
+    std::int64_t before = -1;
+    for (std::size_t k = 0; k <= id.index(); ++k) before += model_.modules[k].is_block ? 1 : 0;
+    return std::max<std::int64_t>(before, 0);
   }
 
   // The width of the residual stream, from the table that begins it.
@@ -119,6 +136,7 @@ class Planner {
     if (slots.heads < 1 || slots.head_dim < 1) {
       return unsupported(model_.module(id_), "attention with an unknown number of heads");
     }
+    set_scores(slots);
     const std::int64_t q = slots.heads * slots.head_dim;
     const std::int64_t kv = slots.kv_heads * slots.head_dim;
     if (fused) {
@@ -142,6 +160,18 @@ class Planner {
     return attention(plan_.math(), plan_.shape, slots);
   }
 
+  void set_scores(AttentionSlots& slots) const {
+    const Mathematics& m = model_.mathematics;
+    const std::int64_t block = block_of(id_);
+    const auto place = static_cast<std::size_t>(block);
+    const bool full = place < m.full_attention.size() && m.full_attention[place];
+    const bool narrow = model_.sliding_window > 0 && plan_.shape.places() > model_.sliding_window;
+    if (narrow && !full) slots.window = model_.sliding_window;
+    if (m.scores_scaled && !m.scores_scaled_by_block) return;
+    slots.scale = m.scores_scaled ? 1.0F / std::sqrt(static_cast<float>(slots.head_dim)) : 1.0F;
+    if (m.scores_scaled_by_block) slots.scale /= static_cast<float>(block + 1);
+  }
+
   // One table for all layers.
   bool rotary() {
     if (plan_.rotary.half == 0) {
@@ -150,10 +180,11 @@ class Planner {
     return true;
   }
 
-  MadeLayer mlp_of(bool gelu) {
+  MadeLayer mlp_of(bool gpt2) {
     const std::int64_t h = plan_.shape.width;
-    MlpSlots slots;
-    if (gelu) {
+    const Activation of_class = gpt2 ? Activation::gelu_tanh : Activation::silu;
+    MlpSlots slots{.activation = model_.mathematics.activation.value_or(of_class)};
+    if (gpt2) {
       slots.up_weight = slot("c_fc.weight", {h, any});
       slots.inner = slots.up_weight.numel / h;
       slots.up_bias = slot("c_fc.bias", {slots.inner});
@@ -169,7 +200,7 @@ class Planner {
       slots.down_bias = slot("down_proj.bias", {h}, true);
     }
     TESSERA_TRY(failed_);
-    return gelu ? gelu_mlp(plan_.math(), plan_.shape, slots)
+    return gpt2 ? plain_mlp(plan_.math(), plan_.shape, slots)
                 : gated_mlp(plan_.math(), plan_.shape, slots);
   }
 

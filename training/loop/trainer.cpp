@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "engine/numbers/number.h"
 #include "tessera/language_model.h"
@@ -50,6 +51,28 @@ Status check_dtypes(const TrainerOptions& options) {
                             name_of(options.scheme), name_of(gathered), name_of(options.dtype)));
 }
 
+// A run goes on where it was only if samples have the same order: the same seed, tokens and length.
+Status check_same_order(const TrainerPlace& saved, const TrainerPlace& now,
+                        const std::string& source) {
+  const auto differ = [](const char* what, auto then, auto here) {
+    return Status(Code::invalid_argument,
+                  fmt::format("the run to resume has {} {}, this one {}: use the same, or resume "
+                              "anyway if another order of samples is meant",
+                              what, then, here));
+  };
+  if (saved.seed != now.seed) return differ("seed", saved.seed, now.seed);
+  if (saved.fingerprint == 0) return {};  // a checkpoint of 0.1, which says nothing of its data
+  if (saved.sequence_length != now.sequence_length) {
+    return differ("sequence length", saved.sequence_length, now.sequence_length);
+  }
+  if (saved.tokens != now.tokens) return differ("tokens to train on:", saved.tokens, now.tokens);
+  if (saved.fingerprint == now.fingerprint) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: has other tokens than the data of the run to resume: use the same "
+                            "file, or resume anyway if other data are meant",
+                            source));
+}
+
 }  // namespace
 
 struct Trainer::State {
@@ -67,6 +90,17 @@ struct Trainer::State {
   BufferId loss = {};  // on each rank the sum over its micro-batches
   EventId loss_written = {};
   float grad_norm = 0;  // the same on every rank
+  bool skips = false;   // the step under way, without a scaler
+  std::int32_t in_a_row = 0;
+  bool has_stepped = false;  // once, in this program
+
+  mutable std::mutex reading;  // bodies of several ranks may run at the same time
+  mutable Status unread;       // the first tokens that could not be read
+
+  Status unread_tokens() const {
+    const std::lock_guard lock(reading);
+    return unread;
+  }
 
   // The batches of the validation data, in the order of `sampler`.
   struct Validation {
@@ -80,7 +114,8 @@ struct Trainer::State {
   Status prepare();
   Status prepare_validation(const ValidationData& data);
   void scale_loss();
-  void note_scale(TrainedStep& done);
+  void note_skip(TrainedStep& done);
+  Status check(const TrainedStep& done) const;
   void fill(Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) const;
   void read_samples(const Corpus& from, const Sampler& order, const SamplerState& first,
                     std::span<std::int32_t> tokens) const;
@@ -99,7 +134,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                                  const TrainerOptions& options) {
   TESSERA_TRY(options.learning_rate.check());
   TESSERA_TRY(check_dtypes(options));
-  const TokenRange data = options.data.count > 0 ? options.data : TokenRange{0, corpus.tokens()};
+  const auto data = options.data.empty() ? corpus.ranges() : options.data;
   const std::int64_t length = options.step.sequence_length;
   TESSERA_ASSIGN(const Sampler sampler,
                  Sampler::create(corpus.source(), data, length, options.seed));
@@ -124,8 +159,11 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
 
 Status Trainer::State::prepare_validation(const ValidationData& data) {
   const Corpus& from = data.corpus == nullptr ? corpus : *data.corpus;
-  TokenRange tokens = data.tokens;
-  if (tokens.count == 0 && data.corpus != nullptr) tokens = {0, from.tokens()};
+  const auto tokens = data.tokens.empty() && data.corpus != nullptr ? from.ranges() : data.tokens;
+  if (tokens.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: too short to hold a part back for validation", from.source()));
+  }
   TESSERA_ASSIGN(const Sampler order,
                  Sampler::create(fmt::format("{} (for validation)", from.source()), tokens,
                                  options.step.sequence_length, options.seed));
@@ -137,6 +175,10 @@ Status Trainer::State::prepare_validation(const ValidationData& data) {
 Status Trainer::State::prepare() {
   if (options.validation) TESSERA_TRY(prepare_validation(*options.validation));
   place.seed = options.seed;
+  place.sequence_length = options.step.sequence_length;
+  for (const SampledRange& range : options.data) place.tokens += range.tokens.count;
+  if (options.data.empty()) place.tokens = corpus.tokens();
+  place.fingerprint = corpus.fingerprint();
   language.apply(step);
   language.set_data([this](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) {
     fill(rank, micro_batch, tokens);
@@ -147,6 +189,7 @@ Status Trainer::State::prepare() {
     step.scaler = scaler.get();
   }
   step.grad_norm = [this](Rank, float norm) { grad_norm = norm; };
+  if (!scaler) step.skipped = [this] { skips = true; };
   if (!options.decay_all) TESSERA_TRY(engine->set_param_groups(groups_of(model)));
   TESSERA_TRY(engine->initialise(language.initial_values(options.seed)));
   TESSERA_ASSIGN(loss, runtime.allocate({.bytes = size_of(DType::float32),
@@ -167,20 +210,48 @@ void Trainer::State::scale_loss() {
   language.set_loss_scale(scale / static_cast<float>(options.step.accumulation));
 }
 
-void Trainer::State::note_scale(TrainedStep& done) {
-  if (!scaler) return;
-  done.skipped = scaler->skipped();
-  place.loss_scale = scaler->state();
+void Trainer::State::note_skip(TrainedStep& done) {
+  if (scaler) {
+    done.skipped = scaler->skipped();
+    place.loss_scale = scaler->state();
+  } else {
+    done.skipped = skips;
+    in_a_row = skips ? in_a_row + 1 : 0;
+    has_stepped = has_stepped || !skips;
+  }
   place.skipped_steps += done.skipped ? 1 : 0;
   done.skipped_steps = place.skipped_steps;
+}
+
+// What goes on although a loss or a norm is no number would only waste time.
+Status Trainer::State::check(const TrainedStep& done) const {
+  const auto failed = [](const std::string& text) { return Status(Code::invalid_argument, text); };
+  const bool finite = std::isfinite(done.loss);
+  if (!scaler && in_a_row > 0 && in_a_row >= options.skips_in_a_row) {
+    return failed(
+        fmt::format("the gradients of {} steps in a row, the last of them step {}, were "
+                    "no finite numbers (loss {}, norm {}): lower the learning rate, or "
+                    "look at the data of epoch {}",
+                    in_a_row, done.step, done.loss, done.grad_norm, place.sampler.epoch));
+  }
+  const bool hopeless = !scaler && !has_stepped;  // so are the weights, or all data
+  if (finite || (done.skipped && !hopeless)) return {};
+  return failed(
+      fmt::format("the loss of step {} is {}: lower the learning rate, clip the "
+                  "gradients' norm, or look at the data of epoch {}",
+                  done.step, done.loss, place.sampler.epoch));
 }
 
 void Trainer::State::read_samples(const Corpus& from, const Sampler& order,
                                   const SamplerState& first, std::span<std::int32_t> tokens) const {
   const auto length = static_cast<std::size_t>(options.step.sequence_length + 1);
   for (std::int64_t b = 0; b < options.step.batch; ++b) {
-    from.read(order.first_token(order.after(first, b)),
-              tokens.subspan(static_cast<std::size_t>(b) * length, length));
+    const auto into = tokens.subspan(static_cast<std::size_t>(b) * length, length);
+    const Status read = from.read(order.first_token(order.after(first, b)), into);
+    if (read.ok()) continue;
+    std::fill(into.begin(), into.end(), 0);  // the step fails when its bodies have run
+    const std::lock_guard lock(reading);
+    if (unread.ok()) unread = read;
   }
 }
 
@@ -250,6 +321,7 @@ Result<float> Trainer::validate() {
     s.validating = first;
     TESSERA_TRY(s.steps.run(evaluation));
     TESSERA_ASSIGN(const PerRank<float> losses, s.summed_losses());
+    TESSERA_TRY(s.unread_tokens());
     for (Rank rank = 0; rank < count(s.runtime); ++rank) {
       if (first + rank < s.validation->batches) total += losses[rank];
     }
@@ -265,20 +337,17 @@ Result<TrainedStep> Trainer::step() {
   if (s.scaler) done.loss_scale = s.scaler->scale();
   s.scale_loss();
   TESSERA_ASSERT(!s.validating, "no validation is under way");
+  s.skips = false;
   TESSERA_TRY(s.steps.run(s.step));
   TESSERA_ASSIGN(done.loss, s.mean_loss());
-  s.note_scale(done);
+  TESSERA_TRY(s.unread_tokens());
+  s.note_skip(done);
   done.grad_norm = s.grad_norm;
   // A skipped step has used its samples: the sampler moves on, so that a resumed run sees the same.
   s.place.sampler = s.sampler.after(s.place.sampler, s.samples_per_step());
   ++s.place.step;
-  // The loss of a step whose gradients overflowed may be infinite; any other such loss is a run
-  // that has diverged and would only waste time from here on.
-  if (std::isfinite(done.loss) || done.skipped) return done;
-  return Status(Code::invalid_argument,
-                fmt::format("the loss of step {} is {}: lower the learning rate, clip the "
-                            "gradients' norm, or look at the data of epoch {}",
-                            done.step, done.loss, s.place.sampler.epoch));
+  TESSERA_TRY(s.check(done));
+  return done;
 }
 
 std::int64_t Trainer::steps_done() const { return state_->place.step; }
@@ -297,19 +366,18 @@ std::map<std::string, std::string> Trainer::state() const {
   return {{"trainer", to_json(state_->place)}};
 }
 
-Status Trainer::resume(const std::map<std::string, std::string>& state) {
+Status Trainer::resume(const std::map<std::string, std::string>& state, bool anyway) {
   const auto found = state.find("trainer");
   if (found == state.end()) {
     return Status(Code::corrupt, "no state of a trainer: this was not saved by tessera train");
   }
   TESSERA_ASSIGN(const TrainerPlace place, trainer_place(found->second));
+  if (!anyway) TESSERA_TRY(check_same_order(place, state_->place, state_->corpus.source()));
   TESSERA_TRY(state_->sampler.check(place.sampler));
-  if (place.seed != state_->options.seed) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the run to resume has seed {}, this one {}: use the same seed",
-                              place.seed, state_->options.seed));
-  }
-  state_->place = place;
+  state_->place.step = place.step;
+  state_->place.sampler = place.sampler;
+  state_->place.loss_scale = place.loss_scale;
+  state_->place.skipped_steps = place.skipped_steps;
   if (state_->scaler && place.loss_scale) state_->scaler->load(*place.loss_scale);
   return {};
 }

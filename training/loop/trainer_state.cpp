@@ -13,11 +13,14 @@ std::string to_json(const TrainerPlace& place) {
   json["epoch"] = place.sampler.epoch;
   json["position"] = place.sampler.position;
   json["seed"] = std::to_string(place.seed);  // all 64 bits
+  json["sequence_length"] = place.sequence_length;
+  json["tokens"] = place.tokens;
+  json["fingerprint"] = std::to_string(place.fingerprint);
+  if (place.skipped_steps > 0) json["skipped_steps"] = place.skipped_steps;
   if (place.loss_scale) {
     json["loss_scale"] = {{"scale", place.loss_scale->scale},
                           {"growth_tracker", place.loss_scale->growth_tracker},
-                          {"hysteresis_left", place.loss_scale->hysteresis_left},
-                          {"skipped_steps", place.skipped_steps}};
+                          {"hysteresis_left", place.loss_scale->hysteresis_left}};
   }
   return json.dump();
 }
@@ -30,6 +33,15 @@ LossScale::State loss_scale(JsonReader& reader) {
           .hysteresis_left = static_cast<std::int32_t>(reader.integer("hysteresis_left", 1))};
 }
 
+// All 64 bits, which a JSON number has not.
+std::uint64_t whole_number(JsonReader& reader, const char* key) {
+  const std::string text = reader.text(key);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) reader.fail(key, "is no number");
+  return value;
+}
+
 }  // namespace
 
 Result<TrainerPlace> trainer_place(const std::string& json) {
@@ -39,16 +51,19 @@ Result<TrainerPlace> trainer_place(const std::string& json) {
   TrainerPlace place;
   place.step = reader.integer("step", 0);
   place.sampler = {reader.integer("epoch", 0), reader.integer("position", 0)};
-  const std::string seed = reader.text("seed");
-  const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), place.seed);
-  if (error != std::errc{} || end != seed.data() + seed.size()) {
-    reader.fail("seed", "is no number");
+  place.seed = whole_number(reader, "seed");
+  if (reader.has("fingerprint")) {
+    place.sequence_length = reader.integer("sequence_length", 1);
+    place.tokens = reader.integer("tokens", 1);
+    place.fingerprint = whole_number(reader, "fingerprint");
   }
+  place.skipped_steps = reader.integer("skipped_steps", 0, 0);
   Status status = reader.status();
   if (status.ok() && reader.has("loss_scale")) {
     JsonReader of_scale((*parsed)["loss_scale"], "the trainer's loss_scale");
     place.loss_scale = loss_scale(of_scale);
-    place.skipped_steps = of_scale.integer("skipped_steps", 0);
+    // Where checkpoints before 0.2 have it.
+    place.skipped_steps = of_scale.integer("skipped_steps", 0, place.skipped_steps);
     status = of_scale.status();
   }
   if (status.ok()) return place;

@@ -15,8 +15,12 @@ struct TrainerPlace {
   std::int64_t step = 0;  // steps that are done
   SamplerState sampler;   // the first sample of the next step
   std::uint64_t seed = 0;
+  // The data of the run; nothing of them in checkpoints of 0.1.
+  std::int64_t sequence_length = 0;
+  std::int64_t tokens = 0;
+  std::uint64_t fingerprint = 0;               // Corpus::fingerprint
   std::optional<LossScale::State> loss_scale;  // only float16
-  std::int64_t skipped_steps = 0;              // likewise
+  std::int64_t skipped_steps = 0;              // their gradients were no finite numbers
 };
 
 std::string to_json(const TrainerPlace& place);

@@ -36,6 +36,7 @@ class HostBackend final : public ProcessRuntime {
   Status poll() override;
   Status finish() override;
   void give_up(const Status& why) override;
+  Result<std::vector<std::string>> exchange(const std::string& own) override;
 
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override { return PerRank<Time>(time()); }

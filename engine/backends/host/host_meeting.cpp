@@ -58,6 +58,25 @@ Status HostBackend::complete(Transport::Request request, const std::string& what
   return failed.ok() ? Status{} : fail(failed);
 }
 
+// Lengths go first, so that all texts can be padded to the longest.
+Result<std::vector<std::string>> HostBackend::exchange(const std::string& own) {
+  const auto ranks = static_cast<std::size_t>(transport_->ranks());
+  const std::uint64_t length = own.size();
+  std::vector<std::uint64_t> lengths(ranks);
+  TESSERA_TRY(gather(std::as_bytes(std::span(&length, 1)),
+                     std::as_writable_bytes(std::span(lengths)), "an exchange of lengths"));
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::string> texts(ranks);
+  if (longest == 0) return texts;
+  std::string padded = own;
+  padded.resize(longest);
+  std::string all(longest * ranks, '\0');
+  TESSERA_TRY(gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)),
+                     "an exchange of texts"));
+  for (std::size_t r = 0; r < ranks; ++r) texts[r] = all.substr(r * longest, lengths[r]);
+  return texts;
+}
+
 Result<std::vector<HostBackend::Meeting>> HostBackend::meet(std::string_view what,
                                                             std::string_view name, float value) {
   // All ranks come here in the same order, so a hash of their calls is compared on the way. It

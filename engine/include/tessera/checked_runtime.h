@@ -53,13 +53,13 @@ class CheckedRuntime : public Runtime {
     Memory memory = Memory::device;
     MemoryClass memory_class = MemoryClass::temporary;
   };
-  /// Who holds the device memory of a rank.
+  /// The holders of a rank's device memory.
   struct MemoryUse {
     Bytes allocated{};
     Bytes reserved{};  // up to the highest address so far
     std::array<Bytes, memory_class_count> by_class{};
   };
-  /// Where a buffer lies on some ranks: at `offset` of the range of its kind of memory. Buffers
+  /// A buffer's place on some ranks: at `offset` of the range of its kind of memory. Buffers
   /// that lie at the same bytes are never in use at the same time; what is in new ones is
   /// undefined.
   struct Placement {
@@ -125,7 +125,7 @@ class CheckedRuntime : public Runtime {
   const Communicator& communicator(CommunicatorId id) const;
   /// REQUIRES: some rank has it, or has released it a moment ago.
   const Buffer& buffer(BufferId id) const;
-  /// Where it lies on `rank`. REQUIRES: the rank has it.
+  /// Its place on `rank`. REQUIRES: the rank has it.
   Bytes offset_of(BufferId id, Rank rank) const;
   /// The index of `rank` in its group, which the steps of views are multiplied by; 0 without a
   /// communicator.
@@ -135,6 +135,9 @@ class CheckedRuntime : public Runtime {
   std::vector<PeakMemory> take_peaks(std::int32_t step);
   /// Events with smaller ids are over for every stream of every rank: they may be forgotten.
   EventId first_live_event() const;
+  /// Whether the next operation of `stream` on `rank` is known, from recorded waits, to run after
+  /// `event`.
+  bool runs_after(StreamId stream, EventId event, Rank rank) const;
 
  private:
   struct State;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host program calls: the points of a training step at which sharding has something to do.
+// The calls of a host program: the points of a training step at which sharding has something to do.
 //
 // The idea: PyTorch drives its schemes from autograd hooks; a program without autograd calls the
 // same points itself. Every scheme (fully_shard, fsdp1, replicate, sharded_data_parallel, zero12,
@@ -64,9 +64,10 @@ struct ModuleWork {
   /// Not empty: the work concerns these parameters instead, in this order. So a module computes
   /// beside those below it, or with a parameter that it only reads (Model::reads).
   std::vector<ParameterId> only;
+  bool no_parameters = false;  // the work concerns none of the module's
 };
 
-/// What a forward pass is for, and which way it goes.
+/// A forward pass: its purpose and its direction.
 struct ForwardPass {
   enum class Use : std::uint8_t {
     train,        // a backward pass follows
@@ -136,7 +137,8 @@ class ModuleExecution {
   virtual Status restore_activations(const ModuleWork& work) = 0;
   virtual Status free_activations(ModuleId module) = 0;
 
-  /// Where modules run. Work of the host program that reads what they left belongs there.
+  /// The stream that modules run on. Work of the host program that reads what they left belongs
+  /// there.
   virtual StreamId compute_stream() const = 0;
 };
 
@@ -154,7 +156,7 @@ class Optimizer {
   /// Parameters that were in no group so far, at any time between two steps. Nothing that others
   /// have changes. Fails: as above, and while a gradient waits for its step.
   virtual Status add_param_group(const ParamGroup& group) = 0;
-  /// What group `group` does otherwise than `step` says, from the next step on.
+  /// Settings of group `group` that differ from those of `step`, from the next step on.
   virtual Status set_adam(std::size_t group, const AdamOverrides& adam) = 0;
   virtual const std::vector<ParamGroup>& param_groups() const = 0;
 
@@ -178,14 +180,14 @@ class Engine : public TrainingPasses, public ModuleExecution, public Optimizer {
       const std::function<void(Rank, Numel, std::span<const float>)>& read) = 0;
 
   virtual std::vector<UnitInfo> units() const = 0;
-  /// What was understood otherwise than it was asked for, one sentence each.
+  /// Options that were understood otherwise than asked for, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }
 
   /// A recording of this engine in the notation of the runs that its scheme was compared with
   /// (to_fsdp_notation and its like); nothing, if there were none.
   virtual std::vector<std::string> notation(const Recording& /*recording*/) const { return {}; }
 
-  /// What summon_full_params, checkpoints, optimizer state and gradient scalers work on
+  /// The state that summon_full_params, checkpoints and gradient scalers work on
   /// (engine/base/sharded_state.h). nullptr: they fail with not_supported.
   virtual ShardedState* sharded_state() { return nullptr; }
   /// The reducer of `replicate`, which Join and communication hooks work on. nullptr: they fail

@@ -4,7 +4,7 @@
 //
 // The idea: a compatibility schedule, to reproduce, study and compare. It frees what another stream
 // still uses under record_stream and holds the host back (limit_all_gathers); fully_shard needs
-// neither.
+// neither. One wait is ours, for a bound on memory that PyTorch leaves to luck (torch_order).
 //
 //   Fsdp1Options options{.strategy = ShardingStrategy::shard_grad_op};
 //   TESSERA_ASSIGN(auto engine, fsdp1(runtime, model, options));
@@ -24,7 +24,7 @@ namespace tessera {
 
 struct Recording;
 
-/// What is sharded, and between whom.
+/// The kinds of state that are sharded, and the ranks that share them.
 enum class ShardingStrategy : std::uint8_t {
   full_shard,          // parameters, gradients, optimizer state; gathered again in backward
   shard_grad_op,       // the same, but parameters stay gathered from forward to backward
@@ -59,6 +59,10 @@ struct Fsdp1Options {
   bool offload_params = false;  // shards, their gradients and the optimizer state in host memory
   /// As in PyTorch 1.13: forward prefetch from the root only.
   bool torch_1_13 = false;
+  /// PyTorch's order, in which backward never waits for a reduction before its end: how many
+  /// unsharded gradients are held then is left to when they happen to be reduced. Otherwise a unit
+  /// is reduced only once compute waits for the reduction before it, as in fully_shard.
+  bool torch_order = false;
 };
 
 /// torch._get_gradient_predivide_factor: before and after the reduction over `world_size` ranks.

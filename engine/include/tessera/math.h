@@ -12,17 +12,18 @@
 // Numbers are computed in float32 and rounded once, when they are stored. Sums have a fixed order.
 #pragma once
 
+#include "tessera/activation.h"
 #include "tessera/math_arrays.h"
 #include "tessera/math_shapes.h"
 #include "tessera/status.h"
 
 namespace tessera::kernels {
 
-/// Arrays are disjoint unless said otherwise. Scratch and temporary memory may hold anything before
-/// a call.
-class Math {
+/// Arithmetic that takes each number, or each column, by itself. Arrays are disjoint unless said
+/// otherwise, here and below; scratch and temporary memory may hold anything before a call.
+class ArrayMath {
  public:
-  virtual ~Math() = default;
+  virtual ~ArrayMath() = default;
 
   virtual void clear(Array values, std::int64_t numel) = 0;
   /// to = from, whatever the types.
@@ -35,6 +36,17 @@ class Math {
   virtual void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) = 0;
   /// to[0] = the mean of `values`, of which it may be one.
   virtual void mean(const float* values, std::int64_t numel, float* to) = 0;
+  /// y = f(x); x becomes f'(x), f being `kind`.
+  virtual void activate(Activation kind, Array x, Array y, std::int64_t numel) = 0;
+  /// y = f(gate) * up. gate becomes f(gate); up becomes up * f'(gate).
+  virtual void activate_gated(Activation kind, Array gate, Array up, Array y,
+                              std::int64_t numel) = 0;
+};
+
+/// Arithmetic on rows: one row is one token, or one position of a sequence.
+class RowMath {
+ public:
+  virtual ~RowMath() = default;
 
   /// x[n] = table[ids[n]] for rows of `width`. REQUIRES: ids inside of the table.
   virtual void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width,
@@ -56,11 +68,6 @@ class Math {
                              ConstArray normal, const float* reciprocal, float* dx,
                              float* sums) = 0;
 
-  /// GELU in the tanh form. y = gelu(x); x becomes gelu'(x).
-  virtual void gelu(Array x, Array y, std::int64_t numel) = 0;
-  /// y = silu(gate) * up. gate becomes silu(gate); up becomes up * silu'(gate).
-  virtual void swiglu(Array gate, Array up, Array y, std::int64_t numel) = 0;
-
   /// Rotates the heads of rows [b, t] in place; `inverse`: back, which is the gradient.
   virtual void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
                       bool inverse) = 0;
@@ -69,7 +76,12 @@ class Math {
   /// the row's cross entropy in nats.
   virtual void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
                              std::int64_t width, float scale, Array gradient, float* losses) = 0;
+};
 
+/// All arithmetic of a model: that of arrays and rows, and the products whose shapes a MathPlan
+/// has prepared.
+class Math : public ArrayMath, public RowMath {
+ public:
   /// C = A B, or as the shape says. REQUIRES: prepared; `bias` only if the shape has one.
   virtual void product(const MatmulShape& shape, const void* a, const void* b, void* c,
                        const float* bias, void* scratch) = 0;
@@ -96,7 +108,7 @@ class MathPlan {
   virtual Bytes scratch() const = 0;
   /// The temporary memory of attention, besides its scratch memory.
   virtual Bytes temporary(const AttentionShape& shape, bool backward) const = 0;
-  /// How many rows of logits exist at a time.
+  /// The number of rows of logits that exist at a time.
   virtual std::int64_t logits_rows() const = 0;
 };
 

@@ -47,10 +47,16 @@ struct AttentionShape {
   std::int64_t batch = 1, length = 1, heads = 1, kv_heads = 1, head_dim = 1;
   DType dtype = DType::float32;
   std::int64_t q_stride = 0, kv_stride = 0;  // from one token to the next, in elements
+  std::int64_t window = 0;  // the most keys that a query sees, its own included; 0: all before it
+  float scale = 0;          // of scores; 0: 1 / sqrt(head_dim)
   auto operator<=>(const AttentionShape&) const = default;
 
   constexpr std::int64_t rows() const { return batch * heads * length; }
   constexpr std::int64_t out_stride() const { return heads * head_dim; }
+  /// The first key that the query at place `t` sees.
+  constexpr std::int64_t first_seen(std::int64_t t) const {
+    return window > 0 && t >= window ? t + 1 - window : 0;
+  }
 };
 
 /// q, k, v or their gradients: tokens of heads side by side.

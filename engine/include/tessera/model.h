@@ -11,10 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/activation.h"
 #include "tessera/status.h"
 #include "tessera/types.h"
 
@@ -131,13 +133,40 @@ enum class ActivationCheckpointing : std::uint8_t {
   operators,  // beside the input, what attention and every second matmul return: the rest again
 };
 
-/// How positions turn queries and keys (arXiv 2104.09864).
+/// How positions are stretched for longer sequences than those of training, by `rope_type`.
+enum class RotaryStretch : std::uint8_t {
+  none,
+  linear,   // all frequencies divided by `factor`
+  dynamic,  // none up to `positions`; real training does not go further
+  yarn,     // arXiv 2309.00071
+  llama3,   // Llama 3.1's: long wavelengths only
+};
+
+/// The rotation of queries and keys by their positions (arXiv 2104.09864).
 struct RotaryEmbedding {
   double theta = 10000;
-  /// Llama 3.1's stretching for longer sequences than those of training; factor 1: none.
-  double factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
-  std::int64_t original_positions = 8192;
-  bool known = true;  // false: the model stretches in another way
+  RotaryStretch stretch = RotaryStretch::none;
+  double factor = 1;
+  double low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
+  std::int64_t original_positions = 8192;                      // llama3, yarn
+  std::int64_t positions = 0;                                  // max_position_embeddings
+  double beta_fast = 32, beta_slow = 1;                        // yarn
+  bool truncate = true;                                        // yarn
+  double attention_factor = 0;            // yarn, of cosines and sines; 0: by mscale or factor
+  double mscale = 0, mscale_all_dim = 0;  // yarn; 0: not given
+  bool known = true;                      // false: the model stretches in another way
+};
+
+/// What the modules of a published architecture compute where shapes leave a choice. Simulation
+/// does not need it.
+struct Mathematics {
+  std::optional<Activation> activation;  // none: that of the MLP's class
+  bool scores_scaled = true;             // by 1 / sqrt(head_dim)
+  bool scores_scaled_by_block = false;   // and by 1 / (number of the block from 1)
+  /// By block: it attends to all tokens whatever sliding_window is; empty: none does.
+  std::vector<bool> full_attention;
+  std::vector<std::string> refused;   // real training does not compute these keys: sentences
+  std::vector<std::string> warnings;  // it ignores these: sentences
 };
 
 struct Model {
@@ -161,9 +190,9 @@ struct Model {
   std::int64_t head_dim = 0;             // 0: unknown
   double norm_epsilon = 1e-5;
   RotaryEmbedding rotary;  // of the Llama family
-  /// The most tokens that a token attends to; 0: all before it. Costs ignore it, and real training
-  /// refuses longer sequences.
+  /// The most tokens that a token attends to; 0: all before it. Costs ignore it.
   std::int64_t sliding_window = 0;
+  Mathematics mathematics;
 
   const Module& module(ModuleId id) const { return modules[id.index()]; }
   const Parameter& parameter(ParameterId id) const { return parameters[id.index()]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where partitions live when they are not on the device: in host memory, or in files on NVMe.
+// The homes of partitions that are not on the device: in host memory, or in files on NVMe.
 //
 // The idea: what is offloaded is a partition, so every rank moves its own share over its own link;
 // all_gathers run between devices as ever. Parameters come to the device when they are gathered.
@@ -9,7 +9,7 @@
 //   options.offload_param = {.device = Offload::Device::cpu};
 //   options.offload_optimizer.device = Offload::Device::cpu;
 //
-// Where a partition lives (decision 11): a parameter on NVMe if its partition is large enough to be
+// A partition's home (decision 11): a parameter on NVMe if its partition is large enough to be
 // a file's worth (`Aio::smallest`), in host memory if it is smaller, on the device if it is
 // persistent. Parameters, masters, moments and gradients of a group of the optimizer live together.
 #pragma once
@@ -39,12 +39,12 @@ struct Offload {
   double ratio = 1;  // of the groups that are offloaded; the first ones stay on the device
 };
 
-/// How files are read and written: DeepSpeed's `aio`.
+/// Settings of reading and writing files: DeepSpeed's `aio`.
 struct Aio {
   Bytes block_size{1 << 20};  // of one request
   std::int64_t queue_depth = 8;
   std::int64_t thread_count = 1;
-  /// What is smaller stays in host memory; never less than a block if it is not set smaller.
+  /// Smaller partitions stay in host memory; never less than a block if it is not set smaller.
   Bytes smallest{1 << 20};
   Bytes alignment{1024};  // of what is read and written at once
   /// GPUDirect Storage: parameters on NVMe are read into buffers on the device, and written from

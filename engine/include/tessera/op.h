@@ -27,7 +27,7 @@
 
 namespace tessera {
 
-/// Where bytes live.
+/// The kinds of memory.
 enum class Memory : std::uint8_t { device = 0, pinned_host = 1, nvme = 2 };
 inline constexpr int memory_count = 3;
 
@@ -164,7 +164,7 @@ struct AttentionShape {
   bool backward = false;
 };
 
-/// What a computation costs one rank. A simulator charges it, a real run ignores it.
+/// A computation's cost for one rank. A simulator charges it, a real run ignores it.
 struct ComputeCost {
   double matmul_flops = 0;
   double attention_flops = 0;
@@ -177,8 +177,8 @@ struct ComputeCost {
   AttentionShape attention = {};
 };
 
-/// What a body may touch: the op's views on one rank, in the order of `reads` and `writes`. They
-/// may be memory of a device, which only kernels can reach.
+/// The memory that a body may touch: the op's views on one rank, in the order of `reads` and
+/// `writes`. They may be memory of a device, which only kernels can reach.
 class BodyContext {
  public:
   virtual ~BodyContext() = default;

@@ -22,7 +22,7 @@
 
 namespace tessera {
 
-/// What JSON has for it: true, 3, 0.5, "strict", ["h.0", "h.1"].
+/// A value as JSON has it: true, 3, 0.5, "strict", ["h.0", "h.1"].
 using OptionValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
 using OptionValues = std::vector<std::pair<std::string, OptionValue>>;  // by name
 

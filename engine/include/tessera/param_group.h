@@ -30,6 +30,9 @@ struct AdamOptions {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float weight_decay = 0.0F;
+  /// States that ranks keep per element: 2 are AdamW's moments. 1 and 0 cost what Lion, Adagrad or
+  /// plain SGD do, in memory and time, and step nothing: only for runs without real numbers.
+  std::int32_t states = 2;
 };
 
 /// The settings of a group that differ from those passed to `step`.
@@ -41,7 +44,8 @@ struct AdamOverrides {
             .beta1 = beta1.value_or(step.beta1),
             .beta2 = beta2.value_or(step.beta2),
             .epsilon = epsilon.value_or(step.epsilon),
-            .weight_decay = weight_decay.value_or(step.weight_decay)};
+            .weight_decay = weight_decay.value_or(step.weight_decay),
+            .states = step.states};
   }
 };
 

@@ -5,7 +5,7 @@
 // The idea: buckets of a capped size trade latency against overlap. After the first step they are
 // rebuilt in the order in which gradients really became ready.
 //
-//   ReplicateOptions options{.bucket_cap = Bytes{25 << 20}, .gradient_as_bucket_view = true};
+//   ReplicateOptions options{.bucket_cap = Bytes{50 << 20}, .gradient_as_bucket_view = true};
 //   TESSERA_ASSIGN(auto engine, replicate(runtime, model, options));
 //
 // Where PyTorch asks for a device, a device list or a process group there is the Runtime: every
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,14 @@ namespace tessera {
 struct Recording;
 
 struct ReplicateOptions {
-  Bytes bucket_cap{25 << 20};            // a bucket is closed when it reaches this
-  Bytes first_bucket_cap{1 << 20};       // of the bucket that is reduced first
+  /// A bucket is closed when it reaches this, 25 MiB if it is not given [bucket_cap_mb].
+  std::optional<Bytes> bucket_cap;
+  /// The same for the bucket that is reduced first. Not given: `bucket_cap`, and 1 MiB if that is
+  /// not given either, as in PyTorch 2.15.
+  std::optional<Bytes> first_bucket_cap;
+  /// The caps of the first buckets, one each, in the order of reduction; the last one is that of
+  /// all others. Instead of the two above [bucket_cap_mb_list].
+  std::vector<Bytes> bucket_caps;
   bool find_unused_parameters = false;   // unused parameters count as ready; no rebuilding
   bool gradient_as_bucket_view = false;  // gradients live in the buckets: no second copy
   bool static_graph = false;             // the first step reduces at its end and counts uses

@@ -58,7 +58,7 @@ class Runtime {
   /// The ranks whose work happens here: one on a GPU, all of them in a simulator.
   virtual const RankSet& local_ranks() const = 0;
 
-  /// Where bodies compute, which decides how much memory they need.
+  /// The processor of bodies, which decides how much memory they need.
   virtual Processor processor() const { return Processor::cpu; }
 
   /// Fails: invalid_argument, beyond 16 streams.
@@ -68,7 +68,7 @@ class Runtime {
   virtual Result<CommunicatorId> create_communicator(const RankGroups& groups,
                                                      std::string_view name) = 0;
 
-  /// What is in it is undefined. Fails: out_of_memory, naming the first rank without room, the
+  /// Its content is undefined. Fails: out_of_memory, naming the first rank without room, the
   /// request and what holds the memory.
   virtual Result<BufferId> allocate(const Allocation& request) = 0;
 

@@ -5,7 +5,7 @@
 //   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, scheme));
 //   name_of(scheme);                                    // "shard_grad_op"
 //
-// What users say by name becomes a scheme without knowing its struct (tessera/option.h):
+// A name that a user says becomes a scheme without knowing its struct (tessera/option.h):
 //
 //   TESSERA_ASSIGN(Scheme scheme, scheme_named("zero3"));
 //   TESSERA_TRY(set_option(scheme, "policy", "compatible"));

@@ -15,7 +15,7 @@
 // the order in which backward is expected to finish them, whatever a rank's own graph did. A
 // parameter that got no gradient takes part with zeros.
 //
-// Who owns what. Parameters are given away once, when they join a param group: the owner stays when
+// Owners. Parameters are given away once, when they join a param group: the owner stays when
 // others join, are frozen or unfrozen, so optimizer state never moves and nobody loses any. What
 // the groups of one optimizer (ParamGroup::optimizer) hold is given away evenly by itself;
 // gradients and stepped values of different optimizers never share a collective, so
@@ -61,7 +61,7 @@ struct ShardedDataParallelOptions {
   Index group_size = 0;
   /// Any other groups instead, equally large; ranks that are in none do nothing at all.
   std::optional<RankGroups> groups;
-  /// Of parameters, gradients and optimizer state; none: every parameter has its own.
+  /// The type of parameters, gradients and optimizer state; none: every parameter has its own.
   std::optional<DType> dtype = DType::float32;
 };
 
@@ -70,7 +70,7 @@ class ShardedDataParallel : public virtual Engine {
   /// Its place in the process group; with one group of all ranks that is a rank. -1: nobody owns
   /// it, for it is in no param group.
   virtual Index owner_of(ParameterId parameter) const = 0;
-  /// How often the above has changed, for what remembers it.
+  /// A number that grows whenever the above changes, for callers that remember it.
   virtual std::int32_t owners_version() const = 0;
 
   /// As `step`, of the groups of one optimizer. Gradients of the others stay and wait.

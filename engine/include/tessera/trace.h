@@ -173,8 +173,8 @@ struct SpanBatch {
   std::span<const Time> end;
 };
 
-/// How long a collective really ran on one rank's device, as its communication library says: from
-/// the first start of its kernels to the last end. An op's span has what is around them, too.
+/// The time that a collective really ran on one rank's device, as its communication library says:
+/// from the first start of its kernels to the last end. An op's span has what is around them, too.
 struct TraceKernel {
   Rank rank = 0;
   std::int32_t op = 0;

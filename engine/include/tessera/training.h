@@ -60,6 +60,9 @@ struct TrainingOptions {
   /// Real numbers: gets every rank's norm of the gradients, before they are clipped. Without
   /// max_grad_norm the norm is only computed.
   std::function<void(Rank, float)> grad_norm;
+  /// Real numbers: steps whose norm of gradients is no finite number are skipped on all ranks, and
+  /// this is called before. The host waits for every norm.
+  std::function<void()> skipped;
   /// Scales the loss: it steps, or skips, and then updates. The bodies multiply by its scale.
   GradScaler* scaler = nullptr;
   /// Real numbers: the body of a module's pass, or nothing. Asked in training passes and, with

@@ -30,6 +30,7 @@
 #include <optional>
 
 #include "tessera/engine.h"
+#include "tessera/offload.h"
 
 namespace tessera {
 
@@ -45,6 +46,9 @@ struct Zero12Options {
   /// Stage 2: the flat buffer takes every W-th parameter first, then the next ones, so that
   /// gradients that are ready one after another have different owners [round_robin_gradients].
   bool round_robin_gradients = false;
+  /// ZeRO-Offload (arXiv 2101.06840): masters and states live in host memory, gradients are copied
+  /// there as buckets are reduced, and the CPU steps. Device none or cpu [offload_optimizer].
+  Offload offload_optimizer{.buffer_count = 4};
   DType param_dtype = DType::float32;  // parameters and gradients; masters are float32
   std::optional<DType> reduce_dtype;   // of reductions [communication_data_type]; as param_dtype
 };

@@ -17,7 +17,7 @@
 //   Zero3Options options{.prefetch_bucket = Numel{50'000'000}};
 //   TESSERA_ASSIGN(auto engine, zero3(runtime, model, options));
 //
-// Who holds what. Rank r holds elements [r * p, (r + 1) * p) of each parameter, p = ceil(n / W);
+// Partitions. Rank r holds elements [r * p, (r + 1) * p) of each parameter, p = ceil(n / W);
 // the last ranks hold padding. A module needs its own parameters, those tied to it and those
 // registered with it; one that `Model::forward` names as a whole needs all below it.
 //
@@ -77,7 +77,7 @@ namespace tessera {
 
 struct Recording;
 
-/// What is kept when: see `zero3`.
+/// The rule of what is gathered and kept when: see `zero3`.
 enum class Zero3Policy : std::uint8_t { strict, compatible };
 
 /// Names in brackets: the keys of DeepSpeed's `zero_optimization`, whose defaults these are.
@@ -102,7 +102,12 @@ struct Zero3Options {
   Numel sub_group_size{1'000'000'000};
   /// Paths and classes of leaf modules [leaf_module]; no parameter is gathered for a module in
   /// them.
+  /// "*.experts" names all whose path ends so.
   std::vector<std::string> leaf_modules;
+  /// Modules of up to so many elements per module with parameters in them, themselves included, are
+  /// leaf modules, outer ones first; 0: none. Not containers and what holds more than 1e9 elements
+  /// [stage3_module_granularity_threshold].
+  Numel module_granularity{};
   /// MiCS (arXiv 2205.00119): so many neighbouring ranks hold all partitions together, and gather
   /// and reduce among themselves; 0: all ranks [mics_shard_size]. Groups add their partitions of
   /// gradients up once a step, before they are clipped or stepped.
@@ -133,7 +138,7 @@ struct LiveParameter {
   std::string why() const;  // "kept for visit 12, of module model.layers.3"
 };
 
-/// How one parameter is cut.
+/// The cut of one parameter.
 struct PartitionedParameter {
   std::string name;
   Numel numel{};

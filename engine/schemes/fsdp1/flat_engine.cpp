@@ -221,7 +221,10 @@ Status FlatEngine::post_forward(ModuleId module) {
   TESSERA_TRY(reshard(*unit, !sharded() || (unit->frees_after_forward && !root)));
   unit->post_forward_indices.push_back(post_forward_order_.size());
   unit->needs_pre_backward = flow_.out_of(module);
-  post_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  // What has no parameters is no place in the order (torch: a state without a handle).
+  if (!unit->layout.entries.empty()) {
+    post_forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  }
   return ends_pass(module) ? end_evaluation() : Status{};
 }
 
@@ -252,7 +255,8 @@ Status FlatEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
   unit->needs_pre_backward = false;
   unit->backward_place = unit->post_forward_indices.empty() ? 0 : unit->post_forward_indices.back();
-  const bool pre = options_.backward_prefetch == BackwardPrefetch::pre;
+  const bool pre =
+      options_.backward_prefetch == BackwardPrefetch::pre && !unit->layout.entries.empty();
   return pre ? prefetch_backward(*unit) : Status{};
 }
 
@@ -280,15 +284,27 @@ Status FlatEngine::end_backward() {
     unit.finished_backward = unit.needs_pre_backward = false;
   }
   TESSERA_TRY(locals_.accumulate());
+  if (reduces_) TESSERA_TRY(await_reductions());
+  post_forward_order_.clear();
+  reduced_ = {};
+  stage_ = Stage::idle;
+  ++micro_batch_;
+  return {};
+}
+
+Status FlatEngine::await_reductions() {
   TESSERA_TRY(wait_stream(compute_, post_backward_stream_, cause("root", Reason::needed)));
   if (all_reduce_ != post_backward_stream_) {
     TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
   }
   // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
-  if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_compute()));
-  post_forward_order_.clear();
-  stage_ = Stage::idle;
-  ++micro_batch_;
+  return options_.offload_params ? runtime_.wait(last_compute()) : Status{};
+}
+
+Status FlatEngine::complete_gradients() {
+  for (const FlatUnit& unit : units_) {
+    if (unit.accumulated.valid()) return not_reduced(unit.name);
+  }
   return {};
 }
 

@@ -62,6 +62,8 @@ class FlatEngine final : public EngineBase {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
+  Status complete_gradients() override;
+  Status await_reductions();
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override { return {shard_size_, shard_group_, replica_group_}; }
   std::vector<StreamId> side_streams() const override;
@@ -99,6 +101,7 @@ class FlatEngine final : public EngineBase {
   Status fill_gaps(FlatUnit& unit);  // zeros where no parameter has a gradient
   Status accumulate(FlatUnit& unit);
   Status reduce(FlatUnit& unit);
+  Status bound_gradients();
   Result<View> reducible(FlatUnit& unit);  // padded, in reduce_dtype
   Status scale(const FlatUnit& unit, const View& view, float divisor, StreamId stream);
   Status keep(FlatUnit& unit, const View& reduced, StreamId stream);
@@ -115,8 +118,9 @@ class FlatEngine final : public EngineBase {
   CommunicatorId shard_group_, replica_group_;
   StreamId unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_;
 
-  bool initialised_ = false;                     // the first forward ran
-  std::deque<EventId> frees_;                    // the limiter's queue
+  bool initialised_ = false;   // the first forward ran
+  std::deque<EventId> frees_;  // the limiter's queue
+  EventId reduced_;  // the last reduction of this backward pass that read an unsharded gradient
   std::vector<std::size_t> pre_forward_order_;   // of the first step
   std::vector<std::size_t> post_forward_order_;  // of this step
 };

@@ -24,14 +24,14 @@ Result<View> FlatEngine::gradient_view(ParameterId id) {
 Status FlatEngine::finish_unit(FlatUnit& unit) {
   unit.finished_backward = true;
   // Without sync, what stayed after forward stays for the next micro-batch as well.
-  const bool free = unit.frees_after_forward || sync_ || !sharded();
+  const bool free = unit.frees_after_forward || reduces_ || !sharded();
   TESSERA_TRY(reshard(unit, free));
   if (options_.backward_prefetch == BackwardPrefetch::post) TESSERA_TRY(prefetch_backward(unit));
   if (unit.gradient.valid()) {
     TESSERA_TRY(fill_gaps(unit));
     TESSERA_TRY(accumulate(unit));
   }
-  return sync_ && unit.accumulated.valid() ? reduce(unit) : Status{};
+  return reduces_ && unit.accumulated.valid() ? reduce(unit) : Status{};
 }
 
 // Alignment padding, frozen parameters, and those that this pass did not use.
@@ -82,10 +82,18 @@ Status FlatEngine::scale(const FlatUnit& unit, const View& view, float divisor, 
   return submit(stream, cause(unit.name, Reason::divide), divide(view, divisor)).status();
 }
 
+// Compute goes on only when the reduction before is over, so that the gradients which wait for
+// theirs do not grow with the model.
+Status FlatEngine::bound_gradients() {
+  if (options_.torch_order || !reduced_.valid()) return {};
+  return wait_event(compute_, std::exchange(reduced_, EventId{}), cause("root", Reason::order));
+}
+
 Status FlatEngine::reduce(FlatUnit& unit) {
   TESSERA_ASSERT(unit.accumulated.valid(), "there is a gradient to reduce");
   const Cause why = cause(unit.name, Reason::reduce_gradients);
   const StreamId stream = post_backward_stream_;
+  TESSERA_TRY(bound_gradients());
   TESSERA_TRY(wait_stream(stream, compute_, cause(unit.name, Reason::order)));
   // Half of the division before the sum, half after it: neither over- nor underflows in fp16.
   const DivideFactors factors = divide_factors(shard_size_ * replicas_);
@@ -102,6 +110,7 @@ Status FlatEngine::reduce(FlatUnit& unit) {
     BufferId packed = input.buffer;
     if (packed != unit.accumulated) TESSERA_TRY(release(packed, scattered));
     TESSERA_TRY(release(unit.accumulated, scattered));
+    reduced_ = scattered;
   }
   const StreamId last = sharded() ? all_reduce_ : stream;
   if (replicas_ > 1) {

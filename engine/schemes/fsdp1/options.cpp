@@ -58,7 +58,12 @@ const OptionList<Fsdp1Options>& option_list(const Fsdp1Options&) {
           .add(&O::torch_1_13, {.name = "torch_1_13",
                                 .help = "Prefetch forward from the root only, as PyTorch 1.13 did",
                                 .schemes = gathering,
-                                .needs = {{"forward_prefetch", {"true"}}}});
+                                .needs = {{"forward_prefetch", {"true"}}}})
+          .add(&O::torch_order,
+               {.name = "torch_order",
+                .help = "PyTorch's order of operations alone, with nothing to bound gradients",
+                .more = "off: compute waits for a unit's reduction before it reduces the next",
+                .schemes = gathering});
   return list;
 }
 

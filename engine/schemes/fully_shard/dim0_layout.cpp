@@ -20,7 +20,11 @@ Result<UnitLayout> dim0_layout(const Model& model, const std::vector<ParameterId
     const Numel numel = parameter.numel();
     const std::int64_t row = rows == 0 ? 0 : numel.value / rows;
     const Numel shard{(rows + group_size - 1) / group_size * row};
-    layout.parameters.push_back({id, numel, shard, layout.shard});
+    layout.parameters.push_back({id, numel, shard, layout.shard, {}});
+    if (parameter.requires_grad) {
+      layout.parameters.back().gradient = layout.trained;
+      layout.trained += shard;
+    }
     layout.shard += shard;
     layout.numel += numel;
   }

@@ -7,6 +7,7 @@
 // shards. Rule: torch FSDPParam._init_sharded_param (torch.chunk on dim 0, zero padding).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/model.h"
@@ -18,11 +19,15 @@ struct ShardedParameter {
   Numel numel{};   // unsharded, without padding
   Numel shard{};   // elements per rank, padding included
   Numel offset{};  // in the rank's part of the unit's buffers
+  /// The place of its gradient in the rank's part of the buffers of gradients; frozen ones have
+  /// none.
+  std::optional<Numel> gradient;
 };
 
 struct UnitLayout {
   std::vector<ShardedParameter> parameters;
   Numel shard{};    // elements per rank of the whole unit
+  Numel trained{};  // the same of what has gradients
   Numel numel{};    // unsharded, without padding
   Numel padding{};  // over all ranks
 };

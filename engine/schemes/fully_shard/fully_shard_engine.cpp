@@ -132,9 +132,9 @@ std::vector<ParamShard*> FullyShardEngine::shards() {
         p.shard.unsharded =
             View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
       }
-      if (unit.sharded_gradient.valid() && p.shard.map.requires_grad()) {
+      if (unit.sharded_gradient.valid() && p.layout.gradient) {
         p.shard.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype,
-                                      p.layout.offset, p.layout.shard);
+                                      *p.layout.gradient, p.layout.shard);
       }
       all.push_back(&p.shard);
     }
@@ -189,8 +189,11 @@ Status FullyShardEngine::post_forward(ModuleId module) {
   if (unit->reshard_after_forward) {
     TESSERA_TRY(to_group ? reshard_to_group(*unit) : reshard(*unit));
   }
-  unit->post_forward_indices.push_back(forward_order_.size());
-  forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  // What has no parameters is no place in the order (torch: a state without a parameter group).
+  if (!unit->parameters.empty()) {
+    unit->post_forward_indices.push_back(forward_order_.size());
+    forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  }
   // After the root's forward no unit comes that would free the last gather's buffer.
   const bool root = unit == &units_.front();
   if (root && last_gathered_) {
@@ -257,6 +260,15 @@ Status FullyShardEngine::end_backward() {
   forward_order_.clear();
   stage_ = Stage::idle;
   ++micro_batch_;
+  return {};
+}
+
+Status FullyShardEngine::complete_gradients() {
+  for (const Unit& unit : units_) {
+    bool waits = unit.partial.valid();
+    for (const UnitParameter& p : unit.parameters) waits |= p.accumulated.valid();
+    if (waits) return not_reduced(unit.name);
+  }
   return {};
 }
 

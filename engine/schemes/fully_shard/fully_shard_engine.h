@@ -101,6 +101,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
+  Status complete_gradients() override;
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override {
     return {group_size_, group_size_ > 1 ? shard_group_ : CommunicatorId{}, replica_group_};

@@ -29,7 +29,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   }
   if (!has_gradients) return {};
   // Without sync unsharded gradients stay, in reduce_dtype: a sum in a narrow dtype loses bits.
-  if (!sync_) return accumulate_gradients(unit);
+  if (!reduces_) return accumulate_gradients(unit);
   for (const UnitParameter& p : unit.parameters) {
     if (p.accumulated.valid()) {
       TESSERA_TRY(accumulate_gradients(unit));
@@ -39,7 +39,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   // Inputs of older reduce_scatters bound the memory that reductions may run behind with.
   const auto alive = static_cast<std::size_t>(options_.reduce_scatter_max_input_buffers - 1);
   TESSERA_TRY(free_packed(alive, unit.name));
-  const Numel padded = unit.layout.shard * group_size_;
+  const Numel padded = unit.layout.trained * group_size_;
   TESSERA_ASSIGN(
       const BufferId packed,
       allocate(fmt::format("{}.rs_in", unit.name), bytes_of(padded, unit.reduce_dtype),
@@ -47,10 +47,10 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   TESSERA_TRY(pack_gradients(unit, packed));
   const Cause why = cause(unit.name, Reason::reduce_gradients);
   TESSERA_TRY(wait_stream(reduce_scatter_, compute_, cause(unit.name, Reason::order)));
-  TESSERA_ASSIGN(
-      const BufferId shard,
-      allocate(fmt::format("{}.rs_out", unit.name), bytes_of(unit.layout.shard, unit.reduce_dtype),
-               MemoryClass::sharded_gradients, reduce_scatter_, why));
+  TESSERA_ASSIGN(const BufferId shard,
+                 allocate(fmt::format("{}.rs_out", unit.name),
+                          bytes_of(unit.layout.trained, unit.reduce_dtype),
+                          MemoryClass::sharded_gradients, reduce_scatter_, why));
   TESSERA_TRY(scatter(unit, packed, shard));
   if (replicas_ > 1) return all_reduce(unit, shard);
   return keep_sharded_gradient(unit, shard);
@@ -69,9 +69,9 @@ Status FullyShardEngine::free_packed(std::size_t left, std::string_view unit) {
 
 // Gradients that earlier micro-batches kept to themselves are added first.
 Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
-  const View view = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
+  const View view = View::whole(shard, unit.reduce_dtype, unit.layout.trained);
   if (unit.partial.valid()) {
-    const View partial = View::whole(unit.partial, unit.reduce_dtype, unit.layout.shard);
+    const View partial = View::whole(unit.partial, unit.reduce_dtype, unit.layout.trained);
     TESSERA_ASSIGN(
         const EventId added,
         submit(reduce_scatter_, cause(unit.name, Reason::accumulate), add(partial, view)));
@@ -89,23 +89,25 @@ Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
   return keep_sharded_gradient(unit, shard);
 }
 
-// One buffer, rank i's part holding the i-th slice of every gradient (torch chunk_cat). Parameters
-// without a gradient contribute zeros, so that all ranks reduce the same shape.
+// One buffer, rank i's part holding the i-th slice of every gradient (torch chunk_cat). Trained
+// parameters without a gradient contribute zeros, so that all ranks reduce the same shape; frozen
+// ones are left out.
 Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
   Copy copy;
-  const Numel padded = unit.layout.shard * group_size_;
+  const Numel padded = unit.layout.trained * group_size_;
   for (const UnitParameter& p : unit.parameters) {
+    if (!p.layout.gradient) continue;
     const bool summed = p.accumulated.valid();
     View from = View::part(summed ? p.accumulated : p.gradient,
                            summed ? unit.reduce_dtype : unit.param_dtype, Numel{0}, p.layout.shard);
     from.end = from.buffer.valid() ? p.layout.numel : Numel{0};
-    View to = View::part(into, unit.reduce_dtype, p.layout.offset, p.layout.shard);
+    View to = View::part(into, unit.reduce_dtype, *p.layout.gradient, p.layout.shard);
     to.end = padded;
     copy.pieces.push_back({.from = from,
                            .to = to,
                            .count = group_size_,
                            .from_pitch = p.layout.shard,
-                           .to_pitch = unit.layout.shard});
+                           .to_pitch = unit.layout.trained});
   }
   TESSERA_ASSIGN(const EventId packed,
                  submit(compute_, cause(unit.name, Reason::copy_in), std::move(copy)));
@@ -118,8 +120,8 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
 
 Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
   const Cause why = cause(unit.name, Reason::reduce_gradients);
-  const View input = View::whole(packed, unit.reduce_dtype, unit.layout.shard * group_size_);
-  const View output = View::whole(shard, unit.reduce_dtype, unit.layout.shard);
+  const View input = View::whole(packed, unit.reduce_dtype, unit.layout.trained * group_size_);
+  const View output = View::whole(shard, unit.reduce_dtype, unit.layout.trained);
   ReduceScatter reduce{shard_group_, input, output, Reduction::average};
   if (options_.gradient_divide_factor) {
     reduce.reduction = Reduction::sum;
@@ -137,7 +139,7 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
 Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
   const bool host = options_.offload_params;
   const StreamId stream = replicas_ > 1 ? all_reduce_ : reduce_scatter_;
-  const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.shard);
+  const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.trained);
   const bool first = !unit.sharded_gradient.valid();
   // The common case copies nothing: what was scattered is what the optimizer reads.
   if (first && unit.reduce_dtype == options_.sharded_dtype && !host) {
@@ -147,11 +149,12 @@ Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
     if (first) {
       TESSERA_ASSIGN(unit.sharded_gradient,
                      allocate(fmt::format("{}.sharded_grad", unit.name),
-                              bytes_of(unit.layout.shard, options_.sharded_dtype),
+                              bytes_of(unit.layout.trained, options_.sharded_dtype),
                               host ? MemoryClass::pinned_host : MemoryClass::sharded_gradients,
                               stream, why, host ? Memory::pinned_host : Memory::device));
     }
-    const View kept = View::whole(unit.sharded_gradient, options_.sharded_dtype, unit.layout.shard);
+    const View kept =
+        View::whole(unit.sharded_gradient, options_.sharded_dtype, unit.layout.trained);
     decltype(Op::what) what = add(fresh, kept);
     if (first) {
       what = Copy{.pieces = {{.from = fresh, .to = kept}},

@@ -11,6 +11,15 @@
 
 namespace tessera {
 
+// torch/nn/parallel/distributed.py: only where no cap is given is the first bucket small.
+std::vector<Bytes> ReplicateEngine::bucket_caps() const {
+  if (!options_.bucket_caps.empty()) return options_.bucket_caps;
+  constexpr Bytes usual{25 << 20};
+  constexpr Bytes small{1 << 20};
+  const Bytes first = options_.first_bucket_cap.value_or(options_.bucket_cap.value_or(small));
+  return {first, options_.bucket_cap.value_or(usual)};
+}
+
 // Without find_unused_parameters everything is one bucket: it is soon rebuilt anyway.
 void ReplicateEngine::plan_first_buckets() {
   std::vector<BucketTensor> tensors;
@@ -22,8 +31,7 @@ void ReplicateEngine::plan_first_buckets() {
   }
   const bool by_size = finds_unused();
   const std::vector<Bytes> limits =
-      by_size ? std::vector{options_.first_bucket_cap, options_.bucket_cap}
-              : std::vector{Bytes{std::numeric_limits<std::int64_t>::max()}};
+      by_size ? bucket_caps() : std::vector{Bytes{std::numeric_limits<std::int64_t>::max()}};
   BucketAssignment assignment = assign_buckets(tensors, limits);
   // The last registered parameters are expected to be ready first.
   std::reverse(assignment.buckets.begin(), assignment.buckets.end());
@@ -82,8 +90,7 @@ Status ReplicateEngine::rebuild_if_due() {
   for (std::size_t k : order) {
     tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
   }
-  const auto assignment =
-      assign_buckets(tensors, {options_.first_bucket_cap, options_.bucket_cap}, order);
+  const auto assignment = assign_buckets(tensors, bucket_caps(), order);
   TESSERA_TRY(broadcast_numbers("bucket_indices", static_cast<std::int64_t>(order.size()) + 1));
   TESSERA_TRY(
       broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "engine/schemes/option_lists.h"
 
 namespace tessera {
@@ -26,20 +30,52 @@ struct OptionForm<std::shared_ptr<CommHook>> {
   }
 };
 
+// Sizes, as text.
+template <>
+struct OptionForm<std::vector<Bytes>> {
+  static void describe(Option& about) { about.kind = OptionKind::list; }
+  static OptionValue get(const std::vector<Bytes>& sizes, const Option&) {
+    std::vector<std::string> texts;
+    for (const Bytes size : sizes) texts.push_back(std::to_string(size.value));
+    return texts;
+  }
+  static Status set(std::vector<Bytes>& sizes, const OptionValue& given, const Option& about) {
+    sizes.clear();
+    for (const std::string& text : std::get<std::vector<std::string>>(given)) {
+      std::int64_t size = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+      if (error != std::errc{} || end != text.data() + text.size() || size < 1) {
+        return Status(Code::invalid_argument,
+                      fmt::format("{}: '{}' is no number of bytes above 0", about.name, text));
+      }
+      sizes.push_back(Bytes{size});
+    }
+    return {};
+  }
+};
+
 const OptionList<ReplicateOptions>& option_list(const ReplicateOptions&) {
   using O = ReplicateOptions;
   static const auto list =
       OptionList<O>("DDP: replicate", {"replicate"})
           .add(&O::bucket_cap, {.name = "bucket_cap",
                                 .help = "Bytes at which a bucket is closed",
+                                .more = "default: 25 MiB, and 1 MiB for the one that is reduced "
+                                        "first; given, it is the first one's, too",
                                 .unit = "bytes",
+                                .unset = "default",
                                 .least = 1,
                                 .most = 1125899906842624})
           .add(&O::first_bucket_cap, {.name = "first_bucket_cap",
                                       .help = "The same, of the bucket that is reduced first",
                                       .unit = "bytes",
+                                      .unset = "default",
                                       .least = 1,
                                       .most = 1125899906842624})
+          .add(&O::bucket_caps,
+               {.name = "bucket_caps",
+                .help = "Instead: bytes of the first buckets, one each; the last is all others'",
+                .unit = "bytes"})
           .add(&O::find_unused_parameters,
                {.name = "find_unused_parameters",
                 .help = "Parameters that forward did not use count as ready",

@@ -32,10 +32,14 @@ ReplicateEngine::~ReplicateEngine() {
 }
 
 Status ReplicateEngine::setup() {
-  if (options_.bucket_cap < Bytes{1} || options_.first_bucket_cap < Bytes{1}) {
+  for (const Bytes cap : bucket_caps()) {
+    if (cap >= Bytes{1}) continue;
     return Status(Code::invalid_argument,
-                  fmt::format("bucket caps must be at least 1 byte, found {} and {}",
-                              options_.first_bucket_cap.value, options_.bucket_cap.value));
+                  fmt::format("bucket caps must be at least 1 byte, found {}", cap.value));
+  }
+  if (!options_.bucket_caps.empty() && (options_.bucket_cap || options_.first_bucket_cap)) {
+    return Status(Code::invalid_argument,
+                  "bucket_caps says what bucket_cap and first_bucket_cap would: leave these out");
   }
   assign_whole_model();
   TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
@@ -113,6 +117,13 @@ std::vector<ParamShard*> ReplicateEngine::shards() {
   return all;
 }
 
+Status ReplicateEngine::complete_gradients() {
+  for (const ReplicatedParameter& p : parameters_) {
+    if (p.trained && p.has_gradient && used_since_sync_[p.id.index()]) return not_reduced(name(p));
+  }
+  return {};
+}
+
 Status ReplicateEngine::free_gradients(EventId stepped) {
   for (ReplicatedParameter& p : parameters_) {
     p.has_gradient = false;
@@ -166,7 +177,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
   TESSERA_TRY(accumulate(p));
   p.ready = true;
   used_since_sync_[parameter.index()] = true;
-  if (!sync_) return {};
+  if (!reduces_) return {};
   // The first step of a static graph only counts; its buckets go at the end.
   if (options_.static_graph && synced_backwards_ == 0) return {};
   // Unused parameters count as ready with the first that is: no bucket may wait for them.
@@ -177,7 +188,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
 
 Status ReplicateEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
-  if (sync_) {
+  if (reduces_) {
     if (options_.static_graph && synced_backwards_ == 0) {
       uses_ = uses_now_;
       for (const std::size_t k : ready_order_) TESSERA_TRY(mark_ready(parameters_[k]));

@@ -81,6 +81,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   bool runs_any_graph() const override { return true; }
   std::vector<ParamShard*> shards() override;
   Index shard_index(Rank) const override { return 0; }
+  Status complete_gradients() override;
   Status free_gradients(EventId stepped) override;
   ShardGroups shard_groups() const override {
     return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
@@ -110,6 +111,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   std::vector<View> buffer_views() const;
 
   // buckets.cpp
+  std::vector<Bytes> bucket_caps() const;
   void plan_first_buckets();
   Status rebuild_if_due();
   std::vector<std::size_t> rebuild_order() const;

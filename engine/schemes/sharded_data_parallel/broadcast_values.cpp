@@ -18,7 +18,7 @@ std::vector<View> OwnerEngine::buffer_views() const {
 // The host program may look at any element from now on.
 Status OwnerEngine::use(const std::vector<View>& views) {
   TESSERA_TRY(wait_stream(compute_, comm_, cause("root", Reason::needed)));
-  return submit(compute_, cause("root", Reason::needed), look_at(views)).status();
+  return submit(compute_, cause("root", Reason::needed), declare_read(views)).status();
 }
 
 Status OwnerEngine::broadcast_in_place(const std::vector<View>& views, Index root) {

@@ -68,7 +68,7 @@ Status OwnerEngine::drop_unowned() {
   }
   if (gradients.empty()) return {};
   TESSERA_ASSIGN(const EventId done, submit(compute_, cause("root", Reason::free_memory),
-                                            look_at(std::move(gradients))));
+                                            declare_read(std::move(gradients))));
   for (OwnedParameter& p : parameters_) {
     if (!has_owner(p) && p.extra.valid()) TESSERA_TRY(release(p.extra, done));
   }
@@ -158,7 +158,7 @@ Status OwnerEngine::zero_grad(bool set_to_none) {
     }
     return {};
   }
-  TESSERA_ASSIGN(const EventId done, submit(compute_, why, look_at({})));
+  TESSERA_ASSIGN(const EventId done, submit(compute_, why, declare_read({})));
   for (GradientBucket& b : buckets_) {
     if (b.fresh.valid()) TESSERA_TRY(release(b.fresh, done));
   }

@@ -91,7 +91,6 @@ Status OwnerEngine::begin_backward() {
   for (OwnedParameter& p : parameters_) p.touched = p.ready = false;
   for (GradientBucket& b : buckets_) b.pending = b.parameters.size();
   next_bucket_ = 0;
-  reduces_ = sync_;  // for the whole pass, whatever is set in the middle of it
   return enter(Stage::backward, Phase::backward);
 }
 

@@ -185,7 +185,6 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   CommunicatorId group_, norm_group_;
   StreamId comm_;
   std::function<bool(ParameterId)> counts_;  // into norms; none: all
-  bool reduces_ = true;                      // this backward pass; what sync_ was when it began
   std::size_t next_bucket_ = 0;
 };
 

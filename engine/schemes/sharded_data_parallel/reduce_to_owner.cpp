@@ -48,7 +48,7 @@ Status OwnerEngine::launch(GradientBucket& b) {
   // To the others the result means nothing: they give the memory back.
   TESSERA_ASSIGN(
       const EventId discarded,
-      submit_on(others(b.owner), comm_, cause_of(b, Reason::free_memory), look_at({wire})));
+      submit_on(others(b.owner), comm_, cause_of(b, Reason::free_memory), declare_read({wire})));
   BufferId elsewhere = b.wire;
   return release_on(others(b.owner), elsewhere, discarded);
 }
@@ -71,7 +71,7 @@ Status OwnerEngine::finish(GradientBucket& b) {
   const View wire = View::whole(b.wire, dtype, b.numel);
   if (!b.gradient.valid() && dtype == b.dtype) {
     b.gradient = std::exchange(b.wire, BufferId{});
-    return submit_on(owner, compute_, cause_of(b, Reason::needed), look_at({wire})).status();
+    return submit_on(owner, compute_, cause_of(b, Reason::needed), declare_read({wire})).status();
   }
   decltype(Op::what) what;
   Reason reason = Reason::accumulate;

@@ -14,12 +14,40 @@ Status Zero12Engine::refresh() {
 }
 
 Status Zero12Engine::gather_parts() {
+  if (offloads()) {
+    TESSERA_TRY(bring_part());
+    return gather(flat_);
+  }
   const Numel part = flat_.layout.shard;
   Copy cast{.index_in = shard_groups().shard, .pieces = {}};
   cast.pieces.push_back({.from = View::whole(flat_.shard.value, DType::float32, part),
                          .to = View::shard(flat_.value, param_dtype(), part, ranks_)});
   TESSERA_TRY(submit(compute_, cause("root", Reason::copy_out), std::move(cast)).status());
   return gather(flat_);
+}
+
+// From host memory, in the dtype of parameters: the CPU casts before, so that fewer bytes cross.
+Status Zero12Engine::bring_part() {
+  const Numel part = flat_.layout.shard;
+  const View master = View::whole(flat_.shard.value, DType::float32, part);
+  View from = master;
+  BufferId cast;
+  const Cause why = cause("root", Reason::offload);
+  if (param_dtype() != DType::float32) {
+    TESSERA_TRY(wait_stream(host_, compute_, cause("root", Reason::order)));
+    TESSERA_ASSIGN(cast, allocate("parameters.cast", bytes_of(part, param_dtype()),
+                                  MemoryClass::pinned_host, host_, why, Memory::pinned_host));
+    from = View::whole(cast, param_dtype(), part);
+    TESSERA_TRY(submit(host_, cause("root", Reason::copy_out),
+                       Copy{.pieces = {{.from = master, .to = from}}, .route = CopyRoute::on_host})
+                    .status());
+    TESSERA_TRY(wait_stream(compute_, host_, cause("root", Reason::needed)));
+  }
+  Copy move{.index_in = shard_groups().shard, .pieces = {}, .route = CopyRoute::to_device};
+  move.pieces.push_back(
+      {.from = from, .to = View::shard(flat_.value, param_dtype(), part, ranks_)});
+  TESSERA_ASSIGN(const EventId there, submit(compute_, why, std::move(move)));
+  return cast.valid() ? release(cast, there) : Status{};
 }
 
 // In place if it goes into one bucket; pieces of parts lie apart and have to be copied out.
@@ -35,7 +63,7 @@ Status Zero12Engine::gather(FlatBuffer& flat) {
     const View own = View::shard(flat.value, param_dtype(), part, ranks_);
     TESSERA_TRY(submit(nccl_, why, AllGather{world_, own, all}).status());
     TESSERA_TRY(wait_stream(compute_, nccl_, cause("root", Reason::needed)));
-    return submit(compute_, cause("root", Reason::needed), look_at({all})).status();
+    return submit(compute_, cause("root", Reason::needed), declare_read({all})).status();
   }
   // Pieces begin at even elements: NCCL wants 4 bytes, which are two elements of fp16.
   const std::int64_t even = part.value / pieces / 2 * 2;

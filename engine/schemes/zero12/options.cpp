@@ -33,6 +33,12 @@ const OptionList<Zero12Options>& option_list(const Zero12Options&) {
                 .help = "Gradients that are ready in a row have different owners",
                 .schemes = {"zero2"},
                 .deepspeed = {"round_robin_gradients"}})
+          .add([](auto& o) -> auto& { return o.offload_optimizer.device; },
+               {.name = "offload_optimizer",
+                .help = "Where masters and states live and who steps: the device, or the CPU",
+                .more = "ZeRO-Offload: gradients are copied to host memory as buckets are reduced",
+                .words = {"none", "cpu", "nvme"},
+                .deepspeed = {"offload_optimizer.device"}})
           .add(&O::param_dtype, {.name = "param_dtype", .help = "Parameters and gradients"})
           .add(&O::reduce_dtype,
                {.name = "reduce_dtype", .help = "Gradient reduction", .unset = "param_dtype"});

@@ -56,7 +56,7 @@ Status Zero12Engine::communicate(const View& wire, const std::vector<OwnedSlice>
   }
   TESSERA_TRY(wait_stream(reduce_, nccl_, cause("root", Reason::order)));
   // To all but the owner a slice means nothing.
-  return submit(reduce_, cause("root", Reason::free_memory), look_at({wire})).status();
+  return submit(reduce_, cause("root", Reason::free_memory), declare_read({wire})).status();
 }
 
 // Zeros at first: what nobody uses has the gradient zero.
@@ -64,11 +64,41 @@ Status Zero12Engine::open_part() {
   if (part_.valid()) return {};
   const Cause why = cause("root", Reason::copy_out);
   const Numel numel = flat_.layout.shard;
-  TESSERA_ASSIGN(part_, allocate("gradient_part", bytes_of(numel, param_dtype()),
-                                 MemoryClass::sharded_gradients, reduce_, why));
+  TESSERA_ASSIGN(part_,
+                 allocate("gradient_part", bytes_of(numel, param_dtype()),
+                          offloads() ? MemoryClass::pinned_host : MemoryClass::sharded_gradients,
+                          reduce_, why, home()));
   const View none{.dtype = param_dtype(), .numel = numel};
   const View all = View::whole(part_, param_dtype(), numel);
-  return submit(reduce_, why, Copy{.pieces = {{.from = none, .to = all}}}).status();
+  return submit(
+             reduce_, why,
+             Copy{.pieces = {{.from = none, .to = all}}, .route = *route_between(home(), home())})
+      .status();
+}
+
+// The device adds: what was there comes back, and leaves again (deepspeed stage_1_and_2.py:
+// async_accumulate_grad_in_cpu_via_gpu).
+Status Zero12Engine::add_on_host(const RankSet& owner, const View& fresh, const View& there) {
+  const Cause why = cause("root", Reason::offload);
+  // Of the stream that uses it, on the rank that does.
+  TESSERA_ASSIGN(BufferId sum, runtime_.allocate({.bytes = bytes_of(there.numel, there.dtype),
+                                                  .memory = Memory::device,
+                                                  .memory_class = MemoryClass::reduce_buffers,
+                                                  .stream = reduce_,
+                                                  .where = owner,
+                                                  .cause = why,
+                                                  .name = "gradient_part.sum"}));
+  const View here = View::whole(sum, there.dtype, there.numel);
+  TESSERA_TRY(
+      submit_on(owner, reduce_, why,
+                Copy{.pieces = {{.from = there, .to = here}}, .route = CopyRoute::to_device})
+          .status());
+  TESSERA_TRY(
+      submit_on(owner, reduce_, cause("root", Reason::accumulate), add(fresh, here)).status());
+  TESSERA_ASSIGN(const EventId back, submit_on(owner, reduce_, why,
+                                               Copy{.pieces = {{.from = here, .to = there}},
+                                                    .route = CopyRoute::to_host}));
+  return release_on(owner, sum, back);
 }
 
 // The owner copies what it got into its part, or adds it to that of earlier micro-batches.
@@ -76,11 +106,13 @@ Status Zero12Engine::keep(const View& wire, const std::vector<OwnedSlice>& slice
   TESSERA_TRY(open_part());
   for (const OwnedSlice& slice : slices) {
     const RankSet owner = RankSet::single(slice.owner);
-    Copy copy;
+    Copy copy{.index_in = {}, .pieces = {}, .route = *route_between(Memory::device, home())};
     for (const OwnedPiece& piece : slice.pieces) {
       const View from = View::part(wire.buffer, wire.dtype, piece.offset, piece.numel);
       const View to = View::part(part_, param_dtype(), piece.in_part, piece.numel);
-      if (at(piece.parameter).has_gradient) {
+      if (at(piece.parameter).has_gradient && offloads()) {
+        TESSERA_TRY(add_on_host(owner, from, to));
+      } else if (at(piece.parameter).has_gradient) {
         const Cause why = cause("root", Reason::accumulate);
         TESSERA_TRY(submit_on(owner, reduce_, why, add(from, to)).status());
       } else {
@@ -88,8 +120,10 @@ Status Zero12Engine::keep(const View& wire, const std::vector<OwnedSlice>& slice
       }
     }
     if (copy.pieces.empty()) continue;
-    TESSERA_TRY(
-        submit_on(owner, reduce_, cause("root", Reason::copy_out), std::move(copy)).status());
+    TESSERA_TRY(submit_on(owner, reduce_,
+                          cause("root", offloads() ? Reason::offload : Reason::copy_out),
+                          std::move(copy))
+                    .status());
   }
   for (const OwnedSlice& slice : slices) {
     for (const OwnedPiece& piece : slice.pieces) at(piece.parameter).has_gradient = true;

@@ -25,8 +25,10 @@ std::vector<ParamShard*> Zero12Engine::shards() {
 }
 
 std::vector<StreamId> Zero12Engine::side_streams() const {
-  if (overlaps()) return {reduce_, nccl_};
-  return {nccl_};
+  std::vector<StreamId> streams = {nccl_};
+  if (overlaps()) streams.insert(streams.begin(), reduce_);
+  if (host_.valid()) streams.push_back(host_);
+  return streams;
 }
 
 Status Zero12Engine::begin_forward() {
@@ -65,7 +67,7 @@ Status Zero12Engine::end_backward() {
   }
   if (parts_gradients()) {
     TESSERA_TRY(flush());
-  } else if (sync_) {
+  } else if (reduces_) {
     TESSERA_TRY(reduce_rest());
   }
   stage_ = Stage::idle;

@@ -90,6 +90,9 @@ class Zero12Engine final : public EngineBase {
   DType reduce_dtype() const { return options_.reduce_dtype.value_or(options_.param_dtype); }
   bool parts_gradients() const { return options_.stage == 2; }
   bool overlaps() const { return parts_gradients() && options_.overlap_comm; }
+  /// Masters, states and parts of gradients are in host memory, and the CPU steps.
+  bool offloads() const { return options_.offload_optimizer.device == Offload::Device::cpu; }
+  Memory home() const { return offloads() ? Memory::pinned_host : Memory::device; }
 
   // gradient_buckets.cpp
   Status finish_gradient(PartedParameter& p);
@@ -105,10 +108,12 @@ class Zero12Engine final : public EngineBase {
   Status communicate(const View& wire, const std::vector<OwnedSlice>& slices);
   Status keep(const View& wire, const std::vector<OwnedSlice>& slices);
   Status open_part();
+  Status add_on_host(const RankSet& owner, const View& fresh, const View& there);
 
   // gather_parts.cpp
   Status refresh();
   Status gather_parts();
+  Status bring_part();
   Status gather(FlatBuffer& flat);
   Status gather_piece(const FlatBuffer& flat, Numel first, Numel numel);
 

@@ -23,6 +23,12 @@ Status Zero12Engine::check_options() const {
     return Status(Code::invalid_argument, fmt::format("reduce_bucket must be at least 0, found {}",
                                                       options_.reduce_bucket.value));
   }
+  if (options_.offload_optimizer.device == Offload::Device::nvme) {
+    return Status(Code::invalid_argument,
+                  fmt::format("offload_optimizer nvme: stage {} keeps states on the device or in "
+                              "host memory; zero3 has NVMe",
+                              options_.stage));
+  }
   // Every piece of a part has to begin where collectives may begin.
   if (options_.allgather_bucket < Numel{2} || options_.allgather_bucket.value % 2 != 0) {
     return Status(Code::invalid_argument,
@@ -37,6 +43,9 @@ Status Zero12Engine::create_streams_and_groups() {
   reduce_ = compute_;
   if (overlaps()) {
     TESSERA_ASSIGN(reduce_, runtime_.create_stream("reduction", StreamRole::copy));
+  }
+  if (offloads()) {
+    TESSERA_ASSIGN(host_, runtime_.create_stream("cpu", StreamRole::host));
   }
   TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
@@ -68,9 +77,11 @@ Status Zero12Engine::add_flat(FlatBuffer& flat, const std::vector<ParameterId>& 
     return {};
   }
   // DeepSpeed clones its part even if the parameters are float32.
+  flat.shard.memory = home();
   TESSERA_ASSIGN(flat.shard.value,
                  allocate(name + ".master", bytes_of(flat.layout.shard, DType::float32),
-                          MemoryClass::optimizer_state, compute_, why));
+                          offloads() ? MemoryClass::pinned_host : MemoryClass::optimizer_state,
+                          compute_, why, home()));
   return {};
 }
 

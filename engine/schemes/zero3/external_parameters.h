@@ -27,7 +27,7 @@ class ExternalParameters {
   // In forward.
   void begin_forward() { running_.clear(); }
   void enter(ModuleId module) { running_.push_back(module); }
-  /// What it returned is answered for by the module around it. Fails: invalid_argument, if another
+  /// The module around it answers for its results. Fails: invalid_argument, if another
   /// module runs.
   Status leave(ModuleId module, FetchPolicy& policy);
   /// The module that runs reads it.

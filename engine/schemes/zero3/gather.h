@@ -16,7 +16,7 @@
 
 namespace tessera {
 
-/// What gathers work with; all must outlive them.
+/// The tools of gathers; all must outlive them.
 struct GatherTools {
   Operations& operations;
   const Zero3Facts& facts;

@@ -18,14 +18,14 @@ class GatheredMemory {
                  const OnDemandParameters& parameters)
       : operations_(operations), facts_(facts), parameters_(parameters) {}
 
-  /// What gathered parameters cost now, buffers of gathers included.
+  /// The bytes of gathered parameters now, buffers of gathers included.
   Bytes live() const { return live_; }
-  /// What the end of gathers that fly will need besides: their buffers go when the copies out of
-  /// them exist.
+  /// The bytes that the end of gathers in flight will need besides: their buffers go when the
+  /// copies out of them exist.
   Bytes promised() const { return promised_; }
   /// The most that one gather of these needs at any time, its end included.
   Bytes most_of(std::span<const ParameterId> parameters) const;
-  /// What stays of it.
+  /// The bytes that stay of it.
   Bytes of(ParameterId parameter) const;
 
   View view(const OnDemandParameter& p) const {

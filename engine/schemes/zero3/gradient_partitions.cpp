@@ -98,13 +98,13 @@ Status GradientPartitions::keep(const std::vector<OnDemandParameter*>& bucket,
 }
 
 // Up to the last slice that has something: the rest is nobody's.
-Status GradientPartitions::settle() {
+Status GradientPartitions::add_replicas() {
   Numel numel{};
   for (const OnDemandParameter& p : parameters_) {
     if (has(p.id)) numel = std::max(numel, slice(p.id).place + p.partition);
   }
-  if (!facts_.replicas.valid() || settled_ || numel == Numel{0}) return {};
-  settled_ = true;
+  if (!facts_.replicas.valid() || added_ || numel == Numel{0}) return {};
+  added_ = true;
   const Cause order = operations_.cause("root", Reason::order);
   const View all = View::part(buffer(Memory::device), facts_.param_dtype(), Numel{0}, numel);
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.reduce, order));
@@ -116,8 +116,8 @@ Status GradientPartitions::settle() {
   return operations_.wait_event(facts_.compute, reduced, operations_.cause("root", Reason::needed));
 }
 
-Status GradientPartitions::expect_unsettled() const {
-  if (!settled_) return {};
+Status GradientPartitions::expect_not_added() const {
+  if (!added_) return {};
   return Status(
       Code::invalid_argument,
       fmt::format("gradients of groups of {} ranks were added up already, for a norm or a "
@@ -127,7 +127,7 @@ Status GradientPartitions::expect_unsettled() const {
 
 void GradientPartitions::forget() {
   for (Slice& slice : slices_) slice.filled = false;
-  settled_ = false;
+  added_ = false;
 }
 
 }  // namespace tessera

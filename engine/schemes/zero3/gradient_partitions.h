@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank keeps of gradients until the optimizer steps: its slice of each, added up over
+// A rank's share of gradients until the optimizer steps: its slice of each, added up over
 // micro-batches, on the device or in host memory.
 //
 // The idea: slices lie in one buffer per kind of memory, as in DeepSpeed, so that replicas can add
@@ -34,10 +34,10 @@ class GradientPartitions {
   Status keep(const std::vector<OnDemandParameter*>& bucket, const View& reduced);
   /// MiCS (arXiv 2205.00119, section 4.4; deepspeed mics.py): groups that hold the same partitions
   /// add their gradients up once a step, not once a micro-batch. Does nothing the second time.
-  Status settle();
-  /// Fails: invalid_argument, after settle: what another backward pass would add is not added up
-  /// over groups, what is there is.
-  Status expect_unsettled() const;
+  Status add_replicas();
+  /// Fails: invalid_argument, after add_replicas: what another backward pass would add is not added
+  /// up over groups, what is there is.
+  Status expect_not_added() const;
   /// The optimizer has read them.
   void forget();
 
@@ -57,7 +57,7 @@ class GradientPartitions {
   const OnDemandParameters& parameters_;
   std::vector<Slice> slices_;                   // by ParameterId
   std::array<BufferId, memory_count> buffers_;  // by Memory
-  bool settled_ = false;
+  bool added_ = false;
 };
 
 }  // namespace tessera

@@ -4,11 +4,58 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace tessera {
 
+namespace {
+
+// Elements below a module, and how many modules there have any.
+struct Content {
+  Numel numel{};
+  std::int64_t modules = 0;
+};
+
+constexpr Numel leaf_most{1'000'000'000};  // larger ones would be gathered as a whole
+constexpr std::array<std::string_view, 6> containers = {
+    "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Container"};
+
+// deepspeed parameter_offload.py: _get_granularity_recursively. Modules without modules below, and
+// those whose forward may never run, are never fine-grained. Children come behind their parents.
+std::vector<bool> fine_grained(const Model& model, Numel granularity) {
+  const std::size_t modules = model.modules.size();
+  std::vector<bool> fine(modules, false);
+  if (granularity == Numel{0}) return fine;
+  std::vector<Content> below(modules);
+  for (std::size_t m = modules; m-- > 0;) {
+    const Module& module = model.modules[m];
+    Content all = below[m];
+    const bool bottom = all.modules == 0;
+    for (const ParameterId id : module.parameters) all.numel += model.parameter(id).numel();
+    const bool container =
+        std::find(containers.begin(), containers.end(), module.class_name) != containers.end();
+    if (all.numel > Numel{0} && (bottom || !container)) ++all.modules;
+    fine[m] = !bottom && !container && all.numel <= leaf_most &&
+              all.numel.value / all.modules <= granularity.value;
+    if (!module.parent.valid()) continue;
+    Content& parent = below[module.parent.index()];
+    parent.numel += all.numel;
+    parent.modules += all.modules;
+  }
+  return fine;
+}
+
+bool is_named(const Module& module, std::string_view name) {
+  if (name.starts_with("*")) return module.path.ends_with(name.substr(1));
+  return name == module.path || name == module.class_name;
+}
+
+}  // namespace
+
 // Parents come before their children in the model, so what is around a module is known by then.
-Status LeafModules::find(const std::vector<std::string>& names) {
+Status LeafModules::find(const std::vector<std::string>& names, Numel granularity) {
+  const std::vector<bool> fine = fine_grained(model_, granularity);
   const std::size_t modules = model_.modules.size();
   std::vector<bool> named(names.size(), false);
   leaf_.assign(modules, false);
@@ -17,10 +64,11 @@ Status LeafModules::find(const std::vector<std::string>& names) {
     const Module& module = model_.modules[m];
     const bool covered = module.parent.valid() && is_leaf(around(module.parent));
     for (std::size_t k = 0; k < named.size(); ++k) {
-      if (names[k] != module.path && names[k] != module.class_name) continue;
+      if (!is_named(module, names[k])) continue;
       named[k] = true;
       leaf_[m] = !covered;
     }
+    if (fine[m]) leaf_[m] = !covered;
     const ModuleId self{static_cast<std::int32_t>(m)};
     around_.push_back(covered ? around(module.parent) : self);
   }

@@ -18,9 +18,10 @@ class LeafModules {
  public:
   explicit LeafModules(const Model& model) : model_(model) {}
 
-  /// By path or class; of nested ones the outermost counts. Fails: invalid_argument, naming one
-  /// that is no module.
-  Status find(const std::vector<std::string>& names);
+  /// By path, class or, as in "*.experts", end of path, and all of at most `granularity` elements
+  /// per module (Zero3Options::module_granularity); of nested ones the outermost counts. Fails:
+  /// invalid_argument, naming one that is no module.
+  Status find(const std::vector<std::string>& names, Numel granularity = {});
 
   bool is_leaf(ModuleId module) const { return leaf_[index(module)]; }
   /// The leaf module around it, or itself.
@@ -32,7 +33,7 @@ class LeafModules {
   void enter(ModuleId module) { ++visits_[index(module)]; }
   /// In backward. True: as often as it was entered, so no gradient will come any more.
   bool leave(ModuleId leaf) { return --visits_[index(leaf)] <= 0; }
-  /// What only `leaf` uses of its own needs: nobody else will bring their gradients.
+  /// Parameters that only `leaf` uses: nobody else will bring their gradients.
   std::vector<ParameterId> used_only_in(
       ModuleId leaf, const std::vector<ParameterId>& own,
       const std::vector<std::vector<ParameterId>>& needs_of_all) const;

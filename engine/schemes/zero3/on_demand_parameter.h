@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -92,24 +93,51 @@ struct OnDemandParameter {
   bool dangling = false;           // a module returned it to the one around it
 };
 
-/// All of a model, by ParameterId.
+/// All of a model, by ParameterId. It notes which ones somebody may have changed, so that whoever
+/// keeps an order of them need not look at all of them again.
 class OnDemandParameters {
  public:
-  OnDemandParameter& operator[](ParameterId id) { return all_[index(id)]; }
+  /// Notes it: the reference may be written until the next call of `take_changed`.
+  OnDemandParameter& operator[](ParameterId id) {
+    if (!all_noted_ && !noted_[index(id)]) {
+      noted_[index(id)] = true;
+      changed_.push_back(id);
+    }
+    return all_[index(id)];
+  }
   const OnDemandParameter& operator[](ParameterId id) const { return all_[index(id)]; }
   bool contains(ParameterId id) const { return id.valid() && index(id) < all_.size(); }
-  void add(OnDemandParameter p) { all_.push_back(std::move(p)); }
+  void add(OnDemandParameter p) {
+    all_.push_back(std::move(p));
+    noted_.push_back(false);
+    all_noted_ = true;
+  }
   std::size_t size() const { return all_.size(); }
 
-  auto begin() { return all_.begin(); }
+  /// Notes all of them.
+  auto begin() {
+    all_noted_ = true;
+    return all_.begin();
+  }
   auto end() { return all_.end(); }
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
+
+  /// Those that may have changed since the last call; none: all of them may have.
+  std::optional<std::vector<ParameterId>> take_changed() {
+    for (ParameterId id : changed_) noted_[index(id)] = false;
+    std::vector<ParameterId> changed = std::exchange(changed_, {});
+    if (std::exchange(all_noted_, false)) return std::nullopt;
+    return changed;
+  }
 
  private:
   static std::size_t index(ParameterId id) { return id.index(); }
 
   std::vector<OnDemandParameter> all_;
+  std::vector<bool> noted_;  // by ParameterId
+  std::vector<ParameterId> changed_;
+  bool all_noted_ = true;
 };
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a part of ZeRO-3 may ask of its engine: to issue operations with their cause, memory, and
+// The engine as parts of ZeRO-3 see it: to issue operations with their cause, memory, and
 // where the pass is.
 //
 // The idea: gathers, buckets and swappers own their buffers and events; the engine owns the order

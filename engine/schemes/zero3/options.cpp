@@ -55,14 +55,20 @@ void add_gathering(OptionList<O>& list) {
   together.most = Option{}.most;
   list.add(&O::model_persistence_threshold, std::move(together));
   list.add(&O::leaf_modules, {.name = "leaf_modules",
-                              .help = "Modules, by class or path, gathered with all below them"});
+                              .help = "Modules, by class or path, gathered with all below them",
+                              .more = "*.experts: all whose path ends so"});
+  list.add(&O::module_granularity,
+           elements("module_granularity",
+                    "Gather modules of so few elements per module in them as a whole; 0: none", 0,
+                    {"stage3_module_granularity_threshold", "module_granularity_threshold"}));
 }
 
 void add_stepping(OptionList<O>& list) {
   list.add(&O::reduce_bucket, elements("reduce_bucket", "Gradients that are reduced together", 0,
                                        {"reduce_bucket_size"}))
       .add(&O::sub_group_size,
-           elements("sub_group_size", "Shards that the optimizer steps together", 1,
+           elements("sub_group_size",
+                    "Shards that the optimizer steps together; 0: each parameter by itself", 0,
                     {"sub_group_size"}))
       .add(&O::shard_group, {.name = "shard_group",
                              .help = "MiCS: consecutive ranks that shard together; 0: all",

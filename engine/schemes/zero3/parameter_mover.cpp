@@ -6,17 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/numbers/arithmetic.h"
 #include "engine/schemes/zero3/marks.h"
 
 namespace tessera {
-namespace {
-
-// Costs nothing, but orders what it reads.
-Compute looking(std::vector<View> reads) {
-  return {.cost = {.kernels = 0}, .reads = std::move(reads), .writes = {}, .body = {}};
-}
-
-}  // namespace
 
 Status ParameterMover::note(ModuleId module, Mark mark) {
   const Reason reason = tools_.operations.recomputing() ? Reason::recompute : Reason::none;
@@ -87,7 +80,7 @@ Status ParameterMover::gather_now(const std::vector<ParameterId>& missing, Reaso
   }
   TESSERA_TRY(tools_.operations.wait_stream(facts.compute, facts.nccl, why));
   TESSERA_ASSIGN(const EventId seen,
-                 tools_.operations.submit(facts.compute, why, looking(std::move(gathered))));
+                 tools_.operations.submit(facts.compute, why, declare_read(std::move(gathered))));
   return tools_.operations.wait(seen);
 }
 
@@ -129,14 +122,14 @@ Status ParameterMover::drop(OnDemandParameter& p) {
   const StreamId stream = tools_.facts.all_gather;
   TESSERA_TRY(tools_.operations.wait_event(stream, gather->done(), why));
   TESSERA_ASSIGN(const EventId looked,
-                 tools_.operations.submit(stream, why, looking({tools_.memory.view(p)})));
+                 tools_.operations.submit(stream, why, declare_read({tools_.memory.view(p)})));
   p.copy.used(looked);
   dropped_ = true;
   return {};
 }
 
 // Whoever writes partitions does so after the compute stream, which has not seen dropped gathers.
-Status ParameterMover::settle() {
+Status ParameterMover::follow_dropped() {
   if (!std::exchange(dropped_, false)) return {};
   return tools_.operations.wait_stream(tools_.facts.compute, tools_.facts.all_gather,
                                        cause("root", Reason::order));
@@ -166,24 +159,24 @@ Status ParameterMover::free(OnDemandParameter& p) {
   return tools_.facts.rules.keeps_swap_buffers ? swapper_.release_buffer(p) : Status{};
 }
 
-Status ParameterMover::hand_over(ModuleId module) {
+Status ParameterMover::wait_for_gathers(ModuleId module) {
   if (needs_.of(module).empty()) return {};
   const Cause why = cause(tools_.operations.unit_of(module), Reason::needed);
   TESSERA_TRY(tools_.operations.wait_stream(tools_.facts.compute, tools_.facts.all_gather, why));
-  return look_at_own(module);
+  return read_own(module);
 }
 
-Status ParameterMover::hand_over(ModuleId module, std::span<const EventId> arrived) {
+Status ParameterMover::wait_for_gathers(ModuleId module, std::span<const EventId> arrived) {
   if (!arrived.empty()) {
     const Cause why = cause(tools_.operations.unit_of(module), Reason::needed);
     TESSERA_TRY(tools_.operations.submit(tools_.facts.compute, why, Wait{}, arrived).status());
   }
-  return look_at_own(module);
+  return read_own(module);
 }
 
 // What a container does with its own parameters is no entry of the forward list: it costs nothing
 // here, but is a use.
-Status ParameterMover::look_at_own(ModuleId module) {
+Status ParameterMover::read_own(ModuleId module) {
   const auto& needed = needs_.of(module);
   if (needed.empty() || tools_.facts.model.module(module).children.empty()) return {};
   std::vector<View> reads;
@@ -192,7 +185,8 @@ Status ParameterMover::look_at_own(ModuleId module) {
     reads.push_back(own);
   }
   const Cause why = cause(tools_.operations.unit_of(module), Reason::needed);
-  return tools_.operations.submit(tools_.facts.compute, why, looking(std::move(reads))).status();
+  return tools_.operations.submit(tools_.facts.compute, why, declare_read(std::move(reads)))
+      .status();
 }
 
 // strict: what is there for another module's sake, or was kept, may be gone the next time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy decides, carried out: gathers begin, arrive and are freed, and modules wait for
-// them. It plans nothing.
+// The mover carries out what a policy decides: gathers begin, arrive and are freed, and modules
+// wait for them. It plans nothing.
 #pragma once
 
 #include <memory>
@@ -30,16 +30,16 @@ class ParameterMover {
   /// A parameter that flies will not be used.
   Status drop(OnDemandParameter& p);
   /// Partitions may be written: what was dropped has read them.
-  Status settle();
+  Status follow_dropped();
   /// Drops and frees what flies: others will look at partitions, and perhaps write them.
   Status finish_all();
   /// Frees what is available and needed by no module.
   Status free(OnDemandParameter& p);
 
   /// The module's work waits for all gathers so far, or only for `arrived`.
-  Status hand_over(ModuleId module);
-  Status hand_over(ModuleId module, std::span<const EventId> arrived);
-  /// What the model's work reads. Fails: invalid_argument, if it is not there.
+  Status wait_for_gathers(ModuleId module);
+  Status wait_for_gathers(ModuleId module, std::span<const EventId> arrived);
+  /// The view that the model's work reads. Fails: invalid_argument, if it is not there.
   Result<View> view(ParameterId id) const;
   /// The event after the youngest work of the model.
   EventId worked() const { return tools_.operations.worked(); }
@@ -49,7 +49,7 @@ class ParameterMover {
 
   Status note(ModuleId module, Mark mark);
   Status note(const OnDemandParameter& p, Mark mark, Reason reason = Reason::none);
-  /// Of the root.
+  /// A note of the root.
   Status note(Mark mark);
 
  private:
@@ -60,7 +60,7 @@ class ParameterMover {
   Status begin(const std::shared_ptr<Gather>& gather, Reason reason);
   Result<View> gather_alone(OnDemandParameter& p, Reason reason, bool first);
   Status follow_freed(std::string_view unit);
-  Status look_at_own(ModuleId module);
+  Status read_own(ModuleId module);
 
   const GatherTools tools_;
   const ModuleNeeds& needs_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each rank keeps of each parameter, on the device, in host memory or on NVMe, and how it
-// comes to the device.
+// The part that each rank keeps of each parameter, on the device, in host memory or on NVMe, and
+// how it comes to the device.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ class Partitions {
 
   /// Memory of the masters, and of what is gathered if that is another buffer.
   Status allocate(OnDemandParameter& p);
-  /// What is gathered of `p`, where it lives.
+  /// The partition of `p` that is gathered, where it lives.
   View of(const OnDemandParameter& p) const {
     return View::whole(p.cast.valid() ? p.cast : p.shard.value, facts_.param_dtype(), p.partition);
   }

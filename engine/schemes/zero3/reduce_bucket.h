@@ -28,7 +28,7 @@ class ReduceBucket {
   Status release(EventId after);
 
   void begin_backward();
-  /// Where backward adds the gradient: allocated the first time.
+  /// The view to which backward adds the gradient: allocated the first time.
   Result<View> view(ParameterId id);
   /// It is complete, and reduced with others of the bucket. Fails: invalid_argument, the second
   /// time in a pass.

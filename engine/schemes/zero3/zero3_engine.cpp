@@ -65,7 +65,7 @@ Status Zero3Engine::compute(const ModuleWork& work) {
     if (finds && !parts_.needs.contain(runs, id)) TESSERA_TRY(remember(touch(id)));
   }
   TESSERA_TRY(EngineBase::compute(work));
-  if (stage_ == Stage::forward) parts_.policy->ran(work.module, trains);
+  if (stage_ == Stage::forward && !work.no_parameters) parts_.policy->ran(work.module, trains);
   return {};
 }
 
@@ -76,7 +76,7 @@ Status Zero3Engine::begin_backward() {
                   "backward pass is invalid for a model in evaluation: announce a forward pass for "
                   "training");
   }
-  TESSERA_TRY(parts_.gradients.expect_unsettled());
+  TESSERA_TRY(parts_.gradients.expect_not_added());
   parts_.bucket.begin_backward();
   return enter(Stage::backward, Phase::backward);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every part of ZeRO-3 knows and none changes once the engine is made.
+// Facts that every part of ZeRO-3 knows and none changes once the engine is made.
 #pragma once
 
 #include "engine/schemes/zero3/policy/policy_rules.h"

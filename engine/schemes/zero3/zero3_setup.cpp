@@ -47,9 +47,9 @@ Status Zero3Setup::check_options() const {
                   fmt::format("{} must be at least 0, found {}", name, value.value));
   }
   TESSERA_TRY(check_shard_group());
-  if (o.sub_group_size >= Numel{1}) return parts_.home.check();
+  if (o.sub_group_size >= Numel{0}) return parts_.home.check();
   return Status(Code::invalid_argument,
-                fmt::format("sub_group_size must be at least 1, found {}", o.sub_group_size.value));
+                fmt::format("sub_group_size must be at least 0, found {}", o.sub_group_size.value));
 }
 
 Status Zero3Setup::check_shard_group() const {
@@ -138,7 +138,7 @@ Result<UnitAssignment> Zero3Setup::assign_modules() {
       assignment.unit_of_module.push_back(assignment.unit_of_module[module.parent.index()]);
     }
   }
-  TESSERA_TRY(parts_.leaves.find(options().leaf_modules));
+  TESSERA_TRY(parts_.leaves.find(options().leaf_modules, options().module_granularity));
   // What a module reads or is given is a need from the start where a plan is made; DeepSpeed finds
   // it when it happens.
   const bool planned = !parts_.facts.rules.finds_needs_as_they_happen;

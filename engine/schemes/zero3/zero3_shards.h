@@ -19,8 +19,8 @@ class Zero3Shards : public EngineBase {
   Zero3Shards(Runtime& runtime, const Model& model, const Zero3Options& options);
   Status setup();
 
-  /// What is trained may change between a step and the next forward pass. Optimizer states stay
-  /// with their parameters, also of frozen ones.
+  /// The set of trained parameters may change between a step and the next forward pass. Optimizer
+  /// states stay with their parameters, also of frozen ones.
   Status refresh_trainable();
   /// Partitions have what somebody else wrote, and the gathers see it.
   Status refresh_partitions();
@@ -45,7 +45,7 @@ class Zero3Shards : public EngineBase {
   Status before_write() override;
   Status finish_gathers() override;
 
-  Status complete_gradients() override { return parts_.gradients.settle(); }
+  Status complete_gradients() override { return parts_.gradients.add_replicas(); }
   Status before_step() override;
   std::vector<std::vector<ParamShard*>> step_groups() override;
   Status before_group(std::size_t group) override;

@@ -36,6 +36,34 @@ class Folder {
   }
   ~Folder() { fs::remove_all(path_); }
 
+  struct Ended {
+    int exit_code;
+    std::string said;
+    std::vector<double> losses;
+  };
+
+  // Two processes without an end; `send` sends a signal after the third step, knowing the
+  // launcher as $launcher.
+  Ended stopped(const std::string& send) {
+    fs::remove_all(path_ / "kept");
+    write("stopped.json", "");
+    write("stop.sh", fmt::format("cd '{}' || exit 1\n{} -n 2 '{}' train gpt.json --data text.txt "
+                                 "--batch 2 --threads 1 -q --steps 100000000 --save kept --scheme "
+                                 "zero2 --json stopped.json --trace stopped.tessera > stopped.out "
+                                 "2>&1 < /dev/null & launcher=$!\n"
+                                 "k=0; while [ $(wc -l < stopped.json) -lt 3 ] && [ $k -lt 600 ]; "
+                                 "do k=$((k+1)); sleep 0.1; done\n{}\n"
+                                 "k=0; while kill -0 $launcher 2>/dev/null && [ $k -lt 600 ]; "
+                                 "do k=$((k+1)); sleep 0.1; done\n"
+                                 "kill -KILL $launcher 2>/dev/null; wait $launcher\n",
+                                 path_.string(), TESSERA_MPIRUN, TESSERA_PROGRAM, send));
+    const int status = std::system(fmt::format("sh '{}/stop.sh'", path_.string()).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of("stopped.out"),
+            column("stopped", "loss")};
+  }
+
+  bool has(const std::string& name) const { return fs::exists(path_ / name); }
+
   Left train(const std::string& name, const std::string& launcher, const std::string& options) {
     const std::string command = fmt::format(
         "cd '{}' && {} '{}' train gpt.json --data text.txt --validation-fraction 0.2 "
@@ -111,6 +139,31 @@ TEST_CASE("four processes train as the simulator says, operation by operation", 
     if (first.losses.empty()) first = real;
     CHECK(real.losses == first.losses);
     CHECK(real.validation == first.validation);
+  }
+}
+
+TEST_CASE("a signal to one process, or to the launcher, ends all after the same step", "[mpi]") {
+  Folder folder;
+  struct Sent {
+    const char* command;
+    const char* signal;
+    int exit_code;
+  };
+  // A launcher hands SIGUSR1 on to all; the other goes to the second process alone.
+  for (const Sent& sent :
+       {Sent{"kill -USR1 $launcher", "SIGUSR1", 138},
+        Sent{"set -- $(cat /proc/$launcher/task/$launcher/children); kill -TERM $2", "SIGTERM",
+             143}}) {
+    const auto ended = folder.stopped(sent.command);
+    INFO(ended.said);
+    CHECK(ended.exit_code == sent.exit_code);
+    const auto done = ended.losses.size();
+    CHECK(done >= 3);
+    CHECK(ended.said.find(fmt::format("stopped by {} after step {} of 100000000; the last "
+                                      "checkpoint is kept/step-{:06}: go on with --resume kept",
+                                      sent.signal, done, done)) != std::string::npos);
+    CHECK(folder.has("stopped.tessera"));
+    CHECK_FALSE(folder.has("stopped.tessera.partial"));
   }
 }
 

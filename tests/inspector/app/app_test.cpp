@@ -5,7 +5,12 @@
 #include <GLFW/glfw3.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <set>
 
+#include "inspector/app/commands.h"
+#include "inspector/app/panels.h"
 #include "inspector/render/headless.h"
 #include "tests/inspector/golden.h"
 
@@ -77,8 +82,8 @@ TEST_CASE("all ranks are shown in full where there is room, and otherwise the ch
   const auto small = heights(720);
   CHECK(small[0] > small[1]);
   const auto large = heights(1600);
-  CHECK(large[0] == small[0]);
-  CHECK(large[1] == small[0]);
+  CHECK(large[0] >= small[0]);
+  CHECK(large[1] == large[0]);
 }
 
 TEST_CASE("the wheel zooms at the cursor and W, S zoom, A, D pan", "[inspector][app]") {
@@ -129,8 +134,8 @@ TEST_CASE("tabs, metrics and ranks are chosen by clicks", "[inspector][app]") {
   CHECK(session.state().metric == analysis::Metric::wait);
   session.click("tab/all");
   CHECK(session.state().panel == "all");
-  session.click("timeline/rank/7");
-  CHECK(session.state().rank == 7);
+  session.click("timeline/rank/6");
+  CHECK(session.state().rank == 6);
 }
 
 TEST_CASE("arrows step through ranks and spans, the same op stays selected", "[inspector][app]") {
@@ -161,6 +166,141 @@ TEST_CASE("F frames the selection, a second F the step", "[inspector][app]") {
   CHECK(session.state().time.to() - session.state().time.from() < 12 * facts.duration);
   session.press(GLFW_KEY_F);
   CHECK(session.state().time.from() == model.step_range(session.state().step).first);
+}
+
+TEST_CASE("F without a selection frames the step that is in view", "[inspector][app]") {
+  Session session;
+  session.press(GLFW_KEY_ESCAPE);
+  const auto [begin, end] = session.app->model().step_range(1);
+  session.state().time.show(begin + (end - begin) / 3, end - (end - begin) / 3);
+  session.press(GLFW_KEY_F);
+  CHECK(session.state().time.from() == begin);
+  CHECK(session.state().time.to() == end);
+}
+
+TEST_CASE("every tap counts, however many come in one frame", "[inspector][app]") {
+  Session session({.rank = 0});
+  for (int k = 0; k < 5; ++k) {
+    session.screen.press_key(GLFW_KEY_DOWN);
+    session.screen.release_key(GLFW_KEY_DOWN);
+  }
+  session.steps(1);
+  CHECK(session.state().rank == 5);
+}
+
+TEST_CASE("a toggle that is held does not toggle again, an arrow goes on", "[inspector][app]") {
+  Session session({.rank = 0});
+  session.screen.press_key(GLFW_KEY_T);
+  session.steps(1);
+  for (int k = 0; k < 3; ++k) session.screen.press_key(GLFW_KEY_T, true);
+  session.steps(2);
+  CHECK(session.screen.surface().wish.kind == ThemeKind::light);
+  session.screen.release_key(GLFW_KEY_T);
+  session.screen.press_key(GLFW_KEY_DOWN);
+  for (int k = 0; k < 3; ++k) session.screen.press_key(GLFW_KEY_DOWN, true);
+  session.steps(1);
+  CHECK(session.state().rank == 4);
+}
+
+TEST_CASE("a double click zooms to the operation", "[inspector][app]") {
+  Session session;
+  const Box row = session.state().widgets["timeline/rank/5"];
+  session.screen.move_mouse(row.max.x + 400, row.min.y + 16);
+  session.steps(2);
+  REQUIRE(session.state().hovered);
+  const analysis::SpanFacts facts = session.app->model().facts(*session.state().hovered);
+  for (int k = 0; k < 2; ++k) {
+    session.screen.press_mouse();
+    session.steps(1);
+    session.screen.release_mouse();
+    session.steps(1);
+  }
+  CHECK(session.state().time.from() <= facts.begin);
+  CHECK(session.state().time.to() >= facts.begin + facts.duration);
+  CHECK(session.state().time.to() - session.state().time.from() < 2 * facts.duration);
+}
+
+TEST_CASE("Ctrl and a drag measure a range, which Communication is of", "[inspector][app]") {
+  Session session;
+  const Box rows = session.state().widgets["timeline/rows"];
+  const Time from = session.state().time.from();
+  session.screen.press_key(GLFW_KEY_LEFT_CONTROL);
+  session.screen.move_mouse(rows.min.x + 250, rows.min.y + 60);
+  session.steps(1);
+  session.screen.press_mouse();
+  session.steps(1);
+  session.screen.move_mouse(rows.min.x + 780, rows.min.y + 60);
+  session.steps(2);
+  session.screen.release_mouse();
+  session.screen.release_key(GLFW_KEY_LEFT_CONTROL);
+  session.steps(2);
+  CHECK(session.state().time.from() == from);
+  REQUIRE(session.state().measured);
+  const auto measured = *session.state().measured;
+  const Time length = measured.second - measured.first;
+  const Time view = session.state().time.to() - from;
+  const float width = rows.width() - 100;
+  CHECK(std::abs(static_cast<double>(length) / static_cast<double>(view) - 530 / width) < 0.02);
+  session.click("tab/communication");
+  CHECK(session.state().fields.contains("communication/0"));
+  session.press(GLFW_KEY_ESCAPE);
+  CHECK_FALSE(session.state().measured);
+}
+
+TEST_CASE("Ctrl+P finds ranks, steps, panels and commands by a few letters", "[inspector][app]") {
+  Session session({.rank = 0});
+  const auto enter = [&](const std::string& words) {
+    session.screen.press_key(GLFW_KEY_LEFT_CONTROL);
+    session.screen.press_key(GLFW_KEY_P);
+    session.steps(1);
+    session.screen.release_key(GLFW_KEY_P);
+    session.screen.release_key(GLFW_KEY_LEFT_CONTROL);
+    session.steps(2);
+    CHECK(session.state().show_palette);
+    session.screen.type(words);
+    session.steps(2);
+    session.press(GLFW_KEY_ENTER);
+    CHECK_FALSE(session.state().show_palette);
+  };
+  enter("rank 6");
+  CHECK(session.state().rank == 6);
+  enter("step 1");
+  CHECK(session.state().step == 1);
+  enter("overv");
+  CHECK(session.state().panel == "overview");
+  enter("light");
+  CHECK(session.screen.surface().wish.kind == ThemeKind::light);
+}
+
+TEST_CASE("every command has a key of its own and a title, and the help lists all",
+          "[inspector][app]") {
+  std::set<std::string> names, keys;
+  for (const Command& command : commands()) {
+    INFO(command.name);
+    CHECK(names.insert(command.name).second);
+    CHECK(keys.insert(keys_text(command)).second);
+    CHECK(std::string(command.title).size() > 3);
+    CHECK(find_command(command.name) == &command);
+  }
+  for (const PanelRow& row : panel_rows()) {
+    if (row.key != 0) CHECK(keys.insert(std::string(1, row.key)).second);
+  }
+}
+
+TEST_CASE("the manual lists every key as the program does", "[inspector][app]") {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/docs/inspector.md");
+  const std::string manual{std::istreambuf_iterator<char>(file), {}};
+  for (const Command& command : commands()) {
+    const std::string row = "| `" + keys_text(command) + "` | " + command.title + " |";
+    INFO(row);
+    CHECK(manual.find(row) != std::string::npos);
+  }
+  for (const PanelRow& row : panel_rows()) {
+    if (row.key == 0) continue;
+    const std::string start = std::string("| ") + row.tab + " | `" + row.key + "` |";
+    INFO(start);
+    CHECK(manual.find(start) != std::string::npos);
+  }
 }
 
 TEST_CASE("exposed time equals what no compute span covers", "[inspector][facts]") {
@@ -195,10 +335,11 @@ TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]"
   CHECK(message({.time = std::pair<Time, Time>{5, 5}}) ==
         "the time range 5 to 5 ns is empty: give begin < end");
   CHECK(message({.panel = "settings"}) ==
-        "there is no panel \"settings\": give overview, all, timeline, memory");
+        "there is no panel \"settings\": give overview, all, timeline, memory, communication, "
+        "findings");
   CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
   CHECK(screenshot({.path = trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
-        "a picture of 10x10 px: give 320x240 to 16384x16384");
+        "a picture of 10x10 px: give 200x150 to 16384x16384");
   CHECK_FALSE(screenshot({.path = "/nowhere.tessera"}, "/nowhere.png").ok());
 }
 
@@ -212,10 +353,21 @@ TEST_CASE("the timeline looks as accepted", "[inspector][app][golden]") {
 }
 
 TEST_CASE("the other panels look as accepted", "[inspector][app][golden]") {
-  Session overview({.panel = "overview"}, 1200, 675);
-  check_golden(overview.picture(), "app_overview_dark");
-  Session memory({.panel = "memory"}, 1200, 675);
-  check_golden(memory.picture(), "app_memory_dark");
+  for (const std::string panel : {"overview", "memory", "communication", "findings"}) {
+    Session dark({.panel = panel}, 1200, 675);
+    check_golden(dark.picture(), "app_" + panel + "_dark");
+  }
+  Session light({.theme = ThemeKind::light, .panel = "overview"}, 1200, 675);
+  check_golden(light.picture(), "app_overview_light");
+  Session large({.scale = 2.0F, .panel = "communication"}, 1920, 1080);
+  check_golden(large.picture(), "app_communication_2x");
+}
+
+TEST_CASE("the help looks as accepted", "[inspector][app][golden]") {
+  Session session({}, 1200, 675);
+  session.state().show_help = true;
+  session.steps(3);
+  check_golden(session.picture(), "app_help_dark");
 }
 
 }  // namespace

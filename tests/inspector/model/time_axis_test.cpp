@@ -41,7 +41,7 @@ TEST_CASE("labels of a ruler never touch", "[inspector][axis]") {
   const TimeView view(from, from + length, 10'000'000'000);
   const float width = 400 + static_cast<float>(random.below(2000));
   constexpr float label = 90;
-  const auto ticks = ruler(view, width, label);
+  const auto ticks = ruler(view, width, label).ticks;
   for (std::size_t k = 1; k < ticks.size(); ++k) {
     const float apart = view.x_of(ticks[k].time, 0, width) - view.x_of(ticks[k - 1].time, 0, width);
     CHECK(apart >= label);
@@ -54,19 +54,29 @@ TEST_CASE("a ruler without room for a label has no ticks", "[inspector][axis]") 
   const TimeView view(0, 1'000'000, 1'000'000);
   for (const float width : {-100.0F, 0.0F, 1.0F, 89.0F}) {
     INFO("width=" << width);
-    CHECK(ruler(view, width, 90).empty());
+    CHECK(ruler(view, width, 90).ticks.empty());
   }
   const TimeView endless(0, std::numeric_limits<Time>::max() / 2,
                          std::numeric_limits<Time>::max() / 2);
-  CHECK(ruler(endless, 100, 90).size() < 20);
+  CHECK(ruler(endless, 100, 90).ticks.size() < 20);
 }
 
-TEST_CASE("far from the start labels are offsets to the first", "[inspector][axis]") {
+TEST_CASE("far from the start labels are offsets to a base that is named beside them",
+          "[inspector][axis]") {
   const TimeView view(700'200'000, 700'201'000, 1'000'000'000);
-  const auto ticks = ruler(view, 1000, 90);
-  REQUIRE(ticks.size() > 2);
-  CHECK(ticks[0].label == "700200.0 µs");
-  CHECK(ticks[1].label == "+0.2 µs");
+  const Ruler shown = ruler(view, 1000, 90);
+  REQUIRE(shown.ticks.size() > 2);
+  CHECK(shown.base == "700.2000 ms");
+  CHECK(shown.ticks[0].label == "+0.0 µs");
+  CHECK(shown.ticks[1].label == "+0.2 µs");
+  CHECK(ruler(TimeView(0, 1000, 1000), 1000, 90).base.empty());
+}
+
+TEST_CASE("of many things every n-th has room for a label", "[inspector][axis]") {
+  CHECK(every_nth(100, 90) == 1);
+  CHECK(every_nth(50, 90) == 2);
+  CHECK(every_nth(0.5, 90) == 200);
+  CHECK(every_nth(0, 90) == 1);
 }
 
 }  // namespace

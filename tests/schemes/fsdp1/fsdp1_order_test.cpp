@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the options of FSDP1 change in the order of operations, where no recorded run is at hand.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "tessera/fsdp1.h"
 #include "tessera/recording.h"
@@ -71,6 +72,34 @@ TEST_CASE("forward prefetch gathers the next unit before this one computes", "[s
   const auto from_root = last_step(old, 2);
   CHECK(place(from_root, "ALL_GATHER L1") < place(from_root, "COMPUTE fwd emb"));
   CHECK(place(from_root, "COMPUTE fwd L1") < place(from_root, "ALL_GATHER L2"));
+}
+
+// How often compute waits for a single operation, and whether that was a reduce_scatter each time.
+std::pair<int, bool> waits_for_reductions(bool torch_order) {
+  const Model model = test::g3();
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto engine = fsdp1(*runtime, model, {.units = {"L1", "L2", "L3"}, .torch_order = torch_order});
+  REQUIRE(engine.ok());
+  REQUIRE(run_training_step(**engine, model, {}).ok());
+  std::map<EventId, const Record*> ops;
+  std::pair<int, bool> found{0, true};
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op) continue;
+    ops[r.event] = &r;
+    const auto* const wait = std::get_if<Wait>(&r.op.what);
+    if (wait == nullptr || wait->stream.valid() || r.after.empty()) continue;
+    CHECK(recording.streams[r.stream.index()] == "default");
+    ++found.first;
+    const Record& awaited = *ops.at(r.after.front());
+    found.second &= std::holds_alternative<ReduceScatter>(awaited.op.what);
+  }
+  return found;
+}
+
+TEST_CASE("compute waits for the reduction before each, but not in torch's order", "[shard]") {
+  CHECK(waits_for_reductions(false) == std::pair{3, true});  // of four
+  CHECK(waits_for_reductions(true) == std::pair{0, true});
 }
 
 TEST_CASE("the limiter holds the host back seven times per step, or never", "[shard]") {

@@ -41,6 +41,7 @@ TEST_CASE("fsdp1 issues the operations of recorded PyTorch runs in the same orde
   auto runtime = make_recording_runtime(2, recording);
   Fsdp1Options with_units = options;
   with_units.units = {"L1", "L2", "L3"};
+  with_units.torch_order = true;
   auto engine = fsdp1(*runtime, model, with_units);
   REQUIRE(engine.ok());
   for (int step = 0; step < 3; ++step) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wrap plans, ignored parameters and the controls of fully_shard.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "tessera/recording.h"
 #include "tessera/scheme.h"
@@ -111,6 +112,63 @@ TEST_CASE("explicit prefetch gathers what it was told to", "[shard]") {
     gathers.push_back(why + std::string(r.cause.unit));
   }
   CHECK(gathers == std::vector<std::string>{"root", "L1", "+L2", "+L3", "+L3", "+L2", "+L1"});
+}
+
+// torch foreach_reduce: only what has a gradient is packed.
+TEST_CASE("frozen parameters of a unit are gathered, and not reduced", "[shard]") {
+  Model model = test::g3();
+  model.parameters[model.find_parameter("L2.weight").index()].requires_grad = false;
+  for (Module& m : model.modules) {
+    m.cost = {.matmul_flops = {0, 42, 0}, .activation_bytes = {0, 16, 0}};
+  }
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto engine =
+      fully_shard(*runtime, model, {.units = {"L1", "L2", "L3"}, .param_dtype = DType::float32});
+  REQUIRE(engine.ok());
+  const Status status = run_training_step(**engine, model, {});
+  INFO(status.message());
+  REQUIRE(status.ok());
+  std::map<std::string, std::int64_t> reduced;
+  std::map<std::string, double> flops;
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op) continue;
+    const std::string unit(r.cause.unit);
+    if (const auto* o = std::get_if<ReduceScatter>(&r.op.what)) {
+      reduced[unit] = o->input.numel.value;
+    }
+    const auto* work = std::get_if<Compute>(&r.op.what);
+    if (work != nullptr && r.cause.phase == Phase::backward) flops[unit] += work->cost.matmul_flops;
+  }
+  // L2 has 7 -> 3: its bias, padded to 4 elements, is all that is reduced.
+  CHECK(reduced["L2"] == 4);
+  CHECK(reduced["L1"] == 2 * 4 * 5 + 2 * 4);
+  CHECK(flops["L1"] == 84);
+  CHECK(flops["L2"] == 42);  // of the input alone
+}
+
+TEST_CASE("a unit without parameters does not take the place of the next to prefetch", "[shard]") {
+  const Model model = *parse_model(R"({"tessera_model": 1, "name": "n", "root": {"class": "N",
+    "modules": [
+      {"name": "a", "class": "Linear", "parameters": [{"name": "w", "shape": [4, 4]}]},
+      {"name": "b", "class": "Block", "modules": [
+        {"name": "c", "class": "Linear", "parameters": [{"name": "w", "shape": [4, 4]}]}]},
+      {"name": "d", "class": "Linear", "parameters": [{"name": "w", "shape": [4, 4]}]}]}})",
+                                   "n");
+  const Scheme scheme = GENERATE(values<Scheme>({FullyShardOptions{.units = {"a", "b", "b.c", "d"}},
+                                                 Fsdp1Options{.units = {"a", "b", "b.c", "d"}}}));
+  INFO(name_of(scheme));
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto engine = make_engine(*runtime, model, scheme);
+  REQUIRE(engine.ok());
+  REQUIRE(run_training_step(**engine, model, {}).ok());
+  std::vector<std::string> ahead;
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op || kind_of(r.op) != OpKind::all_gather) continue;
+    if (r.cause.reason == Reason::backward_prefetch) ahead.emplace_back(r.cause.unit);
+  }
+  CHECK(ahead == std::vector<std::string>{"b.c", "a"});
 }
 
 TEST_CASE("units that a step does not use, or does not train, cost no collective", "[shard]") {

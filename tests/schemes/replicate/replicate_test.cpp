@@ -6,6 +6,7 @@
 
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
+#include "tessera/scheme.h"
 #include "tests/schemes/replicate/replicas.h"
 
 namespace tessera {
@@ -200,6 +201,84 @@ TEST_CASE("ignored modules take their parameters with them, tied ones too", "[re
   CHECK(to_ddp_notation(recording).back().find("params=['mid.weight']") != std::string::npos);
   auto nothing = make(recording, runtime, *model, {.ignored_modules = {""}});
   test::check_refused(nothing.status(), "no parameter that requires a gradient");
+}
+
+TEST_CASE("whether a backward pass reduces is decided as it begins", "[reduce][errors]") {
+  const Model model = test::g3();
+  const bool at_first = GENERATE(true, false);
+  const Scheme scheme = GENERATE(values<Scheme>(
+      {ReplicateOptions{.bucket_cap = Bytes{100}}, Fsdp1Options{}, FullyShardOptions{}}));
+  INFO(name_of(scheme) << " " << at_first);
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto engine = make_engine(*runtime, model, scheme);
+  REQUIRE(engine.ok());
+  Engine& e = **engine;
+  e.set_requires_gradient_sync(at_first);
+  REQUIRE(e.begin_forward().ok());
+  REQUIRE(e.pre_forward(ModuleId{0}).ok());
+  for (ModuleId m : model.forward) REQUIRE(e.compute({.module = m, .body = {}}).ok());
+  REQUIRE(e.post_forward(ModuleId{0}).ok());
+  REQUIRE(e.begin_backward().ok());
+  REQUIRE(e.pre_backward(ModuleId{0}).ok());
+  for (auto m = model.forward.rbegin(); m != model.forward.rend(); ++m) {
+    REQUIRE(e.compute({.module = *m, .pass = ModuleWork::Pass::backward, .body = {}}).ok());
+    for (const ParameterId p : model.module(*m).parameters) REQUIRE(e.grad_ready(p).ok());
+    e.set_requires_gradient_sync(!at_first);
+  }
+  REQUIRE(e.post_backward(ModuleId{0}).ok());
+  REQUIRE(e.end_backward().ok());
+  const Status stepped = e.step({});
+  CHECK(stepped.ok() == at_first);
+  if (!at_first) CHECK(stepped.message().find("ranks would drift apart") != std::string::npos);
+}
+
+TEST_CASE("a cap that is given is the first bucket's, too; a list has one per bucket", "[reduce]") {
+  Recording recording;
+  std::unique_ptr<Runtime> runtime;
+  const Model model = test::g3();
+  const auto buckets = [&](const ReplicateOptions& options) {
+    auto engine = make(recording, runtime, model, options);
+    REQUIRE(engine.ok());
+    for (int step = 0; step < 2; ++step) REQUIRE(run_training_step(**engine, model, {}).ok());
+    std::vector<std::int64_t> sizes;
+    for (const UnitInfo& unit : (*engine)->units()) sizes.push_back(unit.numel.value);
+    return sizes;
+  };
+  CHECK(buckets({}).size() == 1);  // all of it is below 1 MiB
+  CHECK(buckets({.bucket_cap = Bytes{200}}) ==
+        buckets({.bucket_cap = Bytes{200}, .first_bucket_cap = Bytes{200}}));
+  CHECK(buckets({.bucket_caps = {Bytes{100}, Bytes{200}}}) ==
+        buckets({.bucket_cap = Bytes{200}, .first_bucket_cap = Bytes{100}}));
+  CHECK(buckets({.bucket_caps = {Bytes{1}, Bytes{1}, Bytes{4000}}}).size() == 3);
+  const auto both =
+      make(recording, runtime, model, {.bucket_cap = Bytes{200}, .bucket_caps = {Bytes{100}}});
+  test::check_refused(both.status(), "leave these out");
+}
+
+// torch: native_layer_norm_backward and convolution_backward return the weight's gradient first.
+TEST_CASE("gradients of norms and convolutions become ready weight first", "[reduce]") {
+  const Model model = *parse_model(R"({"tessera_model": 1, "name": "n", "root": {"class": "N",
+    "modules": [
+      {"name": "c", "class": "Conv2d", "parameters": [{"name": "weight", "shape": [4, 3, 3, 3]},
+        {"name": "bias", "shape": [4]}]},
+      {"name": "n", "class": "LayerNorm", "parameters": [{"name": "weight", "shape": [4]},
+        {"name": "bias", "shape": [4]}]},
+      {"name": "l", "class": "Linear", "parameters": [{"name": "weight", "shape": [4, 4]},
+        {"name": "bias", "shape": [4]}]}]}})",
+                                   "n");
+  Recording recording;
+  std::unique_ptr<Runtime> runtime;
+  auto engine = make(recording, runtime, model, {});
+  REQUIRE(engine.ok());
+  REQUIRE(run_training_step(**engine, model, {}).ok());
+  std::vector<std::string> ready;
+  for (const Record& r : recording.records) {
+    if (r.cause.phase != Phase::backward || !std::holds_alternative<Mark>(r.op.what)) continue;
+    if (r.kind == Record::Kind::op && !r.cause.module.empty()) ready.emplace_back(r.cause.module);
+  }
+  CHECK(ready ==
+        std::vector<std::string>{"l.bias", "l.weight", "n.weight", "n.bias", "c.weight", "c.bias"});
 }
 
 TEST_CASE("replicate all-reduces one bucket, then as many as the caps make", "[reduce]") {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "tessera/recording.h"
 #include "tessera/training.h"
@@ -163,6 +164,63 @@ TEST_CASE("frozen parameters are in no part that is stepped", "[zero12]") {
   CHECK(units[1].name == "frozen");
   CHECK(units[1].numel == Numel{24});
   CHECK(run.collectives().back() == "optimizer all_gather 48");
+}
+
+// How many bytes cross the links, per phase and direction.
+std::map<std::string, std::int64_t> moved(const Recording& recording) {
+  std::map<std::string, std::int64_t> bytes;
+  for (const Record& r : recording.records) {
+    const auto* copy = std::get_if<Copy>(&r.op.what);
+    if (r.kind != Record::Kind::op || copy == nullptr) continue;
+    const bool out = copy->route == CopyRoute::to_host;
+    if (!out && copy->route != CopyRoute::to_device) continue;
+    for (const CopyBlocks& piece : copy->pieces) {
+      bytes[fmt::format("{} {}", name_of(r.cause.phase), out ? "out" : "in")] +=
+          bytes_of(piece.to.numel, piece.to.dtype).value;
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("ZeRO-Offload moves gradients out as buckets are reduced, and parameters in after steps",
+          "[zero12]") {
+  const std::int32_t stage = GENERATE(1, 2);
+  Zero12Options options{.stage = stage, .param_dtype = DType::bfloat16};
+  Recorded kept(2, options);
+  options.offload_optimizer.device = Offload::Device::cpu;
+  Recorded offloaded(2, options);
+  kept.step();
+  offloaded.step();
+  CHECK(offloaded.collectives() == kept.collectives());
+  CHECK(moved(kept.recording).empty());
+  auto bytes = moved(offloaded.recording);
+  CHECK(bytes["backward out"] == 2 * 69);  // every gradient from its owner, in bfloat16
+  CHECK(bytes["optimizer in"] == 2 * 36);  // a rank's part, padding included
+  CHECK(bytes.size() == 2);
+  // Gradients of a second micro-batch are added on the device: what was there comes back.
+  Recorded twice(2, options);
+  twice.step({.accumulation = 2, .sync_every_micro_batch = true});
+  bytes = moved(twice.recording);
+  CHECK(bytes["backward out"] == 2 * 2 * 69);
+  CHECK(bytes["backward in"] == 2 * 69);
+}
+
+TEST_CASE("ZeRO-Offload keeps masters, states and gradients in host memory", "[zero12]") {
+  for (const bool offloads : {false, true}) {
+    Zero12Options options{.stage = 2, .param_dtype = DType::bfloat16};
+    if (offloads) options.offload_optimizer.device = Offload::Device::cpu;
+    Recorded run(2, options);
+    run.step();
+    std::int64_t host = 0;
+    std::int64_t states = 0;
+    for (const Recording::Buffer& b : run.recording.buffers) {
+      if (b.memory_class == MemoryClass::optimizer_state) states += b.bytes.value;
+      if (b.memory_class == MemoryClass::pinned_host) host += b.bytes.value;
+    }
+    // Of a part of 36: master and moments in float32; the gradient and the cast copy in bfloat16.
+    CHECK(states == (offloads ? 0 : 3 * 4 * 36));
+    CHECK(host == (offloads ? 3 * 4 * 36 + 2 * 2 * 36 : 0));
+  }
 }
 
 TEST_CASE("options that make no sense are refused by name", "[zero12]") {

@@ -57,7 +57,7 @@ TEST_CASE("sizes that cannot be are refused by name", "[zero3][errors]") {
   check_refused({.persistence_threshold = Numel{-1}}, "persistence_threshold");
   check_refused({.model_persistence_threshold = Numel{-1}}, "model_persistence_threshold");
   check_refused({.reduce_bucket = Numel{-1}}, "reduce_bucket");
-  check_refused({.sub_group_size = Numel{0}}, "sub_group_size must be at least 1, found 0");
+  check_refused({.sub_group_size = Numel{-1}}, "sub_group_size must be at least 0, found -1");
 }
 
 TEST_CASE("a pass that ends with parameters in flight is refused", "[zero3][errors]") {

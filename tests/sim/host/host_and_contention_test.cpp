@@ -49,6 +49,41 @@ TEST_CASE("a slow host bounds the device, a fast one is hidden behind it", "[hos
   CHECK(end_of(options, 10, false) == 10 * 2'000 + 1'000);
 }
 
+TEST_CASE("a rank with one thread runs its streams one after the other", "[host]") {
+  LockstepOptions options{.world_size = 2, .cost = &costs};
+  const auto end_of_two_streams = [&] {
+    auto runtime = LockstepRuntime::create(options);
+    REQUIRE(runtime.ok());
+    for (const char* name : {"one", "other"}) {
+      const auto stream = (*runtime)->create_stream(name, StreamRole::compute);
+      REQUIRE(stream.ok());
+      Op op{.stream = *stream, .where = RankSet::all(options.world_size)};
+      op.cause.module = "model.layers.3.mlp";
+      op.cause.phase = Phase::forward;
+      op.what = Compute{};
+      const auto event = (*runtime)->submit(op);
+      REQUIRE(event.ok());
+      REQUIRE((*runtime)->poll().ok());
+      if (std::string(name) == "other") REQUIRE((*runtime)->wait(*event).ok());
+    }
+    return (*runtime)->now()[0];
+  };
+  CHECK(end_of_two_streams() == 1'000);
+  options.one_thread = true;
+  CHECK(end_of_two_streams() == 2'000);
+  options.between_ns = 50;
+  CHECK(end_of_two_streams() == 2'050);
+  options.parts = {{"mlp", Phase::forward, 200, 0.5}, {"mlp", Phase::backward, 9'000, 1}};
+  CHECK(end_of_two_streams() == 2 * 700 + 50);
+}
+
+TEST_CASE("a part is the last name of a module that is no number, or what is done", "[host]") {
+  CHECK(part_of("transformer.h.3.mlp", Reason::none) == "mlp");
+  CHECK(part_of("transformer.h.3", Reason::recompute) == "h");
+  CHECK(part_of("", Reason::step) == "step");
+  CHECK(part_of("12", Reason::copy_in) == "copy_in");
+}
+
 TEST_CASE("where the host waits for the device it cannot run ahead", "[host]") {
   const LockstepOptions options{.world_size = 2, .cost = &costs, .host = {.kernel_ns = 400}};
   CHECK(end_of(options, 10, true) == 10 * (400 + 1'000));

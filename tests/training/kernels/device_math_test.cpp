@@ -73,12 +73,16 @@ TEST_CASE("kernels of one element per thread give the CPU's bits", "[device]") {
   for (const DType dtype : computed_dtypes) {
     const std::int64_t n = packed ? 4 * (1 + random.below(200)) : 1 + 2 * random.below(300);
     const auto any = [&](DType type) { return Numbers::random(random, n, type, 4); };
-    math.compare({any(dtype), any(dtype)}, 0,
-                 [&](kernels::Math& m, auto& x) { m.gelu(x[0].array(), x[1].array(), n); });
-    math.compare({any(dtype), any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
-      m.swiglu(x[0].array(), x[1].array(), x[2].array(), n);
-      m.multiply(x[0].array(), x[1].array(), x[0].array(), n);
-    });
+    for (const Activation kind :
+         {Activation::gelu_tanh, Activation::gelu, Activation::relu, Activation::silu}) {
+      math.compare({any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
+        m.activate(kind, x[0].array(), x[1].array(), n);
+      });
+      math.compare({any(dtype), any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
+        m.activate_gated(kind, x[0].array(), x[1].array(), x[2].array(), n);
+        m.multiply(x[0].array(), x[1].array(), x[0].array(), n);
+      });
+    }
     math.compare({any(DType::float32), any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
       m.convert(x[0].array(), x[1].array(), n);
       m.accumulate(floats(x[0]), x[2].array(), n);

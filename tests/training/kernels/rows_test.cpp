@@ -125,10 +125,10 @@ TEST_CASE("activations come with their derivatives", "[kernels]") {
       ez.push_back(v * sig * up[at(i)]);
       eup.push_back(up[at(i)] * (sig + v * sig * (1 - sig)));
     }
-    kernels::gelu(x.array(), y.array(), n, 2);
+    kernels::activate(Activation::gelu_tanh, x.array(), y.array(), n, 2);
     test::check_near(y, ey, test::tolerance(dtype));
     test::check_near(x, edx, test::tolerance(dtype));
-    kernels::swiglu(gate.array(), up.array(), y.array(), n, 2);
+    kernels::activate_gated(Activation::silu, gate.array(), up.array(), y.array(), n, 2);
     test::check_near(y, ez, test::tolerance(dtype));
     test::check_near(gate, esilu, test::tolerance(dtype));
     test::check_near(up, eup, test::tolerance(dtype));

@@ -92,7 +92,9 @@ class Reference {
     const double pi = std::acos(-1.0);
     const double f =
         std::pow(r.theta, -2.0 * static_cast<double>(i) / static_cast<double>(model_.head_dim));
-    if (r.factor == 1) return f;
+    if (r.stretch == RotaryStretch::linear) return f / r.factor;
+    if (r.stretch == RotaryStretch::yarn) return yarn(i, f);
+    if (r.stretch != RotaryStretch::llama3) return f;
     const double length = static_cast<double>(r.original_positions);
     const double wave = 2 * pi / f;
     if (wave < length / r.high_frequency_factor) return f;
@@ -102,19 +104,61 @@ class Reference {
     return (1 - smooth) * f / r.factor + smooth * f;
   }
 
+  double yarn(std::size_t i, double f) const {
+    const RotaryEmbedding& r = model_.rotary;
+    const auto d = static_cast<double>(model_.head_dim);
+    const auto place = [&](double turns) {
+      return d * std::log(static_cast<double>(r.original_positions) / (turns * 2 * std::acos(-1))) /
+             (2 * std::log(r.theta));
+    };
+    const double low = std::max(std::floor(place(r.beta_fast)), 0.0);
+    const double high = std::min(std::ceil(place(r.beta_slow)), d - 1);
+    const double slowed = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    return f / r.factor * slowed + f * (1 - slowed);
+  }
+
   void rotate(Rows& x) const {
     const auto d = static_cast<std::size_t>(model_.head_dim);
     for (std::size_t t = 0; t < x.size(); ++t) {
       for (std::size_t h = 0; h < x[t].size(); h += d) {
         for (std::size_t i = 0; i < d / 2; ++i) {
           const double angle = static_cast<double>(t) * frequency(i);
+          const bool yarn = model_.rotary.stretch == RotaryStretch::yarn;
+          const double sharper = yarn ? 0.1 * std::log(model_.rotary.factor) + 1 : 1;
           const double a = x[t][h + i];
           const double b = x[t][h + i + d / 2];
-          x[t][h + i] = a * std::cos(angle) - b * std::sin(angle);
-          x[t][h + i + d / 2] = b * std::cos(angle) + a * std::sin(angle);
+          x[t][h + i] = sharper * (a * std::cos(angle) - b * std::sin(angle));
+          x[t][h + i + d / 2] = sharper * (b * std::cos(angle) + a * std::sin(angle));
         }
       }
     }
+  }
+
+  // The number of the block in "h.3.attn" or "model.layers.3.self_attn".
+  static std::size_t block_of(const std::string& path) {
+    return std::stoul(path.substr(path.find_first_of("0123456789")));
+  }
+  std::size_t first_seen(const std::string& path, std::size_t t) const {
+    const auto& full = model_.mathematics.full_attention;
+    const auto window = static_cast<std::size_t>(model_.sliding_window);
+    if (window == 0 || (!full.empty() && full[block_of(path)])) return 0;
+    return t < window ? 0 : t + 1 - window;
+  }
+  double scale_of(const std::string& path) const {
+    const Mathematics& m = model_.mathematics;
+    const double all = m.scores_scaled ? 1 / std::sqrt(static_cast<double>(model_.head_dim)) : 1;
+    return all / (m.scores_scaled_by_block ? static_cast<double>(block_of(path) + 1) : 1);
+  }
+
+  double activated(double g) const {
+    const double z = std::sqrt(2 / std::acos(-1.0)) * (g + 0.044715 * g * g * g);
+    switch (*model_.mathematics.activation) {
+      case Activation::gelu_tanh: return 0.5 * g * (1 + std::tanh(z));
+      case Activation::gelu: return 0.5 * g * std::erfc(-g / std::sqrt(2.0));
+      case Activation::relu: return g > 0 ? g : 0;
+      case Activation::silu: break;
+    }
+    return g / (1 + std::exp(-g));
   }
 
   Rows attention(const std::string& path, const Rows& y) const {
@@ -140,13 +184,13 @@ class Reference {
     Rows out(q.size(), Row(q[0].size(), 0));
     for (std::size_t h = 0; h < q[0].size() / d; ++h) {
       for (std::size_t t = 0; t < q.size(); ++t) {
-        Row p;
+        Row p(t + 1, 0);
         double sum = 0;
-        for (std::size_t s = 0; s <= t; ++s) {
+        for (std::size_t s = first_seen(path, t); s <= t; ++s) {
           double score = 0;
           for (std::size_t i = 0; i < d; ++i) score += q[t][h * d + i] * k[s][h / group * d + i];
-          p.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
-          sum += p.back();
+          p[s] = std::exp(score * scale_of(path));
+          sum += p[s];
         }
         for (std::size_t s = 0; s <= t; ++s) {
           for (std::size_t i = 0; i < d; ++i) {
@@ -163,9 +207,7 @@ class Reference {
     const Rows up = gpt2_ ? Rows{} : affine(y, path + ".up_proj", true);
     for (std::size_t t = 0; t < u.size(); ++t) {
       for (std::size_t i = 0; i < u[t].size(); ++i) {
-        const double g = u[t][i];
-        const double z = std::sqrt(2 / std::acos(-1.0)) * (g + 0.044715 * g * g * g);
-        u[t][i] = gpt2_ ? 0.5 * g * (1 + std::tanh(z)) : g / (1 + std::exp(-g)) * up[t][i];
+        u[t][i] = activated(u[t][i]) * (gpt2_ ? 1 : up[t][i]);
       }
     }
     return affine(u, path + (gpt2_ ? ".c_proj" : ".down_proj"), !gpt2_);

@@ -2,6 +2,8 @@
 // Published architectures in sizes that a test can afford.
 #pragma once
 
+#include <string>
+
 #include "tests/parsed_model.h"
 
 namespace tessera::test {
@@ -26,6 +28,42 @@ inline Model small_llama() {
     "tie_word_embeddings": true, "rope_scaling": {"rope_type": "llama3", "factor": 4.0,
     "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
     "torch_dtype": "float32"})");
+}
+
+/// Keys off their defaults, one or two at a time.
+inline Model small_gpt2_with(const std::string& keys) {
+  return parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 19, "n_positions": 80,
+    "n_embd": 12, "n_layer": 2, "n_head": 3, )" +
+                keys + "}");
+}
+inline Model small_llama_with(const std::string& model_type, const std::string& keys) {
+  return parsed(R"({"model_type": ")" + model_type + R"(", "vocab_size": 17, "hidden_size": 16,
+    "intermediate_size": 22, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "max_position_embeddings": 96, )" +
+                keys + "}");
+}
+inline Model exact_gelu() { return small_gpt2_with(R"("activation_function": "gelu")"); }
+inline Model relu_unscaled() {
+  return small_gpt2_with(R"("activation_function": "relu", "scale_attn_weights": false)");
+}
+inline Model scaled_by_block() {
+  return small_gpt2_with(R"("activation_function": "silu",
+      "scale_attn_by_inverse_layer_idx": true)");
+}
+inline Model windowed_mistral() {
+  return small_llama_with("mistral", R"("sliding_window": 5, "hidden_act": "gelu_pytorch_tanh")");
+}
+inline Model half_windowed_qwen2() {
+  return small_llama_with("qwen2", R"("use_sliding_window": true, "sliding_window": 6,
+      "max_window_layers": 1, "hidden_act": "relu")");
+}
+inline Model linear_llama() {
+  return small_llama_with("llama", R"("attention_bias": true, "mlp_bias": true,
+      "rope_scaling": {"type": "linear", "factor": 3.0}, "hidden_act": "gelu")");
+}
+inline Model yarn_llama() {
+  return small_llama_with("llama", R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+      "original_max_position_embeddings": 24}, "head_dim": 32)");
 }
 
 }  // namespace tessera::test

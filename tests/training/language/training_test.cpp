@@ -150,6 +150,36 @@ TEST_CASE("GPT-2 is that of RealModel", "[language]") {
   }
 }
 
+TEST_CASE("a key of config.json that is not computed is refused with its value", "[language]") {
+  const auto refused = [](const Model& model) {
+    const auto made = LanguageModel::create(model, {.threads = 1});
+    REQUIRE(!made.ok());
+    CHECK(made.status().code() == Code::not_supported);
+    return made.status().message();
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has(refused(test::small_gpt2_with(R"("activation_function": "mish")")),
+      "activation_function is mish, computed are: gelu_new, ");
+  has(refused(test::small_gpt2_with(R"("add_cross_attention": true)")),
+      "add_cross_attention is true, computed are: false");
+  has(refused(test::small_llama_with("llama", R"("rope_scaling": {"rope_type": "longrope"})")),
+      R"(rope_scaling.rope_type is "longrope", computed are: default, linear, )");
+  has(refused(test::small_llama_with(
+          "llama", R"("rope_parameters": {"rope_type": "default", "mrope_section": [1]})")),
+      "rope_parameters.mrope_section is given, but is not computed");
+  has(refused(test::small_llama_with("llama", R"("partial_rotary_factor": 0.5)")),
+      "partial_rotary_factor is 0.5, computed are: 1, 1.0");
+  has(refused(test::small_llama_with("qwen2", R"("qk_norm": true)")), "qk_norm is true");
+  has(refused(test::small_llama_with("qwen2",
+                                     R"("layer_types": ["full_attention", "linear_attention"])")),
+      "layer_types[1] is linear_attention");
+  has(refused(test::small_llama_with("llama", R"("quantization_config": {"bits": 4})")),
+      "quantization_config is given, but is not computed");
+}
+
 TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
   auto refused = [&](const Model& model, const LanguageModelOptions& options) {
     auto made = LanguageModel::create(model, options);
@@ -160,11 +190,18 @@ TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 1, "num_local_experts": 2})");
   CHECK(refused(mixtral, {.threads = 1}).find("MixtralSparseMoeBlock") != std::string::npos);
-  Model far = test::small_qwen2();
-  far.sliding_window = 8;
-  CHECK(refused(far, {.sequence_length = 9, .threads = 1}).find("sliding_window is 8, but") !=
+  const Model windowed = test::windowed_mistral();
+  CHECK(refused(windowed, {.sequence_length = 6, .processor = Processor::gpu, .threads = 1})
+            .find("within a window of 5 of 6 tokens does not run on GPUs") != std::string::npos);
+  CHECK(LanguageModel::create(windowed,
+                              {.sequence_length = 5, .processor = Processor::gpu, .threads = 1})
+            .ok());
+  const Model dynamic =
+      test::small_llama_with("llama", R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})");
+  CHECK(refused(dynamic, {.sequence_length = 97, .threads = 1})
+            .find("computed up to max_position_embeddings 96, but sequences have 97 tokens") !=
         std::string::npos);
-  CHECK(LanguageModel::create(far, {.sequence_length = 8, .threads = 1}).ok());
+  CHECK(LanguageModel::create(dynamic, {.sequence_length = 96, .threads = 1}).ok());
   CHECK(refused(test::small_gpt2(), {.sequence_length = 81, .threads = 1})
             .find("80 positions, fewer than the sequence length 81") != std::string::npos);
   CHECK(refused(test::small_gpt2(), {.batch = 0}).find("batch 0") != std::string::npos);

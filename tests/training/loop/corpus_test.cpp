@@ -2,7 +2,12 @@
 #include "tessera/corpus.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <vector>
+
+#include "tessera/sampler.h"
 
 namespace tessera {
 namespace {
@@ -16,7 +21,7 @@ std::string refusal(std::string bytes, const CorpusOptions& options) {
 
 std::vector<std::int32_t> all(const Corpus& corpus) {
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(corpus.tokens()));
-  corpus.read(0, tokens);
+  REQUIRE(corpus.read(0, tokens).ok());
   return tokens;
 }
 
@@ -53,6 +58,136 @@ TEST_CASE("files without data, with half a token, or none at all are refused", "
     CHECK(corpus.status().code() == Code::io_error);
     CHECK(corpus.status().message().find(path) == 0);
   }
+}
+
+namespace {
+
+std::string little_endian(const std::vector<std::int64_t>& numbers, std::size_t width) {
+  std::string bytes;
+  for (const std::int64_t n : numbers) {
+    for (std::size_t k = 0; k < width; ++k) bytes += static_cast<char>(n >> (8 * k) & 0xFF);
+  }
+  return bytes;
+}
+
+std::string written(const std::string& name, const std::string& bytes) {
+  const auto folder = std::filesystem::path(TESSERA_BINARY_DIR) / "tests" / "scratch" / "corpus";
+  std::filesystem::create_directories(folder);
+  const std::string path = (folder / name).string();
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+std::string llm_c(std::int64_t magic, std::int64_t version, std::int64_t tokens) {
+  std::string header = little_endian({magic, version, tokens}, 4);
+  header.resize(1024, '\0');
+  return header;
+}
+
+// Lengths of sequences and borders of documents behind the header that is read.
+std::string megatron_index(std::int64_t dtype, std::int64_t version = 1) {
+  return std::string("MMIDIDX\0\0", 9) + little_endian({version}, 8) + little_endian({dtype}, 1) +
+         little_endian({2, 3}, 8) + little_endian({3, 1}, 4) + little_endian({0, 6}, 8) +
+         little_endian({0, 1, 2}, 8);
+}
+
+}  // namespace
+
+TEST_CASE("files of llm.c and Megatron are known by what they begin with and what lies beside them",
+          "[corpus]") {
+  const std::vector<std::int64_t> tokens = {5, 300, 70, 1};
+  const std::vector<std::int32_t> expected = {5, 300, 70, 1};
+  const CorpusOptions options{.vocabulary = 301};
+  const auto check = [&](const std::string& path, std::int64_t documents) {
+    const auto corpus = Corpus::open(path, options);
+    INFO(path << ": " << corpus.status().message());
+    REQUIRE(corpus.ok());
+    CHECK(all(*corpus) == expected);
+    CHECK(corpus->documents() == documents);
+  };
+  check(written("gpt2.bin", llm_c(20240520, 1, 4) + little_endian(tokens, 2)), 0);
+  check(written("llama3.bin", llm_c(20240801, 7, 4) + little_endian(tokens, 4)), 0);
+  for (const auto& [dtype, width] : std::map<int, std::size_t>{{8, 2}, {4, 4}}) {
+    written("megatron.idx", megatron_index(dtype));
+    const std::string bin = written("megatron.bin", little_endian(tokens, width));
+    check(bin, 2);
+    check(bin.substr(0, bin.size() - 3) + "idx", 2);
+  }
+  const auto said = [&](const std::string& path, TokenFormat format = TokenFormat::by_name) {
+    const auto corpus = Corpus::open(path, {.format = format, .vocabulary = 301});
+    REQUIRE_FALSE(corpus.ok());
+    return corpus.status().message();
+  };
+  CHECK(said(written("short.bin", llm_c(20240520, 1, 5) + little_endian(tokens, 2)))
+            .find("its header says 5 tokens of 2 bytes, but it has 1032 bytes") !=
+        std::string::npos);
+  CHECK(said(written("new.bin", llm_c(20240520, 2, 4) + little_endian(tokens, 2)))
+            .find("version 2") != std::string::npos);
+  CHECK(said(written("plain.txt", "text"), TokenFormat::llm_c).find("has not llm.c's header") !=
+        std::string::npos);
+  written("float.idx", megatron_index(7));
+  CHECK(said(written("float.bin", "12345678")).find("tokens of type 7, read are") !=
+        std::string::npos);
+  CHECK(said(written("alone.bin", "12345678"), TokenFormat::megatron)
+            .find("alone.idx: cannot be read") != std::string::npos);
+}
+
+TEST_CASE("several files are one row, each with its weight, and one that is cut short is noticed",
+          "[corpus]") {
+  const std::string a = written("a.txt", std::string(100, 'a'));
+  const std::string b = written("b.txt", std::string(50, 'b'));
+  const auto corpus = Corpus::open({{a, 1}, {b, 2.5}}, {});
+  REQUIRE(corpus.ok());
+  CHECK(corpus->tokens() == 150);
+  std::vector<std::int32_t> tokens(3);
+  REQUIRE(corpus->read(100, tokens).ok());
+  CHECK(tokens == std::vector<std::int32_t>(3, 'b'));
+  const auto [training, validation] = corpus->split(0.1);
+  REQUIRE(training.size() == 2);
+  CHECK(training[1].tokens.first == 100);
+  CHECK(training[1].tokens.count == 45);
+  CHECK(training[1].weight == 2.5);
+  CHECK(validation[0].tokens.first == 90);
+  CHECK(Corpus::open({{a, 1}, {b, 1}}, {})->fingerprint() != corpus->fingerprint());
+  CHECK(Corpus::open({{a, 0}}, {}).status().message().find("its weight is 0") != std::string::npos);
+  std::filesystem::resize_file(b, 20);
+  REQUIRE(corpus->read(100, tokens).ok());
+  const Status gone = corpus->read(140, tokens);
+  CHECK(gone.code() == Code::io_error);
+  CHECK(gone.message().find("b.txt: cannot be read at byte 40: it has become shorter") !=
+        std::string::npos);
+}
+
+TEST_CASE("a file far larger than memory should hold is opened at once and read by place",
+          "[corpus]") {
+  const std::string path = written("large.bin", "");
+  std::filesystem::resize_file(path, std::uintmax_t{10} << 30);  // sparse
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+      .seekp((std::streamoff{9} << 30) + 2)
+      .write("\x07\x00\x58\x02", 4);
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::int64_t all = 0;
+    std::int64_t in_memory = 0;
+    file >> all >> in_memory;
+    return in_memory * 4096;
+  };
+  const std::int64_t before = resident();
+  const auto corpus = Corpus::open(path, {.vocabulary = 600});
+  REQUIRE(corpus.ok());
+  CHECK(corpus->tokens() == std::int64_t{5} << 30);
+  std::vector<std::int32_t> tokens(1025);
+  for (std::int64_t k = 0; k < 2000; ++k) {
+    REQUIRE(corpus->read(permuted(k, corpus->tokens() - 1025, 3), tokens).ok());
+  }
+  CHECK(resident() - before < std::int64_t{64} << 20);
+  REQUIRE(corpus->read((std::int64_t{9} << 29) + 1, std::span(tokens).first(1)).ok());
+  CHECK(tokens[0] == 7);
+  CHECK(corpus->read((std::int64_t{9} << 29) + 1, tokens)
+            .message()
+            .find("token 600 at place 4831838210 is beyond the model's vocabulary of 600") !=
+        std::string::npos);
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("validation takes the end of the corpus", "[corpus]") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -89,6 +90,32 @@ TEST_CASE("epochs have orders of their own", "[sampler]") {
     same += sampler->first_token({0, k}) == sampler->first_token({1, k}) ? 1 : 0;
   }
   CHECK(same < 20);
+}
+
+TEST_CASE("an epoch takes every range as often as its weight says, within its borders",
+          "[sampler]") {
+  const std::vector<SampledRange> ranges = {
+      {{0, 1001}, 1}, {{1001, 501}, 2.5}, {{1502, 2001}, 0.25}};
+  const auto sampler = Sampler::create("mixed", ranges, 10, 7);
+  REQUIRE(sampler.ok());
+  CHECK(sampler->samples() == 100 + 125 + 50);
+  std::set<std::int64_t> of_last;  // in all epochs
+  for (std::int64_t epoch = 0; epoch < 30; ++epoch) {
+    std::map<std::size_t, std::map<std::int64_t, int>> begun;
+    for (std::int64_t k = 0; k < sampler->samples(); ++k) {
+      const std::int64_t first = sampler->first_token({epoch, k});
+      const std::size_t part = first < 1001 ? 0 : first < 1502 ? 1 : 2;
+      const TokenRange& range = ranges[part].tokens;
+      CHECK(first + 11 <= range.first + range.count);
+      ++begun[part][first];
+      if (part == 2) of_last.insert(first);
+    }
+    CHECK(begun[0].size() == 100);
+    CHECK(begun[1].size() == 50);
+    for (const auto& [first, times] : begun[1]) CHECK((times == 2 || times == 3));
+    CHECK(begun[2].size() == 50);
+  }
+  CHECK(of_last.size() > 500);
 }
 
 TEST_CASE("too few tokens for a sequence, and states of other data, are refused", "[sampler]") {

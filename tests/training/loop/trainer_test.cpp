@@ -219,7 +219,7 @@ TEST_CASE("validation needs data", "[trainer]") {
   TrainerOptions options = test::small_options(ReplicateOptions{}, 1, steps);
   auto runtime = make_local_runtime({});
   REQUIRE(runtime.ok());
-  options.validation->tokens = {.first = 492, .count = 8};
+  options.validation->tokens = {{.tokens = {.first = 492, .count = 8}}};
   CHECK(Trainer::create(**runtime, model, corpus, options).status().message() ==
         "text (for validation): 8 tokens are too few: a sequence of 8 needs 9, the last one as its "
         "target: use more data or shorter sequences");
@@ -241,7 +241,9 @@ TEST_CASE("a trainer goes on from its state, and refuses those of others", "[tra
   REQUIRE(trainer.ok());
   for (int k = 0; k < 3; ++k) REQUIRE((*trainer)->step().ok());
   auto state = (*trainer)->state();
-  CHECK(state.at("trainer") == R"({"step":3,"epoch":0,"position":6,"seed":"5"})");
+  const std::string place = R"({"step":3,"epoch":0,"position":6,"seed":"5")";
+  CHECK(state.at("trainer").find(place + R"(,"sequence_length":8,"tokens":400,"fingerprint":")") ==
+        0);
   REQUIRE((*trainer)->resume(state).ok());
   CHECK((*trainer)->steps_done() == 3);
   auto refused = [&](const std::string& json) {
@@ -251,7 +253,18 @@ TEST_CASE("a trainer goes on from its state, and refuses those of others", "[tra
     return status.message();
   };
   CHECK(refused(R"({"step":3,"epoch":0,"position":6,"seed":"6"})") ==
-        "the run to resume has seed 6, this one 5: use the same seed");
+        "the run to resume has seed 6, this one 5: use the same, or resume anyway if another order "
+        "of samples is meant");
+  CHECK(refused(place + R"(,"sequence_length":16,"tokens":400,"fingerprint":"7"})")
+            .find("has sequence length 16, this one 8") != std::string::npos);
+  CHECK(refused(place + R"(,"sequence_length":8,"tokens":401,"fingerprint":"7"})")
+            .find("tokens to train on: 401, this one 400") != std::string::npos);
+  CHECK(refused(place + R"(,"sequence_length":8,"tokens":400,"fingerprint":"7"})")
+            .find("has other tokens than the data of the run") != std::string::npos);
+  CHECK((*trainer)->resume(state, true).ok());
+  CHECK((*trainer)->state().at("trainer").find(R"("fingerprint":"7")") == std::string::npos);
+  state["trainer"] = place + "}";  // as 0.1 has written it
+  CHECK((*trainer)->resume(state).ok());
   CHECK(refused(R"({"step":3,"epoch":0,"position":600,"seed":"5"})").find("no place in these") !=
         std::string::npos);
   CHECK(refused(R"({"step":3})").find("epoch") != std::string::npos);

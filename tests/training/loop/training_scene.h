@@ -55,8 +55,9 @@ inline TrainerOptions small_options(const Scheme& scheme, std::int32_t accumulat
   if (options.dtype == DType::float16) {
     options.loss_scale = {.initial_scale = 0x1p24F, .growth_interval = 4, .min_scale = 1};
   }
-  options.data = {.first = 0, .count = 400};
-  options.validation = ValidationData{.tokens = {.first = 400, .count = 100}, .batches = 5};
+  options.data = {{.tokens = {.first = 0, .count = 400}}};
+  options.validation =
+      ValidationData{.tokens = {{.tokens = {.first = 400, .count = 100}}}, .batches = 5};
   options.seed = 5;
   options.threads = 1;
   return options;

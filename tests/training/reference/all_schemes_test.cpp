@@ -101,6 +101,7 @@ Sharded random_zero12(Random& random, Rank ranks) {
   o.overlap_comm = random.chance(50);
   o.reduce_scatter = random.chance(70);
   o.round_robin_gradients = random.chance(50);
+  if (random.chance(40)) o.offload_optimizer.device = Offload::Device::cpu;
   UnshardedOptions arithmetic{.pre = static_cast<float>(ranks)};
   arithmetic.post = 1;
   return {o, arithmetic};

@@ -116,6 +116,35 @@ TEST_CASE("one rank's overflow makes all ranks skip (fairscale F11)", "[numerics
   require_ok(run.runtime->finish());
 }
 
+TEST_CASE("one rank's gradient that is no number makes all ranks skip the step, without a scaler",
+          "[numerics][scaler]") {
+  const Model model = test::g3();
+  const int index = GENERATE(range(0, EveryScheme::count));
+  const Rank broken = GENERATE(0, 2);
+  const bool clips = GENERATE(false, true);
+  EveryScheme run(index, 3, model), clean(index, 3, model);
+  INFO(run.name << ", rank " << broken);
+  int skipped = 0;
+  const auto step = [&](EveryScheme& world, TrainingOptions training) {
+    training.max_grad_norm = clips ? 0.5F : 0.0F;
+    training.skipped = [&] { ++skipped; };
+    require_ok(run_training_step(*world.engine, model, training));
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  step(run, test::formula_training(model));
+  step(run, broken_on(broken, nan, model));
+  step(run, broken_on(broken, std::numeric_limits<float>::infinity(), model));
+  CHECK(skipped == 2);
+  step(run, test::formula_training(model));
+  for (int k = 0; k < 2; ++k) step(clean, test::formula_training(model));
+  CHECK(skipped == 2);
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    const ParameterId id{static_cast<std::int32_t>(p)};
+    CHECK(run.values(id) == clean.values(id));
+  }
+  require_ok(run.runtime->finish());
+}
+
 TEST_CASE("gradients in float16 overflow, are skipped and then train", "[numerics][scaler]") {
   const Model model = test::mlp_chain();
   const int index = GENERATE(range(0, EveryScheme::count));
@@ -168,8 +197,8 @@ TEST_CASE("unscale, step and update have one order (fairscale G1)", "[scaler][er
     check_refused(grad_scaler(*run.engine, {.loss_scale = options}).status(), part);
   };
   refused({.initial_scale = 0}, "initial_scale must be finite and above 0, found 0");
-  refused({.growth_factor = 1}, "growth_factor must be above 1");
-  refused({.backoff_factor = 1}, "backoff_factor must be above 0 and below 1");
+  refused({.growth_factor = 0.5F}, "growth_factor must be at least 1");
+  refused({.backoff_factor = 1.5F}, "backoff_factor must be above 0 and at most 1");
   refused({.growth_interval = 0}, "growth_interval must be at least 1");
   refused({.hysteresis = 0}, "hysteresis must be at least 1");
   refused({.min_scale = -1}, "min_scale must be at least 0");

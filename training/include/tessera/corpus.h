@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens to train on: a text file, whose bytes are tokens, or a file of token numbers.
+// Tokens to train on: text files, whose bytes are tokens, or files of token numbers.
 //
-// The idea: a corpus is one long row of tokens, whole in memory, the same on every rank. Which of
-// them a rank trains on is a Sampler's matter (tessera/sampler.h).
+// The idea: a corpus is one long row of tokens, the same on every rank, of one file or of several.
+// It stays in its files: a window of it is read when a step wants it, so files may be larger than
+// memory and opening one takes no time. The system keeps what was read, once for all ranks of a
+// machine. Which windows a rank trains on is a Sampler's matter (tessera/sampler.h).
 //
 //   TESSERA_ASSIGN(const Corpus corpus, Corpus::open("book.txt", {.vocabulary = 256}));
-//   const auto [training, validation] = split(corpus.tokens(), 0.1);
+//   TESSERA_ASSIGN(const Corpus mixed, Corpus::open({{"web.bin"}, {"code.bin", 2.5}}, options));
+//   TESSERA_TRY(corpus.read(5000, tokens));
+//   const auto [training, validation] = corpus.split(0.1);
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,15 +25,24 @@
 namespace tessera {
 
 enum class TokenFormat : std::uint8_t {
-  by_name,  // .bin: uint16, anything else: bytes
+  by_name,  // .bin: llm.c if it begins so, Megatron if there is an .idx beside it, else uint16;
+            // .idx: megatron; anything else: bytes
   bytes,    // a token per byte: 256 of them
-  uint16,   // little endian, without a header
+  uint16,   // little endian, without a header (nanoGPT's)
   uint32,
+  llm_c,     // a header of 256 int32 (magic, version, number of tokens), then uint16 or uint32
+  megatron,  // tokens in NAME.bin, their type and documents in NAME.idx
 };
 
 struct CorpusOptions {
   TokenFormat format = TokenFormat::by_name;
   std::int64_t vocabulary = 256;  // size of the model's vocabulary: tokens must be smaller
+};
+
+struct CorpusFile {
+  std::string path;
+  /// How often its samples come in an epoch: 0.5 takes every other one, others in another epoch.
+  double weight = 1;
 };
 
 /// Tokens [first, first + count) of a corpus.
@@ -37,28 +51,55 @@ struct TokenRange {
   std::int64_t count = 0;
 };
 
+/// A range within one file, with that file's weight.
+struct SampledRange {
+  TokenRange tokens;
+  double weight = 1;
+};
+
+class TokenFile;
+
 class Corpus {
  public:
   /// Fails: io_error (no such file, a folder, cannot be read), invalid_argument (empty, half a
-  /// token at the end, a token that the vocabulary has not), naming file, token and place.
+  /// token at the end, a header that does not fit, a weight that is not above 0; a token that the
+  /// vocabulary has not among the first MiB), naming file, token and place.
   static Result<Corpus> open(const std::string& path, const CorpusOptions& options);
+  static Result<Corpus> open(const std::vector<CorpusFile>& files, const CorpusOptions& options);
   /// As `open`, from bytes in memory; `source` names them in messages.
   static Result<Corpus> from_bytes(std::string bytes, const std::string& source,
                                    const CorpusOptions& options);
 
-  /// The name of the corpus in messages: its file.
-  const std::string& source() const { return source_; }
-  std::int64_t tokens() const { return static_cast<std::int64_t>(bytes_.size()) / width_; }
+  /// The name of the corpus in messages: its file, or the first of them.
+  const std::string& source() const;
+  std::int64_t tokens() const;
+  /// The number of documents that its files name, 0 if they name none.
+  std::int64_t documents() const;
+  /// All of it, by file.
+  std::vector<SampledRange> ranges() const;
+  /// Cuts every file into a range for training and, behind it, the last `fraction` of it for
+  /// validation, which has no weights. REQUIRES: 0 <= fraction <= 1.
+  std::pair<std::vector<SampledRange>, std::vector<SampledRange>> split(double fraction) const;
+  /// A checksum of its length and of samples of its content, 64 KiB from 16 places of each file,
+  /// and of weights: corpora that differ in it are different.
+  std::uint64_t fingerprint() const;
   /// Fills `into` with the tokens from `first` on. Several threads may call it at the same time.
-  /// REQUIRES: first >= 0, first + into.size() <= tokens().
-  void read(std::int64_t first, std::span<std::int32_t> into) const;
+  /// Fails: io_error (the file is shorter than it was), invalid_argument (a token beyond the
+  /// vocabulary), naming file and place. REQUIRES: first >= 0, first + into.size() within one file.
+  Status read(std::int64_t first, std::span<std::int32_t> into) const;
 
  private:
   Corpus() = default;
+  static Result<Corpus> of(std::vector<std::shared_ptr<const TokenFile>> files,
+                           const std::vector<double>& weights, std::int64_t vocabulary);
 
-  std::string source_;
-  std::string bytes_;
-  std::int64_t width_ = 1;  // of a token, in bytes
+  struct Part {
+    std::shared_ptr<const TokenFile> file;
+    std::int64_t first = 0;  // of the corpus
+    double weight = 1;
+  };
+  std::vector<Part> parts_;
+  std::int64_t vocabulary_ = 0;
 };
 
 /// Cuts `tokens` tokens into a range for training and, behind it, the last `fraction` of them for

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tessera/corpus.h"
 
@@ -31,6 +32,11 @@ class Sampler {
   /// Fails: invalid_argument, if the range is shorter than one sample, naming both lengths.
   static Result<Sampler> create(const std::string& source, TokenRange range,
                                 std::int64_t sequence_length, std::uint64_t seed);
+  /// Of several ranges, such as Corpus::ranges. Samples stay within a range, and a range's share of
+  /// an epoch is its weight times its own samples, rounded down, at least 1; one of a weight of 0.5
+  /// takes other windows in another epoch. Fails: as above, for each range.
+  static Result<Sampler> create(const std::string& source, const std::vector<SampledRange>& ranges,
+                                std::int64_t sequence_length, std::uint64_t seed);
 
   /// Samples of an epoch: windows that follow each other, beginning at another token every epoch.
   std::int64_t samples() const { return samples_; }
@@ -45,7 +51,17 @@ class Sampler {
  private:
   Sampler() = default;
 
-  TokenRange range_;
+  struct Part {
+    TokenRange range;
+    std::int64_t windows = 0;  // that the range has
+    std::int64_t samples = 0;  // of them in an epoch
+    std::int64_t before = 0;   // samples of the parts before
+    bool whole = true;         // each window once
+  };
+  std::int64_t window_of(const Part& part, std::int64_t sample, std::int64_t epoch,
+                         std::uint64_t number) const;
+
+  std::vector<Part> parts_;
   std::int64_t sequence_length_ = 1;
   std::int64_t samples_ = 0;
   std::uint64_t seed_ = 0;

@@ -31,6 +31,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/corpus.h"
 #include "tessera/learning_rate.h"
@@ -42,8 +43,8 @@ namespace tessera {
 
 /// Tokens that are never trained on.
 struct ValidationData {
-  const Corpus* corpus = nullptr;  // must outlive the trainer; none: the one that is trained on
-  TokenRange tokens;               // of it; count 0: all of another corpus
+  const Corpus* corpus = nullptr;    // must outlive the trainer; none: the one that is trained on
+  std::vector<SampledRange> tokens;  // of it; none: all of another corpus
   /// How many batches `validate` looks at, of all ranks together; 0: as many as there are. The same
   /// ones every time, on any number of ranks.
   std::int64_t batches = 16;
@@ -57,11 +58,14 @@ struct TrainerOptions {
   /// float16 only: what the loss is multiplied by; none: {.min_scale = 1}. Steps whose gradients
   /// overflow are skipped.
   std::optional<LossScaleOptions> loss_scale;
-  LearningRate learning_rate;  // instead of step.adam's
-  std::uint64_t seed = 0;      // of initial values and of the order of samples
-  int threads = 0;             // of the kernels; 0: their default
-  TokenRange data;             // of the corpus; count 0: all of it
+  LearningRate learning_rate;      // instead of step.adam's
+  std::uint64_t seed = 0;          // of initial values and of the order of samples
+  int threads = 0;                 // of the kernels; 0: their default
+  std::vector<SampledRange> data;  // of the corpus; none: Corpus::ranges
   std::optional<ValidationData> validation;
+  /// A step whose gradients' norm is no finite number is skipped by all ranks; so many in a row end
+  /// the run. With float16 the loss scale decides instead.
+  std::int32_t skips_in_a_row = 10;
   bool decay_all = false;          // weight decay of vectors, too, such as biases and norms
   std::function<void()> progress;  // called while modules compute: ProcessRuntime::poll
 };
@@ -72,11 +76,10 @@ struct TrainedStep {
   float loss = 0;         // nats per token, the mean of all micro-batches of all ranks
   float grad_norm = 0;    // of all gradients, before clipping
   float learning_rate = 0;
-  std::int64_t tokens = 0;  // of all ranks
-  /// float16: of this step; and whether its gradients overflowed, so that nothing was learned.
-  std::optional<float> loss_scale;
-  bool skipped = false;
-  std::int64_t skipped_steps = 0;  // of the whole run so far
+  std::int64_t tokens = 0;          // of all ranks
+  std::optional<float> loss_scale;  // float16: of this step
+  bool skipped = false;             // gradients were no finite numbers, so nothing was learned
+  std::int64_t skipped_steps = 0;   // of the whole run so far
 };
 
 class Trainer {
@@ -90,8 +93,10 @@ class Trainer {
   ~Trainer();
 
   /// One step. Stops the host until it is done. Fails: what the engine fails with;
-  /// invalid_argument, if the loss is no number any more though the step was not skipped, naming
-  /// the step, and if gradients overflow at the smallest loss scale.
+  /// invalid_argument, naming the step, if the loss is no number although gradients are, or before
+  /// any step of this program could be taken; if too many steps in a row were skipped; and if
+  /// gradients overflow at the smallest loss scale. The weights are those of the last step that was
+  /// not skipped.
   Result<TrainedStep> step();
 
   /// The mean loss of the validation data, in nats per token, by forward passes that keep nothing:
@@ -110,8 +115,8 @@ class Trainer {
   /// engine's tensors. Call it between two steps.
   std::map<std::string, std::string> state() const;
   /// Continues from a `state`, perhaps on another number of ranks. Fails: corrupt (not such a
-  /// state), invalid_argument (other data, seed or sequence length), naming it.
-  Status resume(const std::map<std::string, std::string>& state);
+  /// state), invalid_argument (other data, seed or sequence length, unless `anyway`), naming both.
+  Status resume(const std::map<std::string, std::string>& state, bool anyway = false);
 
   /// Gives the trainer's memory back. Call it after the last step.
   Status finish();

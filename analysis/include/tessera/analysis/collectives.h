@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace says about its collectives: bandwidth of one, sums by kind, and who came last.
+// Figures of a trace's collectives: bandwidth of one, sums by kind, and the rank that came last.
 //
 //   TESSERA_ASSIGN(const Collectives collectives, collectives_of(trace));
 //   for (const CommunicationKind& row : collectives.kinds) print(name_of(row.kind), row.transfer);

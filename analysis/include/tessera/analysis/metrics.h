@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,9 +21,10 @@
 
 namespace tessera::analysis {
 
-/// Columns of `rank_step`: ns, `peak_memory` bytes (the step's highest allocated).
-enum class Metric : std::uint8_t { step_time, compute, exposed, wait, peak_memory };
-inline constexpr int metric_count = 5;
+/// Columns of `rank_step`: ns, `peak_memory` bytes (the step's highest allocated). `transfer`:
+/// inside collectives after their last member has arrived, so it tells slow links.
+enum class Metric : std::uint8_t { step_time, compute, exposed, wait, peak_memory, transfer };
+inline constexpr int metric_count = 6;
 
 /// "Step time", ..., for titles.
 const char* name_of(Metric metric);
@@ -33,6 +35,9 @@ struct MetricTable {
   std::int32_t ranks = 0;
   std::int32_t steps = 0;
   std::vector<std::int64_t> values;  // ns or bytes, entry [step * ranks + rank]
+  // Differences count as shares of the median, or of this where that is less: a rank that waits
+  // 20 us where others wait 10 us is not odd in a step of a second. 0: always of the median.
+  double unit = 0;
 
   std::int64_t at(std::int32_t step, Rank rank) const {
     return values[static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
@@ -56,7 +61,7 @@ struct Spread {
 /// REQUIRES: the table has that step and a rank.
 Spread spread_of(const MetricTable& table, std::int32_t step);
 
-/// What is usual: values further from the median than `reach` are odd.
+/// The usual range: values further from the median than `reach` are odd.
 struct Usual {
   double median = 0;
   double reach = 1;  // 5 standard deviations (from the median deviation), at least 1 % and 1
@@ -70,9 +75,10 @@ Usual usual_of(std::span<const std::int64_t> values);
 class MetricScale {
  public:
   MetricScale() = default;
+  /// The median and the deviation of more than a million values are those of an even choice.
   explicit MetricScale(std::span<const std::int64_t> values);
 
-  /// Where `value` lies, 0 to 1; it ascends with the value.
+  /// The place of `value`, 0 to 1; it ascends with the value.
   double at(std::int64_t value) const;
   /// The values that a legend names: the lowest and the highest are those that occur.
   std::int64_t low() const { return low_; }
@@ -84,28 +90,35 @@ class MetricScale {
   std::int64_t low_ = 0, median_ = 0, high_ = 0;
 };
 
-/// Neighbouring ranks that are odd in their steps, all above or all below the median.
+/// Neighbouring ranks that are odd in the same stretch of steps, all above or all below the median.
 struct Outlier {
   Rank first_rank, last_rank;
   std::int32_t first_step, last_step;
-  double excess;  // 0.12: 12 % over the median, on average; negative: under it
+  double excess;  // 0.12: 12 % over the median (or `MetricTable::unit`) on average; negative: under
+  std::int32_t count = 0;  // steps of the stretch in which the rank is over 1 % off on that side
+  std::int64_t difference = 0;  // from the median, ns or bytes, mean over the stretch
 };
 
-/// The largest |excess| first. A rank that waits least in collectives, or is exposed least, is the
-/// one that the others wait for: so both sides count.
+/// Those that cost most (|excess| times steps) first. A stretch of 1, 2, 4, ... or all steps is odd
+/// if its mean distance from the median of each step is over 1 % and further off, in deviations,
+/// than one of all stretches of a run of mere noise is by a chance of 3 % (at least 5.5; deviations
+/// are found from medians, so outliers do not widen them). A rank that waits least in collectives,
+/// or is exposed least, is the one that the others wait for: so both sides count. Where ranks
+/// always differ, as GPUs of one make do, an odd one is 5 deviations of that away as well. Of one
+/// or two ranks none is odd.
 std::vector<Outlier> outliers(const MetricTable& table);
 
 /// All of one metric.
 struct MetricFigures {
   MetricTable table;
   MetricScale scale;  // of all ranks and steps
-  std::vector<Outlier> outliers;
 };
 
 MetricFigures figures_of(const storage::RankSteps& steps, Metric metric);
 
 /// The metric to show first: step time, unless only compute has ranks that take too long
-/// (collectives hide a slow rank in the step time of all).
-Metric telling_metric(const storage::RankSteps& steps);
+/// (collectives hide a slow rank in the step time of all). `outliers_of` tells those of a metric; a
+/// caller may remember them.
+Metric telling_metric(const std::function<const std::vector<Outlier>&(Metric)>& outliers_of);
 
 }  // namespace tessera::analysis

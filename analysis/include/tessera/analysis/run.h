@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace says about a run, as numbers: the one definition of step time, MFU, exposed and the
+// A trace's figures of the whole run: the one definition of step time, MFU, exposed and the
 // rest, for everybody who shows them.
 //
 // The idea: the first step allocates and gathers for the first time, so everything called steady

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said about one span: durations, bandwidth, what was exposed, how early it was issued.
+// Figures of one span: durations, bandwidth, what was exposed, how early it was issued.
 //
 //   const auto lanes = trace.reader().lanes(rank, 0, trace.info().end + 1);
 //   const SpanFacts facts = facts_of(trace, compute_lanes(trace, *lanes), lane, index);

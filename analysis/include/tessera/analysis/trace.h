@@ -16,7 +16,8 @@ namespace tessera::analysis {
 
 class Trace {
  public:
-  /// Fails: what TraceReader::open and its tables fail with.
+  /// Fails: what TraceReader::open, its tables and `verify_tables` fail with; corrupt, where a
+  /// number is none that a run can have. So what is shown is what was recorded.
   static Result<Trace> open(const std::string& path);
 
   const storage::TraceReader& reader() const { return reader_; }
@@ -50,17 +51,22 @@ class Trace {
   /// ns: begin of the first and end of the last rank in `step`; the whole run if there is no such
   /// step.
   std::pair<Time, Time> step_range(std::int32_t step) const;
+  /// The last step that some rank has begun at `time`; 0 before all and without steps.
+  std::int32_t step_at(Time time) const;
 
  protected:
   explicit Trace(storage::TraceReader reader) : reader_(std::move(reader)) {}
 
  private:
+  void find_step_ranges();
+
   storage::TraceReader reader_;
   std::vector<storage::OpRow> ops_;
   storage::RankSteps steps_;
   std::vector<PeakMemory> peaks_;
   std::vector<storage::DiagnosticRow> diagnostics_;
   std::vector<storage::KernelRow> kernels_;
+  std::vector<std::pair<Time, Time>> step_ranges_;  // by step, over all ranks
 };
 
 }  // namespace tessera::analysis

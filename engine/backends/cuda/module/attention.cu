@@ -193,7 +193,9 @@ __global__ void key_gradient_kernel(AttentionShape s, HeadArrays<const T*> in, c
   of_gradients.write(dv + to);
 }
 
-float scale_of(const AttentionShape& s) { return 1.0F / sqrtf(static_cast<float>(s.head_dim)); }
+float scale_of(const AttentionShape& s) {
+  return s.scale > 0 ? s.scale : 1.0F / sqrtf(static_cast<float>(s.head_dim));
+}
 
 Grid rows(std::int64_t count) {
   return {dim3(static_cast<unsigned>((count + rows_per_block - 1) / rows_per_block))};

@@ -298,7 +298,9 @@ Heads<T> typed(const HeadArrays<ConstArray>& in) {
   return {in.q.as<T>(), in.k.as<T>(), in.v.as<T>()};
 }
 
-float scale_of(const AttentionShape& s) { return 1.0F / sqrtf(static_cast<float>(s.head_dim)); }
+float scale_of(const AttentionShape& s) {
+  return s.scale > 0 ? s.scale : 1.0F / sqrtf(static_cast<float>(s.head_dim));
+}
 
 dim3 blocks(const AttentionShape& s, std::int64_t heads) {
   const std::int64_t tiles = (s.length + tile_rows - 1) / tile_rows;

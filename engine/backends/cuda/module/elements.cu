@@ -3,7 +3,7 @@
 // rows.cpp and rope.cpp.
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
-#include "engine/math/scalar_math.h"
+#include "engine/math/activations.h"
 
 namespace tessera::device {
 namespace {
@@ -55,39 +55,33 @@ __global__ void multiply_kernel(const T* a, const T* b, T* to, std::int64_t nume
   }
 }
 
-// 0.5 (1 + tanh(z)) = sigmoid(2 z), with z = sqrt(2 / pi) (x + 0.044715 x^3) (arXiv 1606.08415).
-template <int n, class T>
-__global__ void gelu_kernel(T* x, T* y, std::int64_t numel) {
-  constexpr float a = 1.5957691216F;  // 2 sqrt(2 / pi)
-  constexpr float b = 0.0713548163F;  // 0.044715 a
+template <int n, Activation kind, class T>
+__global__ void activate_kernel(T* x, T* y, std::int64_t numel) {
   for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
     auto in = load_pack<T, n>(x + i);
     Pack<T, n> out;
     for (int k = 0; k < n; ++k) {
-      const float v = load(in.at[k]);
-      const float square = v * v;
-      const float s = kernels::sigmoid(v * (a + b * square));
-      store(out.at[k], v * s);
-      store(in.at[k], s + v * (s * (1.0F - s)) * (a + 3.0F * b * square));
+      const kernels::Activated a = kernels::activated<kind>(load(in.at[k]));
+      store(out.at[k], a.value);
+      store(in.at[k], a.derivative);
     }
     store_pack(y + i, out);
     store_pack(x + i, in);
   }
 }
 
-template <int n, class T>
-__global__ void swiglu_kernel(T* gate, T* up, T* y, std::int64_t numel) {
+template <int n, Activation kind, class T>
+__global__ void activate_gated_kernel(T* gate, T* up, T* y, std::int64_t numel) {
   for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
     auto g = load_pack<T, n>(gate + i);
     auto u = load_pack<T, n>(up + i);
     Pack<T, n> out;
     for (int k = 0; k < n; ++k) {
-      const float v = load(g.at[k]);
+      const kernels::Activated a = kernels::activated<kind>(load(g.at[k]));
       const float w = load(u.at[k]);
-      const float s = kernels::sigmoid(v);
-      store(out.at[k], v * s * w);
-      store(g.at[k], v * s);
-      store(u.at[k], w * (s + v * (s * (1.0F - s))));
+      store(out.at[k], a.value * w);
+      store(g.at[k], a.value);
+      store(u.at[k], w * a.derivative);
     }
     store_pack(y + i, out);
     store_pack(gate + i, g);
@@ -152,17 +146,22 @@ int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStrea
   });
 }
 
-int gelu(Array x, Array y, std::int64_t numel, CudaStream stream) {
-  return typed_launch(x.dtype, [&]<class T>(T*) {
-    return launch_packed(gelu_kernel<pack_numel, T>, gelu_kernel<1, T>, numel, stream, x.as<T>(),
-                         y.as<T>());
+int activate(Activation kind, Array x, Array y, std::int64_t numel, CudaStream stream) {
+  return kernels::with_activation(kind, [&]<Activation f>() {
+    return typed_launch(x.dtype, [&]<class T>(T*) {
+      return launch_packed(activate_kernel<pack_numel, f, T>, activate_kernel<1, f, T>, numel,
+                           stream, x.as<T>(), y.as<T>());
+    });
   });
 }
 
-int swiglu(Array gate, Array up, Array y, std::int64_t numel, CudaStream stream) {
-  return typed_launch(gate.dtype, [&]<class T>(T*) {
-    return launch_packed(swiglu_kernel<pack_numel, T>, swiglu_kernel<1, T>, numel, stream,
-                         gate.as<T>(), up.as<T>(), y.as<T>());
+int activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel,
+                   CudaStream stream) {
+  return kernels::with_activation(kind, [&]<Activation f>() {
+    return typed_launch(gate.dtype, [&]<class T>(T*) {
+      return launch_packed(activate_gated_kernel<pack_numel, f, T>, activate_gated_kernel<1, f, T>,
+                           numel, stream, gate.as<T>(), up.as<T>(), y.as<T>());
+    });
   });
 }
 

@@ -67,11 +67,12 @@ class KernelMath final : public DeviceMath {
       return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, stream_);
     });
   }
-  void gelu(Array x, Array y, std::int64_t numel) override {
-    call("gelu", [&] { return device::gelu(x, y, numel, stream_); });
+  void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
+    call("activate", [&] { return device::activate(kind, x, y, numel, stream_); });
   }
-  void swiglu(Array gate, Array up, Array y, std::int64_t numel) override {
-    call("swiglu", [&] { return device::swiglu(gate, up, y, numel, stream_); });
+  void activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel) override {
+    call("activate_gated",
+         [&] { return device::activate_gated(kind, gate, up, y, numel, stream_); });
   }
   void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
               bool inverse) override {

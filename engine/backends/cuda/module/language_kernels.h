@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/backends/cuda/cuda_api.h"
+#include "tessera/activation.h"
 #include "tessera/math_shapes.h"
 
 namespace tessera::device {
@@ -22,8 +23,9 @@ using kernels::TokenRows;
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream);
 int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream);
 int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream);
-int gelu(Array x, Array y, std::int64_t numel, CudaStream stream);
-int swiglu(Array gate, Array up, Array y, std::int64_t numel, CudaStream stream);
+int activate(Activation kind, Array x, Array y, std::int64_t numel, CudaStream stream);
+int activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel,
+                   CudaStream stream);
 int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
            CudaStream stream);
 

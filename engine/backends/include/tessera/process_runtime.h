@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tessera/checked_runtime.h"
 
@@ -38,6 +39,14 @@ class ProcessRuntime : public CheckedRuntime {
   /// Ends the run of all ranks because of something that went wrong outside of the runtime: the
   /// others' calls fail with "rank 2 gave up: " and `why`.
   virtual void give_up(const Status& why) = 0;
+  /// The texts of all ranks, by rank; each passes its own, of any length. All ranks call it,
+  /// between two operations; stops the host. It is no operation: programs compare with it what must
+  /// be alike before a step. Fails: as `finish`; not_supported, where only a GPU's library connects
+  /// the ranks.
+  virtual Result<std::vector<std::string>> exchange(const std::string& own) {
+    if (world().count() == 1) return std::vector<std::string>{own};
+    return Status(Code::not_supported, "texts are exchanged by ranks that MPI connects only");
+  }
   /// The GPU's name as its driver says it, "NVIDIA H200"; "": there is none.
   virtual std::string device() const { return {}; }
   /// On this rank so far; nothing without CudaOptions::graphs.

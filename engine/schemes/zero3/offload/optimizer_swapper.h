@@ -24,8 +24,8 @@ class OptimizerSwapper {
   OptimizerSwapper(Operations& operations, const Zero3Facts& facts)
       : operations_(operations), facts_(facts), options_(facts.options) {}
 
-  /// What pipelining the buffers allow. Fails: invalid_argument (compatible), if there are not
-  /// enough for what was asked.
+  /// Decides how much pipelining the buffers allow. Fails: invalid_argument (compatible), if there
+  /// are not enough for what was asked.
   Status check();
   std::vector<std::string> warnings() const { return warnings_; }
   /// These are to live on NVMe, and have buffers in host memory for now.
@@ -38,7 +38,7 @@ class OptimizerSwapper {
   /// Group `k` is stepped next; `next`: what is stepped after it, empty if nothing.
   Status before_group(std::span<OnDemandParameter* const> group,
                       std::span<OnDemandParameter* const> next);
-  /// What is given back next is read until `event`.
+  /// Buffers that are given back next are read until `event`.
   void follow(EventId event) {
     if (exists()) readers_.push_back(event);
   }

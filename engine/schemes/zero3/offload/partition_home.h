@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where partitions live: device, host memory or NVMe (deepspeed partition_parameters.py:
+// The homes of partitions: device, host memory or NVMe (deepspeed partition_parameters.py:
 // _partition; stage3.py: subgroup_to_device).
 //
 // The idea: only rules here, no operations.
@@ -17,9 +17,9 @@ class PartitionHome {
 
   /// Fails: invalid_argument, naming the option that cannot be so.
   Status check() const;
-  /// Of the partition that is gathered.
+  /// The home of the partition that is gathered.
   Memory of_parameter(Bytes partition, bool persistent) const;
-  /// Of masters, moments and gradients of a group of the optimizer.
+  /// The home of masters, moments and gradients of a group of the optimizer.
   Memory of_group(std::size_t group, std::size_t groups) const;
   /// Whether states of a group on the host live on NVMe: small ones stay in host memory.
   bool swaps_states(Bytes masters) const {

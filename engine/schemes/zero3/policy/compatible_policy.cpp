@@ -105,7 +105,7 @@ Status CompatiblePolicy::wait_for(ModuleId module) {
     TESSERA_TRY(arrive(p));
     if (p.persistent && !swapper().unread(p)) TESSERA_TRY(swapper().release_buffer(p));
   }
-  return mover().hand_over(module);
+  return mover().wait_for_gathers(module);
 }
 
 // What is there already, for whatever reason, is not registered: the original looks no further.
@@ -116,7 +116,7 @@ Status CompatiblePolicy::touch(ModuleId module, OnDemandParameter& p) {
   TESSERA_TRY(add_need(module, p.id));
   if (p.copy.missing()) return mover().gather_now({p.id}, Reason::needed);
   TESSERA_TRY(arrive(p));
-  return mover().hand_over(module);
+  return mover().wait_for_gathers(module);
 }
 
 // The limit of live parameters is asked here and nowhere else: what modules need at once may exceed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DeepSpeed 0.9.0 does, fault by fault (deepspeed PartitionedParameterCoordinator).
+// The policy of DeepSpeed 0.9.0, fault by fault (deepspeed PartitionedParameterCoordinator).
 //
 // The idea: the first step records, later steps replay; counts are of elements, and limits are only
 // asked before something more is gathered ahead.

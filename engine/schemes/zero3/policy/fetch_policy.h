@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who decides which parameters are gathered when, and how long they stay.
+// A policy decides which parameters are gathered when, and how long they stay.
 //
 // The idea: the engine says what the model does now; a policy answers with gathers and frees of a
 // ParameterMover, which carries them out and knows nothing of plans.
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// What a policy sees and moves; all must outlive it.
+/// The things that a policy sees and moves; all must outlive it.
 struct PolicyGround {
   const Zero3Facts& facts;
   OnDemandParameters& parameters;
@@ -42,8 +42,8 @@ class FetchPolicy {
   virtual Status touch(ModuleId module, OnDemandParameter& p) = 0;
   virtual Status pre_backward(ModuleId module) = 0;
   virtual Status post_backward(ModuleId module) = 0;
-  /// Of a pass with backward, or in evaluation. `dropped`: of a forward pass in training mode that
-  /// gets no backward.
+  /// A pass with backward, or in evaluation, ends. `dropped`: it was a forward pass in training
+  /// mode that gets no backward.
   virtual Status end_pass(bool dropped) = 0;
   /// Values are about to change, or have changed: frees everything.
   virtual Status before_step() = 0;
@@ -54,7 +54,7 @@ class FetchPolicy {
 
   /// Everything that is gathered now, by ParameterId, and why.
   std::vector<LiveParameter> live() const;
-  /// What gathered parameters never exceed; none: no such limit.
+  /// The limit of gathered parameters; none: no such limit.
   virtual std::optional<Bytes> budget() const { return {}; }
 
  protected:

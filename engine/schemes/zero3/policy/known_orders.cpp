@@ -39,6 +39,7 @@ void KnownOrders::expect(std::size_t order) {
     expected_.insert(expected_.end(), next.begin(), next.end());
   }
   uses_.build(expected_, *needs_, parameters_);
+  ++version_;
 }
 
 void KnownOrders::begin(bool training, const UseTable::Needs& needs) {
@@ -74,6 +75,7 @@ bool KnownOrders::switch_order() {
   if (best == nullptr) return false;
   expect(static_cast<std::size_t>(best - mode().orders.data()));
   place_ = static_cast<std::int32_t>(seen_.size());
+  ++version_;
   return true;
 }
 
@@ -83,6 +85,7 @@ bool KnownOrders::take_up(const Visit& visit) {
   const auto found = std::find(expected_.begin() + place_, end, visit);
   if (found == end) return false;
   place_ = static_cast<std::int32_t>(found - expected_.begin()) + 1;
+  ++version_;
   return true;
 }
 
@@ -110,6 +113,7 @@ std::size_t KnownOrders::remember(Visits visits) {
 // Orders follow each other as they did the last time, so alternating graphs are expected in turn.
 void KnownOrders::end() {
   place_ = end_;
+  ++version_;
   if (training_) ++passes_in_step_;
   if (seen_.empty()) return;
   const std::size_t last = mode().last;

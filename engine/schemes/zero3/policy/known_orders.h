@@ -31,15 +31,17 @@ class KnownOrders {
   /// The optimizer steps: gathered values are old.
   void step();
 
-  /// Of the next visit in what is expected.
+  /// The place of the next visit in what is expected.
   std::int32_t place() const { return place_; }
   /// Visits of this pass so far.
   std::int32_t visited() const { return static_cast<std::int32_t>(seen_.size()); }
   /// The number in this pass of what is expected at `place`.
   std::int32_t visit_at(std::int32_t place) const { return visited() + place - place_; }
-  /// Of this pass and perhaps the next.
+  /// The visits of this pass and perhaps the next.
   const Visits& expected() const { return expected_; }
   std::int32_t next_use(ParameterId parameter) const { return uses_.next(parameter, place_); }
+  /// Another number whenever next uses have changed otherwise than by coming.
+  std::int64_t version() const { return version_; }
   /// Orders of the mode, for tests.
   std::size_t known(bool training) const { return modes_[training ? 0 : 1].orders.size(); }
 
@@ -73,6 +75,7 @@ class KnownOrders {
   std::int32_t end_ = 0;  // of this pass in what is expected
   UseTable uses_;
   std::int32_t place_ = 0;
+  std::int64_t version_ = 0;
 };
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much must be gathered at the same time, whatever a policy does.
+// The bytes that must be gathered at the same time, whatever a policy does.
 #pragma once
 
 #include "engine/schemes/zero3/gathered_memory.h"
@@ -12,11 +12,11 @@ struct LargestNeed {
   Bytes bytes{};
 };
 
-/// What `module` and those around it need while it runs, gathered one by one.
+/// The bytes that `module` and those around it need while it runs, gathered one by one.
 Bytes needed_at_once(const Model& model, const ModuleNeeds& needs, const GatheredMemory& memory,
                      ModuleId module);
 
-/// Of the module that needs most.
+/// The need of the module that needs most.
 LargestNeed largest_need(const Model& model, const ModuleNeeds& needs,
                          const GatheredMemory& memory);
 

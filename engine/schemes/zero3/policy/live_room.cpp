@@ -1,37 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schemes/zero3/policy/live_room.h"
 
+#include <utility>
+
 namespace tessera {
+
+void LiveRoom::refresh(const OnDemandParameter& p) {
+  ++looks_;
+  const std::size_t k = p.id.index();
+  if (is_placed_[k]) idle_.erase(placed_[k]);
+  is_placed_[k] = !p.copy.missing() && p.active.empty();
+  if (!is_placed_[k]) return;
+  placed_[k] = {p.persistent, orders_.next_use(p.id), p.id};
+  idle_.insert(placed_[k]);
+}
+
+// A next use only changes with the order, or when it comes: then the parameter is needed, and so
+// noted as changed.
+void LiveRoom::refresh() {
+  const auto changed = parameters_.take_changed();
+  const OnDemandParameters& all = parameters_;
+  if (changed && std::exchange(version_, orders_.version()) == orders_.version()) {
+    for (ParameterId id : *changed) refresh(all[id]);
+    return;
+  }
+  version_ = orders_.version();
+  idle_.clear();
+  placed_.resize(all.size());
+  is_placed_.assign(all.size(), false);
+  for (const OnDemandParameter& p : all) refresh(p);
+}
 
 // What is gathered ahead must not push out what is used before it: it would be gathered again
 // sooner than what it made room for. What is small stays, because its gather costs latency and next
 // to no room; only what is needed at once may take its place.
-bool LiveRoom::may_go(const OnDemandParameter& p, std::int32_t after) const {
-  if (p.copy.missing() || !p.active.empty()) return false;
-  if (after == whatever_it_costs) return true;
-  return !p.persistent && orders_.next_use(p.id) > after;
+bool LiveRoom::may_go(const Place& place, std::int32_t after) {
+  return after == whatever_it_costs || (!place.persistent && place.next_use > after);
 }
 
 // Asked before anything is freed: a gather that fails for want of room must not have cost others
 // theirs.
-bool LiveRoom::can_be_made(Bytes bytes, std::int32_t after, const GatheredMemory& memory) const {
-  for (const OnDemandParameter& p : parameters_) {
-    if (may_go(p, after)) bytes -= memory.of(p.id);
+bool LiveRoom::can_be_made(Bytes bytes, std::int32_t after, const GatheredMemory& memory) {
+  refresh();
+  for (const Place& place : idle_) {
+    if (fits(bytes, memory) || !may_go(place, after)) break;
+    ++looks_;
+    bytes -= memory.of(place.id);
   }
   return fits(bytes, memory);
 }
 
 OnDemandParameter& LiveRoom::first_to_go(std::int32_t after) {
-  OnDemandParameter* first = nullptr;
-  auto goes_before = [this](const OnDemandParameter& a, const OnDemandParameter& b) {
-    if (a.persistent != b.persistent) return b.persistent;
-    return orders_.next_use(a.id) > orders_.next_use(b.id);
-  };
-  for (OnDemandParameter& p : parameters_) {
-    if (may_go(p, after) && (first == nullptr || goes_before(p, *first))) first = &p;
-  }
-  TESSERA_ASSERT(first != nullptr, "room was counted before it was made");
-  return *first;
+  refresh();
+  TESSERA_ASSERT(!idle_.empty() && may_go(*idle_.begin(), after),
+                 "room was counted before it was made");
+  return parameters_[idle_.begin()->id];
 }
 
 }  // namespace tessera

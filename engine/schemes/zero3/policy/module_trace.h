@@ -49,8 +49,8 @@ class ModuleTrace {
                                  const std::function<bool(ParameterId)>& unread = {});
   /// Uses not fetched yet.
   const std::deque<Use>& queue() const { return queue_; }
-  /// What may be freed after `module`. As in the original the first answer for a step is kept, even
-  /// when the trace was recorded again since.
+  /// The parameters that may be freed after `module`. As in the original the first answer for a
+  /// step is kept, even when the trace was recorded again since.
   const std::vector<ParameterId>& releasable(ModuleId module, Numel reuse_distance,
                                              const std::function<bool(ParameterId)>& persistent);
 

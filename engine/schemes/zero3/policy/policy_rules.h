@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where strict and compatible differ beyond what is gathered when: questions that gathers, buckets
-// and swappers ask.
+// The differences of strict and compatible beyond what is gathered when: questions that gathers,
+// buckets and swappers ask.
 //
 // The idea: whoever asks names what it wants to know and not who is asked, so a third policy is a
 // third row here. False is what a plan does, true what DeepSpeed 0.9.0 does, unless said otherwise.

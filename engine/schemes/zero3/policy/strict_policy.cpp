@@ -88,7 +88,7 @@ Status StrictPolicy::touch(ModuleId module, OnDemandParameter& p) {
   p.active.insert(module);
   if (p.copy.missing()) TESSERA_TRY(gather_now(module, {p.id}));
   TESSERA_TRY(arrive(module));
-  return mover().hand_over(module, std::exchange(arrived_, {}));
+  return mover().wait_for_gathers(module, std::exchange(arrived_, {}));
 }
 
 Status StrictPolicy::post_forward(ModuleId module) { return leave(module); }
@@ -114,7 +114,7 @@ Status StrictPolicy::visit(const Visit& visit) {
   TESSERA_TRY(mover().note(visit.module, {marks::fetched, number}));
   TESSERA_TRY(gather_needed(visit.module));
   TESSERA_TRY(arrive(visit.module));
-  TESSERA_TRY(mover().hand_over(visit.module, std::exchange(arrived_, {})));
+  TESSERA_TRY(mover().wait_for_gathers(visit.module, std::exchange(arrived_, {})));
   TESSERA_TRY(look_ahead());
   return read_ahead();
 }
@@ -261,30 +261,32 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
 
 // What is missing next, `first` before; of what stays because it is small, all at once: it will be
 // needed anyway, and is most of all latency.
-StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t place) const {
+StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t place) {
   Together out{{first}, place};
+  chosen_.assign(parameters().size(), false);
+  chosen_[index(first)] = true;
   Bytes bytes = bytes_of(first);
-  auto add = [&](const OnDemandParameter& p) {
-    const Bytes more = bytes + bytes_of(p.id);
+  const OnDemandParameters& all = parameters();
+  auto missing = [&](ParameterId id) { return all[id].copy.missing() && !chosen_[index(id)]; };
+  auto add = [&](ParameterId id) {
+    const Bytes more = bytes + bytes_of(id);
     if (more > together_) return false;
-    out.parameters.push_back(p.id);
+    out.parameters.push_back(id);
+    chosen_[index(id)] = true;
     bytes = more;
     return true;
   };
-  auto missing = [&](ParameterId id) {
-    return at(id).copy.missing() &&
-           std::find(out.parameters.begin(), out.parameters.end(), id) == out.parameters.end();
-  };
-  for (const OnDemandParameter& p : parameters()) {
-    if (!at(first).persistent) break;
-    const bool used = p.persistent && orders_.next_use(p.id) != UseTable::never;
-    if (used && missing(p.id) && !add(p)) return out;
+  if (all[first].persistent) {
+    for (const OnDemandParameter& p : all) {
+      const bool used = p.persistent && orders_.next_use(p.id) != UseTable::never;
+      if (used && missing(p.id) && !add(p.id)) return out;
+    }
   }
   const Visits& expected = orders_.expected();
   for (; place < static_cast<std::int32_t>(expected.size()); ++place) {
     for (ParameterId id : needs(expected[static_cast<std::size_t>(place)].module)) {
       if (!missing(id)) continue;
-      if (!add(at(id))) return out;
+      if (!add(id)) return out;
       out.last = place;
     }
   }
@@ -348,7 +350,7 @@ Status StrictPolicy::free_all() {
     p.active.clear();
     if (!p.copy.missing()) TESSERA_TRY(evict(p));
   }
-  return mover().settle();
+  return mover().follow_dropped();
 }
 
 Status StrictPolicy::values_changed() { return free_all(); }

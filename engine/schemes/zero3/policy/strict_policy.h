@@ -52,7 +52,7 @@ class StrictPolicy final : public FetchPolicy {
     std::vector<ParameterId> parameters;
     std::int32_t last = 0;  // the place of the last one's use
   };
-  Together together(ParameterId first, std::int32_t place) const;
+  Together together(ParameterId first, std::int32_t place);
   Status gather(std::vector<ParameterId> ids, Reason reason);
 
   Result<bool> make_room(Bytes bytes, std::int32_t after);
@@ -69,6 +69,7 @@ class StrictPolicy final : public FetchPolicy {
   std::int32_t ahead_ = 0;        // everything expected before it was looked at
   std::vector<int> open_visits_;  // by ModuleId
   std::vector<bool> prefetched_;  // by ParameterId: not used since it was gathered
+  std::vector<bool> chosen_;      // by ParameterId: for the gather that is put together
 };
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ struct Visit {
 
 using Visits = std::vector<Visit>;
 
-/// What a host program that walks `Model::forward` will visit in one pass, before it has done so
+/// The visits of one pass by a host program that walks `Model::forward`, before it has done so
 /// once: with `backward` both directions, with `recomputes` blocks run again in backward.
 Visits expected_visits(const Model& model, bool backward, bool recomputes);
 

@@ -13,7 +13,7 @@ struct Codes {
   bool exist() const { return codes.buffer.valid(); }
 };
 
-/// Of so many rows of `format`.
+/// Memory of so many rows of `format`.
 Result<Codes> allocate_codes(Operations& operations, const BlockQuantizer& format,
                              std::int64_t rows, MemoryClass memory_class, StreamId stream,
                              const Cause& why);

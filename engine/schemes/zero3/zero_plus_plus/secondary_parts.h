@@ -17,7 +17,7 @@ class SecondaryParts {
       : operations_(operations), facts_(facts), parameters_(parameters), memory_(memory) {}
 
   bool exist() const { return group() > 1; }
-  /// Of the ranks that share one copy.
+  /// The group of ranks that share one copy.
   Index group() const { return facts_.options.plus_plus.secondary_group; }
   /// Whether a gather that begins now can take all of these from here.
   bool serve(const std::vector<ParameterId>& parameters) const;

@@ -21,7 +21,8 @@ namespace tessera::inspector {
 enum class ThemeKind : std::uint8_t { dark, light };
 
 /// What can fill the screen, in the order of the tabs: "overview" (all ranks), "all" (the opened
-/// rank's timeline with memory and details), "timeline", "memory".
+/// rank's timeline with memory and details), "timeline", "memory", "communication" (of the
+/// opened rank, by process group), "findings" (what is wrong).
 std::vector<std::string> panel_names();
 
 struct InspectOptions {
@@ -31,13 +32,14 @@ struct InspectOptions {
   ThemeKind theme = ThemeKind::dark;
   float scale = 1.0F;                         // of text and all else, 0.5 to 3
   std::string panel = "all";                  // one of panel_names()
-  std::optional<std::pair<Time, Time>> time;  // the range to show, ns; default: the last step
+  std::optional<std::pair<Time, Time>> time;  // the range to show, ns, within the run; default:
+                                              // the last step, or where the run failed
   std::optional<Rank> rank;                   // the rank to open; default: the slowest
 };
 
 /// Opens a window and returns when it is closed.
-/// Fails: what TraceReader::open fails with; invalid_argument (an empty range, a rank that was not
-/// recorded, an unknown panel); not_supported (no display).
+/// Fails: what TraceReader::open fails with; invalid_argument (a range that is empty or not within
+/// the run, a rank that was not recorded, an unknown panel); not_supported (no display).
 Status inspect(const InspectOptions& options);
 
 /// Writes the picture to `png_path`. Needs no display.

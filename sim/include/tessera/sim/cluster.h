@@ -15,6 +15,7 @@
 #include "tessera/sim/gpu.h"
 #include "tessera/sim/network.h"
 #include "tessera/status.h"
+#include "tessera/trace.h"
 #include "tessera/types.h"
 
 namespace tessera::sim {
@@ -50,6 +51,17 @@ struct Spread {
   double node = 0;  // of all GPUs of a node together
 };
 
+/// Collectives that were measured: their time beside what everything else says of it.
+struct MeasuredFactors {
+  OpKind kind = OpKind::all_gather;
+  Index ranks = 1, nodes = 1;  // of such groups only
+  std::vector<Bytes> bytes;    // ascending
+  std::vector<double> factors;
+
+  /// Between two sizes by the root of the size, beyond them that of the last.
+  double at(Bytes size) const;
+};
+
 struct Cluster {
   std::string name;  // "dgx-h100"
   Index nodes = 1;
@@ -65,6 +77,8 @@ struct Cluster {
   Time collective_launch_ns = 6600;  // fixed cost of a collective; of a ring under LL, to be exact
   Time collective_floor_ns = 0;      // no collective takes less
   Spread spread;
+  std::vector<MeasuredFactors> measured;
+  bool shipped = false;  // as shipped, not a file that changed something
 
   Rank ranks() const { return nodes * gpus_per_node; }
 };

@@ -1,31 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a simulated step time may be from the real one, by what published runs near it showed.
+// How far a simulated number may be from the real one, by what published runs near it showed.
 //
-//   const auto range = error_range({.profile = "mosaic", .gpu = "H100 SXM 80 GB", ...});
-//   range->text;   // "step time within 10 % of 9 in 10 measured runs: 35 of ..."
+//   const ErrorRange range = step_time_error({.profile = "mosaic", .gpu = "H100 SXM 80 GB", ...});
+//   range.text;   // "step time within 10 % for 9 in 10 of 35 runs of ..."
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 
-#include "tessera/types.h"
+#include "tessera/sim/cost_model.h"
 
 namespace tessera::sim {
 
+struct ErrorRange {
+  bool near = false;  // whether something like it was validated
+  double p90 = 0;    // of 10 validated ones, 9 are nearer: 0.1 is 10 %; of the nearest, unless near
+  std::string text;  // a sentence
+};
+
+/// {"near": true, "p90": 0.1, "text": "..."}, for traces and reports.
+std::string to_json(const ErrorRange& range);
+
+/// Names are those of shipped files; a changed one has another name (name_unless_changed).
 struct SimulatedRun {
-  std::string profile, gpu, scheme;
+  std::string profile, gpu, cluster, scheme;
   Rank ranks = 1;
   Numel parameters{};
 };
 
-struct ErrorRange {
-  bool near = false;  // whether runs like it were validated
-  double p90 = 0;     // of 10 validated runs, 9 are nearer: 0.1 is 10 %
-  std::string text;   // a sentence
-};
-
 /// From the family of validated runs (docs/validation.md) that is nearest; a sentence that says so
-/// where none is near. None, if there are no families at all.
-std::optional<ErrorRange> error_range(const SimulatedRun& run);
+/// where none is near.
+ErrorRange step_time_error(const SimulatedRun& run);
+
+/// Of a profile that was fitted to runs of the same machine.
+ErrorRange calibrated_error(std::int64_t runs, double p90);
+
+/// The same of peak memory, from runs whose memory was compared.
+ErrorRange memory_error(const SimulatedRun& run);
+
+/// The same of collectives from `least` to `most` bytes in a group of that shape.
+ErrorRange collective_error(const std::string& cluster, const CollectiveShape& shape, Bytes least,
+                            Bytes most);
+
+/// The name of what is shipped, or "NAME, changed": nothing was validated with that.
+std::string name_unless_changed(const Cluster& cluster);
+std::string name_unless_changed(const StackProfile& profile);
 
 }  // namespace tessera::sim

@@ -19,6 +19,7 @@
 #include "tessera/checked_runtime.h"
 #include "tessera/offload.h"
 #include "tessera/sim/cost_model.h"
+#include "tessera/sim/stack_profile.h"
 
 namespace tessera {
 class BlockIo;  // engine/swap/block_io.h: a test may give one that fails
@@ -48,17 +49,18 @@ struct LockstepOptions {
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks;
-  Spread spread;          // drawn from the seed
-  HostCosts host;         // of issuing operations
-  double contention = 0;  // share of their speed that kernels lose beside communication, below 1
+  Spread spread;            // drawn from the seed
+  HostCosts host;           // of issuing operations
+  double contention = 0;    // share of their speed that kernels lose beside communication, below 1
+  bool one_thread = false;  // operations of a rank run one by one, in the order of submission
+  Time between_ns = 0;      // one_thread: from the end of one to the next
+  std::vector<PartTime> parts;           // of computations and copies, instead of what they cost
   Processor processor = Processor::cpu;  // that ranks are said to have
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
   Aio aio;                               // numerics: how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
   Bytes memory_per_rank{};  // 0: unlimited. More is recorded as out_of_memory, once
-  /// Before a rank is out of memory it waits for its device and gives back what is not used: a
-  /// caching allocator's second try.
-  bool gives_cache_back = false;
+  StackProfile::Allocator allocator = StackProfile::Allocator::events;  // that reserves memory
   TraceSink* sink = nullptr;         // gets everything but `begin` and `unit`
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
 };
@@ -72,8 +74,11 @@ class LockstepRuntime : public CheckedRuntime {
   Status finish() override = 0;
   /// What broke first when memory_per_rank was exceeded, or "".
   virtual const std::string& out_of_memory() const = 0;
-  /// How often cached memory had to be given back (LockstepOptions::gives_cache_back).
+  /// How often a caching allocator had to give back what it had cached.
   virtual std::int64_t cache_returns() const = 0;
+  /// The most that a device had to give, by LockstepOptions::allocator; peak_reserved() is what the
+  /// engine's own would take.
+  virtual Bytes peak_device_memory() const = 0;
   /// Operations times ranks carried out so far.
   virtual std::int64_t op_ranks() const = 0;
 

@@ -31,9 +31,11 @@ struct SimulateOptions {
   std::string version;               // of the writer, for the trace
   TraceSink* sink = nullptr;         // may be null
   std::function<void(std::int32_t step, std::int32_t steps)> progress;  // after every step
+  std::function<bool()> stopped;  // asked after every step: true ends the run there
 };
 
 struct SimulateSummary {
+  std::int32_t steps = 0;  // fewer than wanted if the run was stopped
   bool fits = true;
   std::string out_of_memory;  // one sentence if it does not fit
   Bytes peak_reserved{};
@@ -47,5 +49,10 @@ struct SimulateSummary {
 /// Runs `steps` training steps of `model` on the simulated cluster. Calls sink->begin but not
 /// finish. Fails: invalid_argument (options), hazard (a fault of the schedule).
 Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options);
+
+/// For a run that does not fit: up to three changes of which each would make it fit, as flags of
+/// the program ("--checkpointing full", "--nodes 4"). Each was simulated for two steps. Empty: none
+/// of those that were tried was enough.
+std::vector<std::string> what_would_fit(const Model& model, const SimulateOptions& options);
 
 }  // namespace tessera::sim

@@ -16,13 +16,28 @@
 #include "tessera/model.h"
 #include "tessera/sim/gpu.h"
 #include "tessera/status.h"
+#include "tessera/trace.h"
 
 namespace tessera::sim {
+
+/// How long operations of one part of a model take beside what their costs say, as measured:
+/// start_ns + factor * cost.
+struct PartTime {
+  std::string part;  // as part_of says
+  Phase phase = Phase::none;
+  Time start_ns = 0;
+  double factor = 1;
+};
+
+/// What an operation belongs to: the last name of its module's path that is no number ("mlp" of
+/// "transformer.h.3.mlp"), or what it is for ("step") where it has no module.
+std::string_view part_of(std::string_view module, Reason reason);
 
 struct StackProfile {
   enum class Allocator : std::uint8_t {
     events,   // blocks are reused by the order of recorded events alone, as on this engine's GPUs
-    caching,  // before it is out of memory it waits for the device and gives back what is cached
+    pytorch,  // PyTorch's caching allocator: segments, streams apart, reuse when the host asks
+    expandable,  // the same with expandable_segments
   };
   enum class Loss : std::uint8_t {
     eager,    // logits, their fp32 copy and its gradient are kept and passed over one by one
@@ -45,9 +60,17 @@ struct StackProfile {
   double collectives = 1;        // their time, beside that on idle GPUs
   double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
   Loss loss = Loss::eager;
-  bool dropout = true;  // where the model's architecture has it
+  bool autocast = false;  // matmuls of float32 parameters run in bf16, whose weights every
+                          // micro-batch casts: torch.autocast
+  bool dropout = true;    // where the model's architecture has it
   Allocator allocator = Allocator::events;
   Bytes context{};  // of a GPU's memory: contexts, communication buffers, workspaces of libraries
+  // As `tessera calibrate` finds it in traces of real runs:
+  bool one_thread = false;           // a rank's operations run one by one, whatever their streams
+  Time between_ns = 0;               // one_thread: from the end of an operation to the next
+  std::vector<PartTime> parts;       // those not named take what their costs say
+  std::int64_t calibrated_runs = 0;  // that it was fitted to
+  double calibrated_p90 = 0;         // of 10 of them, 9 were nearer: 0.05 is 5 %
 };
 
 /// A shipped profile or a JSON file (docs/simulator.md), which may begin with a shipped one and
@@ -63,6 +86,8 @@ std::vector<std::string> shipped_profile_names();
 
 /// "eager", "fused", "chunked".
 const char* name_of(StackProfile::Loss loss);
+/// "events", "pytorch", "expandable".
+const char* name_of(StackProfile::Allocator allocator);
 
 /// All of it as a JSON object, which load_profile reads.
 std::string to_json(const StackProfile& profile);

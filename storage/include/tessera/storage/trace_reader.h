@@ -13,6 +13,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,12 @@ struct RankSteps : RankStepColumns<OwnedColumn> {
 struct TraceInfo {
   TraceRun run;
   std::int32_t steps = 0;
-  Time end = 0;  // the latest end of any step, ns; 0 without steps
+  // The latest end of any step, ns; 0 without steps. If the recording is unfinished: of its latest
+  // event.
+  Time end = 0;
+  // The recorder was stopped, or is still at work: steps that are not complete have no summary, and
+  // content_hash is "".
+  bool unfinished = false;
   std::vector<StreamRow> streams;
   std::vector<CommunicatorRow> communicators;
   std::vector<UnitRow> units;
@@ -68,7 +74,9 @@ struct TraceInfo {
 class TraceReader {
  public:
   /// Fails: io_error (missing, a directory, unreadable), corrupt (not SQLite, not a trace,
-  /// truncated, an unfinished recording), not_supported (a newer format), each naming the file.
+  /// truncated, other tables than those of a trace, ids that name nothing, stopped before anything
+  /// was recorded), not_supported (a newer format), each naming
+  /// the file. An unfinished recording opens as it is at this moment.
   static Result<TraceReader> open(const std::string& path);
 
   TraceReader(TraceReader&&) noexcept;
@@ -82,8 +90,9 @@ class TraceReader {
   Result<std::vector<BufferRow>> buffers() const;
   /// The spans of `rank` that intersect [begin, end) and no others, by ascending stream id; streams
   /// without such spans are left out. A span without duration counts where it begins. Reads only
-  /// the chunks concerned. Empty if the rank was not recorded.
-  Result<std::vector<Lane>> lanes(Rank rank, Time begin, Time end) const;
+  /// the chunks concerned. Empty if the rank was not recorded. `stream`: of this one only.
+  Result<std::vector<Lane>> lanes(Rank rank, Time begin, Time end,
+                                  std::optional<std::int32_t> stream = {}) const;
   /// All memory samples of `rank`; empty if it was not recorded.
   Result<MemorySeries> memory(Rank rank) const;
   Result<RankSteps> rank_steps() const;
@@ -94,8 +103,15 @@ class TraceReader {
   /// Ascending ids of the ops that `op` waited for besides its own stream.
   Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
 
-  /// Reads everything and recomputes the content hash. Fails: corrupt, if it differs from the
-  /// stored one or a chunk's checksum is wrong.
+  /// Recomputes the content hash, by which a change of any table shows; the data of chunks, whose
+  /// checksums are compared when they are read, is left out. It takes about as long as reading the
+  /// tables. Fails: corrupt. An unfinished recording has no hash to compare.
+  Status verify_tables() const;
+  /// Reads everything: a sentence for each chunk (1000 at most) and table that is damaged, none if
+  /// the trace is whole. Fails: io_error, corrupt (the file is so damaged that rows cannot be
+  /// found).
+  Result<std::vector<std::string>> find_damage() const;
+  /// Fails: corrupt, with the first sentence of `find_damage`.
   Status verify() const;
 
  private:

@@ -95,8 +95,11 @@ void check_elements(std::int64_t n) {
     const auto any = [&](DType type) { return numbers(random, n, type); };
     compare({any(dtype), any(dtype), any(dtype), any(DType::float32)}, 0,
             [&](Math& m, Arrays& x, void*) {
-              m.gelu(x[0], x[1], n);
-              m.swiglu(x[0], x[1], x[2], n);
+              for (const Activation kind :
+                   {Activation::gelu_tanh, Activation::gelu, Activation::relu, Activation::silu}) {
+                m.activate(kind, x[0], x[1], n);
+                m.activate_gated(kind, x[0], x[1], x[2], n);
+              }
               m.multiply(x[0], x[1], x[0], n);
               m.convert(x[3], x[1], n);
               m.accumulate(floats(x[3]), x[2], n);

@@ -141,12 +141,13 @@ class TwinMath final : public DeviceMath {
               .writes(sums, 2 * s.width),
           [=] { host().norm_backward(s, dy, weight, normal, reciprocal, dx, sums); });
   }
-  void gelu(Array x, Array y, std::int64_t numel) override {
-    queue("gelu", Accesses().writes(x, numel).writes(y, numel), [=] { host().gelu(x, y, numel); });
+  void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
+    queue("activate", Accesses().writes(x, numel).writes(y, numel),
+          [=] { host().activate(kind, x, y, numel); });
   }
-  void swiglu(Array gate, Array up, Array y, std::int64_t numel) override {
-    queue("swiglu", Accesses().writes(gate, numel).writes(up, numel).writes(y, numel),
-          [=] { host().swiglu(gate, up, y, numel); });
+  void activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel) override {
+    queue("activate_gated", Accesses().writes(gate, numel).writes(up, numel).writes(y, numel),
+          [=] { host().activate_gated(kind, gate, up, y, numel); });
   }
   void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
               bool inverse) override {

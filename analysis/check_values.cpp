@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/check_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera::analysis {
+namespace {
+
+// 36 years; and what has no sum that leaves an int64, over so many.
+constexpr Time time_max = Time{1} << 60;
+constexpr std::int64_t total_max = std::int64_t{1} << 62;
+
+Status wrong(const std::string& what) { return {Code::corrupt, what}; }
+
+bool is_time(Time time) { return time >= -time_max && time <= time_max; }
+
+Status check_steps(const storage::RankSteps& rows) {
+  const auto ranks = static_cast<std::size_t>(std::max(rows.ranks, 1));
+  const std::int64_t most = total_max / std::max(rows.steps, 1);
+  for (std::size_t i = 0; i < rows.begin.size(); ++i) {
+    bool right = is_time(rows.begin[i]) && is_time(rows.end[i]) && rows.begin[i] <= rows.end[i] &&
+                 rows.end[i] - rows.begin[i] <= most;
+    for (const auto* column :
+         {&rows.compute, &rows.communication, &rows.exposed, &rows.blocking, &rows.wait}) {
+      right = right && (*column)[i] >= 0 && (*column)[i] <= most;
+    }
+    right = right && rows.peak_allocated[i].value >= 0 && rows.peak_reserved[i].value >= 0;
+    if (right) continue;
+    return wrong(fmt::format("rank_step has impossible numbers for rank {} in step {}", i % ranks,
+                             i / ranks));
+  }
+  return {};
+}
+
+Status check_ops(const std::vector<storage::OpRow>& ops) {
+  const std::int64_t most =
+      total_max / static_cast<std::int64_t>(std::max<std::size_t>(ops.size(), 1));
+  for (const storage::OpRow& op : ops) {
+    if (op.bytes.value >= 0 && op.bytes.value <= most && op.flops >= 0 && op.step >= -1) continue;
+    return wrong(fmt::format("op {} has {} bytes and {} FLOP in step {}", op.id, op.bytes.value,
+                             op.flops, op.step));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_values(const Trace& trace) {
+  TESSERA_TRY(check_steps(trace.steps()));
+  TESSERA_TRY(check_ops(trace.ops()));
+  for (const PeakMemory& peak : trace.peaks()) {
+    if (peak.allocated.value >= 0 && peak.reserved.value >= 0) continue;
+    return wrong(fmt::format("peak_memory of step {} is negative", peak.step));
+  }
+  for (const storage::KernelRow& kernel : trace.kernels()) {
+    if (kernel.time >= 0 && kernel.time <= time_max) continue;
+    return wrong(fmt::format("op_kernel has {} ns for op {}", kernel.time, kernel.op));
+  }
+  if (is_time(trace.info().end)) return {};
+  return wrong(fmt::format("the run ends at {} ns", trace.info().end));
+}
+
+}  // namespace tessera::analysis

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/analysis/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "analysis/op_pairs.h"
+#include "tessera/analysis/median.h"
+#include "tessera/analysis/spans.h"
+
+namespace tessera::analysis {
+namespace {
+
+constexpr std::size_t ops_max = 3, only_max = 10;
+
+/// Sums over ranks and steps that are compared, ns.
+struct OpTimes {
+  Time duration = 0, transfer = 0, waiting = 0;  // the latter two exposed
+};
+
+/// The steps that are compared: the first, which gathers for the first time, only if it is alone.
+struct Steps {
+  std::int32_t first = 0, end = 0;
+  std::int32_t count() const { return end - first; }
+};
+
+/// What the summary says of one run: means over steps, by rank.
+struct Summary {
+  std::vector<Time> step, compute, exposed;
+};
+
+Summary summary_of(const storage::RankSteps& rows, const Steps& steps) {
+  Summary summary;
+  for (Rank rank = 0; rank < rows.ranks; ++rank) {
+    Time step = 0, compute = 0, exposed = 0;
+    for (std::int32_t s = steps.first; s < steps.end; ++s) {
+      const auto i = static_cast<std::size_t>(s) * static_cast<std::size_t>(rows.ranks) +
+                     static_cast<std::size_t>(rank);
+      step += rows.end[i] - rows.begin[i];
+      compute += rows.compute[i];
+      exposed += rows.exposed[i];
+    }
+    summary.step.push_back(step / steps.count());
+    summary.compute.push_back(compute / steps.count());
+    summary.exposed.push_back(exposed / steps.count());
+  }
+  return summary;
+}
+
+/// The rank that computes longest, and how much longer than the median one.
+struct LateRank {
+  Rank rank = 0;
+  Time late = 0;
+};
+
+LateRank late_rank_of(const Summary& summary) {
+  const auto most = std::max_element(summary.compute.begin(), summary.compute.end());
+  return {static_cast<Rank>(most - summary.compute.begin()), *most - median(summary.compute)};
+}
+
+Time exposed_in(Lanes compute, Time begin, Time end) {
+  Time sum = 0;
+  for (const auto& [from, to] : exposed_parts(compute, begin, end)) sum += to - from;
+  return sum;
+}
+
+/// By the index of ops; `only`: of this rank.
+using TimesOfOps = std::vector<OpTimes>;
+
+Status add_rank(const Trace& trace, Rank rank, const Steps& steps, TimesOfOps& times) {
+  constexpr Time from = std::numeric_limits<Time>::min(), to = std::numeric_limits<Time>::max();
+  TESSERA_ASSIGN(const std::vector<storage::Lane> lanes, trace.reader().lanes(rank, from, to));
+  const auto compute = compute_lanes(trace, lanes);
+  for (const storage::Lane& lane : lanes) {
+    for (std::size_t i = 0; i < lane.op.size(); ++i) {
+      const storage::OpRow& op = trace.op(lane.op[i]);
+      if (op.id != lane.op[i] || op.step < steps.first || op.step >= steps.end) continue;
+      OpTimes& sum = times[static_cast<std::size_t>(&op - trace.ops().data())];
+      sum.duration += lane.end[i] - lane.begin[i];
+      if (!is_collective(op.kind)) continue;
+      sum.waiting += exposed_in(compute, lane.begin[i], lane.ready[i]);
+      sum.transfer += exposed_in(compute, lane.ready[i], lane.end[i]);
+    }
+  }
+  return {};
+}
+
+struct Run {
+  const Trace* trace;
+  TimesOfOps times;
+  Summary summary;
+  LateRank late;
+  StepParts parts;
+};
+
+Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks, const Steps& steps) {
+  Run run{&trace, TimesOfOps(trace.ops().size()), summary_of(trace.steps(), steps), {}, {}};
+  run.late = late_rank_of(run.summary);
+  for (const Rank rank : ranks) TESSERA_TRY(add_rank(trace, rank, steps, run.times));
+  const auto shared = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1)) * steps.count();
+  for (const OpTimes& op : run.times) {
+    run.parts.transfer += op.transfer;
+    run.parts.waiting += op.waiting;
+  }
+  run.parts.transfer /= shared;
+  run.parts.waiting /= shared;
+  run.parts.step = median(run.summary.step);
+  run.parts.compute = median(run.summary.compute);
+  const Time exposed = median(run.summary.exposed);
+  run.parts.other = std::max<Time>(0, run.parts.step - run.parts.compute - exposed);
+  return run;
+}
+
+/// Operations as they are listed: kind, unit, phase, and the reasons in A and B.
+using Named = std::tuple<OpKind, std::string_view, Phase, Reason, Reason>;
+
+std::string text_of(const Named& named) {
+  const auto& [kind, unit, phase, a, b] = named;
+  std::string text = fmt::format("{}{}{}, {}", name_of(kind), unit.empty() ? "" : " ", unit,
+                                 name_of(phase).empty() ? "outside of passes" : name_of(phase));
+  if (a == b) return text;
+  const auto word = [](Reason reason) {
+    return reason == Reason::none ? std::string_view("nothing") : name_of(reason);
+  };
+  return text + fmt::format(": {} in A, {} in B", word(a), word(b));
+}
+
+class Differences {
+ public:
+  Differences(const Run& a, const Run& b, const OpPairs& pairs, Time shared)
+      : a_(a), b_(b), pairs_(pairs), shared_(shared) {}
+
+  /// The changed operations for which wanted(op) holds, by `value`; with `sum`, of all of them.
+  template <class F>
+  std::vector<ChangedOps> largest(Time OpTimes::*value, F wanted, Time& sum) const {
+    std::map<Named, ChangedOps> groups;
+    const auto add = [&](const storage::OpRow& op, Reason a, Reason b, Time in_a, Time in_b) {
+      if (!wanted(op)) return;
+      ChangedOps& group = groups[{op.kind, op.unit, op.phase, a, b}];
+      ++group.count;
+      group.a += in_a;
+      group.b += in_b;
+    };
+    for (const OpPair& pair : pairs_.pairs) {
+      const storage::OpRow &a = a_.trace->ops()[pair.a], &b = b_.trace->ops()[pair.b];
+      add(a, a.reason, b.reason, a_.times[pair.a].*value, b_.times[pair.b].*value);
+    }
+    for (const std::size_t i : pairs_.only_a) {
+      const storage::OpRow& op = a_.trace->ops()[i];
+      add(op, op.reason, op.reason, a_.times[i].*value, 0);
+    }
+    for (const std::size_t i : pairs_.only_b) {
+      const storage::OpRow& op = b_.trace->ops()[i];
+      add(op, op.reason, op.reason, 0, b_.times[i].*value);
+    }
+    std::vector<ChangedOps> changed;
+    sum = 0;
+    for (auto& [named, group] : groups) {
+      sum += group.b - group.a;
+      group.what = text_of(named);
+      changed.push_back(group);
+    }
+    sum /= shared_;
+    std::stable_sort(changed.begin(), changed.end(), [](const auto& x, const auto& y) {
+      return std::abs(x.b - x.a) > std::abs(y.b - y.a);
+    });
+    if (changed.size() > ops_max) changed.resize(ops_max);
+    for (ChangedOps& group : changed) {
+      group.a /= shared_;
+      group.b /= shared_;
+    }
+    return changed;
+  }
+
+ private:
+  const Run& a_;
+  const Run& b_;
+  const OpPairs& pairs_;
+  Time shared_;
+};
+
+/// Exposed transfers: by kind, or, if operations are issued at other moments, as one cause, since
+/// what waits for a late gather exposes others in its turn.
+void add_transfers(const Differences& differences, Comparison& out) {
+  Time all = 0;
+  const std::string what = "transfers that compute does not hide";
+  if (out.other_reason > 0) {
+    const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
+    std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, collective, all);
+    out.causes.push_back(
+        {fmt::format("{}, as {} operations are issued for another reason (prefetch)", what,
+                     out.other_reason),
+         all, std::move(ops)});
+    return;
+  }
+  for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce,
+                            OpKind::reduce, OpKind::broadcast, OpKind::all_to_all}) {
+    const auto of_kind = [kind](const storage::OpRow& op) { return op.kind == kind; };
+    std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, of_kind, all);
+    if (ops.empty()) continue;
+    out.causes.push_back({fmt::format("{}: {}", name_of(kind), what), all, std::move(ops)});
+  }
+}
+
+void add_causes(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
+  Time all = 0;
+  const auto computes = [](const storage::OpRow& op) { return !is_collective(op.kind); };
+  const Time compute = b.parts.compute - a.parts.compute;
+  out.causes.push_back({"compute of the median rank", compute,
+                        differences.largest(&OpTimes::duration, computes, all)});
+  add_transfers(differences, out);
+  const Time late = b.late.late - a.late.late;
+  const LateRank& who = late > 0 ? b.late : a.late;
+  out.causes.push_back({fmt::format("rank {} computes longer than the median rank in {}, and "
+                                    "the others wait for it",
+                                    who.rank, late > 0 ? "B" : "A"),
+                        late,
+                        {}});
+  const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
+  std::vector<ChangedOps> waits = differences.largest(&OpTimes::waiting, collective, all);
+  // The median rank waits for the late one about as long as that is late.
+  const Time rest = (all > 0) == (late > 0) ? std::max<Time>(0, std::abs(all) - std::abs(late)) : 0;
+  out.causes.push_back({"waiting in collectives for ranks that come late in turn",
+                        all > 0 ? rest : -rest, std::move(waits)});
+  out.causes.push_back({"neither compute nor collectives: the host, copies, I/O",
+                        b.parts.other - a.parts.other,
+                        {}});
+  std::stable_sort(out.causes.begin(), out.causes.end(), [](const Cause& x, const Cause& y) {
+    return std::abs(x.time) > std::abs(y.time);
+  });
+  std::erase_if(out.causes, [](const Cause& cause) { return cause.time == 0; });
+}
+
+PeakMemory highest_peak(const Trace& trace) {
+  PeakMemory highest{};
+  for (const PeakMemory& peak : trace.peaks()) {
+    if (peak.allocated > highest.allocated) highest = peak;
+  }
+  return highest;
+}
+
+void add_only(const Trace& trace, const std::vector<std::size_t>& indices, bool in_a,
+              Comparison& out) {
+  std::map<Named, std::int64_t> groups;
+  for (const std::size_t i : indices) {
+    const storage::OpRow& op = trace.ops()[i];
+    ++groups[{op.kind, op.unit, op.phase, op.reason, op.reason}];
+  }
+  for (const auto& [named, count] : groups) out.only.push_back({in_a, text_of(named), count});
+}
+
+std::vector<Rank> recorded_in_both(const Trace& a, const Trace& b) {
+  std::vector<Rank> ranks;
+  std::set_intersection(a.run().recorded_ranks.begin(), a.run().recorded_ranks.end(),
+                        b.run().recorded_ranks.begin(), b.run().recorded_ranks.end(),
+                        std::back_inserter(ranks));
+  return ranks;
+}
+
+}  // namespace
+
+double Comparison::matched_share() const {
+  const auto all = static_cast<double>(ops_a + ops_b);
+  return all > 0 ? 2 * static_cast<double>(matched) / all : 1;
+}
+
+Result<Comparison> compare(const Trace& a, const Trace& b) {
+  Comparison out;
+  out.steps = std::min(a.steps().steps, b.steps().steps);
+  if (out.steps == 0) {
+    return Status(Code::invalid_argument,
+                  "The traces have no whole step in common, so there is nothing to compare.");
+  }
+  const Steps steps{out.steps > 1 ? 1 : 0, out.steps};
+  const OpPairs pairs = pair_ops(a, b, out.steps);
+  out.matched = static_cast<std::int64_t>(pairs.pairs.size());
+  out.ops_a = out.matched + static_cast<std::int64_t>(pairs.only_a.size());
+  out.ops_b = out.matched + static_cast<std::int64_t>(pairs.only_b.size());
+  out.other_reason = std::count_if(pairs.pairs.begin(), pairs.pairs.end(),
+                                   [](const OpPair& pair) { return !pair.same_reason; });
+  out.ranks = recorded_in_both(a, b);
+  TESSERA_ASSIGN(const Run run_a, read_run(a, out.ranks, steps));
+  TESSERA_ASSIGN(const Run run_b, read_run(b, out.ranks, steps));
+  out.a = run_a.parts;
+  out.b = run_b.parts;
+  const auto shared = static_cast<Time>(std::max<std::size_t>(out.ranks.size(), 1)) * steps.count();
+  add_causes(run_a, run_b, Differences(run_a, run_b, pairs, shared), out);
+  out.peak_a = highest_peak(a);
+  out.peak_b = highest_peak(b);
+  add_only(a, pairs.only_a, true, out);
+  add_only(b, pairs.only_b, false, out);
+  std::stable_sort(out.only.begin(), out.only.end(),
+                   [](const OnlyInOne& x, const OnlyInOne& y) { return x.count > y.count; });
+  if (out.only.size() > only_max) out.only.resize(only_max);
+  return out;
+}
+
+}  // namespace tessera::analysis

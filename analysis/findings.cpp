@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/analysis/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/late_gathers.h"
+#include "tessera/analysis/median.h"
+#include "tessera/analysis/metrics.h"
+
+namespace tessera::analysis {
+namespace {
+
+constexpr double cost_min = 0.005;  // of the step: less is not worth a look
+constexpr double failure_cost = 1000;
+constexpr std::int32_t growth_steps_min = 5;
+constexpr double growth_min = 0.01;  // of the first steady peak
+constexpr double memory_excess_min = 0.05;
+constexpr double nearly_full = 0.9;  // of the capacity
+constexpr double unused_min = 0.15;  // of what is reserved
+
+double ms(Time ns) { return static_cast<double>(ns) / 1e6; }
+double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string ranks_of(const Outlier& o) {
+  return o.first_rank == o.last_rank ? fmt::format("Rank {}", o.first_rank)
+                                     : fmt::format("Ranks {} to {}", o.first_rank, o.last_rank);
+}
+
+std::string steps_of(const Outlier& o) {
+  return o.first_step == o.last_step
+             ? fmt::format("in step {}", o.first_step)
+             : fmt::format("in {} of steps {} to {}", o.count, o.first_step, o.last_step);
+}
+
+Time median_step(const Trace& trace) {
+  std::vector<Time> lengths;
+  for (std::int32_t step = trace.steps().steps > 1 ? 1 : 0; step < trace.steps().steps; ++step) {
+    const auto [begin, end] = trace.step_range(step);
+    lengths.push_back(end - begin);
+  }
+  return lengths.empty() ? 1 : std::max<Time>(1, median(std::move(lengths)));
+}
+
+void add_failures(const Trace& trace, std::vector<Finding>& out) {
+  using Severity = TraceDiagnostic::Severity;
+  for (const storage::DiagnosticRow& row : trace.diagnostics()) {
+    if (row.severity != Severity::error && row.severity != Severity::data_loss) continue;
+    Finding& f = out.emplace_back();
+    f.title = row.message;
+    f.evidence = fmt::format("The run reported {} at {:.3f} ms.", row.code, ms(row.time));
+    if (row.code == "out_of_memory") {
+      f.advice =
+          "Shard or free more: --reshard-after-forward always, --checkpointing full, a smaller "
+          "--batch, or offload with --offload-params.";
+    }
+    f.cost = failure_cost;
+    f.rank = row.rank;
+    f.op = row.op;
+    f.time = row.time;
+    f.step = trace.step_at(row.time);
+  }
+}
+
+struct TimeClaim {
+  FindingKind kind;
+  Metric metric;
+  const char* does;
+  const char* do_together;  // several ranks
+  const char* consequence;
+  const char* advice;
+};
+
+constexpr TimeClaim claims[] = {
+    {FindingKind::slow_rank, Metric::compute, "computes", "compute",
+     "the others wait for it in collectives",
+     "Look at that GPU's clock, temperature and host, or leave its node out; no option of the "
+     "scheme makes up for it."},
+    {FindingKind::slow_link, Metric::transfer, "communicates", "communicate",
+     "its collectives take longer than those of other groups",
+     "Look at the link or switch of its node; --shard-group keeps the large collectives inside of "
+     "nodes."},
+};
+
+void add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>& out) {
+  const MetricTable table = table_of(trace.steps(), claim.metric);
+  const Time step_time = median_step(trace);
+  for (const Outlier& o : outliers(table)) {
+    const double cost = static_cast<double>(o.difference) / static_cast<double>(step_time) *
+                        o.count / std::max(1, trace.steps().steps);
+    if (o.excess <= 0 || cost < cost_min) continue;
+    const std::int32_t middle = (o.first_step + o.last_step) / 2;
+    const Spread usual = spread_of(table, middle);
+    Finding& f = out.emplace_back();
+    f.kind = claim.kind;
+    f.title =
+        fmt::format("{} {} {:.1f} % longer than usual", ranks_of(o),
+                    o.first_rank == o.last_rank ? claim.does : claim.do_together, 100 * o.excess);
+    f.evidence = fmt::format("{:.2f} ms above the median rank's {:.2f} ms {}; {}.",
+                             ms(o.difference), ms(usual.median), steps_of(o), claim.consequence);
+    f.advice = claim.advice;
+    f.cost = cost;
+    f.rank = o.first_rank;
+    f.step = middle;
+  }
+}
+
+void add_unbalanced(const Trace& trace, std::vector<Finding>& out) {
+  for (const Outlier& o : outliers(table_of(trace.steps(), Metric::peak_memory))) {
+    if (o.excess < memory_excess_min) continue;
+    Finding& f = out.emplace_back();
+    f.kind = FindingKind::unbalanced_memory;
+    f.title = fmt::format("{} {} {:.1f} % more memory than usual", ranks_of(o),
+                          o.first_rank == o.last_rank ? "holds" : "hold", 100 * o.excess);
+    f.evidence =
+        fmt::format("{:.2f} GiB above the median rank's peak {}.", gib(o.difference), steps_of(o));
+    f.advice =
+        "The fullest rank decides what fits: shard what it owns alone (fully_shard, zero2), or "
+        "move parameters to other owners.";
+    f.cost = o.excess * 0.1;
+    f.rank = o.first_rank;
+    f.step = o.first_step;
+  }
+}
+
+// Every steady step's peak over all ranks is above the one before it.
+void add_growth(const Trace& trace, std::vector<Finding>& out) {
+  const storage::RankSteps& rows = trace.steps();
+  const std::int32_t first = 1;
+  if (rows.steps - first < growth_steps_min || rows.ranks < 1) return;
+  std::vector<std::int64_t> peaks;
+  for (std::int32_t step = first; step < rows.steps; ++step) {
+    const auto begin = rows.peak_allocated.begin() + static_cast<std::ptrdiff_t>(step) * rows.ranks;
+    peaks.push_back(std::max_element(begin, begin + rows.ranks)->value);
+  }
+  for (std::size_t k = 1; k < peaks.size(); ++k) {
+    if (peaks[k] <= peaks[k - 1]) return;
+  }
+  const std::int64_t grown = peaks.back() - peaks.front();
+  const double share =
+      static_cast<double>(grown) / static_cast<double>(std::max<std::int64_t>(1, peaks.front()));
+  if (share < growth_min) return;
+  const double each = static_cast<double>(grown) / static_cast<double>(peaks.size() - 1);
+  Finding& f = out.emplace_back();
+  f.kind = FindingKind::memory_growth;
+  f.title = fmt::format("Memory grows by {:.1f} MiB every step", each / (1 << 20));
+  f.evidence = fmt::format(
+      "Each of {} steps has a higher peak than the one before it, from {:.2f} "
+      "to {:.2f} GiB.",
+      peaks.size(), gib(peaks.front()), gib(peaks.back()));
+  f.advice = "Something is kept from step to step: compare who holds memory at two steps' ends.";
+  f.cost = share;
+  f.step = trace.last_step();
+}
+
+void add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
+  const double capacity = static_cast<double>(trace.run().memory_per_rank.value);
+  if (capacity <= 0) return;
+  const storage::RankSteps& rows = trace.steps();
+  std::size_t worst = 0;
+  for (std::size_t i = 0; i < rows.peak_reserved.size(); ++i) {
+    if (rows.peak_reserved[i] > rows.peak_reserved[worst]) worst = i;
+  }
+  if (rows.peak_reserved.empty()) return;
+  const auto reserved = static_cast<double>(rows.peak_reserved[worst].value);
+  const auto unused = reserved - static_cast<double>(rows.peak_allocated[worst].value);
+  if (reserved < nearly_full * capacity || unused < unused_min * reserved) return;
+  Finding& f = out.emplace_back();
+  f.kind = FindingKind::fragmentation;
+  f.title = fmt::format("{:.1f} GiB of memory are reserved but cannot be used",
+                        gib(static_cast<std::int64_t>(unused)));
+  f.evidence = fmt::format("{:.1f} of {:.1f} GiB are reserved, {:.1f} GiB allocated at the peak.",
+                           gib(static_cast<std::int64_t>(reserved)),
+                           gib(static_cast<std::int64_t>(capacity)),
+                           gib(static_cast<std::int64_t>(reserved - unused)));
+  f.advice =
+      "Gather ahead less, so that buffers of one size are used again: keep the limit of gathers "
+      "(without --no-limit-all-gathers), or fully_shard.";
+  f.cost = unused / reserved * 0.5;
+  f.rank = static_cast<Rank>(worst % static_cast<std::size_t>(std::max(1, rows.ranks)));
+  f.step = static_cast<std::int32_t>(worst / static_cast<std::size_t>(std::max(1, rows.ranks)));
+}
+
+}  // namespace
+
+Result<std::vector<Finding>> findings_of(const Trace& trace) {
+  std::vector<Finding> out;
+  add_failures(trace, out);
+  if (trace.steps().steps > 0 && trace.steps().ranks > 0) {
+    for (const TimeClaim& claim : claims) add_slow(trace, claim, out);
+    TESSERA_TRY(add_late_gathers(trace, median_step(trace), out));
+    add_unbalanced(trace, out);
+    add_growth(trace, out);
+    add_fragmentation(trace, out);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Finding& a, const Finding& b) { return a.cost > b.cost; });
+  return out;
+}
+
+}  // namespace tessera::analysis

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communication of one rank by process group, kind and algorithm, in any range of time.
+//
+// The idea: people ask which group costs what, so a row is what one group does for one purpose,
+// with rates by bytes over time (algbw) and per link (busbw), as nccl-tests define them, and the
+// part of the time in which nothing is computed.
+//
+//   for (const GroupUsage& row : group_usage(trace, lanes, compute, step.first, step.second))
+//     print(row.group, name_of(row.kind), row.bytes, row.exposed);
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/analysis/spans.h"
+
+namespace tessera::analysis {
+
+/// Times are ns of the rank, rates bytes/s; 0 where there is none.
+struct GroupUsage {
+  std::string group;  // the communicator's name
+  std::int32_t group_size = 0;
+  OpKind kind = OpKind::all_gather;
+  std::string algorithm;  // "" if unknown
+  std::int64_t count = 0;
+  Bytes bytes{};                   // sum
+  Time wait = 0;                   // sum: until the last member had come
+  Time transfer = 0;               // sum: from then on
+  Time exposed = 0;                // sum: parts of both in which the rank computes nothing
+  double algorithm_bandwidth = 0;  // median over the spans
+  double bus_bandwidth = 0;        // median over the spans
+  std::int32_t costliest = -1;     // the op with the longest exposed part, or else the longest
+};
+
+/// Collectives that begin in [from, to) on the rank of `lanes`, the most exposed rows first, then
+/// those with the longest transfers; equal ones by group and kind.
+std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compute, Time from,
+                                    Time to);
+
+/// One collective as a point of size and rate.
+struct TransferPoint {
+  Bytes bytes{};
+  double bus_bandwidth = 0;
+  OpKind kind = OpKind::all_gather;
+  std::int32_t op = 0;
+};
+
+/// Those of [from, to) with a rate, at most `count`, evenly chosen.
+std::vector<TransferPoint> transfer_points(const Trace& trace, Lanes lanes, Time from, Time to,
+                                           std::size_t count);
+
+}  // namespace tessera::analysis

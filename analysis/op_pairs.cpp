@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/op_pairs.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace tessera::analysis {
+namespace {
+
+// Step, micro-batch, unit, module, kind, phase and reason.
+using Likeness = std::tuple<std::int32_t, std::int32_t, std::string_view, std::string_view, OpKind,
+                            Phase, Reason>;
+using ByLikeness = std::map<Likeness, std::vector<std::size_t>>;
+
+bool takes_time(OpKind kind) { return kind != OpKind::wait && kind != OpKind::mark; }
+
+Likeness likeness_of(const storage::OpRow& op, bool with_reason) {
+  return {op.step,
+          op.micro_batch,
+          op.unit,
+          op.module,
+          op.kind,
+          op.phase,
+          with_reason ? op.reason : Reason::none};
+}
+
+ByLikeness by_likeness(const std::vector<storage::OpRow>& ops,
+                       const std::vector<std::size_t>& indices, bool with_reason) {
+  ByLikeness groups;
+  for (const std::size_t i : indices) groups[likeness_of(ops[i], with_reason)].push_back(i);
+  return groups;
+}
+
+std::vector<std::size_t> all_of(const std::vector<storage::OpRow>& ops, std::int32_t steps) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].step < steps && takes_time(ops[i].kind)) indices.push_back(i);
+  }
+  return indices;
+}
+
+/// Pairs what is alike, by its number among its like; what is left stays in only_a and only_b.
+void pair_left(const Trace& a, const Trace& b, bool with_reason, OpPairs& pairs) {
+  const ByLikeness of_a = by_likeness(a.ops(), pairs.only_a, with_reason);
+  ByLikeness of_b = by_likeness(b.ops(), pairs.only_b, with_reason);
+  pairs.only_a.clear();
+  pairs.only_b.clear();
+  for (const auto& [like, indices] : of_a) {
+    std::vector<std::size_t>& others = of_b[like];
+    const std::size_t both = std::min(indices.size(), others.size());
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (i < both) pairs.pairs.push_back({indices[i], others[i], with_reason});
+      if (i >= both) pairs.only_a.push_back(indices[i]);
+    }
+    others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(both));
+  }
+  for (const auto& [like, indices] : of_b) {
+    pairs.only_b.insert(pairs.only_b.end(), indices.begin(), indices.end());
+  }
+}
+
+}  // namespace
+
+OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t steps) {
+  OpPairs pairs;
+  pairs.only_a = all_of(a.ops(), steps);
+  pairs.only_b = all_of(b.ops(), steps);
+  pair_left(a, b, true, pairs);
+  pair_left(a, b, false, pairs);
+  return pairs;
+}
+
+}  // namespace tessera::analysis

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are odd in one step, for a while or always: one test for all three.
+//
+// The idea: a value's distance from the median of its step, divided by how far values usually are
+// from it, is a number of deviations. A stretch of steps is odd if the mean of those numbers is
+// further from 0 than chance lets any of all stretches be (Bonferroni's limit), so a small excess
+// counts if it lasts and a large one at once, and noise counts never.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "tessera/analysis/median.h"
+#include "tessera/analysis/metrics.h"
+
+namespace tessera::analysis {
+namespace {
+
+constexpr double normal_deviation = 1.4826;  // standard deviations, of a normal distribution
+constexpr double outlier_share = 0.01;       // of the median: closer is no matter
+constexpr double least_deviations = 5.5;
+constexpr double least_of_ranks = 5;  // deviations between ranks: closer is how they are
+constexpr int voters_min = 3;         // of two ranks none is the odd one
+
+// The deviations that the largest of `tests` values of pure noise exceeds with a chance of a few
+// percent: sqrt(2 ln(tests / chance)), with the logarithm rounded up to whole powers of two, as no
+// result may depend on a libm.
+double limit_of(std::int64_t tests) {
+  constexpr double ln_2 = 0.6931471805599453;
+  constexpr int chance_bits = 5;  // 1 / 32
+  const int bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tests))) + chance_bits;
+  return std::max(least_deviations, std::sqrt(2 * ln_2 * bits));
+}
+
+struct Distances {
+  std::vector<double> share;          // [step * ranks + rank] from the step's median
+  std::vector<std::int64_t> medians;  // by step
+};
+
+Distances distances_of(const MetricTable& table) {
+  Distances out;
+  out.share.reserve(table.values.size());
+  for (std::int32_t step = 0; step < table.steps; ++step) {
+    const auto values = table.step(step);
+    const std::int64_t middle = median(std::vector<std::int64_t>(values.begin(), values.end()));
+    const double unit = std::max(static_cast<double>(middle), table.unit);
+    out.medians.push_back(middle);
+    for (const std::int64_t value : values) {
+      out.share.push_back(unit > 0 ? static_cast<double>(value - middle) / unit : 0);
+    }
+  }
+  return out;
+}
+
+// Of many values every n-th: the deviation of a million is as good as that of all.
+double deviation_of(const std::vector<double>& shares) {
+  constexpr std::size_t enough = 1'000'000;
+  const std::size_t every = shares.size() / enough + 1;
+  std::vector<double> sizes;
+  for (std::size_t i = 0; i < shares.size(); i += every) sizes.push_back(std::abs(shares[i]));
+  return normal_deviation * median(std::move(sizes));
+}
+
+// How far ranks usually are apart over the whole run: GPUs of one make differ by percents, always
+// the same ones, and that is no fault of theirs.
+double between_ranks(const Distances& distances, const MetricTable& table) {
+  std::vector<double> means(static_cast<std::size_t>(table.ranks), 0);
+  for (std::size_t i = 0; i < distances.share.size(); ++i) {
+    means[i % means.size()] += distances.share[i] / table.steps;
+  }
+  const double middle = median(means);
+  for (double& mean : means) mean = std::abs(mean - middle);
+  return normal_deviation * median(std::move(means));
+}
+
+struct Stretch {
+  std::int32_t begin = 0, end = 0;  // steps [begin, end)
+  double deviations = 0;            // signed
+};
+
+/// One rank's distances, and sums of them from the first step on.
+class RankSeries {
+ public:
+  RankSeries(const Distances& distances, const MetricTable& table, Rank rank, double deviation,
+             double clip)
+      : deviation_(deviation) {
+    sums_.push_back(0);
+    clipped_sums_.push_back(0);
+    for (std::int32_t step = 0; step < table.steps; ++step) {
+      const double share =
+          distances.share[static_cast<std::size_t>(step) * static_cast<std::size_t>(table.ranks) +
+                          static_cast<std::size_t>(rank)];
+      shares_.push_back(share);
+      sums_.push_back(sums_.back() + share);
+      // One step beyond all measure must not make a stretch of ordinary ones odd.
+      clipped_sums_.push_back(clipped_sums_.back() +
+                              std::clamp(share, -clip * deviation, clip * deviation));
+    }
+  }
+
+  double share(std::int32_t step) const { return shares_[static_cast<std::size_t>(step)]; }
+  double mean(std::int32_t begin, std::int32_t end) const {
+    return (sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)]) /
+           (end - begin);
+  }
+  /// The oddest stretch on one side (+1, -1) whose mean is at least `least` away, without
+  /// deviations if none passes `limit`.
+  Stretch oddest(int side, double limit, double least) const {
+    const auto steps = static_cast<std::int32_t>(shares_.size());
+    Stretch best;
+    for (std::int32_t length = 1;; length = std::min(steps, 2 * length)) {
+      for (std::int32_t begin = 0; begin + length <= steps; begin += std::max(1, length / 2)) {
+        const std::int32_t end = begin + length;
+        const double sum = clipped_sums_[static_cast<std::size_t>(end)] -
+                           clipped_sums_[static_cast<std::size_t>(begin)];
+        const double off = sum / (deviation_ * std::sqrt(static_cast<double>(length)));
+        if (off * side < limit || mean(begin, end) * side < least) continue;
+        if (off * side > best.deviations * side) best = {begin, end, off};
+      }
+      if (length >= steps) break;
+    }
+    return best;
+  }
+
+ private:
+  double deviation_;
+  std::vector<double> shares_, sums_, clipped_sums_;
+};
+
+Outlier outlier_of(const RankSeries& series, const Distances& distances, const MetricTable& table,
+                   Rank rank, Stretch stretch, int side) {
+  // Stretches are found in powers of two: leave out what is ordinary at their ends.
+  const auto ordinary = [&](std::int32_t step) {
+    return series.share(step) * side < outlier_share;
+  };
+  while (stretch.end - stretch.begin > 1 && ordinary(stretch.begin)) ++stretch.begin;
+  while (stretch.end - stretch.begin > 1 && ordinary(stretch.end - 1)) --stretch.end;
+  Outlier out{rank, rank, stretch.begin, stretch.end - 1, series.mean(stretch.begin, stretch.end)};
+  double difference = 0;
+  for (std::int32_t step = stretch.begin; step < stretch.end; ++step) {
+    out.count += ordinary(step) ? 0 : 1;
+    difference += static_cast<double>(table.at(step, rank) -
+                                      distances.medians[static_cast<std::size_t>(step)]);
+  }
+  out.difference = std::llround(difference / (stretch.end - stretch.begin));
+  return out;
+}
+
+// Neighbours that are odd in the same steps are one entry.
+void join(std::vector<Outlier>& out, const Outlier& next) {
+  if (!out.empty() && out.back().last_rank == next.first_rank - 1 &&
+      out.back().first_step == next.first_step && out.back().last_step == next.last_step) {
+    Outlier& last = out.back();
+    last.last_rank = next.last_rank;
+    last.count = std::max(last.count, next.count);
+    if (std::abs(next.excess) > std::abs(last.excess)) {
+      last.excess = next.excess;
+      last.difference = next.difference;
+    }
+    return;
+  }
+  out.push_back(next);
+}
+
+}  // namespace
+
+std::vector<Outlier> outliers(const MetricTable& table) {
+  if (table.ranks < voters_min || table.steps < 1) return {};
+  const Distances distances = distances_of(table);
+  const double limit = limit_of(2 * std::int64_t{table.ranks} * table.steps);
+  const double deviation = std::max(deviation_of(distances.share), outlier_share / limit);
+  const double least = std::max(outlier_share, least_of_ranks * between_ranks(distances, table));
+  std::vector<Outlier> above, below;
+  for (Rank rank = 0; rank < table.ranks; ++rank) {
+    const RankSeries series(distances, table, rank, deviation, limit + 1);
+    for (const int side : {1, -1}) {
+      const Stretch stretch = series.oddest(side, limit, least);
+      if (stretch.deviations == 0) continue;
+      join(side > 0 ? above : below, outlier_of(series, distances, table, rank, stretch, side));
+    }
+  }
+  above.insert(above.end(), below.begin(), below.end());
+  std::stable_sort(above.begin(), above.end(), [](const Outlier& a, const Outlier& b) {
+    return std::abs(a.excess) * a.count > std::abs(b.excess) * b.count;
+  });
+  return above;
+}
+
+}  // namespace tessera::analysis

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `tessera generate` goes on from, and how tokens are shown as they come.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tessera/model.h"
+#include "tessera/tokenizer.h"
+
+namespace tessera::cli {
+
+struct PromptArguments {
+  std::string text = "\n";
+  std::vector<std::int32_t> ids;
+  std::string tokenizer;    // tokenizer.json, or a folder with one; "": bytes are tokens
+  std::string end_of_text;  // a token of it; "": the model's eos_token_id; "none"
+};
+
+/// The tokens of a run, written to stdout as text, bytes or numbers.
+class Prompt {
+ public:
+  /// Fails: what Tokenizer::open and encode fail with; invalid_argument (a text without a tokenizer
+  /// for a model whose tokens are no bytes, no such token). `config` is the model's file.
+  static Result<Prompt> open(const PromptArguments& arguments, const Model& model,
+                             const std::string& config);
+
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  /// Prints what is not printed yet and can be: some characters need several tokens.
+  Status show(const std::vector<std::int32_t>& tokens);
+  /// Prints the rest.
+  Status finish(const std::vector<std::int32_t>& tokens);
+  bool ends_with(std::int32_t token) const { return ends_.contains(token); }
+
+ private:
+  enum class Shows { bytes, numbers, text };
+  Status show_text(const std::vector<std::int32_t>& tokens, bool all);
+  Status read_ends(const PromptArguments& arguments, const std::string& config);
+
+  Shows shows_ = Shows::bytes;
+  std::vector<std::int32_t> tokens_;
+  std::optional<Tokenizer> tokenizer_;
+  std::set<std::int32_t> ends_;
+  std::size_t shown_ = 0;   // tokens
+  std::size_t before_ = 0;  // where the text began that `shown_` ended
+};
+
+}  // namespace tessera::cli

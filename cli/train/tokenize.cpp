@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera tokenize`: texts become a file of token numbers, document by document.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/options/checks.h"
+#include "cli/report/table.h"
+#include "tessera/tokenizer.h"
+
+namespace tessera::cli {
+namespace {
+
+constexpr const char* tokenize_examples = R"(Examples:
+  tessera tokenize Llama-3/tokenizer.json book.txt -o book.bin
+  tessera tokenize tokenizer.json a.jsonl b.jsonl -o web.bin --end-of-text "<|endoftext|>"
+
+Exit codes: 0 done, 1 a fault of tessera, 2 bad input.)";
+
+struct TokenizeArguments {
+  std::string tokenizer;
+  std::vector<std::string> inputs;
+  std::string output;
+  std::string documents = "auto";
+  std::string key = "text";
+  std::string end_of_text;
+  std::string special = "off";
+  bool print = false;
+};
+
+std::string in_line(const std::string& path, std::int64_t line) {
+  return fmt::format("{}: line {}", path, line);
+}
+
+// Writes what it is given; nothing is left behind under the output's name before all is well.
+class TokenWriter {
+ public:
+  TokenWriter(const TokenizeArguments& arguments, const Tokenizer& tokenizer)
+      : arguments_(arguments), tokenizer_(tokenizer) {}
+  ~TokenWriter() {
+    std::error_code error;
+    if (!partial_.empty()) std::filesystem::remove(partial_, error);
+  }
+
+  Status begin() {
+    if (!arguments_.end_of_text.empty() && arguments_.end_of_text != "none") {
+      end_ = tokenizer_.find(arguments_.end_of_text);
+      if (end_ < 0) {
+        return Status(Code::invalid_argument,
+                      fmt::format("--end-of-text {}: {} has no such token", arguments_.end_of_text,
+                                  arguments_.tokenizer));
+      }
+    }
+    width_ = tokenizer_.size() <= 65536 ? 2 : 4;
+    if (arguments_.output.empty()) return {};
+    partial_ = arguments_.output + ".partial";
+    file_.open(partial_, std::ios::binary | std::ios::trunc);
+    return file_ ? Status() : unwritable();
+  }
+
+  Status document(std::string_view text, const std::string& where) {
+    if (documents_ == 1 && arguments_.end_of_text.empty()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: a second document begins: name the token between documents "
+                                "with --end-of-text, or none",
+                                where));
+    }
+    const auto special =
+        arguments_.special == "on" ? SpecialTokens::added : SpecialTokens::left_out;
+    auto encoded = tokenizer_.encode(text, special);
+    if (!encoded.ok()) {
+      return Status(encoded.status().code(),
+                    fmt::format("{}: {}", where, encoded.status().message()));
+    }
+    if (end_ >= 0) encoded->push_back(end_);
+    ++documents_;
+    tokens_ += static_cast<std::int64_t>(encoded->size());
+    if (arguments_.print) fmt::print("{}\n", fmt::join(*encoded, " "));
+    return write(*encoded);
+  }
+
+  Status finish() {
+    if (arguments_.output.empty()) return {};
+    file_.close();
+    std::error_code error;
+    if (!file_) return unwritable();
+    std::filesystem::rename(partial_, arguments_.output, error);
+    if (error) return unwritable();
+    partial_.clear();
+    if (arguments_.print) return {};
+    fmt::print("{}: {} tokens of {} documents, uint{}\n", arguments_.output,
+               with_separators(tokens_), with_separators(documents_), 8 * width_);
+    if (width_ == 4) fmt::print("train with --data-format uint32\n");
+    return {};
+  }
+
+ private:
+  Status unwritable() const {
+    return Status(Code::io_error,
+                  fmt::format("{}: cannot be written: is there the folder, and room?", partial_));
+  }
+
+  Status write(const std::vector<std::int32_t>& tokens) {
+    if (arguments_.output.empty()) return {};
+    std::string bytes;
+    for (const std::int32_t token : tokens) {
+      for (int k = 0; k < width_; ++k) {
+        bytes += static_cast<char>(static_cast<std::uint32_t>(token) >> (8 * k) & 0xFF);
+      }
+    }
+    file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return file_ ? Status() : unwritable();
+  }
+
+  const TokenizeArguments& arguments_;
+  const Tokenizer& tokenizer_;
+  std::string partial_;
+  std::ofstream file_;
+  std::int32_t end_ = -1;
+  int width_ = 2;  // bytes of a token
+  std::int64_t documents_ = 0, tokens_ = 0;
+};
+
+// The text of one line of JSON, or why it has none.
+Result<std::string> text_of(const std::string& line, const std::string& key,
+                            const std::string& where) {
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return Status(Code::invalid_argument, fmt::format("{}: is no JSON object", where));
+  }
+  const auto found = json.find(key);
+  if (found != json.end() && found->is_string()) return found->get<std::string>();
+  std::vector<std::string> keys;
+  for (const auto& [name, value] : json.items()) keys.push_back(name);
+  return Status(Code::invalid_argument,
+                fmt::format("{}: has no text under the key {}, but {}: name it with --key; chats "
+                            "and their templates are not supported",
+                            where, key, fmt::join(keys, ", ")));
+}
+
+Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenWriter& writer) {
+  std::error_code error;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, error)) {
+    return Status(Code::io_error, fmt::format("{}: cannot be read: name a file of text", path));
+  }
+  const bool json = a.documents == "json" ||
+                    (a.documents == "auto" && std::filesystem::path(path).extension() == ".jsonl");
+  if (!json && a.documents != "line") {
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return writer.document(text, path);
+  }
+  std::int64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::string where = in_line(path, ++number);
+    if (json && line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (json) {
+      TESSERA_ASSIGN(line, text_of(line, a.key, where));
+    }
+    TESSERA_TRY(writer.document(line, where));
+  }
+  return {};
+}
+
+Status tokenize(const TokenizeArguments& a) {
+  if (a.output.empty() && !a.print) {
+    return Status(Code::invalid_argument, "name the file of tokens with --output, or --print them");
+  }
+  TESSERA_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(a.tokenizer));
+  TokenWriter writer(a, tokenizer);
+  TESSERA_TRY(writer.begin());
+  for (const std::string& input : a.inputs) TESSERA_TRY(tokenize_file(a, input, writer));
+  return writer.finish();
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<TokenizeArguments>();
+  CLI::App* command = app.add_subcommand("tokenize", "Make a file of tokens out of texts");
+  command->footer(tokenize_examples);
+  command->add_option("TOKENIZER", a->tokenizer, "tokenizer.json, or a folder with one")
+      ->required();
+  command->add_option("TEXT", a->inputs, "Files of text, or of JSON lines")->required();
+  command->add_option("-o,--output", a->output, "File that gets the tokens, little endian")
+      ->default_str("");
+  command
+      ->add_option("--documents", a->documents,
+                   "What a document is: file, line, json (a line of JSON); auto: json for .jsonl")
+      ->check(CLI::IsMember({"auto", "file", "line", "json"}));
+  command->add_option("--key", a->key, "json: the key of the text");
+  command
+      ->add_option("--end-of-text", a->end_of_text,
+                   "The token behind each document, or none; needed for several")
+      ->default_str("");
+  command
+      ->add_option("--special", a->special,
+                   "on: with the tokens that the tokenizer adds around a text")
+      ->check(CLI::IsMember({"on", "off"}));
+  command->add_flag("--print", a->print, "Prints the numbers, a line for each document");
+  command->callback([a, &exit_code] {
+    const Status status = tokenize(*a);
+    if (!status.ok()) exit_code = complain(status);
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of config.json in one table: which of them real training acts upon, which values it
+// refuses, and what has no influence on it.
+//
+// The idea: transformers ignores keys that a class does not know, and a reader that ignores one
+// that the class does know computes another model without a word. So keys that are in no row are
+// named in a warning. Builders read what they need by the same names; docs/model-format.md shows
+// the table, and a test compares the two.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/text/json_reader.h"
+#include "tessera/model.h"
+
+namespace tessera {
+
+enum class KeyRule {
+  acts,     // any value that the builder accepts
+  values,   // one of those listed acts, real training refuses others
+  dropout,  // not applied: a warning names it unless it is 0
+  none,     // does not change what is computed
+};
+
+struct ConfigKey {
+  std::string_view name;
+  std::string_view models;  // values of model_type, separated by spaces; "": all
+  KeyRule rule;
+  std::string_view values;  // separated by spaces, as JSON writes them, without quotes
+  std::string_view meaning;
+};
+
+std::span<const ConfigKey> config_keys();
+
+/// The activation called `name` as in transformers, or null.
+const Activation* activation_of(std::string_view name);
+
+/// What the keys of a model of `model_type` with so many `layers` say beyond shapes. Never fails:
+/// real training refuses later what it does not compute, and simulation does not care. Keys of
+/// wrong types are `config`'s errors.
+Mathematics read_mathematics(JsonReader& config, std::string_view model_type, std::int64_t layers);
+
+/// The rotation of a Llama-like model, by `rope_theta`, `rope_scaling` or `rope_parameters`; what
+/// is not computed becomes a sentence in `refused`.
+RotaryEmbedding read_rotary(JsonReader& config, double theta, std::int64_t positions,
+                            std::vector<std::string>& refused);
+
+}  // namespace tessera

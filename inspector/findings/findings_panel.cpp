@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/findings/findings_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "inspector/widgets/drawing.h"
+#include "inspector/widgets/format.h"
+
+namespace tessera::inspector {
+namespace {
+
+constexpr float card_width = 860;
+constexpr const char* what_was_looked_for =
+    "Looked for: reported errors, ranks that compute or communicate longer than others, units that "
+    "are gathered too late, ranks with more memory, memory that grows from step to step, memory "
+    "that is reserved but cannot be used.";
+
+// What the finding costs, in the unit of what it is about.
+std::string cost_text(const analysis::Finding& finding) {
+  using analysis::FindingKind;
+  switch (finding.kind) {
+    case FindingKind::failure: return "error";
+    case FindingKind::slow_rank:
+    case FindingKind::slow_link:
+    case FindingKind::late_gather: return format_percent(finding.cost) + " of step";
+    default: return "memory";
+  }
+}
+
+void open_finding(TraceModel& model, ViewState& state, const analysis::Finding& finding) {
+  if (model.recorded(finding.rank)) {
+    state.open_rank(finding.rank);
+  } else {
+    state.panel = "overview";
+    if (finding.kind == analysis::FindingKind::slow_rank) state.metric = analysis::Metric::compute;
+    if (finding.kind == analysis::FindingKind::slow_link) state.metric = analysis::Metric::transfer;
+    if (finding.kind == analysis::FindingKind::unbalanced_memory) {
+      state.metric = analysis::Metric::peak_memory;
+    }
+  }
+  if (finding.step >= 0) {
+    state.step = finding.step;
+    const auto [begin, end] = model.step_range(finding.step);
+    state.time.show(begin, end);
+  }
+  if (finding.op < 0 || !model.recorded(finding.rank)) return;
+  state.selection = model.find(finding.rank, finding.op);
+  if (!finding.time || !state.selection) return;
+  const Time around = std::max<Time>(4 * model.facts(*state.selection).duration, 1000);
+  state.time.show(*finding.time - around, *finding.time + around);
+}
+
+}  // namespace
+
+float FindingsPanel::draw_card(const Surface& ui, TraceModel& model, ViewState& state,
+                               const analysis::Finding& finding, const Box& box,
+                               std::size_t number) {
+  const Theme& theme = ui.theme;
+  const float pad = theme.px(14), line = theme.px(6);
+  const std::string cost = cost_text(finding);
+  const float right = box.max.x - pad;
+  const float wide = right - box.min.x - pad;
+  // The cost stands beside the title, or behind it where there is little room.
+  const float beside = wide - text_width(ui.fonts.strong, cost) - pad;
+  const bool roomy = beside > wide / 2;
+  const float title_wide = roomy ? beside : wide;
+  const std::string words = roomy ? finding.title : finding.title + " (" + cost + ")";
+  const float title = wrapped_height(ui.fonts.strong, words, title_wide);
+  const float evidence = wrapped_height(ui.fonts.body, finding.evidence, wide);
+  const float advice = wrapped_height(ui.fonts.body, finding.advice, wide);
+  const float height = 2 * pad + title + evidence + advice + 2 * line;
+  const Box card{box.min, {box.max.x, box.min.y + height}};
+  const bool hovered = card.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(card.min, card.max, hovered ? theme.raised : theme.panel, theme.px(4));
+  const Colour mark =
+      finding.kind == analysis::FindingKind::failure ? ui.colours().fail : ui.colours().warn;
+  draw->AddRectFilled(card.min, {card.min.x + theme.px(4), card.max.y}, mark, theme.px(2));
+  const float x = card.min.x + pad;
+  float y = card.min.y + pad;
+  draw_wrapped(ui.fonts.strong, {x, y}, theme.text, words, title_wide);
+  if (roomy) draw_text_right(ui.fonts.strong, {right, y}, theme.dim, cost);
+  y += title + line;
+  draw_wrapped(ui.fonts.body, {x, y}, theme.text, finding.evidence, wide);
+  y += evidence + line;
+  draw_wrapped(ui.fonts.body, {x, y}, theme.dim, finding.advice, wide);
+  state.place(fmt::format("finding/{}", number), card.min, card.max);
+  state.fields[fmt::format("finding/{}", number)] = finding.title;
+  if (hovered && ImGui::IsMouseClicked(0)) open_finding(model, state, finding);
+  return height;
+}
+
+void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::BeginChild("findings", {box.width(), box.height()}, false);
+  const float pad = ui.theme.px(10);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float wide = std::min(ui.theme.px(card_width), box.width() - 2 * pad);
+  const Result<std::vector<analysis::Finding>>& findings = model.findings();
+  float y = at.y + pad;
+  const float x = at.x + pad;
+  const auto say = [&](ImFont* font, Colour colour, const std::string& words) {
+    draw_wrapped(font, {x, y}, colour, words, wide);
+    y += wrapped_height(font, words, wide) + ui.theme.px(8);
+  };
+  if (!findings.ok()) {
+    say(ui.fonts.body, ui.colours().fail, "⚠ " + findings.status().message());
+  } else if (findings->empty()) {
+    state.fields["findings"] = "0";
+    say(ui.fonts.title, ui.theme.text, "✓ Nothing stands out");
+    say(ui.fonts.body, ui.theme.dim, what_was_looked_for);
+  } else {
+    state.fields["findings"] = std::to_string(findings->size());
+    say(ui.fonts.title, ui.theme.text, format_many(std::ssize(*findings), "finding"));
+    for (std::size_t k = 0; k < findings->size(); ++k) {
+      const Box place{{x, y}, {x + wide, y}};
+      y += draw_card(ui, model, state, (*findings)[k], place, k) + ui.theme.px(8);
+    }
+  }
+  ImGui::SetCursorScreenPos({x, y});
+  ImGui::Dummy({1, 1});  // how far the window scrolls
+  ImGui::EndChild();
+}
+
+}  // namespace tessera::inspector

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "query/query.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "query/module.h"
+#include "query/table.h"
+#include "storage/open_trace.h"
+#include "storage/schema.h"
+
+namespace tessera::query {
+namespace {
+
+/// Reading and nothing else, whatever the SQL says.
+int authorize(void*, int action, const char*, const char*, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_FUNCTION:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    default: return SQLITE_DENY;
+  }
+}
+
+/// Our own views in the place of the file's: whatever theirs say is never run.
+std::string own_views() {
+  constexpr std::string_view create = "CREATE VIEW ";
+  const std::string_view schema = storage::schema_sql;
+  std::string sql = "PRAGMA temp_store = MEMORY;";
+  for (std::size_t at = schema.find(create); at != std::string_view::npos;
+       at = schema.find(create, at + 1)) {
+    const std::size_t end = schema.find(';', at);
+    sql += "CREATE TEMP VIEW ";
+    sql += schema.substr(at + create.size(), end + 1 - at - create.size());
+  }
+  return sql;
+}
+
+Value value_of(sqlite3_stmt* statement, int column) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER: return std::int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT: return sqlite3_column_double(statement, column);
+    case SQLITE_TEXT:
+      return std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, column)),
+                         static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+    case SQLITE_BLOB: return BlobSize{sqlite3_column_bytes(statement, column)};
+    default: return std::monostate();
+  }
+}
+
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n;") == std::string_view::npos;
+}
+
+}  // namespace
+
+struct Query::State {
+  storage::TraceReader reader;
+  storage::Database database;
+};
+
+Query::Query(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Query::Query(Query&&) noexcept = default;
+Query& Query::operator=(Query&&) noexcept = default;
+Query::~Query() = default;
+
+const storage::TraceInfo& Query::info() const { return state_->reader.info(); }
+
+Result<Query> Query::open(const std::string& path) {
+  TESSERA_ASSIGN(storage::TraceReader reader, storage::TraceReader::open(path));
+  TESSERA_TRY(reader.verify_tables());
+  TESSERA_ASSIGN(storage::Database database, storage::open_trace(path));
+  TESSERA_TRY(database.run(own_views().c_str()));
+  database.allow_any_work();
+  TESSERA_TRY(register_tables(database.connection(), path));
+  // A virtual table declares its columns when it is met for the first time, which is not reading.
+  for (const TableKind& kind : tables()) {
+    TESSERA_TRY(database.prepare(fmt::format("SELECT 1 FROM {}", kind.name)).status());
+  }
+  sqlite3_set_authorizer(database.connection(), authorize, nullptr);
+  return Query(std::make_unique<State>(State{std::move(reader), std::move(database)}));
+}
+
+Status Query::run(const std::string& sql, const RowSink& sink) {
+  sqlite3* const connection = state_->database.connection();
+  const auto error = [&] {
+    const bool denied = sqlite3_errcode(connection) == SQLITE_AUTH;
+    return Status(Code::invalid_argument,
+                  denied ? "A query can only read: use SELECT."
+                         : fmt::format("The query fails: {}.", sqlite3_errmsg(connection)));
+  };
+  sqlite3_stmt* raw = nullptr;
+  const char* rest = nullptr;
+  const int prepared =
+      sqlite3_prepare_v2(connection, sql.c_str(), static_cast<int>(sql.size()), &raw, &rest);
+  const Prepared statement(raw);
+  if (prepared != SQLITE_OK) return error();
+  if (raw == nullptr) return {Code::invalid_argument, "The query is empty."};
+  if (!is_blank(rest)) {
+    return {Code::invalid_argument, "The query has more than one statement; ask one at a time."};
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < sqlite3_column_count(raw); ++i)
+    names.emplace_back(sqlite3_column_name(raw, i));
+  sink.columns(names);
+  std::vector<Value> row(names.size());
+  for (;;) {
+    const int step = sqlite3_step(raw);
+    if (step == SQLITE_DONE) return {};
+    if (step != SQLITE_ROW) return error();
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = value_of(raw, static_cast<int>(i));
+    sink.row(row);
+  }
+}
+
+}  // namespace tessera::query

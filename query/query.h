@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQL over a trace: its tables, and the virtual tables span, op_rank, memory_sample, allocation.
+//
+//   TESSERA_ASSIGN(Query query, Query::open("run.tessera"));
+//   TESSERA_TRY(query.run("SELECT unit, sum(exposed) FROM op_rank GROUP BY unit", print));
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tessera/storage/trace_reader.h"
+
+namespace tessera::query {
+
+struct BlobSize {
+  std::int64_t bytes = 0;
+};
+/// NULL, a number, a text, or how long a blob is.
+using Value = std::variant<std::monostate, std::int64_t, double, std::string, BlobSize>;
+
+/// Called for the names of columns, then with each row.
+struct RowSink {
+  std::function<void(const std::vector<std::string>& names)> columns;
+  std::function<void(const std::vector<Value>& row)> row;
+};
+
+class Query {
+ public:
+  /// Fails: as TraceReader::open.
+  static Result<Query> open(const std::string& path);
+
+  Query(Query&&) noexcept;
+  Query& operator=(Query&&) noexcept;
+  ~Query();
+
+  const storage::TraceInfo& info() const;
+  /// One statement that reads. Rows go to `sink` as they are found, so that none is kept. Fails:
+  /// invalid_argument (no such column, a statement that writes, more than one, ...), corrupt (the
+  /// trace is damaged), with a sentence.
+  Status run(const std::string& sql, const RowSink& sink);
+
+ private:
+  struct State;
+  explicit Query(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::query

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace behind the virtual tables of one connection, with what a row of them refers to.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/analysis/trace.h"
+
+namespace tessera::query {
+
+/// Which rows are asked for; those that do not fit may be given as well, as SQLite looks again.
+struct Wanted {
+  std::optional<Rank> rank;
+  std::optional<std::int32_t> stream, op;
+  // Spans that intersect [from, to), samples in it, ns.
+  Time from, to;
+};
+
+/// Opened by the first query that needs it: a query of ordinary tables reads nothing else.
+class Source {
+ public:
+  explicit Source(std::string path) : path_(std::move(path)) {}
+
+  /// Fails: as analysis::Trace::open.
+  Result<const analysis::Trace*> trace();
+  /// "" if there is no such buffer. REQUIRES: `trace` succeeded.
+  const storage::BufferRow& buffer(std::int32_t id) const;
+
+ private:
+  std::string path_;
+  std::optional<Result<analysis::Trace>> trace_;
+  std::vector<storage::BufferRow> buffers_;  // ascending id
+};
+
+}  // namespace tessera::query

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One published run and what it is for the simulator."""
+import json
+
+
+class Row:
+    """A run: `cluster` is a shipped cluster and changes of its file, `seconds` its measured step."""
+
+    def __init__(self, *, family, system, name, profile, cluster, ranks, model, options, seconds):
+        preset, changes = cluster
+        self.family, self.system, self.name, self.profile = family, system, name, profile
+        self.preset, self.changes = preset, dict(changes)
+        self.model, self.options, self.seconds = model, [str(o) for o in options], seconds
+        self.nodes = max(1, ranks // 8)
+        if ranks < 8:
+            self.changes["gpus_per_node"] = ranks
+        self.report, self.error, self.refused = None, None, ""
+
+    def key(self):
+        """Text that two equal simulations share."""
+        return json.dumps([self.profile, self.preset, self.changes, self.nodes, self.model,
+                           self.options])
+
+    def set_prediction(self, report):
+        self.report = report
+        self.predicted = report["step_time_ns"] / 1e9
+        self.fits = report["fits"]
+        self.error = self.predicted / self.seconds - 1
+
+
+def gpt(hidden, layers, length, vocabulary, heads):
+    return {"architectures": ["GPT2LMHeadModel"], "vocab_size": vocabulary, "n_positions": length,
+            "n_embd": hidden, "n_layer": layers, "n_head": heads, "n_inner": 4 * hidden}

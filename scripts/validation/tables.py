@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published tables, a function each: a line becomes a Row, or the reason why it cannot be said."""
+import csv
+import pathlib
+
+from .row import Row, gpt
+
+MPT = {"125m": (768, 12), "350m": (1024, 24), "760m": (1536, 24), "1b": (2048, 24),
+       "3b": (2560, 32), "7b": (4096, 32), "13b": (5120, 40), "30b": (7168, 48), "70b": (8192, 80)}
+MPT_SCHEMES = {"FULL_SHARD": "full_shard", "SHARD_GRAD_OP": "shard_grad_op",
+               "NO_SHARD": "no_shard"}
+MPT_CLUSTERS = {"h100_80gb": "dgx-h100", "a100_80gb": "dgx-a100", "a100_40gb": "a100-40gb"}
+SCHEMES = {"fsdp2 full shard": ["fully_shard"], "fsdp1": ["full_shard"],
+           "zero1 over all ranks": ["zero1"], "zero1": ["zero1"], "zero2": ["zero2"],
+           "zero2 over 8": ["zero2"],
+           "zero3": ["zero3", "--policy", "compatible"],
+           "ds zero3": ["zero3", "--policy", "compatible"],
+           "ddp": ["replicate", "--param-dtype", "bf16"], "single": ["no_shard"]}
+CLUSTERS = {"H100-SXM": "dgx-h100", "A100-SXM4-80GB": "dgx-a100", "A100-SXM4-40GB": "a100-40gb",
+            "H200-SXM": "dgx-h200", "B200-SXM": "dgx-b200", "RTX-4090": "rtx-4090",
+            "RTX-PRO-6000": "rtx-pro-6000"}
+CHECKPOINTING = {"none": [], "": [], "full": ["--checkpointing", "full"],
+                 "selective per op": ["--checkpointing", "operators"],
+                 "every 2nd layer": ["--checkpointing", "full", "--checkpoint-every", 2]}
+PARALLEL = ("tp", "pp", "cp", "ep", "ring")
+
+
+def numbers(line, *keys):
+    return [int(float(line[key])) for key in keys]
+
+
+def mosaic(line):
+    if "fp8" in line["Precision"]:
+        return "fp8 matmuls under FSDP1"
+    if line["Activation CPUOffload"] == "True":
+        return "offloaded activations"
+    gpus, length, batch, parts, whole = numbers(line, "# GPUs", "SeqLen (T)", "MicroBatchSize",
+                                                "GradAccum", "GlobalBatchSize")
+    hidden, layers = MPT[line["Model"]]
+    checkpointed = line["Activation Checkpointing"] == "True"
+    options = ["--scheme", MPT_SCHEMES[line["Sharding Strategy"]], "--batch", batch,
+               "--sequence-length", length, "--accumulation", parts,
+               "--reduce-dtype", "bf16" if line["MP Mode"] == "PURE" else "fp32"]
+    return Row(family="LLM Foundry (FSDP1, MPT)", system=f"{line['GPU']}, {line['Model']}",
+               name=f"{line['Model']}, {length} tokens, {gpus} {line['GPU']}, batch {batch} x "
+                    f"{parts}{', checkpointed' if checkpointed else ''}",
+               profile="mosaic", cluster=(MPT_CLUSTERS[line["GPU"]], {}), ranks=gpus,
+               model=gpt(hidden, layers, length, 50368, hidden // 128),
+               options=options + (["--checkpointing", "full"] if checkpointed else []),
+               seconds=whole * length / (float(line["Throughput (T/s/GPU)"]) * gpus))
+
+
+def azure(line):
+    layers, hidden, heads, length, gpus, batch = numbers(
+        line, "layers", "hidden", "heads", "seq", "gpus_A100_80G", "micro_batch_per_gpu")
+    rate = float(line["tflops_per_gpu(HW incl recompute, digitised +-2)"]) * 1e12
+    # Narayanan et al. 2021, with full recomputation: what the published rate counts.
+    flops = 96 * batch * length * layers * hidden**2 * (
+        1 + length / (6 * hidden) + 51200 / (16 * layers * hidden))
+    return Row(family="DeepSpeed ZeRO-3 on Azure", system=line["model"],
+               name=f"{line['model']}, {length} tokens, {gpus} A100, batch {batch}",
+               profile="deepspeed", cluster=("dgx-a100", {}), ranks=gpus,
+               model=gpt(hidden, layers, length, 51200, heads), seconds=flops / rate,
+               options=["--scheme", "zero3", "--policy", "compatible", "--param-dtype", "fp16",
+                        "--batch", batch, "--sequence-length", length, "--checkpointing", "full",
+                        "--offload-optimizer", "cpu"])
+
+
+def vtrain(line):
+    if line["tensor parallelism"] != "1" or line["pipeline parallelism"] != "1":
+        return "tensor or pipeline parallel"
+    gpus, whole, batch, hidden, heads, layers, length = numbers(
+        line, "# GPUs", "global batch", "micro batch", "hidden size", "attention heads",
+        "# layers", "sequence length")
+    parts = whole // gpus // batch
+    return Row(family="Megatron-LM, data parallel (vTrain)", system=f"hidden size {hidden}",
+               name=f"{layers} layers of {hidden}, {length} tokens, {gpus} A100, batch {batch} x "
+                    f"{parts}",
+               profile="megatron", cluster=("dgx-a100", {}), ranks=gpus,
+               model=gpt(hidden, layers, length, 51200, heads),
+               seconds=float(line["iteration time (ms)"]) / 1e3,
+               options=["--scheme", "replicate", "--param-dtype", "fp16", "--batch", batch,
+                        "--sequence-length", length, "--accumulation", parts, "--no-sync"]
+               + (["--checkpointing", "full"] if gpus > 8 else []))
+
+
+def why_not(line):
+    """The reason why a line of runs.csv cannot be said, or nothing."""
+    parallel = [p for p in PARALLEL if p in line["scheme"]]
+    if parallel:
+        return "tensor, pipeline, context or expert parallel"
+    if "LoRA" in line["scheme"]:
+        return "LoRA"
+    if "modded-nanogpt" in line["source"]:
+        return "optimizer Muon"
+    if line["scheme"] not in SCHEMES:
+        return f"scheme {line['scheme']}"
+    if line["gpu"] not in CLUSTERS:
+        return f"no cluster of {line['gpu']}"
+    if line["precision"] not in ("bf16", "bf16-true", ""):
+        return "fp8 matmuls" if "fp8" in line["precision"] else f"precision {line['precision']}"
+    if line["act_ckpt"] not in CHECKPOINTING:
+        return f"checkpointing of {line['act_ckpt']}"
+    if line["offload"]:
+        return f"offload of {line['offload']}"
+    if not all(line[k] for k in ("layers", "hidden", "heads", "seq", "micro_batch", "vocab")):
+        return "dimensions are not published"
+    if not (line["step_time_s"] or line["tokens_per_s_per_gpu"]):
+        return "no time"
+    return ""
+
+
+def llama(line, length):
+    hidden, layers, heads, vocabulary = numbers(line, "hidden", "layers", "heads", "vocab")
+    return {"architectures": ["LlamaForCausalLM"], "hidden_size": hidden,
+            "num_hidden_layers": layers, "intermediate_size": int(line["ffn"] or 4 * hidden),
+            "vocab_size": vocabulary, "num_attention_heads": heads,
+            "num_key_value_heads": int(line["kv_heads"] or heads),
+            "max_position_embeddings": length, "torch_dtype": "bfloat16",
+            "tie_word_embeddings": "Qwen2.5" in line["model"] and hidden < 3000}
+
+
+def profile_of(line):
+    if line["framework"].startswith("LLM.Q"):
+        return "fused"
+    if line["compile"].startswith("torch.compile"):
+        return "compile"
+    return "torchtitan" if line["framework"].startswith("torchtitan") else "eager"
+
+
+def run(line):
+    why = why_not(line)
+    if why:
+        return why
+    gpus, length, batch, hidden, layers, heads, vocabulary = numbers(
+        line, "gpus", "seq", "micro_batch", "hidden", "layers", "heads", "vocab")
+    parts = int(float(line["grad_accum"] or 1))
+    seconds = float(line["step_time_s"] or 0)
+    plain = "GPT-2" in line["model"] or "Falcon" in line["model"]
+    changes = {"inter_node": {"bytes_per_s": 6.25e9}} if "4x100G" in line["network"] else {}
+    return Row(family=f"{line['framework']}, {line['scheme']}", system=line["gpu"],
+               name=f"{line['model']}, {length} tokens, {gpus} {line['gpu']}, batch {batch} x "
+                    f"{parts}, checkpointing {line['act_ckpt'] or 'none'}, "
+                    f"{line['compile'] or 'eager'}",
+               profile=profile_of(line), cluster=(CLUSTERS[line["gpu"]], changes), ranks=gpus,
+               model=gpt(hidden, layers, length, vocabulary, heads) if plain
+               else llama(line, length),
+               options=["--scheme", *SCHEMES[line["scheme"]], "--batch", batch,
+                        "--sequence-length", length, "--accumulation", parts,
+                        *CHECKPOINTING[line["act_ckpt"]]],
+               seconds=seconds or batch * parts * length / float(line["tokens_per_s_per_gpu"]))
+
+
+TABLES = {"mosaic_mpt.csv": mosaic, "deepspeed_zero3_azure.csv": azure,
+          "vtrain_ground_truth_single.csv": vtrain, "vtrain_ground_truth_multi.csv": vtrain,
+          "runs.csv": run}
+
+
+def read(folder, name):
+    path = pathlib.Path(folder) / name
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def read_runs(folder, every=1):
+    """All rows that can be said, or some of each table, and how many cannot by table and reason."""
+    rows, refused = [], {}
+    for table, say in TABLES.items():
+        said = []
+        for line in read(folder, table):
+            row = say(line)
+            if isinstance(row, Row):
+                said.append(row)
+            else:
+                refused[table, row] = refused.get((table, row), 0) + 1
+        rows += said[::every]
+    return rows, refused

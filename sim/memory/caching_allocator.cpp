@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/memory/caching_allocator.h"
+
+#include <algorithm>
+
+#include "tessera/assert.h"
+
+namespace tessera::sim {
+namespace {
+
+constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t block_unit = 512;
+constexpr std::int64_t small_most = mib;          // of a block in the small pool
+constexpr std::int64_t small_segment = 2 * mib;   // and a page of its ranges
+constexpr std::int64_t large_segment = 20 * mib;  // likewise
+constexpr std::int64_t own_segment_from = 10 * mib;
+constexpr std::int64_t own_segment_unit = 2 * mib;
+constexpr std::int64_t range_bytes = large_segment << 26;  // never full
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+CachingAllocator::Key CachingAllocator::key(BlockId id) {
+  const Block& block = at(id);
+  return {block.stream, block.bytes, block.address, id};
+}
+
+CachingAllocator::BlockId CachingAllocator::new_block(const Block& block) {
+  if (unused_.empty()) {
+    blocks_.push_back(block);
+    return static_cast<BlockId>(blocks_.size()) - 1;
+  }
+  const BlockId id = unused_.back();
+  unused_.pop_back();
+  at(id) = block;
+  return id;
+}
+
+// `id` and the block behind it, both outside of the cache, become one.
+void CachingAllocator::swallow_next(BlockId id) {
+  const BlockId next = at(id).after;
+  at(id).bytes += at(next).bytes;
+  at(id).after = at(next).after;
+  if (at(id).after != none) at(at(id).after).before = id;
+  unused_.push_back(next);
+}
+
+// Leaves `bytes` to `id`; the rest is a block behind it, outside of the cache.
+void CachingAllocator::cut(BlockId id, std::int64_t bytes) {
+  Block rest = at(id);
+  rest.address += bytes;
+  rest.bytes -= bytes;
+  rest.before = id;
+  const BlockId added = new_block(rest);
+  at(id).bytes = bytes;
+  at(id).after = added;
+  if (rest.after != none) at(rest.after).before = added;
+}
+
+// Into the cache, as one with free neighbours.
+void CachingAllocator::set_free(BlockId id) {
+  at(id).use = Use::free;
+  const auto is_free = [this](BlockId other) {
+    return other != none && at(other).use == Use::free;
+  };
+  if (is_free(at(id).after)) {
+    cache(at(id)).erase(key(at(id).after));
+    swallow_next(id);
+  }
+  if (is_free(at(id).before)) {
+    id = at(id).before;
+    cache(at(id)).erase(key(id));
+    swallow_next(id);
+  }
+  cache(at(id)).insert(key(id));
+}
+
+void CachingAllocator::make_free(BlockId id) {
+  active_ -= Bytes{at(id).bytes};
+  set_free(id);
+}
+
+// Events of a stream happen in their order, so the first that has not ends the look.
+void CachingAllocator::see_events(Time now) {
+  for (auto& [stream, queue] : awaited_) {
+    while (!queue.empty() && queue.front().done <= now) {
+      make_free(queue.front().block);
+      queue.pop_front();
+    }
+  }
+}
+
+// The host waits for everything that other streams do with freed blocks.
+Time CachingAllocator::synchronise(Time now) {
+  for (auto& [stream, queue] : awaited_) {
+    for (const Awaited& awaited : queue) {
+      now = std::max(now, awaited.done);
+      make_free(awaited.block);
+    }
+    queue.clear();
+  }
+  return now;
+}
+
+CachingAllocator::BlockId CachingAllocator::find(std::int64_t bytes, std::int32_t stream,
+                                                 Pool pool) {
+  std::set<Key>& cached = free_[pool == Pool::large ? 1 : 0];
+  const auto found = cached.lower_bound(Key{stream, bytes, 0, none});
+  if (found == cached.end() || std::get<0>(*found) != stream) return none;
+  const BlockId id = std::get<3>(*found);
+  cached.erase(found);
+  return id;
+}
+
+bool CachingAllocator::takes(std::int64_t bytes) {
+  if (limited_ && reserved_.value + bytes > options_.capacity.value) return false;
+  reserved_ += Bytes{bytes};
+  return true;
+}
+
+CachingAllocator::BlockId CachingAllocator::new_segment(std::int64_t bytes, std::int32_t stream,
+                                                        Pool pool) {
+  std::int64_t segment = small_segment;
+  if (pool == Pool::large) {
+    segment = bytes < own_segment_from ? large_segment : round_up(bytes, own_segment_unit);
+  }
+  if (!takes(segment)) return none;
+  Block block{.address = next_address_, .bytes = segment, .stream = stream, .pool = pool};
+  next_address_ += segment;
+  return new_block(block);
+}
+
+CachingAllocator::BlockId CachingAllocator::range_of(std::int32_t stream, Pool pool) {
+  const auto [range, is_new] = tails_.try_emplace({stream, pool}, none);
+  if (is_new) {
+    range->second = new_block({.address = next_address_,
+                               .bytes = range_bytes,
+                               .stream = stream,
+                               .pool = pool,
+                               .use = Use::unmapped});
+    next_address_ += range_bytes;
+  }
+  return range->second;
+}
+
+// The first of the blocks with the lowest addresses that are free or not mapped, neighbours, and
+// together hold `bytes`.
+CachingAllocator::BlockId CachingAllocator::begin_of_run(BlockId tail, std::int64_t bytes) {
+  BlockId begin = none;
+  std::int64_t held = 0;
+  BlockId best = tail;
+  for (BlockId id = tail; id != none; id = at(id).before) {
+    const bool open = at(id).use == Use::free || at(id).use == Use::unmapped;
+    held = open ? held + at(id).bytes : 0;
+    begin = open ? id : none;
+    if (begin != none && held >= bytes) best = begin;
+  }
+  return best;
+}
+
+CachingAllocator::BlockId CachingAllocator::expand(std::int64_t bytes, std::int32_t stream,
+                                                   Pool pool) {
+  const std::int64_t page = pool == Pool::small ? small_segment : large_segment;
+  const BlockId begin = begin_of_run(range_of(stream, pool), bytes);
+  std::int64_t missing = 0;
+  std::int64_t left = bytes;
+  for (BlockId id = begin; left > 0; id = at(id).after) {
+    const bool mapped = at(id).use == Use::free;
+    if (!mapped) missing += std::min(round_up(left, page), at(id).bytes);
+    left -= at(id).bytes;
+  }
+  if (!takes(missing)) return none;
+  BlockId& tail = tails_.at({stream, pool});
+  if (at(begin).use == Use::free) cache(at(begin)).erase(key(begin));
+  for (BlockId id = begin; id == begin || at(begin).bytes < bytes; id = at(begin).after) {
+    if (id != begin && at(id).use == Use::free) cache(at(id)).erase(key(id));
+    if (at(id).use == Use::unmapped) {
+      const std::int64_t wanted = id == begin ? bytes : bytes - at(begin).bytes;
+      const std::int64_t mapped = std::min(round_up(wanted, page), at(id).bytes);
+      if (mapped < at(id).bytes) {
+        cut(id, mapped);
+        if (id == tail) tail = at(id).after;
+      }
+      at(id).use = Use::free;
+    }
+    if (id != begin) swallow_next(begin);
+  }
+  return begin;
+}
+
+CachingAllocator::BlockId CachingAllocator::more(std::int64_t bytes, std::int32_t stream,
+                                                 Pool pool) {
+  return options_.expandable_segments ? expand(bytes, stream, pool)
+                                      : new_segment(bytes, stream, pool);
+}
+
+// Whole pages of a free block of a range go back to the device.
+void CachingAllocator::unmap_pages(BlockId id) {
+  const std::int64_t page = at(id).pool == Pool::small ? small_segment : large_segment;
+  const std::int64_t from = round_up(at(id).address, page);
+  const std::int64_t to = (at(id).address + at(id).bytes) / page * page;
+  if (from >= to) return;
+  cache(at(id)).erase(key(id));
+  if (to < at(id).address + at(id).bytes) {
+    cut(id, to - at(id).address);
+    cache(at(id)).insert(key(at(id).after));
+  }
+  if (from > at(id).address) {
+    cut(id, from - at(id).address);
+    cache(at(id)).insert(key(id));
+    id = at(id).after;
+  }
+  at(id).use = Use::unmapped;
+  reserved_ -= Bytes{to - from};
+}
+
+// Segments of which nothing is used.
+void CachingAllocator::give_back() {
+  for (auto& cached : free_) {
+    std::vector<BlockId> free;
+    for (const Key& known : cached) free.push_back(std::get<3>(known));
+    for (const BlockId id : free) {
+      if (options_.expandable_segments) {
+        unmap_pages(id);
+      } else if (at(id).before == none && at(id).after == none) {
+        cached.erase(key(id));
+        reserved_ -= Bytes{at(id).bytes};
+        unused_.push_back(id);
+      }
+    }
+  }
+}
+
+CachingAllocator::Given CachingAllocator::allocate(Bytes bytes, StreamId stream, Time now) {
+  TESSERA_ASSERT(bytes.value >= 0, "an allocation has no negative size");
+  const std::int64_t wanted = round_up(std::max<std::int64_t>(bytes.value, 1), block_unit);
+  const Pool pool = wanted <= small_most ? Pool::small : Pool::large;
+  see_events(now);
+  Given given{.block = find(wanted, stream.value, pool)};
+  if (given.block == none) given.block = more(wanted, stream.value, pool);
+  if (given.block == none) {
+    ++retries_;
+    given.retried = true;
+    given.waited_until = synchronise(now);
+    give_back();
+    given.block = more(wanted, stream.value, pool);
+  }
+  if (given.block == none) {
+    given.fits = limited_ = false;
+    given.block = more(wanted, stream.value, pool);
+  }
+  const std::int64_t left = at(given.block).bytes - wanted;
+  const bool any_rest = pool == Pool::small || options_.expandable_segments;
+  at(given.block).use = Use::used;
+  if (any_rest ? left >= block_unit : left > small_most) {
+    cut(given.block, wanted);
+    set_free(at(given.block).after);
+  }
+  const Bytes handed{at(given.block).bytes};
+  allocated_ += handed;
+  active_ += handed;
+  return given;
+}
+
+void CachingAllocator::release(BlockId block) {
+  TESSERA_ASSERT(at(block).use == Use::used, "only handed out blocks can be released");
+  allocated_ -= Bytes{at(block).bytes};
+  make_free(block);
+}
+
+void CachingAllocator::release(BlockId block, StreamId user, Time done) {
+  TESSERA_ASSERT(at(block).use == Use::used, "only handed out blocks can be released");
+  allocated_ -= Bytes{at(block).bytes};
+  at(block).use = Use::awaited;
+  awaited_[user.value].push_back({done, block});
+}
+
+}  // namespace tessera::sim

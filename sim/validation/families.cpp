@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validation/families.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sim/cluster/presets.h"
+
+namespace tessera::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+Span span_of(const Json& json) { return {json.at(0), json.at(1)}; }
+
+std::vector<RunFamily> runs_of(const Json& json) {
+  std::vector<RunFamily> out;
+  for (const Json& f : json) {
+    out.push_back({f.at("name"), f.value("profile", ""), f.value("gpu", ""),
+                   f.value("clusters", std::vector<std::string>()), f.at("schemes"),
+                   span_of(f.at("ranks")), span_of(f.at("parameters")), f.at("rows"), f.at("p90")});
+  }
+  return out;
+}
+
+}  // namespace
+
+Families validated() {
+  // The file is part of the library, and its tests read it.
+  const Json json = Json::parse(validated_families());
+  Families out{runs_of(json.at("families")), runs_of(json.at("memory")), {}};
+  for (const Json& f : json.at("collectives")) {
+    out.collectives.push_back({f.at("cluster"), f.at("operation"), span_of(f.at("nodes")),
+                               span_of(f.at("bytes")), f.at("rows"), f.at("p90")});
+  }
+  return out;
+}
+
+}  // namespace tessera::sim

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was validated: sim/validation/families.json, which scripts/validate writes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::sim {
+
+/// From and to, both included.
+struct Span {
+  double least = 0, most = 0;
+};
+
+/// Runs of one source, GPU and profile. A memory family has no profile and no GPU: bytes are those
+/// of any.
+struct RunFamily {
+  std::string name, profile, gpu;
+  std::vector<std::string> clusters, schemes;
+  Span ranks, parameters;
+  std::int64_t rows = 0;
+  double p90 = 0;
+};
+
+/// Measured collectives of one cluster.
+struct CollectiveFamily {
+  std::string cluster, operation;
+  Span nodes, bytes;
+  std::int64_t rows = 0;
+  double p90 = 0;
+};
+
+struct Families {
+  std::vector<RunFamily> step_times, memory;
+  std::vector<CollectiveFamily> collectives;
+};
+
+Families validated();
+
+}  // namespace tessera::sim

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures that must not mislead: failures and damage are seen, waiting is not work, times stay.
+#include <catch2/catch.hpp>
+
+#include "inspector/app/app.h"
+#include "inspector/render/headless.h"
+#include "tests/inspector/golden.h"
+#include "tests/inspector/made_trace.h"
+#include "tests/temporary_folder.h"
+
+namespace tessera::inspector {
+namespace {
+
+struct View {
+  test::TemporaryFolder folder;
+  std::string path = folder.path() + "/made.tessera";
+  std::unique_ptr<App> app;
+  Headless screen;
+
+  explicit View(const MadeTrace& made, InspectOptions options = {}, bool damaged = false)
+      : screen(1280, 720, options.theme, options.scale) {
+    write_trace(made, path);
+    if (damaged) damage(path);
+    options.path = path;
+    auto opened = App::open(options);
+    INFO(opened.status().message());
+    REQUIRE(opened.ok());
+    app = std::move(opened).value();
+    for (int k = 0; k < 3; ++k) screen.step([&](Surface& ui) { app->draw(ui); });
+  }
+  const std::string& field(const std::string& name) { return app->state().fields[name]; }
+  const FrameBuffer& picture() {
+    return screen.frame([&](Surface& ui) { app->draw(ui); });
+  }
+};
+
+TEST_CASE("a run that failed opens at the failure, on the rank that failed, and says so",
+          "[inspector][truth]") {
+  constexpr Time moment = made_step + made_step / 3;
+  View view({.ranks = 4, .steps = 5, .out_of_memory = moment});
+  CHECK(view.app->state().rank == 1);
+  CHECK(view.app->state().time.from() < moment);
+  CHECK(view.app->state().time.to() > moment);
+  CHECK(view.app->state().time.to() < 2 * made_step);
+  CHECK(view.field("banner") == "rank 1 is out of memory in step 1");
+  // Whoever asks for a range, or for another rank, gets it.
+  View asked({.ranks = 4, .steps = 5, .out_of_memory = moment}, {.rank = 3});
+  CHECK(asked.app->state().rank == 3);
+}
+
+TEST_CASE("the failure is said on the overview, too, and a click on it goes there",
+          "[inspector][truth]") {
+  View view({.ranks = 4, .steps = 5, .out_of_memory = made_step + 10}, {.panel = "overview"});
+  CHECK(view.app->state().panel == "overview");
+  const Box banner = view.app->state().widgets.at("banner");
+  view.screen.move_mouse(banner.min.x + 40, banner.min.y + 8);
+  view.screen.step([&](Surface& ui) { view.app->draw(ui); });
+  view.screen.press_mouse();
+  view.screen.step([&](Surface& ui) { view.app->draw(ui); });
+  CHECK(view.app->state().panel == "all");
+}
+
+TEST_CASE("damage is named, never shown as emptiness", "[inspector][truth]") {
+  View view({.ranks = 2, .steps = 3}, {}, true);
+  CHECK(view.field("banner").find("rank") != std::string::npos);
+  CHECK(view.field("banner").find("checksum") != std::string::npos);
+  CHECK(view.app->model().problems().size() >= 2);
+}
+
+TEST_CASE("a range that is not within the run is refused", "[inspector][truth]") {
+  test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/made.tessera";
+  write_trace({.steps = 3}, path);
+  const auto message = [&](Time from, Time to) {
+    return App::open({.path = path, .time = std::pair(from, to)}).status().message();
+  };
+  CHECK(message(10 * made_step, 11 * made_step) ==
+        "the time range 10.000 to 11.000 ms is not within the run: " + path +
+            " goes from 0 to 3.000 ms");
+  CHECK_FALSE(message(made_step, 4 * made_step).empty());
+  CHECK_FALSE(message(-made_step, made_step).empty());
+  CHECK(message(made_step, 3 * made_step).empty());
+}
+
+TEST_CASE("waiting ranks stay fainter than the one they wait for, however far one zooms out",
+          "[inspector][truth]") {
+  View view({.ranks = 4, .steps = 400, .slow_rank = 2}, {.panel = "timeline"});
+  // 400 steps on 1200 px: every bar is narrower than what gets a shape of its own.
+  view.app->state().time.show(0, 400 * made_step);
+  const FrameBuffer& picture = view.picture();
+  const Colour ground = view.screen.surface().theme.panel;
+  const auto brightness = [&](Rank rank) {
+    const Box row = view.app->state().widgets.at("timeline/rank/" + std::to_string(rank));
+    const auto light = [](Colour c) {
+      return static_cast<std::int64_t>((c & 255) + (c >> 8 & 255) + (c >> 16 & 255));
+    };
+    // The lower half of the row is the lane of the collectives.
+    std::int64_t sum = 0;
+    const auto y = static_cast<std::size_t>(row.min.y + row.height() * 0.6F);
+    for (std::size_t x = 200; x < 700; ++x) {
+      sum += light(picture.pixels[y * static_cast<std::size_t>(picture.width) + x]) - light(ground);
+    }
+    return sum;
+  };
+  // All transfer for a twentieth of the time, the quick ranks wait for two thirds of it: shown as
+  // work that would be four times as bright.
+  CHECK(2 * brightness(0) < 5 * brightness(2));
+  CHECK(view.field("legend/operations").find("waits for others") != std::string::npos);
+}
+
+TEST_CASE("thousands of steps do not cover the picture with their lines", "[inspector][truth]") {
+  View view({.ranks = 1, .steps = 3000}, {.panel = "timeline"});
+  view.app->state().time.show(0, 3000 * made_step);
+  view.picture();
+  CHECK(view.screen.vertex_count() < 15'000);
+}
+
+TEST_CASE("every class of memory has its entry or is part of a named rest", "[inspector][truth]") {
+  for (const int classes : {3, 8, 12}) {
+    for (const float scale : {1.0F, 2.0F}) {
+      View view({.ranks = 2, .steps = 2, .memory_classes = classes}, {.scale = scale});
+      const std::string& legend = view.field("legend/memory");
+      if (!view.app->state().widgets.contains("details")) continue;  // no room for legends
+      INFO(classes << " classes at scale " << scale << ": " << legend);
+      auto entries = std::count(legend.begin(), legend.end(), ';') + 1;
+      if (const auto more = legend.find("+ "); more != std::string::npos) {
+        entries += std::stoi(legend.substr(more + 2)) - 1;
+      }
+      CHECK(entries == classes + 1);  // what is reserved and unused is one more
+    }
+  }
+}
+
+TEST_CASE("a failure looks as accepted", "[inspector][truth][golden]") {
+  View view({.ranks = 8, .steps = 5, .out_of_memory = made_step + made_step / 3});
+  check_golden(view.picture(), "app_failure_dark");
+}
+
+}  // namespace
+}  // namespace tessera::inspector

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "tests/query/answers.h"
+#include "tests/random.h"
+#include "tests/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+using test::answer;
+using test::Random;
+
+TEST_CASE("span has every span that the reader has", "[query]") {
+  query::Query query = test::open_example();
+  const auto reader =
+      storage::TraceReader::open(std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera");
+  std::int64_t count = 0, durations = 0, waits = 0, samples = 0;
+  for (const Rank rank : reader->info().run.recorded_ranks) {
+    const auto lanes = reader->lanes(rank, 0, std::numeric_limits<Time>::max());
+    for (const storage::Lane& lane : *lanes) {
+      count += static_cast<std::int64_t>(lane.op.size());
+      for (std::size_t i = 0; i < lane.op.size(); ++i) {
+        durations += lane.end[i] - lane.begin[i];
+        waits += lane.ready[i] - lane.begin[i];
+      }
+    }
+    samples += static_cast<std::int64_t>(reader->memory(rank)->time.size());
+  }
+  REQUIRE(count > 0);
+  const std::string sums = fmt::format("{},{},{}\n", count, durations, waits);
+  CHECK(answer(query, "SELECT count(*), sum(duration), sum(wait) FROM span") ==
+        "count(*),sum(duration),sum(wait)\n" + sums);
+  CHECK(
+      answer(query, "SELECT count(*) AS n, sum(end - begin) AS d, total(wait) AS w FROM op_rank") ==
+      fmt::format("n,d,w\n{},{},{:.10g}\n", count, durations, static_cast<double>(waits)));
+  CHECK(answer(query, "SELECT count(*) AS n FROM memory_sample") ==
+        fmt::format("n\n{}\n", samples));
+  // What was never released is what is still held.
+  CHECK(answer(query,
+               "SELECT rank, sum(bytes) AS b FROM allocation WHERE end IS NULL"
+               " GROUP BY rank") ==
+        answer(query, "SELECT rank, sum(delta) AS b FROM memory_sample GROUP BY rank"));
+}
+
+/// A condition, and the same so that no table can see it (a + in front of a column).
+std::pair<std::string, std::string> random_condition(Random& random,
+                                                     const std::vector<std::string>& columns) {
+  std::string seen, hidden;
+  for (std::int64_t i = 0; i <= random.below(3); ++i) {
+    const std::string column =
+        columns[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(columns.size())))];
+    const bool time = column == "begin" || column == "end" || column == "time";
+    const std::vector<std::string> signs = {"=", "<", "<=", ">", ">=", "IN", "<>", "IS"};
+    const std::string sign = signs[static_cast<std::size_t>(random.below(8))];
+    const auto value = [&]() -> std::string {
+      if (random.chance(5)) return "'x'";
+      if (random.chance(5)) return "NULL";
+      if (random.chance(5)) return "3.5";
+      if (random.chance(5)) return "9223372036854775807";
+      if (random.chance(5)) return "-9223372036854775807";
+      // Times that occur, and their neighbours.
+      if (time && random.chance(50)) {
+        return fmt::format("(SELECT end + {} FROM rank_step WHERE step = 0 AND rank = {})",
+                           random.below(3) - 1, random.below(8));
+      }
+      return std::to_string(random.below(time ? 60'000'000 : column == "op" ? 900 : 9));
+    };
+    const std::string right = sign == "IN" ? fmt::format("({}, {})", value(), value()) : value();
+    const std::string glue = seen.empty() ? "" : " AND ";
+    seen += glue + column + " " + sign + " " + right;
+    hidden += glue + "+" + column + " " + sign + " " + right;
+  }
+  return {seen, hidden};
+}
+
+TEST_CASE("a condition that a table sees gives the rows that SQLite would choose",
+          "[query][property]") {
+  query::Query query = test::open_example();
+  for (std::uint64_t seed = 0; seed < test::generated(120); ++seed) {
+    Random random(seed);
+    const bool spans = random.chance(70);
+    const std::string table = spans               ? random.chance(70) ? "span" : "op_rank"
+                              : random.chance(50) ? "memory_sample"
+                                                  : "allocation";
+    const std::vector<std::string> columns =
+        spans                   ? std::vector<std::string>{"rank", "stream", "op", "begin", "end"}
+        : table == "allocation" ? std::vector<std::string>{"rank", "begin", "end"}
+                                : std::vector<std::string>{"rank", "time"};
+    const auto [seen, hidden] = random_condition(random, columns);
+    const std::string start = "SELECT count(*), min(" + columns[1] + "), max(rank), sum(" +
+                              columns.back() + " % 1000) FROM " + table + " WHERE ";
+    INFO("seed=" << seed << " " << table << " WHERE " << seen);
+    CHECK(answer(query, start + seen) == answer(query, start + hidden));
+  }
+}
+
+TEST_CASE("a query reads and nothing else, and its mistakes are sentences", "[query]") {
+  query::Query query = test::open_example();
+  for (const char* sql : {"DELETE FROM op", "ATTACH 'x' AS y", "PRAGMA user_version = 3",
+                          "CREATE TEMP TABLE t (a)", "DROP VIEW op_view", "VACUUM"}) {
+    INFO(sql);
+    CHECK(answer(query, sql) == "A query can only read: use SELECT.");
+  }
+  CHECK(answer(query, "SELECT absent FROM op").find("no such column: absent") != std::string::npos);
+  CHECK(answer(query, "SELECT 1; SELECT 2").find("more than one statement") != std::string::npos);
+  CHECK(answer(query, " ") == "The query is empty.");
+  CHECK(answer(query, "SELECT 1;\n") == "1\n1\n");
+}
+
+TEST_CASE("a view of the file is not what is run", "[query]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/run.tessera";
+  std::filesystem::copy_file(std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera", path);
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+  CHECK(sqlite3_exec(database,
+                     "DROP VIEW op_view; CREATE VIEW op_view AS WITH RECURSIVE r(n) AS (SELECT 1"
+                     " UNION ALL SELECT n + 1 FROM r) SELECT n FROM r",
+                     nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+  auto query = query::Query::open(path);
+  REQUIRE(query.ok());
+  CHECK(answer(*query, "SELECT count(*) AS n FROM op_view") == "n\n426\n");
+}
+
+TEST_CASE("other programs load the tables as an extension", "[query]") {
+  sqlite3* database = nullptr;
+  const std::string path = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
+  REQUIRE(sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, nullptr);
+  char* error = nullptr;
+  const int loaded = sqlite3_load_extension(database, TESSERA_TRACE_EXTENSION, nullptr, &error);
+  INFO((error != nullptr ? error : ""));
+  REQUIRE(loaded == SQLITE_OK);
+  sqlite3_stmt* statement = nullptr;
+  REQUIRE(sqlite3_prepare_v2(database, "SELECT count(*) FROM span", -1, &statement, nullptr) ==
+          SQLITE_OK);
+  REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
+  CHECK(sqlite3_column_int64(statement, 0) == 3408);
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens by small tokenizers whose answers are plain; scripts/tokenizer-check compares large ones
+// with Hugging Face's.
+#include "tessera/tokenizer.h"
+
+#include <catch2/catch.hpp>
+
+namespace tessera {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+Tokenizer parsed(const std::string& json) {
+  auto made = Tokenizer::parse(json, "test");
+  INFO(made.status().message());
+  REQUIRE(made.ok());
+  return *made;
+}
+
+Ids encoded(const Tokenizer& tokenizer, const std::string& text,
+            SpecialTokens special = SpecialTokens::added) {
+  const auto ids = tokenizer.encode(text, special);
+  INFO(ids.status().message());
+  REQUIRE(ids.ok());
+  return *ids;
+}
+
+std::string decoded(const Tokenizer& tokenizer, const Ids& ids) {
+  const auto text = tokenizer.decode(ids);
+  INFO(text.status().message());
+  REQUIRE(text.ok());
+  return *text;
+}
+
+std::string refused(const std::string& json) {
+  const auto made = Tokenizer::parse(json, "test");
+  REQUIRE_FALSE(made.ok());
+  return made.status().message();
+}
+
+// Bytes of "to see", a space as U+0120, one merge after the other.
+const std::string byte_level = R"({
+  "added_tokens": [{"id": 9, "content": "<|end|>", "special": true, "lstrip": false}],
+  "normalizer": {"type": "NFC"},
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+  "post_processor": {"type": "ByteLevel"},
+  "decoder": {"type": "ByteLevel"},
+  "model": {"type": "BPE", "vocab": {"t": 0, "o": 1, "s": 2, "e": 3, "\u0120": 4, "to": 5,
+    "\u0120s": 6, "ee": 7, "\u0120see": 8, "\u00c3": 10, "\u00a9": 11},
+    "merges": ["t o", ["\u0120", "s"], "e e", "\u0120s ee"]}})";
+
+TEST_CASE("bytes are merged by rank within words, and come back", "[tokenizer]") {
+  const Tokenizer t = parsed(byte_level);
+  CHECK(encoded(t, "to see") == Ids{5, 8});
+  CHECK(encoded(t, "toe  see") == Ids{5, 3, 4, 8});
+  CHECK(encoded(t, "see<|end|>to") == Ids{2, 7, 9, 5});
+  CHECK(encoded(t, "\xC3\xA9") == Ids{10, 11});
+  CHECK(encoded(t, "e\xCC\x81") == Ids{10, 11});  // composed first
+  CHECK(encoded(t, "").empty());
+  CHECK(decoded(t, {5, 8, 9}) == "to see");
+  CHECK(t.decode(Ids{5, 9}, SpecialTokens::added).value() == "to<|end|>");
+  CHECK(decoded(t, {10}) == "\xEF\xBF\xBD");
+  CHECK(t.size() == 12);
+  CHECK(t.find("<|end|>") == 9);
+  CHECK(t.find("none") == -1);
+  CHECK(t.decode(Ids{12}).status().message() == "test: no token has the number 12");
+  CHECK(t.encode("a\xFF").status().message() == "byte 1 of the text is no UTF-8");
+}
+
+TEST_CASE("pieces of a unigram model are the likeliest, unknown ones are bytes or one token",
+          "[tokenizer]") {
+  const std::string rest = R"(, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",
+      "prepend_scheme": "always"}, "decoder": {"type": "Metaspace", "replacement": "\u2581",
+      "prepend_scheme": "always"}, "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A"}}],
+      "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}})";
+  const Tokenizer t = parsed(R"({"added_tokens": [{"id": 1, "content": "<s>", "special": true}],
+      "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["<s>", 0],
+      ["\u2581", -3], ["a", -2], ["b", -2], ["ab", -3.5], ["\u2581a", -2.5]]})" +
+                             rest);
+  CHECK(encoded(t, "ab") == Ids{1, 6, 4});
+  CHECK(encoded(t, "aab", SpecialTokens::left_out) == Ids{6, 5});
+  CHECK(encoded(t, "a xyz b") == Ids{1, 6, 2, 0, 2, 4});
+  CHECK(decoded(t, {1, 6, 4, 2, 4}) == "ab b");
+}
+
+TEST_CASE("a BPE model may fall back to bytes", "[tokenizer]") {
+  const Tokenizer t = parsed(R"({"normalizer": {"type": "Sequence", "normalizers": [
+      {"type": "Prepend", "prepend": "\u2581"},
+      {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+      "decoder": {"type": "Sequence", "decoders": [
+      {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+      {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1}]},
+      "model": {"type": "BPE", "byte_fallback": true, "fuse_unk": true, "unk_token": "<unk>",
+      "vocab": {"<unk>": 0, "\u2581": 1, "a": 2, "\u2581a": 3, "<0xC3>": 4, "<0xA9>": 5},
+      "merges": ["\u2581 a"]}})");
+  CHECK(encoded(t, "a a\xC3\xA9") == Ids{3, 3, 4, 5});
+  CHECK(encoded(t, "xya") == Ids{1, 0, 2});
+  CHECK(decoded(t, {3, 3, 4, 5}) == "a a\xC3\xA9");
+  CHECK(decoded(t, {3, 4}) == "a\xEF\xBF\xBD");
+}
+
+TEST_CASE("WordPiece takes the longest beginning of what BERT's steps leave", "[tokenizer]") {
+  const Tokenizer t = parsed(R"({"normalizer": {"type": "BertNormalizer", "lowercase": true},
+      "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece"},
+      "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
+      "model": {"type": "WordPiece", "unk_token": "[UNK]", "max_input_chars_per_word": 8,
+      "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "see": 3, "##ing": 4, "!": 5, "e": 6,
+      "\u4e2d": 7}}})");
+  CHECK(encoded(t, "SEEing!") == Ids{1, 3, 4, 5, 2});
+  CHECK(encoded(t, "\xC3\x89 seex", SpecialTokens::left_out) == Ids{6, 0});
+  CHECK(encoded(t, "\xE4\xB8\xAD\xE4\xB8\xAD", SpecialTokens::left_out) == Ids{7, 7});
+  CHECK(encoded(t, "seeingsee", SpecialTokens::left_out) == Ids{0});
+  CHECK(decoded(t, {3, 4, 5}) == "seeing!");
+}
+
+TEST_CASE("patterns cut as their behaviour says", "[tokenizer]") {
+  const auto of = [](const std::string& behaviour, bool invert) {
+    return parsed(
+        R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\s"}, "behavior": ")" +
+        behaviour + R"(", "invert": )" + (invert ? "true" : "false") +
+        R"(}, "model": {"type": "BPE", "ignore_merges": true, "unk_token": "?",
+      "vocab": {"?": 0, "a": 1, "b": 2, " ": 3, "a ": 4, " b": 5, "  ": 6}, "merges": []}})");
+  };
+  CHECK(encoded(of("Removed", false), "a  b") == Ids{1, 2});
+  CHECK(encoded(of("Removed", true), "a b") == Ids{3});
+  CHECK(encoded(of("Isolated", false), "a  b") == Ids{1, 3, 3, 2});
+  CHECK(encoded(of("Contiguous", false), "a  b") == Ids{1, 6, 2});
+  CHECK(encoded(of("MergedWithPrevious", false), "a  b") == Ids{4, 3, 2});
+  CHECK(encoded(of("MergedWithNext", false), "a  b") == Ids{1, 3, 5});
+}
+
+TEST_CASE("steps of a tokenizer that are not known are refused with their names", "[tokenizer]") {
+  const std::string model = R"("model": {"type": "BPE", "vocab": {"a": 0}, "merges": []})";
+  CHECK(refused(R"({"normalizer": {"type": "Precompiled"}, )" + model + "}")
+            .find("test: normalizer \"Precompiled\" is not known: known are") == 0);
+  CHECK(refused(R"({"pre_tokenizer": {"type": "UnicodeScripts"}, )" + model + "}")
+            .find("pre_tokenizer \"UnicodeScripts\" is not known") != std::string::npos);
+  CHECK(refused(R"({"decoder": {"type": "CTC"}, )" + model + "}").find("decoder \"CTC\"") !=
+        std::string::npos);
+  CHECK(refused(R"({"model": {"type": "WordLevel", "vocab": {}}})").find("model \"WordLevel\"") !=
+        std::string::npos);
+  CHECK(refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})")
+            .find("merge 0 of \"a\" and \"b\"") != std::string::npos);
+  CHECK(refused(R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}}, )" + model + "}")
+            .find("the pattern ( is not understood") != std::string::npos);
+  CHECK(refused("{}") == "test: has no model: it is no tokenizer.json");
+  CHECK(refused(R"({"model": {"type": "BPE"}})").find("is not as a tokenizer.json should be") !=
+        std::string::npos);
+  CHECK(refused("{").find("not valid JSON") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/data/token_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "training/data/token_formats.h"
+
+namespace tessera {
+namespace {
+
+Status unreadable(const std::string& path, const std::string& why) {
+  return Status(Code::io_error, fmt::format("{}: cannot be read{}: name a text file or a file of "
+                                            "tokens",
+                                            path, why));
+}
+
+}  // namespace
+
+TokenFile::~TokenFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path,
+                                                         TokenFormat asked) {
+  const std::string of_tokens = is_megatron(path, asked) ? megatron_bin(path) : path;
+  auto file = std::shared_ptr<TokenFile>(new TokenFile);
+  file->source_ = of_tokens;
+  file->descriptor_ = ::open(of_tokens.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat what = {};
+  if (file->descriptor_ < 0 || ::fstat(file->descriptor_, &what) != 0) {
+    return unreadable(of_tokens, fmt::format(" ({})", std::strerror(errno)));
+  }
+  if (S_ISDIR(what.st_mode)) {
+    return Status(Code::io_error,
+                  fmt::format("{}: is a folder: name a file to train on", of_tokens));
+  }
+  if (!S_ISREG(what.st_mode)) return unreadable(of_tokens, ", as it is no regular file");
+  if (is_megatron(path, asked)) {
+    TESSERA_ASSIGN(file->layout_, megatron_layout(megatron_idx(path), what.st_size));
+  } else {
+    TESSERA_TRY(file->find_layout(asked, what.st_size));
+  }
+  return std::shared_ptr<const TokenFile>(std::move(file));
+}
+
+Result<std::shared_ptr<const TokenFile>> TokenFile::of(std::string bytes, const std::string& source,
+                                                       TokenFormat format) {
+  auto file = std::shared_ptr<TokenFile>(new TokenFile);
+  file->source_ = source;
+  file->memory_ = std::move(bytes);
+  TESSERA_TRY(file->find_layout(format, static_cast<std::int64_t>(file->memory_.size())));
+  return std::shared_ptr<const TokenFile>(std::move(file));
+}
+
+Status TokenFile::find_layout(TokenFormat asked, std::int64_t size) {
+  if (size == 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: is empty: nothing to train on", source_));
+  }
+  std::array<std::byte, llm_c_header> header{};
+  if (size >= llm_c_header) {
+    layout_ = {.begins = 0, .width = 1, .tokens = size};
+    TESSERA_TRY(read_bytes(0, header));
+  }
+  const bool bin = std::filesystem::path(source_).extension() == ".bin";
+  const bool looks = size >= llm_c_header && begins_as_llm_c(header);
+  if (asked == TokenFormat::llm_c || (asked == TokenFormat::by_name && bin && looks)) {
+    TESSERA_ASSIGN(layout_, llm_c_layout(source_, header, size));
+    return {};
+  }
+  TokenFormat format = asked;
+  if (asked == TokenFormat::by_name) format = bin ? TokenFormat::uint16 : TokenFormat::bytes;
+  const std::int64_t width = format == TokenFormat::uint32   ? 4
+                             : format == TokenFormat::uint16 ? 2
+                                                             : 1;
+  if (size % width != 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: {} bytes are no whole number of {}-byte tokens: choose the "
+                              "format in which it was written",
+                              source_, size, width));
+  }
+  layout_ = {.begins = 0, .width = width, .tokens = size / width};
+  return {};
+}
+
+Status TokenFile::read_bytes(std::int64_t first, std::span<std::byte> into) const {
+  const std::int64_t at = layout_.begins + first;
+  if (descriptor_ < 0) {
+    std::memcpy(into.data(), memory_.data() + at, into.size());
+    return {};
+  }
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done,
+                                at + static_cast<std::int64_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      return Status(Code::io_error,
+                    fmt::format("{}: cannot be read at byte {}: {}", source_,
+                                at + static_cast<std::int64_t>(done),
+                                got == 0 ? "it has become shorter" : std::strerror(errno)));
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Status TokenFile::read(std::int64_t first, std::span<std::uint32_t> into) const {
+  const auto width = static_cast<std::size_t>(layout_.width);
+  // The bytes lie at the end of the numbers they become, so none is overwritten before it is read.
+  const auto bytes = std::as_writable_bytes(into).last(into.size() * width);
+  TESSERA_TRY(read_bytes(first * layout_.width, bytes));
+  for (std::size_t k = 0; k < into.size(); ++k) {
+    std::uint32_t token = 0;
+    for (std::size_t b = width; b-- > 0;) {
+      token = token * 256 + std::to_integer<std::uint32_t>(bytes[k * width + b]);
+    }
+    into[k] = token;
+  }
+  return {};
+}
+
+}  // namespace tessera

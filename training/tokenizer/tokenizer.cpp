@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "engine/text/json_reader.h"
+#include "training/tokenizer/added_tokens.h"
+#include "training/tokenizer/piece_model.h"
+#include "training/tokenizer/pieces.h"
+#include "training/tokenizer/token_decoder.h"
+#include "training/tokenizer/unicode_text.h"
+
+namespace tessera {
+
+using Json = nlohmann::json;
+
+struct Tokenizer::State {
+  std::string source;
+  tokens::Normaliser normaliser;
+  tokens::PreTokeniser pre_tokeniser;
+  std::unique_ptr<tokens::PieceModel> model;
+  tokens::Vocabulary all;  // the model's and those that were added
+  tokens::AddedTokens added;
+  tokens::TokenDecoder decoder;
+  std::vector<std::int32_t> before, behind;  // what a post-processor adds
+
+  Status read(const Json& json);
+  Status read_model(const Json& json);
+  Status read_post_processor(const Json& json);
+  Status read_template(const Json& json);
+  Status encode_text(const tokens::Section& section, std::vector<std::int32_t>& ids) const;
+};
+
+Status Tokenizer::State::read_model(const Json& json) {
+  std::string type = json.value("type", std::string());
+  if (type.empty()) type = json.contains("merges") ? "BPE" : "";  // files before 2020
+  if (type == "BPE") {
+    TESSERA_ASSIGN(model, tokens::read_bpe(json));
+  } else if (type == "Unigram") {
+    TESSERA_ASSIGN(model, tokens::read_unigram(json));
+  } else if (type == "WordPiece") {
+    TESSERA_ASSIGN(model, tokens::read_word_piece(json));
+  } else {
+    return Status(
+        Code::not_supported,
+        fmt::format("model {} is not known: known are BPE, Unigram, WordPiece", in_quotes(type)));
+  }
+  all = model->vocabulary();
+  return {};
+}
+
+// Tokens before and behind the sequence A.
+Status Tokenizer::State::read_template(const Json& json) {
+  bool after = false;
+  for (const Json& part : json.at("single")) {
+    if (part.contains("Sequence")) {
+      after = true;
+      continue;
+    }
+    const auto name = part.at("SpecialToken").at("id").get<std::string>();
+    for (const Json& id : json.at("special_tokens").at(name).at("ids")) {
+      (after ? behind : before).push_back(id.get<std::int32_t>());
+    }
+  }
+  return {};
+}
+
+Status Tokenizer::State::read_post_processor(const Json& json) {
+  if (json.is_null()) return {};
+  const auto type = json.at("type").get<std::string>();
+  if (type == "ByteLevel") return {};  // moves offsets only
+  if (type == "TemplateProcessing") return read_template(json);
+  if (type == "Sequence") {
+    for (const Json& one : json.at("processors")) TESSERA_TRY(read_post_processor(one));
+    return {};
+  }
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    before.push_back(json.at("cls").at(1).get<std::int32_t>());
+    behind.push_back(json.at("sep").at(1).get<std::int32_t>());
+    return {};
+  }
+  return Status(Code::not_supported,
+                fmt::format("post_processor {} is not known: known are TemplateProcessing, "
+                            "ByteLevel, BertProcessing, RobertaProcessing, Sequence",
+                            in_quotes(type)));
+}
+
+Status Tokenizer::State::read(const Json& json) {
+  if (!json.is_object() || !json.contains("model")) {
+    return Status(Code::invalid_argument, "has no model: it is no tokenizer.json");
+  }
+  TESSERA_ASSIGN(normaliser, tokens::read_normaliser(json.value("normalizer", Json())));
+  TESSERA_ASSIGN(pre_tokeniser, tokens::read_pre_tokeniser(json.value("pre_tokenizer", Json())));
+  TESSERA_TRY(read_model(json.at("model")));
+  TESSERA_TRY(added.read(json.value("added_tokens", Json()), normaliser, all));
+  TESSERA_TRY(read_post_processor(json.value("post_processor", Json())));
+  TESSERA_ASSIGN(decoder, tokens::read_decoder(json.value("decoder", Json())));
+  return {};
+}
+
+Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& source) {
+  TESSERA_ASSIGN(const Json parsed, parse_json(json, source));
+  auto state = std::make_shared<State>();
+  state->source = source;
+  // Every key may be missing or of another type; nothing is thrown past this function.
+  try {
+    const Status status = state->read(parsed);
+    if (!status.ok()) return Status(status.code(), source + ": " + status.message());
+  } catch (const Json::exception& error) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{}: is not as a tokenizer.json should be: {}", source, error.what()));
+  }
+  return Tokenizer(std::move(state));
+}
+
+Result<Tokenizer> Tokenizer::open(const std::string& path) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  const std::string name =
+      folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path;
+  std::ifstream file(name, std::ios::binary);
+  if (!file) {
+    return Status(
+        Code::io_error,
+        fmt::format("{}: cannot be read: name a tokenizer.json, or a folder with one", name));
+  }
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return parse(text, name);
+}
+
+Status Tokenizer::State::encode_text(const tokens::Section& section,
+                                     std::vector<std::int32_t>& ids) const {
+  const std::string text = normaliser ? normaliser(section.text) : section.text;
+  for (const tokens::Section& part : added.in_normalised(text)) {
+    if (part.token >= 0) {
+      ids.push_back(part.token);
+      continue;
+    }
+    const tokens::Piece whole{part.text, section.first && part.first};
+    for (const tokens::Piece& piece : tokens::cut(pre_tokeniser, {whole})) {
+      TESSERA_TRY(model->encode(piece.text, ids));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
+                                                    SpecialTokens special) const {
+  const State& s = *state_;
+  const std::size_t mistake = tokens::utf8_mistake(text);
+  if (mistake != std::string_view::npos) {
+    return Status(Code::invalid_argument, fmt::format("byte {} of the text is no UTF-8", mistake));
+  }
+  const bool adds = special == SpecialTokens::added;
+  std::vector<std::int32_t> ids;
+  if (adds) ids = s.before;
+  for (const tokens::Section& section : s.added.in_raw(text)) {
+    if (section.token >= 0) {
+      ids.push_back(section.token);
+    } else {
+      TESSERA_TRY(s.encode_text(section, ids));
+    }
+  }
+  if (adds) ids.insert(ids.end(), s.behind.begin(), s.behind.end());
+  return ids;
+}
+
+Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids,
+                                      SpecialTokens special) const {
+  tokens::Texts texts;
+  for (const std::int32_t id : ids) {
+    const std::string* const text = state_->all.text(id);
+    if (text == nullptr) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: no token has the number {}", state_->source, id));
+    }
+    if (special == SpecialTokens::left_out && state_->added.is_special(id)) continue;
+    texts.push_back(*text);
+  }
+  std::string out;
+  for (const std::string& text : state_->decoder(std::move(texts))) out += text;
+  return out;
+}
+
+std::int32_t Tokenizer::size() const { return state_->all.size(); }
+std::int32_t Tokenizer::find(std::string_view text) const { return state_->all.find(text); }
+
+}  // namespace tessera
