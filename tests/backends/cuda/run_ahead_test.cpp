@@ -17,8 +17,8 @@ TEST_CASE("thousands of launches behind a file that is slow to come do not hang"
   const std::uint64_t seed = GENERATE(0, 1, 2, 3);
   INFO("seed " << seed);
   StandIn world({.seed = seed});
-  DriveHabits habits{.looks = 50};
-  const auto ended =
+  DriveHabits habits{.looks = 2'000};
+  const auto outcome =
       test::run_scene(world, habits, [&](FileScene& scene, ProcessRuntime& host) -> Status {
         TESSERA_TRY(scene.write().status());
         TESSERA_TRY(scene.read().status());
@@ -26,24 +26,24 @@ TEST_CASE("thousands of launches behind a file that is slow to come do not hang"
         for (int k = 0; k < 3'000; ++k) TESSERA_TRY(scene.twice().status());
         return host.finish();
       });
-  test::require_clean({ended.statuses, ended.reports, ended.leaks});
+  test::require_clean({outcome.statuses, outcome.reports, outcome.leaks});
   CHECK(habits.moved == 2);
 }
 
 TEST_CASE("launches behind a drive that hangs end at the deadline, by the copy's name", "[cuda]") {
   StandIn world({.seed = 1});
   DriveHabits habits{.stands = true};
-  const auto ended =
+  const auto outcome =
       test::run_scene(world, habits, [&](FileScene& scene, ProcessRuntime& host) -> Status {
         TESSERA_TRY(scene.write().status());
         TESSERA_TRY(scene.wait_for_files());
         for (int k = 0; k < 3'000; ++k) TESSERA_TRY(scene.twice().status());
         return host.finish();
       });
-  INFO(ended.statuses[0].message());
-  CHECK(ended.statuses[0].code() == Code::timed_out);
-  CHECK(ended.statuses[0].message().starts_with("rank 0 waited 3.0 s for the copy of unit here"));
-  CHECK(ended.reports.empty());
+  INFO(outcome.statuses[0].message());
+  CHECK(outcome.statuses[0].code() == Code::timed_out);
+  CHECK(outcome.statuses[0].message().starts_with("rank 0 waited 3.0 s for the copy of unit here"));
+  CHECK(outcome.reports.empty());
 }
 
 // One collective and what follows it, on the same stream.
