@@ -33,7 +33,8 @@ Status Communicators::split(CommunicatorId id, const RankGroups& groups, const s
   const int color = group < 0 ? nccl_no_color : group;
   const int key = group < 0 ? 0 : groups.index_of(peers_.rank());
   NcclComm& comm = groups_[id];
-  const int code = api_.comm_split(world_, color, key, &comm, {name.c_str(), copy_engines_});
+  const std::string& kept = names_[id] = name;
+  const int code = api_.comm_split(world_, color, key, &comm, {kept.c_str(), copy_engines_});
   TESSERA_TRY(await(world_, code, "ncclCommSplit"));
   if (group < 0) return {};
   if (comm == nullptr) {

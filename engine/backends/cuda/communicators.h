@@ -52,7 +52,8 @@ class Communicators {
   Patience& patience_;
   const bool copy_engines_;
   NcclComm world_ = nullptr;
-  std::map<CommunicatorId, NcclComm> groups_;  // NCCL fills them in while it works
+  std::map<CommunicatorId, NcclComm> groups_;    // NCCL fills them in while it works
+  std::map<CommunicatorId, std::string> names_;  // NCCL reads them when its profiler starts
 };
 
 }  // namespace tessera

@@ -17,6 +17,7 @@ namespace {
 constexpr Bytes number_slot{8};  // bytes of `read` per rank: the widest dtype
 constexpr Bytes answers_at{256};
 constexpr Bytes workspace_bytes{norm_workspace_bytes};
+constexpr int entries_min = 4;  // of an operation: events around it, its work, the record behind it
 
 bool waited_for(OpKind kind) { return kind != OpKind::compute; }
 
@@ -107,6 +108,7 @@ Status CudaBackend::setup() {
     const int device = options_.device >= 0 ? options_.device : local % std::max(devices, 1);
     TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
     device_number_ = device;
+    device_is_set_ = std::this_thread::get_id();
     if (options_.aio.use_gds) {
       TESSERA_ASSIGN(cufile_, module_.start_cufile());
     }
@@ -134,6 +136,15 @@ Status CudaBackend::setup() {
   return noted(enter());
 }
 
+// CUDA's current device is each thread's own, and a caller may go on in another thread.
+Status CudaBackend::usable() {
+  TESSERA_TRY(failure_);
+  const std::thread::id here = std::this_thread::get_id();
+  if (here == device_is_set_) return {};
+  device_is_set_ = here;
+  return noted(cuda_status(module_.cuda, module_.cuda.set_device(device_number_), "cudaSetDevice"));
+}
+
 // The first error ends the run of all ranks: NCCL's kernels are aborted and gates are opened, so
 // that streams can drain, and the others are notified.
 Status CudaBackend::noted(Status status) {
@@ -152,19 +163,19 @@ Status CudaBackend::noted(Status status) {
 Status CudaBackend::stream_created(StreamId id, const Stream& stream) {
   if (trace_) trace_->add_stream(id, stream.name, stream.role);
   lanes_.push_back(std::make_unique<Lane>(module_.cuda, events_));
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   const bool first = stream.role == StreamRole::communication;
   return noted(lanes_.back()->open(first ? -1 : 0));
 }
 
 Status CudaBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   if (trace_) trace_->add_communicator(id, communicator.name, communicator.groups);
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   return noted(communicators_.split(id, communicator.groups, communicator.name));
 }
 
 Status CudaBackend::execute(const Op& op, EventId event) {
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   TESSERA_TRY(noted(enter_step(op.cause.step)));
   const bool here = op.where.contains(rank_);
   TESSERA_TRY(noted(owners_.add(here ? op.stream : StreamId{})));
@@ -176,13 +187,21 @@ Status CudaBackend::execute(const Op& op, EventId event) {
 Status CudaBackend::enqueue(const Op& op, EventId event) {
   TESSERA_TRY(file_copies_.advance().status());
   Lane& lane = *lanes_[op.stream.index()];
+  TESSERA_TRY(make_room(lane));
+  entries_ = entries_min + static_cast<int>(op.after.size());
   TESSERA_TRY(order(lane, op));
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
   if (trace_ && !idle) TESSERA_TRY(times_->begin(lane.stream()));
   TESSERA_TRY(launch(op, lane));
   if (trace_) TESSERA_TRY(submit_to_trace(op, event, lane));
   const OpKind kind = kind_of(op);
-  return lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle);
+  TESSERA_TRY(lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle));
+  return lane.ahead().enqueued(lane.stream(), entries_);
+}
+
+Status CudaBackend::make_room(Lane& lane) {
+  TESSERA_ASSIGN(const bool room, lane.ahead().has_room());
+  return room ? Status{} : until([&lane] { return lane.ahead().has_room(); });
 }
 
 Status CudaBackend::launch(const Op& op, Lane& lane) {
@@ -253,7 +272,7 @@ Status CudaBackend::drain_all() {
 }
 
 Status CudaBackend::await_event(EventId event) {
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   if (trace_) trace_->host_wait(event);
   if (Lane* const owner = owners_.of(event)) {
     TESSERA_TRY(noted(until([&] { return owner->reached(event); })));
@@ -263,7 +282,7 @@ Status CudaBackend::await_event(EventId event) {
 
 Status CudaBackend::poll() {
   if (graphs_.recording()) return {};
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   TESSERA_TRY(noted(peers_->ended()));
   TESSERA_TRY(noted(advance_trace()));
   TESSERA_TRY(noted(file_copies_.advance().status()));
@@ -271,7 +290,7 @@ Status CudaBackend::poll() {
 }
 
 Status CudaBackend::finish() {
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   return noted(finish_all());
 }
 
@@ -292,7 +311,7 @@ Status CudaBackend::finish_all() {
 }
 
 Result<PerRank<float>> CudaBackend::read(const View& scalar) {
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   std::vector<float> all(static_cast<std::size_t>(peers_->ranks()));
   TESSERA_TRY(noted(read_all(scalar, all)));
   return PerRank<float>(std::move(all));

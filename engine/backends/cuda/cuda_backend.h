@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "engine/backends/cuda/collectives.h"
@@ -61,6 +62,8 @@ class CudaBackend final : public ProcessRuntime {
   Status execute(const Op& op, EventId event) override;
   Status await_event(EventId event) override;
 
+  /// Whether the run goes on; then the device is current in the calling thread.
+  Status usable();
   /// Ends the run for all ranks if `status` is an error, which it returns.
   Status noted(Status status);
 
@@ -71,6 +74,7 @@ class CudaBackend final : public ProcessRuntime {
   std::unique_ptr<BlockIo> make_io();
 
   Status enqueue(const Op& op, EventId event);
+  Status make_room(Lane& lane);
   Status launch(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
@@ -134,6 +138,8 @@ class CudaBackend final : public ProcessRuntime {
   Graphs graphs_;
   CufileApi cufile_{};  // Aio::use_gds
   int device_number_ = 0;
+  std::thread::id device_is_set_;  // the thread whose current device is this one
+  int entries_ = 0;                // that the operation under way has enqueued
   SwapStore swapped_;
   FileCopies file_copies_;
   IdTable<BufferId, Place> places_;

@@ -14,7 +14,7 @@ constexpr Bytes pinned_bytes_min{1 << 20};
 }  // namespace
 
 Status CudaBackend::buffer_requested(BufferId id, const Allocation& request) {
-  TESSERA_TRY(failure_);
+  TESSERA_TRY(usable());
   TESSERA_TRY(noted(enter_step(request.cause.step)));
   if (trace_) trace_->allocate(id, request);
   if (request.memory != Memory::nvme || !request.where.contains(rank_)) return {};

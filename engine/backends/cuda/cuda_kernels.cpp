@@ -19,6 +19,7 @@ KernelArray array(ConstElements elements) {
 }  // namespace
 
 void CudaKernels::launched(int code, const char* name) {
+  launches_ += 2;  // a norm takes two
   if (code == cuda_success || !status_.ok()) return;
   status_ = cuda_status(device_.cuda, code, fmt::format("the kernel {}", name).c_str());
 }
@@ -107,10 +108,12 @@ void CudaKernels::write(std::span<const float> from, Elements to) {
 }
 
 void CudaKernels::send(std::span<const std::byte> from, std::span<std::byte> to) {
+  launches_ += 2;
   if (!from.empty() && with_host()) status_ = device_.mailbox.send(from, to, stream_);
 }
 
 void CudaKernels::receive(std::span<const std::byte> from, Mailbox::Then then) {
+  launches_ += 2;
   if (with_host()) status_ = device_.mailbox.receive(from, std::move(then), stream_);
 }
 
@@ -118,6 +121,10 @@ kernels::Math* CudaKernels::math() {
   if (!uses_math_) device_.math->use(stream_);
   uses_math_ = true;
   return device_.math;
+}
+
+int CudaKernels::launches() const {
+  return launches_ + (uses_math_ ? device_.math->calls() * DeviceMath::launches_max : 0);
 }
 
 Status CudaKernels::status() const {

@@ -50,6 +50,8 @@ class CudaKernels final : public Kernels {
 
   /// The first error; later calls did nothing.
   Status status() const;
+  /// How many entries of the stream the calls have taken, at most.
+  int launches() const;
 
  private:
   void launched(int code, const char* name);
@@ -63,6 +65,7 @@ class CudaKernels final : public Kernels {
   const ToHost to_host_;
   Status status_;
   bool uses_math_ = false;
+  int launches_ = 0;  // without those of the mathematics
 };
 
 }  // namespace tessera

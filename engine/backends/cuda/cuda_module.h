@@ -16,7 +16,7 @@
 namespace tessera {
 
 /// Changes with any of the tables, so that a program refuses a module of another build.
-inline constexpr int cuda_module_version = 8;
+inline constexpr int cuda_module_version = 9;
 /// The NCCL versions whose calls have the meaning that the backend assumes: 2.20 to before 3.0.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;

@@ -64,6 +64,7 @@ Status CudaBackend::copy_files(const Copy& copy, Index index, CudaStream stream)
   }
   std::vector<FileCopies::Piece> pieces;
   for (const CopyBlocks& piece : copy.pieces) {
+    entries_ += FileCopies::entries_max;
     pieces.push_back({piece, bytes(writes_files(copy.route) ? piece.from : piece.to, index)});
   }
   return file_copies_.submit(copy.route, std::move(pieces), stream);
@@ -86,6 +87,7 @@ Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream
   const auto to = bytes(piece.to, index);
   const auto from = bytes(piece.from, index);
   if (to.empty()) return {};
+  ++entries_;
   if (piece.from.dtype != piece.to.dtype) {
     const BlockCopy shape{piece.from.dtype, piece.to.dtype,         piece.to.numel.value,
                           piece.count,      piece.from_pitch.value, piece.to_pitch.value};
@@ -119,6 +121,7 @@ Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index in
   const std::size_t numel =
       std::min(to.size() / width(piece.to.dtype), from.size() / width(piece.from.dtype));
   const std::size_t copied = numel * width(piece.to.dtype);
+  entries_ += 2;
   const CudaApi& cuda = module_.cuda;
   if (numel > 0 && piece.from.dtype != piece.to.dtype) {
     const BlockCopy shape{piece.from.dtype, piece.to.dtype, static_cast<std::int64_t>(numel)};
@@ -153,6 +156,7 @@ Status CudaBackend::launch(const Compute& compute, Lane& lane, const Spans& read
                            const Spans& writes) {
   for (std::size_t k : compute.zeroed) {
     if (writes[k].empty()) continue;
+    ++entries_;
     TESSERA_TRY(
         cuda_status(module_.cuda,
                     module_.cuda.memset_async(writes[k].data(), 0, writes[k].size(), lane.stream()),
@@ -168,6 +172,7 @@ Status CudaBackend::run(const Compute& compute, Lane& lane, const Spans& reads,
                         const Spans& writes) {
   CudaKernels on_device = kernels(lane);
   compute.body(SpanContext(rank_, {reads.begin(), reads.end()}, writes, on_device));
+  entries_ += on_device.launches();
   return on_device.status();
 }
 

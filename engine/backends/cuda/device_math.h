@@ -14,10 +14,14 @@ class DeviceMath : public kernels::Math {
     int code = cuda_success;  // CUDA's error code
     const char* call = "";
   };
+  static constexpr int launches_max = 4;  // of a call: attention's gradient
+
   /// Sets the stream on which later calls are enqueued.
   virtual void use(CudaStream stream) = 0;
   /// The first call since `use` that failed; later ones were not enqueued.
   virtual Failure failure() const = 0;
+  /// How many calls there have been since `use`.
+  virtual int calls() const = 0;
 };
 
 }  // namespace tessera

@@ -28,6 +28,7 @@ namespace tessera {
 
 class FileCopies {
  public:
+  static constexpr int entries_max = 6;  // of a stream, for each piece of a copy
   struct Piece {
     CopyBlocks blocks;
     std::span<std::byte> memory;  // its side in memory

@@ -12,30 +12,6 @@ constexpr std::size_t unread_events_max = 64;  // beyond it, querying costs less
 
 }  // namespace
 
-EventPool::~EventPool() {
-  for (CudaEvent event : free_) api_.event_destroy(event);
-}
-
-Result<CudaEvent> EventPool::take() {
-  if (!free_.empty()) {
-    const CudaEvent event = free_.back();
-    free_.pop_back();
-    return event;
-  }
-  CudaEvent event = nullptr;
-  const auto create = kind_ == Kind::timed ? api_.event_create_timed : api_.event_create;
-  TESSERA_TRY(cuda_status(api_, create(&event), "cudaEventCreate"));
-  return event;
-}
-
-Result<CudaEvent> EventPool::record(CudaStream stream) {
-  TESSERA_ASSIGN(const CudaEvent event, take());
-  const int code = api_.event_record(event, stream);
-  if (code == cuda_success) return event;
-  give_back(event);
-  return cuda_status(api_, code, "cudaEventRecord");
-}
-
 Lane::~Lane() {
   for (const Recorded& recorded : recorded_) events_.give_back(recorded.event);
   if (stream_ != nullptr) api_.stream_destroy(stream_);

@@ -9,36 +9,16 @@
 #include <deque>
 #include <vector>
 
-#include "engine/backends/cuda/cuda_api.h"
+#include "engine/backends/cuda/event_pool.h"
+#include "engine/backends/cuda/run_ahead.h"
 #include "engine/runtime/access_history.h"
 #include "tessera/status.h"
 
 namespace tessera {
 
-/// CUDA events that are made once and used again and again.
-class EventPool {
- public:
-  enum class Kind { untimed, timed };
-  explicit EventPool(const CudaApi& api, Kind kind = Kind::untimed) : api_(api), kind_(kind) {}
-  EventPool(const EventPool&) = delete;
-  EventPool& operator=(const EventPool&) = delete;
-  ~EventPool();
-
-  /// Records an event behind all work enqueued on `stream`; the caller gives it back.
-  Result<CudaEvent> record(CudaStream stream);
-  void give_back(CudaEvent event) { free_.push_back(event); }
-
- private:
-  Result<CudaEvent> take();
-
-  const CudaApi& api_;
-  const Kind kind_;
-  std::vector<CudaEvent> free_;
-};
-
 class Lane {
  public:
-  Lane(const CudaApi& api, EventPool& events) : api_(api), events_(events) {}
+  Lane(const CudaApi& api, EventPool& events) : api_(api), events_(events), ahead_(api, events) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
   ~Lane();
@@ -56,6 +36,7 @@ class Lane {
   /// The oldest op that is not known to be over; its event is invalid if all are over.
   Accessor oldest();
   EventId finished() const { return finished_; }
+  RunAhead& ahead() { return ahead_; }
 
  private:
   struct Recorded {
@@ -68,6 +49,7 @@ class Lane {
 
   const CudaApi& api_;
   EventPool& events_;
+  RunAhead ahead_;
   CudaStream stream_ = nullptr;
   std::deque<Recorded> recorded_;
   Accessor youngest_;

@@ -310,15 +310,22 @@ dim3 blocks(const AttentionShape& s, std::int64_t heads) {
 
 // Calls f with a null pointer to tiles as the heads of `s` need them.
 template <class T, class F>
-int with_width(std::int64_t head_dim, const F& f) {
+auto with_width(std::int64_t head_dim, const F& f) {
   if (head_dim <= 32) return f(static_cast<Tile<T, 32>*>(nullptr));
   if (head_dim <= 64) return f(static_cast<Tile<T, 64>*>(nullptr));
   return f(static_cast<Tile<T, 128>*>(nullptr));
 }
 template <class F>
-int with_tile(const AttentionShape& s, const F& f) {
+auto with_tile(const AttentionShape& s, const F& f) {
   if (s.dtype == DType::float16) return with_width<Float16>(s.head_dim, f);
   return with_width<BFloat16>(s.head_dim, f);
+}
+
+// Of the gradients' kernels, which need the most.
+std::size_t shared_bytes_of(const AttentionShape& s) {
+  return with_tile(s, []<class T, int d>(Tile<T, d>*) -> std::size_t {
+    return (2 + TilePairs<T, d>::tiles) * Tile<T, d>::bytes;
+  });
 }
 
 }  // namespace
@@ -329,7 +336,7 @@ bool fits_tiles(const AttentionShape& s, const HeadArrays<ConstArray>& in, Const
   };
   return s.dtype != DType::float32 && s.head_dim % 8 == 0 && s.head_dim <= 128 &&
          s.q_stride % 8 == 0 && s.kv_stride % 8 == 0 && aligned(in.q.data) && aligned(in.k.data) &&
-         aligned(in.v.data) && aligned(out.data);
+         aligned(in.v.data) && aligned(out.data) && shared_bytes_of(s) <= shared_bytes_max();
 }
 
 int tiles_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,

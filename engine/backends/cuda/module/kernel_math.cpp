@@ -18,8 +18,10 @@ class KernelMath final : public DeviceMath {
   void use(CudaStream stream) override {
     stream_ = stream;
     failure_ = {};
+    calls_ = 0;
   }
   Failure failure() const override { return failure_; }
+  int calls() const override { return calls_; }
 
   void clear(Array values, std::int64_t numel) override {
     call("clear", [&] {
@@ -117,6 +119,7 @@ class KernelMath final : public DeviceMath {
   template <class F>
   void call(const char* name, const F& f) {
     if (failure_.code != cuda_success) return;
+    ++calls_;
     const int code = f();
     if (code != cuda_success) failure_ = {code, name};
   }
@@ -124,6 +127,7 @@ class KernelMath final : public DeviceMath {
   const std::unique_ptr<Products> products_;
   CudaStream stream_ = nullptr;
   Failure failure_;
+  int calls_ = 0;
 };
 
 }  // namespace

@@ -107,17 +107,18 @@ int stream_destroy(CudaStream stream) {
 int stream_wait_event(CudaStream stream, CudaEvent event) {
   return called(Call::stream_wait_event, [&](StandIn& world) {
     const auto known = world.streams().event(event_of(event));
-    if (!known || !world.streams().knows(stream_of(stream))) return invalid_handle;
-    world.streams().wait(*stream_of(stream), known);
-    return 0;
+    if (!known) return invalid_handle;
+    const int code = world.admit(stream_of(stream));
+    if (code == 0) world.streams().wait(*stream_of(stream), known);
+    return code;
   });
 }
 int stream_wait_value(CudaStream stream, const std::uint32_t* word, std::uint32_t value) {
   return called(Call::stream_wait_value, [&](StandIn& world) {
     if (!world.memory().accessible(word, sizeof(*word), StandIn::device)) return invalid_value;
-    if (!world.streams().knows(stream_of(stream))) return invalid_handle;
-    world.streams().wait(*stream_of(stream), word, value);
-    return 0;
+    const int code = world.admit(stream_of(stream));
+    if (code == 0) world.streams().wait(*stream_of(stream), word, value);
+    return code;
   });
 }
 int event_create(CudaEvent* event) {
@@ -142,7 +143,9 @@ int event_destroy(CudaEvent event) {
 int event_record(CudaEvent event, CudaStream stream) {
   return called(Call::event_record, [&](StandIn& world) {
     const auto known = world.streams().event(event_of(event));
-    if (!known || !world.streams().knows(stream_of(stream))) return invalid_handle;
+    if (!known) return invalid_handle;
+    const int code = world.admit(stream_of(stream));
+    if (code != 0) return code;
     world.streams().record(*stream_of(stream), known);
     world.count_record(known->timed);
     return 0;

@@ -10,6 +10,9 @@ namespace {
 
 StandIn* only = nullptr;
 
+constexpr std::size_t queue_max = 1'024;  // entries of a stream, about as on a GPU
+constexpr int blocked_max = 10'000;       // turns of the others, until nothing can have changed
+
 // What may be called while a stream is recorded.
 bool may_be_recorded(Call call) {
   return call == Call::memcpy_async || call == Call::memcpy_2d_async ||
@@ -131,9 +134,30 @@ void StandIn::report(std::string what) {
   reports_.push_back(fmt::format("rank {}: {}", rank(), what));
 }
 
+bool StandIn::has_room(FakeStream& stream) {
+  for (int turn = 0; stream.queue.size() >= queue_max; ++turn) {
+    if (streams_.step()) continue;
+    if (turn > blocked_max) return false;
+    turns_.yield();
+  }
+  return true;
+}
+
+int StandIn::admit(FakeStream* stream) {
+  if (!streams_.knows(stream)) return report("work for a stream that does not exist"), 400;
+  if (stream->device != device) {
+    report("work for a stream of another device than the thread's");
+    return 400;  // cudaErrorInvalidResourceHandle
+  }
+  if (has_room(*stream)) return 0;
+  report(fmt::format("stream {} is full and its device stands still: the host is blocked for ever",
+                     stream->index));
+  return 999;
+}
+
 int StandIn::check(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
                    const std::string& name) {
-  if (!streams_.knows(stream)) return report(name + " on a stream that does not exist"), 400;
+  if (const int code = admit(stream); code != 0) return code;
   for (const MemoryAccess& access : accesses) {
     if (memory_.accessible(access.at, access.bytes, stream->device)) continue;
     report(name + " touches memory that is not there");

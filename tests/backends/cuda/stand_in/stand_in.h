@@ -107,6 +107,9 @@ class StandIn {
   FakeCufile& cufile() { return cufile_; }
   Turns& turns() { return turns_; }
   const StandInOptions& options() const { return options_; }
+  /// Whether `stream` takes an entry of this thread. A queue holds a thousand; the call then blocks
+  /// until the device has done one, and meanwhile this rank looks at nothing.
+  int admit(FakeStream* stream);
   /// Checks accesses and queues `run`.
   int enqueue(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
               const std::string& name, std::function<void()> run);
@@ -118,6 +121,7 @@ class StandIn {
 
  private:
   friend class FakePeers;
+  bool has_room(FakeStream& stream);
   int check(FakeStream* stream, const std::vector<MemoryAccess>& accesses, const std::string& name);
 
   const StandInOptions options_;

@@ -69,8 +69,10 @@ class TwinMath final : public DeviceMath {
   void use(CudaStream stream) override {
     stream_ = reinterpret_cast<FakeStream*>(stream);
     failure_ = {};
+    calls_ = 0;
   }
   Failure failure() const override { return failure_; }
+  int calls() const override { return calls_; }
 
   void clear(Array values, std::int64_t numel) override {
     queue("clear", Accesses().writes(values, numel), [=] { host().clear(values, numel); });
@@ -227,6 +229,7 @@ class TwinMath final : public DeviceMath {
 
   void queue(const char* name, const Accesses& accesses, std::function<void()> run) {
     if (failure_.code != cuda_success) return;
+    ++calls_;
     StandIn& world = StandIn::current();
     const StandIn::Verdict verdict = world.enter(Call::kernel);
     int code = verdict.code;
@@ -238,6 +241,7 @@ class TwinMath final : public DeviceMath {
 
   FakeStream* stream_ = nullptr;
   Failure failure_;
+  int calls_ = 0;
 };
 
 }  // namespace

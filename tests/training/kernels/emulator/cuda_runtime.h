@@ -41,6 +41,8 @@ namespace tessera::device::emulator {
 /// Runs a kernel, all of its blocks.
 void run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel);
 unsigned char* shared_bytes();
+/// The shared memory of a block, which a test may make that of a smaller card.
+std::size_t& shared_bytes_max();
 void wait_for_block();
 float from_lane(float x, int lane);
 int own_lane();
