@@ -26,6 +26,7 @@ inline constexpr int exit_does_not_fit = 3;  // the simulated run needs more mem
 // A run that was asked to stop: 128 and the number of the signal (cli/stop_signal.h).
 
 void add_train(CLI::App& app, int& exit_code);
+void add_evaluate(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);

@@ -83,6 +83,7 @@ int run(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   int exit_code = exit_ok;
   add_train(app, exit_code);
+  add_evaluate(app, exit_code);
   add_tokenize(app, exit_code);
   add_generate(app, exit_code);
   add_simulate(app, exit_code);

@@ -10,7 +10,7 @@
 namespace tessera::cli {
 namespace {
 
-constexpr std::int64_t bytes = 256;
+constexpr std::int64_t byte_vocabulary = 256;
 
 std::int64_t vocabulary_of(const Model& model) {
   return model.parameters.empty() || model.parameters[0].shape.empty()
@@ -62,7 +62,7 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
     if (!prompt.tokens_.empty()) return prompt;
     return Status(Code::invalid_argument, "--prompt: the text has no tokens: give another");
   }
-  if (vocabulary != bytes) {
+  if (vocabulary != byte_vocabulary) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: its {} tokens are no bytes: name its tokenizer.json with "
                               "--tokenizer, or give token numbers with --prompt-ids",

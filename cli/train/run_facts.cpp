@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -19,10 +20,11 @@ namespace {
 
 /// Options that a rank may have for itself: its output, its threads, paths of its machine. What
 /// lies behind a path of an input is compared by content.
-constexpr std::array may_differ = {
-    "--help",       "--threads", "--deadline",  "--quiet",        "--json",   "--log-every",
-    "--peak-flops", "--trace",   "--data",      "--validation",   "--load",   "--resume",
-    "--save",       "--export",  "--deepspeed", "--profile-nccl", "--cluster"};
+constexpr std::array may_differ = {"--help",    "--threads",    "--deadline",   "--quiet",
+                                   "--json",    "--log-every",  "--peak-flops", "--trace",
+                                   "--data",    "--validation", "--load",       "--resume",
+                                   "--save",    "--export",     "--deepspeed",  "--profile-nccl",
+                                   "--cluster", "--tokenizer",  "--weights",    "--checkpoint"};
 
 bool is_own(const std::string& name) {
   return std::any_of(may_differ.begin(), may_differ.end(),
@@ -46,10 +48,6 @@ std::uint64_t text_sum(std::string_view text) {
   return sum;
 }
 
-std::string corpus_fact(const Corpus& corpus) {
-  return fmt::format("{} tokens with checksum {:016x}", corpus.tokens(), corpus.fingerprint());
-}
-
 /// The bytes of the model's description, as a checksum: every key of it may change what is
 /// computed.
 std::string model_fact(const std::string& path, const Model& model) {
@@ -61,15 +59,29 @@ std::string model_fact(const std::string& path, const Model& model) {
 
 }  // namespace
 
-Facts facts_of(const TrainArguments& arguments, const TrainRun& run, const TrainData& data) {
-  TESSERA_ASSERT(arguments.command != nullptr, "options come from a command line");
+std::string corpus_fact(const Corpus& corpus) {
+  return fmt::format("{} tokens with checksum {:016x}", corpus.tokens(), corpus.fingerprint());
+}
+
+std::string size_fact(const std::string& path) {
+  std::error_code error;
+  return fmt::format("{} bytes", std::filesystem::file_size(path, error));
+}
+
+Facts command_facts(const CLI::App& command, const std::string& model_path, const Model& model) {
   Facts facts = {{"the version of tessera", version()},
-                 {"the model", model_fact(arguments.engine.model_path, run.model)}};
-  for (const CLI::Option* option : arguments.command->get_options()) {
+                 {"the model", model_fact(model_path, model)}};
+  for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
     if (option->get_positional() || is_own(name)) continue;
     facts.emplace_back(name, value_of(*option));
   }
+  return facts;
+}
+
+Facts facts_of(const TrainArguments& arguments, const TrainRun& run, const TrainData& data) {
+  TESSERA_ASSERT(arguments.command != nullptr, "options come from a command line");
+  Facts facts = command_facts(*arguments.command, arguments.engine.model_path, run.model);
   facts.emplace_back("the scheme", std::string(name_of(run.options.scheme)));
   facts.emplace_back("--data", corpus_fact(data.corpus));
   if (data.validation) facts.emplace_back("--validation", corpus_fact(*data.validation));

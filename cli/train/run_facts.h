@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts about a training run that must be alike on all ranks.
+// The facts about a run that must be alike on all ranks.
 #pragma once
 
 #include "cli/train/agreement.h"
 #include "cli/train/train_options.h"
 
 namespace tessera::cli {
+
+/// The version of the program, the model's description, and all options of the command that change
+/// what is computed, given or not.
+Facts command_facts(const CLI::App& command, const std::string& model_path, const Model& model);
+/// The length of a corpus, and a checksum of its content.
+std::string corpus_fact(const Corpus& corpus);
+/// The length of a file.
+std::string size_fact(const std::string& path);
 
 /// All options of the command that change what is computed, given or not, and the content of the
 /// files that they name; the program's version.

@@ -46,13 +46,40 @@ void print_header(const TrainArguments& arguments, const TrainRun& run, const Co
       corpus.documents() > 0 ? fmt::format(" of {} documents", with_separators(corpus.documents()))
                              : "";
   fmt::print("{}: {} tokens{}, {} samples of {} an epoch; {} tokens a step\n",
-             fmt::join(arguments.data, ","), with_separators(corpus.tokens()), documents,
+             fmt::join(arguments.data.files, ","), with_separators(corpus.tokens()), documents,
              with_separators(trainer.samples_per_epoch()), run.options.step.sequence_length,
              with_separators(trainer.tokens_per_step()));
+  if (const auto packed = trainer.packed()) {
+    const auto share = [](std::int64_t part, std::int64_t all) {
+      return 100 * static_cast<double>(part) / static_cast<double>(all);
+    };
+    fmt::print("documents are packed: samples are {:.1f} % full, {:.1f} % of that is learned\n",
+               share(packed->places, packed->samples * run.options.step.sequence_length),
+               share(packed->targets, packed->places));
+  }
   if (peak.value > 0) {
     fmt::print("MFU refers to {} a rank, {}\n", readable_flops(peak.value), peak.name);
   }
   std::fflush(stdout);
+}
+
+std::vector<std::string> document_warnings(const Corpus& corpus, const Trainer& trainer,
+                                           std::int64_t length) {
+  std::vector<std::string> warnings;
+  const auto packed = trainer.packed();
+  if (!packed) return warnings;
+  const std::string of = fmt::format("of {} documents", with_separators(corpus.documents()));
+  if (packed->cut > 0) {
+    warnings.push_back(fmt::format(
+        "{} {} have more than {} tokens and are cut into pieces that do not see one another: "
+        "choose a larger --sequence-length if they should",
+        with_separators(packed->cut), of, length));
+  }
+  if (packed->left_out > 0) {
+    warnings.push_back(fmt::format("{} {} have nothing to learn and are left out",
+                                   with_separators(packed->left_out), of));
+  }
+  return warnings;
 }
 
 bool has_owners(const Scheme& scheme) {
@@ -177,6 +204,10 @@ class TrainProgram {
                                                        opened_.name != "simulator", prints()));
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
+    for (const std::string& warning :
+         document_warnings(data.corpus, *trainer_, run_.options.step.sequence_length)) {
+      run_.warnings.push_back(warning);
+    }
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
       print_header(arguments_, run_, data.corpus, *trainer_, opened_, peak_);

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/train/run_facts.h"
 #include "tessera/weights.h"
 
 namespace tessera::cli {
@@ -105,9 +106,7 @@ Facts TrainFiles::facts(const Trainer& trainer) const {
   Facts facts;
   for (const auto& [name, text] : trainer.state())
     facts.emplace_back("the place of the " + name, text);
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(options_.load, error);
-  if (!options_.load.empty()) facts.emplace_back("--load", fmt::format("{} bytes", bytes));
+  if (!options_.load.empty()) facts.emplace_back("--load", size_fact(options_.load));
   return facts;
 }
 

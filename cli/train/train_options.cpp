@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <filesystem>
 #include <map>
 #include <tuple>
 
@@ -21,10 +19,6 @@ const std::map<std::string, Schedule> schedules = {{"constant", Schedule::consta
                                                    {"linear", Schedule::linear},
                                                    {"cosine", Schedule::cosine},
                                                    {"wsd", Schedule::wsd}};
-const std::map<std::string, TokenFormat> formats = {
-    {"auto", TokenFormat::by_name},  {"bytes", TokenFormat::bytes},
-    {"uint16", TokenFormat::uint16}, {"uint32", TokenFormat::uint32},
-    {"llm.c", TokenFormat::llm_c},   {"megatron", TokenFormat::megatron}};
 const std::map<std::string, DType> trained_dtypes = {
     {"float32", DType::float32}, {"fp32", DType::float32},    {"bfloat16", DType::bfloat16},
     {"bf16", DType::bfloat16},   {"float16", DType::float16}, {"fp16", DType::float16}};
@@ -32,20 +26,14 @@ const std::map<std::string, DType> trained_dtypes = {
 void add_data_options(CLI::App& command, TrainArguments& a) {
   const char* group = "Data";
   command
-      .add_option("--data", a.data,
-                  "A text file or a file of tokens; or several, a,b:2.5, with how often an epoch "
-                  "takes each")
+      .add_option("--data", a.data.files,
+                  "A text, a file of tokens, or JSON lines; or several, a,b:2.5, with how often an "
+                  "epoch takes each")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->required()
       ->group(group);
-  command
-      .add_option("--data-format", a.data_format,
-                  "A token is a byte, or 2 or 4 of them, behind llm.c's header, or as Megatron's "
-                  "index says; auto: .bin is one of the last two if it looks so or has an .idx "
-                  "beside it, else uint16; all others are bytes")
-      ->check(names_of(formats))
-      ->group(group);
+  add_text_options(command, a.data);
   command.add_option("--validation", a.validation.file, "File to measure the loss on, untrained")
       ->default_str("")
       ->group(group);
@@ -265,39 +253,17 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   return run;
 }
 
-namespace {
-
-// "web.bin:2.5" is a file with its weight, unless a file is called so.
-CorpusFile corpus_file(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  std::error_code error;
-  if (colon == std::string::npos || std::filesystem::exists(text, error)) return {text, 1};
-  double weight = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, wrong] = std::from_chars(text.data() + colon + 1, end, weight);
-  if (wrong != std::errc{} || at != end) return {text, 1};
-  return {text.substr(0, colon), weight};
-}
-
-}  // namespace
-
 Result<TrainData> open_data(const TrainArguments& a, const Model& model) {
   if (!a.validation.file.empty() && a.validation.fraction > 0) {
     return Status(Code::invalid_argument,
                   "--validation and --validation-fraction both say what to validate on: leave one "
                   "out");
   }
-  const ParameterId embedding = model.parameters.empty() ? ParameterId{} : ParameterId{0};
-  if (!embedding.valid() || model.parameter(embedding).shape.size() != 2) {
-    return Status(Code::not_supported,
-                  fmt::format("{}: is no language model: its first parameter is no embedding",
-                              a.engine.model_path));
-  }
-  const CorpusOptions options{.format = formats.at(a.data_format),
-                              .vocabulary = model.parameter(embedding).shape[0]};
+  TESSERA_ASSIGN(const CorpusOptions options, corpus_options(a.data, a.engine.model_path, model));
   std::vector<CorpusFile> files;
-  for (const std::string& text : a.data) files.push_back(corpus_file(text));
+  for (const std::string& text : a.data.files) files.push_back(corpus_file(text));
   TESSERA_ASSIGN(Corpus corpus, Corpus::open(files, options));
+  TESSERA_TRY(check_text_options(*a.command, a.data, corpus));
   TrainData data{.corpus = std::move(corpus), .validation = {}};
   if (a.validation.file.empty()) return data;
   TESSERA_ASSIGN(data.validation, Corpus::open(a.validation.file, options));

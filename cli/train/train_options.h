@@ -9,6 +9,7 @@
 
 #include "cli/options/engine_options.h"
 #include "cli/options/runtime_options.h"
+#include "cli/train/data_options.h"
 #include "cli/train/train_files.h"
 #include "tessera/trainer.h"
 
@@ -29,8 +30,7 @@ struct TrainArguments {
   std::string dtype = "float32";
   std::optional<double> loss_scale;
   std::optional<std::int32_t> loss_scale_interval;
-  std::vector<std::string> data;  // files, perhaps with weights
-  std::string data_format = "auto";
+  DataArguments data;
   ValidationArguments validation;
   std::int64_t steps = 1000;
   double learning_rate = 1e-3;

@@ -26,7 +26,7 @@ std::string host_name() {
 std::string options_json(const TrainArguments& a, const TrainRun& run) {
   nlohmann::ordered_json json;
   const TrainingOptions& step = run.options.step;
-  json["data"] = fmt::format("{}", fmt::join(a.data, ","));
+  json["data"] = fmt::format("{}", fmt::join(a.data.files, ","));
   json["steps"] = a.steps;
   json["seed"] = a.seed;
   for (const auto& [name, value] : options_of(run.options.scheme, run.model)) {

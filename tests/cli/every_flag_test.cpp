@@ -355,6 +355,7 @@ TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", 
 
 TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
   const std::vector<std::string> tried = {"train",
+                                          "evaluate",
                                           "tokenize",
                                           "generate",
                                           "simulate",

@@ -74,6 +74,11 @@ std::string trained(const std::string& options) {
 const std::vector<FlagCase> cases = {
     {"--data", "other.txt", ""},
     {"--data-format", "uint16", ""},
+    {"--tokenizer", "letters.json", ""},
+    {"--chat-template", "plain", ""},
+    {"--begin-of-text", "7", ""},
+    {"--end-of-text", "46", ""},
+    {"--text-key", "body", ""},
     {"--validation", "text.txt", ""},
     {"--validation-fraction", "0.2", ""},
     {"--validate-every", "2", ""},
@@ -201,6 +206,43 @@ TEST_CASE("every flag of tokenize acts or is refused", "[cli][flags][train]") {
       {"--special", "on", print},       {"--print", "", "--end-of-text none "}};
   CHECK(missing(flags_of("tokenize"), tokenize) == "");
   for (const FlagCase& one : tokenize) {
+    INFO(one.context << one.flag << " " << one.argument);
+    CHECK(shown(one.context) != shown(one.context + one.flag + " " + one.argument));
+  }
+}
+
+TEST_CASE("every flag of evaluate acts or is refused", "[cli][flags][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "flagged");
+  REQUIRE(run_tessera("train gpt.json --data text.txt --steps 1 --batch 1 -q --save flagged "
+                      "--export weights.safetensors")
+              .exit_code == 0);
+  const std::string weights = "--weights weights.safetensors ";
+  const std::vector<FlagCase> evaluate = {{"--weights", "weights.safetensors", ""},
+                                          {"--checkpoint", "flagged", ""},
+                                          {"--json", "", weights},
+                                          {"--data", "other.txt", weights},
+                                          {"--data-format", "uint16", weights},
+                                          {"--tokenizer", "letters.json", weights},
+                                          {"--chat-template", "plain", weights},
+                                          {"--begin-of-text", "7", weights},
+                                          {"--end-of-text", "46", weights},
+                                          {"--text-key", "body", weights},
+                                          {"--sequence-length", "5", weights},
+                                          {"--batch", "0", weights},
+                                          {"--scheme", "zero3", weights},
+                                          {"--dtype", "bfloat16", weights},
+                                          {"--runtime", "simulator", weights},
+                                          {"--ranks", "2", weights},
+                                          {"--ranks", "2", weights + "--runtime simulator "}};
+  std::vector<FlagCase> known = evaluate;
+  for (const char* only : {"--threads", "--deadline"}) known.push_back({only, "", ""});
+  CHECK(missing(flags_of("evaluate"), known) == "");
+  const auto shown = [](const std::string& options) {
+    const ProgramRun run = run_tessera("evaluate gpt.json --data text.txt " + options);
+    return std::to_string(run.exit_code) + run.output + run.messages;
+  };
+  for (const FlagCase& one : evaluate) {
     INFO(one.context << one.flag << " " << one.argument);
     CHECK(shown(one.context) != shown(one.context + one.flag + " " + one.argument));
   }

@@ -27,11 +27,12 @@ Status check_vocabulary(const std::string& source, std::int64_t vocabulary, std:
   return {};
 }
 
-// A wrong format shows at once, and no file is read as a whole for it.
+// A wrong format shows at once, and no file is read as a whole for it; documents are in memory.
 Status check_begin(const TokenFile& file, std::int64_t vocabulary) {
   const TokenLayout& layout = file.layout();
-  std::vector<std::uint32_t> tokens(
-      static_cast<std::size_t>(std::min(layout.tokens, looked_at / layout.width)));
+  const bool all = file.documents() != nullptr;
+  std::vector<std::uint32_t> tokens(static_cast<std::size_t>(
+      all ? layout.tokens : std::min(layout.tokens, looked_at / layout.width)));
   TESSERA_TRY(file.read(0, tokens));
   return check_vocabulary(file.source(), vocabulary, 0, tokens);
 }
@@ -53,12 +54,47 @@ std::uint64_t fingerprint_of(const TokenFile& file) {
   return sum;
 }
 
+// Borders, and what is learned, besides the tokens themselves.
+std::uint64_t fingerprint_of(const DocumentTable& table) {
+  std::uint64_t sum = 0;
+  for (std::size_t k = 0; k < table.begins.size(); ++k) {
+    sum += mixed_word(static_cast<std::uint64_t>(table.begins[k]), k);
+  }
+  for (std::size_t k = 0; k < table.learned.size(); ++k) {
+    if (table.learned[k]) sum += mixed_word(k, 1);
+  }
+  return sum;
+}
+
+Status check_kinds(const std::vector<std::shared_ptr<const TokenFile>>& files,
+                   const std::vector<double>& weights) {
+  const TokenFile& first = *files.front();
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    const bool documents = files[k]->documents() != nullptr;
+    if (documents != (first.documents() != nullptr)) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{} holds {}, {} does not: train on one kind of data, such as a "
+                                "file of tokens that tessera tokenize makes of both",
+                                files[k]->source(), documents ? "documents" : "a row of tokens",
+                                first.source()));
+    }
+    if (!documents || weights[k] == 1) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: documents have no weight: name the file several times",
+                              files[k]->source()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Corpus> Corpus::of(std::vector<std::shared_ptr<const TokenFile>> files,
-                          const std::vector<double>& weights, std::int64_t vocabulary) {
+                          const std::vector<double>& weights, const CorpusOptions& options) {
+  TESSERA_TRY(check_kinds(files, weights));
   Corpus corpus;
-  corpus.vocabulary_ = std::min<std::int64_t>(vocabulary, std::numeric_limits<std::int32_t>::max());
+  corpus.vocabulary_ =
+      std::min<std::int64_t>(options.vocabulary, std::numeric_limits<std::int32_t>::max());
+  if (files.front()->documents() == nullptr) corpus.border_ = options.documents.end_of_text;
   std::int64_t first = 0;
   for (std::size_t k = 0; k < files.size(); ++k) {
     TESSERA_TRY(check_begin(*files[k], corpus.vocabulary_));
@@ -83,16 +119,22 @@ Result<Corpus> Corpus::open(const std::vector<CorpusFile>& files, const CorpusOp
                     fmt::format("{}: its weight is {}, but must be above 0 and at most 1000000",
                                 file.path, file.weight));
     }
-    TESSERA_ASSIGN(opened.emplace_back(), TokenFile::open(file.path, options.format));
+    TESSERA_ASSIGN(opened.emplace_back(), TokenFile::open(file.path, options));
     weights.push_back(file.weight);
   }
-  return of(std::move(opened), weights, options.vocabulary);
+  return of(std::move(opened), weights, options);
 }
 
 Result<Corpus> Corpus::from_bytes(std::string bytes, const std::string& source,
                                   const CorpusOptions& options) {
   TESSERA_ASSIGN(auto file, TokenFile::of(std::move(bytes), source, options.format));
-  return of({std::move(file)}, {1}, options.vocabulary);
+  return of({std::move(file)}, {1}, options);
+}
+
+Result<Corpus> Corpus::from_documents(const std::vector<Document>& documents,
+                                      const std::string& source, const CorpusOptions& options) {
+  TESSERA_ASSIGN(auto file, TokenFile::of_documents(documents, source));
+  return of({std::move(file)}, {1}, options);
 }
 
 const std::string& Corpus::source() const { return parts_.front().file->source(); }
@@ -114,6 +156,14 @@ std::pair<std::vector<SampledRange>, std::vector<SampledRange>> Corpus::split(
   std::pair<std::vector<SampledRange>, std::vector<SampledRange>> out;
   for (const Part& part : parts_) {
     auto [training, held_out] = tessera::split(part.file->layout().tokens, fraction);
+    if (const DocumentTable* table = part.file->documents(); table != nullptr) {
+      // A document that the cut would go through is held out.
+      const auto& begins = table->begins;
+      const std::int64_t cut =
+          *(std::upper_bound(begins.begin(), begins.end(), training.count) - 1);
+      held_out = {cut, held_out.first + held_out.count - cut};
+      training.count = cut;
+    }
     training.first += part.first;
     held_out.first += part.first;
     out.first.push_back({training, part.weight});
@@ -125,21 +175,49 @@ std::pair<std::vector<SampledRange>, std::vector<SampledRange>> Corpus::split(
 std::uint64_t Corpus::fingerprint() const {
   std::uint64_t sum = 0;
   for (std::size_t k = 0; k < parts_.size(); ++k) {
-    const std::uint64_t own = fingerprint_of(*parts_[k].file);
+    std::uint64_t own = fingerprint_of(*parts_[k].file);
+    if (const auto* table = parts_[k].file->documents()) own += fingerprint_of(*table);
     sum += k == 0 ? own : mixed_word(own, k);
     // Another weight is another order of samples.
     const double weight = parts_[k].weight;
     if (weight != 1) sum += mixed_word(std::bit_cast<std::uint64_t>(weight), k + 1);
   }
+  if (border_ >= 0) sum += mixed_word(static_cast<std::uint64_t>(border_), 2);
   return sum;
 }
 
-Status Corpus::read(std::int64_t first, std::span<std::int32_t> into) const {
+const Corpus::Part& Corpus::part_of(std::int64_t token) const {
   const auto after =
-      std::upper_bound(parts_.begin(), parts_.end(), first,
+      std::upper_bound(parts_.begin(), parts_.end(), token,
                        [](std::int64_t place, const Part& part) { return place < part.first; });
-  TESSERA_ASSERT(first >= 0 && after != parts_.begin(), "tokens beyond the corpus");
-  const Part& part = *(after - 1);
+  TESSERA_ASSERT(token >= 0 && after != parts_.begin(), "tokens beyond the corpus");
+  return *(after - 1);
+}
+
+bool Corpus::has_documents() const { return parts_.front().file->documents() != nullptr; }
+
+std::vector<TokenRange> Corpus::documents_in(const TokenRange& range) const {
+  TESSERA_ASSERT(has_documents(), "a corpus of documents");
+  std::vector<TokenRange> out;
+  for (const Part& part : parts_) {
+    const auto& begins = part.file->documents()->begins;
+    for (std::size_t d = 0; d + 1 < begins.size(); ++d) {
+      const TokenRange own{part.first + begins[d], begins[d + 1] - begins[d]};
+      if (own.first < range.first || own.first + own.count > range.first + range.count) continue;
+      out.push_back(own);
+    }
+  }
+  return out;
+}
+
+bool Corpus::learned(std::int64_t token) const {
+  const Part& part = part_of(token);
+  const DocumentTable* const table = part.file->documents();
+  return table == nullptr || table->learned[static_cast<std::size_t>(token - part.first)];
+}
+
+Status Corpus::read(std::int64_t first, std::span<std::int32_t> into) const {
+  const Part& part = part_of(first);
   const std::int64_t place = first - part.first;
   TESSERA_ASSERT(place + static_cast<std::int64_t>(into.size()) <= part.file->layout().tokens,
                  "tokens of one file of the corpus");

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "training/data/token_formats.h"
@@ -24,6 +26,36 @@ Status unreadable(const std::string& path, const std::string& why) {
                                             path, why));
 }
 
+// Little endian, as files have them.
+std::string bytes_of(std::span<const std::int32_t> tokens) {
+  std::string bytes;
+  bytes.reserve(4 * tokens.size());
+  for (const std::int32_t token : tokens) {
+    const auto number = static_cast<std::uint32_t>(token);
+    for (int k = 0; k < 4; ++k) bytes += static_cast<char>(number >> (8 * k) & 0xFF);
+  }
+  return bytes;
+}
+
+// What a file is by its name, if it has to be encoded.
+TokenFormat format_of(const std::string& path, const CorpusOptions& options) {
+  if (options.format != TokenFormat::by_name) return options.format;
+  const auto extension = std::filesystem::path(path).extension();
+  if (extension == ".jsonl") return TokenFormat::json_lines;
+  if (extension == ".bin" || extension == ".idx") return TokenFormat::by_name;
+  return TokenFormat::bytes;
+}
+
+Result<std::string> whole_text(const std::string& path) {
+  std::error_code error;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, error)) {
+    return unreadable(path,
+                      std::filesystem::is_directory(path, error) ? ", as it is a folder" : "");
+  }
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 }  // namespace
 
 TokenFile::~TokenFile() {
@@ -31,7 +63,20 @@ TokenFile::~TokenFile() {
 }
 
 Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path,
-                                                         TokenFormat asked) {
+                                                         const CorpusOptions& options) {
+  const TokenFormat asked = format_of(path, options);
+  if (asked == TokenFormat::json_lines) {
+    TESSERA_ASSIGN(const auto documents, read_documents(path, options.documents));
+    return of_documents(documents, path);
+  }
+  if (asked == TokenFormat::bytes && options.documents.tokenizer) {
+    TESSERA_ASSIGN(const std::string text, whole_text(path));
+    const auto tokens = options.documents.tokenizer->encode(text, SpecialTokens::left_out);
+    if (!tokens.ok()) {
+      return Status(tokens.status().code(), fmt::format("{}: {}", path, tokens.status().message()));
+    }
+    return of(bytes_of(*tokens), path, TokenFormat::uint32);
+  }
   const std::string of_tokens = is_megatron(path, asked) ? megatron_bin(path) : path;
   auto file = std::shared_ptr<TokenFile>(new TokenFile);
   file->source_ = of_tokens;
@@ -59,6 +104,23 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::of(std::string bytes, const 
   file->source_ = source;
   file->memory_ = std::move(bytes);
   TESSERA_TRY(file->find_layout(format, static_cast<std::int64_t>(file->memory_.size())));
+  return std::shared_ptr<const TokenFile>(std::move(file));
+}
+
+Result<std::shared_ptr<const TokenFile>> TokenFile::of_documents(
+    const std::vector<Document>& documents, const std::string& source) {
+  auto file = std::shared_ptr<TokenFile>(new TokenFile);
+  file->source_ = source;
+  DocumentTable& table = file->documents_.emplace();
+  for (const Document& document : documents) {
+    table.begins.push_back(static_cast<std::int64_t>(table.learned.size()));
+    file->memory_ += bytes_of(document.tokens);
+    table.learned.insert(table.learned.end(), document.learned.begin(), document.learned.end());
+  }
+  table.begins.push_back(static_cast<std::int64_t>(table.learned.size()));
+  TESSERA_TRY(
+      file->find_layout(TokenFormat::uint32, static_cast<std::int64_t>(file->memory_.size())));
+  file->layout_.documents = static_cast<std::int64_t>(documents.size());
   return std::shared_ptr<const TokenFile>(std::move(file));
 }
 

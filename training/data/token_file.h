@@ -3,12 +3,21 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tessera/corpus.h"
 
 namespace tessera {
+
+/// The documents of a file: where each begins, and behind them the end of the last; which tokens
+/// are learned.
+struct DocumentTable {
+  std::vector<std::int64_t> begins;
+  std::vector<bool> learned;
+};
 
 /// The place of the tokens within a file.
 struct TokenLayout {
@@ -21,15 +30,20 @@ struct TokenLayout {
 class TokenFile {
  public:
   /// Fails: io_error, invalid_argument, naming it.
-  static Result<std::shared_ptr<const TokenFile>> open(const std::string& path, TokenFormat format);
+  static Result<std::shared_ptr<const TokenFile>> open(const std::string& path,
+                                                       const CorpusOptions& options);
   static Result<std::shared_ptr<const TokenFile>> of(std::string bytes, const std::string& source,
                                                      TokenFormat format);
+  static Result<std::shared_ptr<const TokenFile>> of_documents(
+      const std::vector<Document>& documents, const std::string& source);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;
   TokenFile& operator=(const TokenFile&) = delete;
 
   const std::string& source() const { return source_; }
   const TokenLayout& layout() const { return layout_; }
+  /// Null: tokens without documents.
+  const DocumentTable* documents() const { return documents_ ? &*documents_ : nullptr; }
 
   /// Fails: io_error, if the file has become shorter or cannot be read. REQUIRES: tokens of the
   /// file.
@@ -46,6 +60,7 @@ class TokenFile {
   std::string memory_;
   int descriptor_ = -1;  // -1: in memory
   TokenLayout layout_;
+  std::optional<DocumentTable> documents_;
 };
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ struct Attention::Head {
   Array to;  // of forward
   Array dq, dk, dv;
   float* statistics;
+  const std::int32_t* begins;
 };
 
 Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& shape, int threads) {
@@ -100,8 +101,8 @@ void Attention::forward_head(const Head& head, const Buffers& own, void* scratch
   for (const Block& b : blocks_) {
     b.scores->run(head.q.from(b.first * shape_.q_stride).data, head.k.data, own.scores, nullptr,
                   scratch, place);
-    attention_weights({b.first, b.rows, b.keys, scale, shape_.window}, own.scores, own.weights,
-                      head.statistics + 2 * b.first);
+    attention_weights({b.first, b.rows, b.keys, scale, shape_.window, head.begins}, own.scores,
+                      own.weights, head.statistics + 2 * b.first);
     b.out->run(own.weights.data, head.v.data, head.to.from(b.first * shape_.out_stride()).data,
                nullptr, scratch, place);
   }
@@ -118,7 +119,7 @@ void Attention::backward_head(const Head& head, const Buffers& own, void* scratc
     const ConstArray q = head.q.from(b->first * shape_.q_stride);
     const ConstArray out = head.out.from(b->first * shape_.out_stride());
     const ConstArray dout = head.dout.from(b->first * shape_.out_stride());
-    const BlockRows rows{b->first, b->rows, b->keys, scale, shape_.window};
+    const BlockRows rows{b->first, b->rows, b->keys, scale, shape_.window, head.begins};
     b->scores->run(q.data, head.k.data, own.scores, nullptr, scratch, place);
     weights_again(rows, own.scores, own.weights, head.statistics + 2 * b->first);
     b->dv[add]->run(own.weights.data, dout.data, dv, nullptr, scratch, place);
@@ -145,6 +146,7 @@ void Attention::forward(const HeadArrays<ConstArray>& in, Array out, float* stat
       head.v = in.v.from(token * s.kv_stride + kv);
       head.to = out.from(token * s.out_stride() + h * s.head_dim);
       head.statistics = statistics + 2 * i * s.length;
+      head.begins = in.begins == nullptr ? nullptr : in.begins + token;
       auto* own = static_cast<std::byte*>(scratch) + scratch_per_thread.value * thread;
       forward_head(head, buffers_at(temporary, thread), own, thread);
     }
@@ -176,6 +178,7 @@ void Attention::backward(const HeadArrays<ConstArray>& in, ConstArray out, Const
             head.dq = gradients.q.from(q);
             head.dk = gradients.k.from(kv);
             head.dv = gradients.v.from(kv);
+            head.begins = in.begins == nullptr ? nullptr : in.begins + token;
             head.statistics =
                 const_cast<float*>(statistics) + 2 * (i / s.kv_heads * s.heads + h) * s.length;
             backward_head(head, own, own_scratch, thread, g == 0);

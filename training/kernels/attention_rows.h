@@ -14,11 +14,14 @@ float scale_of(const AttentionShape& shape);
 struct BlockRows {
   std::int64_t first, rows, keys;
   float scale;
-  std::int64_t window = 0;  // 0: all
+  std::int64_t window = 0;               // 0: all
+  const std::int32_t* begins = nullptr;  // HeadArrays::begins, of the sequence
 
   /// The keys that row r sees are [first_seen(r), first + r + 1).
   std::int64_t first_seen(std::int64_t r) const {
-    return window > 0 && first + r >= window ? first + r + 1 - window : 0;
+    const std::int64_t t = first + r;
+    const std::int64_t near = window > 0 && t >= window ? t + 1 - window : 0;
+    return begins != nullptr && begins[t] > near ? begins[t] : near;
   }
 };
 

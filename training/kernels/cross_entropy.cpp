@@ -22,10 +22,15 @@ void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_
         for (std::int64_t r = begin; r < end; ++r) {
           const float* const row = logits + r * width;
           T* const to = out + r * width;
+          const std::int32_t target = targets[r];
+          if (target < 0) {
+            for (std::int64_t i = 0; i < width; ++i) store(to[i], 0.0F);
+            losses[r] = 0;
+            continue;
+          }
           const float most = largest(row, width);
           const float sum = sum_of_exponentials(row, width, 1.0F, most);
           const float factor = scale / sum;
-          const std::int32_t target = targets[r];
           const float wanted = row[target] - most;  // before `to`, which may be the same row
           for (std::int64_t i = 0; i < width; ++i) {
             store(to[i], exponential(row[i] - most) * factor);

@@ -65,7 +65,7 @@ void HostMath::scatter_rows(const float* dx, const TokenRows& rows, std::int64_t
 }
 
 void HostMath::add_positions(ConstArray table, const Positions& shape, float* x) {
-  kernels::add_positions(table, shape.batch, shape.length, shape.width, x, threads_);
+  kernels::add_positions(table, shape, x, threads_);
 }
 
 void HostMath::sum_positions(const float* dx, const Positions& shape, Array gradient) {

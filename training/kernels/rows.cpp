@@ -103,16 +103,19 @@ void scatter_rows(const float* dx, std::span<const std::int32_t> ids, std::int64
   });
 }
 
-void add_positions(ConstArray table, std::int64_t batch, std::int64_t length, std::int64_t width,
-                   float* x, int threads) {
+void add_positions(ConstArray table, const Positions& shape, float* x, int threads) {
+  const std::int64_t length = shape.length;
+  const std::int64_t width = shape.width;
+  const std::int32_t* const places = shape.places;
   with_type(table.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const T* const source = table.as<T>();
-    parallel(threads, batch * length, rows_of(width),
+    parallel(threads, shape.batch * length, rows_of(width),
              [&](int, std::int64_t begin, std::int64_t end) {
                wide([=]() TESSERA_INLINE {
                  for (std::int64_t n = begin; n < end; ++n) {
-                   const T* const from = source + (n % length) * width;
+                   const std::int64_t place = places == nullptr ? n % length : places[n];
+                   const T* const from = source + place * width;
                    float* const to = x + n * width;
                    for (std::int64_t i = 0; i < width; ++i) to[i] += load(from[i]);
                  }

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "tessera/math_arrays.h"
+#include "tessera/math_shapes.h"
 
 namespace tessera::kernels {
 
@@ -23,9 +23,8 @@ void gather_rows(ConstArray table, std::span<const std::int32_t> ids, std::int64
 void scatter_rows(const float* dx, std::span<const std::int32_t> ids, std::int64_t width,
                   Array gradient, int threads);
 
-/// x[b, t] += table[t].
-void add_positions(ConstArray table, std::int64_t batch, std::int64_t length, std::int64_t width,
-                   float* x, int threads);
+/// x[b, t] += table[t], or table[places[b, t]].
+void add_positions(ConstArray table, const Positions& shape, float* x, int threads);
 /// gradient[t] += the sum of dx[b, t] over b.
 void sum_positions(const float* dx, std::int64_t batch, std::int64_t length, std::int64_t width,
                    Array gradient, int threads);

@@ -90,8 +90,8 @@ class AttentionLayer final : public Layer {
     out_.input_gradient(call, dx, own.weights.matrix(call, slots_.out_weight), own.out);
     const Heads h = heads(saved.projected);
     const Heads d = heads(own.projected);
-    call.math->attention_backward(attention_, {h.q, h.k, h.v}, {saved.out, own.out},
-                                  saved.statistics, {d.q, d.k, d.v},
+    call.math->attention_backward(attention_, {h.q, h.k, h.v, call.work.begins},
+                                  {saved.out, own.out}, saved.statistics, {d.q, d.k, d.v},
                                   {own.attention, call.work.scratch});
     call.poll();
     rotate(call, own.projected, true);
@@ -188,8 +188,9 @@ class AttentionLayer final : public Layer {
   void attend(const Call& call, const Saved& saved, const Temporary& own) const {
     const Heads all = heads(saved.projected);
     if (!decodes()) {
-      return call.math->attention_forward(attention_, {all.q, all.k, all.v}, saved.out,
-                                          saved.statistics, {own.attention, call.work.scratch});
+      return call.math->attention_forward(attention_, {all.q, all.k, all.v, call.work.begins},
+                                          saved.out, saved.statistics,
+                                          {own.attention, call.work.scratch});
     }
     const Array q = heads(rows(call, saved.projected)).q;
     kernels::attention_onward(attention_, call.first, {q, all.k, all.v}, saved.out,

@@ -40,13 +40,18 @@ class PositionEmbedding final : public Layer {
 
   void forward(const Call& call) const override {
     const kernels::ConstArray table = call.parameter(table_).from(call.first * shape_.width);
-    call.math->add_positions(table, positions(), call.work.x);
+    kernels::Positions all = positions();
+    if (shape_.documents) all.places = call.work.begins + shape_.tokens();
+    call.math->add_positions(table, all, call.work.x);
   }
 
   void backward(const Call& call) const override {
     const kernels::Array gradient = call.gradient(table_);
     if (gradient.data == nullptr) return;
-    call.math->sum_positions(call.work.dx, positions(), gradient);
+    if (!shape_.documents) return call.math->sum_positions(call.work.dx, positions(), gradient);
+    const std::int64_t n = shape_.tokens();
+    const std::int32_t* const places = call.work.begins + n;
+    call.math->scatter_rows(call.work.dx, {places, places + n, n}, shape_.width, gradient);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -24,7 +25,7 @@ struct LanguageModel::State {
   Runtime* runtime = nullptr;
   BufferId workspace;
   Bytes workspace_bytes{};
-  std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill;
+  std::function<void(Rank, std::int32_t, const TokenBatch&)> fill;
   float loss_scale = 1;
   using Losses = std::map<Rank, std::vector<float>>;
   std::shared_ptr<Losses> losses = std::make_shared<Losses>();
@@ -87,9 +88,11 @@ void LanguageModel::State::begin(std::int32_t micro_batch, const BodyContext& co
   own.push_back(0);
   const language::Shape& s = plan->shape;
   TESSERA_ASSERT(fill != nullptr, "LanguageModel::set_data comes before training");
-  std::vector<std::int32_t> given(static_cast<std::size_t>(s.batch * (s.length + 1)));
-  fill(rank, micro_batch, given);
-  send(context, language::split_tokens(*plan, given), work.tokens);
+  language::TokenArrays arrays(s);
+  fill(rank, micro_batch, arrays.batch());
+  arrays.finish(*plan);
+  send(context, arrays.tokens, work.tokens);
+  if (s.documents) send(context, arrays.begins, work.begins);
   if (has_rotary.insert(rank).second) send(context, language::rotary_of(*plan), work.rotary);
 }
 
@@ -184,8 +187,14 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                   fmt::format("modules compute in {}, but parameters are {}: choose one of them",
                               name_of(options.dtype), name_of(options.parameters)));
   }
+  if (options.documents && options.processor == Processor::gpu) {
+    return Status(Code::not_supported,
+                  "documents within a sequence, and tokens that are not learned, are computed on "
+                  "CPUs only: train on tokens without borders, or on CPUs");
+  }
   language::Shape shape{.batch = options.batch,
                         .length = options.sequence_length,
+                        .documents = options.documents,
                         .dtype = options.dtype,
                         .parameters = options.parameters,
                         .threads = options.threads,
@@ -239,6 +248,23 @@ void LanguageModel::apply(TrainingOptions& options) const {
 
 void LanguageModel::set_data(
     std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill) const {
+  const auto length = static_cast<std::size_t>(state_->options.sequence_length);
+  set_batches([length, fill = std::move(fill)](Rank rank, std::int32_t micro_batch,
+                                               const TokenBatch& batch) {
+    const std::size_t sequences = batch.inputs.size() / length;
+    std::vector<std::int32_t> tokens(sequences * (length + 1));
+    fill(rank, micro_batch, tokens);
+    for (std::size_t b = 0; b < sequences; ++b) {
+      const auto window = std::span<const std::int32_t>(tokens).subspan(b * (length + 1));
+      const TokenBatch to = batch.part(b * length, length);
+      std::copy_n(window.begin(), length, to.inputs.begin());
+      std::copy_n(window.begin() + 1, length, to.targets.begin());
+    }
+  });
+}
+
+void LanguageModel::set_batches(
+    std::function<void(Rank, std::int32_t, const TokenBatch&)> fill) const {
   state_->fill = std::move(fill);
 }
 

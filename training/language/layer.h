@@ -15,6 +15,7 @@ namespace tessera::language {
 /// The sizes and dtypes that all layers of a model share.
 struct Shape {
   std::int64_t batch = 1, length = 1, width = 1;
+  bool documents = false;             // Workspace::begins and places count
   std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
   DType dtype = DType::float32;       // matrices and saved activations
   DType parameters = DType::float32;  // parameters as bodies read them
@@ -36,8 +37,10 @@ struct Workspace {
   kernels::Array y;                // the output of a norm, which the next module reads
   float* dy = nullptr;             // the gradient of y, in the same memory
   std::int32_t* tokens = nullptr;  // input ids, target ids, places of the inputs sorted by id
-  float* rotary = nullptr;         // cosines, then sines
-  std::byte* scratch = nullptr;    // scratch memory of the matrix library
+  /// Documents: TokenBatch::begins, positions, places of the tokens sorted by position; else null.
+  std::int32_t* begins = nullptr;
+  float* rotary = nullptr;       // cosines, then sines
+  std::byte* scratch = nullptr;  // scratch memory of the matrix library
 };
 
 /// The places of a parameter and its gradient among the views of a module's work.

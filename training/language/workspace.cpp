@@ -17,30 +17,50 @@ WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   w.dy = arena.floats(stream);
   w.y = {w.dy, s.dtype};
   w.tokens = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
+  if (s.documents) w.begins = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
   w.rotary = arena.floats(2 * plan.rotary.numel());
   w.scratch = arena.bytes(plan.math().scratch());
   out.bytes = arena.used();
   return out;
 }
 
-std::vector<std::int32_t> split_tokens(const Plan& plan, std::span<const std::int32_t> given) {
-  const Shape& s = plan.shape;
-  std::vector<std::int32_t> inputs, targets;
-  for (std::size_t k = 0; k < given.size(); ++k) {
-    TESSERA_ASSERT(given[k] >= 0 && given[k] < plan.vocabulary, "tokens of the vocabulary");
-    const auto place = static_cast<std::int64_t>(k) % (s.length + 1);
-    if (place < s.length) inputs.push_back(given[k]);
-    if (place > 0) targets.push_back(given[k]);
-  }
-  std::vector<std::int32_t> by_id(inputs.size());
-  std::iota(by_id.begin(), by_id.end(), 0);
-  std::stable_sort(by_id.begin(), by_id.end(), [&](std::int32_t a, std::int32_t b) {
-    return inputs[static_cast<std::size_t>(a)] < inputs[static_cast<std::size_t>(b)];
+namespace {
+
+// The places of `numbers`, sorted by (number, place).
+void sort_places(std::span<const std::int32_t> numbers, std::span<std::int32_t> places) {
+  std::iota(places.begin(), places.end(), 0);
+  std::stable_sort(places.begin(), places.end(), [&](std::int32_t a, std::int32_t b) {
+    return numbers[static_cast<std::size_t>(a)] < numbers[static_cast<std::size_t>(b)];
   });
-  std::vector<std::int32_t> all = std::move(inputs);
-  all.insert(all.end(), targets.begin(), targets.end());
-  all.insert(all.end(), by_id.begin(), by_id.end());
-  return all;
+}
+
+}  // namespace
+
+TokenArrays::TokenArrays(const Shape& shape) : count(static_cast<std::size_t>(shape.tokens())) {
+  tokens.resize(3 * count);
+  begins.resize(3 * count);
+}
+
+TokenBatch TokenArrays::batch() {
+  return {std::span(tokens).first(count), std::span(tokens).subspan(count, count),
+          std::span(begins).first(count)};
+}
+
+void TokenArrays::finish(const Plan& plan) {
+  const TokenBatch given = batch();
+  const auto length = static_cast<std::int32_t>(plan.shape.length);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int32_t place = static_cast<std::int32_t>(k) % length;
+    const bool known = given.inputs[k] >= 0 && given.inputs[k] < plan.vocabulary &&
+                       given.targets[k] >= no_target && given.targets[k] < plan.vocabulary;
+    TESSERA_ASSERT(known, "tokens of the vocabulary");
+    TESSERA_ASSERT(given.begins[k] >= 0 && given.begins[k] <= place, "a document has begun before");
+    TESSERA_ASSERT(plan.shape.documents || (given.begins[k] == 0 && given.targets[k] != no_target),
+                   "LanguageModelOptions::documents says that there are some");
+    begins[count + k] = place - given.begins[k];
+  }
+  sort_places(given.inputs, std::span(tokens).last(count));
+  sort_places(std::span(begins).subspan(count, count), std::span(begins).last(count));
 }
 
 std::vector<float> rotary_of(const Plan& plan) {

@@ -15,9 +15,18 @@ struct WorkspaceLayout {
 /// residual stream and its gradient are alive at the same time.
 WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart);
 
-/// The contents of Workspace::tokens: input ids, target ids, places of the inputs sorted by (id,
-/// place). REQUIRES: ids below the size of the vocabulary.
-std::vector<std::int32_t> split_tokens(const Plan& plan, std::span<const std::int32_t> given);
+/// The contents of Workspace::tokens and Workspace::begins.
+struct TokenArrays {
+  explicit TokenArrays(const Shape& shape);
+
+  /// The parts to be filled.
+  TokenBatch batch();
+  /// The rest, from these. REQUIRES: ids below the size of the vocabulary.
+  void finish(const Plan& plan);
+
+  std::size_t count;  // tokens
+  std::vector<std::int32_t> tokens, begins;
+};
 /// The contents of Workspace::rotary.
 std::vector<float> rotary_of(const Plan& plan);
 

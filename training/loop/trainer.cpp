@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
-#include "engine/numbers/number.h"
 #include "tessera/language_model.h"
 #include "tessera/math_arrays.h"
+#include "training/data/samples.h"
+#include "training/loop/first_failure.h"
+#include "training/loop/loss_sum.h"
 #include "training/loop/trainer_state.h"
 
 namespace tessera {
@@ -80,50 +81,44 @@ struct Trainer::State {
   const Model& model;
   const Corpus& corpus;
   const TrainerOptions options;
-  Sampler sampler;
+  Samples samples;
   TrainingOptions step;  // the options of a step, with bodies
   std::unique_ptr<Engine> engine;
   LanguageModel language;
   TrainingSteps steps;
+  LossSum loss;                             // on each rank the sum over its micro-batches
   std::unique_ptr<GradScaler> scaler = {};  // only float16
   TrainerPlace place = {};
-  BufferId loss = {};  // on each rank the sum over its micro-batches
-  EventId loss_written = {};
   float grad_norm = 0;  // the same on every rank
   bool skips = false;   // the step under way, without a scaler
   std::int32_t in_a_row = 0;
   bool has_stepped = false;  // once, in this program
 
-  mutable std::mutex reading;  // bodies of several ranks may run at the same time
-  mutable Status unread;       // the first tokens that could not be read
+  mutable FirstFailure unread = {};  // tokens that could not be read
 
-  Status unread_tokens() const {
-    const std::lock_guard lock(reading);
-    return unread;
-  }
-
-  // The batches of the validation data, in the order of `sampler`.
+  // The batches of the validation data, in the order of `samples`.
   struct Validation {
-    const Corpus& corpus;
-    Sampler sampler;
+    Samples samples;
     std::int64_t batches = 0;
+    std::int64_t targets = 0;  // of these batches
   };
   std::optional<Validation> validation = {};
   std::optional<std::int64_t> validating = {};  // the batch of rank 0; empty: training
 
   Status prepare();
   Status prepare_validation(const ValidationData& data);
-  void scale_loss();
+  void scale_loss(std::int64_t targets);
   void note_skip(TrainedStep& done);
   Status check(const TrainedStep& done) const;
-  void fill(Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) const;
-  void read_samples(const Corpus& from, const Sampler& order, const SamplerState& first,
-                    std::span<std::int32_t> tokens) const;
-  Result<PerRank<float>> summed_losses();
-  Result<float> mean_loss();
+  void fill(Rank rank, std::int32_t micro_batch, const TokenBatch& tokens) const;
+  void read_samples(const Samples& from, const SamplerState& first, const TokenBatch& tokens) const;
+  Result<float> mean_loss(std::int64_t targets);
   std::int64_t samples_per_step() const {
     return options.step.batch * options.step.accumulation * count(runtime);
   }
+  /// Of all ranks in the step under way, of `places_per_step`.
+  std::int64_t targets_of_step() const;
+  std::int64_t places_per_step() const { return samples_per_step() * options.step.sequence_length; }
 };
 
 Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -136,12 +131,16 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   TESSERA_TRY(check_dtypes(options));
   const auto data = options.data.empty() ? corpus.ranges() : options.data;
   const std::int64_t length = options.step.sequence_length;
-  TESSERA_ASSIGN(const Sampler sampler,
-                 Sampler::create(corpus.source(), data, length, options.seed));
+  TESSERA_ASSIGN(Samples samples,
+                 Samples::create(corpus, corpus.source(), data, length, options.seed));
+  const Corpus* const other = options.validation ? options.validation->corpus : nullptr;
+  const bool documents = samples.has_documents() ||
+                         (other != nullptr && (other->has_documents() || other->border() >= 0));
   const LanguageModelOptions sizes{.batch = options.step.batch,
                                    .sequence_length = length,
                                    .dtype = options.dtype,
                                    .parameters = compute_dtype(options.scheme),
+                                   .documents = documents,
                                    .checkpointing = options.step.checkpointing,
                                    .processor = runtime.processor(),
                                    .threads = options.threads,
@@ -149,10 +148,11 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
   TESSERA_ASSIGN(LanguageModel language, LanguageModel::create(model, sizes));
   TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
   TESSERA_TRY(language.take_workspace(runtime));
+  TESSERA_ASSIGN(LossSum loss, LossSum::create(runtime, *engine, language));
   TrainingSteps steps(*engine, model);
-  auto state =
-      std::unique_ptr<State>(new State{runtime, model, corpus, options, sampler, options.step,
-                                       std::move(engine), std::move(language), std::move(steps)});
+  auto state = std::unique_ptr<State>(
+      new State{runtime, model, corpus, options, std::move(samples), options.step,
+                std::move(engine), std::move(language), std::move(steps), std::move(loss)});
   TESSERA_TRY(state->prepare());
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
@@ -164,11 +164,16 @@ Status Trainer::State::prepare_validation(const ValidationData& data) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: too short to hold a part back for validation", from.source()));
   }
-  TESSERA_ASSIGN(const Sampler order,
-                 Sampler::create(fmt::format("{} (for validation)", from.source()), tokens,
+  TESSERA_ASSIGN(Samples samples_of_it,
+                 Samples::create(from, fmt::format("{} (for validation)", from.source()), tokens,
                                  options.step.sequence_length, options.seed));
-  const std::int64_t all = std::max<std::int64_t>(1, order.samples() / options.step.batch);
-  validation.emplace(Validation{from, order, data.batches == 0 ? all : data.batches});
+  const std::int64_t batch = options.step.batch;
+  const std::int64_t all = std::max<std::int64_t>(1, samples_of_it.samples() / batch);
+  validation.emplace(Validation{std::move(samples_of_it), data.batches == 0 ? all : data.batches});
+  const Sampler& order = validation->samples.order();
+  for (std::int64_t n = 0; n < validation->batches * batch; ++n) {
+    validation->targets += validation->samples.targets(order.after({}, n));
+  }
   return {};
 }
 
@@ -180,7 +185,7 @@ Status Trainer::State::prepare() {
   if (options.data.empty()) place.tokens = corpus.tokens();
   place.fingerprint = corpus.fingerprint();
   language.apply(step);
-  language.set_data([this](Rank rank, std::int32_t micro_batch, std::span<std::int32_t> tokens) {
+  language.set_batches([this](Rank rank, std::int32_t micro_batch, const TokenBatch& tokens) {
     fill(rank, micro_batch, tokens);
   });
   if (options.dtype == DType::float16) {
@@ -191,23 +196,26 @@ Status Trainer::State::prepare() {
   step.grad_norm = [this](Rank, float norm) { grad_norm = norm; };
   if (!scaler) step.skipped = [this] { skips = true; };
   if (!options.decay_all) TESSERA_TRY(engine->set_param_groups(groups_of(model)));
-  TESSERA_TRY(engine->initialise(language.initial_values(options.seed)));
-  TESSERA_ASSIGN(loss, runtime.allocate({.bytes = size_of(DType::float32),
-                                         .memory_class = MemoryClass::buffers,
-                                         .stream = engine->compute_stream(),
-                                         .where = runtime.world(),
-                                         .cause = {},
-                                         .name = "trainer.loss",
-                                         .directory = {}}));
-  return {};
+  return engine->initialise(language.initial_values(options.seed));
+}
+
+std::int64_t Trainer::State::targets_of_step() const {
+  if (!samples.packing()) return places_per_step();
+  std::int64_t sum = 0;
+  for (std::int64_t n = 0; n < samples_per_step(); ++n) {
+    sum += samples.targets(samples.order().after(place.sampler, n));
+  }
+  return sum;
 }
 
 // The reduction of gradients averages over ranks, but adds up micro-batches. Scaling the loss makes
 // that a mean over micro-batches as well. A power of two of them only changes exponents, so that
-// one rank with four micro-batches has the bits of four ranks with one.
-void Trainer::State::scale_loss() {
+// one rank with four micro-batches has the bits of four ranks with one. Places without a target do
+// not count: each that has one weighs the same, on whatever rank it is.
+void Trainer::State::scale_loss(std::int64_t targets) {
   const float scale = scaler ? scaler->scale() : 1.0F;
-  language.set_loss_scale(scale / static_cast<float>(options.step.accumulation));
+  const float counted = static_cast<float>(places_per_step()) / static_cast<float>(targets);
+  language.set_loss_scale(scale / static_cast<float>(options.step.accumulation) * counted);
 }
 
 void Trainer::State::note_skip(TrainedStep& done) {
@@ -242,63 +250,38 @@ Status Trainer::State::check(const TrainedStep& done) const {
                   done.step, done.loss, place.sampler.epoch));
 }
 
-void Trainer::State::read_samples(const Corpus& from, const Sampler& order,
-                                  const SamplerState& first, std::span<std::int32_t> tokens) const {
-  const auto length = static_cast<std::size_t>(options.step.sequence_length + 1);
+void Trainer::State::read_samples(const Samples& from, const SamplerState& first,
+                                  const TokenBatch& tokens) const {
+  const auto length = static_cast<std::size_t>(options.step.sequence_length);
   for (std::int64_t b = 0; b < options.step.batch; ++b) {
-    const auto into = tokens.subspan(static_cast<std::size_t>(b) * length, length);
-    const Status read = from.read(order.first_token(order.after(first, b)), into);
-    if (read.ok()) continue;
-    std::fill(into.begin(), into.end(), 0);  // the step fails when its bodies have run
-    const std::lock_guard lock(reading);
-    if (unread.ok()) unread = read;
+    const TokenBatch into = tokens.part(static_cast<std::size_t>(b) * length, length);
+    const Status read = from.read(from.order().after(first, b), into);
+    if (!read.ok()) unread.note(read);  // the step fails when its bodies have run
   }
 }
 
-void Trainer::State::fill(Rank rank, std::int32_t micro_batch,
-                          std::span<std::int32_t> tokens) const {
+void Trainer::State::fill(Rank rank, std::int32_t micro_batch, const TokenBatch& tokens) const {
   // Both orders depend on ranks only through the place of a micro-batch, k * world + rank, so any
   // number of ranks takes the same samples.
   const std::int64_t batch = options.step.batch;
   TESSERA_ASSERT(rank >= 0 && rank < count(runtime), "a rank of the world asks for its tokens");
   if (validating) {
-    const Sampler& order = validation->sampler;
-    return read_samples(validation->corpus, order, order.after({}, (*validating + rank) * batch),
-                        tokens);
+    const Samples& from = validation->samples;
+    return read_samples(from, from.order().after({}, (*validating + rank) * batch), tokens);
   }
   const std::int64_t first =
       (static_cast<std::int64_t>(micro_batch) * count(runtime) + rank) * batch;
-  read_samples(corpus, sampler, sampler.after(place.sampler, first), tokens);
-}
-
-// Each rank's sum over its micro-batches, by an operation: a read of the host would not be ordered
-// after the bodies that compute the losses.
-Result<PerRank<float>> Trainer::State::summed_losses() {
-  Compute sum;
-  sum.writes = {View::whole(loss, DType::float32, Numel{1})};
-  sum.on_numbers = true;  // it starts after a GPU has sent its losses to the host
-  sum.body = [this](const BodyContext& context) {
-    float total = 0;
-    for (float of_micro_batch : language.losses(context.rank())) total += of_micro_batch;
-    store_number(context.write(0), DType::float32, 0, total);
-  };
-  Op op{.stream = engine->compute_stream(),
-        .where = runtime.world(),
-        .after = {},
-        .cause = {},
-        .what = {}};
-  op.what = sum;
-  TESSERA_ASSIGN(loss_written, runtime.submit(op));
-  return runtime.read(sum.writes[0]);
+  read_samples(samples, samples.order().after(place.sampler, first), tokens);
 }
 
 // Each rank adds its micro-batches, then all ranks add in rank order: one rank with four
 // micro-batches rounds as four ranks with one.
-Result<float> Trainer::State::mean_loss() {
-  TESSERA_ASSIGN(const PerRank<float> sums, summed_losses());
+Result<float> Trainer::State::mean_loss(std::int64_t targets) {
+  TESSERA_ASSIGN(const PerRank<float> sums, loss.read());
   float total = 0;
   for (Rank rank = 0; rank < count(runtime); ++rank) total += sums[rank];
-  return total / static_cast<float>(count(runtime) * options.step.accumulation);
+  const float counted = static_cast<float>(places_per_step()) / static_cast<float>(targets);
+  return total / static_cast<float>(count(runtime) * options.step.accumulation) * counted;
 }
 
 // Losses are added in the order of batches, whichever rank computed them, so any number of ranks
@@ -320,13 +303,16 @@ Result<float> Trainer::validate() {
   for (std::int64_t first = 0; first < s.validation->batches; first += count(s.runtime)) {
     s.validating = first;
     TESSERA_TRY(s.steps.run(evaluation));
-    TESSERA_ASSIGN(const PerRank<float> losses, s.summed_losses());
-    TESSERA_TRY(s.unread_tokens());
+    TESSERA_ASSIGN(const PerRank<float> losses, s.loss.read());
+    TESSERA_TRY(s.unread.status());
     for (Rank rank = 0; rank < count(s.runtime); ++rank) {
       if (first + rank < s.validation->batches) total += losses[rank];
     }
   }
-  return total / static_cast<float>(s.validation->batches);
+  const auto places = static_cast<float>(s.validation->batches * s.options.step.batch *
+                                         s.options.step.sequence_length);
+  return total / static_cast<float>(s.validation->batches) *
+         (places / static_cast<float>(s.validation->targets));
 }
 
 Result<TrainedStep> Trainer::step() {
@@ -335,16 +321,17 @@ Result<TrainedStep> Trainer::step() {
   done.learning_rate = s.options.learning_rate.at(s.place.step);
   s.step.adam.learning_rate = done.learning_rate;
   if (s.scaler) done.loss_scale = s.scaler->scale();
-  s.scale_loss();
+  done.targets = s.targets_of_step();
+  s.scale_loss(done.targets);
   TESSERA_ASSERT(!s.validating, "no validation is under way");
   s.skips = false;
   TESSERA_TRY(s.steps.run(s.step));
-  TESSERA_ASSIGN(done.loss, s.mean_loss());
-  TESSERA_TRY(s.unread_tokens());
+  TESSERA_ASSIGN(done.loss, s.mean_loss(done.targets));
+  TESSERA_TRY(s.unread.status());
   s.note_skip(done);
   done.grad_norm = s.grad_norm;
   // A skipped step has used its samples: the sampler moves on, so that a resumed run sees the same.
-  s.place.sampler = s.sampler.after(s.place.sampler, s.samples_per_step());
+  s.place.sampler = s.samples.order().after(s.place.sampler, s.samples_per_step());
   ++s.place.step;
   TESSERA_TRY(s.check(done));
   return done;
@@ -352,11 +339,22 @@ Result<TrainedStep> Trainer::step() {
 
 std::int64_t Trainer::steps_done() const { return state_->place.step; }
 
-std::int64_t Trainer::tokens_per_step() const {
-  return state_->samples_per_step() * state_->options.step.sequence_length;
+std::int64_t Trainer::tokens_per_step() const { return state_->places_per_step(); }
+
+std::optional<PackedDocuments> Trainer::packed() const {
+  const auto& packing = state_->samples.packing();
+  if (!packing) return {};
+  PackedDocuments out{.samples = packing->samples(),
+                      .cut = packing->cut_documents(),
+                      .left_out = packing->left_out_documents()};
+  for (std::int64_t sample = 0; sample < out.samples; ++sample) {
+    out.targets += packing->targets(sample);
+    for (const PackedPiece& piece : packing->pieces(sample)) out.places += piece.places;
+  }
+  return out;
 }
 
-std::int64_t Trainer::samples_per_epoch() const { return state_->sampler.samples(); }
+std::int64_t Trainer::samples_per_epoch() const { return state_->samples.samples(); }
 
 std::string_view Trainer::scheme() const { return name_of(state_->options.scheme); }
 
@@ -373,7 +371,7 @@ Status Trainer::resume(const std::map<std::string, std::string>& state, bool any
   }
   TESSERA_ASSIGN(const TrainerPlace place, trainer_place(found->second));
   if (!anyway) TESSERA_TRY(check_same_order(place, state_->place, state_->corpus.source()));
-  TESSERA_TRY(state_->sampler.check(place.sampler));
+  TESSERA_TRY(state_->samples.order().check(place.sampler));
   state_->place.step = place.step;
   state_->place.sampler = place.sampler;
   state_->place.loss_scale = place.loss_scale;
@@ -383,7 +381,7 @@ Status Trainer::resume(const std::map<std::string, std::string>& state, bool any
 }
 
 Status Trainer::finish() {
-  TESSERA_TRY(state_->runtime.release(state_->loss, state_->loss_written, state_->runtime.world()));
+  TESSERA_TRY(state_->loss.release());
   return state_->language.release();
 }
 

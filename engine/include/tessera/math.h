@@ -54,9 +54,9 @@ class RowMath {
   /// gradient[ids[n]] += dx[n], in the order of n.
   virtual void scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
                             Array gradient) = 0;
-  /// x[b, t] += table[t].
+  /// x[b, t] += table[t], or the table's row of that place.
   virtual void add_positions(ConstArray table, const Positions& shape, float* x) = 0;
-  /// gradient[t] += the sum of dx[b, t] over b.
+  /// gradient[t] += the sum of dx[b, t] over b. REQUIRES: no places; scatter_rows sums by them.
   virtual void sum_positions(const float* dx, const Positions& shape, Array gradient) = 0;
 
   /// y = normal(x) * weight + bias, where normal(x) = (x - mean) * reciprocal. `bias` may be null.
@@ -73,7 +73,7 @@ class RowMath {
                       bool inverse) = 0;
 
   /// gradient = (softmax - one-hot) * scale, which may take the place of the logits; losses[r] =
-  /// the row's cross entropy in nats.
+  /// the row's cross entropy in nats. On CPUs a row without a target (-1) has neither: both are 0.
   virtual void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
                              std::int64_t width, float scale, Array gradient, float* losses) = 0;
 };

@@ -63,6 +63,9 @@ struct AttentionShape {
 template <class A>
 struct HeadArrays {
   A q, k, v;
+  /// Per token the first place of its sequence that it may attend to, where its document begins;
+  /// null: 0. On CPUs only.
+  const std::int32_t* begins = nullptr;
 };
 
 /// The output of attention and the gradient of that output.
@@ -92,6 +95,8 @@ struct TokenRows {
 /// `batch` sequences of `length` rows.
 struct Positions {
   std::int64_t batch = 1, length = 1, width = 1;
+  /// Per row its place in the table; null: its number within its sequence. On CPUs only.
+  const std::int32_t* places = nullptr;
 };
 
 /// Cosines and sines for `length` positions: row t has `half` of each.

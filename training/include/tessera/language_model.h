@@ -28,6 +28,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/token_batch.h"
 #include "tessera/training.h"
 
 namespace tessera {
@@ -41,6 +42,8 @@ struct LanguageModelOptions {
   /// The dtype of the parameters that the engine gives to bodies: that in which the scheme gathers
   /// them. Parameters of another dtype than `dtype` are converted, which takes temporary memory.
   DType parameters = DType::float32;
+  /// Sequences may hold several documents and places without a target (TokenBatch). On CPUs only.
+  bool documents = false;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   Processor processor = Processor::cpu;  // Runtime::processor
   int threads = 0;                       // of this rank; 0: as many as it may use
@@ -52,8 +55,9 @@ class LanguageModel {
  public:
   /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
   /// it is not needed afterwards. Takes no memory of a runtime.
-  /// Fails: not_supported (on CPUs built without oneDNN; on GPUs heads of more than 128; another
-  /// architecture; an unknown kind of rotary embedding), invalid_argument (sizes; two halves).
+  /// Fails: not_supported (on CPUs built without oneDNN; on GPUs heads of more than 128, documents;
+  /// another architecture; an unknown kind of rotary embedding), invalid_argument (sizes; two
+  /// halves).
   static Result<LanguageModel> create(const Model& model, const LanguageModelOptions& options);
 
   /// Before training, once. Call it when the engine exists: the workspace belongs to the first
@@ -68,6 +72,9 @@ class LanguageModel {
   /// The tokens of a micro-batch: fill(rank, micro_batch, tokens), with sequence_length + 1 of them
   /// per sequence. REQUIRES: below the size of the vocabulary.
   void set_data(std::function<void(Rank, std::int32_t, std::span<std::int32_t>)> fill) const;
+  /// Instead: fill(rank, micro_batch, tokens), sequence_length places per sequence. Without
+  /// LanguageModelOptions::documents every place has a target and every begin is 0.
+  void set_batches(std::function<void(Rank, std::int32_t, const TokenBatch&)> fill) const;
 
   /// Multiplies the gradient of the loss, from the next forward pass on.
   void set_loss_scale(float scale) const;
@@ -77,8 +84,9 @@ class LanguageModel {
   /// 1, biases 0.
   std::function<float(ParameterId, Numel)> initial_values(std::uint64_t seed) const;
 
-  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over tokens. After a pass
-  /// that evaluates, its own. REQUIRES: the host has waited for it.
+  /// The losses of `rank`'s youngest step, by micro-batch: nats, mean over all places, of which
+  /// those without a target count 0. After a pass that evaluates, its own. REQUIRES: the host has
+  /// waited for it.
   std::span<const float> losses(Rank rank) const;
 
  private:

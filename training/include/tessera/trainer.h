@@ -21,6 +21,9 @@
 // `validate` finds the same on any number of ranks, too: batch b of the validation data is rank
 // b % world's.
 //
+// A corpus of documents is packed into sequences; each place that is learned weighs the same, so
+// ranks and micro-batches with few of them count less.
+//
 // Bit for bit holds without clipping, whose norm is a sum over shards, and if the number of
 // micro-batches per step is a power of two.
 #pragma once
@@ -73,13 +76,23 @@ struct TrainerOptions {
 /// The figures of a step, which are the same on every rank.
 struct TrainedStep {
   std::int64_t step = 0;  // counted from 1
-  float loss = 0;         // nats per token, the mean of all micro-batches of all ranks
+  float loss = 0;         // nats, the mean of all tokens of all ranks that are learned
   float grad_norm = 0;    // of all gradients, before clipping
   float learning_rate = 0;
   std::int64_t tokens = 0;          // of all ranks
+  std::int64_t targets = 0;         // of these, those whose loss counts
   std::optional<float> loss_scale;  // float16: of this step
   bool skipped = false;             // gradients were no finite numbers, so nothing was learned
   std::int64_t skipped_steps = 0;   // of the whole run so far
+};
+
+/// The documents of the training data in sequences of one length.
+struct PackedDocuments {
+  std::int64_t samples = 0;   // sequences
+  std::int64_t places = 0;    // of these that are not empty
+  std::int64_t targets = 0;   // that are learned
+  std::int64_t cut = 0;       // documents that are longer than a sequence
+  std::int64_t left_out = 0;  // in which nothing is learned
 };
 
 class Trainer {
@@ -108,6 +121,8 @@ class Trainer {
   std::int64_t tokens_per_step() const;  // of all ranks
   /// The number of samples in an epoch of the training data.
   std::int64_t samples_per_epoch() const;
+  /// None, unless the corpus consists of documents.
+  std::optional<PackedDocuments> packed() const;
   Engine& engine();
   std::string_view scheme() const;
 

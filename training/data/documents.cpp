@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/documents.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tessera {
+namespace {
+
+using nlohmann::json;
+
+// The strings around a message of a template.
+struct Turns {
+  std::string begin;           // of a chat
+  std::string before, middle;  // around the role
+  std::string end;             // of the message, learned with it
+  std::string behind;
+  std::vector<std::string> tokens;  // that the vocabulary must have
+  bool trims = false;
+};
+
+Turns turns_of(ChatTemplate chat) {
+  switch (chat) {
+    case ChatTemplate::chatml:
+      return {.before = "<|im_start|>",
+              .middle = "\n",
+              .end = "<|im_end|>",
+              .behind = "\n",
+              .tokens = {"<|im_start|>", "<|im_end|>"}};
+    case ChatTemplate::llama3:
+      return {
+          .begin = "<|begin_of_text|>",
+          .before = "<|start_header_id|>",
+          .middle = "<|end_header_id|>\n\n",
+          .end = "<|eot_id|>",
+          .behind = "",
+          .tokens = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+          .trims = true};
+    case ChatTemplate::plain:
+    case ChatTemplate::none: break;
+  }
+  return {.before = "", .middle = ": ", .end = "\n", .behind = ""};
+}
+
+Status wrong(const std::string& where, const std::string& what) {
+  return Status(Code::invalid_argument, fmt::format("{}: {}", where, what));
+}
+
+std::string trimmed(const std::string& text) {
+  constexpr const char* spaces = " \t\r\n\v\f";
+  const std::size_t first = text.find_first_not_of(spaces);
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(spaces) + 1 - first);
+}
+
+// Collects texts that are learned or not, and encodes each stretch of them at once.
+class DocumentMaker {
+ public:
+  DocumentMaker(const DocumentOptions& options, const std::string& where)
+      : options_(options), where_(where) {}
+
+  void token(std::int32_t id, bool learned) {
+    if (id < 0) return;
+    flush();
+    put(id, learned);
+  }
+  void text(const std::string& part, bool learned) {
+    if (learned != learned_) flush();
+    learned_ = learned;
+    stretch_ += part;
+  }
+  Result<Document> finish() {
+    flush();
+    TESSERA_TRY(failed_);
+    return std::move(document_);
+  }
+
+ private:
+  void put(std::int32_t id, bool learned) {
+    document_.tokens.push_back(id);
+    document_.learned.push_back(learned);
+  }
+  void flush() {
+    const std::string part = std::exchange(stretch_, "");
+    if (part.empty() || !failed_.ok()) return;
+    if (!options_.tokenizer) {
+      for (const char byte : part) put(static_cast<unsigned char>(byte), learned_);
+      return;
+    }
+    const auto encoded = options_.tokenizer->encode(part, SpecialTokens::left_out);
+    if (!encoded.ok()) {
+      failed_ = Status(encoded.status().code(),
+                       fmt::format("{}: {}", where_, encoded.status().message()));
+      return;
+    }
+    for (const std::int32_t id : *encoded) put(id, learned_);
+  }
+
+  const DocumentOptions& options_;
+  const std::string& where_;
+  Document document_;
+  std::string stretch_;
+  bool learned_ = false;
+  Status failed_;
+};
+
+Result<std::string> text_at(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found != object.end() && found->is_string()) return found->get<std::string>();
+  return wrong(where, fmt::format("{} is {}, but must be a text", key,
+                                  found == object.end() ? "missing" : found->type_name()));
+}
+
+struct Message {
+  std::string role, content;
+};
+
+Result<std::vector<Message>> messages_of(const json& given, const std::string& where) {
+  if (!given.is_array() || given.empty()) return wrong(where, "messages is no list of messages");
+  std::vector<Message> out;
+  for (const json& one : given) {
+    if (!one.is_object()) return wrong(where, "a message is no object with role and content");
+    Message message;
+    TESSERA_ASSIGN(message.role, text_at(one, "role", where));
+    constexpr std::array roles = {"system", "user", "assistant"};
+    if (std::find(roles.begin(), roles.end(), message.role) == roles.end()) {
+      return wrong(where,
+                   fmt::format("the role {} is none of system, user and assistant", message.role));
+    }
+    if (one.contains("tool_calls")) return wrong(where, "calls of tools are not supported");
+    TESSERA_ASSIGN(message.content, text_at(one, "content", where));
+    out.push_back(std::move(message));
+  }
+  return out;
+}
+
+Result<Document> chat(const std::vector<Message>& messages, const DocumentOptions& options,
+                      const std::string& where) {
+  const Turns turns = turns_of(options.chat);
+  DocumentMaker maker(options, where);
+  if (turns.begin.empty()) maker.token(options.begin_of_text, false);
+  maker.text(turns.begin, false);
+  for (const Message& message : messages) {
+    const bool learned = message.role == "assistant";
+    maker.text(turns.before + message.role + turns.middle, false);
+    maker.text((turns.trims ? trimmed(message.content) : message.content) + turns.end, learned);
+    maker.text(turns.behind, false);
+  }
+  if (options.chat == ChatTemplate::plain) maker.token(options.end_of_text, true);
+  return maker.finish();
+}
+
+// A question and its answer: as they are, or as a chat of two.
+Result<Document> pair(const std::string& question, const std::string& answer,
+                      const DocumentOptions& options, const std::string& where) {
+  if (options.chat != ChatTemplate::none) {
+    return chat({{"user", question}, {"assistant", answer}}, options, where);
+  }
+  DocumentMaker maker(options, where);
+  maker.token(options.begin_of_text, false);
+  maker.text(question, false);
+  maker.text(answer, true);
+  maker.token(options.end_of_text, true);
+  return maker.finish();
+}
+
+Result<Document> instruction(const json& line, const DocumentOptions& options,
+                             const std::string& where) {
+  if (options.chat == ChatTemplate::none) {
+    return wrong(where,
+                 "an instruction needs a chat template: choose chatml, llama3 or plain with "
+                 "--chat-template");
+  }
+  TESSERA_ASSIGN(std::string question, text_at(line, "instruction", where));
+  if (line.contains("input")) {
+    TESSERA_ASSIGN(const std::string input, text_at(line, "input", where));
+    if (!input.empty()) question += "\n\n" + input;
+  }
+  TESSERA_ASSIGN(const std::string answer, text_at(line, "output", where));
+  return pair(question, answer, options, where);
+}
+
+Status unknown_keys(const json& line, const DocumentOptions& options, const std::string& where) {
+  if (line.contains("messages")) {
+    return wrong(where,
+                 "a chat needs a template: choose chatml, llama3 or plain with --chat-template");
+  }
+  std::vector<std::string> keys;
+  for (const auto& [name, value] : line.items()) keys.push_back(name);
+  return wrong(where, fmt::format("has the keys {}: known are {}, messages, prompt with "
+                                  "completion, instruction with output",
+                                  fmt::join(keys, ", "), options.key));
+}
+
+}  // namespace
+
+Status check(const DocumentOptions& options) {
+  for (const std::string& token : turns_of(options.chat).tokens) {
+    if (options.tokenizer && options.tokenizer->find(token) >= 0) continue;
+    return Status(
+        Code::invalid_argument,
+        fmt::format("the chat template needs the token {}, which {}: choose another "
+                    "template or tokenizer",
+                    token, options.tokenizer ? "the tokenizer has not" : "bytes do not have"));
+  }
+  return {};
+}
+
+Result<Document> parse_document(std::string_view text, const DocumentOptions& options,
+                                const std::string& where) {
+  const json line = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!line.is_object()) return wrong(where, "is no JSON object");
+  const bool chats = options.chat != ChatTemplate::none;
+  if (chats && line.contains("messages")) {
+    TESSERA_ASSIGN(const auto messages, messages_of(line["messages"], where));
+    return chat(messages, options, where);
+  }
+  if (line.contains("prompt") && line.contains("completion")) {
+    TESSERA_ASSIGN(const std::string question, text_at(line, "prompt", where));
+    TESSERA_ASSIGN(const std::string answer, text_at(line, "completion", where));
+    return pair(question, answer, options, where);
+  }
+  if (line.contains("instruction") && line.contains("output")) {
+    return instruction(line, options, where);
+  }
+  if (!line.contains(options.key)) return unknown_keys(line, options, where);
+  TESSERA_ASSIGN(const std::string all, text_at(line, options.key.c_str(), where));
+  DocumentMaker maker(options, where);
+  maker.token(options.begin_of_text, false);
+  maker.text(all, true);
+  maker.token(options.end_of_text, true);
+  return maker.finish();
+}
+
+Result<std::vector<Document>> read_documents(const std::string& path,
+                                             const DocumentOptions& options) {
+  TESSERA_TRY(check(options));
+  std::error_code error;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, error)) {
+    return Status(Code::io_error,
+                  fmt::format("{}: cannot be read: name a file of JSON lines", path));
+  }
+  std::vector<Document> documents;
+  std::int64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    TESSERA_ASSIGN(documents.emplace_back(),
+                   parse_document(line, options, fmt::format("{}: line {}", path, number)));
+  }
+  return documents;
+}
+
+}  // namespace tessera

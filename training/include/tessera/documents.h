@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts, questions with answers, and chats, a line of JSON each: how they become tokens, and which
+// of these a model learns to write.
+//
+// The idea: whoever fine-tunes wants a model to write answers, not questions, so a document says of
+// each token whether it is learned. The kind of a line is told by its keys, the first that fits:
+//
+//   {"messages": [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]}
+//   {"prompt": "2 + 2 = ", "completion": "4"}           or "instruction", "input" and "output"
+//   {"text": "All of this is learned."}
+//
+// A chat is written as its model expects it, by a template; of its tokens those of the assistant
+// are learned, with the token that ends its turn. No message is added that is not there. Each turn
+// to learn is encoded by itself, as a model would write it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/status.h"
+#include "tessera/tokenizer.h"
+
+namespace tessera {
+
+enum class ChatTemplate : std::uint8_t {
+  none,    // chats are refused; a prompt and its completion follow each other as they are
+  chatml,  // <|im_start|>role, a line feed, content<|im_end|>, a line feed
+  llama3,  // <|begin_of_text|>, then <|start_header_id|>role<|end_header_id|>, two line feeds,
+           // content without the spaces around it, <|eot_id|>
+  plain,   // "role: content" and a line feed
+};
+
+struct DocumentOptions {
+  std::optional<Tokenizer> tokenizer = {};  // none: a token per byte
+  ChatTemplate chat = ChatTemplate::none;
+  std::int32_t begin_of_text = -1;  // a token before texts and prompts; -1: none
+  std::int32_t end_of_text = -1;    // a token behind texts and completions, learned; -1: none
+  std::string key = "text";         // of a text
+};
+
+struct Document {
+  std::vector<std::int32_t> tokens;
+  std::vector<bool> learned;  // of each of them
+};
+
+/// One line of JSON; `where` names it in messages. Fails: invalid_argument (no object, none of the
+/// keys above, a chat without a template, a role that is none of system, user and assistant;
+/// anything that is no text), what Tokenizer::encode fails with, naming the line.
+Result<Document> parse_document(std::string_view line, const DocumentOptions& options,
+                                const std::string& where);
+/// All lines of a file that are not empty. Fails: io_error; as above.
+Result<std::vector<Document>> read_documents(const std::string& path,
+                                             const DocumentOptions& options);
+/// Whether the tokenizer has the tokens of the template. Fails: invalid_argument, naming the first
+/// that is missing.
+Status check(const DocumentOptions& options);
+
+}  // namespace tessera
