@@ -147,6 +147,7 @@ Result<RunReport> report_of(const Trace& trace) {
   report.units = static_cast<std::int64_t>(trace.info().units.size());
   report.figures = figures_of(trace);
   TESSERA_ASSIGN(report.communication, collectives_of(trace));
+  TESSERA_ASSIGN(report.critical_path, critical_path(trace, typical_step(trace)));
   report.diagnostics = trace.diagnostics();
   return report;
 }

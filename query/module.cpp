@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "query/memory_rows.h"
+#include "query/path_rows.h"
 #include "query/span_rows.h"
 
 namespace tessera::query {
@@ -256,8 +257,8 @@ sqlite3_module make_module() {
 }  // namespace
 
 std::span<const TableKind> tables() {
-  static const std::array kinds = {span_table, op_rank_table, memory_sample_table,
-                                   allocation_table};
+  static const std::array kinds = {span_table, op_rank_table, memory_sample_table, allocation_table,
+                                   critical_path_table};
   return kinds;
 }
 

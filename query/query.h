@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SQL over a trace: its tables, and the virtual tables span, op_rank, memory_sample, allocation.
+// SQL over a trace: its tables, and the virtual tables of table.h.
 //
 //   TESSERA_ASSIGN(Query query, Query::open("run.tessera"));
 //   TESSERA_TRY(query.run("SELECT unit, sum(exposed) FROM op_rank GROUP BY unit", print));

@@ -16,6 +16,15 @@ Result<const analysis::Trace*> Source::trace() {
   return &trace_->value();
 }
 
+Result<const analysis::CriticalPath*> Source::critical_path() {
+  if (!path_of_step_) {
+    const analysis::Trace& from = trace_->value();
+    path_of_step_.emplace(analysis::critical_path(from, analysis::typical_step(from)));
+  }
+  TESSERA_TRY(path_of_step_->status());
+  return &path_of_step_->value();
+}
+
 const storage::BufferRow& Source::buffer(std::int32_t id) const {
   static const storage::BufferRow unknown{};
   const auto found = std::lower_bound(

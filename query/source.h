@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/analysis/trace.h"
+#include "tessera/analysis/critical_path.h"
 
 namespace tessera::query {
 
@@ -27,6 +27,8 @@ class Source {
 
   /// Fails: as analysis::Trace::open.
   Result<const analysis::Trace*> trace();
+  /// Of the typical step. REQUIRES: `trace` succeeded. Fails: as analysis::critical_path.
+  Result<const analysis::CriticalPath*> critical_path();
   /// "" if there is no such buffer. REQUIRES: `trace` succeeded.
   const storage::BufferRow& buffer(std::int32_t id) const;
 
@@ -34,6 +36,7 @@ class Source {
   std::string path_;
   std::optional<Result<analysis::Trace>> trace_;
   std::vector<storage::BufferRow> buffers_;  // ascending id
+  std::optional<Result<analysis::CriticalPath>> path_of_step_;
 };
 
 }  // namespace tessera::query

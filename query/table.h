@@ -54,7 +54,7 @@ struct TableKind {
   std::unique_ptr<Rows> (*make_rows)();
 };
 
-/// span, op_rank, memory_sample, allocation.
+/// span, op_rank, memory_sample, allocation, critical_path.
 std::span<const TableKind> tables();
 
 }  // namespace tessera::query

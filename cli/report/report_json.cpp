@@ -123,6 +123,29 @@ Json communication_json(const RunReport& report) {
   return kinds;
 }
 
+Json critical_path_json(const RunReport& report) {
+  const analysis::CriticalPath& path = report.critical_path;
+  if (path.step < 0) return {};
+  Json rows = Json::array();
+  for (const analysis::Shortening& row : path.rows) {
+    rows.push_back({{"group", name_of(row.group)},
+                    {"what", row.what},
+                    {"on_path_ns", row.on_path},
+                    {"step_shorter_ns", row.gain},
+                    {"op", row.op},
+                    {"rank", row.rank}});
+  }
+  return {{"step", path.step},
+          {"begin_ns", path.begin},
+          {"end_ns", path.end},
+          {"ranks", path.ranks},
+          {"work_ns", path.time_of(analysis::PathPart::work)},
+          {"wait_ns", path.time_of(analysis::PathPart::wait)},
+          {"host_ns", path.time_of(analysis::PathPart::host)},
+          {"shortened_by", analysis::shortened_by},
+          {"rows", rows}};
+}
+
 Json without_kernel_json(const RunReport& report) {
   Json ranks = Json::array();
   for (const auto& [rank, count] : report.communication.without_kernel) {
@@ -162,6 +185,7 @@ std::string report_json(const RunReport& report, const std::vector<Rank>& ranks)
   json["memory"] = memory_json(report);
   json["communication"] = communication_json(report);
   json["without_kernel_time"] = without_kernel_json(report);
+  json["critical_path"] = critical_path_json(report);
   json["worst_ranks"] = {{"by_step_time", worst_json(report, &RankMeans::step)},
                          {"by_compute", worst_json(report, &RankMeans::compute)},
                          {"by_wait_caused", worst_json(report, &RankMeans::wait_caused)}};

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/report/report.h"
@@ -19,6 +20,7 @@ using analysis::TimeShares;
 constexpr std::size_t groups_max = 4;  // columns of the memory table
 constexpr std::size_t steps_max = 12;  // rows of the table of steps
 constexpr std::size_t name_width_max = 70;
+constexpr std::size_t path_operations_max = 6, path_others_max = 2;  // rows of a critical path
 
 // "1,234.567"; by integers, so that every place rounds alike.
 std::string milliseconds(Time time) {
@@ -273,6 +275,28 @@ Table communication_table(const RunReport& report) {
   return table;
 }
 
+// The largest gains of each group; what is under 1 % of the step changes nothing.
+Table critical_path_table(const RunReport& report) {
+  const analysis::CriticalPath& path = report.critical_path;
+  const Time step = path.end - path.begin;
+  Table table(fmt::format("Critical path of step {}", path.step),
+              {"", "on it ms", "% of step", "10 % shorter: step ms"});
+  std::map<analysis::PathGroup, std::size_t> shown;
+  for (const analysis::Shortening& row : path.rows) {
+    if (row.on_path < step / 100) continue;
+    const bool operation = row.group == analysis::PathGroup::operation;
+    if (++shown[row.group] > (operation ? path_operations_max : path_others_max)) continue;
+    table.row({shortened(row.what), milliseconds(row.on_path), percent(row.on_path, step),
+               milliseconds(-row.gain)});
+  }
+  const Time wait = path.time_of(analysis::PathPart::wait);
+  if (wait > 0) {
+    table.note(
+        fmt::format("{} ms of it wait for ranks that were not recorded", milliseconds(wait)));
+  }
+  return table;
+}
+
 std::vector<std::string> rank_cells(std::string what, const RankMeans& rank,
                                     const MemoryUnit& in_units) {
   return {std::move(what),
@@ -349,6 +373,7 @@ std::string report_text(const RunReport& report, const std::vector<Rank>& ranks,
   }
   if (!report.figures.peaks.empty()) text += memory_table(report).text(bold);
   if (!report.communication.kinds.empty()) text += communication_table(report).text(bold);
+  if (report.critical_path.step >= 0) text += critical_path_table(report).text(bold);
   if (report.figures.ranks.size() > 1) text += worst_table(report).text(bold);
   if (!ranks.empty()) text += chosen_table(report, ranks).text(bold);
   if (!report.diagnostics.empty()) text += diagnostic_table(report).text(bold);

@@ -25,7 +25,8 @@ constexpr const char* query_examples = R"(Examples:
   tessera query run.tessera "SELECT * FROM span WHERE rank = 3 AND begin < 1000000" --csv
   tessera query run.tessera "SELECT name FROM sqlite_master"
 
-Tables: those of the file, and span, op_rank, memory_sample, allocation (docs/query.md).
+Tables: those of the file, and span, op_rank, memory_sample, allocation, critical_path
+(docs/query.md).
 Exit codes: 0 done, 2 bad input, or the trace is damaged.)";
 
 constexpr std::size_t table_rows_max = 10'000;  // a table has to know all widths

@@ -41,6 +41,8 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) { app.step_step(-1); }},
     {"step/next", "show the step after", GLFW_KEY_PERIOD, 0, true,
      [](App& app, Surface&) { app.step_step(1); }},
+    {"path", "critical path in the timeline", GLFW_KEY_C, 0, false,
+     [](App& app, Surface&) { app.state().show_path = !app.state().show_path; }},
     {"palette", "find a command, a rank, a unit or a step", GLFW_KEY_P, GLFW_MOD_CONTROL, false,
      [](App& app, Surface&) { app.state().show_palette = !app.state().show_palette; }},
     {"find", "the same", GLFW_KEY_SLASH, 0, false,

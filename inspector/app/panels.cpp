@@ -4,6 +4,7 @@
 #include "inspector/app/timeline_page.h"
 #include "inspector/communication/communication_panel.h"
 #include "inspector/findings/findings_panel.h"
+#include "inspector/path/path_panel.h"
 #include "inspector/ranks/overview_panel.h"
 #include "tessera/inspector/inspector.h"
 
@@ -26,6 +27,7 @@ constexpr PanelRow panel_table[] = {
     {"memory", 0, "Timeline", true, make<TimelinePage, only_memory>},
     {"communication", '3', "Communication", true, make<CommunicationPanel>},
     {"findings", '4', "Findings", false, make<FindingsPanel>},
+    {"path", '5', "Critical path", true, make<PathPanel>},
 };
 
 }  // namespace

@@ -82,6 +82,14 @@ const Result<std::vector<analysis::Finding>>& TraceModel::findings() {
   return *findings_;
 }
 
+const Result<analysis::CriticalPath>& TraceModel::critical_path(std::int32_t step) {
+  constexpr std::size_t paths_kept = 16;
+  const auto known = paths_.find(step);
+  if (known != paths_.end()) return known->second;
+  if (paths_.size() >= paths_kept) paths_.clear();
+  return paths_.emplace(step, analysis::critical_path(*this, step)).first->second;
+}
+
 const std::vector<analysis::Outlier>& TraceModel::outliers(analysis::Metric wanted) {
   const auto known = outliers_.find(wanted);
   if (known != outliers_.end()) return known->second;

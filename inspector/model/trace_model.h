@@ -11,6 +11,7 @@
 
 #include "inspector/model/memory_pyramid.h"
 #include "inspector/model/span_pyramid.h"
+#include "tessera/analysis/critical_path.h"
 #include "tessera/analysis/findings.h"
 #include "tessera/analysis/metrics.h"
 #include "tessera/analysis/run.h"
@@ -73,6 +74,8 @@ class TraceModel : public analysis::Trace {
   }
   /// The faults of the run; found out on first use.
   const Result<std::vector<analysis::Finding>>& findings();
+  /// The critical path of `step`; found out on first use.
+  const Result<analysis::CriticalPath>& critical_path(std::int32_t step);
   /// Ranks that stand out in it; found out on first use.
   const std::vector<analysis::Outlier>& outliers(analysis::Metric metric);
   /// The metric that an overview shows first; reads those concerned on first use.
@@ -106,6 +109,7 @@ class TraceModel : public analysis::Trace {
   std::array<std::string, op_class_count> class_names_;
   std::vector<Problem> problems_;
   std::optional<Result<std::vector<analysis::Finding>>> findings_;
+  std::map<std::int32_t, Result<analysis::CriticalPath>> paths_;  // by step, the last few
 };
 
 /// The colour class of an op.

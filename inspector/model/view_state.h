@@ -35,6 +35,7 @@ struct ViewState {
   std::int32_t step = 0;                   // the step that the grid of ranks shows
   bool show_help = false;
   bool show_palette = false;
+  bool show_path = false;      // the critical path as a line in the timeline
   bool scroll_to_rank = true;  // bring the opened rank into view once
 
   // For scripts and tests: where things are ("tab/all"), and what fields said last ("run/MFU").

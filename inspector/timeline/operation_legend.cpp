@@ -9,7 +9,7 @@
 namespace tessera::inspector {
 namespace {
 
-enum class Mark : std::uint8_t { colour, wait, exposed, merged };
+enum class Mark : std::uint8_t { colour, wait, exposed, merged, path };
 
 struct Entry {
   Mark mark;
@@ -27,6 +27,7 @@ std::vector<Entry> entries_of(const Surface& ui, const TraceModel& model, const 
   if (seen.waits) entries.push_back({Mark::wait, ui.theme.dim, "waits for others"});
   if (seen.exposed) entries.push_back({Mark::exposed, ui.theme.text, "exposed"});
   if (seen.merged) entries.push_back({Mark::merged, ui.theme.dim, "fainter: busy in part"});
+  if (seen.path) entries.push_back({Mark::path, ui.theme.text, "critical path"});
   return entries;
 }
 
@@ -59,6 +60,10 @@ void draw_mark(const Surface& ui, const Entry& entry, ImVec2 at) {
       draw->AddRectFilled(at, {at.x + size, at.y + size}, mix(ui.theme.panel, ui.theme.dim, 128));
       draw->AddRectFilled({at.x, at.y + size - ui.theme.px(2)}, {at.x + size, at.y + size},
                           entry.colour);
+      return;
+    case Mark::path:
+      draw->AddRectFilled({at.x, at.y + size / 2 - ui.theme.px(1)},
+                          {at.x + size, at.y + size / 2 + ui.theme.px(1)}, entry.colour);
       return;
     case Mark::merged:
       draw->AddRectFilledMultiColor(at, {at.x + size, at.y + size}, entry.colour, ui.theme.panel,

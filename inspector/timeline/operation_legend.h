@@ -14,6 +14,7 @@ struct SeenMarks {
   std::array<bool, op_class_count> classes{};
   bool waits = false;    // hatched or faint: a collective waits for other ranks
   bool exposed = false;  // a line at a bar's foot: no computation hides it
+  bool path = false;     // the critical path
   bool merged = false;   // fainter than full: busy for a part of the pixel's time
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "inspector/timeline/operation_legend.h"
+#include "inspector/timeline/path_line.h"
 #include "inspector/timeline/time_header.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
@@ -165,6 +166,21 @@ void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewSta
   if (state.hovered && state.hovered != state.selection) outline(*state.hovered, ui.theme.accent);
 }
 
+// Along the upper edge of bars, where no label is; of ranks out of view along the panel's edge.
+bool TimelinePanel::draw_path(const Surface& ui, TraceModel& model, const ViewState& state,
+                              const Box& box) {
+  if (!state.show_path) return false;
+  return draw_path_line(
+      ui, model, state, box, [&](Rank rank, std::int32_t stream) -> std::optional<float> {
+        for (const LaneBox& lane : lane_boxes_) {
+          if (lane.rank == rank && lane.stream == stream) return lane.y + ui.theme.px(1);
+        }
+        const auto row =
+            std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.rank == rank; });
+        return row == rows_.end() ? std::nullopt : std::optional(row->y);
+      });
+}
+
 void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState& state,
                                  const Box& box) {
   const ImGuiIO& io = ImGui::GetIO();
@@ -243,16 +259,18 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(box.min, box.max, ui.theme.panel);
   // The legend names what the frame before drew.
+  SeenMarks before = painter_.seen();
+  before.path = path_drawn_;
   const float legend =
-      std::min(operation_legend_height(ui, model, painter_.seen(), box.width()), box.height() / 3);
+      std::min(operation_legend_height(ui, model, before, box.width()), box.height() / 3);
   const Box rows{box.min, {box.max.x, box.max.y - legend}};
   state.place("timeline/rows", rows.min, rows.max);
   draw_time_grid(ui, model, state, rows);
   lay_out(ui, model, state, rows);
   if (state.scroll_to_rank) scroll_to_rank(ui, model, state, rows);
   draw->PushClipRect(rows.min, rows.max, true);
-  const SeenMarks before = painter_.seen();
   draw_rows(ui, model, state, rows);
+  path_drawn_ = draw_path(ui, model, state, rows);
   handle_mouse(ui, model, state, rows);
   draw_selection(ui, model, state, rows);
   draw_scrollbar(ui, rows);

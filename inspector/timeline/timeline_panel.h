@@ -36,11 +36,13 @@ class TimelinePanel {
   void draw_lanes(Surface& ui, TraceModel& model, const ViewState& state, const Row& row);
   void draw_selection(Surface& ui, TraceModel& model, const ViewState& state, const Box& box);
   void handle_mouse(const Surface& ui, TraceModel& model, ViewState& state, const Box& box);
+  bool draw_path(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box);
   void draw_scrollbar(const Surface& ui, const Box& box);
 
   LanePainter painter_;
   std::vector<Row> rows_;
   std::vector<LaneBox> lane_boxes_;
+  bool path_drawn_ = false;
   float scroll_ = 0;
   float content_height_ = 0;
 };

@@ -336,7 +336,7 @@ TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]"
         "the time range 5 to 5 ns is empty: give begin < end");
   CHECK(message({.panel = "settings"}) ==
         "there is no panel \"settings\": give overview, all, timeline, memory, communication, "
-        "findings");
+        "findings, path");
   CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
   CHECK(screenshot({.path = trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
         "a picture of 10x10 px: give 200x150 to 16384x16384");
@@ -353,14 +353,36 @@ TEST_CASE("the timeline looks as accepted", "[inspector][app][golden]") {
 }
 
 TEST_CASE("the other panels look as accepted", "[inspector][app][golden]") {
-  for (const std::string panel : {"overview", "memory", "communication", "findings"}) {
+  for (const std::string panel : {"overview", "memory", "communication", "findings", "path"}) {
     Session dark({.panel = panel}, 1200, 675);
     check_golden(dark.picture(), "app_" + panel + "_dark");
   }
-  Session light({.theme = ThemeKind::light, .panel = "overview"}, 1200, 675);
-  check_golden(light.picture(), "app_overview_light");
-  Session large({.scale = 2.0F, .panel = "communication"}, 1920, 1080);
-  check_golden(large.picture(), "app_communication_2x");
+  for (const std::string panel : {"overview", "path"}) {
+    Session light({.theme = ThemeKind::light, .panel = panel}, 1200, 675);
+    check_golden(light.picture(), "app_" + panel + "_light");
+  }
+  for (const std::string panel : {"communication", "path"}) {
+    Session large({.scale = 2.0F, .panel = panel}, 1920, 1080);
+    check_golden(large.picture(), "app_" + panel + "_2x");
+  }
+}
+
+TEST_CASE("the critical path runs through the lanes, and rows of its table lead there",
+          "[inspector][app][golden]") {
+  Session session({.panel = "path"}, 1200, 900);
+  // Rank 5 was made slow: the largest gain of a rank is its.
+  CHECK(session.state().fields.at("path/rank/0").starts_with("rank 5 "));
+  session.click("path/rank/0");
+  CHECK(session.state().panel == "all");
+  CHECK(session.state().rank == 5);
+  REQUIRE(session.state().selection);
+  CHECK(session.state().fields.at("legend/operations").find("critical path") != std::string::npos);
+  session.press(GLFW_KEY_HOME);
+  session.screen.move_mouse(0, 0);
+  session.steps(2);
+  check_golden(session.picture(), "app_path_line_dark");
+  session.press(GLFW_KEY_C);
+  CHECK(session.state().fields.at("legend/operations").find("critical path") == std::string::npos);
 }
 
 TEST_CASE("the help looks as accepted", "[inspector][app][golden]") {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "tessera/analysis/collectives.h"
+#include "tessera/analysis/critical_path.h"
 #include "tessera/analysis/trace.h"
 
 namespace tessera::analysis {
@@ -84,6 +85,7 @@ struct RunReport {
   std::int64_t units = 0;
   RunFigures figures;
   Collectives communication;
+  CriticalPath critical_path;  // of the typical step
   std::vector<storage::DiagnosticRow> diagnostics;
 };
 

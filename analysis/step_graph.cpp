@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/step_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+namespace tessera::analysis {
+namespace {
+
+constexpr int looked_back = 64;         // spans of a rank that may be what the host waited for
+constexpr int repeated_max = 24;        // steps until all are shortened alike
+constexpr Time launch_time_max = 5000;  // ns between kernels that no late host explains
+
+/// How the ranks of a run work, as far as its trace says.
+struct Habits {
+  bool one_by_one = false;  // in one thread, one after the other, whatever their streams
+  bool exact = false;       // times are those of a model: what is later by 1 ns was late
+};
+
+Habits habits_of(const TraceRun& run) {
+  Habits habits;
+  habits.one_by_one = run.backend == "local" || run.backend == "mpi";
+  habits.exact = run.backend == "simulator";
+  const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
+  if (!options.is_object() || !options.contains("profile")) return habits;
+  const auto& profile = options["profile"];
+  if (!profile.is_object()) return habits;
+  habits.one_by_one |= profile.contains("one_thread") && profile["one_thread"] == true;
+  return habits;
+}
+
+Time scaled(Time duration, double share) {
+  return duration - static_cast<Time>(std::llround(static_cast<double>(duration) * share));
+}
+
+}  // namespace
+
+/// Finds out what each span waited for, in the order of ids.
+class StepGraph::Builder {
+ public:
+  Builder(const Trace& trace, StepGraph& graph)
+      : trace_(trace), graph_(graph), habits_(habits_of(trace.run())) {}
+
+  Status read(std::int32_t step, std::span<const Rank> ranks);
+  void link();
+
+ private:
+  /// What is known of a rank so far.
+  struct RankState {
+    std::map<std::int32_t, std::int32_t> by_stream, by_communicator;  // the last span
+    std::vector<std::int32_t> spans;
+    std::int32_t host_bound = -1;  // the last one
+  };
+
+  const StepSpan& at(std::int32_t i) const { return graph_.spans_[static_cast<std::size_t>(i)]; }
+  std::int32_t find(std::int32_t op, Rank rank) const;
+  /// Of the step before, too: a host that is late there may still be.
+  bool explained(const Range& range) const { return trace_.op(range.op).step >= step_ - 1; }
+  void collect_ranges();
+  void collect_needs(std::int32_t i, RankState& rank);
+  void explain(std::int32_t i, std::size_t first_need, RankState& rank);
+  std::int32_t latest_before(Time begin, const RankState& rank) const;
+  bool host_busy(std::int32_t i, std::size_t first_need, const RankState& rank) const;
+  void meet(const Range& range);
+  void find_twins();
+
+  const Trace& trace_;
+  StepGraph& graph_;
+  const Habits habits_;
+  std::int32_t step_ = 0;
+  std::map<Rank, RankState> ranks_;
+  std::map<std::int32_t, std::vector<std::int32_t>> after_;  // by op
+};
+
+Status StepGraph::Builder::read(std::int32_t step, std::span<const Rank> ranks) {
+  step_ = step;
+  // Streams run ahead of steps.
+  const Time from = trace_.step_range(std::max(0, step - 2)).first;
+  const Time to = trace_.step_range(std::min(step + 1, trace_.last_step())).second + 1;
+  for (const Rank rank : ranks) {
+    TESSERA_ASSIGN(const auto lanes, trace_.reader().lanes(rank, from, to));
+    for (const storage::Lane& lane : lanes) {
+      for (std::size_t i = 0; i < lane.op.size(); ++i) {
+        const storage::OpRow& op = trace_.op(lane.op[i]);
+        if (op.step > step) continue;
+        graph_.spans_.push_back({.op = lane.op[i],
+                                 .rank = rank,
+                                 .stream = lane.stream,
+                                 .begin = lane.begin[i],
+                                 .ready = lane.ready[i],
+                                 .end = lane.end[i],
+                                 .fixed = op.step < step});
+      }
+    }
+  }
+  std::sort(graph_.spans_.begin(), graph_.spans_.end(), [](const StepSpan& a, const StepSpan& b) {
+    return a.op != b.op ? a.op < b.op : a.rank < b.rank;
+  });
+  return {};
+}
+
+std::int32_t StepGraph::Builder::find(std::int32_t op, Rank rank) const {
+  const auto& spans = graph_.spans_;
+  const auto it = std::lower_bound(
+      spans.begin(), spans.end(), std::pair(op, rank),
+      [](const StepSpan& s, const auto& wanted) { return std::pair(s.op, s.rank) < wanted; });
+  if (it == spans.end() || it->op != op || it->rank != rank) return -1;
+  return static_cast<std::int32_t>(it - spans.begin());
+}
+
+void StepGraph::Builder::collect_ranges() {
+  const auto count = static_cast<std::int32_t>(graph_.spans_.size());
+  for (std::int32_t i = 0; i < count;) {
+    std::int32_t end = i + 1;
+    while (end < count && at(end).op == at(i).op) ++end;
+    graph_.ops_.push_back({at(i).op, i, end});
+    i = end;
+  }
+}
+
+void StepGraph::Builder::collect_needs(std::int32_t i, RankState& rank) {
+  const StepSpan& span = at(i);
+  const storage::OpRow& op = trace_.op(span.op);
+  const auto need = [&](std::int32_t other) {
+    // What ends later was not needed: a clock that was set, a wait that was not one.
+    if (other >= 0 && at(other).end <= span.begin) graph_.needs_.push_back(other);
+  };
+  const auto last = [&](std::map<std::int32_t, std::int32_t>& of, std::int32_t key) {
+    const auto [it, is_new] = of.try_emplace(key, -1);
+    if (!is_new) need(it->second);
+    it->second = i;
+  };
+  last(rank.by_stream, span.stream);
+  if (op.communicator >= 0) last(rank.by_communicator, op.communicator);
+  const auto after = after_.find(span.op);
+  if (after == after_.end()) return;
+  for (const std::int32_t id : after->second) {
+    if (id < span.op) need(find(id, span.rank));
+  }
+}
+
+// The span of the rank that was the last to end before.
+std::int32_t StepGraph::Builder::latest_before(Time begin, const RankState& rank) const {
+  std::int32_t latest = -1;
+  const std::size_t back = std::min<std::size_t>(looked_back, rank.spans.size());
+  for (std::size_t k = rank.spans.size() - back; k < rank.spans.size(); ++k) {
+    const std::int32_t other = rank.spans[k];
+    if (at(other).end <= begin && (latest < 0 || at(other).end >= at(latest).end)) latest = other;
+  }
+  return latest;
+}
+
+// Nothing that was recorded kept span `i`: whether the host, since it issued the last one that it
+// was late for, was busy issuing. Otherwise it had waited, too.
+bool StepGraph::Builder::host_busy(std::int32_t i, std::size_t first_need,
+                                   const RankState& rank) const {
+  if (rank.host_bound < 0 || at(rank.host_bound).begin > at(i).begin) return false;
+  const storage::OpRow& op = trace_.op(at(i).op);
+  const storage::OpRow& before = trace_.op(at(rank.spans.back()).op);
+  if (op.step != before.step || op.micro_batch != before.micro_batch) return false;
+  if (rank.spans.back() == rank.host_bound) return true;
+  for (std::size_t k = first_need; k < graph_.needs_.size(); ++k) {
+    const StepSpan& other = at(graph_.needs_[k]);
+    if (other.stream != at(i).stream && other.end > at(rank.host_bound).begin) return false;
+  }
+  return true;
+}
+
+void StepGraph::Builder::explain(std::int32_t i, std::size_t first_need, RankState& rank) {
+  StepSpan& span = graph_.spans_[static_cast<std::size_t>(i)];
+  std::int32_t latest = -1;
+  for (std::size_t k = first_need; k < graph_.needs_.size(); ++k) {
+    const std::int32_t other = graph_.needs_[k];
+    if (latest < 0 || at(other).end > at(latest).end) latest = other;
+  }
+  Time late = latest < 0 ? 1 : span.begin - at(latest).end;
+  const bool launched = !habits_.exact && latest >= 0 && late <= launch_time_max &&
+                        late <= (at(latest).end - at(latest).begin) / 5;
+  if (late > 0 && !launched) {
+    const std::int32_t any = latest_before(span.begin, rank);
+    if (habits_.one_by_one || (habits_.exact && any >= 0 && at(any).end == span.begin)) {
+      latest = any;
+    } else {
+      span.after_begin = host_busy(i, first_need, rank);
+      latest = span.after_begin ? rank.host_bound : any;
+      rank.host_bound = i;
+    }
+  }
+  span.bound = latest;
+  if (latest >= 0) span.lag = span.begin - (span.after_begin ? at(latest).begin : at(latest).end);
+}
+
+// Members that met have the same moment at which the last of them came.
+void StepGraph::Builder::meet(const Range& range) {
+  std::vector<std::int32_t> order(static_cast<std::size_t>(range.end - range.first));
+  std::iota(order.begin(), order.end(), range.first);
+  const bool collective = is_collective(trace_.op(range.op).kind);
+  if (collective) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return at(a).ready < at(b).ready; });
+  }
+  for (std::size_t k = 0; k < order.size();) {
+    std::size_t end = k + 1;
+    while (collective && end < order.size() && at(order[end]).ready == at(order[k]).ready) ++end;
+    const auto first = static_cast<std::int32_t>(graph_.meeting_.size());
+    for (; k < end; ++k) {
+      const auto i = static_cast<std::size_t>(order[k]);
+      graph_.meeting_at_[i] = first;
+      graph_.meeting_.push_back(order[k]);
+    }
+    graph_.meeting_size_.resize(graph_.meeting_.size(),
+                                static_cast<std::int32_t>(graph_.meeting_.size()) - first);
+  }
+}
+
+// Steps that are alike have ids that are the same numbers apart.
+void StepGraph::Builder::find_twins() {
+  graph_.twins_.assign(graph_.spans_.size(), -1);
+  std::int32_t first = -1, before = -1;
+  for (const StepSpan& span : graph_.spans_) {
+    if (!span.fixed && first < 0) first = span.op;
+  }
+  std::int64_t own = 0, paired = 0;
+  for (std::size_t i = 0; i < graph_.spans_.size(); ++i) {
+    const StepSpan& span = graph_.spans_[i];
+    own += !span.fixed;
+    if (!span.fixed || trace_.op(span.op).step != step_ - 1) continue;
+    if (before < 0) before = span.op;
+    const std::int32_t twin = find(span.op + first - before, span.rank);
+    if (twin < 0 || at(twin).fixed || at(twin).stream != span.stream) continue;
+    graph_.twins_[i] = twin;
+    ++paired;
+  }
+  graph_.repeats_ = own > 0 && own == paired;
+}
+
+void StepGraph::Builder::link() {
+  collect_ranges();
+  for (const Range& range : graph_.ops_) {
+    if (!explained(range)) continue;
+    after_[range.op] = trace_.waited_for(range.op);
+  }
+  find_twins();
+  graph_.meeting_at_.resize(graph_.spans_.size());
+  for (const Range& range : graph_.ops_) {
+    const bool late = explained(range);
+    for (std::int32_t i = range.first; i < range.end; ++i) {
+      RankState& rank = ranks_[at(i).rank];
+      const std::size_t first_need = graph_.needs_.size();
+      collect_needs(i, rank);
+      if (late) explain(i, first_need, rank);
+      rank.spans.push_back(i);
+      graph_.needs_end_.push_back(static_cast<std::int32_t>(graph_.needs_.size()));
+    }
+    meet(range);
+  }
+}
+
+Result<StepGraph> StepGraph::read(const Trace& trace, std::int32_t step,
+                                  std::span<const Rank> ranks) {
+  StepGraph graph;
+  Builder builder(trace, graph);
+  TESSERA_TRY(builder.read(step, ranks));
+  builder.link();
+  return graph;
+}
+
+std::span<const std::int32_t> StepGraph::members(std::int32_t i) const {
+  const auto first = static_cast<std::size_t>(meeting_at_[static_cast<std::size_t>(i)]);
+  return std::span(meeting_).subspan(first, static_cast<std::size_t>(meeting_size_[first]));
+}
+
+// Those that meet at `first` move data once the last has come. Members that were not recorded come
+// as much later as they did.
+void StepGraph::end_meeting(std::size_t first, const std::vector<Time>& begins,
+                            const std::vector<bool>& marked, double share,
+                            std::vector<Time>& ends) const {
+  const auto all =
+      std::span(meeting_).subspan(first, static_cast<std::size_t>(meeting_size_[first]));
+  Time came = std::numeric_limits<Time>::min(), recorded = came;
+  for (const std::int32_t m : all) {
+    came = std::max(came, begins[static_cast<std::size_t>(m)]);
+    recorded = std::max(recorded, spans_[static_cast<std::size_t>(m)].begin);
+  }
+  for (const std::int32_t m : all) {
+    const auto i = static_cast<std::size_t>(m);
+    const StepSpan& span = spans_[i];
+    const Time work = span.end - span.ready;
+    ends[i] = came + span.ready - recorded + (marked[i] ? scaled(work, share) : work);
+  }
+}
+
+// `earlier`: by how much the step before has been moved, a number for each span of this one.
+std::vector<Time> StepGraph::lay_out(const std::vector<Time>& earlier,
+                                     const std::vector<bool>& marked, double share,
+                                     bool host) const {
+  std::vector<Time> begins(spans_.size()), ends(spans_.size());
+  const auto begin_of = [&](std::size_t i) {
+    const StepSpan& span = spans_[i];
+    if (span.bound < 0) return span.begin;
+    const auto by = static_cast<std::size_t>(span.bound);
+    const Time lag = host && span.lag > 0 ? scaled(span.lag, share) : span.lag;
+    Time begin = (span.after_begin ? begins[by] : ends[by]) + lag;
+    for (auto k = i == 0 ? 0 : needs_end_[i - 1]; k < needs_end_[i]; ++k) {
+      begin = std::max(begin, ends[static_cast<std::size_t>(needs_[static_cast<std::size_t>(k)])]);
+    }
+    return begin;
+  };
+  for (const Range& range : ops_) {
+    for (auto i = static_cast<std::size_t>(range.first); i < static_cast<std::size_t>(range.end);
+         ++i) {
+      const std::int32_t twin = twins_[i];
+      const Time moved = twin < 0 || earlier.empty() ? 0 : earlier[static_cast<std::size_t>(twin)];
+      begins[i] = spans_[i].fixed ? spans_[i].begin - moved : begin_of(i);
+      if (spans_[i].fixed) ends[i] = spans_[i].end - moved;
+    }
+    if (spans_[static_cast<std::size_t>(range.first)].fixed) continue;
+    // The spans of an op are as many places of meeting_.
+    for (std::int32_t first = range.first; first < range.end;
+         first += meeting_size_[static_cast<std::size_t>(first)]) {
+      end_meeting(static_cast<std::size_t>(first), begins, marked, share, ends);
+    }
+  }
+  return ends;
+}
+
+StepGraph::Ends StepGraph::ends_if(const std::vector<bool>& marked, double share, bool host) const {
+  Ends ends;
+  for (const StepSpan& span : spans_) ends.now.push_back(span.end);
+  std::vector<Time> earlier;
+  for (int step = 0; step < (repeats_ ? repeated_max : 1); ++step) {
+    ends.before = std::exchange(ends.now, lay_out(earlier, marked, share, host));
+    earlier.resize(spans_.size());
+    Time least = std::numeric_limits<Time>::max(), most = std::numeric_limits<Time>::min();
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      earlier[i] = spans_[i].end - ends.now[i];
+      if (spans_[i].fixed) continue;
+      least = std::min(least, ends.before[i] - ends.now[i]);
+      most = std::max(most, ends.before[i] - ends.now[i]);
+    }
+    if (least == most) break;
+  }
+  return ends;
+}
+
+}  // namespace tessera::analysis
