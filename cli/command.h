@@ -44,6 +44,12 @@ void add_calibrate(CLI::App& app, int& exit_code);
 void add_checkpoint(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 
+/// The arguments of the program: if `tessera train` is given a run file first (a name that ends in
+/// .toml), with the options in it that the others do not give. Fails: io_error, invalid_argument
+/// (no TOML of the kind that run files have, no such option), naming file and line.
+Result<std::vector<std::string>> with_run_file(const CLI::App& app,
+                                               const std::vector<std::string>& arguments);
+
 /// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.
 int complain(const Status& status);
 

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/printable.h"
 #include "engine/text/nearest_word.h"
+#include "tessera/assert.h"
 
 namespace tessera::cli {
 namespace {
@@ -102,7 +103,11 @@ int run(int argc, char** argv) {
   add_doctor(app, exit_code);
   // CLI11 speaks in exceptions; none leaves this function.
   try {
-    app.parse(argc, argv);
+    TESSERA_ASSERT(argc > 0, "a program has a name");
+    auto arguments = with_run_file(app, {argv + 1, argv + argc});
+    if (!arguments.ok()) return complain(arguments.status());
+    std::reverse(arguments->begin(), arguments->end());  // as CLI11 takes them
+    app.parse(std::move(*arguments));
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

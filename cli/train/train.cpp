@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/options/run_file.h"
 #include "cli/report/graphs_text.h"
 #include "cli/report/table.h"
 #include "cli/stop_signal.h"
+#include "cli/text_file.h"
 #include "cli/trace_warning.h"
 #include "cli/train/peak_flops.h"
 #include "cli/train/run_facts.h"
@@ -22,6 +25,7 @@ namespace {
 
 constexpr const char* train_examples = R"(Examples:
   tessera train examples/models/gpt-tiny.json --data book.txt --batch 8 --steps 500
+  tessera train run.toml --steps 1000
   mpirun -n 4 tessera train config.json --data tokens.bin --scheme zero3 --dtype bfloat16
   tessera train config.json --data book.txt --runtime simulator --ranks 4
 
@@ -212,6 +216,7 @@ class TrainProgram {
     if (prints() && !arguments_.quiet) {
       print_header(arguments_, run_, data.corpus, *trainer_, opened_, peak_);
     }
+    TESSERA_TRY(write_run_files());
     const Status looped = loop(files);
     if (looped.code() == Code::invalid_argument) {
       return Status(looped.code(), fmt::format("{}; {}", looped.message(), files.way_back()));
@@ -222,6 +227,27 @@ class TrainProgram {
     TESSERA_TRY(trainer_->finish());
     TESSERA_TRY(opened_.runtime->finish());
     say_graphs();
+    return {};
+  }
+
+  // Beside the log and the checkpoints, so that the run can be made again.
+  Status write_run_files() const {
+    if (!prints()) return {};
+    std::vector<std::filesystem::path> files;
+    if (!arguments_.json.empty()) {
+      files.push_back(std::filesystem::path(arguments_.json).replace_extension(".run.toml"));
+    }
+    if (!arguments_.files.save.empty()) {
+      files.push_back(std::filesystem::path(arguments_.files.save) / "run.toml");
+    }
+    const std::string comment = fmt::format(
+        "Run on {} by tessera {}: make it again by {}tessera train THIS_FILE", opened_.name,
+        version(), opened_.name == "mpi" ? fmt::format("mpirun -n {} ", ranks()) : "");
+    // Another number of threads may add in another order.
+    const RunFileEntry own{.key = "threads", .values = {std::to_string(run_.options.threads)}};
+    const std::string text = run_file_text(*arguments_.command, comment, {own});
+    for (const std::filesystem::path& file : files)
+      TESSERA_TRY(write_text_file(file.string(), text));
     return {};
   }
 

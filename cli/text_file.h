@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a text to a file as a whole: until it is there, what was there before stays.
+#pragma once
+
+#include <string>
+
+#include "tessera/status.h"
+
+namespace tessera::cli {
+
+/// By a file beside it that gets its name at the end. What is no file, such as /dev/stdout, is
+/// written to as it is. Fails: io_error, naming the path.
+Status write_text_file(const std::string& path, const std::string& text);
+
+}  // namespace tessera::cli
