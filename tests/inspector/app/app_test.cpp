@@ -336,7 +336,8 @@ TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]"
         "the time range 5 to 5 ns is empty: give begin < end");
   CHECK(message({.panel = "settings"}) ==
         "there is no panel \"settings\": give overview, all, timeline, memory, communication, "
-        "findings, path");
+        "findings, path, compare");
+  CHECK(message({.panel = "compare"}).find("give its trace with --against") != std::string::npos);
   CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
   CHECK(screenshot({.path = trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
         "a picture of 10x10 px: give 200x150 to 16384x16384");
@@ -383,6 +384,32 @@ TEST_CASE("the critical path runs through the lanes, and rows of its table lead 
   check_golden(session.picture(), "app_path_line_dark");
   session.press(GLFW_KEY_C);
   CHECK(session.state().fields.at("legend/operations").find("critical path") == std::string::npos);
+}
+
+TEST_CASE("two runs are compared operation by operation", "[inspector][app][golden]") {
+  const std::string other = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100-fused.tessera";
+  Session dark({.panel = "compare", .rank = 5, .against = other}, 1200, 675);
+  auto& fields = dark.state().fields;
+  // All ranks compute faster in B, and rank 5 of A is slow beside the others.
+  CHECK(fields.at("compare/cause/0").starts_with("compute of the median rank −"));
+  CHECK(fields.at("compare/cause/1").starts_with("rank 5 computes longer"));
+  CHECK(fields.at("compare/kind/0").starts_with("backward compute −"));
+  CHECK(fields.at("compare/b").find(" −36.6 %") != std::string::npos);
+  check_golden(dark.picture(), "app_compare_dark");
+  const Box lanes = dark.state().widgets.at("compare/lanes");
+  dark.screen.move_mouse((lanes.min.x + lanes.max.x) / 2, lanes.min.y + 30);
+  dark.steps(2);
+  dark.screen.press_mouse();
+  dark.steps(1);
+  dark.screen.release_mouse();
+  dark.steps(1);
+  REQUIRE(dark.state().selection);
+  CHECK(dark.state().selection->rank == 5);
+  Session light({.theme = ThemeKind::light, .panel = "compare", .rank = 5, .against = other}, 1200,
+                675);
+  check_golden(light.picture(), "app_compare_light");
+  Session large({.scale = 2.0F, .panel = "compare", .rank = 5, .against = other}, 1920, 1080);
+  check_golden(large.picture(), "app_compare_2x");
 }
 
 TEST_CASE("the help looks as accepted", "[inspector][app][golden]") {
