@@ -41,7 +41,8 @@ struct InspectOptions {
 
 /// Opens a window and returns when it is closed.
 /// Fails: what TraceReader::open fails with; invalid_argument (a range that is empty or not within
-/// the run, a rank that was not recorded, an unknown panel, "compare" without another run); not_supported (no display).
+/// the run, a rank that was not recorded, an unknown panel, "compare" without another run);
+/// not_supported (no display).
 Status inspect(const InspectOptions& options);
 
 /// Writes the picture to `png_path`. Needs no display.
