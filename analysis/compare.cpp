@@ -276,7 +276,7 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
                   "The traces have no whole step in common, so there is nothing to compare.");
   }
   const Steps steps{out.steps > 1 ? 1 : 0, out.steps};
-  const OpPairs pairs = pair_ops(a, b, out.steps);
+  const OpPairs pairs = pair_ops(a, b, 0, out.steps);
   out.matched = static_cast<std::int64_t>(pairs.pairs.size());
   out.ops_a = out.matched + static_cast<std::int64_t>(pairs.only_a.size());
   out.ops_b = out.matched + static_cast<std::int64_t>(pairs.only_b.size());

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/operation_name.h"
 #include "analysis/step_graph.h"
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
@@ -55,23 +56,6 @@ std::int32_t last_span(const Trace& trace, const StepGraph& graph, std::int32_t 
 
 std::string unit_or_module(const storage::OpRow& op) {
   return op.unit.empty() ? op.module : op.unit;
-}
-
-// The row of operations that `op` belongs to.
-std::string operation_of(const storage::OpRow& op) {
-  const std::string phase(op.phase == Phase::none ? "" : fmt::format(", {}", name_of(op.phase)));
-  if (op.kind == OpKind::copy && op.reason == Reason::offload) return "offload copies" + phase;
-  if (op.kind != OpKind::compute) return std::string(name_of(op.kind)) + phase;
-  switch (op.reason) {
-    case Reason::recompute: return "recompute";
-    case Reason::step: return "optimizer";
-    case Reason::copy_in:
-    case Reason::copy_out:
-    case Reason::divide:
-    case Reason::accumulate: return "work on buffers" + phase;
-    default: break;
-  }
-  return op.phase == Phase::none ? "other compute" : fmt::format("{} compute", name_of(op.phase));
 }
 
 /// Backwards from the last span: what each began after.

@@ -32,10 +32,12 @@ ByLikeness by_likeness(const std::vector<storage::OpRow>& ops,
   return groups;
 }
 
-std::vector<std::size_t> all_of(const std::vector<storage::OpRow>& ops, std::int32_t steps) {
+std::vector<std::size_t> all_of(const std::vector<storage::OpRow>& ops, std::int32_t first,
+                                std::int32_t end) {
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].step < steps && takes_time(ops[i].kind)) indices.push_back(i);
+    const bool within = ops[i].step >= first && ops[i].step < end;
+    if (within && takes_time(ops[i].kind)) indices.push_back(i);
   }
   return indices;
 }
@@ -62,10 +64,10 @@ void pair_left(const Trace& a, const Trace& b, bool with_reason, OpPairs& pairs)
 
 }  // namespace
 
-OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t steps) {
+OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end) {
   OpPairs pairs;
-  pairs.only_a = all_of(a.ops(), steps);
-  pairs.only_b = all_of(b.ops(), steps);
+  pairs.only_a = all_of(a.ops(), first, end);
+  pairs.only_b = all_of(b.ops(), first, end);
   pair_left(a, b, true, pairs);
   pair_left(a, b, false, pairs);
   return pairs;

@@ -21,7 +21,7 @@ struct OpPairs {
   std::vector<std::size_t> only_a, only_b;
 };
 
-/// Of the first `steps` steps. Waits and marks, which take no time, are left out.
-OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t steps);
+/// Of the steps [first, end). Waits and marks, which take no time, are left out.
+OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end);
 
 }  // namespace tessera::analysis

@@ -14,9 +14,10 @@ namespace {
 
 struct InspectArguments {
   std::string trace;
+  std::string against;
   std::string screenshot;
   std::string size = "1920x1080";
-  std::string panel = "all";
+  std::string panel;  // "": the one that fits the other options
   std::string time;
   std::string theme = "dark";
   double scale = 1;
@@ -26,6 +27,7 @@ struct InspectArguments {
 constexpr const char* inspect_examples = R"(Examples:
   tessera inspect run.tessera
   tessera inspect run.tessera --screenshot run.png --size 2560x1440 --theme light
+  tessera inspect real.tessera --against simulated.tessera
   tessera inspect run.tessera --screenshot step.png --panel timeline --time 1200:1450 --rank 21
 
 Exit codes: 0 done, 2 bad input, no display, or built without the inspector.)";
@@ -38,12 +40,20 @@ Status run_inspect(const InspectArguments& arguments) {
   TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
   inspector::InspectOptions options;
   options.path = arguments.trace;
+  options.against = arguments.against;
   options.width = size.width;
   options.height = size.height;
   options.theme =
       arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
   options.scale = static_cast<float>(arguments.scale);
-  options.panel = arguments.panel;
+  const bool compared = !arguments.against.empty();
+  options.panel = arguments.panel.empty() ? compared ? "compare" : "all" : arguments.panel;
+  if (compared && !arguments.screenshot.empty() && options.panel != "compare") {
+    return Status(Code::invalid_argument,
+                  fmt::format("--against changes nothing in a picture of --panel {}: give --panel "
+                              "compare or leave one of them out",
+                              options.panel));
+  }
   if (!arguments.time.empty()) {
     TESSERA_ASSIGN(options.time, parse_time_range(arguments.time));
   }
@@ -74,8 +84,13 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->footer(inspect_examples);
   command->add_option("FILE", arguments->trace, "Trace file")->required();
   const char* view = "View";
-  command->add_option("--panel", arguments->panel, "What fills the screen")
+  command->add_option("--against", arguments->against, "Another trace file, to compare with")
+      ->group(view);
+  command
+      ->add_option("--panel", arguments->panel,
+                   "What fills the screen; default: all, with --against compare")
       ->check(CLI::IsMember(panel_names()))
+      ->default_str("")
       ->group(view);
   command
       ->add_option("--time", arguments->time,

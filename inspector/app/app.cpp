@@ -64,6 +64,10 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
                   fmt::format("there is no panel \"{}\": give {}", options.panel,
                               fmt::join(panel_names(), ", ")));
   }
+  if (options.panel == "compare" && options.against.empty()) {
+    return Status(Code::invalid_argument,
+                  "the panel \"compare\" needs another run: give its trace with --against");
+  }
   if (options.rank && !model->recorded(*options.rank)) {
     return Status(Code::invalid_argument,
                   fmt::format("rank {} has no spans in {}: {}", *options.rank, options.path,
@@ -73,6 +77,10 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
                                                 model->run().recorded_ranks.size(),
                                                 model->run().recorded_ranks.front(),
                                                 model->run().recorded_ranks.back())));
+  }
+  if (!options.against.empty()) {
+    TESSERA_ASSIGN(auto other, TraceModel::open(options.against));
+    model->set_against(std::move(other));
   }
   return std::unique_ptr<App>(new App(std::move(model), options));
 }
@@ -86,7 +94,9 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
   if (options.time) state_.time.show(options.time->first, options.time->second);
   if (failure == nullptr && !options.time) {
-    const auto [begin, end] = first_view();
+    // What two runs have in common is looked for in a whole step.
+    const bool compared = options.panel == "compare";
+    const auto [begin, end] = compared ? model_->step_range(model_->last_step()) : first_view();
     state_.time.show(begin, end);
   }
   const bool no_spans = model_->run().recorded_ranks.empty();

@@ -3,6 +3,7 @@
 
 #include "inspector/app/timeline_page.h"
 #include "inspector/communication/communication_panel.h"
+#include "inspector/compare/compare_panel.h"
 #include "inspector/findings/findings_panel.h"
 #include "inspector/path/path_panel.h"
 #include "inspector/ranks/overview_panel.h"
@@ -28,6 +29,7 @@ constexpr PanelRow panel_table[] = {
     {"communication", '3', "Communication", true, make<CommunicationPanel>},
     {"findings", '4', "Findings", false, make<FindingsPanel>},
     {"path", '5', "Critical path", true, make<PathPanel>},
+    {"compare", '6', "Compare", true, make<ComparePanel>},
 };
 
 }  // namespace

@@ -62,6 +62,10 @@ class TraceModel : public analysis::Trace {
   /// Fails: what Trace::open fails with.
   static Result<std::unique_ptr<TraceModel>> open(const std::string& path);
 
+  /// The run that this one is compared with; nullptr: none.
+  TraceModel* against() { return against_.get(); }
+  void set_against(std::unique_ptr<TraceModel> other) { against_ = std::move(other); }
+
   /// What the run did, as `tessera report` says it.
   const analysis::RunFigures& figures() const { return figures_; }
   /// One metric of all ranks and steps; found out on first use.
@@ -101,6 +105,7 @@ class TraceModel : public analysis::Trace {
   explicit TraceModel(Trace trace);
   void name_classes();
 
+  std::unique_ptr<TraceModel> against_;
   analysis::RunFigures figures_;
   std::map<analysis::Metric, analysis::MetricFigures> metrics_;
   std::map<analysis::Metric, std::vector<analysis::Outlier>> outliers_;

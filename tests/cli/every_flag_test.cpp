@@ -290,11 +290,14 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
   write_model();
   REQUIRE(run_tessera("simulate small.json -q --slow-rank 3:2 -o small.tessera").exit_code == 0);
   const std::string small = "--size 640x360 ";
-  const std::vector<FlagCase> inspect = {
-      {"--panel", "memory", small},     {"--time", "0:0.05", small + "--panel timeline "},
-      {"--rank", "1", small},           {"--theme", "light", small},
-      {"--scale", "0.5", small},        {"--size", "700x400", ""},
-      {"--screenshot", "other.png", ""}};
+  const std::vector<FlagCase> inspect = {{"--panel", "memory", small},
+                                         {"--time", "0:0.05", small + "--panel timeline "},
+                                         {"--rank", "1", small},
+                                         {"--theme", "light", small},
+                                         {"--scale", "0.5", small},
+                                         {"--size", "700x400", ""},
+                                         {"--screenshot", "other.png", ""},
+                                         {"--against", "small.tessera", small}};
   CHECK(missing(flags_of("inspect"), inspect) == "");
   check_cases("inspect small.tessera --screenshot x.png", "x.png", inspect);
 }

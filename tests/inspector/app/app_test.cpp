@@ -1,61 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program driven by scripted input, without a window: what keys and mouse do, how it looks.
-#include "inspector/app/app.h"
-
-#include <GLFW/glfw3.h>
-
-#include <catch2/catch.hpp>
+// The program driven by scripted input, without a window: what keys and mouse do.
 #include <fstream>
 #include <iterator>
 #include <set>
 
 #include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
-#include "inspector/render/headless.h"
-#include "tests/inspector/golden.h"
+#include "tests/inspector/app/session.h"
 
 namespace tessera::inspector {
 namespace {
-
-const std::string trace = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
-
-struct Session {
-  std::unique_ptr<App> app;
-  Headless screen;
-
-  explicit Session(InspectOptions options = {}, int width = 1280, int height = 720)
-      : screen(width, height, options.theme, options.scale) {
-    options.path = trace;
-    auto opened = App::open(options);
-    INFO(opened.status().message());
-    REQUIRE(opened.ok());
-    app = std::move(opened).value();
-    steps(3);
-  }
-  ViewState& state() { return app->state(); }
-  void steps(int count) {
-    for (int k = 0; k < count; ++k) screen.step([&](Surface& ui) { app->draw(ui); });
-  }
-  const FrameBuffer& picture() {
-    return screen.frame([&](Surface& ui) { app->draw(ui); });
-  }
-  void click(const std::string& widget) {
-    REQUIRE(state().widgets.contains(widget));
-    const Box box = state().widgets[widget];
-    screen.move_mouse((box.min.x + box.max.x) / 2, (box.min.y + box.max.y) / 2);
-    steps(2);
-    screen.press_mouse();
-    steps(1);
-    screen.release_mouse();
-    steps(2);
-  }
-  void press(int key) {
-    screen.press_key(key);
-    steps(1);
-    screen.release_key(key);
-    steps(2);
-  }
-};
 
 TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[inspector][app]") {
   Session session;
@@ -329,67 +283,19 @@ TEST_CASE("a frame stays within its budget of vertices", "[inspector][app]") {
 
 TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]") {
   auto message = [](InspectOptions options) {
-    options.path = trace;
+    options.path = bundled_trace;
     return App::open(options).status().message();
   };
   CHECK(message({.time = std::pair<Time, Time>{5, 5}}) ==
         "the time range 5 to 5 ns is empty: give begin < end");
   CHECK(message({.panel = "settings"}) ==
         "there is no panel \"settings\": give overview, all, timeline, memory, communication, "
-        "findings, path");
+        "findings, path, compare");
+  CHECK(message({.panel = "compare"}).find("give its trace with --against") != std::string::npos);
   CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
-  CHECK(screenshot({.path = trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
+  CHECK(screenshot({.path = bundled_trace, .width = 10, .height = 10}, "/nowhere.png").message() ==
         "a picture of 10x10 px: give 200x150 to 16384x16384");
   CHECK_FALSE(screenshot({.path = "/nowhere.tessera"}, "/nowhere.png").ok());
-}
-
-TEST_CASE("the timeline looks as accepted", "[inspector][app][golden]") {
-  Session dark({}, 1200, 675);
-  check_golden(dark.picture(), "app_timeline_dark");
-  Session light({.theme = ThemeKind::light}, 1200, 675);
-  check_golden(light.picture(), "app_timeline_light");
-  Session large({.scale = 2.0F}, 1920, 1080);
-  check_golden(large.picture(), "app_timeline_2x");
-}
-
-TEST_CASE("the other panels look as accepted", "[inspector][app][golden]") {
-  for (const std::string panel : {"overview", "memory", "communication", "findings", "path"}) {
-    Session dark({.panel = panel}, 1200, 675);
-    check_golden(dark.picture(), "app_" + panel + "_dark");
-  }
-  for (const std::string panel : {"overview", "path"}) {
-    Session light({.theme = ThemeKind::light, .panel = panel}, 1200, 675);
-    check_golden(light.picture(), "app_" + panel + "_light");
-  }
-  for (const std::string panel : {"communication", "path"}) {
-    Session large({.scale = 2.0F, .panel = panel}, 1920, 1080);
-    check_golden(large.picture(), "app_" + panel + "_2x");
-  }
-}
-
-TEST_CASE("the critical path runs through the lanes, and rows of its table lead there",
-          "[inspector][app][golden]") {
-  Session session({.panel = "path"}, 1200, 900);
-  // Rank 5 was made slow: the largest gain of a rank is its.
-  CHECK(session.state().fields.at("path/rank/0").starts_with("rank 5 "));
-  session.click("path/rank/0");
-  CHECK(session.state().panel == "all");
-  CHECK(session.state().rank == 5);
-  REQUIRE(session.state().selection);
-  CHECK(session.state().fields.at("legend/operations").find("critical path") != std::string::npos);
-  session.press(GLFW_KEY_HOME);
-  session.screen.move_mouse(0, 0);
-  session.steps(2);
-  check_golden(session.picture(), "app_path_line_dark");
-  session.press(GLFW_KEY_C);
-  CHECK(session.state().fields.at("legend/operations").find("critical path") == std::string::npos);
-}
-
-TEST_CASE("the help looks as accepted", "[inspector][app][golden]") {
-  Session session({}, 1200, 675);
-  session.state().show_help = true;
-  session.steps(3);
-  check_golden(session.picture(), "app_help_dark");
 }
 
 }  // namespace

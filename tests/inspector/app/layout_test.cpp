@@ -73,7 +73,7 @@ std::string overlap_of(std::vector<Glyph> glyphs) {
 
 void check_layout(const std::string& path, const std::string& panel, int width, int height,
                   float scale) {
-  auto app = App::open({.path = path, .panel = panel});
+  auto app = App::open({.path = path, .panel = panel, .against = path});
   REQUIRE(app.ok());
   Headless screen(width, height, ThemeKind::dark, scale);
   ImTextureID font = nullptr;

@@ -16,6 +16,7 @@ const std::string panels_trace = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2
 /// Vertices of the third frame.
 int vertices_of(InspectOptions options, bool whole) {
   options.path = panels_trace;
+  options.against = panels_trace;
   auto app = App::open(options);
   INFO(app.status().message());
   REQUIRE(app.ok());

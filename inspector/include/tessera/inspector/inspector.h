@@ -23,7 +23,7 @@ enum class ThemeKind : std::uint8_t { dark, light };
 /// What can fill the screen, in the order of the tabs: "overview" (all ranks), "all" (the opened
 /// rank's timeline with memory and details), "timeline", "memory", "communication" (of the
 /// opened rank, by process group), "findings" (what is wrong), "path"
-/// (the critical path of the step in view).
+/// (the critical path of the step in view), "compare" (with another run).
 std::vector<std::string> panel_names();
 
 struct InspectOptions {
@@ -36,11 +36,13 @@ struct InspectOptions {
   std::optional<std::pair<Time, Time>> time;  // the range to show, ns, within the run; default:
                                               // the last step, or where the run failed
   std::optional<Rank> rank;                   // the rank to open; default: the slowest
+  std::string against;                        // another trace file, to compare with; "": none
 };
 
 /// Opens a window and returns when it is closed.
 /// Fails: what TraceReader::open fails with; invalid_argument (a range that is empty or not within
-/// the run, a rank that was not recorded, an unknown panel); not_supported (no display).
+/// the run, a rank that was not recorded, an unknown panel, "compare" without another run);
+/// not_supported (no display).
 Status inspect(const InspectOptions& options);
 
 /// Writes the picture to `png_path`. Needs no display.
