@@ -18,6 +18,7 @@
 #include "cli/collective/nccl_log.h"
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/text_file.h"
 #include "tessera/sim/group_shape.h"
 
 namespace tessera::cli {
@@ -124,14 +125,6 @@ Result<Inputs> read_inputs(const CalibrateArguments& a, const sim::Cluster& clus
       "one kind at a time");
 }
 
-Status write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return {};
-  return Status(Code::io_error, fmt::format("cannot write {}", path));
-}
-
 std::string source_of(const CalibrateArguments& a) {
   return fmt::format("tessera calibrate: {} on {} node{}", fmt::join(a.logs, ", "), a.nodes,
                      a.nodes == 1 ? "" : "s");
@@ -177,7 +170,7 @@ Status fit_machine(const CalibrateArguments& a, sim::Cluster cluster, const Inpu
         "predict each other",
         rows, 100 * fit.error_before, 100 * fit.error_after, 100 * fit.error_of_others));
   }
-  TESSERA_TRY(write(a.output, json.dump(2) + "\n"));
+  TESSERA_TRY(write_text_file(a.output, json.dump(2) + "\n"));
   for (const std::string& sentence : said) fmt::print("{}: {}\n", a.output, sentence);
   return {};
 }
@@ -194,8 +187,8 @@ Status fit_to_runs(const CalibrateArguments& a, const std::vector<RunTrace>& run
                     runs.front().path, runs.front().run.ranks, run.path, run.run.ranks));
   }
   TESSERA_ASSIGN(const RunFit fit, fit_runs(runs));
-  TESSERA_TRY(write(a.output, fit.cluster));
-  TESSERA_TRY(write(a.profile, fit.profile));
+  TESSERA_TRY(write_text_file(a.output, fit.cluster));
+  TESSERA_TRY(write_text_file(a.profile, fit.profile));
   for (std::size_t k = 0; k < runs.size(); ++k) {
     const std::string others =
         fit.errors_of_others.empty()

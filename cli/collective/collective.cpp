@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +12,7 @@
 #include "cli/options/checks.h"
 #include "cli/options/rank_list.h"
 #include "cli/report/table.h"
+#include "cli/text_file.h"
 #include "tessera/sim/error_range.h"
 #include "tessera/sim/group_shape.h"
 
@@ -139,14 +139,6 @@ void print_json(const sim::Cluster& cluster, const sim::CollectiveShape& group,
   fmt::print("{}\n", out.dump(2));
 }
 
-Status write_plot(const std::string& path, const std::string& svg) {
-  std::ofstream file(path, std::ios::binary);
-  file << svg;
-  file.close();
-  if (file) return {};
-  return Status(Code::io_error, fmt::format("cannot write the plot {}", path));
-}
-
 Status collective(const CollectiveArguments& a) {
   TESSERA_ASSIGN(const auto kinds, parse_operations(a.operations));
   TESSERA_ASSIGN(const auto sizes, parse_sizes(a.sizes));
@@ -158,7 +150,7 @@ Status collective(const CollectiveArguments& a) {
   std::vector<CollectiveTable> tables;
   for (const OpKind kind : kinds) tables.push_back(collective_table(cluster, group, kind, sizes));
   if (!a.plot.empty()) {
-    TESSERA_TRY(write_plot(a.plot, collective_plot(title_of(cluster, group), tables)));
+    TESSERA_TRY(write_text_file(a.plot, collective_plot(title_of(cluster, group), tables)));
   }
   a.json ? print_json(cluster, group, tables) : print_tables(cluster, group, tables);
   return {};

@@ -46,7 +46,8 @@ Model adapted(const Model& model, const StackProfile& profile) {
     bytes.constant *= profile.elementwise_bytes;
     bytes.linear *= profile.elementwise_bytes;
     bytes.quadratic *= profile.elementwise_bytes;
-    for (const LinearShape& linear : cost.linears) {
+    for (LinearShape& linear : cost.linears) {
+      linear.fp8 = profile.fp8 && cost.logits == 0;  // the head keeps its precision
       const auto weights = static_cast<double>(linear.in * linear.out * linear.count);
       cost.backward_bytes += profile.gradient_bytes * weights;
       if (profile.autocast) cost.backward_bytes += (single + half) * weights;

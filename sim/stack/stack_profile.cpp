@@ -18,6 +18,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
+constexpr const char* matmul_dtypes[] = {"bf16", "fp8"};
+constexpr const char* state_types[] = {"fp32", "bf16", "int8"};
 constexpr const char* allocators[] = {"events", "pytorch", "expandable"};
 
 Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
@@ -53,6 +55,8 @@ class ProfileReader {
                  "gradient_bytes",
                  "loss",
                  "dropout",
+                 "optimizer_dtype",
+                 "matmul_dtype",
                  "allocator",
                  "context_bytes",
                  "autocast",
@@ -83,6 +87,10 @@ class ProfileReader {
     profile_.dropout = dropout > 0;
     number("collectives", profile_.collectives, 0.1, 100);
     number("gradient_bytes", profile_.gradient_bytes, 0, 100);
+    choice("matmul_dtype", matmul_dtypes, profile_.fp8);
+    StateType states = profile_.optimizer_dtype.value_or(StateType::float32);
+    choice("optimizer_dtype", state_types, states);
+    if (reader_.has("optimizer_dtype")) profile_.optimizer_dtype = states;
     choice("loss", losses, profile_.loss);
     choice("allocator", allocators, profile_.allocator);
     if (reader_.has("context_bytes")) {
@@ -205,6 +213,10 @@ std::string to_json(const StackProfile& p) {
   json["gradient_bytes"] = p.gradient_bytes;
   json["loss"] = name_of(p.loss);
   json["dropout"] = p.dropout ? 1 : 0;
+  if (p.fp8) json["matmul_dtype"] = "fp8";
+  if (p.optimizer_dtype) {
+    json["optimizer_dtype"] = state_types[static_cast<std::size_t>(*p.optimizer_dtype)];
+  }
   json["allocator"] = allocators[static_cast<std::size_t>(p.allocator)];
   json["context_bytes"] = p.context.value;
   if (p.autocast) json["autocast"] = true;

@@ -9,11 +9,13 @@
 //   stack->loss = StackProfile::Loss::chunked;
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/model.h"
+#include "tessera/param_group.h"
 #include "tessera/sim/gpu.h"
 #include "tessera/status.h"
 #include "tessera/trace.h"
@@ -60,9 +62,11 @@ struct StackProfile {
   double collectives = 1;        // their time, beside that on idle GPUs
   double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
   Loss loss = Loss::eager;
+  bool fp8 = false;       // linear layers of blocks multiply in 8 bit, operands cast before
   bool autocast = false;  // matmuls of float32 parameters run in bf16, whose weights every
                           // micro-batch casts: torch.autocast
   bool dropout = true;    // where the model's architecture has it
+  std::optional<StateType> optimizer_dtype;  // of the optimizer's states, where a run does not say
   Allocator allocator = Allocator::events;
   Bytes context{};  // of a GPU's memory: contexts, communication buffers, workspaces of libraries
   // As `tessera calibrate` finds it in traces of real runs:
