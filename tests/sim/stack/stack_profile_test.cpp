@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/simulate.h"
 
 namespace tessera::sim {
 namespace {
@@ -71,6 +72,21 @@ TEST_CASE("a fused loss keeps no fp32 logits, a chunked one hardly any", "[stack
   const double chunked = cost_of(adapted(*model, profile), "lm_head").activation_bytes.linear;
   CHECK(eager - fused == 4 * 1000);
   CHECK(fused - chunked == 2 * 1000 - 6 * 1000 / 8);
+}
+
+TEST_CASE("of fp8 the head is left out, and a GPU that has none refuses it", "[stack]") {
+  const auto model = parse_model(gpt2, "gpt2");
+  const auto profile = profile_of(R"({"matmul_dtype": "fp8", "optimizer_dtype": "int8"})");
+  REQUIRE(profile.ok());
+  CHECK(profile->optimizer_dtype == StateType::int8);
+  CHECK(to_json(*profile_of(to_json(*profile))) == to_json(*profile));
+  const Model cast = adapted(*model, *profile);
+  CHECK(cost_of(cast, "h.0.mlp").linears[0].fp8);
+  CHECK_FALSE(cost_of(cast, "lm_head").linears[0].fp8);
+  SimulateOptions options{.cluster = *load_cluster("dgx-a100", 1), .stack = *profile};
+  options.scheme = FullyShardOptions{};
+  options.training.sequence_length = 8;
+  CHECK(simulate(*model, options).status().message().find("has no fp8") != std::string::npos);
 }
 
 TEST_CASE("without dropout no masks are kept", "[stack]") {
