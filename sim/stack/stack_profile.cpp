@@ -50,6 +50,8 @@ class ProfileReader {
                  "host_module_ns",
                  "host_collective_ns",
                  "host_micro_batch_ns",
+                 "host_step_ns",
+                 "host_pass_ns",
                  "contention",
                  "collectives",
                  "gradient_bytes",
@@ -81,6 +83,8 @@ class ProfileReader {
     time("host_module_ns", profile_.host_module_ns);
     time("host_collective_ns", profile_.host_collective_ns);
     time("host_micro_batch_ns", profile_.host_micro_batch_ns);
+    time("host_step_ns", profile_.host_step_ns);
+    time("host_pass_ns", profile_.host_pass_ns);
     number("contention", profile_.contention, 0, 0.99);
     double dropout = profile_.dropout ? 1 : 0;
     number("dropout", dropout, 0, 1);
@@ -208,6 +212,8 @@ std::string to_json(const StackProfile& p) {
   json["host_module_ns"] = p.host_module_ns;
   json["host_collective_ns"] = p.host_collective_ns;
   json["host_micro_batch_ns"] = p.host_micro_batch_ns;
+  json["host_step_ns"] = p.host_step_ns;
+  json["host_pass_ns"] = p.host_pass_ns;
   json["contention"] = p.contention;
   json["collectives"] = p.collectives;
   json["gradient_bytes"] = p.gradient_bytes;

@@ -58,6 +58,8 @@ struct StackProfile {
   Time host_collective_ns = 0;       // of the host, per collective
   Time host_micro_batch_ns = 0;  // above 0: the program waits for the device before each training
                                  // pass, and takes so long before it goes on
+  Time host_step_ns = 0;         // the same before the optimizer
+  Time host_pass_ns = 0;         // of the host, per training pass, beside its operations
   double contention = 0;         // share of the time that compute loses beside communication
   double collectives = 1;        // their time, beside that on idle GPUs
   double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
