@@ -12,10 +12,9 @@ namespace {
 
 double element_bytes(bool single) { return single ? 4 : 2; }
 
-// What casting an operand to fp8 moves per element (largest value, cast), and launches: vLLM's fp8
-// matmuls on H100 beside bf16 ones of the same shape (docs/stack-profiles.md).
-constexpr double cast_bytes = 8;
-constexpr double cast_start_ns = 6000;
+// Launches of a cast that is a kernel of its own: vLLM's fp8 matmuls on H100 beside bf16 ones of
+// the same shape (docs/stack-profiles.md). A fused one moves less and costs as much less.
+constexpr double cast_start_ns = 6000, cast_bytes_apart = 8;
 
 double flops_of(const MatmulShape& s) {
   return 2 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
@@ -57,8 +56,8 @@ double KernelCosts::matmuls_ns(const ComputeCost& cost, double peak) const {
 double KernelCosts::fp8_matmul_ns(const MatmulShape& shape) const {
   const Gpu& gpu = cluster_.gpu;
   const double peak = gpu.fp8_flops_per_s;
-  const double casts = cast_bytes * static_cast<double>(shape.m * shape.k * shape.count);
-  const double ns = casts / hbm() * ns_per_s + cast_start_ns;
+  const double casts = stack_.cast_bytes * static_cast<double>(shape.m * shape.k * shape.count);
+  const double ns = casts / hbm() * ns_per_s + cast_start_ns * stack_.cast_bytes / cast_bytes_apart;
   if (!gpu.matmul) return ns + flops_of(shape) / (peak * gpu.matmul_efficiency) * ns_per_s;
   return ns + matmul_ns(shape, gpu, peak, element_bytes(false)) / gpu.matmul->sustained;
 }

@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
 constexpr const char* matmul_dtypes[] = {"bf16", "fp8"};
 constexpr const char* state_types[] = {"fp32", "bf16", "int8"};
+constexpr const char* saved[] = {"eager", "fused", "compiled"};
 constexpr const char* allocators[] = {"events", "pytorch", "expandable"};
 
 Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
@@ -56,9 +57,11 @@ class ProfileReader {
                  "collectives",
                  "gradient_bytes",
                  "loss",
+                 "saves",
                  "dropout",
                  "optimizer_dtype",
                  "matmul_dtype",
+                 "cast_bytes",
                  "allocator",
                  "context_bytes",
                  "autocast",
@@ -92,10 +95,12 @@ class ProfileReader {
     number("collectives", profile_.collectives, 0.1, 100);
     number("gradient_bytes", profile_.gradient_bytes, 0, 100);
     choice("matmul_dtype", matmul_dtypes, profile_.fp8);
+    number("cast_bytes", profile_.cast_bytes, 0, 100);
     StateType states = profile_.optimizer_dtype.value_or(StateType::float32);
     choice("optimizer_dtype", state_types, states);
     if (reader_.has("optimizer_dtype")) profile_.optimizer_dtype = states;
     choice("loss", losses, profile_.loss);
+    choice("saves", saved, profile_.saves);
     choice("allocator", allocators, profile_.allocator);
     if (reader_.has("context_bytes")) {
       profile_.context = Bytes{reader_.integer("context_bytes", 0, 1e15)};
@@ -218,8 +223,12 @@ std::string to_json(const StackProfile& p) {
   json["collectives"] = p.collectives;
   json["gradient_bytes"] = p.gradient_bytes;
   json["loss"] = name_of(p.loss);
+  json["saves"] = saved[static_cast<std::size_t>(p.saves)];
   json["dropout"] = p.dropout ? 1 : 0;
-  if (p.fp8) json["matmul_dtype"] = "fp8";
+  if (p.fp8) {
+    json["matmul_dtype"] = "fp8";
+    json["cast_bytes"] = p.cast_bytes;
+  }
   if (p.optimizer_dtype) {
     json["optimizer_dtype"] = state_types[static_cast<std::size_t>(*p.optimizer_dtype)];
   }

@@ -74,6 +74,28 @@ TEST_CASE("a fused loss keeps no fp32 logits, a chunked one hardly any", "[stack
   CHECK(fused - chunked == 2 * 1000 - 6 * 1000 / 8);
 }
 
+TEST_CASE("fused kernels keep no activation of a gated MLP, compiled ones no normalised input",
+          "[stack]") {
+  const auto model = parse_model(R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 100,
+    "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 80, "num_attention_heads": 2,
+    "max_position_embeddings": 64})",
+                                 "llama");
+  REQUIRE(model.ok());
+  const auto saved = [&](const char* path, StackProfile::Saves saves) {
+    StackProfile profile;
+    profile.saves = saves;
+    return cost_of(adapted(*model, profile), path).activation_bytes.linear;
+  };
+  using Saves = StackProfile::Saves;
+  const char* const mlp = "model.layers.0.mlp";
+  CHECK(saved(mlp, Saves::eager) - saved(mlp, Saves::fused) == 2 * 80);
+  CHECK(saved(mlp, Saves::eager) - saved(mlp, Saves::compiled) == 2 * 80 + 2 * 32);
+  const char* const attention = "model.layers.0.self_attn";
+  CHECK(saved(attention, Saves::eager) == saved(attention, Saves::fused));
+  CHECK(saved(attention, Saves::eager) - saved(attention, Saves::compiled) == 2 * 32);
+  CHECK(saved("lm_head", Saves::eager) == saved("lm_head", Saves::compiled));
+}
+
 TEST_CASE("of fp8 the head is left out, and a GPU that has none refuses it", "[stack]") {
   const auto model = parse_model(gpt2, "gpt2");
   const auto profile = profile_of(R"({"matmul_dtype": "fp8", "optimizer_dtype": "int8"})");

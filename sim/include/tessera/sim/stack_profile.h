@@ -46,6 +46,11 @@ struct StackProfile {
     fused,    // one kernel each way, gradients over the logits
     chunked,  // fused, a part of the tokens at a time: the logits never exist as a whole
   };
+  enum class Saves : std::uint8_t {
+    eager,     // what every operator keeps for its own backward
+    fused,     // without the activation inside of a gated MLP, which its backward computes again
+    compiled,  // and without what normalisations return
+  };
 
   std::string name = "eager";
   std::string source;                // where its numbers come from
@@ -64,7 +69,9 @@ struct StackProfile {
   double collectives = 1;        // their time, beside that on idle GPUs
   double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
   Loss loss = Loss::eager;
+  Saves saves = Saves::eager;
   bool fp8 = false;       // linear layers of blocks multiply in 8 bit, operands cast before
+  double cast_bytes = 8;  // moved per element that is cast to fp8: the largest value, then the cast
   bool autocast = false;  // matmuls of float32 parameters run in bf16, whose weights every
                           // micro-batch casts: torch.autocast
   bool dropout = true;    // where the model's architecture has it
