@@ -39,7 +39,7 @@ bool is_gated(const std::vector<LinearShape>& l) {
 void save_less(ModuleCost& cost, StackProfile::Saves saves) {
   if (saves == StackProfile::Saves::eager || cost.linears.empty() || cost.logits > 0) return;
   const LinearShape& first = cost.linears.front();
-  if (is_gated(cost.linears)) {
+  if (cost.attention.heads == 0 && is_gated(cost.linears)) {
     less(cost.activation_bytes,
          half * static_cast<double>(first.out * first.count) * first.rows_per_token);
   }
