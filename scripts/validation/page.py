@@ -13,6 +13,11 @@ NOTES = {
         "InternEvo gives whole parameters to ranks, so that at most as many reductions as there "
         "are parameters follow one another; `zero1` cuts parts as DeepSpeed does, and reduces one "
         "slice for each of 1,024 ranks.",
+    "LLaMA-Factory + DeepSpeed, single":
+        "What was published cannot be all: the logits of 128 sequences alone take 40 GB.",
+    "torchtitan FSDP2, fsdp2 full shard":
+        "`torchtitan` was fitted to two eager rows; those of fp8 and of `torchtitan-compile` were "
+        "not looked at before.",
 }
 HEADER = """# Validation
 
