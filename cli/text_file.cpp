@@ -8,7 +8,7 @@
 
 namespace tessera::cli {
 
-Status write_text_file(const std::string& path, const std::string& text) {
+Status write_text_file(const std::string& path, std::string_view text) {
   std::error_code error;
   const bool special =
       std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);

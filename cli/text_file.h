@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tessera/status.h"
 
@@ -10,6 +11,6 @@ namespace tessera::cli {
 
 /// By a file beside it that gets its name at the end. What is no file, such as /dev/stdout, is
 /// written to as it is. Fails: io_error, naming the path.
-Status write_text_file(const std::string& path, const std::string& text);
+Status write_text_file(const std::string& path, std::string_view text);
 
 }  // namespace tessera::cli

@@ -104,6 +104,14 @@ Status check_drives(const Scheme& scheme, const Cluster& cluster) {
   return {};
 }
 
+Status check_fp8(const StackProfile& stack, const Gpu& gpu) {
+  if (!stack.fp8 || gpu.fp8_flops_per_s > 0) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} has no fp8 (fp8_flops_per_s of the cluster's file): leave out "
+                            "--matmul-dtype fp8",
+                            gpu.name));
+}
+
 // A scheme's default may compute as no one trains.
 std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
   const Gpu& gpu = options.cluster.gpu;
@@ -139,6 +147,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
   TESSERA_TRY(check_passes(described, options.training.passes));
   TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
+  TESSERA_TRY(check_fp8(options.stack, options.cluster.gpu));
   const bool limited = options.cluster.gpu.memory > Bytes{};  // 0: whatever it takes
   const Bytes capacity = limited ? options.cluster.gpu.memory - options.stack.context : Bytes{};
   if (limited && capacity <= Bytes{}) {
@@ -158,7 +167,8 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .slow_ranks = options.slow_ranks,
                       .spread = options.cluster.spread,
                       .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
-                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns},
+                               options.stack.host_collective_ns, options.stack.host_micro_batch_ns,
+                               options.stack.host_step_ns, options.stack.host_pass_ns},
                       .contention = options.stack.contention,
                       .one_thread = options.stack.one_thread,
                       .between_ns = options.stack.between_ns,
@@ -178,9 +188,11 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
     options.sink->unit(
         {static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel, unit.padding});
   }
+  TrainingOptions training = options.training;
+  if (!training.adam.state_type) training.adam.state_type = options.stack.optimizer_dtype;
   TrainingSteps steps(*engine, model);
   for (std::int32_t step = 0; step < options.steps; ++step) {
-    TESSERA_TRY(steps.run(options.training));
+    TESSERA_TRY(steps.run(training));
     summary.steps = step + 1;
     if (options.progress) options.progress(step + 1, options.steps);
     if (options.stopped && options.stopped()) break;

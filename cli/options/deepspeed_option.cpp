@@ -101,6 +101,7 @@ Status apply_deepspeed(const EngineOptions& o, Rank ranks, Training& out) {
                        t.adam.states));
   }
   config.adam.states = t.adam.states;
+  config.adam.state_type = t.adam.state_type;
   t.adam = config.adam;
   t.sync_every_micro_batch = config.stage >= 2;  // stages 0 and 1 reduce at the boundary
   const auto warnings = config.warnings(o.deepspeed, config.scheme, o.real);

@@ -110,6 +110,13 @@ Status check_no_sync(const TrainingOptions& t, const Scheme& scheme) {
       "--no-sync means nothing with one micro-batch: add --accumulation, or leave it out");
 }
 
+// DeepSpeed's stage 1 keeps whole gradients and reduces them in the last micro-batch alone
+// (runtime/engine.py: allreduce_gradients).
+void reduce_at_boundary(TrainingOptions& t, const Scheme& scheme) {
+  const auto* const zero12 = std::get_if<Zero12Options>(&scheme);
+  if (zero12 != nullptr && zero12->stage == 1) t.sync_every_micro_batch = false;
+}
+
 // What only runs with real numbers show would be silent here.
 Status check_real(const GivenFlags& given, const Scheme& scheme) {
   for (const Option& option : options_known_to(name_of(scheme))) {
@@ -138,6 +145,7 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
     TESSERA_TRY(apply_deepspeed(o, ranks, out));
   } else {
     TESSERA_TRY(check_no_sync(out.training, out.scheme));
+    reduce_at_boundary(out.training, out.scheme);
     if (!o.real) TESSERA_TRY(check_real(o.scheme.given, out.scheme));
   }
   return out;

@@ -27,6 +27,12 @@ void add_profile_options(CLI::App& command, ProfileOptions& o) {
       ->check(CLI::IsMember({"events", "pytorch", "expandable"}))
       ->default_str("")
       ->group(stack);
+  command
+      .add_option("--matmul-dtype", o.matmul_dtype,
+                  "Instead of the profile's: what linear layers of blocks multiply in")
+      ->check(CLI::IsMember({"bf16", "fp8"}))
+      ->default_str("")
+      ->group(stack);
   command.add_flag("--no-dropout", o.no_dropout, "Train without dropout")->group(stack);
 }
 
@@ -41,6 +47,7 @@ Result<sim::StackProfile> resolve_profile(const ProfileOptions& o) {
     if (o.allocator == sim::name_of(allocator)) profile.allocator = allocator;
   }
   if (!o.attention.empty()) profile.attention = o.attention;
+  if (!o.matmul_dtype.empty()) profile.fp8 = o.matmul_dtype == "fp8";
   if (o.no_dropout) profile.dropout = false;
   return profile;
 }

@@ -14,6 +14,7 @@ struct ProfileOptions {
   std::string attention;  // empty: the profile's
   std::string loss;       // likewise
   std::string allocator;  // likewise
+  std::string matmul_dtype;  // likewise
   bool no_dropout = false;
 };
 

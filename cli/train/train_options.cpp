@@ -239,6 +239,11 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                   "--optimizer-states is for simulate and ops: training steps with AdamW, which "
                   "keeps 2");
   }
+  if (o.step.adam.state_type.value_or(StateType::float32) != StateType::float32) {
+    return Status(Code::not_supported,
+                  "--optimizer-dtype is for simulate and ops: training keeps AdamW's states in "
+                  "float32");
+  }
   TESSERA_ASSIGN(o.loss_scale, loss_scale(a, o.dtype));
   o.learning_rate = learning_rate(a);
   o.step.adam = {.learning_rate = o.learning_rate.peak,

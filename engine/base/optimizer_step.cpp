@@ -79,11 +79,11 @@ std::vector<std::vector<ParamShard*>> OptimizerStep::groups_to_step() {
 
 Status OptimizerStep::step(const AdamOptions& options) {
   TESSERA_TRY(state_.parts().calls.expect(CallOrder::Stage::idle, "step"));
-  TESSERA_TRY(check_states(options.states));
+  TESSERA_TRY(check_states(options));
   TESSERA_TRY(issuer_.begin_phase(Phase::optimizer));
   TESSERA_TRY(scheme_.complete_gradients());
   TESSERA_TRY(scheme_.before_step());
-  TESSERA_TRY(allocate_moments(options.states));
+  TESSERA_TRY(allocate_moments(options));
   const auto groups = groups_to_step();
   const Cause why = issuer_.cause("", Reason::step);
   TESSERA_TRY(issuer_.enter_host(why));

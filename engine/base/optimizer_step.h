@@ -77,7 +77,7 @@ class OptimizerStep {
   Status complete_gradients() { return scheme_.complete_gradients(); }
 
   /// The moments, as zeros, of everything that is stepped and has none yet.
-  Status allocate_moments(std::int32_t states = 2);
+  Status allocate_moments(const AdamOptions& options = {});
   /// The number of multiplications that powers of beta have cost so far.
   std::int64_t beta_multiplications() const;
 
@@ -86,7 +86,7 @@ class OptimizerStep {
   Result<EventId> drop_unstepped_gradients();
   Status free_gradients(EventId stepped);
   void count_steps(const std::vector<ParamShard*>& stepped);
-  Status check_states(std::int32_t states) const;
+  Status check_states(const AdamOptions& options) const;
   AdamNumbers adam_numbers(ParameterId parameter, const AdamOptions& step);
   Compute adam_work(const std::vector<ParamShard*>& shards, const AdamOptions& options);
   Compute local_norm(const std::vector<ParamShard*>& shards, const View& into, double norm_type);

@@ -8,6 +8,7 @@
 
 #include "engine/base/shard_map.h"
 #include "tessera/op.h"
+#include "tessera/param_group.h"
 
 namespace tessera {
 
@@ -26,15 +27,19 @@ struct ParamShard {
   Index owner{};   // the place of those ranks in their groups of replicas
   View unsharded;  // no buffer: the unit is sharded. Padded, perhaps in another dtype
   View gradient;   // no buffer: none in this step
-  BufferId exp_avg, exp_avg_sq;  // from the first step on
-  bool swapped = false;          // its buffers exist only once shards are loaded, or in its step
+  BufferId exp_avg, exp_avg_sq;         // from the first step on
+  std::optional<StateType> state_type;  // of those two, where it is not `dtype`
+  bool swapped = false;  // its buffers exist only once shards are loaded, or in its step
 
   View values() const {
     return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
                      : View::part(value, dtype, first, map.shard());
   }
-  /// The size of one rank's value, and of each of its moments.
+  /// The size of one rank's value.
   Bytes bytes() const { return bytes_of(map.shard(), dtype); }
+  /// All of `moment`, which is exp_avg or exp_avg_sq: as bytes where it is kept in 8 bits.
+  View moment(BufferId moment) const;
+  Bytes moment_bytes() const;
 };
 
 /// The sharing of shards between ranks: groups of `size` ranks hold all of them, replicas hold the

@@ -56,23 +56,32 @@ std::vector<BufferId> moments_of(const ParamShard& shard) {
   return moments;
 }
 
+// None: as the shard itself.
+std::optional<StateType> state_type_of(const ParamShard& shard, const AdamOptions& options) {
+  const bool same = options.state_type == StateType::float32 && shard.dtype == DType::float32;
+  const bool half = options.state_type == StateType::bfloat16 && shard.dtype == DType::bfloat16;
+  return same || half ? std::nullopt : options.state_type;
+}
+
 }  // namespace
 
-Status OptimizerStep::allocate_moments(std::int32_t states) {
+Status OptimizerStep::allocate_moments(const AdamOptions& options) {
+  const std::int32_t states = options.states;
   const Cause why = issuer_.cause("", Reason::step);
   std::set<const ParamShard*> fresh;
   for (ParamShard* shard : state_.all_shards()) {
     if (!steps(*shard) || shard->exp_avg.valid() || shard->swapped || states == 0) continue;
     fresh.insert(shard);
+    shard->state_type = state_type_of(*shard, options);
     const RankSet& where = shard->where.empty() ? issuer_.everyone() : shard->where;
     const bool host = shard->memory != Memory::device;
     for (auto [id, name] :
          {std::pair{&shard->exp_avg, "exp_avg"}, {&shard->exp_avg_sq, "exp_avg_sq"}}) {
       if (id == &shard->exp_avg_sq && states < 2) continue;
-      TESSERA_ASSIGN(
-          *id, issuer_.allocate_on(where, fmt::format("{}.{}", shard->name, name), shard->bytes(),
-                                   host ? MemoryClass::pinned_host : MemoryClass::optimizer_state,
-                                   why, shard->memory));
+      TESSERA_ASSIGN(*id, issuer_.allocate_on(
+                              where, fmt::format("{}.{}", shard->name, name), shard->moment_bytes(),
+                              host ? MemoryClass::pinned_host : MemoryClass::optimizer_state, why,
+                              shard->memory));
     }
   }
   auto zeros = [this, &fresh](const std::vector<ParamShard*>& shards) {
@@ -81,8 +90,8 @@ Status OptimizerStep::allocate_moments(std::int32_t states) {
       if (!fresh.contains(shard)) continue;
       for (const BufferId id : moments_of(*shard)) {
         init.zeroed.push_back(init.writes.size());
-        init.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
-        init.cost.elementwise_bytes += static_cast<double>(shard->bytes().value);
+        init.writes.push_back(shard->moment(id));
+        init.cost.elementwise_bytes += static_cast<double>(shard->moment_bytes().value);
       }
     }
     return init;
@@ -90,7 +99,8 @@ Status OptimizerStep::allocate_moments(std::int32_t states) {
   return issuer_.submit_by_shard(issuer_.everyone(), why, state_.all_shards(), zeros).status();
 }
 
-Status OptimizerStep::check_states(std::int32_t states) const {
+Status OptimizerStep::check_states(const AdamOptions& options) const {
+  const std::int32_t states = options.states;
   if (states < 0 || states > 2) {
     return Status(Code::invalid_argument,
                   fmt::format("an optimizer keeps 0 to 2 states per element, found {}", states));
@@ -103,10 +113,17 @@ Status OptimizerStep::check_states(std::int32_t states) const {
                                 "now it should keep {}",
                                 kept, shard->name, states));
     }
-    if (states == 2 || !shard->swapped) continue;
+    const auto type = state_type_of(*shard, options);
+    if (kept > 0 && steps(*shard) && type != shard->state_type) {
+      return Status(Code::invalid_argument,
+                    fmt::format("the optimizer kept the states of {} in another type in earlier "
+                                "steps: state_type stays what it was",
+                                shard->name));
+    }
+    if (!shard->swapped || (states == 2 && !type)) continue;
     return Status(Code::not_supported,
-                  fmt::format("{} lives on NVMe, where states are AdamW's 2 per element, not {}",
-                              shard->name, states));
+                  fmt::format("{} lives on NVMe, where states are AdamW's 2 per element in {}",
+                              shard->name, name_of(shard->dtype)));
   }
   return {};
 }
@@ -133,6 +150,7 @@ std::int64_t OptimizerStep::beta_multiplications() const {
 Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
                                  const AdamOptions& options) {
   Compute work = state_.shard_work();
+  bool has_numbers = options.states == 2;  // only AdamW has, in the parameters' own type
   std::vector<Stepped> stepped;
   for (const ParamShard* shard : shards) {
     if (!shard->gradient.buffer.valid() || !steps(*shard)) continue;
@@ -147,14 +165,15 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
     TESSERA_ASSERT(static_cast<std::int32_t>(moments.size()) == options.states,
                    "moments are allocated before the first step");
     for (const BufferId id : moments) {
-      work.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
+      work.writes.push_back(shard->moment(id));
+      work.cost.elementwise_bytes += 2 * static_cast<double>(shard->moment_bytes().value);
     }
-    // Reads gradient, parameter and moments, writes all but the first.
-    const std::int64_t touched = 3 + 2 * options.states;
-    work.cost.elementwise_bytes += static_cast<double>(touched * shard->bytes().value);
+    // Reads gradient and parameter, writes the latter; reads and writes moments.
+    work.cost.elementwise_bytes += 3 * static_cast<double>(shard->bytes().value);
+    has_numbers &= !shard->state_type;
   }
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
-  if (options.states != 2) return work;  // only AdamW has numbers
+  if (!has_numbers) return work;
   work.body = [this, stepped = std::move(stepped)](const BodyContext& context) {
     run_adam(context, stepped, state_.shard_index(context.rank()));
   };

@@ -85,6 +85,14 @@ const OptionList<TrainingOptions>& list() {
                .more = "2: AdamW, Lamb; 1: Lion, Adagrad, SGD with momentum; 0: SGD. Training with "
                        "real numbers steps with AdamW",
                .most = 2})
+          .add([](auto& o) -> auto& { return o.adam.state_type; },
+               {.name = "optimizer_dtype",
+                .help = "How the optimizer keeps its states",
+                .more = "`default`: as the profile says, or in the dtype of shards; `int8`: with a "
+                        "float32 scale for every 256 elements. Training with real numbers keeps "
+                        "them in float32",
+                .words = {"float32", "bfloat16", "int8"},
+                .unset = "default"})
           .add(&O::checkpointing, {.name = "checkpointing",
                                    .help = "Activation checkpointing of the blocks",
                                    .more = "operators: beside the input, what attention and every "

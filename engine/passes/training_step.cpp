@@ -151,11 +151,12 @@ Status TrainingSteps::run(const TrainingOptions& options) {
     return Status(Code::invalid_argument,
                   "batch, sequence length and accumulation must be at least 1");
   }
-  if (options.body && options.adam.states != 2) {
+  const bool plain = options.adam.state_type.value_or(StateType::float32) == StateType::float32;
+  if (options.body && (options.adam.states != 2 || !plain)) {
     return Status(Code::not_supported,
                   fmt::format("real numbers are stepped with AdamW, which keeps 2 states per "
-                              "element, not {}",
-                              options.adam.states));
+                              "element in float32, not {}{}",
+                              options.adam.states, plain ? "" : " in another type"));
   }
   return programs_->run(options);
 }

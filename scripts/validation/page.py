@@ -10,9 +10,14 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#1
            "#bcbd22", "#e377c2", "#000000")
 NOTES = {
     "InternEvo, zero1 over all ranks":
-        "InternEvo overlaps its reductions with backward; `zero1` reduces after it, slice by slice "
-        "to each owner, which grows with ranks. With `zero2 --overlap-comm` the rows of 8, 16 and "
-        "64 GPUs are 7, 2 and 3 % too fast.",
+        "InternEvo gives whole parameters to ranks, so that at most as many reductions as there "
+        "are parameters follow one another; `zero1` cuts parts as DeepSpeed does, and reduces one "
+        "slice for each of 1,024 ranks.",
+    "LLaMA-Factory + DeepSpeed, single":
+        "What was published cannot be all: the logits of 128 sequences alone take 40 GB.",
+    "torchtitan FSDP2, fsdp2 full shard":
+        "`torchtitan` was fitted to two eager rows; those of fp8 and of `torchtitan-compile` were "
+        "not looked at before.",
 }
 HEADER = """# Validation
 

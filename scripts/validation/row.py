@@ -6,14 +6,15 @@ import json
 class Row:
     """A run: `cluster` is a shipped cluster and changes of its file, `seconds` its measured step."""
 
-    def __init__(self, *, family, system, name, profile, cluster, ranks, model, options, seconds):
+    def __init__(self, *, family, system, name, profile, cluster, ranks, model, options, seconds,
+                 per_node=8):
         preset, changes = cluster
         self.family, self.system, self.name, self.profile = family, system, name, profile
         self.preset, self.changes = preset, dict(changes)
         self.model, self.options, self.seconds = model, [str(o) for o in options], seconds
-        self.nodes = max(1, ranks // 8)
-        if ranks < 8:
-            self.changes["gpus_per_node"] = ranks
+        self.nodes = max(1, ranks // per_node)
+        if ranks < 8 or per_node != 8:
+            self.changes["gpus_per_node"] = min(ranks, per_node)
         self.report, self.error, self.refused = None, None, ""
 
     def key(self):

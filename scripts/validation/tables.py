@@ -23,6 +23,11 @@ CHECKPOINTING = {"none": [], "": [], "full": ["--checkpointing", "full"],
                  "selective per op": ["--checkpointing", "operators"],
                  "every 2nd layer": ["--checkpointing", "full", "--checkpoint-every", 2]}
 PARALLEL = ("tp", "pp", "cp", "ep", "ring")
+LLAMA3 = {"8B": {"hidden": 4096, "layers": 32, "ffn": 14336, "heads": 32},
+          "70B": {"hidden": 8192, "layers": 80, "ffn": 28672, "heads": 64}}
+BRIDGE_CLUSTERS = {"DGX-H100": ("dgx-h100", 8), "DGX-B200": ("dgx-b200", 8),
+                   "DGX-B300": ("dgx-b300", 8), "DGX-GB200": ("gb200-nvl72", 64),
+                   "DGX-GB300": ("gb300-nvl72", 64)}
 
 
 def numbers(line, *keys):
@@ -97,8 +102,8 @@ def why_not(line):
         return f"scheme {line['scheme']}"
     if line["gpu"] not in CLUSTERS:
         return f"no cluster of {line['gpu']}"
-    if line["precision"] not in ("bf16", "bf16-true", ""):
-        return "fp8 matmuls" if "fp8" in line["precision"] else f"precision {line['precision']}"
+    if line["precision"] not in ("bf16", "bf16-true", "") and "fp8" not in line["precision"]:
+        return f"precision {line['precision']}"
     if line["act_ckpt"] not in CHECKPOINTING:
         return f"checkpointing of {line['act_ckpt']}"
     if line["offload"]:
@@ -120,12 +125,21 @@ def llama(line, length):
             "tie_word_embeddings": "Qwen2.5" in line["model"] and hidden < 3000}
 
 
+def in_memory(line):
+    """What decides how much memory a framework takes, beside its profile."""
+    # LLM.Q keeps parameters in bf16 alone, rounded stochastically.
+    single = line["framework"].startswith("LLM.Q") and line["scheme"] == "single"
+    fp8 = ["--matmul-dtype", "fp8"] if "fp8" in line["precision"] else []
+    return fp8 + (["--sharded-dtype", "bf16"] if single else [])
+
+
 def profile_of(line):
     if line["framework"].startswith("LLM.Q"):
         return "fused"
-    if line["compile"].startswith("torch.compile"):
-        return "compile"
-    return "torchtitan" if line["framework"].startswith("torchtitan") else "eager"
+    compiled = line["compile"].startswith("torch.compile")
+    if line["framework"].startswith("torchtitan"):
+        return "torchtitan-compile" if compiled else "torchtitan"
+    return "compile" if compiled else "eager"
 
 
 def run(line):
@@ -141,19 +155,39 @@ def run(line):
     return Row(family=f"{line['framework']}, {line['scheme']}", system=line["gpu"],
                name=f"{line['model']}, {length} tokens, {gpus} {line['gpu']}, batch {batch} x "
                     f"{parts}, checkpointing {line['act_ckpt'] or 'none'}, "
-                    f"{line['compile'] or 'eager'}",
+                    f"{line['compile'] or 'eager'}{', fp8' if 'fp8' in line['precision'] else ''}",
                profile=profile_of(line), cluster=(CLUSTERS[line["gpu"]], changes), ranks=gpus,
                model=gpt(hidden, layers, length, vocabulary, heads) if plain
                else llama(line, length),
                options=["--scheme", *SCHEMES[line["scheme"]], "--batch", batch,
                         "--sequence-length", length, "--accumulation", parts,
-                        *CHECKPOINTING[line["act_ckpt"]]],
+                        *CHECKPOINTING[line["act_ckpt"]], *in_memory(line)],
                seconds=seconds or batch * parts * length / float(line["tokens_per_s_per_gpu"]))
+
+
+def bridge(line):
+    if any(line[p] not in ("1", "", "n/a") for p in ("tp", "pp", "cp", "ep")):
+        return "tensor, pipeline, context or expert parallel"
+    model = LLAMA3.get(line["model"].rpartition("_")[2])
+    place = BRIDGE_CLUSTERS.get(line["system"].rpartition(" ")[2])
+    if "LLAMA3_" not in line["model"] or place is None or "LoRA" in line["section"]:
+        return "model, cluster or LoRA"
+    gpus, batch, length, whole, sharded = numbers(line, "gpus", "mbs", "seq", "gbs", "fsdp")
+    rate = float(line["tokens_per_s_per_gpu"].split()[0])
+    dims = dict(model, vocab=128256, kv_heads=8, model=line["model"])
+    return Row(family="Megatron-Bridge, data parallel", system=line["system"].rpartition(" ")[2],
+               name=f"{line['model']}, {length} tokens, {gpus} {line['system']}, batch {batch} x "
+                    f"{whole // gpus // batch}, {line['precision']}, {line['container']}",
+               profile="graphs", cluster=(place[0], {}), ranks=gpus, per_node=place[1],
+               model=llama(dims, length), seconds=whole * length / (rate * gpus),
+               options=["--scheme", "fully_shard" if sharded > 1 else "zero1", "--batch", batch,
+                        "--sequence-length", length, "--accumulation", whole // gpus // batch]
+               + (["--matmul-dtype", "fp8"] if "FP8" in line["precision"] else []))
 
 
 TABLES = {"mosaic_mpt.csv": mosaic, "deepspeed_zero3_azure.csv": azure,
           "vtrain_ground_truth_single.csv": vtrain, "vtrain_ground_truth_multi.csv": vtrain,
-          "runs.csv": run}
+          "runs.csv": run, "megatron_bridge_perf.csv": bridge}
 
 
 def read(folder, name):

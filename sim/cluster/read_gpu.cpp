@@ -52,14 +52,15 @@ void read_curves(ObjectReader& reader, const std::string& where, Gpu& gpu, Statu
 Gpu read_gpu(const nlohmann::json& json, const std::string& where, Status& status) {
   ObjectReader reader(
       json, where,
-      {"name", "memory_bytes", "bf16_flops_per_s", "fp32_flops_per_s", "matmul_efficiency",
-       "attention_efficiency", "memory_bytes_per_s", "memory_efficiency", "kernel_launch_ns",
-       "multiprocessors", "matmul", "attention"},
+      {"name", "memory_bytes", "bf16_flops_per_s", "fp8_flops_per_s", "fp32_flops_per_s",
+       "matmul_efficiency", "attention_efficiency", "memory_bytes_per_s", "memory_efficiency",
+       "kernel_launch_ns", "multiprocessors", "matmul", "attention"},
       status);
   Gpu gpu;
   gpu.name = reader.text("name");
   gpu.memory = Bytes{reader.integer("memory_bytes", 1, 1e15)};
   gpu.bf16_flops_per_s = reader.rate("bf16_flops_per_s");
+  if (reader.has("fp8_flops_per_s")) gpu.fp8_flops_per_s = reader.rate("fp8_flops_per_s");
   gpu.fp32_flops_per_s = reader.rate("fp32_flops_per_s");
   gpu.matmul_efficiency = reader.share("matmul_efficiency");
   gpu.attention_efficiency = reader.share("attention_efficiency");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/compute/kernel_costs.h"
 
+#include <algorithm>
+
 #include "sim/compute/attention_time.h"
 #include "sim/compute/matmul_time.h"
 #include "sim/time/duration.h"
@@ -9,6 +11,15 @@ namespace tessera::sim {
 namespace {
 
 double element_bytes(bool single) { return single ? 4 : 2; }
+
+// Launches of a cast that is a kernel of its own: vLLM's fp8 matmuls on H100 beside bf16 ones of
+// the same shape (docs/stack-profiles.md). A fused one moves less and costs as much less.
+constexpr double cast_start_ns = 6000, cast_bytes_apart = 8;
+
+double flops_of(const MatmulShape& s) {
+  return 2 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
+         static_cast<double>(s.count);
+}
 
 }  // namespace
 
@@ -28,14 +39,27 @@ bool KernelCosts::single(const ComputeCost& cost) const {
 // Where a GPU has no curve or a module names no shapes, one efficiency stands for all matmuls.
 double KernelCosts::matmuls_ns(const ComputeCost& cost, double peak) const {
   const Gpu& gpu = cluster_.gpu;
-  if (!gpu.matmul || cost.matmuls.empty()) {
-    return cost.matmul_flops / (peak * gpu.matmul_efficiency) * ns_per_s;
-  }
+  double flops = cost.matmul_flops;
   double ns = 0;
   for (const MatmulShape& shape : cost.matmuls) {
-    ns += matmul_ns(shape, gpu, peak, element_bytes(single(cost)));
+    if (shape.fp8) {
+      ns += fp8_matmul_ns(shape);
+      flops -= flops_of(shape);
+    } else if (gpu.matmul) {
+      ns += matmul_ns(shape, gpu, peak, element_bytes(single(cost))) / gpu.matmul->sustained;
+    }
   }
-  return ns / gpu.matmul->sustained;
+  if (gpu.matmul && !cost.matmuls.empty()) return ns;
+  return ns + std::max(0.0, flops) / (peak * gpu.matmul_efficiency) * ns_per_s;
+}
+
+double KernelCosts::fp8_matmul_ns(const MatmulShape& shape) const {
+  const Gpu& gpu = cluster_.gpu;
+  const double peak = gpu.fp8_flops_per_s;
+  const double casts = stack_.cast_bytes * static_cast<double>(shape.m * shape.k * shape.count);
+  const double ns = casts / hbm() * ns_per_s + cast_start_ns * stack_.cast_bytes / cast_bytes_apart;
+  if (!gpu.matmul) return ns + flops_of(shape) / (peak * gpu.matmul_efficiency) * ns_per_s;
+  return ns + matmul_ns(shape, gpu, peak, element_bytes(false)) / gpu.matmul->sustained;
 }
 
 double KernelCosts::attention_ns(const ComputeCost& cost, double peak) const {

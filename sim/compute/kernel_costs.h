@@ -19,6 +19,7 @@ class KernelCosts {
  private:
   bool single(const ComputeCost& cost) const;  // whether matmuls run in float32
   double matmuls_ns(const ComputeCost& cost, double peak) const;
+  double fp8_matmul_ns(const MatmulShape& shape) const;
   double attention_ns(const ComputeCost& cost, double peak) const;
   double hbm() const;
   double share(double per_node) const;

@@ -55,7 +55,8 @@ double matmul_ns(const MatmulShape& shape, const Gpu& gpu, double peak, double e
   }
   const double flops = 2 * m * n * k * count;
   best *= 1 + curve.power_loss * flops / (flops + curve.power_flops);
-  const double bytes = element_bytes * (m * k + k * n + m * n) * count;
+  const double operands = shape.fp8 ? 1 : element_bytes;
+  const double bytes = (operands * (m * k + k * n) + element_bytes * m * n) * count;
   const double memory = bytes / (gpu.memory_bytes_per_s * gpu.memory_efficiency) * ns_per_s;
   return static_cast<double>(curve.start_ns) + std::max(best, memory);
 }

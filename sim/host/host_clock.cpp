@@ -8,15 +8,22 @@ namespace tessera::sim {
 HostClock::HostClock(const HostCosts& costs, std::size_t ranks)
     : costs_(costs), waited_(std::make_shared<ClockData>(ranks)) {}
 
-bool HostClock::waits_before(const Op& op) const {
+// What the program does between passes once the device is idle; 0: it does not wait for that.
+Time HostClock::pause_before(const Op& op) const {
   const auto* const mark = std::get_if<Mark>(&op.what);
-  return costs_.micro_batch_ns > 0 && mark != nullptr && mark->kind == marks::phase &&
-         op.cause.phase == Phase::forward;
+  if (mark == nullptr || mark->kind != marks::phase) return 0;
+  if (op.cause.phase == Phase::forward) return costs_.micro_batch_ns;
+  return op.cause.phase == Phase::optimizer ? costs_.step_ns : 0;
 }
 
+bool HostClock::waits_before(const Op& op) const { return pause_before(op) > 0; }
+
 Time HostClock::cost_of(const Op& op) const {
-  if (waits_before(op)) return costs_.micro_batch_ns;
-  if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return 0;
+  if (std::holds_alternative<Wait>(op.what)) return 0;
+  if (const auto* const mark = std::get_if<Mark>(&op.what)) {
+    const bool pass = mark->kind == marks::phase && op.cause.phase == Phase::forward;
+    return pause_before(op) + (pass ? costs_.pass_ns : 0);
+  }
   if (std::holds_alternative<Copy>(op.what)) return costs_.kernel_ns;
   const auto* const compute = std::get_if<Compute>(&op.what);
   if (compute == nullptr) return costs_.collective_ns;

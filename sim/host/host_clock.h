@@ -28,6 +28,7 @@ class HostClock {
   Time time_of(Rank rank) const { return (*waited_)[static_cast<std::size_t>(rank)] + issued_; }
 
  private:
+  Time pause_before(const Op& op) const;
   Time cost_of(const Op& op) const;
 
   const HostCosts costs_;

@@ -30,9 +30,9 @@ Contention::Contention(double share)
 
 void Contention::add(const Clock& end, Time cost) {
   if (none() || cost == 0) return;
-  // By time of their end: streams take turns.
-  auto later = std::find_if(under_way_.begin(), under_way_.end(),
-                            [&](const Collective& c) { return c.end->highest > end->highest; });
+  // By time of their end: streams take turns, so the place is near the back.
+  auto later = under_way_.end();
+  while (later != under_way_.begin() && std::prev(later)->end->highest > end->highest) --later;
   under_way_.insert(later, {end, cost});
 }
 

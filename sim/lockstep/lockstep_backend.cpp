@@ -291,8 +291,8 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
   enter_step(op.cause.step);
   if (host_.waits_before(op)) {
     for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
-    host_.issue(op);
   }
+  if (std::holds_alternative<Mark>(op.what)) host_.issue(op);
   collect_waits(op);
   if (options_.sink != nullptr) waited_.wait(op);
   StreamState& stream = state(op.stream);

@@ -29,6 +29,24 @@ void change_loss(ModuleCost& cost, StackProfile::Loss loss) {
   cost.activation_bytes.linear += (half + single) * cost.logits / chunks;
 }
 
+// Gate and up, and down from their product.
+bool is_gated(const std::vector<LinearShape>& l) {
+  return l.size() >= 3 && l[0].in == l[1].in && l[0].out == l[1].out && l[2].in == l[0].out &&
+         l[2].out == l[0].in;
+}
+
+// A kernel that fuses an element's operations computes them again in backward, from what it reads.
+void save_less(ModuleCost& cost, StackProfile::Saves saves) {
+  if (saves == StackProfile::Saves::eager || cost.linears.empty() || cost.logits > 0) return;
+  const LinearShape& first = cost.linears.front();
+  if (cost.attention.heads == 0 && is_gated(cost.linears)) {
+    less(cost.activation_bytes,
+         half * static_cast<double>(first.out * first.count) * first.rows_per_token);
+  }
+  if (saves == StackProfile::Saves::fused) return;
+  less(cost.activation_bytes, half * static_cast<double>(first.in));
+}
+
 void drop_masks(ModuleCost& cost) {
   less(cost.elementwise_bytes, half * cost.dropout);
   less(cost.activation_bytes, cost.dropout);
@@ -41,12 +59,14 @@ Model adapted(const Model& model, const StackProfile& profile) {
   for (Module& module : out.modules) {
     ModuleCost& cost = module.cost;
     change_loss(cost, profile.loss);
+    save_less(cost, profile.saves);
     if (!profile.dropout) drop_masks(cost);
     Polynomial& bytes = cost.elementwise_bytes;
     bytes.constant *= profile.elementwise_bytes;
     bytes.linear *= profile.elementwise_bytes;
     bytes.quadratic *= profile.elementwise_bytes;
-    for (const LinearShape& linear : cost.linears) {
+    for (LinearShape& linear : cost.linears) {
+      linear.fp8 = profile.fp8 && cost.logits == 0;  // the head keeps its precision
       const auto weights = static_cast<double>(linear.in * linear.out * linear.count);
       cost.backward_bytes += profile.gradient_bytes * weights;
       if (profile.autocast) cost.backward_bytes += (single + half) * weights;

@@ -18,6 +18,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
+constexpr const char* matmul_dtypes[] = {"bf16", "fp8"};
+constexpr const char* state_types[] = {"fp32", "bf16", "int8"};
+constexpr const char* saved[] = {"eager", "fused", "compiled"};
 constexpr const char* allocators[] = {"events", "pytorch", "expandable"};
 
 Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
@@ -48,11 +51,17 @@ class ProfileReader {
                  "host_module_ns",
                  "host_collective_ns",
                  "host_micro_batch_ns",
+                 "host_step_ns",
+                 "host_pass_ns",
                  "contention",
                  "collectives",
                  "gradient_bytes",
                  "loss",
+                 "saves",
                  "dropout",
+                 "optimizer_dtype",
+                 "matmul_dtype",
+                 "cast_bytes",
                  "allocator",
                  "context_bytes",
                  "autocast",
@@ -77,13 +86,21 @@ class ProfileReader {
     time("host_module_ns", profile_.host_module_ns);
     time("host_collective_ns", profile_.host_collective_ns);
     time("host_micro_batch_ns", profile_.host_micro_batch_ns);
+    time("host_step_ns", profile_.host_step_ns);
+    time("host_pass_ns", profile_.host_pass_ns);
     number("contention", profile_.contention, 0, 0.99);
     double dropout = profile_.dropout ? 1 : 0;
     number("dropout", dropout, 0, 1);
     profile_.dropout = dropout > 0;
     number("collectives", profile_.collectives, 0.1, 100);
     number("gradient_bytes", profile_.gradient_bytes, 0, 100);
+    choice("matmul_dtype", matmul_dtypes, profile_.fp8);
+    number("cast_bytes", profile_.cast_bytes, 0, 100);
+    StateType states = profile_.optimizer_dtype.value_or(StateType::float32);
+    choice("optimizer_dtype", state_types, states);
+    if (reader_.has("optimizer_dtype")) profile_.optimizer_dtype = states;
     choice("loss", losses, profile_.loss);
+    choice("saves", saved, profile_.saves);
     choice("allocator", allocators, profile_.allocator);
     if (reader_.has("context_bytes")) {
       profile_.context = Bytes{reader_.integer("context_bytes", 0, 1e15)};
@@ -200,11 +217,21 @@ std::string to_json(const StackProfile& p) {
   json["host_module_ns"] = p.host_module_ns;
   json["host_collective_ns"] = p.host_collective_ns;
   json["host_micro_batch_ns"] = p.host_micro_batch_ns;
+  json["host_step_ns"] = p.host_step_ns;
+  json["host_pass_ns"] = p.host_pass_ns;
   json["contention"] = p.contention;
   json["collectives"] = p.collectives;
   json["gradient_bytes"] = p.gradient_bytes;
   json["loss"] = name_of(p.loss);
+  json["saves"] = saved[static_cast<std::size_t>(p.saves)];
   json["dropout"] = p.dropout ? 1 : 0;
+  if (p.fp8) {
+    json["matmul_dtype"] = "fp8";
+    json["cast_bytes"] = p.cast_bytes;
+  }
+  if (p.optimizer_dtype) {
+    json["optimizer_dtype"] = state_types[static_cast<std::size_t>(*p.optimizer_dtype)];
+  }
   json["allocator"] = allocators[static_cast<std::size_t>(p.allocator)];
   json["context_bytes"] = p.context.value;
   if (p.autocast) json["autocast"] = true;

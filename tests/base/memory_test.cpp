@@ -181,5 +181,38 @@ TEST_CASE("the backward pass of the loss comes before gathers and the head's gra
   }
 }
 
+// Bytes of all states that the optimizer made, on a rank.
+Bytes bytes_of_states(const Model& model, const AdamOptions& adam, Status* refused = nullptr) {
+  Recording recording;
+  auto runtime = make_recording_runtime(2, recording);
+  auto engine = make_engine(*runtime, model, FullyShardOptions{});
+  REQUIRE(engine.ok());
+  REQUIRE(run_training_step(**engine, model, {.adam = adam}).ok());
+  if (refused != nullptr) {
+    *refused = run_training_step(**engine, model, {.adam = {.state_type = StateType::int8}});
+  }
+  Bytes sum{};
+  for (const auto& buffer : recording.buffers) {
+    if (buffer.name.find(".exp_avg") != std::string::npos) sum += buffer.bytes;
+  }
+  return sum;
+}
+
+TEST_CASE("an optimizer's states take what their type does", "[memory]") {
+  const Model model = blocks_model();
+  const Bytes plain = bytes_of_states(model, {});
+  REQUIRE(plain > Bytes{});
+  CHECK(bytes_of_states(model, {.state_type = StateType::float32}) == plain);
+  CHECK(2 * bytes_of_states(model, {.state_type = StateType::bfloat16}) == plain);
+  CHECK(2 * bytes_of_states(model, {.states = 1}) == plain);
+  // A quarter, and a float32 for every 256 elements, begun ones too.
+  const Bytes eight = bytes_of_states(model, {.state_type = StateType::int8});
+  CHECK(eight.value >= plain.value / 4 + plain.value / 256);
+  CHECK(eight.value <= plain.value / 4 + plain.value / 256 + 2 * 4 * 12);
+  Status refused;
+  bytes_of_states(model, {.state_type = StateType::bfloat16}, &refused);
+  CHECK(refused.message().find("state_type stays what it was") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -34,8 +34,8 @@ void check_refused(const std::string& arguments, const std::string& hint) {
 }  // namespace
 
 TEST_CASE("words that the program does not know are refused by name", "[cli]") {
-  check_refused("",
-                "name a sub-command: train, tokenize, generate, simulate, ops, estimate, wrap, ");
+  check_refused(
+      "", "name a sub-command: train, evaluate, tokenize, generate, simulate, ops, estimate, ");
   check_refused("simulat", "unknown sub-command simulat, did you mean simulate?");
   check_refused("xyzzy", "unknown sub-command xyzzy: choose train");
   check_refused("--bogus", "unknown option --bogus");

@@ -99,7 +99,7 @@ TEST_CASE("what no collective is called is refused", "[cli][collective]") {
   check_refusal("collective all --group-size 9", "needs rank 8, but there are 8 ranks: add nodes");
   check_refusal("collective all --group-size 2 --ranks 0-1", "give one of ");
   check_refusal("collective all --nccl 2.99", "--nccl");
-  check_refusal("collective all --plot /nowhere/x.svg", "cannot write the plot");
+  check_refusal("collective all --plot /nowhere/x.svg", "cannot be written");
 }
 
 TEST_CASE("a table says how sure it is, and JSON too", "[cli][collective]") {

@@ -183,6 +183,7 @@ const std::vector<FlagCase> planning_cases = {
     {"--no-sync", "", "--deepspeed ds.json "},
     {"--max-grad-norm", "1", ""},
     {"--optimizer-states", "1", ""},
+    {"--optimizer-dtype", "int8", ""},
     {"--checkpointing", "full", ""},
     {"--checkpoint-every", "2", ""},
     {"--checkpoint-every", "2", "--checkpointing full "},
@@ -198,11 +199,9 @@ const std::vector<FlagCase> ops_cases = {
     {"--ranks", "3", ""}, {"--steps", "2", ""}, {"--format", "fsdp", ""}};
 
 // Of language models, whose attention and loss these are about.
-const std::vector<FlagCase> software_cases = {{"--profile", "compile", ""},
-                                              {"--attention-kernel", "unfused", ""},
-                                              {"--loss", "chunked", ""},
-                                              {"--allocator", "events", ""},
-                                              {"--no-dropout", "", ""}};
+const std::vector<FlagCase> software_cases = {
+    {"--profile", "compile", ""},  {"--attention-kernel", "unfused", ""}, {"--loss", "chunked", ""},
+    {"--allocator", "events", ""}, {"--matmul-dtype", "fp8", ""},         {"--no-dropout", "", ""}};
 
 std::vector<FlagCase> operator+(std::vector<FlagCase> a, const std::vector<FlagCase>& b) {
   a.insert(a.end(), b.begin(), b.end());

@@ -140,6 +140,7 @@ const std::vector<FlagCase> cases = {
     {"--no-sync", "", ""},
     {"--max-grad-norm", "0.01", ""},
     {"--optimizer-states", "1", ""},
+    {"--optimizer-dtype", "bf16", ""},
     {"--checkpointing", "full", ""},
     {"--checkpoint-every", "2", "--checkpointing full "},
     {"--gradient-divide-factor", "3", ""}};

@@ -42,6 +42,23 @@ TEST_CASE("ops prints recorded DeepSpeed runs with evaluation and external param
         golden("external.txt"));
 }
 
+TEST_CASE("zero1 reduces in the last micro-batch, as DeepSpeed does, zero2 in all", "[cli]") {
+  const auto reductions = [](const std::string& options) {
+    const std::string text = run_tessera("ops '" + example_model("net3") +
+                                         "' --ranks 2 --steps 1 --format fsdp " + options)
+                                 .output;
+    const char* const sign = "[nccl] reduce";
+    std::size_t count = 0;
+    for (std::size_t at = text.find(sign); at != text.npos; at = text.find(sign, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  REQUIRE(reductions("--scheme zero1") > 0);
+  CHECK(reductions("--scheme zero1 --accumulation 3") == reductions("--scheme zero1"));
+  CHECK(reductions("--scheme zero2 --accumulation 3") == 3 * reductions("--scheme zero2"));
+}
+
 TEST_CASE("what was decided before a failure is printed", "[cli]") {
   const ProgramRun run = run_tessera("ops '" + example_model("net3") + "'" + recorded +
                                      "--prefetch-bucket 30 --passes train,step,train:short,step");

@@ -42,6 +42,7 @@ struct LinearShape {
   std::int64_t in = 0, out = 0;
   double rows_per_token = 1;  // below 1: a token meets few of many experts
   std::int64_t count = 1;     // experts alike
+  bool fp8 = false;           // operands are cast to 8 bit
 };
 
 /// Heads of causal attention; none: the module has none.

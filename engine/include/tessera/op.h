@@ -155,6 +155,7 @@ struct Copy {
 struct MatmulShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t count = 1;
+  bool fp8 = false;  // operands are cast to 8 bit
 };
 
 /// Causal attention of `batch` sequences; without heads there is none.

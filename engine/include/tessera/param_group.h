@@ -23,6 +23,10 @@
 
 namespace tessera {
 
+/// How an optimizer keeps its states. int8: with a float32 scale for every 256 elements (Dettmers
+/// et al. 2022, arXiv 2110.02861).
+enum class StateType : std::uint8_t { float32, bfloat16, int8 };
+
 /// AdamW (Loshchilov and Hutter, arXiv 1711.05101) in float32 on the shards.
 struct AdamOptions {
   float learning_rate = 1e-3F;
@@ -33,6 +37,9 @@ struct AdamOptions {
   /// States that ranks keep per element: 2 are AdamW's moments. 1 and 0 cost what Lion, Adagrad or
   /// plain SGD do, in memory and time, and step nothing: only for runs without real numbers.
   std::int32_t states = 2;
+  /// How they are kept; none: in the dtype of what is stepped. With another one this is cost and
+  /// memory too, and steps nothing.
+  std::optional<StateType> state_type;
 };
 
 /// The settings of a group that differ from those passed to `step`.
@@ -45,7 +52,8 @@ struct AdamOverrides {
             .beta2 = beta2.value_or(step.beta2),
             .epsilon = epsilon.value_or(step.epsilon),
             .weight_decay = weight_decay.value_or(step.weight_decay),
-            .states = step.states};
+            .states = step.states,
+            .state_type = step.state_type};
   }
 };
 

@@ -35,6 +35,23 @@ TEST_CASE("compute is matmul, attention and memory time plus launches", "[cost]"
   CHECK(cost->compute({.matmul_flops = 1e6, .kernels = 0, .dtype = DType::float16}) == 2'000);
 }
 
+TEST_CASE("fp8 halves a large matmul, and casting its operand costs the more of a narrow one",
+          "[cost]") {
+  const Cluster cluster = *load_cluster("dgx-h100", 1);
+  REQUIRE(cluster.gpu.fp8_flops_per_s > 0);
+  const auto cost = make_cost_model(cluster);
+  const auto time = [&](std::int64_t n, bool fp8) {
+    return static_cast<double>(cost->compute({.kernels = 0, .matmuls = {{8192, n, 8192, 1, fp8}}}));
+  };
+  CHECK(time(16384, true) < 0.65 * time(16384, false));
+  CHECK(time(512, true) > time(512, false));
+  // Without curves the share of the peak and the cast remain.
+  Cluster plain = round_cluster();
+  plain.gpu.fp8_flops_per_s = 2e12;
+  const ComputeCost one{.matmul_flops = 3e6, .kernels = 0, .matmuls = {{100, 100, 100, 1, true}}};
+  CHECK(make_cost_model(plain)->compute(one) == 2'000 + 2'000 + 6'000 + 8 * 10'000 / 500);
+}
+
 TEST_CASE("a copy reads and writes device memory once, or crosses PCIe", "[cost]") {
   const auto cost = make_cost_model(round_cluster());
   CHECK(cost->copy(Bytes{1'000'000}, CopyRoute::on_device) == 4'000 + 1'000);

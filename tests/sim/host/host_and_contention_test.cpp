@@ -49,6 +49,36 @@ TEST_CASE("a slow host bounds the device, a fast one is hidden behind it", "[hos
   CHECK(end_of(options, 10, false) == 10 * 2'000 + 1'000);
 }
 
+TEST_CASE("between passes the host pauses, with the device or beside it", "[host]") {
+  LockstepOptions options{.world_size = 1, .cost = &costs};
+  // One forward pass of a computation, and the optimizer.
+  const auto end_of_step = [&] {
+    auto runtime = LockstepRuntime::create(options);
+    REQUIRE(runtime.ok());
+    const auto stream = *(*runtime)->create_stream("compute", StreamRole::compute);
+    EventId last;
+    for (const Phase phase : {Phase::forward, Phase::optimizer}) {
+      Op op{.stream = stream, .where = RankSet::all(1)};
+      op.cause.phase = phase;
+      op.what = Mark{.kind = marks::phase};
+      REQUIRE((*runtime)->submit(op).ok());
+      op.what = Compute{};
+      const auto event = (*runtime)->submit(op);
+      REQUIRE(event.ok());
+      last = *event;
+    }
+    REQUIRE((*runtime)->wait(last).ok());
+    return (*runtime)->now()[0];
+  };
+  CHECK(end_of_step() == 2'000);
+  options.host.pass_ns = 300;
+  CHECK(end_of_step() == 300 + 2'000);
+  options.host.step_ns = 70;
+  CHECK(end_of_step() == 300 + 2'000 + 70);
+  options.host.micro_batch_ns = 5;
+  CHECK(end_of_step() == 305 + 2'000 + 70);
+}
+
 TEST_CASE("a rank with one thread runs its streams one after the other", "[host]") {
   LockstepOptions options{.world_size = 2, .cost = &costs};
   const auto end_of_two_streams = [&] {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/simulate.h"
 
 namespace tessera::sim {
 namespace {
@@ -71,6 +72,43 @@ TEST_CASE("a fused loss keeps no fp32 logits, a chunked one hardly any", "[stack
   const double chunked = cost_of(adapted(*model, profile), "lm_head").activation_bytes.linear;
   CHECK(eager - fused == 4 * 1000);
   CHECK(fused - chunked == 2 * 1000 - 6 * 1000 / 8);
+}
+
+TEST_CASE("fused kernels keep no activation of a gated MLP, compiled ones no normalised input",
+          "[stack]") {
+  const auto model = parse_model(R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 100,
+    "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 80, "num_attention_heads": 2,
+    "max_position_embeddings": 64})",
+                                 "llama");
+  REQUIRE(model.ok());
+  const auto saved = [&](const char* path, StackProfile::Saves saves) {
+    StackProfile profile;
+    profile.saves = saves;
+    return cost_of(adapted(*model, profile), path).activation_bytes.linear;
+  };
+  using Saves = StackProfile::Saves;
+  const char* const mlp = "model.layers.0.mlp";
+  CHECK(saved(mlp, Saves::eager) - saved(mlp, Saves::fused) == 2 * 80);
+  CHECK(saved(mlp, Saves::eager) - saved(mlp, Saves::compiled) == 2 * 80 + 2 * 32);
+  const char* const attention = "model.layers.0.self_attn";
+  CHECK(saved(attention, Saves::eager) == saved(attention, Saves::fused));
+  CHECK(saved(attention, Saves::eager) - saved(attention, Saves::compiled) == 2 * 32);
+  CHECK(saved("lm_head", Saves::eager) == saved("lm_head", Saves::compiled));
+}
+
+TEST_CASE("of fp8 the head is left out, and a GPU that has none refuses it", "[stack]") {
+  const auto model = parse_model(gpt2, "gpt2");
+  const auto profile = profile_of(R"({"matmul_dtype": "fp8", "optimizer_dtype": "int8"})");
+  REQUIRE(profile.ok());
+  CHECK(profile->optimizer_dtype == StateType::int8);
+  CHECK(to_json(*profile_of(to_json(*profile))) == to_json(*profile));
+  const Model cast = adapted(*model, *profile);
+  CHECK(cost_of(cast, "h.0.mlp").linears[0].fp8);
+  CHECK_FALSE(cost_of(cast, "lm_head").linears[0].fp8);
+  SimulateOptions options{.cluster = *load_cluster("dgx-a100", 1), .stack = *profile};
+  options.scheme = FullyShardOptions{};
+  options.training.sequence_length = 8;
+  CHECK(simulate(*model, options).status().message().find("has no fp8") != std::string::npos);
 }
 
 TEST_CASE("without dropout no masks are kept", "[stack]") {

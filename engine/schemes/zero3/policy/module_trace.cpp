@@ -90,20 +90,30 @@ std::vector<ParameterId> ModuleTrace::ahead(Numel budget,
   return chosen;
 }
 
-// Drops what the modules visited next use, looking at `reuse_distance` elements or a little more.
+// All but what the modules visited next use, looking at `reuse_distance` elements or a little more.
 void ModuleTrace::find_releasable(ModuleId module, Numel reuse_distance,
                                   std::vector<ParameterId>& out) const {
+  const auto now = std::min(static_cast<std::size_t>(step_), modules_.size());
+  const auto from = used_before_.begin() + static_cast<std::ptrdiff_t>(now);
+  const auto beyond = std::lower_bound(from, used_before_.end(), *from + reuse_distance);
+  const auto seen = static_cast<std::int32_t>(
+      std::min<std::ptrdiff_t>(beyond - used_before_.begin(), std::ssize(modules_)));
   for (ParameterId id : needs_[module.index()]) {
-    if (!fetched_later(id, step_)) out.push_back(id);
+    if (fetched_later(id, step_)) continue;
+    const std::vector<std::int32_t>& visits = visits_[id.index()];
+    const auto next = std::lower_bound(visits.begin(), visits.end(), step_);
+    if (next == visits.end() || *next >= seen) out.push_back(id);
   }
-  Numel seen{};
-  for (auto k = static_cast<std::size_t>(step_); k < modules_.size() && seen < reuse_distance;
-       ++k) {
-    for (ParameterId id : needs_[modules_[k].index()]) {
-      std::erase(out, id);
-      seen += model_.parameter(id).numel();
-    }
+}
+
+void ModuleTrace::index_uses() {
+  visits_.assign(model_.parameters.size(), {});
+  used_before_.assign(modules_.size() + 1, Numel{});
+  for (const Use& use : uses_) {
+    visits_[use.parameter.index()].push_back(use.step);
+    used_before_[static_cast<std::size_t>(use.step) + 1] += model_.parameter(use.parameter).numel();
   }
+  for (std::size_t k = 1; k < used_before_.size(); ++k) used_before_[k] += used_before_[k - 1];
 }
 
 // Without a complete trace nobody knows of a later use, and everything goes.
@@ -129,6 +139,7 @@ void ModuleTrace::reset() {
         uses_.push_back({id, static_cast<std::int32_t>(k)});
       }
     }
+    index_uses();
     mode_ = Mode::complete;
   }
   queue_.assign(uses_.begin(), uses_.end());

@@ -59,6 +59,7 @@ class ModuleTrace {
 
  private:
   void invalidate();
+  void index_uses();
   bool fetched_later(ParameterId parameter, std::int32_t step) const;
   void find_releasable(ModuleId module, Numel reuse_distance, std::vector<ParameterId>& out) const;
 
@@ -68,6 +69,8 @@ class ModuleTrace {
   std::int32_t step_ = 0;
   std::vector<ModuleId> modules_;                    // of the trace
   std::vector<Use> uses_;                            // of the complete trace
+  std::vector<Numel> used_before_;                   // by visit: elements of all uses before it
+  std::vector<std::vector<std::int32_t>> visits_;    // by ParameterId, of its uses, ascending
   std::deque<Use> queue_;                            // uses not fetched yet
   std::map<ParameterId, std::int32_t> fetched_for_;  // the youngest use that was fetched
   std::map<std::pair<ModuleId, std::int32_t>, std::vector<ParameterId>> releasable_;

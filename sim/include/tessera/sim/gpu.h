@@ -42,6 +42,7 @@ struct Gpu {
   std::string name;                   // "H100 SXM5 80 GB"
   Bytes memory{};                     // usable by the program
   double bf16_flops_per_s = 0;        // dense matmul peak, what MFU refers to (fp16 alike)
+  double fp8_flops_per_s = 0;         // dense, with fp32 sums; 0: it has no fp8
   double fp32_flops_per_s = 0;        // dense matmul peak of fp32 inputs (TF32 where it is default)
   double matmul_efficiency = 1;       // share of the peak that large matmuls reach
   double attention_efficiency = 1;    // share of the peak that fused attention reaches

@@ -40,6 +40,8 @@ struct HostCosts {
   Time collective_ns = 0;   // per collective
   Time micro_batch_ns = 0;  // above 0: it waits for all streams before a forward phase, and then
                             // takes so long
+  Time step_ns = 0;         // the same before the optimizer's phase
+  Time pass_ns = 0;         // per forward phase, without a wait
 };
 
 struct LockstepOptions {

@@ -9,11 +9,13 @@
 //   stack->loss = StackProfile::Loss::chunked;
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/model.h"
+#include "tessera/param_group.h"
 #include "tessera/sim/gpu.h"
 #include "tessera/status.h"
 #include "tessera/trace.h"
@@ -44,6 +46,11 @@ struct StackProfile {
     fused,    // one kernel each way, gradients over the logits
     chunked,  // fused, a part of the tokens at a time: the logits never exist as a whole
   };
+  enum class Saves : std::uint8_t {
+    eager,     // what every operator keeps for its own backward
+    fused,     // without the activation inside of a gated MLP, which its backward computes again
+    compiled,  // and without what normalisations return
+  };
 
   std::string name = "eager";
   std::string source;                // where its numbers come from
@@ -56,13 +63,19 @@ struct StackProfile {
   Time host_collective_ns = 0;       // of the host, per collective
   Time host_micro_batch_ns = 0;  // above 0: the program waits for the device before each training
                                  // pass, and takes so long before it goes on
+  Time host_step_ns = 0;         // the same before the optimizer
+  Time host_pass_ns = 0;         // of the host, per training pass, beside its operations
   double contention = 0;         // share of the time that compute loses beside communication
   double collectives = 1;        // their time, beside that on idle GPUs
   double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
   Loss loss = Loss::eager;
+  Saves saves = Saves::eager;
+  bool fp8 = false;       // linear layers of blocks multiply in 8 bit, operands cast before
+  double cast_bytes = 8;  // moved per element that is cast to fp8: the largest value, then the cast
   bool autocast = false;  // matmuls of float32 parameters run in bf16, whose weights every
                           // micro-batch casts: torch.autocast
   bool dropout = true;    // where the model's architecture has it
+  std::optional<StateType> optimizer_dtype;  // of the optimizer's states, where a run does not say
   Allocator allocator = Allocator::events;
   Bytes context{};  // of a GPU's memory: contexts, communication buffers, workspaces of libraries
   // As `tessera calibrate` finds it in traces of real runs:
