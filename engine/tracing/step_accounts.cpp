@@ -15,25 +15,24 @@ StepAccounts::StepAccounts(std::size_t ranks)
       transfer_(ranks),
       step_begin_(ranks) {}
 
-void StepAccounts::add_overlaps(const Interval& interval, const std::deque<Interval>& others) {
-  for (const Interval& other : others) {
-    if (other.end->highest <= interval.begin->lowest ||
-        interval.end->highest <= other.begin->lowest) {
-      continue;
-    }
-    clock_add_overlap(exposed_.data(), interval.begin->data(), interval.end->data(),
-                      other.begin->data(), other.end->data(), ranks_);
+void StepAccounts::add_overlap(const Interval& interval, const Interval& other) {
+  if (other.end->highest <= interval.begin->lowest ||
+      interval.end->highest <= other.begin->lowest) {
+    return;
   }
+  clock_add_overlap(exposed_.data(), interval.begin->data(), interval.end->data(),
+                    other.begin->data(), other.end->data(), ranks_);
 }
 
+// Those behind one that goes on may stay a while: they overlap nothing any more.
 void StepAccounts::forget_before(std::deque<Interval>& intervals, Time horizon) {
-  std::erase_if(intervals, [&](const Interval& i) { return i.end->highest <= horizon; });
+  while (!intervals.empty() && intervals.front().end->highest <= horizon) intervals.pop_front();
 }
 
 void StepAccounts::gap(const Clock& begin, const Clock& end, bool blocking) {
   clock_add_span((blocking ? blocking_ : idle_).data(), begin->data(), end->data(), ranks_);
   const Interval gap{begin, end};
-  add_overlaps(gap, collectives_);
+  for (const Interval& run : collectives_) add_overlap(gap, run);
   // Later gaps begin after this one: what ended before can meet none of them.
   forget_before(collectives_, begin->lowest);
   gaps_.push_back(gap);
@@ -41,7 +40,11 @@ void StepAccounts::gap(const Clock& begin, const Clock& end, bool blocking) {
 
 void StepAccounts::collective(std::int32_t stream, const Clock& begin, const Clock& end) {
   const Interval run{begin, end};
-  add_overlaps(run, gaps_);
+  // Gaps follow one another, and a stream that rests may keep many of them.
+  for (auto gap = gaps_.rbegin(); gap != gaps_.rend(); ++gap) {
+    if (gap->end->highest <= begin->lowest) break;
+    add_overlap(run, *gap);
+  }
   collective_horizon_[stream] = begin->lowest;
   Time horizon = std::numeric_limits<Time>::max();
   for (const auto& [id, time] : collective_horizon_) horizon = std::min(horizon, time);

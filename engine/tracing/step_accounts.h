@@ -38,7 +38,7 @@ class StepAccounts {
   struct Interval {
     Clock begin, end;
   };
-  void add_overlaps(const Interval& interval, const std::deque<Interval>& others);
+  void add_overlap(const Interval& interval, const Interval& other);
   static void forget_before(std::deque<Interval>& intervals, Time horizon);
 
   std::int64_t ranks_;

@@ -15,6 +15,9 @@ NOTES = {
         "slice for each of 1,024 ranks.",
     "LLaMA-Factory + DeepSpeed, single":
         "What was published cannot be all: the logits of 128 sequences alone take 40 GB.",
+    "Megatron-Bridge, data parallel":
+        "What is recomputed or offloaded was not published; without either, 70B does not fit. "
+        "Nothing was fitted to these rows.",
     "torchtitan FSDP2, fsdp2 full shard":
         "`torchtitan` was fitted to two eager rows; those of fp8 and of `torchtitan-compile` were "
         "not looked at before.",

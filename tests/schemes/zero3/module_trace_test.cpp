@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/random.h"
 #include "tests/schemes/zero3/net3.h"
 
 namespace tessera {
@@ -52,6 +53,38 @@ TEST_CASE("one mismatch costs two steps: the rest of it, and the one that record
   CHECK(t.trace.complete());
   REQUIRE(t.trace.uses().size() == 1);
   CHECK(t.trace.uses()[0].step == 1);
+}
+
+TEST_CASE("what may be freed is what a walk over the next modules does not meet", "[zero3]") {
+  const std::uint64_t seed = GENERATE(range(1, 41));
+  INFO("seed " << seed);
+  test::Random random(seed);
+  Traced t;
+  const ModuleId modules[] = {root, a, b, c};
+  for (const ModuleId module : modules) {
+    t.needs[module.index()].clear();
+    for (const ParameterId id : {aw, bw, cw}) {
+      if (random.chance(50)) t.needs[module.index()].push_back(id);
+    }
+  }
+  std::vector<ModuleId> order;
+  for (std::int64_t k = 2 + random.below(30); k > 0; --k) order.push_back(modules[random.below(4)]);
+  CHECK(t.run(order));
+  t.trace.reset();
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    t.take(order[k]);
+    t.trace.advance();
+    const Numel distance{random.below(200)};
+    std::vector<ParameterId> expected = t.needs[order[k].index()];
+    Numel seen{};
+    for (std::size_t next = k + 1; next < order.size() && seen < distance; ++next) {
+      for (const ParameterId id : t.needs[order[next].index()]) {
+        std::erase(expected, id);
+        seen += t.model.parameter(id).numel();
+      }
+    }
+    CHECK(t.trace.releasable(order[k], distance, none) == expected);
+  }
 }
 
 TEST_CASE("a pass that goes on after the recorded end is a mismatch", "[zero3]") {
