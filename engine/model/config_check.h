@@ -21,7 +21,8 @@ void check_halves(JsonReader& config, bool encoder);
 
 /// To be asked when the model is built. Fails: invalid_argument, if a key is unknown and like one
 /// that `config` was asked for, and did not have. Others that nobody asked for go into one warning
-/// of `model`.
-Status check_keys_read(JsonReader& config, const std::string& model_type, Model& model);
+/// of `model`. `trains`: what changes numbers alone matters, too.
+Status check_keys_read(JsonReader& config, const std::string& model_type, bool trains,
+                       Model& model);
 
 }  // namespace tessera

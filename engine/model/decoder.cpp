@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t layers_max = 100'000;
 constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
 
-std::string first_key(const std::string& keys) { return keys.substr(0, keys.find('|')); }
+std::string first_key(const std::string& names) { return names.substr(0, names.find('|')); }
 
 // Real training's window: Mistral's blocks all have one; Qwen2's only if it is switched on. Null
 // means none, while a missing key has Mistral's default.
@@ -41,8 +41,8 @@ class DecoderReader {
   }
 
  private:
-  std::int64_t size(const char* keys, std::int64_t otherwise) {
-    return *keys == '\0' ? otherwise : integer_of(config_, keys, 1, otherwise);
+  std::int64_t size(const char* names, std::int64_t otherwise) {
+    return *names == '\0' ? otherwise : integer_of(config_, names, 1, otherwise);
   }
 
   void read_sizes() {

@@ -90,6 +90,11 @@ std::vector<Family> with_one_norm_each() {
        .blueprint = {.prefix = "Granite", .scaled_input = true},
        .attention_bias = "q k v o",
        .mlp_bias = true},
+  };
+}
+
+std::vector<Family> with_fused_weights() {
+  return {
       {.model_type = "olmo",
        .blueprint = {.prefix = "Olmo",
                      .keys = {.epsilon = ""},
@@ -134,7 +139,7 @@ std::vector<Family> with_one_norm_each() {
   };
 }
 
-std::vector<Family> with_other_norms() {
+std::vector<Family> of_gemma() {
   const Sizes gemma2{.vocabulary = 256000,
                      .hidden = 2304,
                      .inner = 9216,
@@ -171,6 +176,11 @@ std::vector<Family> with_other_norms() {
        .attention_bias = "q k v o",
        .windows = {WindowStyle::pattern, 4096, 6},
        .read = read_gemma},
+  };
+}
+
+std::vector<Family> with_norms_behind() {
+  return {
       {.model_type = "olmo2",
        .blueprint = {.prefix = "Olmo2",
                      .sizes = {.vocabulary = 50304},
@@ -277,7 +287,7 @@ std::vector<Family> with_layer_norms() {
 const std::vector<Family>& dense_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_one_norm_each();
-    for (auto* more : {with_other_norms, with_layer_norms}) {
+    for (auto* more : {with_fused_weights, of_gemma, with_norms_behind, with_layer_norms}) {
       for (Family& row : more()) rows.push_back(std::move(row));
     }
     return rows;

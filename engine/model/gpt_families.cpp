@@ -215,6 +215,11 @@ std::vector<Family> of_others() {
             .epsilon = 1e-5,
             .tied = true},
        .read = read_opt},
+  };
+}
+
+std::vector<Family> with_fused_heads() {
+  return {
       {.model_type = "bloom",
        .blueprint =
            {.prefix = "Bloom",
@@ -280,7 +285,9 @@ std::vector<Family> of_others() {
 const std::vector<Family>& gpt_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = of_gpt2();
-    for (Family& row : of_others()) rows.push_back(std::move(row));
+    for (auto* more : {of_others, with_fused_heads}) {
+      for (Family& row : more()) rows.push_back(std::move(row));
+    }
     return rows;
   }();
   return all;

@@ -189,7 +189,8 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
                             ? decoder_model(*choice.decoder, choice.head, config, name)
                             : choice.encoder->build(config, choice.head, name);
   TESSERA_TRY(model.status());
-  TESSERA_TRY(check_keys_read(config, choice.model_type(), *model));
+  const bool trains = choice.decoder != nullptr && choice.decoder->trains;
+  TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
   return model;
 }
 

@@ -55,8 +55,8 @@ TEST_CASE("attention to a window costs the pairs of tokens in it", "[model][cost
       constexpr std::int64_t s = 256;
       double pairs = 0;
       for (std::int64_t token = 0; token < s; ++token) {
-        const std::int64_t first = chunked ? token / window * window : token - window;
-        pairs += static_cast<double>(token - std::max<std::int64_t>(first, 0)) + 0.5;
+        const auto before = static_cast<double>(chunked ? token % window : token);
+        pairs += std::min(before + 0.5, static_cast<double>(window));
       }
       ModuleCost cost{.attention_flops = {0, 0, 4}};
       cost.attention = {.heads = 1, .window = window, .chunked = chunked};
