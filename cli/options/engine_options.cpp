@@ -35,12 +35,10 @@ void add_passes_option(CLI::App& command, EngineOptions& o) {
   }
 }
 
-std::vector<std::string> window_warnings(const std::string& model_path, const Model& model,
-                                         std::int64_t sequence_length) {
-  if (model.sliding_window == 0 || sequence_length <= model.sliding_window) return {};
-  return {fmt::format(
-      "{}: sliding_window is {}, but the costs of {} tokens are those of full attention",
-      model_path, model.sliding_window, sequence_length)};
+std::vector<std::string> model_warnings(const std::string& model_path, const Model& model) {
+  std::vector<std::string> out;
+  for (const std::string& warning : model.warnings) out.push_back(model_path + ": " + warning);
+  return out;
 }
 
 namespace {
@@ -139,7 +137,7 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   }
   TESSERA_ASSIGN(out.training, training_of(o, model));
   TESSERA_TRY(check_passes(out.training, model));
-  out.warnings = window_warnings(o.model_path, model, out.training.sequence_length);
+  out.warnings = model_warnings(o.model_path, model);
   out.model = std::move(model);
   if (!o.deepspeed.empty()) {
     TESSERA_TRY(apply_deepspeed(o, ranks, out));

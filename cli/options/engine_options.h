@@ -34,9 +34,8 @@ void add_engine_options(CLI::App& command, EngineOptions& options);
 /// --passes, where nothing needs real numbers.
 void add_passes_option(CLI::App& command, EngineOptions& options);
 
-/// A sentence, if sequences are longer than the model's attention looks back.
-std::vector<std::string> window_warnings(const std::string& model_path, const Model& model,
-                                         std::int64_t sequence_length);
+/// What the file at `model_path` says and does not act: sentences.
+std::vector<std::string> model_warnings(const std::string& model_path, const Model& model);
 
 /// Reads the model, and DeepSpeed's configuration for so many ranks. Fails: whatever load_model
 /// and load_deepspeed_config do; invalid_argument, naming the option.

@@ -173,7 +173,7 @@ Status estimate(const EstimateArguments& a) {
   const std::int64_t longest = std::max<std::int64_t>(1, model.sequence_length_max);
   training.sequence_length =
       a.sequence_length == 0 ? std::min<std::int64_t>(8192, longest) : a.sequence_length;
-  print_warnings(window_warnings(a.model_path, model, training.sequence_length));
+  print_warnings(model_warnings(a.model_path, model));
   if (a.checkpointing == "full") training.checkpointing = ActivationCheckpointing::full;
   std::vector<Row> rows;
   for (std::int32_t stage = 1; stage <= 3; ++stage) {

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/options/engine_options.h"
 #include "cli/plan/wrap_sizes.h"
 #include "engine/text/json_reader.h"
 
@@ -85,6 +86,7 @@ Status check_options(const WrapArguments& a, const CLI::App& command) {
 Status print_wrap(const WrapArguments& a, const CLI::App& command) {
   TESSERA_TRY(check_options(a, command));
   TESSERA_ASSIGN(const Model model, load_model(a.model_path));
+  print_warnings(model_warnings(a.model_path, model));
   for (const std::string& name : a.ignored_parameters) {
     if (!model.find_module(name).valid()) continue;
     return Status(Code::invalid_argument,

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/options/engine_options.h"
 #include "cli/train/prompt.h"
 #include "cli/train/token_choice.h"
 #include "tessera/checkpoint.h"
@@ -92,6 +93,7 @@ Status generate(const GenerateArguments& a) {
   }
   TESSERA_ASSIGN(Model model, load_model(a.model));
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
+  print_warnings(model_warnings(a.model, model));
   for (const std::string& warning : model.mathematics.warnings) {
     if (!warning.starts_with("dropout")) print_warnings({a.model + ": " + warning});
   }

@@ -184,29 +184,18 @@ void check_value(const ConfigKey& key, const nlohmann::json& value, Mathematics&
 
 void check_keys(JsonReader& config, std::string_view model_type, Mathematics& out) {
   std::string dropped;
-  std::string unknown;
-  const auto add = [](std::string& to, const std::string& text) {
-    to += (to.empty() ? "" : ", ") + text;
-  };
   for (const auto& [name, value] : config.json().items()) {
     if (value.is_null()) continue;
     const ConfigKey* key = row_of(name, model_type);
-    if (key == nullptr) {
-      const bool harmless = std::find(std::begin(without_influence), std::end(without_influence),
-                                      name) != std::end(without_influence);
-      if (!harmless) add(unknown, name);
-    } else if (key->rule == KeyRule::values) {
+    if (key == nullptr) continue;  // config_check.h names it
+    if (key->rule == KeyRule::values) {
       check_value(*key, value, out);
     } else if (key->rule == KeyRule::dropout && (!value.is_number() || value.get<double>() != 0)) {
-      add(dropped, fmt::format("{} {}", name, shown(value)));
+      dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", name, shown(value));
     }
   }
   if (!dropped.empty()) {
     out.warnings.push_back("dropout is not applied: " + dropped + " act as 0");
-  }
-  if (!unknown.empty()) {
-    out.warnings.push_back(
-        fmt::format("keys that mean nothing to {} here are ignored: {}", model_type, unknown));
   }
 }
 
@@ -234,6 +223,15 @@ void read_windows(JsonReader& config, std::int64_t layers, Mathematics& out) {
 }  // namespace
 
 std::span<const ConfigKey> config_keys() { return keys; }
+
+bool in_table(std::string_view name, std::string_view model_type) {
+  return row_of(name, model_type) != nullptr;
+}
+
+bool without_influence_on_costs(std::string_view name) {
+  return std::find(std::begin(without_influence), std::end(without_influence), name) !=
+         std::end(without_influence);
+}
 
 const Activation* activation_of(std::string_view name) {
   for (const NamedActivation& named : activations) {

@@ -34,6 +34,11 @@ struct ConfigKey {
 
 std::span<const ConfigKey> config_keys();
 
+/// Whether the table has a row for the key `name` of a model of `model_type`.
+bool in_table(std::string_view name, std::string_view model_type);
+/// Whether the key `name` of any model changes neither shapes nor numbers.
+bool without_influence_on_costs(std::string_view name);
+
 /// The activation called `name` as in transformers, or null.
 const Activation* activation_of(std::string_view name);
 

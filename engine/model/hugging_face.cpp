@@ -1,102 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults are those of the transformers config classes; checkpoints leave out what equals them.
 #include "engine/model/hugging_face.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "engine/model/config_keys.h"
+#include "engine/model/config_check.h"
+#include "engine/model/family.h"
+#include "engine/model/part_writer.h"
+#include "engine/text/nearest_word.h"
 
 namespace tessera {
 namespace {
 
-struct Architecture {
-  const char* name;
-  const char* model_type;
-  // Defaults; kv_heads 0: as many as heads.
-  std::int64_t vocabulary, intermediate, kv_heads, positions;
+// Heads of decoders, beside that of a language model.
+constexpr const char* decoder_heads[] = {"ForCausalLM", "ForSequenceClassification",
+                                         "ForTokenClassification", "ForQuestionAnswering", "Model"};
+
+// What builds the model of a config.json.
+struct Choice {
+  const Family* decoder = nullptr;
+  const EncoderFamily* encoder = nullptr;
+  std::string head;
+
+  bool found() const { return decoder != nullptr || encoder != nullptr; }
+  std::string model_type() const {
+    return decoder != nullptr ? decoder->model_type : encoder->model_type;
+  }
 };
 
-constexpr Architecture llamas[] = {
-    {"LlamaForCausalLM", "llama", 32000, 11008, 0, 2048},
-    {"MistralForCausalLM", "mistral", 32000, 14336, 8, 131072},
-    {"Qwen2ForCausalLM", "qwen2", 151936, 22016, 32, 32768},
-    {"MixtralForCausalLM", "mixtral", 32000, 14336, 8, 131072},
-};
-
-constexpr std::int64_t layers_max = 100'000;
-constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
-
-// Mistral's layers all have one; Qwen2's only if it is switched on. Null means none, while a
-// missing key has Mistral's default. Llama ignores the key.
-std::int64_t read_sliding_window(JsonReader& config, const std::string& type) {
-  const bool null = config.json().contains("sliding_window") && !config.has("sliding_window");
-  if (type == "mistral" && !null) return config.integer("sliding_window", 1, 4096);
-  if (type == "mixtral" && !null) return config.integer("sliding_window", 0, 0);
-  const bool on = type == "qwen2" && config.boolean("use_sliding_window", false);
-  return on && !null ? config.integer("sliding_window", 1, 4096) : 0;
+template <class Visit>
+void each_decoder(const Visit& visit) {
+  for (const auto* families : {&dense_families(), &gpt_families(), &expert_families()}) {
+    for (const Family& family : *families) visit(family);
+  }
 }
 
-LlamaDimensions read_llama(JsonReader& config, const Architecture& architecture) {
-  const std::string type = architecture.model_type;
-  LlamaDimensions d;
-  d.architecture = architecture.name;
-  d.vocabulary = config.integer("vocab_size", 1, architecture.vocabulary);
-  d.hidden = config.integer("hidden_size", 1, 4096);
-  d.intermediate = config.integer("intermediate_size", 1, architecture.intermediate);
-  d.layers = config.integer("num_hidden_layers", 1, 32);
-  d.heads = config.integer("num_attention_heads", 1, 32);
-  d.kv_heads = config.integer("num_key_value_heads", 1,
-                              architecture.kv_heads == 0 ? d.heads : architecture.kv_heads);
-  if (d.layers > layers_max) {
-    config.fail("num_hidden_layers", fmt::format("is {}, more than {}", d.layers, layers_max));
-  }
-  if (!config.has("head_dim") && d.hidden % d.heads != 0) {
-    config.fail("hidden_size",
-                fmt::format("{} is not a multiple of num_attention_heads {}", d.hidden, d.heads));
-  }
-  d.head_dim = config.integer("head_dim", 1, std::max<std::int64_t>(1, d.hidden / d.heads));
-  if (d.head_dim > width_max / d.heads) {
-    config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
-                                        d.head_dim, d.heads, width_max));
-  }
-  if (d.heads % d.kv_heads != 0) {
-    config.fail("num_attention_heads",
-                fmt::format("{} is not a multiple of num_key_value_heads {}", d.heads, d.kv_heads));
-  }
-  if (type == "mixtral") {
-    d.experts = config.integer("num_local_experts", 1, 8);
-    d.experts_per_token = config.integer("num_experts_per_tok", 1, 2);
-    if (d.experts > 4096 || d.experts * d.layers > 10 * layers_max) {
-      config.fail("num_local_experts", fmt::format("is {}, more than 4096 or more than {} in all",
-                                                   d.experts, 10 * layers_max));
-    }
-    if (d.experts_per_token > d.experts) {
-      config.fail("num_experts_per_tok", fmt::format("{} is more than num_local_experts {}",
-                                                     d.experts_per_token, d.experts));
-    }
-  }
-  if (type == "llama") {
-    d.qkv_bias = d.output_bias = config.boolean("attention_bias", false);
-    d.mlp_bias = config.boolean("mlp_bias", false);
-  }
-  if (type == "qwen2") d.qkv_bias = true;
-  d.tied = config.boolean("tie_word_embeddings", false);
-  d.dtype = config_dtype(config);
-  d.sequence_length_max = config.integer("max_position_embeddings", 1, architecture.positions);
-  d.norm_epsilon = config.positive("rms_norm_eps", type == "mixtral" ? 1e-5 : 1e-6);
-  d.mathematics = read_mathematics(config, type, d.layers);
-  d.rotary = read_rotary(config, type == "mixtral" ? 1e6 : 10000, d.sequence_length_max,
-                         d.mathematics.refused);
-  d.sliding_window = read_sliding_window(config, type);
-  return d;
+std::string causal_class(const Family& family) {
+  return family.causal.empty() ? family.blueprint.prefix + "ForCausalLM" : family.causal;
 }
 
-std::string known_architectures() {
-  std::string text;
-  for (const auto& architecture : llamas) text += fmt::format("{}, ", architecture.name);
-  return text + "GPT2LMHeadModel";
+bool has_word(const std::string& words, const std::string& word) {
+  const auto all = words_of(words);
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+// The family that has the class or the model type `name`.
+Choice choose(const std::string& name) {
+  Choice out;
+  each_decoder([&](const Family& family) {
+    const bool causal = name == causal_class(family) || name == family.model_type ||
+                        has_word(family.other_names, name);
+    if (causal) out = {&family, nullptr, "ForCausalLM"};
+    for (const char* head : decoder_heads) {
+      const bool named = head != std::string_view("ForCausalLM");
+      if (named && name == family.blueprint.prefix + head) out = {&family, nullptr, head};
+    }
+  });
+  for (const EncoderFamily& family : encoder_families()) {
+    const auto heads = words_of(family.heads);
+    if (name == family.model_type) out = {nullptr, &family, heads[0]};
+    for (const std::string& head : heads) {
+      if (name == family.prefix + head) out = {nullptr, &family, head};
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> known_classes() {
+  std::vector<std::string> out;
+  each_decoder([&](const Family& family) { out.push_back(causal_class(family)); });
+  for (const EncoderFamily& family : encoder_families()) {
+    out.push_back(family.prefix + words_of(family.heads)[0]);
+  }
+  return out;
 }
 
 // Bare when it is a plain word, as nearly always.
@@ -106,6 +83,18 @@ std::string word(const std::string& text) {
                               (c >= '0' && c <= '9') || c == '_' || c == '-';
                      });
   return plain ? text : in_quotes(text);
+}
+
+Status unknown(const std::string& source, const char* key, const std::string& name) {
+  std::string text;
+  std::vector<std::string> classes = known_classes();
+  std::sort(classes.begin(), classes.end());
+  for (const std::string& known : classes) text += (text.empty() ? "" : ", ") + known;
+  const std::vector<std::string_view> views(classes.begin(), classes.end());
+  return Status(Code::invalid_argument,
+                fmt::format("{}: {} names {}{}; known are {}; describe other models as a module "
+                            "tree",
+                            source, key, word(name), did_you_mean(name, views), text));
 }
 
 // The first of "architectures", or "model_type" if there is none.
@@ -119,7 +108,55 @@ std::string architecture_of(JsonReader& config) {
   return list[0].get<std::string>();
 }
 
+// A model_type beside architectures says the same, or one of both is a mistake.
+void check_type(JsonReader& config, const Choice& choice, const std::string& architecture) {
+  const std::string type = config.text("model_type", "");
+  if (type.empty() || type == choice.model_type()) return;
+  if (choice.decoder != nullptr && has_word(choice.decoder->other_names, type)) return;
+  config.fail("model_type", fmt::format("is {}, but architectures names {}, which is {}: one of "
+                                        "them is wrong",
+                                        word(type), word(architecture), choice.model_type()));
+}
+
 }  // namespace
+
+std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_t least,
+                        std::int64_t otherwise) {
+  std::string found;
+  std::string rest = keys;
+  while (!rest.empty()) {
+    const auto bar = rest.find('|');
+    const std::string key = rest.substr(0, bar);
+    rest = bar == std::string::npos ? "" : rest.substr(bar + 1);
+    if (found.empty() || !config.has(found.c_str())) found = key;
+    if (config.has(key.c_str()) && key != found && config.json()[key] != config.json()[found]) {
+      config.fail(key, fmt::format("and {} are the same, but differ: leave one out", found));
+    }
+  }
+  return config.integer(found.c_str(), least, otherwise);
+}
+
+std::int64_t labels_of(JsonReader& config) {
+  constexpr std::int64_t most = 1'000'000;
+  std::int64_t labels = 2;
+  if (config.has("id2label")) {
+    const nlohmann::json& names = config.json()["id2label"];
+    if (!names.is_object() || names.empty()) {
+      config.fail("id2label", "must name classes: {\"0\": \"no\", \"1\": \"yes\"}");
+      return labels;
+    }
+    labels = static_cast<std::int64_t>(names.size());
+  }
+  labels = config.integer("num_labels", 1, labels);
+  if (labels <= most) return labels;
+  config.fail("num_labels", fmt::format("is {}, more than {}", labels, most));
+  return 2;
+}
+
+bool fused_experts(JsonReader& config) {
+  const std::string version = config.text("transformers_version", "");
+  return version.size() >= 2 && version[0] >= '5' && version[0] <= '9' && version[1] == '.';
+}
 
 DType config_dtype(JsonReader& config) {
   const DType dtype = config.dtype({"dtype", "torch_dtype"}, DType::float32);
@@ -142,16 +179,19 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
                               "or a module tree with \"tessera_model\": 1",
                               source));
   }
-  if (architecture == "GPT2LMHeadModel" || architecture == "gpt2") return gpt2_model(config, name);
-  for (const auto& llama : llamas) {
-    if (architecture != llama.name && architecture != llama.model_type) continue;
-    const LlamaDimensions dimensions = read_llama(config, llama);
-    TESSERA_TRY(config.status());
-    return llama_model(dimensions, name, source);
-  }
-  return Status(Code::invalid_argument,
-                fmt::format("{}: {} names {}, known are {}; describe other models as a module tree",
-                            source, key, word(architecture), known_architectures()));
+  const Choice choice = choose(architecture);
+  TESSERA_TRY(check_nested(config, choice.found()));
+  if (!choice.found()) return unknown(source, key, architecture);
+  check_type(config, choice, architecture);
+  check_halves(config, choice.encoder != nullptr);
+  TESSERA_TRY(config.status());
+  Result<Model> model = choice.decoder != nullptr
+                            ? decoder_model(*choice.decoder, choice.head, config, name)
+                            : choice.encoder->build(config, choice.head, name);
+  TESSERA_TRY(model.status());
+  const bool trains = choice.decoder != nullptr && choice.decoder->trains;
+  TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
+  return model;
 }
 
 }  // namespace tessera

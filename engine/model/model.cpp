@@ -2,6 +2,7 @@
 #include "tessera/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/model/module_graph.h"
@@ -54,6 +55,18 @@ Numel Model::parameter_count() const {
   return total;
 }
 
+double attention_flops(const ModuleCost& cost, std::int64_t sequence_length) {
+  const double whole = cost.attention_flops.at(sequence_length);
+  const auto s = static_cast<double>(sequence_length);
+  const auto w = static_cast<double>(cost.attention.window);
+  if (cost.attention.window == 0 || s <= w) return whole;
+  // Of a triangle of s * s / 2 pairs: a band as wide as the window, or triangles beside each other.
+  if (!cost.attention.chunked) return whole * (2 * w * s - w * w) / (s * s);
+  const double chunks = std::floor(s / w);
+  const double rest = s - chunks * w;
+  return whole * (chunks * w * w + rest * rest) / (s * s);
+}
+
 // The convention of PaLM (arXiv 2204.02311, appendix B): 6 FLOPs per matmul parameter and token
 // plus 12 * layers * heads * head_dim * sequence per token, attention counted in full although it
 // is causal. Forward is a third of it.
@@ -62,7 +75,7 @@ double flops_per_sample(const Model& model, const std::vector<ModuleId>& forward
   double flops = 0;
   for (ModuleId id : forward) {
     const ModuleCost& cost = model.module(id).cost;
-    flops += cost.matmul_flops.at(sequence_length) + cost.attention_flops.at(sequence_length);
+    flops += cost.matmul_flops.at(sequence_length) + attention_flops(cost, sequence_length);
   }
   return 3 * flops;
 }

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-inline constexpr double element = 2;  // bytes of an activation, see llama.cpp
+inline constexpr double element = 2;  // bytes of an activation, see part_costs.h
 
 inline Polynomial per_token(double value) { return {0, value, 0}; }
 

@@ -31,13 +31,17 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
     out.matmuls.push_back({rows, linear.in, linear.out, linear.count, linear.fp8});
     if (trained) out.matmuls.push_back({linear.in, linear.out, rows, linear.count, linear.fp8});
   }
+  out.attention.causal = module.attention.causal;
   if (module.attention.heads == 0) return;
   out.attention = {batch,
                    sequence_length,
                    module.attention.heads,
                    module.attention.key_value_heads,
                    module.attention.head_dim,
-                   backward};
+                   backward,
+                   module.attention.window,
+                   module.attention.chunked,
+                   module.attention.causal};
 }
 
 LossParts loss_parts(const ModuleCost& module) {

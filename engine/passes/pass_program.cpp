@@ -98,7 +98,7 @@ ModuleWork PassProgram::priced(std::size_t entry, Pass pass, const ModuleCost& c
   // The gradients of the input and of those weights that are trained.
   const double passes = backward ? 1 + frozen_.trained(id) : 1;
   out.cost.matmul_flops = cost.matmul_flops.at(s) * batch * passes;
-  out.cost.attention_flops = cost.attention_flops.at(s) * batch * (backward ? 2.5 : 1);
+  out.cost.attention_flops = attention_flops(cost, s) * batch * (backward ? 2.5 : 1);
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
   if (backward) out.cost.elementwise_bytes += cost.backward_bytes;
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);

@@ -172,6 +172,7 @@ void JsonReader::fail(const std::string& where, const std::string& what) {
 }
 
 const nlohmann::json* JsonReader::find(const char* key) const {
+  asked_.insert(key);
   if (!json_.is_object()) return nullptr;
   const auto it = json_.find(key);
   return it == json_.end() || it->is_null() ? nullptr : &*it;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,8 @@ class JsonReader {
   void only(const std::vector<std::string_view>& known);
 
   void fail(const std::string& where, const std::string& what);
+  /// The keys that any of these was asked for.
+  const std::set<std::string>& asked() const { return asked_; }
   Status status() const { return status_; }
   const nlohmann::json& json() const { return json_; }
   const std::string& source() const { return source_; }
@@ -65,6 +68,7 @@ class JsonReader {
   const nlohmann::json& json_;
   std::string source_;
   Status status_;
+  mutable std::set<std::string> asked_;
 };
 
 }  // namespace tessera

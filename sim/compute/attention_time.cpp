@@ -21,6 +21,24 @@ double efficiency_of(const AttentionCurve& curve, double head_dim, bool backward
   return backward ? forward * curve.backward : forward;
 }
 
+// Squares of queries and keys that a head needs. Causal: the first block of queries sees one block
+// of keys, the last all, or as many as its window reaches.
+double squares_of(const AttentionShape& shape, double blocks) {
+  if (!shape.causal) return blocks * blocks;
+  const double whole = blocks * (blocks + 1) / 2;
+  if (shape.window == 0 || shape.window >= shape.sequence) return whole;
+  const double reach = std::ceil(static_cast<double>(shape.window) / block);
+  if (shape.chunked) return blocks / reach * reach * (reach + 1) / 2;
+  const double wide = std::min(blocks, reach + 1);  // the first and the last in part
+  return wide * (wide + 1) / 2 + (blocks - wide) * wide;
+}
+
+// Squares that the block of queries with the most keys needs, one after the other.
+double longest_row(const AttentionShape& shape, double blocks) {
+  if (shape.window == 0 || shape.window >= shape.sequence) return blocks;
+  return std::min(blocks, std::ceil(static_cast<double>(shape.window) / block) + 1);
+}
+
 }  // namespace
 
 double fused_attention_ns(const AttentionShape& shape, const Gpu& gpu, const AttentionCurve& curve,
@@ -34,10 +52,9 @@ double fused_attention_ns(const AttentionShape& shape, const Gpu& gpu, const Att
   const double square =
       4 * block * width * head_dim / rate * (shape.backward ? backward_matmuls : 1);
   const auto start = static_cast<double>(curve.block_ns);
-  // Causal: the first block of queries sees one block of keys, the last all.
   const double whole = static_cast<double>(shape.batch * shape.heads) *
-                       (blocks * (blocks + 1) / 2 * square + blocks * start);
-  const double longest = blocks * square + start;
+                       (squares_of(shape, blocks) * square + blocks * start);
+  const double longest = longest_row(shape, blocks) * square + start;
   return static_cast<double>(curve.start_ns) + std::max(longest, whole / processors);
 }
 

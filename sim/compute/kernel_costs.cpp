@@ -65,7 +65,9 @@ double KernelCosts::fp8_matmul_ns(const MatmulShape& shape) const {
 double KernelCosts::attention_ns(const ComputeCost& cost, double peak) const {
   const Gpu& gpu = cluster_.gpu;
   if (gpu.attention.empty() || cost.attention.heads == 0) {
-    return cost.attention_flops / (peak * gpu.attention_efficiency) * ns_per_s;
+    // The efficiency is that of causal attention, counted in full.
+    const double kept = cost.attention.causal ? 1 : 2;
+    return kept * cost.attention_flops / (peak * gpu.attention_efficiency) * ns_per_s;
   }
   const auto curve = attention_of(stack_, gpu);  // known, or make_cost_model had refused it
   if (curve.ok() && *curve != nullptr) {

@@ -198,12 +198,13 @@ TEST_CASE("what only real numbers need is read, too", "[model]") {
   CHECK(parsed(R"({"model_type": "llama", "sliding_window": 64})").sliding_window == 0);
 
   const Model warned = parsed(R"({"model_type": "gpt2", "resid_pdrop": 0.1, "attn_pdrop": 0,
-      "activation_function": "relu", "scale_attn_weights": false, "n_layers": 3, "n_ctx": 8})");
+      "activation_function": "relu", "scale_attn_weights": false, "far_away": 3, "n_ctx": 8})");
   CHECK(warned.mathematics.activation == Activation::relu);
   CHECK_FALSE(warned.mathematics.scores_scaled);
   CHECK(warned.mathematics.warnings ==
-        std::vector<std::string>{"dropout is not applied: resid_pdrop 0.1 act as 0",
-                                 "keys that mean nothing to gpt2 here are ignored: n_layers"});
+        std::vector<std::string>{"dropout is not applied: resid_pdrop 0.1 act as 0"});
+  CHECK(warned.warnings ==
+        std::vector<std::string>{"keys that mean nothing to gpt2 here are ignored: far_away"});
   CHECK(parsed(R"({"model_type": "qwen2", "num_hidden_layers": 3, "use_sliding_window": true,
       "max_window_layers": 1})")
             .mathematics.full_attention == std::vector<bool>{true, false, false});

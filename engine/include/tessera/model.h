@@ -45,9 +45,12 @@ struct LinearShape {
   bool fp8 = false;           // operands are cast to 8 bit
 };
 
-/// Heads of causal attention; none: the module has none.
+/// Heads of attention; none: the module has none, or none whose kernels are known.
 struct AttentionHeads {
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
+  std::int64_t window = 0;  // the most tokens that a token attends to; 0: all
+  bool chunked = false;     // windows stand side by side and do not slide
+  bool causal = true;       // a token attends to none behind it
 };
 
 /// The cost of one forward call of a module per sample (one sequence), descendants not included.
@@ -56,7 +59,8 @@ struct AttentionHeads {
 struct ModuleCost {
   Polynomial matmul_flops;
   Polynomial attention_flops;    // softmax(QK^T)V inside a fused kernel; counted in full even if
-                                 // causal: the kernel's efficiency stands for the skipped half
+                                 // causal: the kernel's efficiency stands for the skipped half.
+                                 // Where it is not causal, it takes twice as long
   Polynomial elementwise_bytes;  // bytes moved by normalisations, activations, residuals, losses
   Polynomial activation_bytes;   // kept from forward to backward, without checkpointing
   std::int32_t kernels = 1;      // device kernels launched by forward
@@ -68,6 +72,10 @@ struct ModuleCost {
   double backward_bytes = 0;  // moved in backward alone, whatever the batch
   double in_place = 0;        // bytes per token of activations that their gradients replace
 };
+
+/// Attention FLOPs of one forward call: attention_flops, and of those the share that is left where
+/// a window is narrower than the sequence.
+double attention_flops(const ModuleCost& cost, std::int64_t sequence_length);
 
 struct Parameter {
   std::string name;  // fully qualified, as published: "model.layers.0.mlp.up_proj.weight"
@@ -191,9 +199,10 @@ struct Model {
   std::int64_t head_dim = 0;             // 0: unknown
   double norm_epsilon = 1e-5;
   RotaryEmbedding rotary;  // of the Llama family
-  /// The most tokens that a token attends to; 0: all before it. Costs ignore it.
+  /// The most tokens that a token attends to in real training; 0: all before it.
   std::int64_t sliding_window = 0;
   Mathematics mathematics;
+  std::vector<std::string> warnings;  // what its description says and does not act: sentences
 
   const Module& module(ModuleId id) const { return modules[id.index()]; }
   const Parameter& parameter(ParameterId id) const { return parameters[id.index()]; }

@@ -158,11 +158,14 @@ struct MatmulShape {
   bool fp8 = false;  // operands are cast to 8 bit
 };
 
-/// Causal attention of `batch` sequences; without heads there is none.
+/// Attention of `batch` sequences; without heads its kernel is not known.
 struct AttentionShape {
   std::int64_t batch = 0, sequence = 0;
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
   bool backward = false;
+  std::int64_t window = 0;  // as in AttentionHeads
+  bool chunked = false;
+  bool causal = true;
 };
 
 /// A computation's cost for one rank. A simulator charges it, a real run ignores it.

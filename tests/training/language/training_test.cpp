@@ -163,8 +163,6 @@ TEST_CASE("a key of config.json that is not computed is refused with its value",
   };
   has(refused(test::small_gpt2_with(R"("activation_function": "mish")")),
       "activation_function is mish, computed are: gelu_new, ");
-  has(refused(test::small_gpt2_with(R"("add_cross_attention": true)")),
-      "add_cross_attention is true, computed are: false");
   has(refused(test::small_llama_with("llama", R"("rope_scaling": {"rope_type": "longrope"})")),
       R"(rope_scaling.rope_type is "longrope", computed are: default, linear, )");
   has(refused(test::small_llama_with(

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A published architecture as data: sizes, names and the choices that families of transformers
+// differ in. What builds models from blueprints is the same for all of them.
+//
+// The idea: blocks are lists of words. "q_proj:q k_proj:k v_proj:v o_proj:o" names the weights of
+// an attention module in the order in which they are registered, each with its role; the role says
+// its shape, and the weights say what the module costs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/model.h"
+
+namespace tessera {
+
+enum class NormKind : std::uint8_t {
+  rms,         // a weight
+  layer,       // a weight and a bias
+  layer_bare,  // a weight
+  plain,       // nothing
+};
+
+/// Low-rank queries, keys and values (DeepSeek-V2, arXiv 2405.04434).
+struct LatentSizes {
+  std::int64_t query = 0;  // 0: queries are projected at once
+  std::int64_t key_value = 0, no_position = 0, rotary = 0, value = 0;
+};
+
+/// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qn and kn, norms of queries
+/// and keys; s, a number per head; n, a norm behind it; b, a table of relative positions; those of
+/// latent attention: qa, qan, qb, kva, kvan, kvb.
+struct AttentionPart {
+  std::string name = "self_attn";
+  std::string class_name = {};  // "": the family's prefix and "Attention"
+  std::string weights = "q_proj:q k_proj:k v_proj:v o_proj:o";
+  std::string biases = {};  // roles that have one: "q k v"
+  std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
+  std::int64_t buckets = 0;  // rows of the table of relative positions
+  bool rotary = true, causal = true;
+  NormKind norm = NormKind::rms;  // of queries and keys
+  bool wide_norms = false;        // of queries and keys over all heads, not one
+  bool norm_per_head = false;     // each head has a norm of its own, in a list
+  bool norm_table = false;        // or a row of a table
+  LatentSizes latent = {};        // key_value 0: none
+};
+
+/// An MLP. Roles: g and u, or gu (fused), then d; n, a norm behind it. Without a name its weights
+/// belong to the block itself.
+struct MlpPart {
+  std::string name = "mlp";
+  std::string class_name = {};
+  std::string weights = "gate_proj:g up_proj:u down_proj:d";
+  std::string biases = {};
+  std::int64_t inner = 0;
+};
+
+/// Experts in the place of an MLP; none if `count` is 0.
+struct ExpertsPart {
+  std::string name = "mlp";
+  std::string class_name = {};           // "": the prefix and "SparseMoeBlock"
+  std::string order = "router experts";  // words: router, experts, shared, gate
+  std::string router = "gate";
+  std::string expert_class = {};  // of one expert, the family's MLP if empty
+  std::string weights = "gate_proj:g up_proj:u down_proj:d";  // of one expert
+  std::string shared_name = "shared_expert";
+  std::int64_t count = 0, per_token = 0, inner = 0;
+  std::int64_t shared = 0;  // width of the expert that all tokens meet
+  bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
+  bool transposed = false;  // of those: [experts, in, out]
+  bool router_bias = false, bias = false;
+};
+
+struct Sizes {
+  std::int64_t vocabulary = 32000, hidden = 4096, inner = 11008, layers = 32, heads = 32;
+  std::int64_t key_value_heads = 0;  // 0: as many as heads
+  std::int64_t head_dim = 0;         // 0: hidden / heads
+  std::int64_t positions = 2048;
+};
+
+/// Keys of config.json; "" if the family has none. `a|b`: either.
+struct SizeKeys {
+  const char* hidden = "hidden_size";
+  const char* inner = "intermediate_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* key_value_heads = "num_key_value_heads";
+  const char* head_dim = "head_dim";
+  const char* positions = "max_position_embeddings";
+  const char* epsilon = "rms_norm_eps";
+  const char* activation = "hidden_act";
+};
+
+/// A decoder: an embedding, blocks that are alike but for experts and windows, a norm, a head.
+struct Blueprint {
+  std::string prefix = {};  // "Qwen3", of its classes
+  std::string root_class = {};
+  SizeKeys keys = {};
+  Sizes sizes = {};
+  std::string dot = "model";    // the module around all but the head; "": none
+  std::string base_class = {};  // its class, the prefix and "Model" if empty
+  std::string embedding = "embed_tokens", positions = {}, embedding_norm = {}, layers = "layers";
+  std::string final_norm = "norm", head = "lm_head", block_class = "DecoderLayer";
+  std::string norm_early = {};  // a final norm that is registered before the blocks
+  /// Names of a block's parts in the order of registration and in that of running.
+  std::string registered = "self_attn mlp input_layernorm post_attention_layernorm";
+  std::string runs = "input_layernorm self_attn post_attention_layernorm mlp";
+  AttentionPart attention = {};
+  MlpPart mlp = {};
+  ExpertsPart experts = {};
+  std::vector<bool> dense_blocks = {};     // beside experts: blocks with an MLP; empty: none
+  std::vector<std::int64_t> windows = {};  // by block, 0: none; empty: none at all
+  bool chunked = false;                    // windows do not slide
+  NormKind norm = NormKind::rms;
+  double epsilon = 1e-6;
+  bool tied = false, head_bias = false, conv1d = false;
+  bool parallel = false;      // attention and MLP have the same input
+  bool dropout = false;       // behind attention and MLP
+  bool scaled_input = false;  // the embedding is multiplied
+  bool capped_logits = false;
+  std::int64_t position_rows = 0;    // of learned positions, sizes.positions if 0
+  std::int64_t embedding_width = 0;  // 0: hidden; others are projected
+  std::int64_t labels = 0;           // above 0: the head has so many rows
+  bool pooled = false;               // and reads one token of a sequence
+  bool headless = false;
+};
+
+/// The model of a blueprint. Fails: invalid_argument, if it is too large.
+Result<Model> build_decoder(const Blueprint& blueprint, const std::string& name, DType dtype,
+                            const std::string& source);
+
+}  // namespace tessera

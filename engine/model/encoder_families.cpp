@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// BERT and its kin.
+#include "engine/model/encoder_parts.h"
+#include "engine/model/family.h"
+
+namespace tessera {
+namespace {
+
+// What the members of the BERT family name differently.
+struct BertNames {
+  const char* prefix;
+  const char* base;
+  const char* hidden = "hidden_size";
+  const char* inner = "intermediate_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* dropout = "hidden_dropout_prob";
+  const char* block_list = "encoder.layer";
+  const char* embeddings = "word position type norm";  // in the order of registration
+  const char* attention = "self.query:q self.key:k self.value:v output.dense:o output.LayerNorm:n";
+  std::int64_t vocabulary = 30522;
+  std::int64_t layers_default = 12;
+};
+
+struct BertSizes {
+  std::int64_t vocabulary, hidden, inner, layers, heads, positions, types;
+  bool dropout;
+};
+
+BertSizes read_bert(JsonReader& config, const BertNames& n) {
+  BertSizes s;
+  s.vocabulary = config.integer("vocab_size", 1, n.vocabulary);
+  s.hidden = config.integer(n.hidden, 1, 768);
+  s.inner = config.integer(n.inner, 1, 3072);
+  s.layers = blocks_of(config, n.layers, n.layers_default);
+  s.heads = heads_of(config, n.heads, 12, n.hidden, s.hidden);
+  s.positions = config.integer("max_position_embeddings", 1, 512);
+  s.types = words_of(n.embeddings).size() == 4 ? config.integer("type_vocab_size", 1, 2) : 0;
+  s.dropout = probability_of(config, n.dropout, 0.1) > 0;
+  return s;
+}
+
+class BertBuilder {
+ public:
+  BertBuilder(const BertNames& names, const BertSizes& sizes, const std::string& head,
+              std::int64_t labels, const std::string& model_name, DType dtype)
+      : n_(names),
+        s_(sizes),
+        head_(head),
+        labels_(labels),
+        base_(head == "Model" ? "" : std::string(names.base) + "."),
+        w_(model_name, names.prefix + head, names.prefix, dtype) {}
+
+  Model build() {
+    name_containers();
+    describe_encoder(w_.model(), s_.positions, s_.heads, s_.hidden);
+    embeddings();
+    for (std::int64_t k = 0; k < s_.layers; ++k) block(k);
+    finish();
+    return w_.take();
+  }
+
+ private:
+  bool distil() const { return s_.types == 0; }
+  const std::string& base() const { return base_; }
+  std::string prefixed(const char* suffix) const { return std::string(n_.prefix) + suffix; }
+
+  void name_containers() {
+    if (!base_.empty()) w_.container(n_.base, prefixed("Model"));
+    w_.container(base_ + "embeddings", prefixed("Embeddings"));
+    w_.container(base_ + (distil() ? "transformer" : "encoder"),
+                 prefixed(distil() ? "Transformer" : "Encoder"));
+    w_.container("self", prefixed("SelfAttention"));
+    w_.container("intermediate", prefixed("Intermediate"));
+    w_.container("output", prefixed("Output"));
+    w_.container("pooler", prefixed("Pooler"));
+    w_.container("cls", prefixed("OnlyMLMHead"));
+    w_.container("predictions", prefixed("LMPredictionHead"));
+    w_.container("transform", prefixed("PredictionHeadTransform"));
+    w_.container("lm_head", prefixed("LMHead"));
+    w_.container("classifier", prefixed("ClassificationHead"));
+  }
+
+  void embeddings() {
+    const std::string at = base_ + "embeddings.";
+    ModuleId norm;
+    std::vector<ModuleId> tables;
+    for (const std::string& word : words_of(n_.embeddings)) {
+      if (word == "norm") {
+        norm = w_.norm(at + "LayerNorm", NormKind::layer, s_.hidden);
+        continue;
+      }
+      const std::int64_t rows = word == "word"       ? s_.vocabulary
+                                : word == "position" ? s_.positions
+                                                     : s_.types;
+      const std::string name = word == "type" ? "token_type" : word;
+      tables.push_back(w_.embedding(at + name + "_embeddings", rows, s_.hidden, word != "word"));
+    }
+    for (const ModuleId id : tables) w_.runs(id);
+    w_.runs(norm);
+  }
+
+  AttentionPart attention() const {
+    return {.name = "attention",
+            .class_name = prefixed(distil() ? "SdpaAttention" : "Attention"),
+            .weights = n_.attention,
+            .biases = "q k v o",
+            .heads = s_.heads,
+            .key_value_heads = s_.heads,
+            .head_dim = s_.hidden / s_.heads,
+            .rotary = false,
+            .causal = false};
+  }
+
+  void block(std::int64_t number) {
+    const std::string path = base_ + n_.block_list + "." + std::to_string(number);
+    w_.begin_block(path, distil() ? "TransformerBlock" : prefixed("Layer"), s_.hidden);
+    w_.runs(w_.attention(path + ".attention", attention(), s_.hidden, false, s_.dropout));
+    MlpPart mlp{.name = "ffn",
+                .class_name = "FFN",
+                .weights = "lin1:u lin2:d",
+                .biases = "u d",
+                .inner = s_.inner};
+    if (distil()) {
+      w_.runs(w_.norm(path + ".sa_layer_norm", NormKind::layer, s_.hidden));
+      w_.runs(w_.mlp(path + ".ffn", mlp, s_.hidden, false, s_.dropout));
+      w_.runs(w_.norm(path + ".output_layer_norm", NormKind::layer, s_.hidden));
+      return;
+    }
+    mlp.weights = "intermediate.dense:u output.dense:d";
+    for (const ModuleId id : w_.mlp_halves(path, mlp, s_.hidden, s_.dropout)) w_.runs(id);
+    w_.runs(w_.norm(path + ".output.LayerNorm", NormKind::layer, s_.hidden));
+  }
+
+  ModuleId dense(const std::string& path, std::int64_t out) {
+    const ModuleId id = w_.linear(path, s_.hidden, out, true);
+    w_.runs(id);
+    return id;
+  }
+
+  // Reads the first token only.
+  void pool(const std::string& path, std::int64_t out) {
+    fix_length(w_.tree().module(dense(path, out)).cost, 1);
+  }
+
+  void vocabulary(const std::string& transform, const std::string& norm, const std::string& out) {
+    dense(transform, s_.hidden);
+    w_.runs(w_.norm(norm, NormKind::layer, s_.hidden));
+    w_.runs(w_.head(out, s_.hidden, s_.vocabulary, base_ + "embeddings.word_embeddings.weight",
+                    true, false));
+  }
+
+  void finish() {
+    const bool bert = std::string_view(n_.prefix) == "Bert";
+    const bool pooled =
+        head_ == "Model" ||
+        (bert && (head_ == "ForSequenceClassification" || head_ == "ForMultipleChoice"));
+    if (pooled && !distil()) pool(base_ + "pooler.dense", s_.hidden);
+    if (head_ == "ForMaskedLM" && bert) {
+      vocabulary("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
+                 "cls.predictions.decoder");
+    } else if (head_ == "ForMaskedLM") {
+      distil() ? vocabulary("vocab_transform", "vocab_layer_norm", "vocab_projector")
+               : vocabulary("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder");
+    } else if (head_ == "ForQuestionAnswering") {
+      dense("qa_outputs", 2);
+    } else if (head_ == "ForTokenClassification") {
+      dense("classifier", labels_);
+    } else if (bert && head_ != "Model") {
+      pool("classifier", head_ == "ForMultipleChoice" ? 1 : labels_);
+    } else if (head_ == "ForSequenceClassification") {
+      pool(distil() ? "pre_classifier" : "classifier.dense", s_.hidden);
+      pool(distil() ? "classifier" : "classifier.out_proj", labels_);
+    }
+  }
+
+  const BertNames& n_;
+  const BertSizes s_;
+  const std::string head_;
+  const std::int64_t labels_;
+  const std::string base_;
+  PartWriter w_;
+};
+
+Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::string& head,
+                         const std::string& name) {
+  const BertSizes sizes = read_bert(config, names);
+  const std::int64_t labels = labels_of(config);
+  const DType dtype = encoder_dtype(config);
+  TESSERA_TRY(config.status());
+  return checked(BertBuilder(names, sizes, head, labels, name, dtype).build(), config);
+}
+
+Result<Model> bert(JsonReader& config, const std::string& head, const std::string& name) {
+  static constexpr BertNames names{.prefix = "Bert", .base = "bert"};
+  return build_bert(names, config, head, name);
+}
+
+Result<Model> roberta(JsonReader& config, const std::string& head, const std::string& name) {
+  static constexpr BertNames names{.prefix = "Roberta",
+                                   .base = "roberta",
+                                   .embeddings = "word type norm position",
+                                   .vocabulary = 50265};
+  return build_bert(names, config, head, name);
+}
+
+Result<Model> distilbert(JsonReader& config, const std::string& head, const std::string& name) {
+  static constexpr BertNames names{.prefix = "DistilBert",
+                                   .base = "distilbert",
+                                   .hidden = "dim",
+                                   .inner = "hidden_dim",
+                                   .layers = "n_layers",
+                                   .heads = "n_heads",
+                                   .dropout = "dropout",
+                                   .block_list = "transformer.layer",
+                                   .embeddings = "word position norm",
+                                   .attention = "q_lin:q k_lin:k v_lin:v out_lin:o",
+                                   .layers_default = 6};
+  return build_bert(names, config, head, name);
+}
+
+}  // namespace
+
+const std::vector<EncoderFamily>& encoder_families() {
+  const std::string text =
+      "ForMaskedLM ForSequenceClassification ForTokenClassification "
+      "ForQuestionAnswering Model";
+  static const std::vector<EncoderFamily> all = {
+      {"bert", "Bert", text + " ForMultipleChoice", bert},
+      {"roberta", "Roberta", text, roberta},
+      {"distilbert", "DistilBert", text, distilbert},
+      {"t5", "T5",
+       "ForConditionalGeneration Model EncoderModel ForSequenceClassification "
+       "ForTokenClassification",
+       t5_model},
+      {"vit", "ViT", "ForImageClassification Model", vit_model},
+      {"whisper", "Whisper", "ForConditionalGeneration Model ForAudioClassification",
+       whisper_model},
+  };
+  return all;
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/encoder_parts.h"
+
+#include <fmt/format.h>
+
+#include "engine/model/hugging_face.h"
+
+namespace tessera {
+
+std::int64_t blocks_of(JsonReader& config, const char* key, std::int64_t otherwise) {
+  constexpr std::int64_t most = 100'000;
+  const std::int64_t blocks = config.integer(key, 1, otherwise);
+  if (blocks <= most) return blocks;
+  config.fail(key, fmt::format("is {}, more than {}", blocks, most));
+  return 1;
+}
+
+std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwise,
+                      const char* width_key, std::int64_t width) {
+  const std::int64_t heads = config.integer(key, 1, otherwise);
+  if (width % heads != 0) {
+    config.fail(width_key, fmt::format("{} is not a multiple of {} {}", width, key, heads));
+    return 1;
+  }
+  return heads;
+}
+
+double probability_of(JsonReader& config, const char* key, double otherwise) {
+  if (!config.has(key)) return otherwise;
+  const nlohmann::json& value = config.json()[key];
+  const bool good = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
+  if (!good) config.fail(key, "must be a number from 0 to 1");
+  return good ? value.get<double>() : otherwise;
+}
+
+DType encoder_dtype(JsonReader& config) { return config_dtype(config); }
+
+void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads,
+                      std::int64_t width) {
+  model.sequence_length_max = positions;
+  model.attention_heads = heads;
+  model.key_value_heads = heads;
+  model.head_dim = width / heads;
+  model.mathematics.refused.push_back(
+      "real training knows GPT-2 and the dense models of the Llama family, and no encoders");
+}
+
+void fix_length(ModuleCost& cost, std::int64_t tokens) {
+  for (Polynomial* each : {&cost.matmul_flops, &cost.attention_flops, &cost.elementwise_bytes,
+                           &cost.activation_bytes}) {
+    *each = {each->at(tokens), 0, 0};
+  }
+  // Shapes of kernels are told by tokens of the sequence, which these are not.
+  cost.linears.clear();
+  cost.attention.heads = 0;
+  cost.dropout = 0;
+}
+
+Result<Model> checked(Model model, JsonReader& config) {
+  TESSERA_TRY(check_size(model, config.source()));
+  return model;
+}
+
+}  // namespace tessera

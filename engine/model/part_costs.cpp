@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/part_costs.h"
+
+#include <algorithm>
+
+#include "engine/model/tree_builder.h"
+
+namespace tessera {
+namespace {
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+double flops_of_all(const std::vector<LinearShape>& linears) {
+  double flops = 0;
+  for (const LinearShape& linear : linears) {
+    flops += 2 * real(linear.in) * real(linear.out) * linear.rows_per_token * real(linear.count);
+  }
+  return flops;
+}
+
+// What latent attention keeps beside its input: both low-rank vectors before and after their
+// norms, queries with and without rotation, keys, keys and values as they were projected.
+double latent_bytes(const AttentionPart& part) {
+  const LatentSizes& l = part.latent;
+  const double query = real(part.heads * (l.no_position + l.rotary));
+  const double low = 2 * real(l.query) + 2 * real(l.key_value) + real(l.rotary);
+  return element * (low + 2 * query + real(part.heads * (l.no_position + l.value)));
+}
+
+}  // namespace
+
+ModuleCost operator+(ModuleCost a, const ModuleCost& b) {
+  a.matmul_flops = a.matmul_flops + b.matmul_flops;
+  a.attention_flops = a.attention_flops + b.attention_flops;
+  a.elementwise_bytes = a.elementwise_bytes + b.elementwise_bytes;
+  a.activation_bytes = a.activation_bytes + b.activation_bytes;
+  a.kernels += b.kernels;
+  a.linears.insert(a.linears.end(), b.linears.begin(), b.linears.end());
+  if (b.attention.heads > 0) a.attention = b.attention;
+  a.logits += b.logits;
+  a.dropout += b.dropout;
+  return a;
+}
+
+ModuleCost embedding_cost(std::int64_t width, bool added, bool scaled) {
+  const double passes = (added ? 3 : 2) + (scaled ? 2 : 0);
+  return {.elementwise_bytes = per_token(passes * element * real(width)),
+          .activation_bytes = per_token(8)};  // token ids
+}
+
+ModuleCost norm_cost(NormKind kind, std::int64_t width) {
+  const double statistics = kind == NormKind::rms ? 4 : 8;  // deviation, and mean
+  return {.elementwise_bytes = per_token(2 * element * real(width)),
+          .activation_bytes = per_token(element * real(width) + statistics)};
+}
+
+ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearShape>& linears,
+                          std::int64_t hidden, bool dropout) {
+  const double h = real(hidden);
+  const LatentSizes& l = part.latent;
+  const bool latent = l.key_value > 0;
+  const std::int64_t width = latent ? l.no_position + l.rotary : part.head_dim;
+  const std::int64_t value = latent ? l.value : part.head_dim;
+  const double q = real(part.heads * width);
+  const double kv = latent ? q : real(part.key_value_heads * width);
+  const double out = real(part.heads * value);
+  ModuleCost cost{.matmul_flops = per_token(flops_of_all(linears)),
+                  .attention_flops = {0, 0, 2 * (q + out)},
+                  // Rotary embedding of q and k, residual sum, dropout.
+                  .elementwise_bytes = per_token(
+                      element * ((part.rotary ? 2 * (q + kv) : 0) + (dropout ? 4 : 3) * h)),
+                  .kernels = static_cast<std::int32_t>(linears.size()) + 2,
+                  .linears = linears,
+                  .attention = {part.heads, latent ? part.heads : part.key_value_heads,
+                                (width + value) / 2, 0, false, part.causal},
+                  .dropout = dropout ? h : 0};
+  // Input of the projections, q, k, v, output of attention, its log-sum-exp; dropout's mask.
+  const double projected = latent ? latent_bytes(part) : element * (q + 2 * kv);
+  cost.activation_bytes =
+      per_token(element * (h + out) + projected + (dropout ? h : 0) + 4 * real(part.heads));
+  const bool normed = part.weights.find(":qn") != std::string::npos;
+  if (normed) {  // their input
+    cost.activation_bytes.linear +=
+        element * (q + kv) + 4 * (part.wide_norms ? 2 : real(part.heads + part.key_value_heads));
+    cost.elementwise_bytes.linear += 2 * element * (q + kv);
+  }
+  cost.kernels += (part.rotary ? 2 : 0) + (dropout ? 1 : 0) + (normed || latent ? 2 : 0);
+  if (part.weights.find(":qkv") != std::string::npos) ++cost.kernels;  // apart
+  return cost;
+}
+
+ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden,
+                    std::int64_t inner, bool gated, bool dropout) {
+  const double h = real(hidden);
+  const double f = real(inner);
+  const auto matmuls = static_cast<std::int32_t>(linears.size());
+  return {.matmul_flops = per_token(flops_of_all(linears)),
+          .attention_flops = {},
+          // The activation, the product with the gate, the residual sum.
+          .elementwise_bytes = per_token(element * ((gated ? 5 : 2) * f + (dropout ? 4 : 3) * h)),
+          .activation_bytes =
+              per_token(element * h + element * (gated ? 4 : 2) * f + (dropout ? h : 0)),
+          .kernels = matmuls + (gated ? 3 : 2) + (dropout ? 1 : 0),
+          .linears = linears,
+          .dropout = dropout ? h : 0};
+}
+
+ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout) {
+  const double in = real(linear.in);
+  const double out = real(linear.out);
+  ModuleCost cost = linear_cost(linear);
+  if (second) {
+    cost.elementwise_bytes = per_token(element * (dropout ? 4 : 3) * out);
+    if (dropout) cost.activation_bytes.linear += out;
+    cost.dropout = dropout ? out : 0;
+    cost.kernels = dropout ? 3 : 2;
+    return cost;
+  }
+  cost.elementwise_bytes = per_token(element * 2 * out);
+  cost.activation_bytes = per_token(element * (in + out));
+  cost.kernels = 2;
+  return cost;
+}
+
+ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
+  const double h = real(hidden);
+  const double f = real(part.inner);
+  const auto used = real(part.per_token);
+  const auto choices = real(part.count);
+  const double rows = used / choices;
+  const LinearShape up{hidden, part.inner, rows, part.count};
+  const auto each = static_cast<std::int32_t>(part.fused ? 6 : 6 * part.count);
+  ModuleCost cost{
+      .matmul_flops = per_token(used * 6 * h * f),
+      .attention_flops = {},
+      .elementwise_bytes = per_token(used * element * 5 * f + element * 3 * h),
+      .activation_bytes = per_token(element * h + used * element * 4 * f),
+      .kernels = each + 4,
+      .linears = {up, up, {part.inner, hidden, rows, part.count}, {hidden, part.count}}};
+  cost.matmul_flops.linear += 2 * h * choices;  // the router
+  // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
+  cost.activation_bytes.linear += 2 * element * used * h + 4 * choices;
+  cost.elementwise_bytes.linear += 4 * element * used * h;  // gather and scatter
+  return cost;
+}
+
+ModuleCost linear_cost(LinearShape linear) {
+  return {.matmul_flops = per_token(2 * real(linear.in) * real(linear.out)),
+          .attention_flops = {},
+          .elementwise_bytes = {},
+          .activation_bytes = per_token(element * real(linear.in)),
+          .linears = {linear}};
+}
+
+ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped) {
+  const double v = real(vocabulary);
+  ModuleCost cost{
+      .matmul_flops = per_token(2 * real(hidden) * v),
+      .attention_flops = {},
+      .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),            // cast, softmax, loss
+      .activation_bytes = per_token(element * real(hidden) + 6 * v),  // bf16 and fp32 logits
+      .kernels = 4,
+      .linears = {{hidden, vocabulary}},
+      .logits = v};
+  if (capped) {  // divided, bent by tanh, which keeps its output, multiplied
+    cost.elementwise_bytes.linear += 6 * element * v;
+    cost.activation_bytes.linear += element * v;
+    cost.kernels += 3;
+  }
+  return cost;
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of transformers cost per sequence.
+//
+// Activations are the tensors that an eager bf16 implementation with fused kernels for norms,
+// activations and attention keeps for backward (the method of Korthikanti et al., arXiv 2205.05198,
+// section 4): 2 bytes per element and no term quadratic in the sequence. Elementwise bytes are
+// reads plus writes of the same tensors.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/model/blueprint.h"
+
+namespace tessera {
+
+ModuleCost embedding_cost(std::int64_t width, bool added, bool scaled);
+ModuleCost norm_cost(NormKind kind, std::int64_t width);
+
+/// What `part` costs whose matmuls are `linears`, with a residual stream of `hidden`.
+ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearShape>& linears,
+                          std::int64_t hidden, bool dropout);
+ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden,
+                    std::int64_t inner, bool gated, bool dropout);
+/// The first of two halves of an MLP, up to its activation, and the second.
+ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout);
+ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden);
+
+/// A matmul whose input and output are kept by nobody else.
+ModuleCost linear_cost(LinearShape linear);
+/// A head over a vocabulary, with the loss.
+ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped);
+
+/// Costs of both, as of one module.
+ModuleCost operator+(ModuleCost a, const ModuleCost& b);
+
+}  // namespace tessera

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Records what transformers builds from configurations of all architectures that Tessera knows.
+
+Writes tests/golden/architectures.json: for each architecture a published configuration and random
+variations of it, the number of parameters on the meta device, and for small ones the FLOPs of a
+forward pass by torch's FlopCounterMode. The test of the same name compares them with what the
+program builds, without torch.
+
+    python3 tools/architecture_truth.py [--only llama,qwen3] > tests/golden/architectures.json
+"""
+import argparse
+import json
+import random
+import sys
+
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+
+MOE = dict(moe_intermediate_size=1536, num_experts_per_tok=8)
+# architecture -> (class, configuration as published, sizes of small models and what they choose from)
+SMALL = dict(vocab_size=[96, 130], hidden_size=[64, 96, 128], intermediate_size=[160, 200],
+             num_hidden_layers=[2, 3, 4], num_attention_heads=[4, 8])
+GROUPED = dict(SMALL, num_key_value_heads=[1, 2, 4])
+GPT = dict(vocab_size=[96, 130], n_embd=[64, 96, 128], n_layer=[2, 3], n_head=[4, 8],
+           n_inner=[None, 100], n_positions=[64, 96])
+FLAG = [False, True]
+BIAS = dict(attention_bias=FLAG, tie_word_embeddings=FLAG)
+BERT = dict(SMALL, max_position_embeddings=[64, 80], type_vocab_size=[1, 2])
+ROWS = [
+    ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
+     num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=8192),
+     dict(GROUPED, mlp_bias=FLAG, **BIAS)),
+    ("llama", "LlamaForSequenceClassification", dict(hidden_size=2048, num_hidden_layers=16),
+     dict(GROUPED, num_labels=[3, 7])),
+    ("llama", "LlamaModel", dict(), dict(GROUPED)),
+    ("mistral", "MistralForCausalLM", dict(vocab_size=131072, hidden_size=5120, intermediate_size=14336,
+     num_hidden_layers=40, head_dim=128, sliding_window=None), dict(GROUPED, sliding_window=[4096, None])),
+    ("qwen2", "Qwen2ForCausalLM", dict(vocab_size=152064, hidden_size=3584, intermediate_size=18944,
+     num_hidden_layers=28, num_attention_heads=28, num_key_value_heads=4), dict(GROUPED, tie_word_embeddings=FLAG)),
+    ("qwen3", "Qwen3ForCausalLM", dict(vocab_size=151936, hidden_size=4096, intermediate_size=12288,
+     num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
+     max_position_embeddings=40960), dict(GROUPED, head_dim=[16, 24], **BIAS)),
+    ("qwen3_moe", "Qwen3MoeForCausalLM", dict(hidden_size=4096, intermediate_size=12288, num_hidden_layers=94,
+     num_attention_heads=64, num_key_value_heads=4, head_dim=128, num_experts=128, **MOE),
+     dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2, 3], moe_intermediate_size=[48, 64],
+          decoder_sparse_step=[1, 2], mlp_only_layers=[[], [1]])),
+    ("qwen2_moe", "Qwen2MoeForCausalLM", dict(hidden_size=3584, intermediate_size=18944, num_hidden_layers=28,
+     num_attention_heads=28, num_key_value_heads=4, num_experts=64, num_experts_per_tok=8,
+     moe_intermediate_size=2560, shared_expert_intermediate_size=20480),
+     dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2, 3], moe_intermediate_size=[48, 64],
+          shared_expert_intermediate_size=[80, 100], decoder_sparse_step=[1, 2])),
+    ("mixtral", "MixtralForCausalLM", dict(vocab_size=32768, hidden_size=6144, intermediate_size=16384,
+     num_hidden_layers=56, num_attention_heads=48, num_key_value_heads=8),
+     dict(GROUPED, num_local_experts=[3, 4], num_experts_per_tok=[1, 2])),
+    ("deepseek_v2", "DeepseekV2ForCausalLM", dict(vocab_size=102400, hidden_size=2048, intermediate_size=10944,
+     moe_intermediate_size=1408, num_hidden_layers=27, num_attention_heads=16, num_key_value_heads=16,
+     n_shared_experts=2, n_routed_experts=64, num_experts_per_tok=6, q_lora_rank=None, kv_lora_rank=512,
+     first_k_dense_replace=1, topk_method="greedy"),
+     dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head_dim=[16, 24],
+          qk_rope_head_dim=[8, 16], v_head_dim=[16, 24], n_routed_experts=[4, 8], num_experts_per_tok=[2],
+          n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1],
+          attention_bias=FLAG)),
+    ("deepseek_v3", "DeepseekV3ForCausalLM", dict(),
+     dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head_dim=[16, 24],
+          qk_rope_head_dim=[8, 16], v_head_dim=[16, 24], n_routed_experts=[8, 16], num_experts_per_tok=[2, 4],
+          n_group=[4], topk_group=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56],
+          first_k_dense_replace=[0, 1])),
+    ("gpt_oss", "GptOssForCausalLM", dict(num_hidden_layers=24, num_local_experts=32),
+     dict(GROUPED, head_dim=[16, 24], num_local_experts=[4, 6], num_experts_per_tok=[2])),
+    ("llama4_text", "Llama4ForCausalLM", dict(num_local_experts=128, interleave_moe_layer_step=2),
+     dict(GROUPED, head_dim=[16, 32], num_local_experts=[2, 4], intermediate_size_mlp=[80, 96],
+          interleave_moe_layer_step=[1, 2])),
+    ("gemma", "GemmaForCausalLM", dict(hidden_size=2048, intermediate_size=16384, num_hidden_layers=18,
+     num_attention_heads=8, num_key_value_heads=1, head_dim=256), dict(GROUPED, head_dim=[16, 24])),
+    ("gemma2", "Gemma2ForCausalLM", dict(hidden_size=3584, intermediate_size=14336, num_hidden_layers=42,
+     num_attention_heads=16, num_key_value_heads=8, head_dim=256), dict(GROUPED, head_dim=[16, 24])),
+    ("gemma3_text", "Gemma3ForCausalLM", dict(vocab_size=262144, hidden_size=1152, intermediate_size=6912,
+     num_hidden_layers=26, num_attention_heads=4, num_key_value_heads=1, head_dim=256, sliding_window=512),
+     dict(GROUPED, head_dim=[16, 24])),
+    ("phi", "PhiForCausalLM", dict(hidden_size=2560, intermediate_size=10240, num_hidden_layers=32,
+     num_attention_heads=32), dict(SMALL, qk_layernorm=FLAG)),
+    ("phi3", "Phi3ForCausalLM", dict(vocab_size=100352, hidden_size=5120, intermediate_size=17920,
+     num_hidden_layers=40, num_attention_heads=40, num_key_value_heads=10, pad_token_id=0),
+     dict(GROUPED, pad_token_id=[0], tie_word_embeddings=FLAG)),
+    ("olmo", "OlmoForCausalLM", dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
+     num_attention_heads=16, num_key_value_heads=16, tie_word_embeddings=True), dict(GROUPED, **BIAS)),
+    ("olmo2", "Olmo2ForCausalLM", dict(vocab_size=100352, hidden_size=5120, intermediate_size=13824,
+     num_hidden_layers=40, num_attention_heads=40, num_key_value_heads=40), dict(GROUPED, **BIAS)),
+    ("olmoe", "OlmoeForCausalLM", dict(hidden_size=2048, intermediate_size=1024),
+     dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2])),
+    ("granite", "GraniteForCausalLM", dict(vocab_size=49155, hidden_size=2048, intermediate_size=8192,
+     num_hidden_layers=40, num_key_value_heads=8, tie_word_embeddings=True), dict(GROUPED, mlp_bias=FLAG, **BIAS)),
+    ("cohere", "CohereForCausalLM", dict(use_qk_norm=True), dict(GROUPED, use_qk_norm=FLAG, attention_bias=FLAG)),
+    ("cohere2", "Cohere2ForCausalLM", dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+     num_attention_heads=32, num_key_value_heads=8), dict(GROUPED, attention_bias=FLAG)),
+    ("glm", "GlmForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], pad_token_id=[0], **BIAS)),
+    ("glm4", "Glm4ForCausalLM", dict(hidden_size=6144, intermediate_size=23040, num_hidden_layers=61,
+     num_attention_heads=48, num_key_value_heads=8), dict(GROUPED, head_dim=[16, 24], pad_token_id=[0], **BIAS)),
+    ("stablelm", "StableLmForCausalLM", dict(vocab_size=100352, hidden_size=2048, intermediate_size=5632,
+     num_hidden_layers=24, use_qkv_bias=True),
+     dict(GROUPED, use_qkv_bias=FLAG, qk_layernorm=FLAG, use_parallel_residual=FLAG)),
+    ("starcoder2", "Starcoder2ForCausalLM", dict(hidden_size=4608, intermediate_size=18432, num_hidden_layers=32,
+     num_attention_heads=36, num_key_value_heads=4), dict(GROUPED, use_bias=FLAG, tie_word_embeddings=FLAG)),
+    ("gpt2", "GPT2LMHeadModel", dict(n_embd=1600, n_layer=48, n_head=25), dict(GPT, tie_word_embeddings=FLAG)),
+    ("gpt2", "GPT2ForSequenceClassification", dict(), dict(GPT, num_labels=[4])),
+    ("gpt_neox", "GPTNeoXForCausalLM", dict(),
+     dict(SMALL, use_parallel_residual=FLAG, attention_bias=FLAG)),
+    ("gptj", "GPTJForCausalLM", dict(), dict(GPT, rotary_dim=[8])),
+    ("opt", "OPTForCausalLM", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, ffn_dim=4096,
+     word_embed_proj_dim=512, do_layer_norm_before=False),
+     dict(vocab_size=[96], hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4], ffn_dim=[100],
+          word_embed_proj_dim=[32, 64], do_layer_norm_before=FLAG, enable_bias=FLAG,
+          layer_norm_elementwise_affine=FLAG, max_position_embeddings=[64])),
+    ("bloom", "BloomForCausalLM", dict(hidden_size=4096, n_layer=30, n_head=32),
+     dict(vocab_size=[96], hidden_size=[64, 96], n_layer=[2, 3], n_head=[4, 8], tie_word_embeddings=FLAG)),
+    ("falcon", "FalconForCausalLM", dict(hidden_size=8192, num_hidden_layers=60, num_attention_heads=128,
+     num_kv_heads=8, new_decoder_architecture=True, ffn_hidden_size=32768),
+     dict(vocab_size=[96], hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4, 8],
+          ffn_hidden_size=[100, 200], num_kv_heads=[2, 4], new_decoder_architecture=FLAG, multi_query=FLAG,
+          parallel_attn=FLAG, bias=FLAG, num_ln_in_parallel_attn=[1, 2])),
+    ("mpt", "MptForCausalLM", dict(d_model=4096, n_layers=32, n_heads=32, vocab_size=50432),
+     dict(vocab_size=[96], d_model=[64, 96], n_layers=[2, 3], n_heads=[4, 8])),
+    ("gpt_bigcode", "GPTBigCodeForCausalLM", dict(n_embd=6144, n_layer=40, n_head=48, n_inner=24576,
+     n_positions=8192, vocab_size=49152), dict(GPT, multi_query=FLAG)),
+    ("bert", "BertForMaskedLM", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     intermediate_size=4096), BERT),
+    ("bert", "BertModel", dict(), BERT),
+    ("bert", "BertForSequenceClassification", dict(num_labels=5), dict(BERT, num_labels=[3])),
+    ("bert", "BertForTokenClassification", dict(num_labels=9), dict(BERT, num_labels=[3])),
+    ("bert", "BertForQuestionAnswering", dict(), BERT),
+    ("roberta", "RobertaForMaskedLM", dict(max_position_embeddings=514, type_vocab_size=1), BERT),
+    ("roberta", "RobertaForSequenceClassification", dict(), dict(BERT, num_labels=[3])),
+    ("roberta", "RobertaModel", dict(), BERT),
+    ("distilbert", "DistilBertForMaskedLM", dict(),
+     dict(vocab_size=[96], dim=[64, 96], hidden_dim=[100], n_layers=[2, 3], n_heads=[4], max_position_embeddings=[64])),
+    ("distilbert", "DistilBertForSequenceClassification", dict(),
+     dict(vocab_size=[96], dim=[64, 96], hidden_dim=[100], n_layers=[2, 3], n_heads=[4], num_labels=[3])),
+    ("t5", "T5ForConditionalGeneration", dict(d_model=4096, d_ff=10240, num_layers=24, num_heads=64,
+     feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+     dict(vocab_size=[96], d_model=[64, 96], d_ff=[100], d_kv=[16, 24], num_layers=[2, 3], num_decoder_layers=[2, 4],
+          num_heads=[4], feed_forward_proj=["relu", "gated-gelu"], tie_word_embeddings=FLAG)),
+    ("t5", "T5EncoderModel", dict(), dict(vocab_size=[96], d_model=[64], d_ff=[100], num_layers=[2, 3], num_heads=[4])),
+    ("vit", "ViTForImageClassification", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     intermediate_size=4096), dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4],
+     intermediate_size=[100], image_size=[32, 40], patch_size=[8], num_labels=[5], qkv_bias=FLAG)),
+    ("vit", "ViTModel", dict(), dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4],
+     intermediate_size=[100], image_size=[32], patch_size=[8], pooler_output_size=[48, 64])),
+    ("whisper", "WhisperForConditionalGeneration", dict(d_model=1280, encoder_layers=32, decoder_layers=32,
+     encoder_attention_heads=20, decoder_attention_heads=20, encoder_ffn_dim=5120, decoder_ffn_dim=5120,
+     vocab_size=51866, num_mel_bins=128),
+     dict(vocab_size=[96], d_model=[64, 96], encoder_layers=[2, 3], decoder_layers=[1, 2], encoder_attention_heads=[4],
+          decoder_attention_heads=[2, 4], encoder_ffn_dim=[100], decoder_ffn_dim=[80], max_source_positions=[40],
+          max_target_positions=[32, 48], pad_token_id=[0], bos_token_id=[0], eos_token_id=[0],
+          decoder_start_token_id=[0], begin_suppress_tokens=[[]])),
+]
+
+
+def build(kind, name, settings, device):
+    config = transformers.CONFIG_MAPPING[kind](**settings)
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"  # the counter does not know grouped matmuls
+    with torch.device(device):
+        return getattr(transformers, name)(config), config
+
+
+def inputs_of(model, config, tokens):
+    if config.model_type == "vit":
+        return dict(pixel_values=torch.zeros(1, 3, config.image_size, config.image_size))
+    ids = torch.zeros(1, tokens, dtype=torch.long)
+    if config.model_type == "whisper":
+        frames = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)
+        return dict(input_features=frames, decoder_input_ids=ids)
+    if config.model_type == "t5" and "Encoder" not in type(model).__name__:
+        return dict(input_ids=ids, decoder_input_ids=ids)
+    ids = ids + 5  # no padding
+    if not hasattr(config, "pad_token_id") or config.pad_token_id is None:
+        config.pad_token_id = 1
+    return dict(input_ids=ids, **({} if config.is_encoder_decoder or "bert" in config.model_type else
+                                  dict(use_cache=False)))
+
+
+def record(kind, name, settings, tokens):
+    model, config = build(kind, name, settings, "meta" if tokens == 0 else "cpu")
+    config_json = {"architectures": [name], "model_type": kind, **settings}
+    row = {"config": config_json, "parameters": sum(p.numel() for p in model.parameters())}
+    # Its eager experts all compute all tokens, whatever the router says.
+    if tokens == 0 or kind == "llama4_text":
+        return row
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model.eval()(**inputs_of(model, config, tokens))
+    row["tokens"] = tokens
+    row["forward_flops"] = counter.get_total_flops()
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    only = [word for word in parser.parse_args().only.split(",") if word]
+    rows = []
+    for kind, name, published, choices in ROWS:
+        if only and kind not in only:
+            continue
+        rows.append(record(kind, name, published, 0))
+        rng = random.Random(kind + name)
+        made = 0
+        for _ in range(20):
+            if made == 3:
+                break
+            settings = {key: rng.choice(values) for key, values in choices.items()}
+            try:
+                rows.append(record(kind, name, settings, 24))
+                made += 1
+            except Exception as error:  # what transformers itself refuses
+                print(f"{name}: {settings}: {type(error).__name__}: {error}", file=sys.stderr)
+    head = {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    print(json.dumps(head)[:-1] + ', "models": [\n' + lines + "\n]}")
+
+
+if __name__ == "__main__":
+    main()
