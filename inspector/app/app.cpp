@@ -216,6 +216,7 @@ void App::draw_help(const Surface& ui) {
 }
 
 bool App::draw(Surface& ui) {
+  model_->take_check();
   state_.hovered.reset();
   state_.cursor.reset();
   state_.cursor_share.reset();

@@ -44,6 +44,8 @@ Status screenshot(const InspectOptions& options, const std::string& png_path) {
   // Two frames without a picture: ImGui learns sizes in the first.
   screen.step([&](Surface& ui) { app->draw(ui); });
   screen.step([&](Surface& ui) { app->draw(ui); });
+  TESSERA_TRY(app->model().await_check());
+  if (app->model().against() != nullptr) TESSERA_TRY(app->model().against()->await_check());
   return write_png(screen.frame([&](Surface& ui) { app->draw(ui); }), png_path);
 }
 

@@ -2,6 +2,7 @@
 #include "inspector/model/trace_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <set>
 
@@ -10,11 +11,11 @@ namespace tessera::inspector {
 OpClass class_of(const storage::OpRow& op) {
   switch (op.kind) {
     case OpKind::all_gather: return OpClass::all_gather;
-    case OpKind::reduce_scatter:
-    case OpKind::all_to_all:
-    case OpKind::reduce: return OpClass::reduce_scatter;
-    case OpKind::all_reduce:
-    case OpKind::broadcast: return OpClass::all_reduce;
+    case OpKind::reduce_scatter: return OpClass::reduce_scatter;
+    case OpKind::all_reduce: return OpClass::all_reduce;
+    case OpKind::broadcast: return OpClass::broadcast;
+    case OpKind::all_to_all: return OpClass::all_to_all;
+    case OpKind::reduce: return OpClass::reduce;
     case OpKind::copy: return OpClass::host;
     default: break;
   }
@@ -38,8 +39,28 @@ const LaneData* RankData::lane(std::int32_t stream) const {
 }
 
 Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
-  TESSERA_ASSIGN(Trace trace, Trace::open(path));
-  return std::unique_ptr<TraceModel>(new TraceModel(std::move(trace)));
+  TESSERA_ASSIGN(Trace trace, Trace::open(path, Check::later));
+  std::unique_ptr<TraceModel> model(new TraceModel(std::move(trace)));
+  // A reader of its own: nobody waits for it.
+  model->check_ = std::async(std::launch::async, [path]() -> Status {
+    TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(path));
+    return reader.verify_tables();
+  });
+  return model;
+}
+
+void TraceModel::take_check() {
+  constexpr std::chrono::seconds now{0};
+  if (check_.valid() && check_.wait_for(now) == std::future_status::ready) {
+    static_cast<void>(await_check());
+  }
+}
+
+Status TraceModel::await_check() {
+  if (!check_.valid()) return checked_;
+  checked_ = check_.get();
+  if (!checked_.ok()) problems_.insert(problems_.begin(), {checked_.message(), {}, -1});
+  return checked_;
 }
 
 TraceModel::TraceModel(Trace trace)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,8 +60,13 @@ struct SpanRef {
 
 class TraceModel : public analysis::Trace {
  public:
+  /// Compares the content hash in a thread of its own while the first pictures are drawn.
   /// Fails: what Trace::open fails with.
   static Result<std::unique_ptr<TraceModel>> open(const std::string& path);
+  /// Adds what the thread has found to the problems; once, when it is through.
+  void take_check();
+  /// Waits until it is. Fails: as TraceReader::verify_tables.
+  Status await_check();
 
   /// The run that this one is compared with; nullptr: none.
   TraceModel* against() { return against_.get(); }
@@ -113,6 +119,8 @@ class TraceModel : public analysis::Trace {
   std::map<Rank, RankMemory> memories_;
   std::array<std::string, op_class_count> class_names_;
   std::vector<Problem> problems_;
+  std::future<Status> check_;  // not valid: its result was taken
+  Status checked_;
   std::optional<Result<std::vector<analysis::Finding>>> findings_;
   std::map<std::int32_t, Result<analysis::CriticalPath>> paths_;  // by step, the last few
 };

@@ -12,10 +12,11 @@ namespace {
 // Machado, Oliveira, Fernandes, A Physiologically-based Model for Simulation of Color Vision
 // Deficiency, 2009. Memory colours started from a random search and were then toned down by hand.
 // Neighbours in device_memory_stack are at least 16 apart, any two classes only 8 (dark) and 7
-// (light): label them.
+// (light): label them. Operations are at least 12 apart (dark) and 9 (light).
 constexpr Palette dark = {
     .operations = {rgb(0x376FD0), rgb(0xA3D8FE), rgb(0xA79EAC), rgb(0xF7CD4D), rgb(0xE66323),
-                   rgb(0xA1537B), rgb(0x1FAD77), rgb(0xDEE8C2)},
+                   rgb(0xA1537B), rgb(0x1FAD77), rgb(0xDEE8C2), rgb(0x9C96FC), rgb(0x786C5A),
+                   rgb(0xC03C24)},
     .memory = {rgb(0x395990), rgb(0xEAC256), rgb(0xB34F0A), rgb(0xE08E72), rgb(0x7E5467),
                rgb(0x9ECEE0), rgb(0x808394), rgb(0xAB892C), rgb(0x08804F), rgb(0xE9E9DC),
                rgb(0xD6CCA4), rgb(0x729285), rgb(0x14B8A0), rgb(0xD2EE9A), rgb(0x38393B)},
@@ -31,7 +32,8 @@ constexpr Palette dark = {
 
 constexpr Palette light = {
     .operations = {rgb(0x0053AC), rgb(0x00B8F0), rgb(0x827C8F), rgb(0xEC9D23), rgb(0xBB5800),
-                   rgb(0x792952), rgb(0x61916D), rgb(0x403C1C)},
+                   rgb(0x792952), rgb(0x61916D), rgb(0x403C1C), rgb(0x844EFC), rgb(0x96BA84),
+                   rgb(0xFC5AC0)},
     .memory = {rgb(0x1A4A9C), rgb(0xE8C52A), rgb(0x9A3A08), rgb(0xF0A274), rgb(0x72566A),
                rgb(0x76BFEE), rgb(0x8189A4), rgb(0xA46C10), rgb(0x3B7050), rgb(0xC4BEB2),
                rgb(0x6E8C5E), rgb(0x3B433E), rgb(0x169A80), rgb(0xB0DAA2), rgb(0xC9CCD2)},
@@ -88,8 +90,8 @@ Colour mix(Colour a, Colour b, int t) {
 
 std::string_view name_of(OpClass op_class) {
   constexpr std::array<std::string_view, op_class_count> names = {
-      "forward",        "backward",   "optimizer",    "all-gather",
-      "reduce-scatter", "all-reduce", "copies, host", "recompute"};
+      "forward",      "backward",  "optimizer", "all-gather", "reduce-scatter", "all-reduce",
+      "copies, host", "recompute", "broadcast", "all-to-all", "reduce"};
   return names[static_cast<std::size_t>(op_class)];
 }
 

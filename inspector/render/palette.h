@@ -35,12 +35,15 @@ enum class OpClass : std::uint8_t {
   backward,
   optimizer,  // and other compute
   all_gather,
-  reduce_scatter,  // and reduce
-  all_reduce,      // and broadcast
-  host,            // host work, copies and offload
+  reduce_scatter,
+  all_reduce,
+  host,  // host work, copies and offload
   recompute,
+  broadcast,
+  all_to_all,
+  reduce,
 };
-inline constexpr int op_class_count = 8;
+inline constexpr int op_class_count = 11;
 
 /// "forward", ..., for legends.
 std::string_view name_of(OpClass op_class);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures that must not mislead: failures and damage are seen, waiting is not work, times stay.
+#include <sqlite3.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <set>
 
 #include "inspector/app/app.h"
 #include "inspector/render/headless.h"
+#include "tessera/inspector/inspector.h"
 #include "tests/inspector/golden.h"
 #include "tests/inspector/made_trace.h"
 #include "tests/temporary_folder.h"
@@ -65,6 +70,40 @@ TEST_CASE("damage is named, never shown as emptiness", "[inspector][truth]") {
   CHECK(view.field("banner").find("rank") != std::string::npos);
   CHECK(view.field("banner").find("checksum") != std::string::npos);
   CHECK(view.app->model().problems().size() >= 2);
+}
+
+TEST_CASE("tables that were changed are named by the check that runs beside the first pictures",
+          "[inspector][truth]") {
+  test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/made.tessera";
+  write_trace({.steps = 3}, path);
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+  CHECK(sqlite3_exec(database, "update op set bytes = bytes + 1 where id = 1", nullptr, nullptr,
+                     nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+  auto app = App::open({.path = path});
+  REQUIRE(app.ok());
+  CHECK((*app)->model().await_check().code() == Code::corrupt);
+  REQUIRE_FALSE((*app)->model().problems().empty());
+  CHECK((*app)->model().problems().front().text.find("damaged") != std::string::npos);
+  const std::string picture = folder.path() + "/picture.png";
+  CHECK(screenshot({.path = path}, picture).code() == Code::corrupt);
+  CHECK_FALSE(std::filesystem::exists(picture));
+}
+
+TEST_CASE("each kind of collective has a colour and a name of its own", "[inspector][truth]") {
+  std::set<OpClass> classes;
+  const auto kinds = {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce,
+                      OpKind::reduce,     OpKind::broadcast,      OpKind::all_to_all};
+  for (const OpKind kind : kinds) {
+    storage::OpRow op;
+    op.kind = kind;
+    CHECK(classes.insert(class_of(op)).second);
+    std::string name(name_of(kind));
+    std::replace(name.begin(), name.end(), '_', '-');
+    CHECK(name_of(class_of(op)) == name);
+  }
 }
 
 TEST_CASE("a range that is not within the run is refused", "[inspector][truth]") {

@@ -16,9 +16,12 @@ namespace tessera::analysis {
 
 class Trace {
  public:
+  /// Whether `open` compares the content hash, which takes about as long as all else that it does,
+  /// or the caller does so beside what is shown, with `TraceReader::verify_tables` of its own.
+  enum class Check : std::uint8_t { now, later };
   /// Fails: what TraceReader::open, its tables and `verify_tables` fail with; corrupt, where a
   /// number is none that a run can have. So what is shown is what was recorded.
-  static Result<Trace> open(const std::string& path);
+  static Result<Trace> open(const std::string& path, Check check = Check::now);
 
   const storage::TraceReader& reader() const { return reader_; }
   const storage::TraceInfo& info() const { return reader_.info(); }
