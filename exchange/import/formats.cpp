@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "exchange/import/format.h"
+#include "exchange/import/kineto.h"
+#include "tessera/exchange/import.h"
+
+namespace tessera::exchange {
+namespace {
+
+// Databases first, as their tables are names that nobody else uses; then by the first bytes; last
+// what is recognised by keys somewhere in the first part.
+constexpr Format all_formats[] = {
+    {"PyTorch profiler", is_kineto, read_kineto, nullptr},
+};
+
+}  // namespace
+
+std::span<const Format> formats() { return all_formats; }
+
+std::vector<std::string> import_formats() {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) names.emplace_back(format.name);
+  return names;
+}
+
+Result<const Format*> format_of(const SourceFile& source) {
+  for (const Format& format : formats()) {
+    if (format.recognises(source)) return &format;
+  }
+  return source.error(Code::invalid_argument,
+                      fmt::format("it is of no format that can be imported ({})",
+                                  fmt::join(import_formats(), ", ")));
+}
+
+}  // namespace tessera::exchange
