@@ -30,9 +30,9 @@ void extension(PickleMachine& machine) {
 
 /// An object of the callable's name; the callable itself may be shared and stays as it is.
 void push_call(PickleMachine& machine, Word callable, Word arguments) {
-  PickleHeap& heap = machine.heap();
-  const PickleNode* const node = heap.node(callable);
-  const bool named = node != nullptr && node->kind == PickleKind::object;
+  TreeHeap& heap = machine.heap();
+  const TreeNode* const node = heap.node(callable);
+  const bool named = node != nullptr && node->kind == TreeKind::object;
   machine.push_object(named ? heap.cells[node->first + module_cell] : word::missing,
                       named ? heap.cells[node->first + name_cell] : word::missing, arguments);
 }
@@ -49,7 +49,7 @@ void new_object_with_keywords(PickleMachine& machine) {
 
 void instance_line(PickleMachine& machine) {
   const std::size_t from = machine.pop_mark();
-  machine.push_container(PickleKind::list, from);
+  machine.push_container(TreeKind::list, from);
   const Word arguments = machine.pop();
   global_line(machine);
   push_call(machine, machine.pop(), arguments);
@@ -59,7 +59,7 @@ void instance(PickleMachine& machine) {
   const std::size_t from = machine.pop_mark();
   if (from >= machine.depth()) return machine.fail("it makes an object of nothing");
   const Word callable = machine.value_at(from);
-  machine.push_container(PickleKind::list, from + 1);
+  machine.push_container(TreeKind::list, from + 1);
   const Word arguments = machine.pop();
   machine.pop();
   push_call(machine, callable, arguments);
@@ -67,9 +67,9 @@ void instance(PickleMachine& machine) {
 
 void build(PickleMachine& machine) {
   const Word state = machine.pop();
-  PickleHeap& heap = machine.heap();
-  const PickleNode* const node = heap.node(machine.top());
-  const bool known = node != nullptr && node->kind == PickleKind::object;
+  TreeHeap& heap = machine.heap();
+  const TreeNode* const node = heap.node(machine.top());
+  const bool known = node != nullptr && node->kind == TreeKind::object;
   if (known) heap.cells[node->first + state_cell] = state;
 }
 

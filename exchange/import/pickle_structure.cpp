@@ -9,14 +9,14 @@ namespace tessera::exchange {
 namespace pickle_op {
 namespace {
 
-constexpr PickleKind list = PickleKind::list, dict = PickleKind::dict;
+constexpr TreeKind list = TreeKind::list, dict = TreeKind::dict;
 
-template <PickleKind kind>
+template <TreeKind kind>
 void empty(PickleMachine& machine) {
   machine.push_empty(kind);
 }
 
-template <PickleKind kind>
+template <TreeKind kind>
 void from_mark(PickleMachine& machine) {
   machine.push_container(kind, machine.pop_mark());
 }
@@ -34,7 +34,7 @@ void tuple(PickleMachine& machine) {
 }
 
 /// One entry of the container below it.
-template <PickleKind kind>
+template <TreeKind kind>
 void add_one(PickleMachine& machine) {
   constexpr std::size_t count = kind == dict ? 2 : 1;
   const std::size_t from = last(machine, count + 1) + 1;
@@ -42,7 +42,7 @@ void add_one(PickleMachine& machine) {
   machine.append(machine.value_at(from - 1), kind, from);
 }
 
-template <PickleKind kind>
+template <TreeKind kind>
 void add_from_mark(PickleMachine& machine) {
   const std::size_t from = machine.pop_mark();
   if (machine.above_mark() <= machine.depth() - from) {

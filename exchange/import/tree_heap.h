@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the values of a pickle lie: words of 4 bytes that are small integers, constants or the
+// Where the values of a tree lie: words of 4 bytes that are small integers, constants or the
 // numbers of nodes.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "exchange/import/pickle.h"
+#include "exchange/import/tree.h"
 
 namespace tessera::exchange {
 
@@ -58,29 +58,29 @@ constexpr std::uint32_t of_small(std::int64_t value) {
 constexpr std::int64_t small_of(std::uint32_t word) { return static_cast<std::int32_t>(word) >> 2; }
 }  // namespace word
 
-struct PickleNode {
-  PickleKind kind = PickleKind::none;
+struct TreeNode {
+  TreeKind kind = TreeKind::none;
   bool owned = false;         // a text in `texts` rather than in `bytes`
   std::uint32_t first = 0;    // text: length; list, dict: the first segment; object: its cells
   std::uint64_t payload = 0;  // number: its bits; text: where; list, dict: entries << 32 | tail
 };
 
-/// What an object remembers, in cells from `PickleNode::first`.
+/// What an object remembers, in cells from `TreeNode::first`.
 enum ObjectCell : std::uint32_t { module_cell, name_cell, arguments_cell, state_cell, items_cell };
 inline constexpr std::size_t object_cells = 5;
 
-struct PickleHeap {
-  std::string bytes;  // the file
-  Blocks<PickleNode> nodes;
+struct TreeHeap {
+  std::string bytes;  // of a pickle: the file
+  Blocks<TreeNode> nodes;
   // Entries of containers lie in segments: [next segment or 0, words in it, word, word, ...].
   Blocks<std::uint32_t> cells;
-  std::vector<std::string> texts;  // those with escapes, which few pickles have
+  std::deque<std::string> texts;  // what the file has not as it is: with escapes
   std::size_t text_bytes = 0;
   std::uint32_t root = word::missing;
   mutable std::int64_t steps_left = 0;  // of iterations
   mutable bool exhausted = false;
 
-  const PickleNode* node(std::uint32_t value) const {
+  const TreeNode* node(std::uint32_t value) const {
     return word::tag_of(value) == word::node ? &nodes[word::index_of(value)] : nullptr;
   }
   std::size_t memory() const { return nodes.bytes() + cells.bytes() + text_bytes; }
