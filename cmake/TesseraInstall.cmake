@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where: the libraries, the public headers, and the package
-# that find_package(tessera COMPONENTS engine training backends swap sim storage analysis c inspector) finds.
+# that find_package(tessera COMPONENTS engine training backends swap sim storage analysis exchange c inspector) finds.
 include(CMakePackageConfigHelpers)
 
 set(tessera_components)
-foreach(component engine swap backends training sim storage analysis c inspector)
+foreach(component engine swap backends training sim storage analysis exchange c inspector)
   if(TARGET tessera_${component})
     list(APPEND tessera_components ${component})
   endif()
@@ -28,7 +28,7 @@ if(TARGET tessera_inspector AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake
 endif()
 
 # pkg-config: tessera-c for C, tessera for C++ (static libraries, so what they use comes along).
-set(tessera_pc_libs "-ltessera_analysis -ltessera_storage -ltessera_sim -ltessera_training -ltessera_backends -ltessera_swap -ltessera_engine")
+set(tessera_pc_libs "-ltessera_exchange -ltessera_analysis -ltessera_storage -ltessera_sim -ltessera_training -ltessera_backends -ltessera_swap -ltessera_engine")
 if(TESSERA_URING)
   string(APPEND tessera_pc_libs " -luring")
 endif()
@@ -37,6 +37,9 @@ if(TESSERA_DNNL)
   foreach(library ${OpenMP_CXX_LIB_NAMES})
     string(APPEND tessera_pc_libs " -l${library}")
   endforeach()
+endif()
+if(TESSERA_ZLIB)
+  string(APPEND tessera_pc_libs " -lz")
 endif()
 if(TESSERA_ICU)
   string(APPEND tessera_pc_libs " -licui18n -licuuc")

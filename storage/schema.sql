@@ -191,7 +191,8 @@ INSERT INTO memory_class VALUES
   (3, 'unsharded gradients'), (4, 'optimizer state'), (5, 'activations'), (6, 'temporary'),
   (7, 'all-gather buffers'), (8, 'reduce buffers'), (9, 'inputs'), (10, 'buffers'),
   (11, 'communication library'), (12, 'pinned host'), (13, 'NVMe staging'),
-  (14, 'reserved, unused');
+  (14, 'reserved, unused'),
+  (15, 'not known');
 INSERT INTO stream_role VALUES (0, 'compute'), (1, 'communication'), (2, 'copy'), (3, 'host');
 INSERT INTO severity VALUES (0, 'info'), (1, 'warning'), (2, 'error'), (3, 'data_loss');
 

@@ -72,7 +72,8 @@ std::string_view name_of(MemoryClass memory_class) {
       "communication library",
       "pinned host",
       "NVMe staging",
-      "reserved, unused"};
+      "reserved, unused",
+      "not known"};
   return pick(names, memory_class);
 }
 

@@ -54,9 +54,9 @@ struct ImportedCollective {
 };
 
 struct ImportedSpan {
-  Time begin = 0, end = 0;  // ns of the rank's clock, see ImportedRank
-  TextId name = 0;          // label of the op; equal ones of several ranks become one op
-  std::int32_t lane = 0;    // index into the rank's lanes
+  Time begin = 0, end = 0;       // ns of the rank's clock, see ImportedRank
+  TextId name = 0;               // label of the op; equal ones of several ranks become one op
+  std::int32_t lane = 0;         // index into the rank's lanes
   std::int32_t collective = -1;  // index into the rank's collectives; REQUIRES: the kind is one
   std::int32_t step = unknown_step;
   TextId unit = 0, module = 0;

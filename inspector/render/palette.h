@@ -62,7 +62,8 @@ const Palette& palette(ThemeKind kind);
 /// what comes and goes, in an order that keeps similar colours apart. pinned_host and nvme_staging
 /// are not on the device: draw them apart.
 /// reserved_unused (last) also gets a hatch.
-inline constexpr std::array<MemoryClass, 13> device_memory_stack = {
+inline constexpr std::array<MemoryClass, 14> device_memory_stack = {
+    MemoryClass::unknown,
     MemoryClass::communication_library,
     MemoryClass::buffers,
     MemoryClass::optimizer_state,

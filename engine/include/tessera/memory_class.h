@@ -25,9 +25,10 @@ enum class MemoryClass : std::uint8_t {
   pinned_host = 12,
   nvme_staging = 13,
   reserved_unused = 14,  // reserved from the device but not allocated: fragmentation
+  unknown = 15,          // of imported traces: allocated, nobody knows what for
 };
 
-inline constexpr int memory_class_count = 15;
+inline constexpr int memory_class_count = 16;
 
 /// "sharded parameters", ..., in the order of the enumerators.
 std::string_view name_of(MemoryClass memory_class);

@@ -6,8 +6,8 @@
 // a rank, become one trace: collectives are matched across ranks, clocks are aligned by them, and
 // what a format does not tell is left unknown and named.
 //
-//   TESSERA_ASSIGN(const Imported done, import_traces({"rank0.json.gz", "rank1.json.gz"}, "run.tessera"));
-//   for (const std::string& warning : done.warnings) print(warning);
+//   TESSERA_ASSIGN(const Imported done, import_traces({"rank0.json.gz", "rank1.json.gz"},
+//   "run.tessera")); for (const std::string& warning : done.warnings) print(warning);
 #pragma once
 
 #include <cstdint>

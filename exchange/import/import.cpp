@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/exchange/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "exchange/import/align_clocks.h"
+#include "exchange/import/format.h"
+#include "exchange/import/write_run.h"
+#include "tessera/storage/trace_writer.h"
+
+namespace tessera::exchange {
+namespace {
+
+constexpr Time time_max = Time{1} << 61;  // 73 years since 1970
+constexpr std::int64_t bytes_max = std::int64_t{1} << 50;
+
+bool is_time(Time time) { return time >= -time_max && time <= time_max; }
+bool is_size(Bytes bytes) { return bytes.value >= 0 && bytes.value <= bytes_max; }
+
+/// What no run can have is left out, so that nothing overflows later.
+void clean(ImportedRank& rank, ImportedRun& run) {
+  const auto wrong_span = [&](const ImportedSpan& span) {
+    return !is_time(span.begin) || !is_time(span.end) || span.end < span.begin ||
+           !is_size(span.bytes);
+  };
+  const auto spans = std::erase_if(rank.spans, wrong_span);
+  if (spans > 0) run.lost("spans with impossible times", static_cast<std::int64_t>(spans));
+  for (ImportedCollective& collective : rank.collectives) {
+    if (!is_size(collective.bytes)) collective.bytes = {};
+  }
+  const auto samples = std::erase_if(rank.memory, [](const ImportedMemory& m) {
+    return !is_time(m.time) || !is_size(m.allocated) || !is_size(m.reserved) ||
+           std::abs(m.delta.value) > bytes_max;
+  });
+  if (samples > 0)
+    run.lost("memory samples with impossible numbers", static_cast<std::int64_t>(samples));
+  std::erase_if(rank.steps, [](const ImportedStep& step) {
+    return !is_time(step.begin) || !is_time(step.end) || step.end < step.begin;
+  });
+  std::sort(rank.steps.begin(), rank.steps.end(),
+            [](const ImportedStep& a, const ImportedStep& b) { return a.begin < b.begin; });
+  if (!std::is_sorted(rank.memory.begin(), rank.memory.end(),
+                      [](const auto& a, const auto& b) { return a.time < b.time; })) {
+    std::stable_sort(rank.memory.begin(), rank.memory.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+  }
+}
+
+/// Ranks that do not say who they are take the free numbers, in the order of the files.
+void number_ranks(ImportedRun& run) {
+  auto& ranks = run.ranks();
+  std::erase_if(ranks, [](const ImportedRank& rank) {
+    return rank.spans.empty() && rank.memory.empty() && rank.steps.empty();
+  });
+  std::set<Rank> taken;
+  for (const ImportedRank& rank : ranks) taken.insert(rank.rank);
+  Rank next = 0;
+  bool guessed = false;
+  for (ImportedRank& rank : ranks) {
+    if (rank.rank >= 0) continue;
+    while (taken.contains(next)) ++next;
+    guessed = true;
+    rank.rank = next++;
+  }
+  if (guessed && ranks.size() > 1) {
+    run.warn("files do not say which rank they are of: ranks are numbered in their order");
+  }
+  std::sort(ranks.begin(), ranks.end(),
+            [](const ImportedRank& a, const ImportedRank& b) { return a.rank < b.rank; });
+}
+
+struct Opened {
+  SourceFile source;
+  const Format* format;
+};
+
+Result<std::vector<Opened>> open_all(const std::vector<std::string>& files,
+                                     const SourceFile::Progress& progress) {
+  std::vector<Opened> all;
+  for (const std::string& file : files) {
+    TESSERA_ASSIGN(SourceFile source, SourceFile::open(file, progress));
+    TESSERA_ASSIGN(const Format* const format, format_of(source));
+    all.push_back({std::move(source), format});
+  }
+  return all;
+}
+
+Status read_all(std::vector<Opened>& files, const ImportOptions& options, ImportedRun& run,
+                Imported& done) {
+  nlohmann::ordered_json names = nlohmann::ordered_json::array();
+  for (Opened& file : files) {
+    TESSERA_TRY(file.format->read(file.source, {options.spans_max}, run));
+    std::int64_t spans = 0;
+    for (const ImportedRank& rank : run.ranks())
+      spans += static_cast<std::int64_t>(rank.spans.size());
+    if (spans > options.spans_max) {
+      return {Code::out_of_memory,
+              fmt::format("The files up to \"{}\" have {} spans, more than the {} that are read at "
+                          "once: import fewer ranks or a shorter recording.",
+                          file.source.path(), spans, options.spans_max)};
+    }
+    done.files.push_back({file.source.path(), file.format->name});
+    names.push_back(file.source.name());
+  }
+  std::set<const Format*> used;
+  for (const Opened& file : files) used.insert(file.format);
+  for (const Format* format : used) {
+    if (format->conclude != nullptr) TESSERA_TRY(format->conclude(run));
+  }
+  if (run.facts.options.empty()) {
+    const nlohmann::ordered_json options_json{{"imported_from", files.front().format->name},
+                                              {"files", names}};
+    run.facts.options =
+        options_json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  }
+  if (run.facts.name.empty()) {
+    run.facts.name = fmt::format("{}, {}", files.front().source.name(), files.front().format->name);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Imported> import_traces(const std::vector<std::string>& files, const std::string& out,
+                               const ImportOptions& options) {
+  if (files.empty()) return Status(Code::invalid_argument, "There is no file to import.");
+  std::int64_t total = 0, read = 0;
+  std::error_code ignored;
+  for (const std::string& file : files) {
+    const auto size = std::filesystem::file_size(file, ignored);
+    if (!ignored) total += static_cast<std::int64_t>(size);
+  }
+  const auto progress = [&](std::int64_t bytes) {
+    read += bytes;
+    if (options.progress) options.progress(read, total);
+  };
+  TESSERA_ASSIGN(std::vector<Opened> opened, open_all(files, progress));
+  Imported done;
+  ImportedRun run;
+  run.facts.version = options.version;
+  TESSERA_TRY(read_all(opened, options, run, done));
+  opened.clear();
+  for (ImportedRank& rank : run.ranks()) clean(rank, run);
+  number_ranks(run);
+  if (run.ranks().empty() && run.diagnostics.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("\"{}\" has no operation and no memory sample.", files.front()));
+  }
+  const CollectiveMatches matches = match_collectives(run);
+  align_clocks(run, matches);
+  for (const ImportedRank& rank : run.ranks()) {
+    if (run.ranks().size() > 1) done.clock_offsets.push_back(rank.offset);
+  }
+  TESSERA_ASSIGN(const auto writer, storage::TraceWriter::create(out));
+  TESSERA_TRY(write_run(run, matches, *writer, done));
+  done.warnings = run.warnings();
+  return done;
+}
+
+}  // namespace tessera::exchange
