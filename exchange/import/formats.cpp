@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "exchange/import/flight_recorder.h"
 #include "exchange/import/format.h"
 #include "exchange/import/kineto.h"
+#include "exchange/import/memory_snapshot.h"
 #include "tessera/exchange/import.h"
 
 namespace tessera::exchange {
@@ -12,6 +14,8 @@ namespace {
 // Databases first, as their tables are names that nobody else uses; then by the first bytes; last
 // what is recognised by keys somewhere in the first part.
 constexpr Format all_formats[] = {
+    {"PyTorch memory snapshot", is_memory_snapshot, read_memory_snapshot, nullptr},
+    {"PyTorch Flight Recorder", is_flight_recorder, read_flight_recorder, conclude_flight_recorder},
     {"PyTorch profiler", is_kineto, read_kineto, nullptr},
 };
 
