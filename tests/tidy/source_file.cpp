@@ -58,8 +58,8 @@ std::vector<SourceFile> read_tree(const std::string& root) {
     if (entry.is_regular_file()) add(entry.path());
   }
   for (const char* folder :
-       {"analysis", "c", "cli", "cmake", "docs", "engine", "examples", "inspector", "query", "sim",
-        "storage", "tests", "traces", "training"}) {
+       {"analysis", "c", "cli", "cmake", "docs", "engine", "examples", "exchange", "inspector",
+        "query", "sim", "storage", "tests", "traces", "training"}) {
     if (!fs::is_directory(fs::path(root) / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(root) / folder)) {
       if (entry.is_regular_file()) add(entry.path());
