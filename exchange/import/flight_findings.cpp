@@ -12,7 +12,7 @@ namespace tessera::exchange {
 namespace {
 
 /// "rank 2", "ranks 0-1, 3".
-std::string list_of(const std::vector<Rank>& ranks) {
+std::string rank_list(const std::vector<Rank>& ranks) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t end = i + 1;
@@ -27,7 +27,7 @@ std::string list_of(const std::vector<Rank>& ranks) {
   return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(parts, ", "), more);
 }
 
-std::string capital(std::string text) {
+std::string capitalised(std::string text) {
   if (!text.empty() && text[0] == 'r') text[0] = 'R';
   return text;
 }
@@ -119,7 +119,7 @@ class GroupFindings {
     std::vector<std::string> parts;
     for (const auto& [signature, ranks] : sorted) {
       const FlightCall& call = *calls.at(ranks.front());
-      parts.push_back(fmt::format("{} called {} of {}{}", list_of(ranks), call.operation,
+      parts.push_back(fmt::format("{} called {} of {}{}", rank_list(ranks), call.operation,
                                   sizes_of(call), at_site(call)));
       if (parts.size() == 4) break;
     }
@@ -145,9 +145,9 @@ class GroupFindings {
     }
     return ImportedDiagnostic{
         DiagnosticSeverity::error, "missing_collective", late.front(), call.created,
-        fmt::format("{} has not called {} ({}), which {} called{}; {}.", capital(list_of(late)),
-                    name_of(sequence, call), sizes_of(call), list_of(callers), at_site(call),
-                    last_of(late.front()))};
+        fmt::format("{} has not called {} ({}), which {} called{}; {}.",
+                    capitalised(rank_list(late)), name_of(sequence, call), sizes_of(call),
+                    rank_list(callers), at_site(call), last_of(late.front()))};
   }
 
   /// "its last one there was all_gather 4, in f (a.py:3)".
@@ -171,14 +171,14 @@ class GroupFindings {
           DiagnosticSeverity::error, "unfinished_collective", ranks.front(), call.created,
           fmt::format("{} called {} ({}) and it has not ended{}, though every member has called "
                       "it: look at the network and at what each rank's device does.",
-                      capital(list_of(ranks)), name, sizes_of(call), at_site(call))};
+                      capitalised(rank_list(ranks)), name, sizes_of(call), at_site(call))};
     }
     return ImportedDiagnostic{
         DiagnosticSeverity::error, "missing_rank", absent_.front(), call.created,
         fmt::format("{} left no dump, and {} ({}) has not ended for {}, who called it{}: most "
                     "likely {} never did.",
-                    capital(list_of(absent_)), name, sizes_of(call), list_of(ranks), at_site(call),
-                    list_of(absent_))};
+                    capitalised(rank_list(absent_)), name, sizes_of(call), rank_list(ranks),
+                    at_site(call), rank_list(absent_))};
   }
 
   std::optional<ImportedDiagnostic> no_dump() const {
@@ -188,7 +188,7 @@ class GroupFindings {
     return ImportedDiagnostic{
         DiagnosticSeverity::warning, "missing_rank", absent_.front(), call.created,
         fmt::format("{} left no dump; the last collective that the others called is {} ({}){}.",
-                    capital(list_of(absent_)), name_of(sequence, call), sizes_of(call),
+                    capitalised(rank_list(absent_)), name_of(sequence, call), sizes_of(call),
                     at_site(call))};
   }
 

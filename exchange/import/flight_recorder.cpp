@@ -8,11 +8,12 @@
 #include <limits>
 
 #include "exchange/import/allocation_site.h"
-#include "exchange/import/collective_names.h"
+#include "exchange/import/collective_bytes.h"
 #include "exchange/import/file_rank.h"
 #include "exchange/import/flight_dumps.h"
 #include "exchange/import/json_tree.h"
 #include "exchange/import/pickle.h"
+#include "exchange/import/torch_collectives.h"
 
 namespace tessera::exchange {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::int64_t dump_size_max = std::int64_t{4} << 30;
 constexpr std::int64_t bytes_per_entry = 100;  // at least, even without its stack
 
 /// "[0, 1, 2]", or a list.
-std::vector<Rank> ranks_of(TreeValue value) {
+std::vector<Rank> flight_ranks(TreeValue value) {
   std::vector<Rank> ranks;
   for (TreeItems items(value); items.next();) {
     ranks.push_back(static_cast<Rank>(items.value().integer()));
@@ -40,7 +41,7 @@ std::vector<Rank> ranks_of(TreeValue value) {
 }
 
 /// Of all tensors together.
-std::int64_t elements_of(TreeValue sizes) {
+std::int64_t flight_elements(TreeValue sizes) {
   constexpr std::int64_t most = std::int64_t{1} << 46;
   std::int64_t sum = 0;
   for (TreeItems tensors(sizes); tensors.next();) {
@@ -100,8 +101,8 @@ FlightEntry::FlightEntry(TreeValue entry) {
     if (key == "time_discovered_started_ns") started = value.integer();
     if (key == "time_discovered_completed_ns") ended = value.integer();
     if (key == "duration_ms") duration = static_cast<Time>(std::min(value.real(), 1e9) * ns_per_ms);
-    if (key == "input_sizes") elements_in = elements_of(value);
-    if (key == "output_sizes") elements_out = elements_of(value);
+    if (key == "input_sizes") elements_in = flight_elements(value);
+    if (key == "output_sizes") elements_out = flight_elements(value);
     if (key == "input_dtypes") dtype = first_text(value);
     if (key == "frames") frames = value;
     if (key != "process_group") continue;
@@ -142,7 +143,7 @@ class DumpReader {
 
   void read_groups() {
     for (TreeItems groups(root_["pg_config"]); groups.next();) {
-      const std::vector<Rank> ranks = ranks_of(groups.value()["ranks"]);
+      const std::vector<Rank> ranks = flight_ranks(groups.value()["ranks"]);
       if (!ranks.empty()) run_.world = std::max(run_.world, ranks.back() + 1);
       // gloo gives no names, so that groups overwrite one another.
       if (!groups.key().text().empty()) members_[groups.key().text()] = ranks;
@@ -173,10 +174,10 @@ class DumpReader {
     Known& known = group_of(entry);
     const auto kind = entry.p2p ? std::nullopt : collective_kind(entry.name);
     const std::string operation = operation_of(entry.name);
-    const auto dtype = torch_dtype(entry.dtype);
-    const std::int64_t element = dtype ? size_of(*dtype).value : 1;
+    const auto type = torch_type(entry.dtype);
     const OpKind op_kind = kind.value_or(OpKind::copy);
-    const Bytes bytes = collective_bytes(op_kind, entry.elements_in, entry.elements_out, element);
+    const Bytes bytes =
+        collective_bytes(op_kind, entry.elements_in, entry.elements_out, type ? type->size : 1);
     ImportedSpan span{.name = run_.text(operation), .lane = known.lane, .kind = op_kind};
     set_times(entry, next, known, span);
     if (kind) {
@@ -184,8 +185,8 @@ class DumpReader {
       rank_.collectives.push_back({.group = known.index,
                                    .sequence = entry.sequence,
                                    .bytes = bytes,
-                                   .dtype = dtype.value_or(DType::uint8),
-                                   .dtype_known = dtype.has_value()});
+                                   .dtype = type.value_or(TorchType()).dtype,
+                                   .dtype_known = type.has_value()});
     } else {
       span.bytes = bytes;
     }
@@ -263,7 +264,7 @@ class DumpReader {
   Time latest_ = 0;
 };
 
-bool is_json(const SourceFile& source) {
+bool is_json_dump(const SourceFile& source) {
   const std::size_t first = source.head().find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && source.head()[first] == '{';
 }
@@ -294,7 +295,7 @@ bool is_flight_recorder(const SourceFile& source) {
 Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun& run) {
   TESSERA_ASSIGN(std::string bytes, source.read_all(dump_size_max));
   const auto size = static_cast<std::int64_t>(bytes.size());
-  const bool json = is_json(source);
+  const bool json = is_json_dump(source);
   const Result<Tree> tree = json ? parse_json_tree(bytes) : parse_pickle(std::move(bytes));
   if (!tree.ok()) return source.error(tree.status().code(), tree.status().message());
   const TreeValue root = tree->root();

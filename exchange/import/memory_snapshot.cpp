@@ -17,18 +17,25 @@ namespace {
 constexpr std::int64_t snapshot_size_max = std::int64_t{8} << 30;
 constexpr std::int64_t ns_per_us = 1000;
 
-enum class Action { alloc, free_requested, segment_more, segment_less, out_of_memory, other };
+enum class SnapshotAction {
+  alloc,
+  free_requested,
+  segment_more,
+  segment_less,
+  out_of_memory,
+  other
+};
 
-Action action_of(std::string_view name) {
-  if (name == "alloc") return Action::alloc;
-  if (name == "free_requested") return Action::free_requested;
-  if (name == "segment_alloc" || name == "segment_map") return Action::segment_more;
-  if (name == "segment_free" || name == "segment_unmap") return Action::segment_less;
-  return name == "oom" ? Action::out_of_memory : Action::other;
+SnapshotAction snapshot_action(std::string_view name) {
+  if (name == "alloc") return SnapshotAction::alloc;
+  if (name == "free_requested") return SnapshotAction::free_requested;
+  if (name == "segment_alloc" || name == "segment_map") return SnapshotAction::segment_more;
+  if (name == "segment_free" || name == "segment_unmap") return SnapshotAction::segment_less;
+  return name == "oom" ? SnapshotAction::out_of_memory : SnapshotAction::other;
 }
 
-struct Event {
-  Action action = Action::other;
+struct SnapshotEvent {
+  SnapshotAction action = SnapshotAction::other;
   std::uint64_t address = 0;
   std::int64_t size = 0;
   Time time = 0;
@@ -37,26 +44,26 @@ struct Event {
 };
 
 /// What is held.
-struct Block {
+struct SnapshotBlock {
   std::int64_t size = 0;
   AllocationSite site;
 };
-using BlocksByAddress = std::map<std::uint64_t, Block>;
+using BlocksByAddress = std::map<std::uint64_t, SnapshotBlock>;
 
 /// One device's part of a snapshot.
-struct Device {
+struct SnapshotDevice {
   std::vector<TreeValue> traces;  // lists of events; one in practice
   BlocksByAddress held;           // at the end
   std::int64_t reserved = 0;      // at the end
 };
 
-std::int64_t sane_size(std::int64_t size) {
+std::int64_t sane_number(std::int64_t size) {
   constexpr std::int64_t most = std::int64_t{1} << 52;
   return std::clamp<std::int64_t>(size, 0, most);
 }
 
-void add_segment(TreeValue segment, AllocationSites& sites, Device& device) {
-  device.reserved += sane_size(segment["total_size"].integer());
+void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& device) {
+  device.reserved += sane_number(segment["total_size"].integer());
   auto address = static_cast<std::uint64_t>(segment["address"].integer());
   for (TreeItems blocks(segment["blocks"]); blocks.next();) {
     const TreeValue block = blocks.value();
@@ -66,14 +73,14 @@ void add_segment(TreeValue segment, AllocationSites& sites, Device& device) {
     }
     if (block["state"].text() == "active_allocated") {
       const std::int64_t asked = block["requested_size"].integer(size);
-      device.held[address] = {sane_size(asked), sites.of(block["frames"])};
+      device.held[address] = {sane_number(asked), sites.of(block["frames"])};
     }
     address += static_cast<std::uint64_t>(size);
   }
 }
 
-std::map<std::int64_t, Device> devices_of(TreeValue root, AllocationSites& sites) {
-  std::map<std::int64_t, Device> devices;
+std::map<std::int64_t, SnapshotDevice> devices_of(TreeValue root, AllocationSites& sites) {
+  std::map<std::int64_t, SnapshotDevice> devices;
   std::int64_t number = 0;
   for (TreeItems traces(root["device_traces"]); traces.next(); ++number) {
     if (traces.value().size() > 0) devices[number].traces.push_back(traces.value());
@@ -86,7 +93,8 @@ std::map<std::int64_t, Device> devices_of(TreeValue root, AllocationSites& sites
 
 class DeviceMemory {
  public:
-  DeviceMemory(const Device& device, AllocationSites& sites, ImportedRank& rank, ImportedRun& run)
+  DeviceMemory(const SnapshotDevice& device, AllocationSites& sites, ImportedRank& rank,
+               ImportedRun& run)
       : device_(device), sites_(sites), rank_(rank), run_(run) {}
 
   /// Fails: corrupt, if there are more than `samples_max` samples.
@@ -94,7 +102,7 @@ class DeviceMemory {
     samples_left_ = samples_max;
     find_begin();
     for (const auto& [address, block] : held_) add(first_, block.size, block.site);
-    for_each_event([&](const Event& event) { replay(event); });
+    for_each_event([&](const SnapshotEvent& event) { replay(event); });
     return samples_left_ >= 0;
   }
 
@@ -104,7 +112,7 @@ class DeviceMemory {
     Time ordinal = 0;
     for (const TreeValue trace : device_.traces) {
       for (TreeItems events(trace); events.next() && samples_left_ >= 0;) {
-        Event event = event_of(events.value());
+        SnapshotEvent event = event_of(events.value());
         if (event.time == 0) event.time = ordinal += ns_per_us;
         each(event);
       }
@@ -114,24 +122,24 @@ class DeviceMemory {
     }
   }
 
-  Event event_of(TreeValue entry) {
-    Event event;
+  SnapshotEvent event_of(TreeValue entry) {
+    SnapshotEvent event;
     for (TreeItems fields(entry); fields.next();) {
       const std::string_view key = fields.key().text();
       const TreeValue value = fields.value();
-      if (key == "action") event.action = action_of(value.text());
+      if (key == "action") event.action = snapshot_action(value.text());
       if (key == "addr") event.address = static_cast<std::uint64_t>(value.integer());
-      if (key == "size") event.size = sane_size(value.integer());
-      if (key == "time_us") event.time = sane_size(value.integer()) * ns_per_us;
+      if (key == "size") event.size = sane_number(value.integer());
+      if (key == "time_us") event.time = sane_number(value.integer()) * ns_per_us;
       if (key == "device_free") event.device_free = value.integer();
       if (key == "frames") event.site = sites_.of(value);
     }
     return event;
   }
 
-  static std::int64_t reserved_change(const Event& event) {
-    if (event.action == Action::segment_more) return event.size;
-    return event.action == Action::segment_less ? -event.size : 0;
+  static std::int64_t reserved_change(const SnapshotEvent& event) {
+    if (event.action == SnapshotAction::segment_more) return event.size;
+    return event.action == SnapshotAction::segment_less ? -event.size : 0;
   }
 
   /// What was held when the events began: what was freed, or is held at the end, though no event
@@ -139,12 +147,12 @@ class DeviceMemory {
   void find_begin() {
     BlocksByAddress allocated;
     reserved_ = device_.reserved;
-    for_each_event([&](const Event& event) {
+    for_each_event([&](const SnapshotEvent& event) {
       if (first_ == 0) first_ = event.time;
       reserved_ -= reserved_change(event);
-      if (event.action == Action::alloc) allocated[event.address] = {};
-      if (event.action == Action::free_requested && allocated.erase(event.address) == 0) {
-        held_.try_emplace(event.address, Block{event.size, event.site});
+      if (event.action == SnapshotAction::alloc) allocated[event.address] = {};
+      if (event.action == SnapshotAction::free_requested && allocated.erase(event.address) == 0) {
+        held_.try_emplace(event.address, SnapshotBlock{event.size, event.site});
       }
     });
     for (const auto& [address, block] : device_.held) {
@@ -152,17 +160,17 @@ class DeviceMemory {
     }
   }
 
-  void replay(const Event& event) {
+  void replay(const SnapshotEvent& event) {
     reserved_ += reserved_change(event);
-    if (event.action == Action::alloc) {
+    if (event.action == SnapshotAction::alloc) {
       held_[event.address] = {event.size, event.site};
       add(event.time, event.size, event.site);
-    } else if (event.action == Action::free_requested) {
+    } else if (event.action == SnapshotAction::free_requested) {
       const auto block = held_.find(event.address);
       if (block == held_.end()) return;
       add(event.time, -block->second.size, block->second.site);
       held_.erase(block);
-    } else if (event.action == Action::out_of_memory) {
+    } else if (event.action == SnapshotAction::out_of_memory) {
       run_.diagnostics.push_back(
           {DiagnosticSeverity::error, "out_of_memory", rank_.rank, event.time,
            fmt::format("The allocator ran out of memory: {} bytes were asked for, the device had "
@@ -183,7 +191,7 @@ class DeviceMemory {
                             .memory_class = site.memory_class});
   }
 
-  const Device& device_;
+  const SnapshotDevice& device_;
   AllocationSites& sites_;
   ImportedRank& rank_;
   ImportedRun& run_;
@@ -208,7 +216,7 @@ Status read_memory_snapshot(SourceFile& source, const ImportLimits&, ImportedRun
   const Result<Tree> tree = parse_pickle(std::move(bytes));
   if (!tree.ok()) return source.error(tree.status().code(), tree.status().message());
   AllocationSites sites(run);
-  const std::map<std::int64_t, Device> devices = devices_of(tree->root(), sites);
+  const std::map<std::int64_t, SnapshotDevice> devices = devices_of(tree->root(), sites);
   const Rank of_file = devices.size() == 1 ? rank_of_file(source.name(), false) : -1;
   for (const auto& [number, device] : devices) {
     ImportedRank& rank = run.rank(of_file, source.path());
