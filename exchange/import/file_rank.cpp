@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/import/file_rank.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace tessera::exchange {
@@ -26,14 +27,21 @@ Rank rank_of_file(std::string_view name, bool any_number) {
     if (rank >= 0) return rank;
   }
   if (!any_number) return -1;
-  // An extension may follow, and numbers in extensions are no ranks ("dump_7.mp4").
-  const std::string_view stem = name.substr(0, name.find('.') == 0 ? name.size() : name.find('.'));
-  const std::string_view part =
-      stem.find_first_of(decimal_digits) == std::string_view::npos ? name : stem;
-  const std::size_t last = part.find_last_of(decimal_digits);
-  if (last == std::string_view::npos) return -1;
-  const std::size_t before = part.find_last_not_of(decimal_digits, last);
-  return number_in(part.substr(before == std::string_view::npos ? 0 : before + 1));
+  // A number between separators ("llama8b.3.et") before one within a word ("dump7.json").
+  Rank whole = -1, last = -1;
+  std::size_t begin = 0;
+  while (begin < name.size()) {
+    const std::size_t end = std::min(name.find_first_of("._-", begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    const std::size_t digit = part.find_first_of(decimal_digits);
+    const bool digits_alone = digit == 0 && part.find_first_not_of(decimal_digits) == part.npos;
+    if (digits_alone) whole = number_in(part);
+    // That of an extension is none ("movie.mp4").
+    if (digit != part.npos && (end < name.size() || begin == 0))
+      last = number_in(part.substr(digit));
+    begin = end + 1;
+  }
+  return whole >= 0 ? whole : last;
 }
 
 }  // namespace tessera::exchange
