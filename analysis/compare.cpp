@@ -10,6 +10,7 @@
 
 #include "analysis/op_pairs.h"
 #include "tessera/analysis/median.h"
+#include "tessera/analysis/metrics.h"
 #include "tessera/analysis/spans.h"
 
 namespace tessera::analysis {
@@ -28,14 +29,19 @@ struct Steps {
   std::int32_t count() const { return end - first; }
 };
 
-/// What the summary says of one run: means over steps, by rank.
+/// What the summary says of one run: means over steps, by rank of which something is known.
 struct Summary {
+  std::vector<Rank> ranks;
   std::vector<Time> step, compute, exposed;
 };
 
 Summary summary_of(const storage::RankSteps& rows, const Steps& steps) {
   Summary summary;
+  bool partly = false;
+  for (Rank rank = 0; rank < rows.ranks; ++rank) partly |= known_step(rows, steps.first, rank);
   for (Rank rank = 0; rank < rows.ranks; ++rank) {
+    if (partly && !known_step(rows, steps.first, rank)) continue;
+    summary.ranks.push_back(rank);
     Time step = 0, compute = 0, exposed = 0;
     for (std::int32_t s = steps.first; s < steps.end; ++s) {
       const auto i = static_cast<std::size_t>(s) * static_cast<std::size_t>(rows.ranks) +
@@ -59,7 +65,8 @@ struct LateRank {
 
 LateRank late_rank_of(const Summary& summary) {
   const auto most = std::max_element(summary.compute.begin(), summary.compute.end());
-  return {static_cast<Rank>(most - summary.compute.begin()), *most - median(summary.compute)};
+  return {summary.ranks[static_cast<std::size_t>(most - summary.compute.begin())],
+          *most - median(summary.compute)};
 }
 
 Time exposed_in(Lanes compute, Time begin, Time end) {

@@ -29,6 +29,25 @@ std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i)
   return 0;
 }
 
+void fill_unknown(const storage::RankSteps& steps, MetricTable& table) {
+  for (std::int32_t step = 0; step < steps.steps; ++step) {
+    std::vector<std::int64_t> known;
+    for (Rank rank = 0; rank < steps.ranks; ++rank) {
+      if (known_step(steps, step, rank)) known.push_back(table.at(step, rank));
+    }
+    const auto ranks = static_cast<std::size_t>(steps.ranks);
+    if (known.size() == ranks || known.empty()) continue;
+    table.unknown.resize(table.values.size());
+    const std::int64_t usual = median(std::move(known));
+    for (Rank rank = 0; rank < steps.ranks; ++rank) {
+      if (known_step(steps, step, rank)) continue;
+      const std::size_t i = static_cast<std::size_t>(step) * ranks + static_cast<std::size_t>(rank);
+      table.values[i] = usual;
+      table.unknown[i] = true;
+    }
+  }
+}
+
 }  // namespace
 
 const char* name_of(Metric metric) {
@@ -43,12 +62,19 @@ const char* name_of(Metric metric) {
   return "";
 }
 
+bool known_step(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
+  const std::size_t i = static_cast<std::size_t>(step) * static_cast<std::size_t>(steps.ranks) +
+                        static_cast<std::size_t>(rank);
+  return steps.begin[i] < steps.end[i];
+}
+
 MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
   MetricTable table{metric, steps.ranks, steps.steps, {}};
   table.values.reserve(steps.begin.size());
   for (std::size_t i = 0; i < steps.begin.size(); ++i) {
     table.values.push_back(value_of(steps, metric, i));
   }
+  fill_unknown(steps, table);
   const bool part = metric == Metric::wait || metric == Metric::exposed;
   if (part && steps.steps > 0 && steps.ranks > 0) {
     // Of the last step, which no first allocation lengthens.
@@ -56,8 +82,9 @@ MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
         static_cast<std::size_t>(steps.steps - 1) * static_cast<std::size_t>(steps.ranks);
     std::vector<std::int64_t> lengths;
     for (std::size_t i = first; i < steps.begin.size(); ++i) {
-      lengths.push_back(steps.end[i] - steps.begin[i]);
+      if (steps.end[i] > steps.begin[i]) lengths.push_back(steps.end[i] - steps.begin[i]);
     }
+    if (lengths.empty()) lengths.push_back(0);
     table.unit = part_of_step * static_cast<double>(median(std::move(lengths)));
   }
   return table;
@@ -68,8 +95,16 @@ Spread spread_of(const MetricTable& table, std::int32_t step) {
   const auto values = table.step(step);
   const auto lowest = std::min_element(values.begin(), values.end());
   const auto highest = std::max_element(values.begin(), values.end());
+  // Of equals one that is known.
+  const auto rank_of = [&](std::int64_t value, std::ptrdiff_t first) {
+    for (auto r = static_cast<std::size_t>(first); r < values.size(); ++r) {
+      if (values[r] == value && table.known(step, static_cast<Rank>(r)))
+        return static_cast<Rank>(r);
+    }
+    return static_cast<Rank>(first);
+  };
   return {*lowest, median(std::vector<std::int64_t>(values.begin(), values.end())), *highest,
-          static_cast<Rank>(lowest - values.begin()), static_cast<Rank>(highest - values.begin())};
+          rank_of(*lowest, lowest - values.begin()), rank_of(*highest, highest - values.begin())};
 }
 
 Usual usual_of(std::span<const std::int64_t> values) {

@@ -16,15 +16,20 @@ std::size_t at(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
          static_cast<std::size_t>(rank);
 }
 
+// Ranks of which nothing is known are left out, unless nothing is known of any.
 std::vector<RankMeans> rank_means(const storage::RankSteps& rows) {
   const std::int32_t first = first_steady(rows);
-  const Time count = rows.steps - first;
+  bool partly = false;
+  for (Rank rank = 0; rank < rows.ranks; ++rank) partly |= known_step(rows, first, rank);
   std::vector<RankMeans> means;
   for (Rank rank = 0; rank < rows.ranks; ++rank) {
-    RankMeans& mean = means.emplace_back();
+    RankMeans mean;
     mean.rank = rank;
+    Time count = 0;
     for (std::int32_t step = first; step < rows.steps; ++step) {
       const std::size_t i = at(rows, step, rank);
+      if (partly && !known_step(rows, step, rank)) continue;
+      ++count;
       mean.step += rows.end[i] - rows.begin[i];
       mean.compute += rows.compute[i];
       mean.communication += rows.communication[i];
@@ -32,6 +37,7 @@ std::vector<RankMeans> rank_means(const storage::RankSteps& rows) {
       mean.blocking += rows.blocking[i];
       mean.wait += rows.wait[i];
     }
+    if (count == 0) continue;
     for (Time* sum : {&mean.step, &mean.compute, &mean.communication, &mean.exposed, &mean.blocking,
                       &mean.wait}) {
       *sum /= count;
@@ -41,6 +47,7 @@ std::vector<RankMeans> rank_means(const storage::RankSteps& rows) {
       mean.peak_allocated = std::max(mean.peak_allocated, rows.peak_allocated[i]);
       mean.peak_reserved = std::max(mean.peak_reserved, rows.peak_reserved[i]);
     }
+    means.push_back(mean);
   }
   return means;
 }

@@ -142,6 +142,8 @@ Json worst_json(const RunReport& report, Time RankMeans::*value) {
 
 std::string report_json(const RunReport& report, const std::vector<Rank>& ranks) {
   const TimeShares& shares = report.figures.shares;
+  // An imported trace that lacks members of its collectives cannot tell who waited.
+  const bool wait_known = report.run.backend != "import" || shares.wait > 0;
   Json json;
   json["tessera_report"] = 1;
   json["run"] = run_json(report);
@@ -158,7 +160,7 @@ std::string report_json(const RunReport& report, const std::vector<Rank>& ranks)
                   {"exposed_ns", shares.exposed},
                   {"overlapped_ns", shares.overlapped},
                   {"blocking_ns", shares.blocking},
-                  {"wait_ns", shares.wait}};
+                  {"wait_ns", wait_known ? Json(shares.wait) : Json()}};
   json["memory"] = memory_json(report);
   json["communication"] = communication_json(report);
   json["without_kernel_time"] = without_kernel_json(report);
@@ -167,8 +169,9 @@ std::string report_json(const RunReport& report, const std::vector<Rank>& ranks)
                          {"by_wait_caused", worst_json(report, &RankMeans::wait_caused)}};
   json["ranks"] = Json::array();
   for (const Rank rank : ranks) {
-    if (static_cast<std::size_t>(rank) >= report.figures.ranks.size()) continue;
-    json["ranks"].push_back(rank_json(report.figures.ranks[static_cast<std::size_t>(rank)]));
+    for (const RankMeans& row : report.figures.ranks) {
+      if (row.rank == rank) json["ranks"].push_back(rank_json(row));
+    }
   }
   json["diagnostics"] = Json::array();
   for (const storage::DiagnosticRow& row : report.diagnostics) {

@@ -85,17 +85,27 @@ std::vector<std::string> ranges_of(const nlohmann::json& validated) {
   return out;
 }
 
+// An imported trace that lacks members of its collectives cannot tell who waited.
+bool wait_known(const RunReport& report) {
+  return report.run.backend != "import" || report.figures.shares.wait > 0;
+}
+
 Table run_table(const RunReport& report) {
   const TraceRun& run = report.run;
   Table table(run.name.empty() ? "Run" : shortened(run.name), {});
   table.align_left();
-  table.row({"model", fmt::format("{}, {} parameters in {} units", shortened(run.model),
-                                  with_separators(run.parameters), report.units)});
-  table.row({"scheme", run.scheme});
+  const std::string parameters =
+      run.parameters > 0 ? with_separators(run.parameters) : "an unknown number of";
+  table.row({"model", fmt::format("{}, {} parameters in {} units",
+                                  run.model.empty() ? "not known" : shortened(run.model),
+                                  parameters, report.units)});
+  table.row({"scheme", run.scheme.empty() ? "not known" : run.scheme});
   table.row({"cluster", fmt::format("{}, {} ranks, {} per node", run.cluster,
                                     with_separators(run.ranks), run.ranks_per_node)});
-  table.row(
-      {"backend", fmt::format("{}, tessera {}, seed {}", run.backend, run.version, run.seed)});
+  const bool imported = run.backend == "import";
+  table.row({"backend", imported ? fmt::format("{}, tessera {}", run.backend, run.version)
+                                 : fmt::format("{}, tessera {}, seed {}", run.backend, run.version,
+                                               run.seed)});
   const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
   const bool simulated = options.is_object() && options.contains("profile");
   if (simulated && options["profile"].is_object()) {
@@ -129,6 +139,9 @@ Table speed_table(const RunReport& report) {
                fmt::format("{} tokens/s, {} tokens/s per rank", rate(*report.figures.tokens_per_s),
                            rate(*report.figures.tokens_per_s_per_gpu))});
   }
+  if (report.run.backend == "import") {
+    table.row({"MFU", "not known: an imported trace has no FLOPs of the model"});
+  }
   if (report.figures.mfu) {
     table.row({"MFU", fmt::format("{:.1f} %: {} per rank of {}", 100 * *report.figures.mfu,
                                   flops_per_second(*report.figures.flops_per_s_per_gpu),
@@ -160,7 +173,11 @@ Table time_table(const RunReport& report) {
   row("communication", shares.communication, "collectives, all streams, waiting included");
   row("  overlapped", shares.overlapped, "behind compute or another collective");
   row("  exposed", shares.exposed, "while compute does nothing");
-  row("  waiting", shares.wait, "for the last member to arrive");
+  if (wait_known(report)) {
+    row("  waiting", shares.wait, "for the last member to arrive");
+  } else {
+    table.row({"  waiting", "-", "-", "for the last member to arrive: not known"});
+  }
   row("blocking", shares.blocking, "compute stands still for a collective");
   table.align_last_left();
   return table;
@@ -241,9 +258,9 @@ Table communication_table(const RunReport& report) {
   for (const CommunicationKind& row : report.communication.kinds) {
     std::vector<std::string> cells = {std::string(name_of(row.kind)),
                                       with_separators(row.count),
-                                      in_units(row.bytes),
+                                      row.bytes == Bytes{} ? "-" : in_units(row.bytes),
                                       milliseconds_or_dash(row.transfer),
-                                      milliseconds_or_dash(row.wait),
+                                      wait_known(report) ? milliseconds_or_dash(row.wait) : "-",
                                       gigabytes_per_s(row.bus_bandwidth_bytes_per_s)};
     if (kernels) {
       cells.push_back(milliseconds_or_dash(row.kernel));
@@ -282,7 +299,7 @@ std::vector<std::string> rank_cells(std::string what, const RankMeans& rank,
           milliseconds(rank.exposed),
           milliseconds(rank.blocking),
           milliseconds(rank.wait),
-          in_units(rank.peak_reserved)};
+          rank.peak_reserved == Bytes{} ? "-" : in_units(rank.peak_reserved)};
 }
 
 std::vector<std::string> rank_columns(const MemoryUnit& in_units) {
@@ -322,9 +339,9 @@ Table chosen_table(const RunReport& report, const std::vector<Rank>& ranks) {
   const MemoryUnit in_units = unit_of_peaks(report);
   Table table("Chosen ranks, ms per step", rank_columns(in_units));
   for (const Rank rank : ranks) {
-    const auto at = static_cast<std::size_t>(rank);
-    if (at < report.figures.ranks.size())
-      table.row(rank_cells("", report.figures.ranks[at], in_units));
+    for (const RankMeans& row : report.figures.ranks) {
+      if (row.rank == rank) table.row(rank_cells("", row, in_units));
+    }
   }
   return table;
 }

@@ -128,17 +128,6 @@ class Clocks {
   std::vector<bool> found_;
 };
 
-bool on_device(const ImportedRun& run) {
-  for (const ImportedRank& rank : run.ranks()) {
-    for (const ImportedSpan& span : rank.spans) {
-      if (span.collective < 0) continue;
-      const auto lane = static_cast<std::size_t>(span.lane);
-      if (rank.lanes[lane].role == StreamRole::host) return false;
-    }
-  }
-  return true;
-}
-
 Time begin_of(const ImportedRank& rank) {
   Time begin = std::numeric_limits<Time>::max();
   for (const ImportedSpan& span : rank.spans) begin = std::min(begin, span.begin);
@@ -153,8 +142,10 @@ void align_clocks(ImportedRun& run, const CollectiveMatches& matches) {
   auto& ranks = run.ranks();
   const bool shared = std::all_of(ranks.begin(), ranks.end(),
                                   [](const ImportedRank& rank) { return rank.shared_clock; });
+  const bool device = std::all_of(ranks.begin(), ranks.end(),
+                                  [](const ImportedRank& rank) { return rank.device_times; });
   Clocks clocks(run, meetings);
-  if (shared && !clocks.contradicted() && !on_device(run)) return;
+  if (shared && !device && !clocks.contradicted()) return;
   clocks.find();
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (clocks.found(r)) {

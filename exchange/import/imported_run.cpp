@@ -56,6 +56,10 @@ void ImportedRun::lost(std::string_view what, std::int64_t count) {
   }
 }
 
+void ImportedRun::warn_count(const std::string& sentence, std::int64_t count) {
+  if (count > 0) counted_[sentence] += count;
+}
+
 void ImportedRun::warn(std::string sentence) {
   const auto found = std::find(sentences_.begin(), sentences_.end(), sentence);
   if (found == sentences_.end()) sentences_.push_back(std::move(sentence));
@@ -63,6 +67,12 @@ void ImportedRun::warn(std::string sentence) {
 
 std::vector<std::string> ImportedRun::warnings() const {
   std::vector<std::string> all = sentences_;
+  for (const auto& [sentence, count] : counted_) {
+    const auto place = sentence.find("{}");
+    all.push_back(place == std::string::npos
+                      ? sentence
+                      : std::string(sentence).replace(place, 2, fmt::format("{}", count)));
+  }
   if (lost_.empty()) return all;
   std::vector<std::string> parts;
   for (const auto& [what, count] : lost_) parts.push_back(fmt::format("{} {}", count, what));

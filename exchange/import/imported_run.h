@@ -103,6 +103,7 @@ struct ImportedRank {
   // Since 1970 or since some boot: a clock that ranks of one host share. Times of other kinds begin
   // anywhere. Both are aligned by collectives where ranks have some in common.
   bool shared_clock = false;
+  bool device_times = false;  // ends of collectives are a device's, not when a host noticed
   std::vector<ImportedLane> lanes;
   std::vector<ImportedSpan> spans;  // in any order
   std::vector<ImportedCollective> collectives;
@@ -135,6 +136,8 @@ class ImportedRun {
 
   /// Something that the trace lacks: "python_function events". Summed up in one warning.
   void lost(std::string_view what, std::int64_t count = 1);
+  /// A sentence with {} where the number stands, said once with the sum over all files.
+  void warn_count(const std::string& sentence, std::int64_t count);
   /// A sentence for people, said once.
   void warn(std::string sentence);
   /// All of the above as sentences.
@@ -153,6 +156,7 @@ class ImportedRun {
   std::vector<ImportedGroup> groups_;
   std::map<std::pair<std::string, std::vector<Rank>>, std::int32_t> group_ids_;
   std::map<std::string, std::int64_t, std::less<>> lost_;
+  std::map<std::string, std::int64_t> counted_;
   std::vector<std::string> sentences_;
 };
 

@@ -33,7 +33,7 @@ std::string unescaped(std::string_view raw) {
 
 std::int64_t decimal(std::string_view raw, int places) {
   const bool negative = raw.starts_with('-');
-  constexpr std::int64_t most = 92'233'720'368'547'758;  // times ten is a number still
+  constexpr std::int64_t most = 922'337'203'685'477'579;  // times ten is a number still
   std::int64_t value = 0;
   int behind = -1;  // digits behind the point
   std::size_t digits = 0;

@@ -109,7 +109,6 @@ class KinetoImport {
       if (at == calls.size() || file_.events[calls[at]].begin > file_.events[i].begin) continue;
       gloo_call_[i] = static_cast<std::int64_t>(calls[at++]);
     }
-    has_gloo_ = !carried.empty();
   }
 
   /// A reduce_scatter of gloo is an all_reduce.
@@ -255,26 +254,16 @@ class KinetoImport {
   }
 
   void tell_unknown() {
-    if (without_launch_ > 0) {
-      run_.warn(fmt::format(
-          "{} kernels of rank {} have no launch in the file: their step, unit and pass are told "
-          "by time or not known",
-          without_launch_, rank_.rank));
-    }
-    if (without_size_ > 0) {
-      run_.warn(fmt::format(
-          "the sizes of {} collectives of rank {} are not known (record with record_shapes=True)",
-          without_size_, rank_.rank));
-    }
-    if (unknown_group_) {
-      run_.warn("the process groups of some collectives are not known: they count as one group");
-    }
-    if (other_kernels_ > 0) {
-      run_.warn(fmt::format(
-          "{} sends, receives and other kernels of NCCL that are no collective of this format are "
-          "shown as copies",
-          other_kernels_));
-    }
+    run_.warn_count(
+        "{} kernels have no launch in their file: their step, unit and pass are not known",
+        without_launch_);
+    run_.warn_count("the sizes of {} collectives are not known (record with record_shapes=True)",
+                    without_size_);
+    run_.warn_count(
+        "{} kernels of NCCL are sends, receives or others that are no collective: shown as copies",
+        other_kernels_);
+    if (!unknown_group_) return;
+    run_.warn("the process groups of some collectives are not known: they count as one group");
   }
 
   const KinetoFile& file_;
@@ -285,7 +274,7 @@ class KinetoImport {
   std::vector<KinetoContext> in_context_;  // by event
   std::vector<std::int32_t> messages_;     // by event: index into KinetoFile::messages
   std::vector<std::int64_t> gloo_call_;    // by event: the call that it carries out
-  bool has_gloo_ = false, unknown_group_ = false;
+  bool unknown_group_ = false;
   std::int64_t without_launch_ = 0, without_size_ = 0, other_kernels_ = 0;
 };
 
@@ -342,6 +331,9 @@ Status read_kineto(SourceFile& source, const ImportLimits& limits, ImportedRun& 
   rank.host = file.host;
   // Hosts have clocks of their own, and files without a base times since some boot.
   rank.shared_clock = file.based;
+  rank.device_times = std::any_of(file.events.begin(), file.events.end(), [](const auto& event) {
+    return event.category == KinetoCategory::kernel;
+  });
   const KinetoContexts contexts(file, run);
   add_facts(file, contexts, run);
   add_kineto_memory(file, contexts, rank, run);

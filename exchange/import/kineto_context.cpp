@@ -10,6 +10,7 @@
 namespace tessera::exchange {
 namespace {
 
+constexpr std::size_t frames_max = 200;  // open at once; deeper ones say nothing more
 constexpr std::string_view step_prefix = "ProfilerStep#";
 constexpr std::string_view optimizer_prefix = "Optimizer.step#";
 constexpr std::string_view backward_prefix = "autograd::engine::evaluate_function: ";
@@ -226,23 +227,33 @@ KinetoContexts::Sweep::Sweep(const KinetoContexts& contexts, std::int32_t thread
       frames_(contexts.frames_[static_cast<std::size_t>(thread)]),
       main_(thread == contexts.main_) {}
 
+// Frames of a thread nest, but clocks are coarse: whatever is over is closed, in the order of ends.
 void KinetoContexts::Sweep::close_until(Time time) {
-  while (!open_.empty() && open_.back().end <= time) {
-    const Frame frame = open_.back();
-    open_.pop_back();
-    switch (frame.mark) {
-      case Frame::Mark::enter_forward: forward_.push_back(frame.unit); break;
-      case Frame::Mark::leave_forward:
-        if (!forward_.empty()) forward_.pop_back();
-        break;
-      case Frame::Mark::enter_backward:
-        backward_ = frame.unit;
-        in_backward_ = true;
-        break;
-      case Frame::Mark::leave_unit: backward_ = contexts_.root_; break;
-      case Frame::Mark::leave_backward: in_backward_ = false; break;
-      default: break;
+  while (true) {
+    auto first = open_.end();
+    for (auto it = open_.begin(); it != open_.end(); ++it) {
+      if (it->end <= time && (first == open_.end() || it->end <= first->end)) first = it;
     }
+    if (first == open_.end()) return;
+    const Frame frame = *first;
+    open_.erase(first);
+    close(frame);
+  }
+}
+
+void KinetoContexts::Sweep::close(const Frame& frame) {
+  switch (frame.mark) {
+    case Frame::Mark::enter_forward: forward_.push_back(frame.unit); break;
+    case Frame::Mark::leave_forward:
+      if (!forward_.empty()) forward_.pop_back();
+      break;
+    case Frame::Mark::enter_backward:
+      backward_ = frame.unit;
+      in_backward_ = true;
+      break;
+    case Frame::Mark::leave_unit: backward_ = contexts_.root_; break;
+    case Frame::Mark::leave_backward: in_backward_ = false; break;
+    default: break;
   }
 }
 
@@ -250,7 +261,8 @@ void KinetoContexts::Sweep::close_until(Time time) {
 KinetoContext KinetoContexts::Sweep::at(Time time) {
   while (next_ < frames_.size() && frames_[next_].begin <= time) {
     close_until(frames_[next_].begin);
-    open_.push_back(frames_[next_++]);
+    if (open_.size() < frames_max) open_.push_back(frames_[next_]);
+    ++next_;
   }
   close_until(time);
   KinetoContext context;

@@ -84,6 +84,7 @@ class KinetoContexts {
 
    private:
     void close_until(Time time);
+    void close(const Frame& frame);
 
     const KinetoContexts& contexts_;
     const std::vector<Frame>& frames_;

@@ -77,7 +77,8 @@ void add_peaks(const ImportedRank& rank, const std::vector<StepRange>& steps, St
     if (sample != rank.memory.begin()) --sample;  // what was held when the step began
     for (; sample != rank.memory.end() && sample->time < steps[s].end; ++sample) {
       sums.peak_allocated[s] = std::max(sums.peak_allocated[s], sample->allocated);
-      sums.peak_reserved[s] = std::max(sums.peak_reserved[s], sample->reserved);
+      sums.peak_reserved[s] =
+          std::max({sums.peak_reserved[s], sample->reserved, sample->allocated});
     }
   }
 }

@@ -64,6 +64,15 @@ Status find_world(ImportedRun& run) {
   return {};
 }
 
+/// As many as files name the first host; 1: nobody says.
+std::int32_t ranks_per_node(const ImportedRun& run) {
+  if (run.ranks().empty() || run.ranks().front().host.empty()) return 1;
+  const auto count = std::count_if(run.ranks().begin(), run.ranks().end(), [&](const auto& rank) {
+    return rank.host == run.ranks().front().host;
+  });
+  return static_cast<std::int32_t>(count);
+}
+
 void begin_run(ImportedRun& run, TraceSink& sink, Imported& done) {
   TraceRun facts = run.facts;
   facts.ranks = run.world;
@@ -72,6 +81,7 @@ void begin_run(ImportedRun& run, TraceSink& sink, Imported& done) {
   for (const ImportedRank& rank : run.ranks()) facts.recorded_ranks.push_back(rank.rank);
   done.ranks = facts.recorded_ranks;
   done.world = run.world;
+  facts.ranks_per_node = ranks_per_node(run);
   sink.begin(facts);
 }
 

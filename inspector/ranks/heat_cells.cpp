@@ -19,6 +19,7 @@ std::vector<double> heat_cells(const analysis::MetricFigures& figures, int rows,
     const int c0 = static_cast<int>(std::int64_t{step} * columns / table.steps);
     const int c1 = static_cast<int>((std::int64_t{step} + 1) * columns / table.steps);
     for (int rank = 0; rank < table.ranks; ++rank) {
+      if (!table.known(step, rank)) continue;
       const double place = figures.scale.at(table.at(step, rank));
       const auto r0 = static_cast<int>(std::int64_t{rank} * rows / table.ranks);
       const auto r1 = static_cast<int>((std::int64_t{rank} + 1) * rows / table.ranks);

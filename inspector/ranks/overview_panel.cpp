@@ -78,6 +78,7 @@ void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, 
   if (cell_h < ui.fonts.small->FontSize + 2 || cell_w < ui.theme.px(70)) return;
   for (int step = 0; step < steps; ++step) {
     for (int rank = 0; rank < ranks; ++rank) {
+      if (!figures_->table.known(step, rank)) continue;
       const std::int64_t value = figures_->table.at(step, rank);
       const std::string label = format_metric(figures_->table.metric, value);
       const float x = map.min.x + (static_cast<float>(step) + 0.5F) * cell_w;

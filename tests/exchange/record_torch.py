@@ -4,8 +4,8 @@
 
     python3 record_torch.py OUT --scheme fsdp2|ddp --ranks 2 [--steps 3] [--memory] [--full]
 
-Needs torch (CPU). One file per rank, OUT/<scheme>-<rank>.json; unless --full, events that no
-importer reads (python_function) are off and the model is tiny, so that a file has a few 10 KB.
+Needs torch (CPU). One file per rank, OUT/<scheme>-<rank>.json; --full adds what no import reads.
+trim_torch.py makes them small enough to be kept.
 """
 import argparse
 import os
@@ -60,7 +60,7 @@ def run(rank, args, port):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
     path = os.path.join(args.out, f"{args.scheme}-{rank}.json")
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, record_shapes=args.full,
+    with torch.profiler.profile(activities=activities, record_shapes=True,
                                 profile_memory=args.memory, with_stack=args.full,
                                 with_flops=args.full,
                                 on_trace_ready=lambda p: p.export_chrome_trace(path),

@@ -38,7 +38,15 @@ struct MetricTable {
   // Differences count as shares of the median, or of this where that is less: a rank that waits
   // 20 us where others wait 10 us is not odd in a step of a second. 0: always of the median.
   double unit = 0;
+  // Entries of ranks of which nothing is known, as imported traces have: there `values` has the
+  // step's median, so that nobody stands out. Empty: all are known.
+  std::vector<bool> unknown;
 
+  bool known(std::int32_t step, Rank rank) const {
+    return unknown.empty() ||
+           !unknown[static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
+                    static_cast<std::size_t>(rank)];
+  }
   std::int64_t at(std::int32_t step, Rank rank) const {
     return values[static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
                   static_cast<std::size_t>(rank)];
@@ -49,6 +57,9 @@ struct MetricTable {
     return std::span(values).subspan(static_cast<std::size_t>(step) * size, size);
   }
 };
+
+/// Whether anything is known of `rank` in `step`: no step takes no time.
+bool known_step(const storage::RankSteps& steps, std::int32_t step, Rank rank);
 
 MetricTable table_of(const storage::RankSteps& steps, Metric metric);
 

@@ -67,7 +67,7 @@ struct RunFigures {
   std::vector<PeakMemory> peaks;  // of that step, by rank group, the highest first
   Bytes peak_reserved{};          // of any rank in any step
   std::optional<Bytes> headroom;  // capacity - peak_reserved, negative if it does not fit
-  std::vector<RankMeans> ranks;
+  std::vector<RankMeans> ranks;   // ascending; those of which something is known
 };
 
 /// From the small tables alone: reads no spans.

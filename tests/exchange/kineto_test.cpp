@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "tessera/analysis/collectives.h"
+#include "tessera/analysis/compare.h"
+#include "tessera/analysis/run.h"
+#include "tests/exchange/imports.h"
+#include "tests/exchange/made_profile.h"
+#include "tests/exchange/mutated.h"
+
+namespace tessera {
+namespace {
+
+using test::Imports;
+using test::MadeProfile;
+
+std::vector<std::string> made_files(const Imports& imports, MadeProfile plan,
+                                    const std::vector<std::int64_t>& skews) {
+  std::vector<std::string> files;
+  plan.world = static_cast<int>(skews.size());
+  for (int rank = 0; rank < plan.world; ++rank) {
+    plan.rank = rank;
+    plan.skew = skews[static_cast<std::size_t>(rank)];
+    files.push_back(imports.file(fmt::format("rank{}.json", rank), test::made_profile(plan)));
+  }
+  return files;
+}
+
+/// "all_gather layers.0 backward backward_prefetch" of one step, sorted.
+std::vector<std::string> collectives_of_step(const analysis::Trace& trace, std::int32_t step) {
+  std::vector<std::string> out;
+  for (const auto& op : trace.ops()) {
+    if (op.step != step || !is_collective(op.kind)) continue;
+    out.push_back(fmt::format("{} {} {} {}", name_of(op.kind), op.unit, name_of(op.phase),
+                              name_of(op.reason)));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+const std::vector<std::string> fsdp2_step = {"all_gather layers.0 backward backward_prefetch",
+                                             "all_gather layers.0 forward needed",
+                                             "all_gather layers.1 backward backward_prefetch",
+                                             "all_gather layers.1 forward needed",
+                                             "all_gather root forward needed",
+                                             "reduce_scatter layers.0 backward reduce_gradients",
+                                             "reduce_scatter layers.1 backward reduce_gradients",
+                                             "reduce_scatter root backward reduce_gradients"};
+
+}  // namespace
+
+TEST_CASE("a recorded FSDP2 run has units, reasons, sizes and matched collectives", "[kineto]") {
+  const Imports imports;
+  const auto done = test::require_value(imports.import(
+      {test::recorded("torch-fsdp2-0.json.gz"), test::recorded("torch-fsdp2-1.json.gz")}));
+  CHECK(done.ranks == std::vector<Rank>{0, 1});
+  CHECK(done.steps == 2);
+  CHECK(done.collectives == 32);
+  CHECK(done.matched_collectives == done.collectives);
+  CHECK(done.clock_offsets == std::vector<Time>{0, 0});  // one machine, nothing contradicts it
+  const auto trace = imports.trace();
+  CHECK(trace.run().scheme == "fully_shard");
+  for (const int step : {0, 1}) CHECK(collectives_of_step(trace, step) == fsdp2_step);
+  const auto report = test::require_value(analysis::report_of(trace));
+  for (const auto& row : report.communication.kinds) {
+    INFO(name_of(row.kind));
+    CHECK(row.bytes > Bytes{});
+    CHECK(row.bus_bandwidth_bytes_per_s);
+    CHECK(*row.transfer > 0);
+  }
+  CHECK_FALSE(report.figures.mfu);
+  CHECK(report.figures.step_time_steady > 0);
+  CHECK(!report.figures.peaks.empty());
+  for (const PeakMemory& peak : trace.peaks()) {
+    Bytes sum{};
+    for (const Bytes bytes : peak.by_class) sum += bytes;
+    CHECK(sum == peak.reserved);
+  }
+}
+
+TEST_CASE("one file of four leaves the others unknown, not zero", "[kineto]") {
+  const Imports imports;
+  const auto done = test::require_value(imports.import({test::recorded("torch-ddp-1.json.gz")}));
+  CHECK(done.ranks == std::vector<Rank>{1});
+  CHECK(done.world == 4);
+  const auto trace = imports.trace();
+  CHECK(trace.run().scheme == "replicate");
+  const auto figures = analysis::figures_of(trace);
+  REQUIRE(figures.ranks.size() == 1);
+  CHECK(figures.ranks.front().rank == 1);
+  for (const auto& step : figures.steps) {
+    CHECK(step.min > 0);
+    CHECK(step.min == step.max);
+    CHECK(step.slowest == 1);
+  }
+  CHECK(std::any_of(done.warnings.begin(), done.warnings.end(), [](const std::string& warning) {
+    return warning.find("how long they waited is not known") != std::string::npos;
+  }));
+}
+
+TEST_CASE("a profile of GPUs gives every kernel and collective, once", "[kineto]") {
+  for (const bool rocm : {false, true}) {
+    const Imports imports;
+    MadeProfile plan;
+    plan.rocm = rocm;
+    plan.nccl_arguments = rocm ? "host" : "kernel";
+    const auto done = test::require_value(imports.import(made_files(imports, plan, {0, 0})));
+    INFO("ROCm " << rocm);
+    plan.world = 2;
+    CHECK(done.collectives == 2 * made_collectives(plan));
+    CHECK(done.matched_collectives == done.collectives);
+    const auto trace = imports.trace();
+    CHECK(trace.info().steps == plan.steps);
+    std::int64_t kernels = 0;
+    for (const auto& lane : test::require_value(trace.reader().lanes(0, 0, trace.info().end + 1))) {
+      const auto role = trace.stream(lane.stream).role;
+      for (std::size_t i = 0; i < lane.op.size(); ++i) {
+        const auto& op = trace.op(lane.op[i]);
+        if (role != StreamRole::compute) continue;
+        ++kernels;
+        CHECK(op.kind == OpKind::compute);
+        if (op.phase != Phase::optimizer) CHECK(op.unit.starts_with("layers."));
+      }
+    }
+    CHECK(kernels == made_kernels(plan) + plan.steps);
+    CHECK(collectives_of_step(trace, 1).size() == static_cast<std::size_t>(3 * plan.layers + 2));
+    CHECK(trace.run().cluster == "NVIDIA H100 80GB HBM3");
+    for (const auto& op : trace.ops()) {
+      if (op.kind == OpKind::all_gather) CHECK(op.bytes == Bytes{2 << 20});
+      if (op.kind == OpKind::all_gather) CHECK(op.dtype == DType::bfloat16);
+    }
+  }
+}
+
+TEST_CASE("clocks of four ranks that are up to a second apart are aligned within 10 us",
+          "[kineto][clocks]") {
+  const std::vector<std::int64_t> skews = {0, 1'000'000'000, -731'204'517, 12'345};
+  for (const bool sequence : {false, true}) {
+    const Imports imports;
+    MadeProfile plan;
+    plan.sequence = sequence;
+    plan.jitter = 8'000;
+    const auto done = test::require_value(imports.import(made_files(imports, plan, skews)));
+    CHECK(done.matched_collectives == done.collectives);
+    REQUIRE(done.clock_offsets.size() == skews.size());
+    for (std::size_t r = 0; r < skews.size(); ++r) {
+      INFO("rank " << r << " is off by " << done.clock_offsets[r] + skews[r] << " ns");
+      CHECK(std::abs(done.clock_offsets[r] + skews[r] - skews[0]) <= 10'000);
+    }
+  }
+}
+
+TEST_CASE("a torch run and its like here are compared by their collectives", "[kineto]") {
+  const Imports imports;
+  static_cast<void>(test::require_value(imports.import(
+      {test::recorded("torch-fsdp2-0.json.gz"), test::recorded("torch-fsdp2-1.json.gz")})));
+  const auto trace = imports.trace();
+  const auto same = test::require_value(analysis::compare(trace, trace));
+  CHECK(same.matched_share() == 1.0);
+}
+
+TEST_CASE("a profile that breaks off gives what is whole, and says so", "[kineto]") {
+  const Imports imports;
+  const std::string whole = test::made_profile({});
+  const auto done = test::require_value(
+      imports.import({imports.file("cut.json", whole.substr(0, whole.size() / 2))}));
+  CHECK(done.spans > 0);
+  CHECK(std::any_of(done.warnings.begin(), done.warnings.end(), [](const std::string& warning) {
+    return warning.find("ends in the middle") != std::string::npos;
+  }));
+}
+
+TEST_CASE("files that cannot be imported are refused with a sentence", "[kineto]") {
+  const Imports imports;
+  const auto message = [&](const std::vector<std::string>& files) {
+    const auto done = imports.import(files);
+    REQUIRE_FALSE(done.ok());
+    CHECK_FALSE(std::filesystem::exists(imports.path("out.tessera")));
+    return done.status().message();
+  };
+  CHECK(message({imports.path("missing")}).find("missing") != std::string::npos);
+  CHECK(message({imports.file("text", "hello")}).find("no format") != std::string::npos);
+  CHECK(message({imports.file("empty", "")}).find("no format") != std::string::npos);
+  CHECK(message({imports.file("no.json", R"({"traceEvents": []})")}).find("no operation") !=
+        std::string::npos);
+  const std::string one = imports.file("rank0.json", test::made_profile({}));
+  CHECK(message({one, one}).find("is of rank 0") != std::string::npos);
+  exchange::ImportOptions few;
+  few.spans_max = 10;
+  const auto done = imports.import({one}, few);
+  REQUIRE_FALSE(done.ok());
+  CHECK(done.status().code() == Code::out_of_memory);
+}
+
+TEST_CASE("damaged profiles never crash an import", "[kineto][mutation]") {
+  MadeProfile plan;
+  plan.steps = 1;
+  plan.layers = 1;
+  plan.kernels = 1;
+  test::check_mutations(test::made_profile(plan), 150);
+}
+
+}  // namespace tessera
