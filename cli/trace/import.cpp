@@ -24,6 +24,7 @@ struct ImportArguments {
 constexpr const char* import_examples = R"(Examples:
   tessera trace import rank0.json.gz rank1.json.gz -o run.tessera
   tessera trace import snapshot.pickle -o memory.tessera
+  tessera trace import nccl_trace_rank_* -o hang.tessera   # names who did not come
 
 Exit codes: 0 done, 2 bad input.)";
 
@@ -44,6 +45,11 @@ void print_import_json(const exchange::Imported& done, const std::string& output
                               {"matched_collectives", done.matched_collectives},
                               {"clock_offsets_ns", done.clock_offsets},
                               {"warnings", done.warnings}};
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const auto& found : done.findings) {
+    json["findings"].push_back(
+        {{"code", found.code}, {"rank", found.rank}, {"message", found.message}});
+  }
   json["files"] = nlohmann::ordered_json::array();
   for (const auto& file : done.files) {
     json["files"].push_back({{"path", file.path}, {"format", file.format}});
@@ -78,6 +84,9 @@ Status run_import(const ImportArguments& a) {
              a.output, done->ranks.size(), done->world, joined_ranks(done->ranks),
              with_separators(done->steps), with_separators(done->spans),
              with_separators(done->matched_collectives), with_separators(done->collectives));
+  for (const auto& found : done->findings) {
+    fmt::print("{}: {}\n", found.code, printable(found.message));
+  }
   return {};
 }
 
