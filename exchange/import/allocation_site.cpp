@@ -7,6 +7,7 @@ namespace tessera::exchange {
 namespace {
 
 constexpr int frames_max = 200;
+constexpr std::size_t sites_max = 100'000;  // more than a program has
 
 struct StackFrame {
   std::string_view name, file;
@@ -62,6 +63,7 @@ AllocationSite AllocationSites::of(TreeValue frames) {
   const auto [found, added] = known_.try_emplace(frames.identity());
   if (!added) return found->second;
   AllocationSite& site = found->second;
+  if (known_.size() > sites_max) return site;
   site.name = run_.text(site_of_frames(frames));
   int left = frames_max;
   for (TreeItems items(frames); left > 0 && items.next(); --left) {

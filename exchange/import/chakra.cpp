@@ -191,8 +191,8 @@ bool is_chakra(const SourceFile& source) {
 }
 
 Status read_chakra(SourceFile& source, const ImportLimits& limits, ImportedRun& run) {
-  constexpr std::int64_t nodes_anyway = 10'000, bytes_per_node = 24;
-  std::int64_t bytes = 0;
+  constexpr std::int64_t nodes_anyway = 10'000, bytes_per_node = 24, bytes_per_dependency = 4;
+  std::int64_t bytes = 0, dependencies = 0;
   MessageStream messages(source);
   std::vector<ExecutionNode> nodes;
   for (bool first = true;; first = false) {
@@ -209,6 +209,11 @@ Status read_chakra(SourceFile& source, const ImportLimits& limits, ImportedRun& 
     }
     if (node) nodes.push_back(std::move(*node));
     const auto count = static_cast<std::int64_t>(nodes.size());
+    if (node) dependencies += static_cast<std::int64_t>(nodes.back().after.size());
+    if (node && dependencies > nodes_anyway + bytes / bytes_per_dependency) {
+      run.lost("dependencies of nodes", static_cast<std::int64_t>(nodes.back().after.size()));
+      nodes.back().after = {};
+    }
     if (count > nodes_anyway + bytes / bytes_per_node) {
       return source.error(Code::corrupt, "it is no Chakra trace: its nodes have nothing in them");
     }

@@ -55,9 +55,15 @@ std::int64_t flight_elements(TreeValue sizes) {
   return sum;
 }
 
+/// Of names. One text may be that of a thousand values.
+std::string_view short_text(TreeValue value) {
+  constexpr std::size_t longest = 200;
+  return value.text().substr(0, longest);
+}
+
 std::string_view first_text(TreeValue list) {
   TreeItems items(list);
-  return items.next() ? items.value().text() : std::string_view();
+  return items.next() ? short_text(items.value()) : std::string_view();
 }
 
 /// "all_gather" of "nccl:_all_gather_base", so that ranks are compared by what they mean.
@@ -92,7 +98,7 @@ FlightEntry::FlightEntry(TreeValue entry) {
   for (TreeItems fields(entry); fields.next();) {
     const std::string_view key = fields.key().text();
     const TreeValue value = fields.value();
-    if (key == "profiling_name") name = value.text();
+    if (key == "profiling_name") name = short_text(value);
     if (key == "collective_seq_id" && !p2p) sequence = value.integer();
     if (key == "is_p2p") p2p = value.integer() != 0;
     if (key == "retired") retired = value.integer() != 0;
@@ -107,15 +113,15 @@ FlightEntry::FlightEntry(TreeValue entry) {
     if (key == "frames") frames = value;
     if (key != "process_group") continue;
     TreeItems names(value);
-    if (names.next()) group = names.value().text();
-    if (names.next()) description = names.value().text();
+    if (names.next()) group = short_text(names.value());
+    if (names.next()) description = short_text(names.value());
   }
 }
 
 class DumpReader {
  public:
-  DumpReader(TreeValue root, ImportedRank& rank, ImportedRun& run)
-      : root_(root), rank_(rank), run_(run), dumps_(*run.flight_dumps) {}
+  DumpReader(TreeValue root, std::int64_t size, ImportedRank& rank, ImportedRun& run)
+      : root_(root), members_left_(size), rank_(rank), run_(run), dumps_(*run.flight_dumps) {}
 
   void read() {
     rank_.shared_clock = true;
@@ -143,10 +149,15 @@ class DumpReader {
 
   void read_groups() {
     for (TreeItems groups(root_["pg_config"]); groups.next();) {
-      const std::vector<Rank> ranks = flight_ranks(groups.value()["ranks"]);
+      // One list may be that of a thousand groups.
+      const TreeValue listed = groups.value()["ranks"];
+      members_left_ -= listed.size() + static_cast<std::int64_t>(listed.text().size());
+      if (members_left_ < 0) return;
+      const std::vector<Rank> ranks = flight_ranks(listed);
       if (!ranks.empty()) run_.world = std::max(run_.world, ranks.back() + 1);
       // gloo gives no names, so that groups overwrite one another.
-      if (!groups.key().text().empty()) members_[groups.key().text()] = ranks;
+      const std::string_view name = short_text(groups.key());
+      if (!name.empty()) members_[name] = ranks;
     }
   }
 
@@ -238,7 +249,7 @@ class DumpReader {
     std::map<std::int64_t, std::string_view> names;  // by the group's number
     for (TreeItems entries(root_["entries"]); entries.next();) {
       TreeItems group(entries.value()["process_group"]);
-      if (group.next()) names[entries.value()["pg_id"].integer(-1)] = group.value().text();
+      if (group.next()) names[entries.value()["pg_id"].integer(-1)] = short_text(group.value());
     }
     for (TreeItems all(root_["pg_status"]); all.next();) {
       const TreeValue last = all.value()["last_enqueued_collective"];
@@ -255,6 +266,7 @@ class DumpReader {
   }
 
   TreeValue root_;
+  std::int64_t members_left_;  // of groups, that a dump of this size can list
   ImportedRank& rank_;
   ImportedRun& run_;
   FlightDumps& dumps_;
@@ -313,7 +325,7 @@ Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun
                                     rank));
   }
   ranks.insert(place, rank);
-  DumpReader(root, run.rank(rank, source.path()), run).read();
+  DumpReader(root, size, run.rank(rank, source.path()), run).read();
   return tree->exhausted() ? source.error(Code::corrupt, too_much_in_it) : Status();
 }
 

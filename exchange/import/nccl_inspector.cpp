@@ -159,8 +159,8 @@ class InspectorReader {
   }
 
   void add(const InspectorRecord& record) {
-    if (record.operation.empty()) return;
-    constexpr std::size_t members_max = 65'536;
+    if (record.operation.empty() || record.rank.empty()) return;
+    constexpr std::size_t members_max = 16'384;
     const Key key{std::string(record.id.substr(0, 80)), decimal(record.rank, 0)};
     if (members_.size() >= members_max && !members_.contains(key)) return;
     InspectorMember& member = members_[key];
@@ -219,8 +219,10 @@ class InspectorReader {
     }
     run_.world = std::max(run_.world, static_cast<std::int32_t>(largest->second.ranks));
     for (auto& [key, member] : members_) {
+      constexpr std::size_t ranks_max = 1024;  // of one process
+      const bool sane = key.second >= 0 && ranks.size() <= ranks_max;
       const bool numbered = key.first == world || member.ranks == largest->second.ranks;
-      if (!numbered && ranks.size() != 1) {
+      if (!sane || (!numbered && ranks.size() != 1)) {
         run_.lost("collectives of ranks that cannot be told",
                   static_cast<std::int64_t>(member.calls.size()));
         continue;

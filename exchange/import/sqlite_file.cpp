@@ -11,7 +11,7 @@ namespace {
 
 constexpr int ops_per_call = 1 << 16;
 constexpr int tables_max = 1000;
-constexpr int text_max = 64 << 20;  // bytes of one value
+constexpr int text_max = 16 << 20;  // bytes of one value
 
 /// Ends queries that take more work than a database of that size can need.
 struct Work {
