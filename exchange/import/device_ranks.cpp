@@ -41,7 +41,7 @@ DeviceRanks::Device& DeviceRanks::of_process(std::int64_t process) {
 }
 
 Status DeviceRanks::spans(const std::string& sql, const Each& each, Time epoch) {
-  constexpr Time most = Time{1} << 60;
+  constexpr Time most = Time{1} << 61;
   return file_.rows(sql, [&](const SqliteRow& row) -> Status {
     const Time begin = row.integer(0), end = row.integer(1);
     if (row.null(1) || begin < 0 || end < begin || end > most || epoch < 0 || epoch > most) {

@@ -181,7 +181,7 @@ class ExecutionTraceReader {
   }
 
   void add(const ObservedNode& observed) {
-    constexpr Time most = Time{1} << 60;
+    constexpr Time most = Time{1} << 61;
     // Roots of processes and threads, and what only says which groups there are.
     if (observed.name.empty() || observed.name.starts_with("[pytorch|profiler") ||
         observed.name.find("process_group:init") != std::string_view::npos) {

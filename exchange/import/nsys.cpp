@@ -181,7 +181,7 @@ class NsysReader {
         table.has("memKind") ? "m.memKind = 2" : "1");
     return file_.rows(sql, [&](const SqliteRow& row) -> Status {
       const std::int64_t bytes = std::clamp<std::int64_t>(row.integer(3), 0, 1LL << 50);
-      const Time time = std::clamp<Time>(row.integer(0), 0, Time{1} << 60) + epoch_;
+      const Time time = std::clamp<Time>(row.integer(0), 0, Time{1} << 61) + epoch_;
       ranks_.memory(ranks_.of({row.integer(1), row.integer(2)}), time,
                     row.integer(4) == 0 ? bytes : -bytes, "cudaMalloc");
       return {};

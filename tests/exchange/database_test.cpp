@@ -48,6 +48,7 @@ TEST_CASE("exports of Nsight Systems have kernels, collectives, copies, ranges a
                                                     {"nccl: ncclDevKernel_Reduce", 2}});
   CHECK(busy(run, OpKind::all_gather) == 2 * 45'000);
   CHECK(busy(run, OpKind::reduce_scatter) == 2 * 50'000);
+  REQUIRE_FALSE(rank.spans.empty());
   CHECK(rank.spans[0].begin == 1'700'000'000'000'000'000 + 10'000'000);
   REQUIRE(rank.steps.size() == 2);
   CHECK(rank.steps[1].number == 1);
