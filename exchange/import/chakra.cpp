@@ -14,7 +14,7 @@ namespace tessera::exchange {
 namespace {
 
 constexpr Time chakra_time_unit = 1000;  // ns in a microsecond
-constexpr std::int64_t chakra_time_max = std::int64_t{1} << 50;
+constexpr std::int64_t chakra_time_max = std::int64_t{1} << 51;
 constexpr std::size_t chakra_label_max = 160;
 
 /// A file of messages, each after its length as a varint.

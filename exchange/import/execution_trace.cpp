@@ -80,11 +80,24 @@ bool take_attributes(JsonCursor& at, ObservedNode& node) {
   return true;
 }
 
+bool take_inputs(JsonCursor& at, ObservedNode& node) {
+  if (at.peek() != '{') return at.skip();
+  JsonMembers members(at);
+  while (members.next()) {
+    const bool good = members.key() == "values"  ? at.raw(node.values)
+                      : members.key() == "types" ? at.raw(node.types)
+                                                 : at.skip();
+    if (!good) members.fail();
+  }
+  return members.whole();
+}
+
 bool take_node(JsonCursor& at, ObservedNode& node) {
   JsonMembers members(at);
   while (members.next()) {
-    const bool good =
-        members.key() == "attrs" ? take_attributes(at, node) : take_key(at, members.key(), node);
+    const bool good = members.key() == "attrs"    ? take_attributes(at, node)
+                      : members.key() == "inputs" ? take_inputs(at, node)
+                                                  : take_key(at, members.key(), node);
     if (!good) members.fail();
   }
   return members.whole();

@@ -13,7 +13,7 @@ namespace tessera::exchange {
 namespace {
 
 constexpr Time inspector_us = 1000;  // ns
-constexpr std::int64_t inspector_max = std::int64_t{1} << 50;
+constexpr std::int64_t inspector_max = std::int64_t{1} << 51;
 
 /// One object of the log; views into its text.
 struct InspectorRecord {

@@ -143,10 +143,14 @@ Status SqliteFile::rows(const std::string& sql,
 
 Status SqliteFile::broken() const {
   const bool endless = sqlite3_errcode(database_.get()) == SQLITE_INTERRUPT;
-  return {Code::corrupt,
-          fmt::format("\"{}\" is damaged: {}.", path_,
-                      endless ? "reading it takes more work than a file of its size can need"
-                              : sqlite3_errmsg(database_.get()))};
+  // SQLite quotes what the file says.
+  std::string why = sqlite3_errmsg(database_.get());
+  why.resize(std::min<std::size_t>(why.size(), 120));
+  for (char& c : why) c = c < ' ' || c > '~' ? ' ' : c;
+  return {
+      Code::corrupt,
+      fmt::format("\"{}\" is damaged: {}.", path_,
+                  endless ? "reading it takes more work than a file of its size can need" : why)};
 }
 
 }  // namespace tessera::exchange

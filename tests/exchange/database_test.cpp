@@ -41,7 +41,7 @@ TEST_CASE("exports of Nsight Systems have kernels, collectives, copies, ranges a
                                                     {"compute: gemm_backward", 2},
                                                     {"compute: gemm_forward", 2},
                                                     {"copy: Memcpy HtoD", 2},
-                                                    {"host waits: cudaStreamSynchronize", 2},
+                                                    {"host waits: cudaStreamSynchroniz", 2},
                                                     {"main thread, annotations: forward", 2},
                                                     {"main thread, annotations: step", 2},
                                                     {"nccl: ncclDevKernel_AllGat", 2},

@@ -66,7 +66,7 @@ TEST_CASE("recorded execution traces of gloo have collectives and their sizes", 
 }
 
 TEST_CASE("protobuf fields are read to their ends and no further", "[exchange]") {
-  ProtoFields fields(std::string_view("\x08\x96\x01\x12\x02hi\x1d\x00\x00\x80\x3f", 11));
+  ProtoFields fields(std::string_view("\x08\x96\x01\x12\x02hi\x1d\x00\x00\x80\x3f", 12));
   REQUIRE(fields.next());
   CHECK(fields.integer() == 150);
   REQUIRE(fields.next());
