@@ -32,7 +32,7 @@ struct FlightMember {
 };
 
 struct FlightGroup {
-  std::string title;          // "default_pg"
+  std::string name, title;    // "0", "default_pg"
   std::vector<Rank> members;  // ascending; empty: unknown
   std::int64_t size = 0;      // 0: unknown
   bool whole_world = false;   // all ranks of the run

@@ -171,7 +171,8 @@ class DumpReader {
     std::string key(entry.group);
     for (const Rank rank : members) key += fmt::format(" {}", rank);
     known.group = &dumps_.groups[key];
-    known.group->title = title.substr(0, 200);
+    known.group->name = entry.group;
+    known.group->title = title;
     known.group->members = members;
     known.group->whole_world = entry.group == "0" || entry.description == "default_pg";
     known.index = run_.group(
@@ -294,6 +295,18 @@ Rank rank_of_dump(const SourceFile& source, ImportedRun& run) {
   return rank;
 }
 
+/// Of groups whose members nobody lists: where all ranks have left a dump, those who call are it.
+void tell_sizes(const FlightDumps& dumps, ImportedRun& run) {
+  const bool all = static_cast<std::int64_t>(dumps.ranks.size()) == run.world;
+  for (const auto& [key, group] : dumps.groups) {
+    std::int64_t size = group.size;
+    if (size == 0 && all) size = static_cast<std::int64_t>(group.by_rank.size());
+    run.group({.name = group.name,
+               .ranks = group.members,
+               .size = static_cast<std::int32_t>(std::min<std::int64_t>(size, 1 << 20))});
+  }
+}
+
 }  // namespace
 
 bool is_flight_recorder(const SourceFile& source) {
@@ -331,6 +344,7 @@ Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun
 
 Status conclude_flight_recorder(ImportedRun& run) {
   if (!run.flight_dumps) return {};
+  tell_sizes(*run.flight_dumps, run);
   for (ImportedDiagnostic& finding : findings_of(*run.flight_dumps)) {
     run.diagnostics.push_back(std::move(finding));
   }
