@@ -111,9 +111,10 @@ enum ChakraType : std::uint64_t {
 
 /// Numbers of a repeated field, packed or not.
 void add_numbers(const ProtoFields& field, std::vector<std::int64_t>& to) {
-  if (!field.has_bytes()) return to.push_back(field.signed_integer());
+  constexpr std::size_t numbers_max = 1 << 16;
+  if (!field.has_bytes() && to.size() < numbers_max) to.push_back(field.signed_integer());
   std::string_view packed = field.bytes();
-  for (std::uint64_t value = 0; take_varint(packed, value);) {
+  for (std::uint64_t value = 0; to.size() < numbers_max && take_varint(packed, value);) {
     to.push_back(static_cast<std::int64_t>(value));
   }
 }

@@ -314,7 +314,7 @@ bool is_flight_recorder(const SourceFile& source) {
     return source.head().find(key) != std::string_view::npos;
   };
   return (has("collective_seq_id") && has("profiling_name")) ||
-         (has("pg_config") && has("pg_status"));
+         (has("pg_config") && (has("pg_status") || !is_json_dump(source)));
 }
 
 Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun& run) {

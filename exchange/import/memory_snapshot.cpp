@@ -97,26 +97,30 @@ class DeviceMemory {
                ImportedRun& run)
       : device_(device), sites_(sites), rank_(rank), run_(run) {}
 
-  /// Fails: corrupt, if there are more than `samples_max` samples.
+  /// False: there are more than `samples_max` samples, or more than twice as many events.
   bool write(std::int64_t samples_max) {
     samples_left_ = samples_max;
+    events_left_ = 2 * samples_max;
     find_begin();
     for (const auto& [address, block] : held_) add(first_, block.size, block.site);
     for_each_event([&](const SnapshotEvent& event) { replay(event); });
-    return samples_left_ >= 0;
+    return samples_left_ >= 0 && events_left_ >= 0;
   }
 
  private:
   template <class Each>
   void for_each_event(Each each) {
     Time ordinal = 0;
+    std::int64_t events = 0;
     for (const TreeValue trace : device_.traces) {
-      for (TreeItems events(trace); events.next() && samples_left_ >= 0;) {
-        SnapshotEvent event = event_of(events.value());
+      for (TreeItems list(trace); list.next() && samples_left_ >= 0 && events_left_ >= events;) {
+        ++events;
+        SnapshotEvent event = event_of(list.value());
         if (event.time == 0) event.time = ordinal += ns_per_us;
         each(event);
       }
     }
+    if (events > events_left_) events_left_ = -1;
     if (ordinal > 0) {
       run_.warn("the allocator's events have no times: they are shown a microsecond apart");
     }
@@ -197,7 +201,7 @@ class DeviceMemory {
   ImportedRun& run_;
   BlocksByAddress held_;
   Time first_ = 0;
-  std::int64_t allocated_ = 0, reserved_ = 0, samples_left_ = 0;
+  std::int64_t allocated_ = 0, reserved_ = 0, samples_left_ = 0, events_left_ = 0;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace tessera::exchange {
 namespace {
 
 constexpr std::size_t times_the_file = 3, memory_anyway = std::size_t{24} << 20;
-constexpr std::int64_t steps_per_byte = 16, steps_anyway = 100'000;
+constexpr std::int64_t steps_per_byte = 8, steps_anyway = 100'000;
 
 }  // namespace
 
