@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -84,8 +85,12 @@ Status run_import(const ImportArguments& a) {
              a.output, done->ranks.size(), done->world, joined_ranks(done->ranks),
              with_separators(done->steps), with_separators(done->spans),
              with_separators(done->matched_collectives), with_separators(done->collectives));
-  for (const auto& found : done->findings) {
-    fmt::print("{}: {}\n", found.code, printable(found.message));
+  constexpr std::size_t shown = 10;
+  for (std::size_t i = 0; i < std::min(shown, done->findings.size()); ++i) {
+    fmt::print("{}: {}\n", done->findings[i].code, printable(done->findings[i].message));
+  }
+  if (done->findings.size() > shown) {
+    fmt::print("and {} more, which --json lists\n", done->findings.size() - shown);
   }
   return {};
 }

@@ -40,6 +40,7 @@ struct FlightGroup {
 };
 
 struct FlightDumps {
+  std::int64_t world = 0;                     // ranks of the run, as far as dumps tell; 0: unknown
   std::vector<Rank> ranks;                    // ascending, of which there are dumps
   std::map<std::string, FlightGroup> groups;  // by name and members
 };

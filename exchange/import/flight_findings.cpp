@@ -61,6 +61,10 @@ class GroupFindings {
       const bool dumped = std::binary_search(dumps.ranks.begin(), dumps.ranks.end(), rank);
       (dumped ? present_ : absent_).push_back(rank);
     }
+    const auto size = static_cast<std::int64_t>(present_.size() + absent_.size());
+    members_known_ =
+        !group.members.empty() || (group.size > 0 && group.size <= size) ||
+        (dumps.world > 0 && static_cast<std::int64_t>(dumps.ranks.size()) >= dumps.world);
     for (const auto& [rank, member] : group.by_rank) {
       for (const auto& [sequence, call] : member.calls) calls_[sequence][rank] = &call;
     }
@@ -169,9 +173,13 @@ class GroupFindings {
     if (absent_.empty()) {
       return ImportedDiagnostic{
           DiagnosticSeverity::error, "unfinished_collective", ranks.front(), call.created,
-          fmt::format("{} called {} ({}) and it has not ended{}, though every member has called "
-                      "it: look at the network and at what each rank's device does.",
-                      capitalised(rank_list(ranks)), name, sizes_of(call), at_site(call))};
+          fmt::format("{} called {} ({}){}, and it has not ended: {}.",
+                      capitalised(rank_list(ranks)), name, sizes_of(call), at_site(call),
+                      members_known_
+                          ? "every member has called it, so look at the network and at what each "
+                            "rank's device does"
+                          : "no dump lists the members of this group, so others of whom there is "
+                            "no dump may not have called it")};
     }
     return ImportedDiagnostic{
         DiagnosticSeverity::error, "missing_rank", absent_.front(), call.created,
@@ -194,6 +202,7 @@ class GroupFindings {
 
   const FlightGroup& group_;
   std::vector<Rank> present_, absent_;
+  bool members_known_ = false;  // all of them
   std::map<std::int64_t, Calls> calls_;
 };
 
@@ -206,6 +215,9 @@ std::vector<ImportedDiagnostic> findings_of(const FlightDumps& dumps) {
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
+  // After a hang there may be one for each of a thousand groups.
+  constexpr std::size_t findings_max = 100;
+  if (findings.size() > findings_max) findings.resize(findings_max);
   return findings;
 }
 

@@ -344,6 +344,7 @@ Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun
 
 Status conclude_flight_recorder(ImportedRun& run) {
   if (!run.flight_dumps) return {};
+  run.flight_dumps->world = run.world;
   tell_sizes(*run.flight_dumps, run);
   for (ImportedDiagnostic& finding : findings_of(*run.flight_dumps)) {
     run.diagnostics.push_back(std::move(finding));
