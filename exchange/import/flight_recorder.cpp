@@ -157,7 +157,9 @@ class DumpReader {
       if (!ranks.empty()) run_.world = std::max(run_.world, ranks.back() + 1);
       // gloo gives no names, so that groups overwrite one another.
       const std::string_view name = short_text(groups.key());
-      if (!name.empty()) members_[name] = ranks;
+      if (name.empty()) continue;
+      members_[name] = ranks;
+      if (!ranks.empty()) dumps_.world = std::max<std::int64_t>(dumps_.world, ranks.back() + 1);
     }
   }
 
@@ -242,6 +244,7 @@ class DumpReader {
     if (tells_size && small > 0 && large % small == 0) group.size = large / small;
     if (group.whole_world && group.size > 0 && group.size <= 1 << 20) {
       run_.world = std::max(run_.world, static_cast<std::int32_t>(group.size));
+      dumps_.world = std::max(dumps_.world, group.size);
     }
   }
 
@@ -297,7 +300,7 @@ Rank rank_of_dump(const SourceFile& source, ImportedRun& run) {
 
 /// Of groups whose members nobody lists: where all ranks have left a dump, those who call are it.
 void tell_sizes(const FlightDumps& dumps, ImportedRun& run) {
-  const bool all = static_cast<std::int64_t>(dumps.ranks.size()) == run.world;
+  const bool all = static_cast<std::int64_t>(dumps.ranks.size()) == dumps.world;
   for (const auto& [key, group] : dumps.groups) {
     std::int64_t size = group.size;
     if (size == 0 && all) size = static_cast<std::int64_t>(group.by_rank.size());
@@ -344,7 +347,6 @@ Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun
 
 Status conclude_flight_recorder(ImportedRun& run) {
   if (!run.flight_dumps) return {};
-  run.flight_dumps->world = run.world;
   tell_sizes(*run.flight_dumps, run);
   for (ImportedDiagnostic& finding : findings_of(*run.flight_dumps)) {
     run.diagnostics.push_back(std::move(finding));
