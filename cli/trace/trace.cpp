@@ -73,7 +73,7 @@ Status verify(const TraceArguments& a) {
 void add_trace(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TraceArguments>();
   TraceArguments& a = *arguments;
-  CLI::App* command = app.add_subcommand("trace", "Check, recover, import trace files");
+  CLI::App* command = app.add_subcommand("trace", "Check, recover, import, export trace files");
   command->footer(trace_examples);
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* text, Status (*run)(const TraceArguments&)) {
@@ -90,6 +90,7 @@ void add_trace(CLI::App& app, int& exit_code) {
   CLI::App* whole = add("verify", "Read everything and compare it with its checksums", verify);
   whole->add_flag("--json", a.json, "Print one JSON object");
   add_trace_import(*command, exit_code);
+  add_trace_export(*command, exit_code);
 }
 
 }  // namespace tessera::cli

@@ -46,7 +46,7 @@ Time median_of(std::vector<Time>& values) {
 
 class Clocks {
  public:
-  Clocks(ImportedRun& run, const Meetings& meetings) : run_(run), meetings_(meetings) {
+  Clocks(const ImportedRun& run, const Meetings& meetings) : meetings_(meetings) {
     offsets_.resize(run.ranks().size());
     found_.resize(run.ranks().size());
   }
@@ -122,7 +122,6 @@ class Clocks {
     }
   }
 
-  ImportedRun& run_;
   const Meetings& meetings_;
   std::vector<Time> offsets_;
   std::vector<bool> found_;

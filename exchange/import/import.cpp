@@ -139,6 +139,12 @@ Result<Imported> import_traces(const std::vector<std::string>& files, const std:
     read += bytes;
     if (options.progress) options.progress(read, total);
   };
+  for (const std::string& file : files) {
+    if (!std::filesystem::equivalent(file, out, ignored) || ignored) continue;
+    return Status(
+        Code::invalid_argument,
+        fmt::format("\"{}\" is to be imported and to be written: choose another name.", out));
+  }
   TESSERA_ASSIGN(std::vector<Opened> opened, open_all(files, progress));
   Imported done;
   ImportedRun run;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exchange/import/json_stream.h"
+#include "exchange/import/kineto_properties.h"
 
 namespace tessera::exchange {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr std::size_t name_max = 160;      // characters of a label
 constexpr std::size_t threads_max = 4096;  // more are no threads but ids that someone made up
 constexpr std::size_t lost_categories_max = 32;
-constexpr std::int64_t ranks_listed_max = 1 << 20;
 constexpr Time time_most = Time{1} << 61;
 
 /// One event as it lies in the file; views last as long as the buffer.
@@ -98,24 +98,6 @@ bool read_event(JsonCursor& at, RawEvent& event) {
 std::string_view short_name(std::string_view name) {
   if (name.starts_with("void ")) name.remove_prefix(5);
   return name.substr(0, name_max);
-}
-
-std::vector<Rank> ranks_in(std::string_view list) {
-  std::vector<Rank> ranks;
-  std::int64_t number = -1;
-  for (const char c : list) {
-    if (c >= '0' && c <= '9') {
-      number = std::min<std::int64_t>(std::max<std::int64_t>(number, 0) * 10 + (c - '0'), 1 << 30);
-      continue;
-    }
-    if (c == '.') return {};  // "[0, 1, ..., 63]": shortened by the profiler
-    if (number >= 0 && static_cast<std::int64_t>(ranks.size()) < ranks_listed_max) {
-      ranks.push_back(static_cast<Rank>(number));
-    }
-    number = -1;
-  }
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
 }
 
 bool is_wait(std::string_view name) { return name.find("Synchronize") != std::string_view::npos; }
@@ -288,42 +270,6 @@ class Reader {
   std::string last_pid_ = "?", last_tid_;
   std::int32_t last_ = 0;
 };
-
-std::int64_t integer_of(const nlohmann::json& json, const char* key) {
-  if (!json.is_object() || !json.contains(key)) return -1;
-  const nlohmann::json& value = json[key];
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_string()) return decimal(value.get_ref<const std::string&>(), 0);
-  return -1;
-}
-
-std::string text_of(const nlohmann::json& json, const char* key) {
-  if (!json.is_object() || !json.contains(key)) return {};
-  return json[key].is_string() ? json[key].get<std::string>() : json[key].dump();
-}
-
-void read_distributed(const nlohmann::json& info, KinetoFile& file) {
-  constexpr std::int64_t most = 1 << 30;
-  file.rank = static_cast<Rank>(std::clamp<std::int64_t>(integer_of(info, "rank"), -1, most));
-  file.world =
-      static_cast<std::int32_t>(std::clamp<std::int64_t>(integer_of(info, "world_size"), 0, most));
-  file.backend = text_of(info, "backend");
-  if (!info.is_object() || !info.contains("pg_config") || !info["pg_config"].is_array()) return;
-  for (const auto& group : info["pg_config"]) {
-    KinetoGroup& added = file.groups.emplace_back();
-    added.name = text_of(group, "pg_name");
-    added.description = text_of(group, "pg_desc");
-    added.size =
-        static_cast<std::int32_t>(std::clamp<std::int64_t>(integer_of(group, "pg_size"), 0, most));
-    if (group.is_object() && group.contains("ranks")) added.ranks = ranks_in(group["ranks"].dump());
-  }
-}
-
-void read_devices(const nlohmann::json& devices, KinetoFile& file) {
-  if (!devices.is_array() || devices.empty() || !devices[0].is_object()) return;
-  file.device = text_of(devices[0], "name");
-  file.device_memory = Bytes{std::max<std::int64_t>(0, integer_of(devices[0], "totalGlobalMem"))};
-}
 
 /// A member beside the events. Those that are not known are passed over.
 Status read_property(JsonStream& stream, const std::string& key, KinetoFile& file) {

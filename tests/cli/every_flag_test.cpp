@@ -47,6 +47,13 @@ struct Seen {
 
 void write_model() { std::ofstream(run_folder() + "small.json") << model_text; }
 
+// One kernel, as PyTorch's profiler writes it.
+void write_profile() {
+  std::ofstream(run_folder() + "rank0.json")
+      << R"({"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [{"ph": "X", )"
+         R"("cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1.5, "dur": 2, "args": {}}]})";
+}
+
 // Steps enough for what the first ones decide.
 Seen simulated(const std::string& arguments) {
   const ProgramRun listed = run_tessera("ops small.json --steps 3 " + arguments);
@@ -309,6 +316,17 @@ TEST_CASE("every flag of trace acts or is refused", "[cli][flags]") {
   const std::vector<FlagCase> verify = {{"--json", "", ""}};
   CHECK(missing(flags_of("trace verify"), verify) == "");
   check_cases("trace verify small.tessera", "", verify);
+  const std::vector<FlagCase> to_export = {
+      {"--output", "other.csv", ""}, {"--ranks", "0", ""}, {"--format", "chrome", ""}};
+  CHECK(missing(flags_of("trace export"), to_export + std::vector<FlagCase>{{"--quiet", "", ""}}) ==
+        "");
+  const std::string exported = "trace export small.tessera -f csv -o x.csv";
+  check_cases(exported, "x.csv", to_export);
+  write_profile();
+  const std::vector<FlagCase> import = {{"--output", "other.tessera", ""}, {"--json", "", ""}};
+  CHECK(missing(flags_of("trace import"), import + std::vector<FlagCase>{{"--quiet", "", ""}}) ==
+        "");
+  check_cases("trace import rank0.json -o i.tessera", "i.tessera", import);
   const std::vector<FlagCase> query = {{"--csv", "", ""}, {"--json", "", ""}};
   CHECK(missing(flags_of("query"), query) == "");
   check_cases("query small.tessera 'SELECT * FROM run'", "", query);
@@ -364,6 +382,8 @@ TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
                                           "report",
                                           "trace recover",
                                           "trace verify",
+                                          "trace import",
+                                          "trace export",
                                           "query",
                                           "compare",
                                           "inspect",

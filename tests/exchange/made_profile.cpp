@@ -19,8 +19,9 @@ class Writer {
 
   void all() {
     write_(fmt::format(
-        R"({{"schemaVersion": 1, "deviceProperties": [{{"id": 0, "name": "NVIDIA H100 80GB HBM3",)"
-        R"( "totalGlobalMem": 85029158912}}], "distributedInfo": {{"backend": "nccl", "rank": {},)"
+        R"({{"schemaVersion": 1, "deviceProperties": [{{"id": 0,)"
+        R"( "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85029158912}}],)"
+        R"( "distributedInfo": {{"backend": "nccl", "rank": {},)"
         R"( "world_size": {}, "pg_count": 1, "pg_config": [{{"pg_name": "0", "pg_desc":)"
         R"( "default_pg", "backend_config": "cuda:nccl", "pg_size": {}, "ranks": [{}]}}]}},)"
         R"( "baseTimeNanoseconds": {}, "traceEvents": [)",
@@ -45,12 +46,12 @@ class Writer {
 
   void event(const char* category, const std::string& name, int pid, int tid, std::int64_t begin,
              std::int64_t end, const std::string& arguments) {
-    write_(fmt::format(
-        R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}.{:03},)"
-        R"( "args": {{{}}}}},)"
-        "\n",
-        category, name, pid, tid, time(begin), (end - begin) / 1000, (end - begin) % 1000,
-        arguments));
+    write_(fmt::format(R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": {}, "ts": {},)"
+                       R"( "dur": {}.{:03},)"
+                       R"( "args": {{{}}}}},)"
+                       "\n",
+                       category, name, pid, tid, time(begin), (end - begin) / 1000,
+                       (end - begin) % 1000, arguments));
   }
 
   void annotation(const std::string& name, std::int64_t begin, std::int64_t end, int thread = 7) {

@@ -27,7 +27,7 @@ void check_patterns(const SourceFile& file, const std::string& code, Findings& f
        "types are CamelCase"},
       {R"(\busing\s+(?!(?:type|is_transparent)\b)([a-z]\w*|\w*_\w*)\s*=)",
        "names of types are CamelCase"},
-      {R"((?:^|[^\w:.>])((?!nccl|cu|gl|testRunStarting)[a-z][a-z0-9]*[A-Z]\w*))",
+      {R"((?:^|[^\w:.>])((?!nccl|cu|gl|inflate|uInt|testRunStarting)[a-z][a-z0-9]*[A-Z]\w*))",
        "functions and variables are snake_case"},
   };
   for (const NameRule& rule : rules) {

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events as the PyTorch profiler writes them, so that tools for its files read these.
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "exchange/export/exporter.h"
+#include "exchange/export/output_file.h"
+
+namespace tessera::exchange {
+namespace {
+
+constexpr int host_process = 1'000'000;  // and the rank
+constexpr std::string_view rank_place = "{rank}";
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Microseconds, exactly.
+std::string microseconds(Time time) {
+  const Time size = time < 0 ? -time : time;
+  return fmt::format("{}{}.{:03}", time < 0 ? "-" : "", size / 1000, size % 1000);
+}
+
+struct CollectiveWords {
+  OpKind kind;
+  const char* kernel;  // by which tools tell communication from compute
+  const char* name;
+};
+constexpr std::array collective_words = {
+    CollectiveWords{OpKind::all_gather, "ncclDevKernel_AllGather", "_allgather_base"},
+    CollectiveWords{OpKind::reduce_scatter, "ncclDevKernel_ReduceScatter", "_reduce_scatter_base"},
+    CollectiveWords{OpKind::all_reduce, "ncclDevKernel_AllReduce", "allreduce"},
+    CollectiveWords{OpKind::reduce, "ncclDevKernel_Reduce", "reduce"},
+    CollectiveWords{OpKind::broadcast, "ncclDevKernel_Broadcast", "broadcast"},
+    CollectiveWords{OpKind::all_to_all, "ncclDevKernel_SendRecv", "all_to_all"}};
+
+const CollectiveWords& words_of(OpKind kind) {
+  for (const CollectiveWords& words : collective_words) {
+    if (words.kind == kind) return words;
+  }
+  return collective_words.front();
+}
+
+const char* dtype_word(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return "Float";
+    case DType::bfloat16: return "BFloat16";
+    case DType::float16: return "Half";
+    case DType::float64: return "Double";
+    case DType::int32: return "Int";
+    case DType::int64: return "Long";
+    case DType::uint8: return "Byte";
+  }
+  return "Byte";
+}
+
+class Chrome final : public Exporter {
+ public:
+  Chrome(const analysis::Trace& trace, std::string out)
+      : trace_(trace), out_(std::move(out)), each_(out_.find(rank_place) != std::string::npos) {}
+
+  Status begin() override { return each_ ? Status() : open(out_, -1); }
+
+  Status rank(Rank rank) override {
+    if (each_) {
+      std::string path = out_;
+      TESSERA_TRY(close());
+      TESSERA_TRY(open(
+          path.replace(path.find(rank_place), rank_place.size(), fmt::format("{}", rank)), rank));
+    }
+    name_process(rank, fmt::format("rank {}", rank));
+    name_process(host_process + rank, fmt::format("rank {}, host", rank));
+    for (const storage::StreamRow& stream : trace_.info().streams) {
+      const int process = stream.role == StreamRole::host ? host_process + rank : rank;
+      event({{"ph", "M"},
+             {"name", "thread_name"},
+             {"pid", process},
+             {"tid", stream.id},
+             {"args", {{"name", stream.name}}}});
+    }
+    add_steps(rank);
+    return {};
+  }
+
+  Status span(const ExportedSpan& span) override {
+    const storage::OpRow& op = *span.op;
+    const bool host = span.stream->role == StreamRole::host;
+    const bool collective = is_collective(op.kind);
+    std::string name = op.label.empty() ? std::string(name_of(op.kind)) : op.label;
+    const char* category = host ? "cpu_op" : "kernel";
+    Json arguments{{"External id", op.id}};
+    if (!host) {
+      arguments["device"] = 0;
+      arguments["stream"] = span.stream->id;
+      arguments["correlation"] = op.id;
+    }
+    if (collective && !host) {
+      arguments["label"] = name;
+      name = words_of(op.kind).kernel;
+    } else if (op.kind == OpKind::copy && !host) {
+      category = "gpu_memcpy";
+      if (!name.starts_with("Mem")) name = "Memcpy " + name;
+      if (op.bytes.value > 0) arguments["bytes"] = op.bytes.value;
+    }
+    if (collective) add_collective(op, arguments);
+    for (const auto& [key, value] : {std::pair<const char*, std::string_view>{"unit", op.unit},
+                                     {"module", op.module},
+                                     {"phase", name_of(op.phase)},
+                                     {"reason", name_of(op.reason)}}) {
+      if (!value.empty()) arguments[key] = value;
+    }
+    complete(category, name, host ? host_process + span.rank : span.rank, span.stream->id,
+             span.begin, span.end, arguments);
+    return {};
+  }
+
+  bool wants_memory() const override { return true; }
+  Status memory(const storage::MemorySeries& series) override {
+    for (std::size_t i = 0; i < series.time.size(); ++i) {
+      line(fmt::format(
+          R"({{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": {}, )"
+          R"("tid": 0, "ts": {}, "args": {{"Total Reserved": {}, "Total Allocated": {}, "Bytes": )"
+          R"({}, "Device Id": 0, "Device Type": 1, "Addr": {}}}}})",
+          host_process + series.rank, microseconds(series.time[i]), series.reserved[i].value,
+          series.allocated[i].value, series.delta[i].value, series.buffer[i]));
+    }
+    return {};
+  }
+
+  Status finish(Exported& done) override {
+    TESSERA_TRY(close());
+    done.files = files_;
+    return {};
+  }
+
+ private:
+  Status open(const std::string& path, Rank rank) {
+    TESSERA_ASSIGN(OutputFile file, OutputFile::create(path));
+    file_ = std::make_unique<OutputFile>(std::move(file));
+    files_.push_back(path);
+    first_ = true;
+    Json groups = Json::array();
+    for (const auto& group : trace_.info().communicators) {
+      groups.push_back({{"pg_name", fmt::format("{}", group.id)},
+                        {"pg_desc", group.name},
+                        {"pg_size", group.group_size}});
+    }
+    Json info{{"backend", "nccl"}, {"world_size", trace_.run().ranks}, {"pg_config", groups}};
+    if (rank >= 0) info["rank"] = rank;
+    Json devices = Json::array();
+    devices.push_back({{"id", 0},
+                       {"name", trace_.run().cluster},
+                       {"totalGlobalMem", trace_.run().memory_per_rank.value}});
+    file_->write(
+        fmt::format("{{\n\"schemaVersion\": 1,\n\"deviceProperties\": {},\n"
+                    "\"distributedInfo\": {},\n\"baseTimeNanoseconds\": 0,\n"
+                    "\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
+                    text_of(devices), text_of(info)));
+    return {};
+  }
+
+  Status close() {
+    if (!file_) return {};
+    file_->write("\n]}\n");
+    const Status status = file_->finish();
+    file_.reset();
+    return status;
+  }
+
+  void line(const std::string& text) {
+    if (!first_) file_->write(",\n");
+    first_ = false;
+    file_->write(text);
+  }
+  void event(const Json& json) { line(text_of(json)); }
+
+  void complete(const char* category, const std::string& name, int process, int thread, Time begin,
+                Time end, const Json& arguments) {
+    line(fmt::format(
+        R"({{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, )"
+        R"("args": {}}})",
+        category, text_of(Json(name)), process, thread, microseconds(begin),
+        microseconds(end - begin), text_of(arguments)));
+  }
+
+  void name_process(int process, const std::string& name) {
+    event({{"ph", "M"},
+           {"name", "process_name"},
+           {"pid", process},
+           {"tid", 0},
+           {"args", {{"name", name}}}});
+  }
+
+  void add_steps(Rank rank) {
+    const storage::RankSteps& steps = trace_.steps();
+    for (std::int32_t step = 0; step < steps.steps; ++step) {
+      const std::size_t i = static_cast<std::size_t>(step) * static_cast<std::size_t>(steps.ranks) +
+                            static_cast<std::size_t>(rank);
+      if (steps.begin[i] == steps.end[i]) continue;
+      complete("user_annotation", fmt::format("ProfilerStep#{}", step), host_process + rank, 0,
+               steps.begin[i], steps.end[i], Json::object());
+    }
+  }
+
+  void add_collective(const storage::OpRow& op, Json& arguments) const {
+    const auto* const group = trace_.communicator(op);
+    const std::int64_t size = group == nullptr ? 1 : std::max(group->group_size, 1);
+    const std::int64_t full = op.bytes.value / size_of(op.dtype).value;
+    const bool gathers = op.kind == OpKind::all_gather;
+    const bool scatters = op.kind == OpKind::reduce_scatter;
+    arguments["Collective name"] = words_of(op.kind).name;
+    arguments["In msg nelems"] = gathers ? full / size : full;
+    arguments["Out msg nelems"] = scatters ? full / size : full;
+    arguments["Group size"] = size;
+    arguments["dtype"] = dtype_word(op.dtype);
+    arguments["Seq"] = op.id;
+    if (group == nullptr) return;
+    arguments["Process Group Name"] = fmt::format("{}", group->id);
+    arguments["Process Group Description"] = group->name;
+  }
+
+  const analysis::Trace& trace_;
+  const std::string out_;
+  const bool each_;  // a file per rank
+  std::unique_ptr<OutputFile> file_;
+  std::vector<std::string> files_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Exporter>> chrome_exporter(const analysis::Trace& trace,
+                                                  const std::string& out) {
+  return std::unique_ptr<Exporter>(std::make_unique<Chrome>(trace, out));
+}
+
+}  // namespace tessera::exchange

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/exchange/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "exchange/export/exporter.h"
+
+namespace tessera::exchange {
+namespace {
+
+struct FormatRow {
+  ExportFormat format;
+  std::string_view name;
+  Result<std::unique_ptr<Exporter>> (*make)(const analysis::Trace&, const std::string&);
+  const char* lost;  // what the format does not hold
+};
+
+constexpr std::array formats_out = {
+    FormatRow{ExportFormat::perfetto, "perfetto", perfetto_exporter,
+              "classes of memory, what ranks waited for, and units' sizes"},
+    FormatRow{ExportFormat::chrome, "chrome", chrome_exporter,
+              "what ranks waited for, and units' sizes"},
+    FormatRow{ExportFormat::csv, "csv", csv_exporter, "memory, and summaries of steps"},
+    FormatRow{ExportFormat::sqlite, "sqlite", sqlite_exporter, nullptr},
+    FormatRow{ExportFormat::memory_snapshot, "memory-snapshot", snapshot_exporter,
+              "operations; addresses and segments are made up, as traces have none"}};
+
+const FormatRow& row_of(ExportFormat format) {
+  return formats_out[static_cast<std::size_t>(format)];
+}
+
+Status add_spans(const analysis::Trace& trace, Rank rank, Exporter& exporter, Exported& done) {
+  constexpr Time from = std::numeric_limits<Time>::min(), to = std::numeric_limits<Time>::max();
+  TESSERA_ASSIGN(const std::vector<storage::Lane> lanes, trace.reader().lanes(rank, from, to));
+  for (const storage::Lane& lane : lanes) {
+    const storage::StreamRow& stream = trace.stream(lane.stream);
+    for (std::size_t i = 0; i < lane.op.size(); ++i) {
+      const storage::OpRow& op = trace.op(lane.op[i]);
+      TESSERA_TRY(exporter.span({rank, &op, &stream, lane.begin[i], lane.ready[i], lane.end[i]}));
+      ++done.spans;
+      done.span_time += lane.end[i] - lane.begin[i];
+    }
+  }
+  return {};
+}
+
+Status add_rank(const analysis::Trace& trace, Rank rank, Exporter& exporter, Exported& done) {
+  TESSERA_TRY(exporter.rank(rank));
+  TESSERA_TRY(add_spans(trace, rank, exporter, done));
+  if (!exporter.wants_memory()) return {};
+  TESSERA_ASSIGN(const storage::MemorySeries memory, trace.reader().memory(rank));
+  done.memory_samples += static_cast<std::int64_t>(memory.time.size());
+  return exporter.memory(memory);
+}
+
+}  // namespace
+
+std::string_view name_of(ExportFormat format) { return row_of(format).name; }
+
+std::optional<ExportFormat> parse_export_format(std::string_view name) {
+  for (const FormatRow& row : formats_out) {
+    if (row.name == name) return row.format;
+  }
+  return std::nullopt;
+}
+
+const storage::BufferRow& buffer_of(const Buffers& buffers, std::int32_t id) {
+  static const storage::BufferRow unknown{};
+  const auto found = std::lower_bound(
+      buffers.begin(), buffers.end(), id,
+      [](const storage::BufferRow& row, std::int32_t wanted) { return row.id < wanted; });
+  return found == buffers.end() || found->id != id ? unknown : *found;
+}
+
+Result<Exported> export_trace(const analysis::Trace& trace, const std::string& out,
+                              const ExportOptions& options) {
+  std::vector<Rank> ranks = options.ranks;
+  if (ranks.empty()) ranks = trace.run().recorded_ranks;
+  for (const Rank rank : ranks) {
+    if (trace.recorded(rank)) continue;
+    return Status(Code::invalid_argument, fmt::format("Rank {} was not recorded.", rank));
+  }
+  const FormatRow& format = row_of(options.format);
+  TESSERA_ASSIGN(const std::unique_ptr<Exporter> exporter, format.make(trace, out));
+  TESSERA_TRY(exporter->begin());
+  Exported done;
+  std::int64_t count = 0;
+  for (const Rank rank : ranks) {
+    TESSERA_TRY(add_rank(trace, rank, *exporter, done));
+    if (options.progress) options.progress(++count, static_cast<std::int64_t>(ranks.size()));
+  }
+  TESSERA_TRY(exporter->finish(done));
+  if (format.lost != nullptr) {
+    done.warnings.push_back(fmt::format("{} does not hold {}", format.name, format.lost));
+  }
+  return done;
+}
+
+}  // namespace tessera::exchange

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/exchange/export.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/exchange/imports.h"
+#include "tests/exchange/mutated.h"
+
+namespace tessera {
+namespace {
+
+using exchange::Exported;
+using exchange::ExportFormat;
+using test::bytes_of_file;
+
+analysis::Trace example() {
+  return test::require_value(
+      analysis::Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera"));
+}
+
+struct Sums {
+  std::int64_t spans = 0;
+  Time time = 0;
+  bool operator==(const Sums&) const = default;
+};
+
+Sums sums_of(const analysis::Trace& trace, const std::vector<Rank>& ranks) {
+  Sums sums;
+  for (const Rank rank : ranks) {
+    const auto lanes = test::require_value(trace.reader().lanes(
+        rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max()));
+    for (const auto& lane : lanes) {
+      sums.spans += static_cast<std::int64_t>(lane.op.size());
+      for (std::size_t i = 0; i < lane.op.size(); ++i) sums.time += lane.end[i] - lane.begin[i];
+    }
+  }
+  return sums;
+}
+
+/// What a reader of protocol buffers sees, of one message.
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : rest_(bytes) {}
+  bool next() {
+    if (rest_.empty()) return false;
+    const std::uint64_t tag = varint();
+    field = tag >> 3;
+    text = {};
+    switch (tag & 7) {
+      case 0: value = varint(); break;
+      case 1: take(8); break;
+      case 2: text = take(varint()); break;
+      default: FAIL("a kind of field that nobody writes: " << (tag & 7));
+    }
+    return true;
+  }
+  std::uint64_t field = 0, value = 0;
+  std::string_view text;
+
+ private:
+  std::uint64_t varint() {
+    std::uint64_t number = 0;
+    for (int shift = 0;; shift += 7) {
+      REQUIRE(!rest_.empty());
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      number |= std::uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) return number;
+    }
+  }
+  std::string_view take(std::uint64_t size) {
+    REQUIRE(size <= rest_.size());
+    const auto part = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return part;
+  }
+  std::string_view rest_;
+};
+
+/// Slices of a Perfetto trace, each begun and ended on its track.
+Sums slices_of(const std::string& bytes) {
+  Sums sums;
+  std::map<std::uint64_t, std::vector<std::uint64_t>> open;
+  for (Fields trace(bytes); trace.next();) {
+    std::uint64_t time = 0, type = 0, track = 0;
+    for (Fields packet(trace.text); packet.next();) {
+      if (packet.field == 8) time = packet.value;
+      if (packet.field != 11) continue;
+      for (Fields event(packet.text); event.next();) {
+        if (event.field == 9) type = event.value;
+        if (event.field == 11) track = event.value;
+      }
+    }
+    if (type == 1) open[track].push_back(time);
+    if (type != 2) continue;
+    REQUIRE(!open[track].empty());
+    sums.time += static_cast<Time>(time - open[track].back());
+    open[track].pop_back();
+    ++sums.spans;
+  }
+  for (const auto& [track, begun] : open) CHECK(begun.empty());
+  return sums;
+}
+
+Sums sums_by_sql(const std::string& path, const char* sql) {
+  Sums sums;
+  sqlite3* database = nullptr;
+  sqlite3_stmt* statement = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+  REQUIRE(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr) == SQLITE_OK);
+  REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
+  sums = {sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1)};
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+  return sums;
+}
+
+/// Durations as the profiler's JSON has them: microseconds with three places.
+Sums sums_of_chrome(const std::string& bytes, std::int64_t& memory) {
+  Sums sums;
+  const auto json = nlohmann::json::parse(bytes);
+  for (const auto& event : json["traceEvents"]) {
+    memory += event["name"] == "[memory]" ? 1 : 0;
+    if (event["ph"] != "X" || event["cat"] == "user_annotation") continue;
+    ++sums.spans;
+    sums.time += std::llround(event["dur"].get<double>() * 1000);
+  }
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("every format has the spans of the trace, and their time", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  const std::vector<Rank> ranks = {0, 5};
+  const Sums wanted = sums_of(trace, ranks);
+  const auto exported = [&](ExportFormat format, const std::string& name) {
+    return test::require_value(
+        exchange::export_trace(trace, folder.path(name), {.format = format, .ranks = ranks}));
+  };
+  const Exported perfetto = exported(ExportFormat::perfetto, "p");
+  CHECK(Sums{perfetto.spans, perfetto.span_time} == wanted);
+  CHECK(slices_of(bytes_of_file(folder.path("p"))) == wanted);
+
+  const Exported chrome = exported(ExportFormat::chrome, "rank{rank}.json");
+  REQUIRE(chrome.files == std::vector{folder.path("rank0.json"), folder.path("rank5.json")});
+  Sums of_files;
+  std::int64_t memory = 0;
+  for (const std::string& file : chrome.files) {
+    const Sums one = sums_of_chrome(bytes_of_file(file), memory);
+    of_files.spans += one.spans;
+    of_files.time += one.time;
+  }
+  CHECK(of_files == wanted);
+  CHECK(memory == chrome.memory_samples);
+
+  exported(ExportFormat::csv, "spans.csv");
+  const std::string csv = bytes_of_file(folder.path("spans.csv"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == wanted.spans + 1);
+
+  const Exported rows = exported(ExportFormat::sqlite, "rows.sqlite");
+  CHECK(sums_by_sql(folder.path("rows.sqlite"),
+                    "SELECT count(*), sum(end - begin) FROM span JOIN op ON op.id = span.op") ==
+        wanted);
+  CHECK(sums_by_sql(folder.path("rows.sqlite"), "SELECT count(*), 0 FROM memory_sample").spans ==
+        rows.memory_samples);
+
+  const Exported snapshot = exported(ExportFormat::memory_snapshot, "memory.pickle");
+  CHECK(snapshot.memory_samples == rows.memory_samples);
+  const std::string pickle = bytes_of_file(folder.path("memory.pickle"));
+  CHECK(pickle.starts_with("\x80\x02}("));
+  CHECK(pickle.ends_with('.'));
+}
+
+TEST_CASE("an exported profile is imported with the same collectives and kernels", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  const Exported out = test::require_value(
+      exchange::export_trace(trace, folder.path("rank{rank}.json"),
+                             {.format = ExportFormat::chrome, .ranks = {0, 1, 2, 3, 4, 5, 6, 7}}));
+  const auto done = test::require_value(folder.import(out.files));
+  const auto back = folder.trace();
+  std::map<OpKind, std::int64_t> before, after;
+  for (const auto& op : trace.ops()) ++before[op.kind];
+  for (const auto& op : back.ops()) ++after[op.kind];
+  CHECK(done.matched_collectives == done.collectives);
+  for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::compute}) {
+    INFO(name_of(kind));
+    CHECK(before[kind] > 0);
+    CHECK((kind == OpKind::compute ? after[kind] >= before[kind] : after[kind] == before[kind]));
+  }
+  CHECK(back.info().steps == trace.info().steps);
+  for (const Time offset : done.clock_offsets) CHECK(std::abs(offset) <= 10'000);
+}
+
+TEST_CASE("an export that fails leaves what was there", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  const std::string path = folder.file("kept", "before");
+  CHECK_FALSE(exchange::export_trace(trace, path, {.ranks = {99}}).ok());
+  CHECK_FALSE(exchange::export_trace(trace, folder.path("no/such/folder"), {}).ok());
+  CHECK(bytes_of_file(path) == "before");
+  CHECK_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+}  // namespace tessera
