@@ -5,6 +5,7 @@
 #include "inspector/communication/communication_panel.h"
 #include "inspector/compare/compare_panel.h"
 #include "inspector/findings/findings_panel.h"
+#include "inspector/holders/holders_panel.h"
 #include "inspector/path/path_panel.h"
 #include "inspector/ranks/overview_panel.h"
 #include "tessera/inspector/inspector.h"
@@ -30,6 +31,7 @@ constexpr PanelRow panel_table[] = {
     {"findings", '4', "Findings", false, make<FindingsPanel>},
     {"path", '5', "Critical path", true, make<PathPanel>},
     {"compare", '6', "Compare", true, make<ComparePanel>},
+    {"holders", '7', "Holders", true, make<HoldersPanel>},
 };
 
 }  // namespace

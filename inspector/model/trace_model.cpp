@@ -159,6 +159,13 @@ const RankData& TraceModel::rank(Rank rank) {
   return data;
 }
 
+const std::vector<storage::BufferRow>& TraceModel::buffers() {
+  if (buffers_) return *buffers_;
+  auto read = reader().buffers();
+  if (!read.ok()) problems_.push_back({"Buffers: " + read.status().message(), {}, -1});
+  return buffers_.emplace(read.ok() ? std::move(read).value() : std::vector<storage::BufferRow>{});
+}
+
 const RankMemory& TraceModel::memory(Rank rank) {
   const auto known = memories_.find(rank);
   if (known != memories_.end()) return known->second;

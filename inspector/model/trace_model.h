@@ -93,6 +93,8 @@ class TraceModel : public analysis::Trace {
 
   /// Loads the rank's spans on first use; none if it was not recorded or cannot be read.
   const RankData& rank(Rank rank);
+  /// All buffers, by ascending id; read on first use, none if they cannot be read.
+  const std::vector<storage::BufferRow>& buffers();
   /// Loads the rank's memory on first use.
   const RankMemory& memory(Rank rank);
   /// Errors that the run reported, in the order of the trace, and then what could not be read so
@@ -117,6 +119,7 @@ class TraceModel : public analysis::Trace {
   std::map<analysis::Metric, std::vector<analysis::Outlier>> outliers_;
   std::map<Rank, RankData> ranks_;
   std::map<Rank, RankMemory> memories_;
+  std::optional<std::vector<storage::BufferRow>> buffers_;
   std::array<std::string, op_class_count> class_names_;
   std::vector<Problem> problems_;
   std::future<Status> check_;  // not valid: its result was taken

@@ -74,6 +74,20 @@ TEST_CASE("two runs are compared operation by operation", "[inspector][app][gold
   check_golden(large.picture(), "app_compare_2x");
 }
 
+TEST_CASE("who holds memory is listed by class and buffer", "[inspector][app][golden]") {
+  Session dark({.panel = "holders"}, 1200, 675);
+  CHECK(dark.state().fields.at("holders").starts_with("Rank 5 holds 7.37 GiB of "));
+  CHECK(dark.state().fields.at("holders/0") == "lm_head.activations of root 2.31 GiB");
+  CHECK(dark.state().fields.at("holders/classes").starts_with("activations 4.72 GiB; "));
+  check_golden(dark.picture(), "app_holders_dark");
+  dark.click("holders/timeline");
+  CHECK(dark.state().panel == "all");
+  Session light({.theme = ThemeKind::light, .panel = "holders"}, 1200, 675);
+  check_golden(light.picture(), "app_holders_light");
+  Session large({.scale = 2.0F, .panel = "holders"}, 1920, 1080);
+  check_golden(large.picture(), "app_holders_2x");
+}
+
 TEST_CASE("the help looks as accepted", "[inspector][app][golden]") {
   Session session({}, 1200, 675);
   session.state().show_help = true;

@@ -23,7 +23,8 @@ enum class ThemeKind : std::uint8_t { dark, light };
 /// What can fill the screen, in the order of the tabs: "overview" (all ranks), "all" (the opened
 /// rank's timeline with memory and details), "timeline", "memory", "communication" (of the
 /// opened rank, by process group), "findings" (what is wrong), "path"
-/// (the critical path of the step in view), "compare" (with another run).
+/// (the critical path of the step in view), "compare" (with another run), "holders" (who
+/// holds memory).
 std::vector<std::string> panel_names();
 
 struct InspectOptions {

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/holders/holders_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inspector/widgets/drawing.h"
+#include "inspector/widgets/format.h"
+#include "inspector/widgets/op_text.h"
+
+namespace tessera::inspector {
+namespace {
+
+using analysis::Holder;
+
+constexpr std::size_t holders_max = 40;  // rows; the rest is a sum
+constexpr float holders_beside = 760;    // px from which on classes and buffers stand side by side
+constexpr float bytes_column = 84;
+
+// "h.3.ag_out", "exp_avg of h.3"
+std::string text_of(const Holder& holder) {
+  const std::string name = holder.name.empty() ? "a buffer" : short_name(holder.name);
+  const bool told = holder.unit.empty() || holder.name.starts_with(holder.unit + ".");
+  return told ? name : fmt::format("{} of {}", name, short_name(holder.unit));
+}
+
+}  // namespace
+
+void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
+  const RankMemory& memory = model.memory(state.rank);
+  if (memory.pyramid == nullptr) return;
+  if (state.rank != rank_) {
+    rank_ = state.rank;
+    sample_ = -2;
+  }
+  const std::ptrdiff_t sample = memory.pyramid->highest(state.time.from(), state.time.to());
+  if (sample == sample_) return;
+  sample_ = sample;
+  moment_ = {};
+  if (sample < 0) return;
+  moment_ = analysis::memory_at(memory.samples, model.buffers(), static_cast<std::size_t>(sample));
+}
+
+float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
+                              const Box& box) const {
+  float y = box.min.y;
+  const auto say = [&](ImFont* font, Colour colour, const std::string& words) {
+    draw_wrapped(font, {box.min.x, y}, colour, words, box.width());
+    y += wrapped_height(font, words, box.width()) + ui.theme.px(6);
+  };
+  const std::string capacity = model.run().memory_per_rank > Bytes{}
+                                   ? " of " + format_memory(model.run().memory_per_rank)
+                                   : "";
+  const std::string title =
+      fmt::format("Rank {} holds {}{} at {}, the highest moment in view", state.rank,
+                  format_memory(moment_.allocated), capacity, format_time(moment_.time));
+  say(ui.fonts.title, ui.theme.text, title);
+  state.fields["holders"] = title;
+  ImGui::SetCursorScreenPos({box.min.x, y});
+  if (tab_button(ui, state, "Show in the timeline", "holders/timeline", false)) {
+    const auto [begin, end] = model.step_range(model.step_at(moment_.time));
+    const Time around = std::max<Time>((end - begin) / 8, 1000);
+    state.panel = "all";
+    state.time.show(moment_.time - around, moment_.time + around);
+  }
+  return y + ImGui::GetFrameHeight() + ui.theme.px(14);
+}
+
+// Classes with their part of what is held from the device.
+float HoldersPanel::draw_classes(const Surface& ui, ViewState& state, const Box& box) const {
+  const Theme& theme = ui.theme;
+  float y = box.min.y;
+  draw_text(ui.fonts.strong, {box.min.x, y}, theme.text, "By class");
+  y += theme.row_px;
+  std::vector<std::pair<Bytes, MemoryClass>> rows;
+  for (const MemoryClass c : device_memory_stack) {
+    const Bytes bytes = moment_.by_class[static_cast<std::size_t>(c)];
+    if (bytes > Bytes{}) rows.emplace_back(bytes, c);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const float bytes_at = box.max.x, wide = box.width() - theme.px(bytes_column);
+  std::string all;
+  ImGui::PushFont(ui.fonts.body);
+  for (const auto& [bytes, c] : rows) {
+    const double share =
+        static_cast<double>(bytes.value) / static_cast<double>(rows.front().first.value);
+    const float base = y + (theme.row_px - ui.fonts.body->FontSize) / 2;
+    const std::string name = fitted(std::string(name_of(c)), std::max(wide - theme.px(17), 1.0F));
+    draw_swatch(ui, {box.min.x, base + theme.px(3)}, ui.colours().of(c),
+                c == MemoryClass::reserved_unused);
+    draw_text(ui.fonts.body, {box.min.x + theme.px(17), base}, theme.text, name);
+    draw_text_right(ui.fonts.body, {bytes_at, base}, theme.text, format_memory(bytes));
+    y += theme.row_px;
+    const float length = std::max(1.0F, static_cast<float>(share) * (box.width() - theme.px(17)));
+    ImGui::GetWindowDrawList()->AddRectFilled({box.min.x + theme.px(17), y - theme.px(2)},
+                                              {box.min.x + theme.px(17) + length, y + theme.px(1)},
+                                              ui.colours().of(c));
+    y += theme.px(4);
+    all += (all.empty() ? "" : "; ") + std::string(name_of(c)) + " " + format_memory(bytes);
+  }
+  ImGui::PopFont();
+  state.fields["holders/classes"] = all;
+  return y + theme.px(14);
+}
+
+// Buffers, the largest first.
+float HoldersPanel::draw_holders(const Surface& ui, ViewState& state, const Box& box) const {
+  const Theme& theme = ui.theme;
+  const float number = theme.px(bytes_column);
+  const bool counts = box.width() > 3 * number;
+  const float room = box.width() - theme.px(17) - number * (counts ? 2 : 1);
+  float y = box.min.y;
+  const auto row = [&](ImFont* font, Colour colour, const std::string& name,
+                       const std::string& count, const std::string& bytes) {
+    const float base = y + (theme.row_px - font->FontSize) / 2;
+    ImGui::PushFont(font);
+    draw_text(font, {box.min.x + theme.px(17), base}, colour, fitted(name, std::max(room, 1.0F)));
+    ImGui::PopFont();
+    if (counts) draw_text_right(font, {box.max.x - number, base}, colour, count);
+    draw_text_right(font, {box.max.x, base}, colour, bytes);
+    y += theme.row_px;
+  };
+  draw_text(ui.fonts.strong, {box.min.x, y}, theme.text, "By buffer");
+  draw_text_right(ui.fonts.small, {box.max.x, y + theme.px(2)}, theme.dim, "held");
+  y += theme.row_px;
+  Bytes rest{};
+  for (std::size_t k = 0; k < moment_.holders.size(); ++k) {
+    const Holder& holder = moment_.holders[k];
+    if (k >= holders_max) {
+      rest += holder.bytes;
+      continue;
+    }
+    const float base = y + (theme.row_px - ui.fonts.body->FontSize) / 2;
+    draw_swatch(ui, {box.min.x, base + theme.px(3)}, ui.colours().of(holder.memory_class), false);
+    row(ui.fonts.body, theme.text, text_of(holder),
+        holder.count > 1 ? fmt::format("{} ×", format_count(holder.count)) : "",
+        format_memory(holder.bytes));
+    state.fields[fmt::format("holders/{}", k)] =
+        text_of(holder) + " " + format_memory(holder.bytes);
+  }
+  if (moment_.holders.size() > holders_max) {
+    row(ui.fonts.body, theme.dim, fmt::format("{} more", moment_.holders.size() - holders_max), "",
+        format_memory(rest));
+  }
+  return y + theme.px(14);
+}
+
+void HoldersPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
+  ImGui::GetWindowDrawList()->AddRectFilled(box.min, box.max, ui.theme.panel);
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::BeginChild("holders", {box.width(), box.height()}, false);
+  const float pad = std::min(ui.theme.px(14), box.width() / 8);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float x = at.x + pad, right = at.x + box.width() - 2 * pad;
+  float y = at.y + ui.theme.px(12);
+  find_out(model, state);
+  const RankMemory& memory = model.memory(state.rank);
+  if (memory.pyramid == nullptr || sample_ < 0) {
+    const bool broken = !memory.problem.ok();
+    draw_wrapped(
+        ui.fonts.body, {x, y}, broken ? ui.colours().fail : ui.theme.dim,
+        broken ? "⚠ " + memory.problem.message() : "No memory of this rank was recorded in view.",
+        right - x);
+  } else {
+    y = draw_head(ui, model, state, {{x, y}, {right, box.max.y}});
+    const bool beside = right - x > ui.theme.px(holders_beside);
+    const float middle = beside ? x + (right - x) * 0.36F : right;
+    const float classes = draw_classes(ui, state, {{x, y}, {middle, box.max.y}});
+    const Box rest{{beside ? middle + 3 * pad : x, beside ? y : classes}, {right, box.max.y}};
+    y = std::max(classes, draw_holders(ui, state, rest));
+  }
+  ImGui::SetCursorScreenPos({x, y});
+  ImGui::Dummy({1, 1});  // how far the window scrolls
+  ImGui::EndChild();
+}
+
+}  // namespace tessera::inspector

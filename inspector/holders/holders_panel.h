@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds the opened rank's memory at the highest moment of the view.
+#pragma once
+
+#include "inspector/widgets/panel.h"
+#include "tessera/analysis/memory_holders.h"
+
+namespace tessera::inspector {
+
+class HoldersPanel final : public Panel {
+ public:
+  void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
+
+ private:
+  void find_out(TraceModel& model, const ViewState& state);
+  float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box) const;
+  float draw_classes(const Surface& ui, ViewState& state, const Box& box) const;
+  float draw_holders(const Surface& ui, ViewState& state, const Box& box) const;
+
+  analysis::MemoryMoment moment_;
+  // The rank and the sample that they are of; -2: none yet.
+  Rank rank_ = -1;
+  std::ptrdiff_t sample_ = -2;
+};
+
+}  // namespace tessera::inspector
