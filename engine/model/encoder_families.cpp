@@ -28,7 +28,7 @@ struct BertSizes {
 };
 
 BertSizes read_bert(JsonReader& config, const BertNames& n) {
-  BertSizes s;
+  BertSizes s{};
   s.vocabulary = config.integer("vocab_size", 1, n.vocabulary);
   s.hidden = config.integer(n.hidden, 1, 768);
   s.inner = config.integer(n.inner, 1, 3072);

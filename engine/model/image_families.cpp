@@ -14,7 +14,7 @@ struct ViTSizes {
 };
 
 ViTSizes read_vit(JsonReader& config) {
-  ViTSizes s;
+  ViTSizes s{};
   s.hidden = config.integer("hidden_size", 1, 768);
   s.inner = config.integer("intermediate_size", 1, 3072);
   s.layers = blocks_of(config, "num_hidden_layers", 12);

@@ -14,7 +14,7 @@ struct T5Sizes {
 };
 
 T5Sizes read_t5(JsonReader& config) {
-  T5Sizes s;
+  T5Sizes s{};
   s.vocabulary = config.integer("vocab_size", 1, 32128);
   s.hidden = config.integer("d_model", 1, 512);
   s.inner = config.integer("d_ff", 1, 2048);
@@ -124,7 +124,7 @@ struct WhisperSizes {
 };
 
 WhisperSizes read_whisper(JsonReader& config) {
-  WhisperSizes s;
+  WhisperSizes s{};
   s.vocabulary = config.integer("vocab_size", 1, 51865);
   s.bins = config.integer("num_mel_bins", 1, 80);
   s.hidden = config.integer("d_model", 1, 384);

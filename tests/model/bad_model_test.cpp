@@ -44,6 +44,8 @@ const Bad bad_models[] = {
      "kv_lora_rank must be 1 to"},
     {R"({"architectures":["Gemma2ForCausalLM"],"layer_types":["far"],"num_hidden_layers":1})",
      "layer_types[0] must be full_attention"},
+    {R"({"model_type":"qwen2","layer_types":["linear_attention"],"num_hidden_layers":1})",
+     "layer_types[0] must be full_attention"},
     {R"({"architectures":["BertModel"],"hidden_size":770})", "hidden_size 770 is not a multiple"},
     {R"({"architectures":["BertModel"],"hidden_dropout_prob":7})", "a number from 0 to 1"},
     {R"({"architectures":["ViTModel"],"patch_size":300})",

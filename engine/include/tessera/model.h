@@ -57,13 +57,14 @@ struct AttentionHeads {
 /// Backward costs twice the matmul work and 2.5 times the attention work (FlashAttention-2, section
 /// 3.1.2: five matmuls instead of two).
 struct ModuleCost {
-  Polynomial matmul_flops;
-  Polynomial attention_flops;    // softmax(QK^T)V inside a fused kernel; counted in full even if
-                                 // causal: the kernel's efficiency stands for the skipped half.
-                                 // Where it is not causal, it takes twice as long
-  Polynomial elementwise_bytes;  // bytes moved by normalisations, activations, residuals, losses
-  Polynomial activation_bytes;   // kept from forward to backward, without checkpointing
-  std::int32_t kernels = 1;      // device kernels launched by forward
+  Polynomial matmul_flops = {};
+  Polynomial attention_flops = {};  // softmax(QK^T)V inside a fused kernel; counted in full even if
+                                    // causal: the kernel's efficiency stands for the skipped half.
+                                    // Where it is not causal, it takes twice as long
+  Polynomial elementwise_bytes =
+      {};  // bytes moved by normalisations, activations, residuals, losses
+  Polynomial activation_bytes = {};  // kept from forward to backward, without checkpointing
+  std::int32_t kernels = 1;          // device kernels launched by forward
   /// The parts of matmul_flops and attention_flops, where they are known.
   std::vector<LinearShape> linears = {};
   AttentionHeads attention = {};

@@ -172,8 +172,8 @@ TEST_CASE("a key of config.json that is not computed is refused with its value",
       "partial_rotary_factor is 0.5, computed are: 1, 1.0");
   has(refused(test::small_llama_with("qwen2", R"("qk_norm": true)")), "qk_norm is true");
   has(refused(test::small_llama_with("qwen2",
-                                     R"("layer_types": ["full_attention", "linear_attention"])")),
-      "layer_types[1] is linear_attention");
+                                     R"("layer_types": ["full_attention", "chunked_attention"])")),
+      "layer_types[1] is chunked_attention");
   has(refused(test::small_llama_with("llama", R"("quantization_config": {"bits": 4})")),
       "quantization_config is given, but is not computed");
 }
