@@ -9,6 +9,8 @@
 //   }));
 #pragma once
 
+#include <sqlite3.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,9 +19,6 @@
 #include <vector>
 
 #include "tessera/status.h"
-
-struct sqlite3;
-struct sqlite3_stmt;
 
 namespace tessera::exchange {
 

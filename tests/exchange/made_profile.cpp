@@ -78,13 +78,14 @@ class Writer {
 
   /// Ranks come when they come, and leave together.
   void collective(const char* name, const char* kernel_name, std::int64_t full, int thread) {
-    const std::string message = fmt::format(
-        R"("Collective name": "{}", "dtype": "BFloat16", "In msg nelems": {}, "Out msg nelems": {},)"
-        R"( "Group size": {}, "Process Group Name": "0", "Process Group Description":)"
-        R"( "default_pg", "Process Group Ranks": "[{}]"{})",
-        name, name[1] == 'a' ? full / plan_.world : full,
-        name[1] == 'a' ? full : full / plan_.world, plan_.world, ranks(),
-        plan_.sequence ? fmt::format(R"(, "Seq": {})", ++sequence_) : "");
+    const std::string message =
+        fmt::format(R"("Collective name": "{}", "dtype": "BFloat16", "In msg nelems": {},)"
+                    R"( "Out msg nelems": {},)"
+                    R"( "Group size": {}, "Process Group Name": "0", "Process Group Description":)"
+                    R"( "default_pg", "Process Group Ranks": "[{}]"{})",
+                    name, name[1] == 'a' ? full / plan_.world : full,
+                    name[1] == 'a' ? full : full / plan_.world, plan_.world, ranks(),
+                    plan_.sequence ? fmt::format(R"(, "Seq": {})", ++sequence_) : "");
     const int id = correlation_ + 1;
     event("cpu_op", "record_param_comms", 7, thread, host_, host_ + 4'500,
           fmt::format(R"("External id": {}{})", id,
