@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -24,6 +25,7 @@ struct ImportArguments {
 constexpr const char* import_examples = R"(Examples:
   tessera trace import rank0.json.gz rank1.json.gz -o run.tessera
   tessera trace import snapshot.pickle -o memory.tessera
+  tessera trace import nccl_trace_rank_* -o hang.tessera   # names who did not come
 
 Exit codes: 0 done, 2 bad input.)";
 
@@ -44,6 +46,11 @@ void print_import_json(const exchange::Imported& done, const std::string& output
                               {"matched_collectives", done.matched_collectives},
                               {"clock_offsets_ns", done.clock_offsets},
                               {"warnings", done.warnings}};
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const auto& found : done.findings) {
+    json["findings"].push_back(
+        {{"code", found.code}, {"rank", found.rank}, {"message", found.message}});
+  }
   json["files"] = nlohmann::ordered_json::array();
   for (const auto& file : done.files) {
     json["files"].push_back({{"path", file.path}, {"format", file.format}});
@@ -78,6 +85,13 @@ Status run_import(const ImportArguments& a) {
              a.output, done->ranks.size(), done->world, joined_ranks(done->ranks),
              with_separators(done->steps), with_separators(done->spans),
              with_separators(done->matched_collectives), with_separators(done->collectives));
+  constexpr std::size_t shown = 10;
+  for (std::size_t i = 0; i < std::min(shown, done->findings.size()); ++i) {
+    fmt::print("{}: {}\n", done->findings[i].code, printable(done->findings[i].message));
+  }
+  if (done->findings.size() > shown) {
+    fmt::print("and {} more, which --json lists\n", done->findings.size() - shown);
+  }
   return {};
 }
 

@@ -2,8 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "exchange/import/chakra.h"
+#include "exchange/import/flight_recorder.h"
 #include "exchange/import/format.h"
 #include "exchange/import/kineto.h"
+#include "exchange/import/memory_snapshot.h"
+#include "exchange/import/nccl_inspector.h"
+#include "exchange/import/nsys.h"
+#include "exchange/import/rocpd.h"
 #include "tessera/exchange/import.h"
 
 namespace tessera::exchange {
@@ -12,7 +18,15 @@ namespace {
 // Databases first, as their tables are names that nobody else uses; then by the first bytes; last
 // what is recognised by keys somewhere in the first part.
 constexpr Format all_formats[] = {
+    {"Nsight Systems", is_nsys, read_nsys, nullptr},
+    {"ROCm rpd", is_rpd, read_rpd, nullptr},
+    {"ROCm rocpd", is_rocpd, read_rocpd, nullptr},
+    {"PyTorch memory snapshot", is_memory_snapshot, read_memory_snapshot, nullptr},
+    {"PyTorch Flight Recorder", is_flight_recorder, read_flight_recorder, conclude_flight_recorder},
+    {"NCCL Inspector", is_nccl_inspector, read_nccl_inspector, nullptr},
+    {"PyTorch execution trace", is_execution_trace, read_execution_trace, nullptr},
     {"PyTorch profiler", is_kineto, read_kineto, nullptr},
+    {"Chakra", is_chakra, read_chakra, nullptr},
 };
 
 }  // namespace

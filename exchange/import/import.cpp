@@ -164,6 +164,9 @@ Result<Imported> import_traces(const std::vector<std::string>& files, const std:
   }
   TESSERA_ASSIGN(const auto writer, storage::TraceWriter::create(out));
   TESSERA_TRY(write_run(run, matches, *writer, done));
+  for (const ImportedDiagnostic& found : run.diagnostics) {
+    done.findings.push_back({found.code, found.rank, found.message});
+  }
   done.warnings = run.warnings();
   return done;
 }

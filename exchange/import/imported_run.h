@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -91,6 +92,7 @@ struct ImportedDiagnostic {
   std::string message;
 };
 
+struct FlightDumps;
 class ImportedRun;
 
 /// What one process or device has recorded.
@@ -145,6 +147,7 @@ class ImportedRun {
   TraceRun facts;
   std::int32_t world = 0;  // ranks of the run as its files say; 0: unknown
   std::vector<ImportedDiagnostic> diagnostics;
+  std::shared_ptr<FlightDumps> flight_dumps;  // until all files are read: flight_dumps.h
 
  private:
   std::deque<std::string> texts_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int ops_per_call = 1 << 16;
 constexpr int tables_max = 1000;
-constexpr int text_max = 64 << 20;  // bytes of one value
+constexpr int text_max = 16 << 20;  // bytes of one value
 
 /// Ends queries that take more work than a database of that size can need.
 struct Work {
@@ -143,10 +143,14 @@ Status SqliteFile::rows(const std::string& sql,
 
 Status SqliteFile::broken() const {
   const bool endless = sqlite3_errcode(database_.get()) == SQLITE_INTERRUPT;
-  return {Code::corrupt,
-          fmt::format("\"{}\" is damaged: {}.", path_,
-                      endless ? "reading it takes more work than a file of its size can need"
-                              : sqlite3_errmsg(database_.get()))};
+  // SQLite quotes what the file says.
+  std::string why = sqlite3_errmsg(database_.get());
+  why.resize(std::min<std::size_t>(why.size(), 120));
+  for (char& c : why) c = c < ' ' || c > '~' ? ' ' : c;
+  return {
+      Code::corrupt,
+      fmt::format("\"{}\" is damaged: {}.", path_,
+                  endless ? "reading it takes more work than a file of its size can need" : why)};
 }
 
 }  // namespace tessera::exchange

@@ -33,6 +33,14 @@ struct ImportedFile {
   std::string format;  // "PyTorch profiler", ...
 };
 
+/// Something that was wrong with the run, as the files tell it: out of memory, a collective that a
+/// rank has not called. It is a diagnostic of the trace, too.
+struct ImportedFinding {
+  std::string code;  // "missing_collective", "collective_mismatch", "missing_rank", ...
+  Rank rank = -1;    // -1: none in particular
+  std::string message;
+};
+
 struct Imported {
   std::vector<ImportedFile> files;
   std::vector<Rank> ranks;  // that have spans or memory, ascending
@@ -43,7 +51,8 @@ struct Imported {
   std::int64_t matched_collectives = 0;  // that have a partner on another rank
   // ns to add to the clock of ranks[i], so that collectives end together; empty: one rank.
   std::vector<Time> clock_offsets;
-  std::vector<std::string> warnings;  // one sentence each: what was left out, or cannot be told
+  std::vector<ImportedFinding> findings;  // the earliest first
+  std::vector<std::string> warnings;      // one sentence each: what was left out, or cannot be told
 };
 
 /// Names of the formats that can be read.

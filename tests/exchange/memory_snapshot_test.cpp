@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/import/memory_snapshot.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "exchange/import/file_rank.h"
+#include "tests/exchange/reading.h"
+
+namespace tessera::exchange {
+namespace {
+
+constexpr std::int64_t mega = 1 << 20;
+constexpr std::int64_t before = 3 * mega + 5 * mega + 100;  // held when the recording began
+
+TEST_CASE("a memory snapshot becomes samples whose sums are the allocator's", "[exchange]") {
+  const ImportedRun run = read_one(read_memory_snapshot, "memory_snapshot.pickle");
+  REQUIRE(run.ranks().size() == 1);
+  const ImportedRank& rank = run.ranks()[0];
+  std::int64_t sum = 0, peak = 0;
+  Time time = 0;
+  for (const ImportedMemory& sample : rank.memory) {
+    CHECK(sample.time >= time);
+    time = sample.time;
+    sum += sample.delta.value;
+    CHECK(sample.allocated.value == sum);
+    CHECK(sample.reserved >= sample.allocated);
+    peak = std::max(peak, sum);
+  }
+  CHECK(rank.memory[0].delta.value + rank.memory[1].delta.value == before);
+  CHECK(peak == before + 30 * mega + 12 * mega);
+  CHECK(sum == before - 3 * mega + 30 * mega);
+  CHECK(rank.memory.back().reserved == Bytes{60 * mega});
+  CHECK(rank.memory.size() == 2 + 2 + 3 * 4 + 1);
+}
+
+TEST_CASE("allocations are named by the code that asked for them", "[exchange]") {
+  const ImportedRun run = read_one(read_memory_snapshot, "memory_snapshot.pickle");
+  const std::vector<ImportedMemory>& memory = run.ranks()[0].memory;
+  CHECK(run.text(memory[2].name) == "build (train.py:12)");
+  CHECK(memory[2].memory_class == MemoryClass::unknown);
+  CHECK(run.text(memory[3].name) == "<module> (train.py:46)");
+  CHECK(memory[3].memory_class == MemoryClass::optimizer_state);
+  CHECK(memory[4].memory_class == MemoryClass::all_gather_buffers);
+  CHECK(run.text(memory[5].name) == "forward (model.py:31)");
+}
+
+TEST_CASE("running out of memory is told with its numbers", "[exchange]") {
+  const ImportedRun run = read_one(read_memory_snapshot, "memory_snapshot.pickle");
+  REQUIRE(run.diagnostics.size() == 1);
+  CHECK(run.diagnostics[0].code == "out_of_memory");
+  CHECK(run.diagnostics[0].message ==
+        "The allocator ran out of memory: 67108864 bytes were asked for, the device had 2097152 "
+        "free, and of 62914560 that were reserved 36700260 were in use.");
+}
+
+TEST_CASE("the rank of a file is that behind the word or the last number", "[exchange]") {
+  CHECK(rank_of_file("nccl_trace_rank_3", true) == 3);
+  CHECK(rank_of_file("rank12.pickle", false) == 12);
+  CHECK(rank_of_file("host7_rank-2_v1.json", true) == 2);
+  CHECK(rank_of_file("dump_7.json", true) == 7);
+  CHECK(rank_of_file("5", true) == 5);
+  CHECK(rank_of_file("dump_7.json", false) == -1);
+  CHECK(rank_of_file("snapshot.pickle", true) == -1);
+  CHECK(rank_of_file("rank99999999999", true) == -1);
+}
+
+}  // namespace
+}  // namespace tessera::exchange
