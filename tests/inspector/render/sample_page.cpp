@@ -35,7 +35,7 @@ void draw_lanes(Surface& ui) {
 void draw_stack(Surface& ui) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float height = ui.theme.px(234);
+  const float height = ui.theme.px(18) * static_cast<float>(device_memory_stack.size());
   float y = at.y + height;
   for (const MemoryClass c : device_memory_stack) {
     const float top = y - ui.theme.px(18);
