@@ -19,6 +19,12 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       ->check(CLI::ExistingFile)
       ->default_str("")
       ->group("Sharding");
+  command
+      .add_option("--lora", o.lora,
+                  "Trains small matrices beside linear layers, and nothing else: "
+                  "rank=8,alpha=32,target=q_proj,v_proj; all-linear: all of blocks")
+      ->default_str("")
+      ->group(training_options().title);
   for (const Option& option : training_options().options) {
     if (option.name == "passes") continue;
     // 1 token is no length that anybody wants who gives none.
@@ -132,6 +138,10 @@ Status check_real(const GivenFlags& given, const Scheme& scheme) {
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_ASSIGN(Model model, load_model(o.model_path));
   Training out;
+  if (!o.lora.empty()) {
+    TESSERA_ASSIGN(out.lora, parse_lora(o.lora));
+    TESSERA_ASSIGN(model, with_lora(model, *out.lora));
+  }
   if (o.deepspeed.empty()) {
     TESSERA_ASSIGN(out.scheme, resolve_scheme(o.scheme, model));
   }

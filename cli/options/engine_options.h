@@ -9,6 +9,7 @@
 
 #include "cli/options/scheme_options.h"
 #include "tessera/deepspeed.h"
+#include "tessera/lora.h"
 #include "tessera/training.h"
 
 namespace tessera::cli {
@@ -17,6 +18,7 @@ struct EngineOptions {
   std::string model_path;
   SchemeOptions scheme;
   std::string deepspeed;  // a ds_config.json; empty: none
+  std::string lora;       // as parse_lora takes it; empty: none
   GivenFlags training;    // those of tessera/training.h
   bool real = false;      // the command computes with real numbers
 };
@@ -28,6 +30,7 @@ struct Training {
   TrainingOptions training;
   std::vector<std::string> warnings;
   std::optional<DeepSpeedConfig> deepspeed;  // of --deepspeed
+  std::optional<LoraOptions> lora;           // of --lora, which the model has
 };
 
 void add_engine_options(CLI::App& command, EngineOptions& options);

@@ -91,13 +91,19 @@ Result<DescribedRun> described_run(const storage::TraceReader& reader, const std
   DescribedRun out;
   // A model without a name of its own is called as its file.
   TESSERA_ASSIGN(out.model, parse_model(model, run.model + ".json"));
+  if (sources.has("lora")) {
+    TESSERA_ASSIGN(const LoraOptions lora, parse_lora(sources.text("lora")));
+    TESSERA_ASSIGN(out.model, with_lora(out.model, lora));
+  }
   TESSERA_TRY(read_options(trace, run, json, out));
   return out;
 }
 
-std::string sources_json(const std::string& model, const std::string& cluster) {
-  return nlohmann::ordered_json{{"model", model}, {"cluster", cluster}}.dump(
-      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+std::string sources_json(const std::string& model, const std::string& cluster,
+                         const std::optional<LoraOptions>& lora) {
+  nlohmann::ordered_json json = {{"model", model}, {"cluster", cluster}};
+  if (lora) json["lora"] = to_text(*lora);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 Result<Again> read_again(const std::string& trace) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tessera/lora.h"
 #include "tessera/sim/simulate.h"
 #include "tessera/storage/trace_reader.h"
 
@@ -25,9 +26,11 @@ struct DescribedRun {
 /// this version does not know), naming the trace.
 Result<DescribedRun> described_run(const storage::TraceReader& reader, const std::string& trace);
 
-/// What a trace keeps besides options: the texts of the model's and the cluster's description, so
-/// that it can be made again wherever these files are, and whatever became of them.
-std::string sources_json(const std::string& model, const std::string& cluster);
+/// What a trace keeps besides options: the texts of the model's and the cluster's description, and
+/// the model's adapters, so that it can be made again wherever these files are, and whatever became
+/// of them.
+std::string sources_json(const std::string& model, const std::string& cluster,
+                         const std::optional<LoraOptions>& lora);
 
 /// Everything that the trace depends on. Fails: as TraceReader::open; not_supported (a trace that
 /// says nothing about its sources, for instance of a run that was not simulated); invalid_argument

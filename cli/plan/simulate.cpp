@@ -112,7 +112,7 @@ Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, cluster, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));
   TESSERA_ASSIGN(const std::string cluster_json, sim::cluster_text(arguments.cluster));
-  options.sources = sources_json(model, cluster_json);
+  options.sources = sources_json(model, cluster_json, training.lora);
   return Prepared{std::move(training.model), std::move(options), std::move(training.warnings)};
 }
 

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/report/table.h"
+#include "tessera/lora.h"
 
 namespace tessera::cli {
 namespace {
@@ -18,6 +20,8 @@ namespace {
 struct CheckpointArguments {
   std::string path;
   std::string file;
+  std::string model;
+  std::string adapter;
   std::string dtype = "float32";
   bool json = false;
 };
@@ -26,6 +30,7 @@ constexpr const char* checkpoint_examples = R"(Examples:
   tessera checkpoint info run
   tessera checkpoint verify run/step-000500
   tessera checkpoint export run model.safetensors --dtype bfloat16
+  tessera checkpoint merge run config.json merged.safetensors --adapter adapter
 
 Exit codes: 0 done, 2 bad input, damage included.)";
 
@@ -122,6 +127,28 @@ Status export_weights(const CheckpointArguments& a) {
   return {};
 }
 
+// Through a file of all weights, which goes when that is done.
+Status merge(const CheckpointArguments& a) {
+  TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  const auto blob = info.blobs.find("lora");
+  if (blob == info.blobs.end()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: has no adapters: tessera checkpoint export writes its weights",
+                              info.path));
+  }
+  TESSERA_ASSIGN(const LoraOptions lora, parse_lora(blob->second));
+  TESSERA_ASSIGN(const Model model, load_model(a.model));
+  const std::string all = a.file + ".all";
+  TESSERA_TRY(export_checkpoint(info.path, all, DType::float32));
+  Status done = merge_lora(all, model, lora, a.file);
+  if (done.ok() && !a.adapter.empty()) done = export_lora(all, model, lora, a.adapter);
+  std::error_code error;
+  std::filesystem::remove(all, error);
+  TESSERA_TRY(done);
+  fmt::print("{}: {} merged into the weights of step {}\n", a.file, blob->second, info.step);
+  return {};
+}
+
 CLI::App* add(CLI::App& parent, const char* name, const char* description,
               const std::shared_ptr<CheckpointArguments>& arguments, int& exit_code,
               Status (*run)(const CheckpointArguments&)) {
@@ -152,6 +179,14 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
                       exit_code, export_weights);
   out->add_option("FILE", a.file, "The safetensors file")->required();
+  CLI::App* merged =
+      add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
+          exit_code, merge);
+  merged->add_option("MODEL", a.model, "Hugging Face config.json")->required();
+  merged->add_option("FILE", a.file, "The safetensors file")->required();
+  merged
+      ->add_option("--adapter", a.adapter, "Folder that gets the adapters by themselves, for PEFT")
+      ->default_str("");
   std::vector<std::string> known;
   for (const auto& [name, dtype] : exported_dtypes) known.push_back(name);
   out->add_option("--dtype", a.dtype, "Of the weights in the file")->check(CLI::IsMember(known));

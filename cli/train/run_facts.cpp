@@ -20,11 +20,11 @@ namespace {
 
 /// Options that a rank may have for itself: its output, its threads, paths of its machine. What
 /// lies behind a path of an input is compared by content.
-constexpr std::array may_differ = {"--help",    "--threads",    "--deadline",   "--quiet",
-                                   "--json",    "--log-every",  "--peak-flops", "--trace",
-                                   "--data",    "--validation", "--load",       "--resume",
-                                   "--save",    "--export",     "--deepspeed",  "--profile-nccl",
-                                   "--cluster", "--tokenizer",  "--weights",    "--checkpoint"};
+constexpr std::array may_differ = {
+    "--help",       "--threads",    "--deadline",      "--quiet",        "--json",    "--log-every",
+    "--peak-flops", "--trace",      "--data",          "--validation",   "--load",    "--resume",
+    "--save",       "--export",     "--deepspeed",     "--profile-nccl", "--cluster", "--tokenizer",
+    "--weights",    "--checkpoint", "--export-adapter"};
 
 bool is_own(const std::string& name) {
   return std::any_of(may_differ.begin(), may_differ.end(),

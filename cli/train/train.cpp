@@ -205,7 +205,10 @@ class TrainProgram {
     if (trace_) describe_units();
     // How often a simulation asks whether a file is written must not depend on the disk.
     TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_,
-                                                       opened_.name != "simulator", prints()));
+                                                       {.model = run_.model,
+                                                        .lora = run_.lora,
+                                                        .asynchronous = opened_.name != "simulator",
+                                                        .prints = prints()}));
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :

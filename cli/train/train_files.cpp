@@ -35,7 +35,10 @@ void add_train_file_options(CLI::App& command, TrainFileOptions& o) {
                 "Goes on with other data, another seed or another sequence length")
       ->group(group);
   file("--load", o.load, "safetensors file with the weights to begin with");
-  file("--export", o.export_to, "safetensors file that gets the trained weights");
+  file("--export", o.export_to,
+       "safetensors file that gets the trained weights; of --lora merged into the model's own");
+  file("--export-adapter", o.export_adapter,
+       "Folder that gets what --lora has trained, as PEFT reads it");
 }
 
 Status check(const TrainFileOptions& o) {
@@ -55,21 +58,23 @@ Status check(const TrainFileOptions& o) {
 
 namespace {
 
+constexpr const char* lora_blob = "lora";  // of a checkpoint: to_text(LoraOptions)
+
 // A folder that is missing after hours of training would cost the weights.
-Status check_export(const std::string& path) {
+Status check_export(const char* option, const std::string& path) {
   if (path.empty()) return {};
   const std::filesystem::path folder =
       std::filesystem::absolute(std::filesystem::path(path)).parent_path();
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
+  if (option == std::string("--export") && std::filesystem::is_directory(path, error)) {
     return Status(Code::io_error, fmt::format("--export {}: is a folder: name a file", path));
   }
   if (!std::filesystem::is_directory(folder, error)) {
-    return Status(Code::io_error, fmt::format("--export {}: there is no folder {}: make it first",
+    return Status(Code::io_error, fmt::format("{} {}: there is no folder {}: make it first", option,
                                               path, folder.string()));
   }
   if (::access(folder.c_str(), W_OK) == 0) return {};
-  return Status(Code::io_error, fmt::format("--export {}: the folder cannot be written to: {}",
+  return Status(Code::io_error, fmt::format("{} {}: the folder cannot be written to: {}", option,
                                             path, std::strerror(errno)));
 }
 
@@ -82,23 +87,40 @@ Result<std::string> to_resume(const TrainFileOptions& options) {
 
 }  // namespace
 
-Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& trainer,
-                                     bool asynchronous, bool prints) {
-  TrainFiles files(options, trainer, prints);
-  if (!options.load.empty()) TESSERA_TRY(import_weights(trainer.engine(), options.load));
-  TESSERA_TRY(check_export(options.export_to));
-  TESSERA_ASSIGN(const std::string resume, to_resume(options));
-  if (!resume.empty()) {
-    TESSERA_ASSIGN(const CheckpointInfo info, load_checkpoint(trainer.engine(), resume));
-    TESSERA_TRY(trainer.resume(info.blobs, options.resume_anyway));
-    files.saved_step_ = trainer.steps_done();
+Status TrainFiles::resume(const std::string& from) {
+  TESSERA_ASSIGN(const CheckpointInfo info, load_checkpoint(trainer_.engine(), from));
+  const auto found = info.blobs.find(lora_blob);
+  const std::string then = found == info.blobs.end() ? "none" : found->second;
+  const std::string now = context_.lora ? to_text(*context_.lora) : "none";
+  if (then != now && !options_.resume_anyway) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("the run to resume has --lora {}, this one {}: use the same, or resume "
+                    "anyway if it is meant",
+                    then, now));
   }
+  TESSERA_TRY(trainer_.resume(info.blobs, options_.resume_anyway));
+  saved_step_ = trainer_.steps_done();
+  return {};
+}
+
+Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& trainer,
+                                     const TrainFilesContext& context) {
+  TrainFiles files(options, trainer, context);
+  if (!options.load.empty()) {
+    TESSERA_TRY(
+        import_weights(trainer.engine(), options.load, {.adapters = trainer.initial_values()}));
+  }
+  TESSERA_TRY(check_export("--export", options.export_to));
+  TESSERA_TRY(check_export("--export-adapter", options.export_adapter));
+  TESSERA_ASSIGN(const std::string from, to_resume(options));
+  if (!from.empty()) TESSERA_TRY(files.resume(from));
   if (options.save.empty()) return files;
   TESSERA_ASSIGN(files.checkpoints_,
                  Checkpointer::create(trainer.engine(), {.directory = options.save,
                                                          .scheme = std::string(trainer.scheme()),
                                                          .keep = options.keep,
-                                                         .asynchronous = asynchronous}));
+                                                         .asynchronous = context.asynchronous}));
   return files;
 }
 
@@ -112,7 +134,9 @@ Facts TrainFiles::facts(const Trainer& trainer) const {
 
 Status TrainFiles::save() {
   saved_step_ = trainer_.steps_done();
-  return checkpoints_->save(saved_step_, trainer_.state());
+  CheckpointBlobs blobs = trainer_.state();
+  if (context_.lora) blobs[lora_blob] = to_text(*context_.lora);
+  return checkpoints_->save(saved_step_, blobs);
 }
 
 Status TrainFiles::step_done() {
@@ -121,7 +145,7 @@ Status TrainFiles::step_done() {
   const Status kept = due ? save() : checkpoints_->poll();
   if (kept.code() != Code::io_error) return kept;
   saved_step_ = -1;
-  if (prints_) {
+  if (context_.prints) {
     print_warnings({fmt::format("{}; training goes on after step {}, {}", kept.message(),
                                 trainer_.steps_done(), way_back())});
   }
@@ -144,9 +168,28 @@ Status TrainFiles::stop() {
 Status TrainFiles::finish() {
   const Status saved = stop();
   if (!saved.ok() && saved.code() != Code::io_error) return saved;
-  if (options_.export_to.empty()) return saved;
-  const Status exported = export_weights(trainer_.engine(), options_.export_to, {});
+  const Status exported = export_all();
   return saved.ok() ? exported : saved;
+}
+
+// Adapters are merged and cut out of a file of all weights, which goes when that is done.
+Status TrainFiles::export_all() const {
+  const bool whole = !options_.export_to.empty();
+  if (!context_.lora) {
+    return whole ? export_weights(trainer_.engine(), options_.export_to, {}) : Status();
+  }
+  if (!whole && options_.export_adapter.empty()) return {};
+  const std::string all = (whole ? options_.export_to : options_.export_adapter) + ".all";
+  TESSERA_TRY(export_weights(trainer_.engine(), all, {}));
+  if (!context_.prints) return {};
+  Status done;
+  if (whole) done = merge_lora(all, context_.model, *context_.lora, options_.export_to);
+  if (done.ok() && !options_.export_adapter.empty()) {
+    done = export_lora(all, context_.model, *context_.lora, options_.export_adapter);
+  }
+  std::error_code error;
+  std::filesystem::remove(all, error);
+  return done;
 }
 
 }  // namespace tessera::cli

@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/train/agreement.h"
 #include "tessera/checkpoint.h"
+#include "tessera/lora.h"
 #include "tessera/trainer.h"
 
 namespace tessera::cli {
@@ -21,19 +23,27 @@ struct TrainFileOptions {
   bool resume_anyway = false;
   std::string load;
   std::string export_to;
+  std::string export_adapter;  // folder
 };
 
 void add_train_file_options(CLI::App& command, TrainFileOptions& options);
 /// Fails: invalid_argument, if options contradict each other.
 Status check(const TrainFileOptions& options);
 
+/// What files hold, and how they are written.
+struct TrainFilesContext {
+  const Model& model;
+  const std::optional<LoraOptions>& lora;  // of the model's adapters
+  bool asynchronous;                       // training goes on while a checkpoint is written
+  bool prints;                             // warnings, on rank 0
+};
+
 class TrainFiles {
  public:
-  /// Fills the trainer from --resume or --load. Both must outlive it. `asynchronous`: training goes
-  /// on while a checkpoint is written. `prints`: warnings.
+  /// Fills the trainer from --resume or --load. All arguments must outlive it.
   /// Fails: what load_checkpoint, import_weights and Trainer::resume fail with.
   static Result<TrainFiles> begin(const TrainFileOptions& options, Trainer& trainer,
-                                  bool asynchronous, bool prints);
+                                  const TrainFilesContext& context);
 
   /// The things that each rank has read from files of its own, to be compared.
   Facts facts(const Trainer& trainer) const;
@@ -50,15 +60,17 @@ class TrainFiles {
   std::string way_back() const;
 
  private:
-  TrainFiles(const TrainFileOptions& options, Trainer& trainer, bool prints)
-      : options_(options), trainer_(trainer), prints_(prints) {}
+  TrainFiles(const TrainFileOptions& options, Trainer& trainer, const TrainFilesContext& context)
+      : options_(options), trainer_(trainer), context_(context) {}
   Status save();
+  Status resume(const std::string& from);
+  Status export_all() const;
 
   const TrainFileOptions& options_;
   Trainer& trainer_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::int64_t saved_step_ = -1;
-  bool prints_;
+  const TrainFilesContext context_;
 };
 
 }  // namespace tessera::cli

@@ -181,6 +181,7 @@ Status check_flags(const TrainArguments& a) {
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
+                   {"--export-adapter", !a.engine.lora.empty(), "without --lora"},
                    {"--resume-anyway", !a.files.resume.empty(), "without --resume"},
                    {"--validate-every", validates, "without --validation[-fraction]"},
                    {"--validation-batches", validates, "without --validation[-fraction]"},
@@ -254,6 +255,14 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   if (training.deepspeed) TESSERA_TRY(take_optimizer(a, *training.deepspeed, o));
   o.seed = a.seed;
   o.threads = a.threads;
+  run.lora = training.lora;
+  if (run.lora) {
+    o.adapter_scale = static_cast<float>(run.lora->scale());
+    if (a.files.load.empty() && a.files.resume.empty()) {
+      run.warnings.push_back(
+          "--lora trains beside a model that nobody has trained: name its weights with --load");
+    }
+  }
   TESSERA_TRY(o.learning_rate.check());
   return run;
 }

@@ -58,6 +58,7 @@ void add_train_options(CLI::App& command, TrainArguments& arguments);
 struct TrainRun {
   Model model;  // its parameters in float32: the masters
   TrainerOptions options;
+  std::optional<LoraOptions> lora;  // of the model's adapters
   std::vector<std::string> warnings;
 };
 

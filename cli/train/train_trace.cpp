@@ -40,11 +40,12 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
 }
 
 // So that tessera calibrate can simulate what ran, whatever became of the file.
-std::string sources_json(const std::string& model_path) {
+std::string sources_json(const std::string& model_path, const std::optional<LoraOptions>& lora) {
   std::ifstream file(model_path, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  return nlohmann::ordered_json{{"model", text}}.dump(
-      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  nlohmann::ordered_json json = {{"model", text}};
+  if (lora) json["lora"] = to_text(*lora);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
   out.cluster = simulated ? a.runtime.cluster : host_name();
   out.backend = opened.name;
   out.options = options_json(a, run);
-  out.sources = sources_json(a.engine.model_path);
+  out.sources = sources_json(a.engine.model_path, run.lora);
   out.version = version();
   out.seed = a.seed;
   out.ranks = ranks;

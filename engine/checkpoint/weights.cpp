@@ -10,6 +10,7 @@
 #include "engine/checkpoint/engine_state.h"
 #include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
+#include "tessera/lora.h"
 
 namespace tessera {
 namespace {
@@ -34,7 +35,9 @@ bool is_mask(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-Result<Sources> match(const SafetensorsFile& weights, const Model& model, const std::string& file) {
+// Files of a base model have no adapters.
+Result<Sources> match(const SafetensorsFile& weights, const Model& model, const std::string& file,
+                      const ImportOptions& options) {
   Sources sources(model.parameters.size(), nullptr);
   for (const StoredTensor& tensor : weights.tensors()) {
     const ParameterId id = find_published(model, tensor.name);
@@ -56,6 +59,7 @@ Result<Sources> match(const SafetensorsFile& weights, const Model& model, const 
   }
   for (std::size_t p = 0; p < sources.size(); ++p) {
     if (sources[p] != nullptr) continue;
+    if (options.adapters && is_adapter(model.parameters[p])) continue;
     return bad(file,
                fmt::format("lacks the tensor {} of {}", model.parameters[p].name, model.name));
   }
@@ -73,7 +77,7 @@ Status read_floats(SafetensorsFile& weights, const StoredTensor& tensor, Numel f
 
 }  // namespace
 
-Status import_weights(Engine& engine, const std::string& file) {
+Status import_weights(Engine& engine, const std::string& file, const ImportOptions& options) {
   TESSERA_ASSIGN(const EngineState state, EngineState::of(engine));
   TESSERA_TRY(state.expect_idle("import_weights"));
   const std::string what = "reading " + file;
@@ -81,14 +85,19 @@ Status import_weights(Engine& engine, const std::string& file) {
   Status status = weights.status();
   Sources sources;
   if (weights.ok()) {
-    auto matched = match(*weights, state.model(), file);
+    auto matched = match(*weights, state.model(), file, options);
     status = matched.status();
     if (matched.ok()) sources = std::move(*matched);
   }
   TESSERA_TRY(state.agree(status, what));
   const Status written = state.write(
       nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
-        return read_floats(*weights, *sources[id.index()], first, values);
+        const StoredTensor* const source = sources[id.index()];
+        if (source != nullptr) return read_floats(*weights, *source, first, values);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          values[i] = options.adapters(id, first + Numel{static_cast<std::int64_t>(i)});
+        }
+        return Status();
       });
   return state.agree(written, what);
 }

@@ -395,6 +395,7 @@ TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
                                           "checkpoint info",
                                           "checkpoint verify",
                                           "checkpoint export",
+                                          "checkpoint merge",
                                           "doctor"};
   CHECK(sub_commands() == tried);
 }

@@ -122,6 +122,9 @@ const std::vector<FlagCase> cases = {
     {"--resume-anyway", "", "--resume saved --seed 9 "},
     {"--load", "weights.safetensors", ""},
     {"--export", "flags/w.safetensors", ""},
+    {"--export-adapter", "flags/adapter", ""},
+    {"--export-adapter", "flags/adapter", "--lora rank=2 "},
+    {"--lora", "rank=2", ""},
     {"--log-every", "3", ""},
     {"--peak-flops", "1e12", ""},
     {"--trace", "flags/x.tessera", ""},
@@ -289,6 +292,7 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
     CHECK(missing(flags_of(command), {{"--json", "", ""}}) == "");
     CHECK(shown(command + " saved") != shown(command + " saved --json"));
   }
+  CHECK(missing(flags_of("checkpoint merge"), {{"--adapter", "", ""}}) == "");
   CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}}) == "");
   CHECK(shown("checkpoint export saved out.safetensors") !=
         shown("checkpoint export saved out.safetensors --dtype bf16"));

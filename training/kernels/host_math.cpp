@@ -45,6 +45,10 @@ void HostMath::multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel
   kernels::multiply(a, b, to, numel, threads_);
 }
 
+void HostMath::scale(Array values, float factor, std::int64_t numel) {
+  kernels::scale(values, factor, numel);
+}
+
 void HostMath::column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) {
   kernels::column_sums(from, rows, width, sums, threads_);
 }

@@ -22,6 +22,7 @@ class HostMath final : public Math, public MathPlan {
   void convert(ConstArray from, Array to, std::int64_t numel) override;
   void accumulate(const float* from, Array to, std::int64_t numel) override;
   void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) override;
+  void scale(Array values, float factor, std::int64_t numel) override;
   void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override;
   void mean(const float* values, std::int64_t numel, float* to) override;
   void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x) override;

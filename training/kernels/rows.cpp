@@ -41,6 +41,16 @@ void accumulate(const float* from, Array to, std::int64_t numel) {
   });
 }
 
+void scale(Array values, float factor, std::int64_t numel) {
+  with_type(values.dtype, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    T* const target = values.as<T>();
+    wide([=]() TESSERA_INLINE {
+      for (std::int64_t i = 0; i < numel; ++i) store(target[i], load(target[i]) * factor);
+    });
+  });
+}
+
 void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, int threads) {
   with_type(from.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;

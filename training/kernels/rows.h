@@ -13,6 +13,9 @@ void convert(ConstArray from, Array to, std::int64_t numel, int threads);
 /// to += from.
 void accumulate(const float* from, Array to, std::int64_t numel);
 
+/// values *= factor.
+void scale(Array values, float factor, std::int64_t numel);
+
 /// sums[c] = the sum of column c of `rows` x `width` numbers.
 void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, int threads);
 

@@ -24,7 +24,7 @@ Result<Affine> Affine::prepare(kernels::MathPlan& plan, const Shape& shape,
                   .output = own.residual ? DType::float32 : type,
                   .b_transposed = own.out_in,
                   .bias = own.bias,
-                  .add = own.residual};
+                  .add = own.residual || own.adds};
   out.input_ = {
       .m = own.rows, .n = own.in, .k = own.out, .input = type, .b_transposed = !own.out_in};
   out.weight_ = {.m = own.out_in ? own.out : own.in,

@@ -11,6 +11,7 @@ struct AffineShape {
   bool out_in = false;  // the weight is [out, in] (Linear); false: [in, out] (Conv1D)
   bool bias = false;
   bool residual = false;  // y is float32 and added to
+  bool adds = false;      // y is added to, whatever it is
 };
 
 class Affine {

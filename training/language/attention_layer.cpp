@@ -25,20 +25,23 @@ class AttentionLayer final : public Layer {
 
   Status prepare(kernels::MathPlan& plan) {
     for (std::size_t k = 0; k < widths_.size(); ++k) {
-      TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(plan, shape_,
-                                                         {.rows = shape_.tokens(),
-                                                          .in = shape_.width,
-                                                          .out = widths_[k],
-                                                          .out_in = !slots_.fused,
-                                                          .bias = slots_.bias[k].read >= 0}));
+      const AffineShape in{.rows = shape_.tokens(),
+                           .in = shape_.width,
+                           .out = widths_[k],
+                           .out_in = !slots_.fused,
+                           .bias = slots_.bias[k].read >= 0};
+      TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(plan, shape_, in));
+      TESSERA_ASSIGN(adapters_.emplace_back(),
+                     Adapter::prepare(plan, shape_, in, slots_.adapter[k]));
     }
-    TESSERA_ASSIGN(out_, Affine::prepare(plan, shape_,
-                                         {.rows = shape_.tokens(),
-                                          .in = out_width(),
-                                          .out = shape_.width,
-                                          .out_in = !slots_.fused,
-                                          .bias = slots_.out_bias.read >= 0,
-                                          .residual = true}));
+    const AffineShape out{.rows = shape_.tokens(),
+                          .in = out_width(),
+                          .out = shape_.width,
+                          .out_in = !slots_.fused,
+                          .bias = slots_.out_bias.read >= 0,
+                          .residual = true};
+    TESSERA_ASSIGN(out_, Affine::prepare(plan, shape_, out));
+    TESSERA_ASSIGN(out_adapter_, Adapter::prepare(plan, shape_, out, slots_.out_adapter));
     attention_ = {.batch = shape_.batch,
                   .length = shape_.length,
                   .heads = slots_.heads,
@@ -73,12 +76,15 @@ class AttentionLayer final : public Layer {
     for (std::size_t k = 0; k < widths_.size(); ++k) {
       in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
                      own.weights.vector(call, slots_.bias[k]), rows(call, saved.projected)[k]);
+      adapters_[k].forward(call, x, own.weights, saved.adapted[k], rows(call, saved.projected)[k]);
     }
     rotate(call, rows(call, saved.projected), false);
     attend(call, saved, own);
     call.poll();
     out_.forward(call, saved.out, own.weights.matrix(call, slots_.out_weight),
                  own.weights.vector(call, slots_.out_bias), {call.work.x, DType::float32});
+    out_adapter_.forward(call, saved.out, own.weights, saved.adapted.back(),
+                         {call.work.x, DType::float32});
   }
 
   void backward(const Call& call) const override {
@@ -87,7 +93,7 @@ class AttentionLayer final : public Layer {
     const ConstArray dx = own.residual_gradient(call, shape_);
     bias_gradient(call, dx, shape_.width, slots_.out_bias, own.sums);
     out_.weight_gradient(call, saved.out, dx, call.gradient(slots_.out_weight));
-    out_.input_gradient(call, dx, own.weights.matrix(call, slots_.out_weight), own.out);
+    back_out(call, dx, saved, own);
     const Heads h = heads(saved.projected);
     const Heads d = heads(own.projected);
     call.math->attention_backward(attention_, {h.q, h.k, h.v, call.work.begins},
@@ -100,6 +106,8 @@ class AttentionLayer final : public Layer {
       in_[k].weight_gradient(call, saved.input, own.projected[k], call.gradient(slots_.weight[k]));
       in_[k].input_gradient(call, own.projected[k], own.weights.matrix(call, slots_.weight[k]),
                             {call.work.dy, DType::float32}, k > 0);
+      adapters_[k].backward(call, saved.input, own.projected[k], own.weights, saved.adapted[k],
+                            own.adapted, {call.work.dy, DType::float32});
     }
   }
 
@@ -107,6 +115,12 @@ class AttentionLayer final : public Layer {
   using Heads = kernels::HeadArrays<Array>;
 
   std::int64_t out_width() const { return slots_.heads * slots_.head_dim; }
+
+  std::int64_t largest_matrix() const {
+    std::int64_t most = shape_.width * std::max(widths_[0], out_width());
+    for (const Adapter& adapter : adapters_) most = std::max(most, adapter.matrix_numel());
+    return std::max(most, out_adapter_.matrix_numel());
+  }
 
   bool decodes() const { return shape_.context > 0; }
 
@@ -150,18 +164,23 @@ class AttentionLayer final : public Layer {
           input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
           projected(l.take_projected(l.decodes() ? kept : arena)),
           out(arena.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype)),
-          statistics(arena.floats(2 * l.shape_.tokens() * l.slots_.heads)) {}
+          statistics(arena.floats(2 * l.shape_.tokens() * l.slots_.heads)) {
+      for (const Adapter& adapter : l.adapters_) {
+        adapted.push_back(arena.take(adapter.numel(), l.shape_.dtype));
+      }
+      adapted.push_back(arena.take(l.out_adapter_.numel(), l.shape_.dtype));
+    }
     Arena arena, kept;
     Array input;
     std::vector<Array> projected;
     Array out;
     float* statistics;
+    std::vector<Array> adapted;  // of the projections, then of the output
   };
   struct Temporary {
     Temporary(const AttentionLayer& l, std::byte* base, bool backward)
         : arena(base),
-          weights(l.shape_, l.shape_.width * std::max(l.widths_[0], l.out_width()),
-                  std::max(l.widths_[0], l.shape_.width), arena),
+          weights(l.shape_, l.largest_matrix(), std::max(l.widths_[0], l.shape_.width), arena),
           attention(arena.bytes(l.attention_bytes_[backward])) {
       if (!backward) return;
       if (l.shape_.dtype != DType::float32) {
@@ -169,6 +188,12 @@ class AttentionLayer final : public Layer {
       }
       out = arena.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype);
       projected = l.take_projected(arena);
+      std::int64_t most = l.out_adapter_.numel();
+      for (const Adapter& adapter : l.adapters_) most = std::max(most, adapter.numel());
+      adapted = arena.take(most, l.shape_.dtype);
+      if (l.out_adapter_.exists()) {
+        out_sums = arena.take(l.shape_.tokens() * l.out_width(), DType::float32);
+      }
       sums = arena.floats(std::max(l.widths_[0], l.shape_.width));
     }
     ConstArray residual_gradient(const Call& call, const Shape& shape) const {
@@ -179,7 +204,7 @@ class AttentionLayer final : public Layer {
     Arena arena;
     Weights weights;
     std::byte* attention;
-    Array converted, out;
+    Array converted, out, adapted, out_sums;
     std::vector<Array> projected;
     float* sums = nullptr;
   };
@@ -197,6 +222,16 @@ class AttentionLayer final : public Layer {
                               reinterpret_cast<float*>(own.attention), shape_.threads);
   }
 
+  // Sums of gradients are float32.
+  void back_out(const Call& call, ConstArray dx, const Saved& saved, const Temporary& own) const {
+    const void* weight = own.weights.matrix(call, slots_.out_weight);
+    if (!out_adapter_.exists()) return out_.input_gradient(call, dx, weight, own.out);
+    out_.input_gradient(call, dx, weight, own.out_sums);
+    out_adapter_.backward(call, saved.out, dx, own.weights, saved.adapted.back(), own.adapted,
+                          own.out_sums);
+    call.math->convert(own.out_sums, own.out, shape_.tokens() * out_width());
+  }
+
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
                      float* sums) const {
     if (slot.write < 0) return;
@@ -209,6 +244,8 @@ class AttentionLayer final : public Layer {
   std::vector<std::int64_t> widths_;  // of the projections
   std::vector<Affine> in_;
   Affine out_;
+  std::vector<Adapter> adapters_;  // of the projections
+  Adapter out_adapter_;
   kernels::AttentionShape attention_;
   Bytes attention_bytes_[2] = {};  // of attention: forward, backward
 };

@@ -45,6 +45,14 @@ std::function<float(ParameterId, Numel)> initial_values(const Plan& plan, std::u
       kinds.push_back({weight && plan.classes[k].ends_with("Norm") ? 1.0F : 0.0F, 0.0F});
       continue;
     }
+    if (p.name.ends_with(".lora_B.weight")) {  // so that an adapter begins as nothing
+      kinds.push_back({0, 0});
+      continue;
+    }
+    if (p.name.ends_with(".lora_A.weight")) {  // as PEFT: uniform within 1 / sqrt(in)
+      kinds.push_back({0, 1.0F / std::sqrt(3.0F * static_cast<float>(p.shape[1]))});
+      continue;
+    }
     const float blocks = static_cast<float>(std::max<std::int64_t>(plan.blocks, 1));
     kinds.push_back({0, writes_residual(p.name) ? 0.02F / std::sqrt(2.0F * blocks) : 0.02F});
   }

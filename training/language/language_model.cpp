@@ -34,7 +34,8 @@ struct LanguageModel::State {
   bool apart() const { return options.checkpointing == ActivationCheckpointing::full; }
   // Forward of a module that will run again, or has no backward: what it saves is only temporary.
   bool forgets(const PlannedLayer& planned, Pass pass) const {
-    return pass == Pass::evaluate || (apart() && planned.in_block && pass == Pass::forward);
+    return pass == Pass::evaluate || !planned.runs_backward ||
+           (apart() && planned.in_block && pass == Pass::forward);
   }
   Bytes stream_bytes() const {
     return Bytes{plan->shape.tokens() * plan->shape.width * std::int64_t{sizeof(float)}};
@@ -195,6 +196,7 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
   language::Shape shape{.batch = options.batch,
                         .length = options.sequence_length,
                         .documents = options.documents,
+                        .adapter_scale = options.adapter_scale,
                         .dtype = options.dtype,
                         .parameters = options.parameters,
                         .threads = options.threads,

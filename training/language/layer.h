@@ -16,6 +16,7 @@ namespace tessera::language {
 struct Shape {
   std::int64_t batch = 1, length = 1, width = 1;
   bool documents = false;             // Workspace::begins and places count
+  float adapter_scale = 1;            // AdapterSlots::scale
   std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
   DType dtype = DType::float32;       // matrices and saved activations
   DType parameters = DType::float32;  // parameters as bodies read them

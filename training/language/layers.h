@@ -3,7 +3,7 @@
 // and MLP read that and add to the stream; backward goes the other way with the gradients.
 #pragma once
 
-#include "training/language/layer.h"
+#include "training/language/adapter.h"
 
 namespace tessera::language {
 
@@ -24,6 +24,7 @@ struct AttentionSlots {
   /// GPT-2: one matrix [in, out] for all; else q, k, v: [out, in].
   bool fused = false;
   Slot weight[3], bias[3], out_weight, out_bias;
+  AdapterSlots adapter[3], out_adapter;
   bool rotary = false;      // false: positions are learned
   std::int64_t window = 0;  // kernels::AttentionShape::window
   float scale = 0;          // kernels::AttentionShape::scale
@@ -35,6 +36,7 @@ struct MlpSlots {
   std::int64_t inner = 1;
   Slot up_weight, up_bias, down_weight, down_bias;
   Slot gate_weight, gate_bias;  // only gated
+  AdapterSlots up_adapter, gate_adapter, down_adapter;
 };
 MadeLayer plain_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
 MadeLayer gated_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);

@@ -22,14 +22,17 @@ class MlpLayer final : public Layer {
                          .out = slots_.inner,
                          .out_in = gated_,
                          .bias = slots_.up_bias.read >= 0};
+    const AffineShape out{.rows = shape_.tokens(),
+                          .in = slots_.inner,
+                          .out = shape_.width,
+                          .out_in = gated_,
+                          .bias = slots_.down_bias.read >= 0,
+                          .residual = true};
     TESSERA_ASSIGN(up_, Affine::prepare(plan, shape_, in));
-    TESSERA_ASSIGN(down_, Affine::prepare(plan, shape_,
-                                          {.rows = shape_.tokens(),
-                                           .in = slots_.inner,
-                                           .out = shape_.width,
-                                           .out_in = gated_,
-                                           .bias = slots_.down_bias.read >= 0,
-                                           .residual = true}));
+    TESSERA_ASSIGN(down_, Affine::prepare(plan, shape_, out));
+    TESSERA_ASSIGN(up_adapter_, Adapter::prepare(plan, shape_, in, slots_.up_adapter));
+    TESSERA_ASSIGN(gate_adapter_, Adapter::prepare(plan, shape_, in, slots_.gate_adapter));
+    TESSERA_ASSIGN(down_adapter_, Adapter::prepare(plan, shape_, out, slots_.down_adapter));
     return {};
   }
 
@@ -44,9 +47,11 @@ class MlpLayer final : public Layer {
     keep_input(call, shape_, saved.input);
     up_.forward(call, saved.input, own.weights.matrix(call, slots_.up_weight),
                 own.weights.vector(call, slots_.up_bias), saved.up);
+    up_adapter_.forward(call, saved.input, own.weights, saved.adapted_up, saved.up);
     if (gated_) {
       up_.forward(call, saved.input, own.weights.matrix(call, slots_.gate_weight),
                   own.weights.vector(call, slots_.gate_bias), saved.gate);
+      gate_adapter_.forward(call, saved.input, own.weights, saved.adapted_gate, saved.gate);
       call.math->activate_gated(slots_.activation, saved.gate, saved.up, saved.activated, inner());
     } else {
       call.math->activate(slots_.activation, saved.up, saved.activated, inner());
@@ -54,6 +59,8 @@ class MlpLayer final : public Layer {
     call.poll();
     down_.forward(call, saved.activated, own.weights.matrix(call, slots_.down_weight),
                   own.weights.vector(call, slots_.down_bias), {call.work.x, DType::float32});
+    down_adapter_.forward(call, saved.activated, own.weights, saved.adapted_down,
+                          {call.work.x, DType::float32});
   }
 
   void backward(const Call& call) const override {
@@ -66,7 +73,7 @@ class MlpLayer final : public Layer {
     }
     bias_gradient(call, dx, shape_.width, slots_.down_bias, own.sums);
     down_.weight_gradient(call, saved.activated, dx, call.gradient(slots_.down_weight));
-    down_.input_gradient(call, dx, own.weights.matrix(call, slots_.down_weight), own.up);
+    back_down(call, dx, saved, own);
     // Saved are the derivatives: forward left them there.
     if (gated_) call.math->multiply(own.up, saved.gate, own.gate, inner());
     call.math->multiply(own.up, saved.up, own.up, inner());
@@ -74,12 +81,20 @@ class MlpLayer final : public Layer {
     // d(up) = d * f(gate), d(gate) = d * up * f'(gate).
     const ConstArray up = gated_ ? own.gate : own.up;
     through(call, own, saved.input, up, slots_.up_weight, slots_.up_bias, false);
+    up_adapter_.backward(call, saved.input, up, own.weights, saved.adapted_up, own.adapted,
+                         {call.work.dy, DType::float32});
     if (gated_) {
       through(call, own, saved.input, own.up, slots_.gate_weight, slots_.gate_bias, true);
+      gate_adapter_.backward(call, saved.input, own.up, own.weights, saved.adapted_gate,
+                             own.adapted, {call.work.dy, DType::float32});
     }
   }
 
  private:
+  std::int64_t largest_matrix() const {
+    return std::max({shape_.width * slots_.inner, up_adapter_.matrix_numel(),
+                     gate_adapter_.matrix_numel(), down_adapter_.matrix_numel()});
+  }
   std::int64_t inner() const { return shape_.tokens() * slots_.inner; }
 
   struct Saved {
@@ -88,15 +103,18 @@ class MlpLayer final : public Layer {
           input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
           up(arena.take(l.inner(), l.shape_.dtype)),
           gate(arena.take(l.gated_ ? l.inner() : 0, l.shape_.dtype)),
-          activated(arena.take(l.inner(), l.shape_.dtype)) {}
+          activated(arena.take(l.inner(), l.shape_.dtype)),
+          adapted_up(arena.take(l.up_adapter_.numel(), l.shape_.dtype)),
+          adapted_gate(arena.take(l.gate_adapter_.numel(), l.shape_.dtype)),
+          adapted_down(arena.take(l.down_adapter_.numel(), l.shape_.dtype)) {}
     Arena arena;
     Array input, up, gate, activated;
+    Array adapted_up, adapted_gate, adapted_down;
   };
   struct Temporary {
     Temporary(const MlpLayer& l, std::byte* base, bool backward)
         : arena(base),
-          weights(l.shape_, l.shape_.width * l.slots_.inner,
-                  std::max(l.slots_.inner, l.shape_.width), arena) {
+          weights(l.shape_, l.largest_matrix(), std::max(l.slots_.inner, l.shape_.width), arena) {
       if (!backward) return;
       if (l.shape_.dtype != DType::float32) {
         converted = arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
@@ -104,10 +122,14 @@ class MlpLayer final : public Layer {
       up = arena.take(l.inner(), l.shape_.dtype);
       gate = arena.take(l.gated_ ? l.inner() : 0, l.shape_.dtype);
       sums = arena.floats(std::max(l.slots_.inner, l.shape_.width));
+      adapted = arena.take(
+          std::max({l.up_adapter_.numel(), l.gate_adapter_.numel(), l.down_adapter_.numel()}),
+          l.shape_.dtype);
+      if (l.down_adapter_.exists()) inner_sums = arena.take(l.inner(), DType::float32);
     }
     Arena arena;
     Weights weights;
-    Array converted, up, gate;
+    Array converted, up, gate, adapted, inner_sums;
     float* sums = nullptr;
   };
 
@@ -117,6 +139,16 @@ class MlpLayer final : public Layer {
     up_.weight_gradient(call, x, dy, call.gradient(weight));
     up_.input_gradient(call, dy, own.weights.matrix(call, weight), {call.work.dy, DType::float32},
                        add);
+  }
+
+  // Sums of gradients are float32.
+  void back_down(const Call& call, ConstArray dx, const Saved& saved, const Temporary& own) const {
+    const void* weight = own.weights.matrix(call, slots_.down_weight);
+    if (!down_adapter_.exists()) return down_.input_gradient(call, dx, weight, own.up);
+    down_.input_gradient(call, dx, weight, own.inner_sums);
+    down_adapter_.backward(call, saved.activated, dx, own.weights, saved.adapted_down, own.adapted,
+                           own.inner_sums);
+    call.math->convert(own.inner_sums, own.up, inner());
   }
 
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
@@ -130,6 +162,7 @@ class MlpLayer final : public Layer {
   const MlpSlots slots_;
   const bool gated_;
   Affine up_, down_;  // gate has the shape of up
+  Adapter up_adapter_, gate_adapter_, down_adapter_;
 };
 
 MadeLayer made(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots, bool gated) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/model/gradient_flow.h"
 #include "engine/model/used_by.h"
 
 namespace tessera::language {
@@ -13,7 +14,8 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Model& model, Plan& plan) : model_(model), plan_(plan), used_(used_by(model)) {}
+  Planner(const Model& model, Plan& plan)
+      : model_(model), plan_(plan), used_(used_by(model)), flow_(model, model.forward) {}
 
   Status make() {
     TESSERA_TRY(check_mathematics());
@@ -82,6 +84,7 @@ class Planner {
     id_ = id;
     planned.parameters = used_[id.index()];
     planned.reads = planned.parameters.size();
+    planned.runs_backward = flow_.runs_backward(k);
     for (ParameterId p : planned.parameters) {
       planned.writes += model_.parameter(p).requires_grad ? 1 : 0;
     }
@@ -142,6 +145,8 @@ class Planner {
     if (fused) {
       slots.weight[0] = slot("c_attn.weight", {h, q + 2 * kv});
       slots.bias[0] = slot("c_attn.bias", {q + 2 * kv});
+      slots.adapter[0] = adapter("c_attn", h, q + 2 * kv);
+      slots.out_adapter = adapter("c_proj", q, h);
       slots.out_weight = slot("c_proj.weight", {q, h});
       slots.out_bias = slot("c_proj.bias", {h});
     } else {
@@ -150,7 +155,9 @@ class Planner {
         const std::string name = names[k];
         slots.weight[k] = slot(name + ".weight", {k == 0 ? q : kv, h});
         slots.bias[k] = slot(name + ".bias", {k == 0 ? q : kv}, true);
+        slots.adapter[k] = adapter(name, h, k == 0 ? q : kv);
       }
+      slots.out_adapter = adapter("o_proj", q, h);
       slots.out_weight = slot("o_proj.weight", {h, q});
       slots.out_bias = slot("o_proj.bias", {h}, true);
       if (slots.head_dim % 2 != 0) failed_ = unsupported(model_.module(id_), "of odd head_dim");
@@ -190,6 +197,8 @@ class Planner {
       slots.up_bias = slot("c_fc.bias", {slots.inner});
       slots.down_weight = slot("c_proj.weight", {slots.inner, h});
       slots.down_bias = slot("c_proj.bias", {h});
+      slots.up_adapter = adapter("c_fc", h, slots.inner);
+      slots.down_adapter = adapter("c_proj", slots.inner, h);
     } else {
       slots.gate_weight = slot("gate_proj.weight", {any, h});
       slots.inner = slots.gate_weight.numel / h;
@@ -198,6 +207,9 @@ class Planner {
       slots.up_bias = slot("up_proj.bias", {slots.inner}, true);
       slots.down_weight = slot("down_proj.weight", {h, slots.inner});
       slots.down_bias = slot("down_proj.bias", {h}, true);
+      slots.gate_adapter = adapter("gate_proj", h, slots.inner);
+      slots.up_adapter = adapter("up_proj", h, slots.inner);
+      slots.down_adapter = adapter("down_proj", slots.inner, h);
     }
     TESSERA_TRY(failed_);
     return gpt2 ? plain_mlp(plan_.math(), plan_.shape, slots)
@@ -209,6 +221,16 @@ class Planner {
     slots.weight = slot("weight", {plan_.vocabulary, plan_.shape.width});
     TESSERA_TRY(failed_);
     return head(plan_.math(), plan_.shape, slots);
+  }
+
+  // Beside the linear layer `name` of the module, if there is one.
+  AdapterSlots adapter(const std::string& name, std::int64_t in, std::int64_t out) {
+    AdapterSlots slots{.scale = plan_.shape.adapter_scale};
+    slots.down = slot(name + ".lora_A.weight", {any, in}, true);
+    if (slots.down.read < 0) return slots;
+    slots.rank = slots.down.numel / in;
+    slots.up = slot(name + ".lora_B.weight", {out, slots.rank});
+    return slots;
   }
 
   static constexpr std::int64_t any = -1;
@@ -248,6 +270,7 @@ class Planner {
   const Model& model_;
   Plan& plan_;
   const std::vector<std::vector<ParameterId>> used_;
+  const GradientFlow flow_;
   ModuleId id_;
   std::size_t slots_taken_ = 0;
   Status failed_;

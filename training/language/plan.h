@@ -17,6 +17,7 @@ namespace tessera::language {
 struct PlannedLayer {
   std::unique_ptr<Layer> layer;
   bool in_block = false;                // what it saves is made again, if blocks are checkpointed
+  bool runs_backward = true;            // false: nothing before it, nor it, is trained
   std::size_t reads = 0, writes = 0;    // parameters and gradients of its work
   std::vector<ParameterId> parameters;  // in the order of its work
 };

@@ -141,6 +141,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                    .dtype = options.dtype,
                                    .parameters = compute_dtype(options.scheme),
                                    .documents = documents,
+                                   .adapter_scale = options.adapter_scale,
                                    .checkpointing = options.step.checkpointing,
                                    .processor = runtime.processor(),
                                    .threads = options.threads,
@@ -357,6 +358,10 @@ std::optional<PackedDocuments> Trainer::packed() const {
 std::int64_t Trainer::samples_per_epoch() const { return state_->samples.samples(); }
 
 std::string_view Trainer::scheme() const { return name_of(state_->options.scheme); }
+
+std::function<float(ParameterId, Numel)> Trainer::initial_values() const {
+  return state_->language.initial_values(state_->options.seed);
+}
 
 Engine& Trainer::engine() { return *state_->engine; }
 

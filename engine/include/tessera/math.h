@@ -32,6 +32,8 @@ class ArrayMath {
   virtual void accumulate(const float* from, Array to, std::int64_t numel) = 0;
   /// to = a * b; `to` may be one of them.
   virtual void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) = 0;
+  /// values *= factor.
+  virtual void scale(Array values, float factor, std::int64_t numel) = 0;
   /// sums[c] = the sum of column c of `rows` x `width` numbers.
   virtual void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) = 0;
   /// to[0] = the mean of `values`, of which it may be one.

@@ -14,6 +14,7 @@
 // Model::parameters; any of its names is read. The optimizer's state is not touched.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "tessera/engine.h"
@@ -31,10 +32,16 @@ struct ExportOptions {
 /// numbers), io_error. If it fails on one rank, it fails on all.
 Status export_weights(Engine& engine, const std::string& file, const ExportOptions& options);
 
+struct ImportOptions {
+  /// Values of adapters (tessera/lora.h) that the file lacks, as Engine::initialise takes them;
+  /// null: it has to have all parameters.
+  std::function<float(ParameterId, Numel)> adapters = {};
+};
+
 /// Call it on all ranks at the same time, between two steps. Numbers of another float dtype are
 /// converted. Fails: io_error, corrupt (no safetensors file); invalid_argument (a parameter that is
 /// missing, a tensor that the model does not have, another shape, no floats), naming file and
 /// tensor: nothing has changed then.
-Status import_weights(Engine& engine, const std::string& file);
+Status import_weights(Engine& engine, const std::string& file, const ImportOptions& options = {});
 
 }  // namespace tessera

@@ -44,6 +44,7 @@ struct LanguageModelOptions {
   DType parameters = DType::float32;
   /// Sequences may hold several documents and places without a target (TokenBatch). On CPUs only.
   bool documents = false;
+  float adapter_scale = 1;  // LoraOptions::scale, of a model with adapters (tessera/lora.h)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   Processor processor = Processor::cpu;  // Runtime::processor
   int threads = 0;                       // of this rank; 0: as many as it may use

@@ -62,6 +62,7 @@ struct TrainerOptions {
   /// overflow are skipped.
   std::optional<LossScaleOptions> loss_scale;
   LearningRate learning_rate;      // instead of step.adam's
+  float adapter_scale = 1;         // LoraOptions::scale, of a model with adapters
   std::uint64_t seed = 0;          // of initial values and of the order of samples
   int threads = 0;                 // of the kernels; 0: their default
   std::vector<SampledRange> data;  // of the corpus; none: Corpus::ranges
@@ -124,6 +125,8 @@ class Trainer {
   /// None, unless the corpus consists of documents.
   std::optional<PackedDocuments> packed() const;
   Engine& engine();
+  /// What the parameters began with.
+  std::function<float(ParameterId, Numel)> initial_values() const;
   std::string_view scheme() const;
 
   /// The progress of the run (step, sampler, loss scale), which a checkpoint keeps besides the

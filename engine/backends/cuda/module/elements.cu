@@ -55,6 +55,15 @@ __global__ void multiply_kernel(const T* a, const T* b, T* to, std::int64_t nume
   }
 }
 
+template <int n, class T>
+__global__ void scale_kernel(T* values, float factor, std::int64_t numel) {
+  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
+    auto product = load_pack<T, n>(values + i);
+    for (int k = 0; k < n; ++k) store(product.at[k], load(product.at[k]) * factor);
+    store_pack(values + i, product);
+  }
+}
+
 template <int n, Activation kind, class T>
 __global__ void activate_kernel(T* x, T* y, std::int64_t numel) {
   for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
@@ -143,6 +152,13 @@ int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStrea
   return typed_launch(to.dtype, [&]<class T>(T*) {
     return launch_packed(multiply_kernel<pack_numel, T>, multiply_kernel<1, T>, numel, stream,
                          a.as<T>(), b.as<T>(), to.as<T>());
+  });
+}
+
+int scale(Array values, float factor, std::int64_t numel, CudaStream stream) {
+  return typed_launch(values.dtype, [&]<class T>(T*) {
+    return launch_packed(scale_kernel<pack_numel, T>, scale_kernel<1, T>, numel, stream,
+                         values.as<T>(), factor);
   });
 }
 

@@ -38,6 +38,9 @@ class KernelMath final : public DeviceMath {
   void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) override {
     call("multiply", [&] { return device::multiply(a, b, to, numel, stream_); });
   }
+  void scale(Array values, float factor, std::int64_t numel) override {
+    call("scale", [&] { return device::scale(values, factor, numel, stream_); });
+  }
   void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override {
     call("column_sums", [&] { return device::column_sums(from, rows, width, sums, stream_); });
   }

@@ -23,6 +23,7 @@ using kernels::TokenRows;
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream);
 int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream);
 int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream);
+int scale(Array values, float factor, std::int64_t numel, CudaStream stream);
 int activate(Activation kind, Array x, Array y, std::int64_t numel, CudaStream stream);
 int activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel,
                    CudaStream stream);

@@ -89,6 +89,9 @@ class TwinMath final : public DeviceMath {
     queue("multiply", Accesses().reads(a, numel).reads(b, numel).writes(to, numel),
           [=] { host().multiply(a, b, to, numel); });
   }
+  void scale(Array values, float factor, std::int64_t numel) override {
+    queue("scale", Accesses().writes(values, numel), [=] { host().scale(values, factor, numel); });
+  }
   void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override {
     queue("column_sums", Accesses().reads(from, rows * width).writes(sums, width),
           [=] { host().column_sums(from, rows, width, sums); });

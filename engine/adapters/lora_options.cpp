@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "tessera/lora.h"
+
+namespace tessera {
+namespace {
+
+template <class T>
+bool is_number(std::string_view text, T& value) {
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return wrong == std::errc{} && end == text.data() + text.size();
+}
+
+Status wrong_part(std::string_view part) {
+  return Status(
+      Code::invalid_argument,
+      fmt::format("lora: '{}' is none of rank=8, alpha=32 and target=q_proj,v_proj", part));
+}
+
+}  // namespace
+
+Result<LoraOptions> parse_lora(std::string_view text) {
+  LoraOptions options;
+  bool targets = false;  // are being listed
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t at = part.find('=');
+    const std::string_view key = at == part.npos ? std::string_view() : part.substr(0, at);
+    const std::string_view value = at == part.npos ? part : part.substr(at + 1);
+    if (key == "target") {
+      targets = true;
+      options.targets.clear();
+    } else if (key == "rank" || key == "r") {
+      if (!is_number(value, options.rank)) return wrong_part(part);
+      targets = false;
+      continue;
+    } else if (key == "alpha") {
+      if (!is_number(value, options.alpha)) return wrong_part(part);
+      targets = false;
+      continue;
+    }
+    if (!targets || value.empty() || (at != part.npos && key != "target")) return wrong_part(part);
+    options.targets.emplace_back(value);
+  }
+  if (options.rank >= 1 && options.rank <= 65536 && options.alpha > 0 &&
+      std::isfinite(options.alpha)) {
+    return options;
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("lora: rank {} must be 1 to 65536, alpha {} above 0", options.rank,
+                            options.alpha));
+}
+
+std::string to_text(const LoraOptions& options) {
+  return fmt::format("rank={},alpha={},target={}", options.rank, options.alpha,
+                     fmt::join(options.targets, ","));
+}
+
+}  // namespace tessera
