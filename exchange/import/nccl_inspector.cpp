@@ -169,7 +169,9 @@ class InspectorReader {
       member.title = run_.text(unescaped(record.group_name.substr(0, 200)));
     }
     if (host_.empty()) host_ = unescaped(record.host.substr(0, 200));
-    const auto kind = record.p2p ? std::nullopt : collective_kind(record.operation);
+    const auto known = collective_kind(record.operation);
+    const bool collective = known.has_value() && !record.p2p;
+    const OpKind kind = collective ? *known : OpKind::copy;
     const bool full = kind == OpKind::all_gather || kind == OpKind::reduce_scatter;
     // NCCL counts what one rank gives or gets.
     const std::int64_t bytes = std::clamp<std::int64_t>(decimal(record.bytes, 0), 0, inspector_max);
@@ -177,8 +179,8 @@ class InspectorReader {
                        .written = microseconds(record.written),
                        .sequence = decimal(record.sequence, 0),
                        .name = run_.text(record.operation.substr(0, 80)),
-                       .kind = kind.value_or(OpKind::copy),
-                       .collective = kind.has_value(),
+                       .kind = kind,
+                       .collective = collective,
                        .bytes = Bytes{bytes * (full ? member.ranks : 1)}};
     call.begin = record.kernel_begin > 0 ? record.kernel_begin : microseconds(record.start);
     if (record.kernel_begin > 0 && record.kernel_end > record.kernel_begin) {
