@@ -55,12 +55,11 @@ __global__ void multiply_kernel(const T* a, const T* b, T* to, std::int64_t nume
   }
 }
 
-template <int n, class T>
+// Of the few numbers of adapters, one at a time.
+template <class T>
 __global__ void scale_kernel(T* values, float factor, std::int64_t numel) {
-  for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
-    auto product = load_pack<T, n>(values + i);
-    for (int k = 0; k < n; ++k) store(product.at[k], load(product.at[k]) * factor);
-    store_pack(values + i, product);
+  for (std::int64_t i = first_element(); i < numel; i += element_stride()) {
+    store(values[i], load(values[i]) * factor);
   }
 }
 
@@ -157,8 +156,7 @@ int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStrea
 
 int scale(Array values, float factor, std::int64_t numel, CudaStream stream) {
   return typed_launch(values.dtype, [&]<class T>(T*) {
-    return launch_packed(scale_kernel<pack_numel, T>, scale_kernel<1, T>, numel, stream,
-                         values.as<T>(), factor);
+    return launch(scale_kernel<T>, elements(numel), stream, values.as<T>(), factor, numel);
   });
 }
 
