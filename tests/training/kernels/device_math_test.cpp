@@ -86,6 +86,7 @@ TEST_CASE("kernels of one element per thread give the CPU's bits", "[device]") {
     math.compare({any(DType::float32), any(dtype), any(dtype)}, 0, [&](kernels::Math& m, auto& x) {
       m.convert(x[0].array(), x[1].array(), n);
       m.accumulate(floats(x[0]), x[2].array(), n);
+      m.scale(x[2].array(), 0.3F, n);
       m.clear(x[0].array(), n / 2);
     });
     const std::int64_t heads = 3, half = 5, length = 7, rows = 14;

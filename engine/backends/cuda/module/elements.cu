@@ -55,6 +55,7 @@ __global__ void multiply_kernel(const T* a, const T* b, T* to, std::int64_t nume
   }
 }
 
+// Of the few numbers of adapters, one at a time.
 template <class T>
 __global__ void scale_kernel(T* values, float factor, std::int64_t numel) {
   for (std::int64_t i = first_element(); i < numel; i += element_stride()) {

@@ -103,6 +103,7 @@ void check_elements(std::int64_t n) {
               m.multiply(x[0], x[1], x[0], n);
               m.convert(x[3], x[1], n);
               m.accumulate(floats(x[3]), x[2], n);
+              m.scale(x[2], 0.3F, n);
               m.clear(x[3], n);
             });
   }
