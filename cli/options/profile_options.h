@@ -11,9 +11,9 @@ namespace tessera::cli {
 
 struct ProfileOptions {
   std::string profile = "eager";
-  std::string attention;  // empty: the profile's
-  std::string loss;       // likewise
-  std::string allocator;  // likewise
+  std::string attention;     // empty: the profile's
+  std::string loss;          // likewise
+  std::string allocator;     // likewise
   std::string matmul_dtype;  // likewise
   bool no_dropout = false;
 };
