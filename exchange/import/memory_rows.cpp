@@ -2,6 +2,7 @@
 #include "exchange/import/memory_rows.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 void KernelTimes::record(std::int32_t op, Time time) {
