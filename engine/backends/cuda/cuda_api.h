@@ -51,6 +51,9 @@ struct CudaApi {
   /// Holds the stream until `*word`, in pinned memory, has reached `value`. They are compared
   /// modulo 2^32, so the word may wrap around.
   int (*stream_wait_value)(CudaStream stream, const std::uint32_t* word, std::uint32_t value);
+  /// Writes `value` to `*word`, in pinned memory, when the stream comes to it; what the stream did
+  /// before is visible with it.
+  int (*stream_write_value)(CudaStream stream, std::uint32_t* word, std::uint32_t value);
   int (*event_create)(CudaEvent* event);        // without timing
   int (*event_create_timed)(CudaEvent* event);  // knows when it happened
   int (*event_destroy)(CudaEvent event);

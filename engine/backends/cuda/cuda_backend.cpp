@@ -62,7 +62,7 @@ CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       graphs_(module_.cuda),
       swapped_(
           options.aio, [this] { return make_io(); }, options.clock),
-      file_copies_(module_.cuda, module_.kernels, events_, swapped_, rank_),
+      file_copies_(module_.cuda, module_.kernels, swapped_, rank_),
       control_(module_.cuda, events_) {}
 
 // Members are destroyed in the opposite order of their declaration: streams, events, communicators,
@@ -73,7 +73,7 @@ CudaBackend::~CudaBackend() {
   if (trace_ && failure_.ok()) give_up(Status(Code::cancelled, "it ended its run too early"));
   communicators_.abort();
   patience_.stop_listening();
-  file_copies_.give_up();
+  give_up_files();
   const bool drained = drain_all().ok();
   // A drive that has not answered until now would not answer a destructor either.
   if (!swapped_.abandon_moving() && drained) return;
@@ -145,6 +145,11 @@ Status CudaBackend::usable() {
   return noted(cuda_status(module_.cuda, module_.cuda.set_device(device_number_), "cudaSetDevice"));
 }
 
+void CudaBackend::give_up_files() {
+  file_service_.reset();
+  file_copies_.give_up();
+}
+
 // The first error ends the run of all ranks: NCCL's kernels are aborted and gates are opened, so
 // that streams can drain, and the others are notified.
 Status CudaBackend::noted(Status status) {
@@ -155,7 +160,7 @@ Status CudaBackend::noted(Status status) {
     trace_->fail(status);
   }
   communicators_.abort();
-  file_copies_.give_up();
+  give_up_files();
   peers_->abort(status);
   return status;
 }

@@ -16,6 +16,7 @@
 #include "engine/backends/cuda/device_memory.h"
 #include "engine/backends/cuda/event_owners.h"
 #include "engine/backends/cuda/file_copies.h"
+#include "engine/backends/cuda/file_service.h"
 #include "engine/backends/cuda/gpu_direct_file.h"
 #include "engine/backends/cuda/graphs.h"
 #include "engine/backends/cuda/lane.h"
@@ -99,6 +100,7 @@ class CudaBackend final : public ProcessRuntime {
   // Carrying out one operation (cuda_ops.cpp).
   std::span<std::byte> bytes(const View& view, Index index) const;
   Status copy(const Copy& copy, Lane& lane);
+  void give_up_files();
   Status copy_files(const Copy& copy, Index index, CudaStream stream);
   Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream);
   Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream);
@@ -142,6 +144,7 @@ class CudaBackend final : public ProcessRuntime {
   int entries_ = 0;                // that the operation under way has enqueued
   SwapStore swapped_;
   FileCopies file_copies_;
+  std::unique_ptr<FileService> file_service_;  // since there is a file; null where nobody needs it
   IdTable<BufferId, Place> places_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by StreamId
   Lane control_;                              // the stream of `read`

@@ -22,7 +22,10 @@ Status CudaBackend::buffer_requested(BufferId id, const Allocation& request) {
 }
 
 Status CudaBackend::make_file(BufferId id, const Allocation& request) {
-  TESSERA_TRY(swapped_.allocate(id, request, rank_));
+  TESSERA_TRY(file_copies_.allocate(id, request));
+  if (module_.works_alone && file_service_ == nullptr) {
+    file_service_ = std::make_unique<FileService>(file_copies_, rank_, options_);
+  }
   if (!options_.aio.use_gds) return {};
   TESSERA_TRY(drain_all());  // pinning memory, as in grow_pinned
   return file_copies_.make_sums(id, request.bytes);

@@ -16,7 +16,7 @@
 namespace tessera {
 
 /// Changes with any of the tables, so that a program refuses a module of another build.
-inline constexpr int cuda_module_version = 9;
+inline constexpr int cuda_module_version = 10;
 /// The NCCL versions whose calls have the meaning that the backend assumes: 2.20 to before 3.0.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
@@ -31,6 +31,8 @@ struct CudaModule {
   Result<std::string> (*find_cufile)() = nullptr;
   /// Starts it. Fails: not_supported.
   Result<CufileApi> (*start_cufile)() = nullptr;
+  /// The device works while nobody calls it; not so the tests' stand-in.
+  bool works_alone = true;
 };
 
 /// The function that the module exports as "tessera_cuda_module".

@@ -67,7 +67,9 @@ Status CudaBackend::copy_files(const Copy& copy, Index index, CudaStream stream)
     entries_ += FileCopies::entries_max;
     pieces.push_back({piece, bytes(writes_files(copy.route) ? piece.from : piece.to, index)});
   }
-  return file_copies_.submit(copy.route, std::move(pieces), stream);
+  TESSERA_TRY(file_copies_.submit(copy.route, std::move(pieces), stream));
+  if (file_service_ != nullptr) file_service_->wake();
+  return {};
 }
 
 Status CudaBackend::copy_piece(const CopyBlocks& piece, Index index, CudaStream stream) {

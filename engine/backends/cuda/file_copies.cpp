@@ -17,11 +17,20 @@ constexpr std::size_t word_distance = 64;  // bytes: each word has a cache line 
 
 FileCopies::~FileCopies() { give_up(); }
 
+Status FileCopies::allocate(BufferId buffer, const Allocation& request) {
+  const std::lock_guard lock(mutex_);
+  return files_.allocate(buffer, request, rank_);
+}
+
 Status FileCopies::make_sums(BufferId file, Bytes bytes) {
   const std::size_t blocks =
       files_.slot_of(file, rank_).file->block_count(static_cast<std::size_t>(bytes.value));
-  PinnedMemory& sums = sums_.try_emplace(file, api_).first->second;
-  return sums.allocate(Bytes{static_cast<std::int64_t>(blocks * sizeof(std::uint64_t))});
+  Sums made;
+  PinnedMemory& sums = made.try_emplace(file, api_).first->second;
+  TESSERA_TRY(sums.allocate(Bytes{static_cast<std::int64_t>(blocks * sizeof(std::uint64_t))}));
+  const std::lock_guard lock(mutex_);
+  sums_.merge(made);
+  return {};
 }
 
 BufferId FileCopies::file_of(const Waiting& copy, const Piece& piece) {
@@ -50,44 +59,69 @@ Result<FileCopies::Queue*> FileCopies::queue_of(CudaStream stream) {
     if (queue.stream == stream) return &queue;
   }
   if (queues_.empty()) {
-    constexpr Bytes bytes{static_cast<std::int64_t>(word_distance) * stream_count_max};
+    constexpr Bytes bytes{static_cast<std::int64_t>(2 * word_distance) * stream_count_max};
     TESSERA_TRY(words_.allocate(bytes));
     std::memset(words_.base(), 0, static_cast<std::size_t>(bytes.value));
   }
+  const std::lock_guard lock(mutex_);
   queues_.push_back({.stream = stream, .place = queues_.size(), .copies = {}});
   return &queues_.back();
 }
 
-Status FileCopies::add_gate(Queue& queue) {
-  const auto* const word =
-      reinterpret_cast<const std::uint32_t*>(words_.base() + queue.place * word_distance);
-  return cuda_status(api_, api_.stream_wait_value(queue.stream, word, ++queue.gates),
+std::uint32_t* FileCopies::opened_word(const Queue& queue) const {
+  return reinterpret_cast<std::uint32_t*>(words_.base() + 2 * queue.place * word_distance);
+}
+
+std::uint32_t* FileCopies::reached_word(const Queue& queue) const {
+  return reinterpret_cast<std::uint32_t*>(words_.base() + (2 * queue.place + 1) * word_distance);
+}
+
+// Numbers are compared modulo 2^32, as the device does. What the stream wrote before is here, too.
+bool FileCopies::reached(const Queue& queue, std::uint32_t gate) const {
+  const std::uint32_t last = std::atomic_ref(*reached_word(queue)).load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(last - gate) >= 0;
+}
+
+Status FileCopies::add_gate(const Queue& queue, std::uint32_t gate) {
+  TESSERA_TRY(cuda_status(api_, api_.stream_write_value(queue.stream, reached_word(queue), gate),
+                          "cuStreamWriteValue32"));
+  return cuda_status(api_, api_.stream_wait_value(queue.stream, opened_word(queue), gate),
                      "cuStreamWaitValue32");
 }
 
 // The release orders the transfer's bytes before the number that lets the stream go on.
 void FileCopies::open_gates(Queue& queue, std::uint32_t gates) {
   queue.opened += gates;
-  auto* const word = reinterpret_cast<std::uint32_t*>(words_.base() + queue.place * word_distance);
-  std::atomic_ref(*word).store(queue.opened, std::memory_order_release);
+  std::atomic_ref(*opened_word(queue)).store(queue.opened, std::memory_order_release);
 }
 
-// On the stream: [checksums of a write] event `reached`, gate, [checksums of a read, event
-// `summed`, gate]. The host follows in advance(): when `reached` has happened it starts the
-// transfer, when that is over it opens the gate; when `summed` has happened it compares and opens
-// the second gate.
+// On the stream: [checksums of a write], gate, [checksums of a read, gate]. Whoever polls follows:
+// when the gate is reached the transfer starts, when that is over the gate opens; at the second one
+// the checksums are compared. The copy is known before its gate is: nobody looks for it too late.
 Status FileCopies::submit(CopyRoute route, std::vector<Piece> pieces, CudaStream stream) {
   TESSERA_ASSIGN(Queue* const queue, queue_of(stream));
-  Waiting copy{.number = next_++, .route = route, .pieces = std::move(pieces), .moving = {}};
-  if (route == CopyRoute::device_to_nvme) TESSERA_TRY(sum(copy, stream));
-  TESSERA_ASSIGN(copy.reached, events_.record(stream));
-  queue->copies.push_back(std::move(copy));
-  TESSERA_TRY(add_gate(*queue));
-  if (route != CopyRoute::nvme_to_device) return {};
-  Waiting& read = queue->copies.back();
-  TESSERA_TRY(sum(read, stream));
-  TESSERA_ASSIGN(read.summed, events_.record(stream));
-  return add_gate(*queue);
+  const bool checked_there = route == CopyRoute::nvme_to_device;
+  const Waiting* copy = nullptr;
+  std::uint32_t gate = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    TESSERA_TRY(failed_);
+    gate = queue->gates + 1;
+    queue->gates += checked_there ? 2 : 1;
+    queue->copies.push_back({.number = next_++,
+                             .route = route,
+                             .pieces = std::move(pieces),
+                             .gate = gate,
+                             .moving = {}});
+    copy = &queue->copies.back();  // it stays, and stays the same, until its last gate is reached
+  }
+  if (route == CopyRoute::device_to_nvme) TESSERA_TRY(sum(*copy, stream));
+  if (checked_there) {
+    TESSERA_TRY(add_gate(*queue, gate));
+    TESSERA_TRY(sum(*copy, stream));
+    ++gate;
+  }
+  return add_gate(*queue, gate);
 }
 
 void FileCopies::start(Waiting& copy) {
@@ -115,78 +149,94 @@ Status FileCopies::check(const Waiting& copy) {
   return {};
 }
 
-// Whether `event` has happened. It is true once: the event then goes back to the pool.
-Result<bool> FileCopies::happened(CudaEvent& event) {
-  TESSERA_ASSIGN(const bool here, has_happened(api_, event));
-  if (here) events_.give_back(std::exchange(event, nullptr));
-  return here;
-}
-
-Result<bool> FileCopies::advance(Queue& queue) {
-  // Copies of one stream are served in order, as the stream has come to no later gate before.
-  if (queue.copies.empty()) return false;
+// Copies of one stream are served in order, as the stream has come to no later gate before.
+Result<FileCopies::Seen> FileCopies::advance(Queue& queue) {
+  if (queue.copies.empty()) return Seen::idle;
   TESSERA_ASSERT(queue.opened != queue.gates, "a waiting copy has a closed gate");
   Waiting& next = queue.copies.front();
-  bool any = false;
-  if (next.reached != nullptr) {
-    TESSERA_ASSIGN(any, happened(next.reached));
-    if (!any) return false;
-    start(next);
-  }
-  if (next.moving) {
-    TESSERA_ASSIGN(const bool moved, next.moving->advance());
-    if (!moved) return any;
+  const std::int64_t before = steps_;
+  if (!next.moved) {
+    if (!next.moving) {
+      if (!reached(queue, next.gate)) return Seen::waits_for_device;
+      start(next);
+      ++steps_;
+    }
+    TESSERA_ASSIGN(next.moved, next.moving->advance());
+    if (!next.moved) return before == steps_ ? Seen::waits_for_drive : Seen::progress;
     next.moving.reset();
     open_gates(queue, 1);
-    any = true;
+    ++steps_;
   }
-  if (next.summed != nullptr) {
-    TESSERA_ASSIGN(const bool here, happened(next.summed));
-    if (!here) return any;
+  if (next.route == CopyRoute::nvme_to_device) {
+    if (!reached(queue, next.gate + 1)) {
+      return before == steps_ ? Seen::waits_for_device : Seen::progress;
+    }
     TESSERA_TRY(check(next));
     open_gates(queue, 1);
   }
   queue.copies.pop_front();
-  return true;
+  ++steps_;
+  return Seen::progress;
+}
+
+// The most that any queue says.
+Result<FileCopies::Seen> FileCopies::advance_queues() {
+  Seen most = Seen::idle;
+  for (Queue& queue : queues_) {
+    TESSERA_ASSIGN(const Seen own, advance(queue));
+    most = std::max(most, own);
+  }
+  return most;
 }
 
 Result<bool> FileCopies::advance() {
-  bool any = false;
-  for (Queue& queue : queues_) {
-    TESSERA_ASSIGN(const bool own, advance(queue));
-    any = any || own;
-  }
-  release_slots();
-  return any;
+  std::vector<Sums::node_type> freed;  // after the lock: freeing them is a call of CUDA
+  const std::lock_guard lock(mutex_);
+  TESSERA_TRY(failed_);
+  TESSERA_TRY(advance_queues().status());
+  freed = release_slots();
+  return std::exchange(seen_, steps_) != steps_;
+}
+
+Result<FileCopies::Seen> FileCopies::serve() {
+  const std::lock_guard lock(mutex_);
+  return advance_queues();
+}
+
+void FileCopies::fail(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  failed_ = why;
+  for (Queue& queue : queues_) open_gates(queue, queue.gates - queue.opened);
 }
 
 void FileCopies::release(BufferId buffer) {
+  std::vector<Sums::node_type> freed;
+  const std::lock_guard lock(mutex_);
   leaving_.emplace_back(next_, buffer);
-  release_slots();
+  freed = release_slots();
 }
 
 // A slot can be freed when all copies that were submitted before its release are over. Queues are
 // in order, so the oldest copy of each says how far it is.
-void FileCopies::release_slots() {
+std::vector<FileCopies::Sums::node_type> FileCopies::release_slots() {
   std::int64_t over = next_;
   for (const Queue& queue : queues_) {
     if (!queue.copies.empty()) over = std::min(over, queue.copies.front().number);
   }
+  std::vector<Sums::node_type> freed;
   for (; !leaving_.empty() && leaving_.front().first <= over; leaving_.pop_front()) {
     files_.release(leaving_.front().second, rank_);
-    sums_.erase(leaving_.front().second);
+    freed.push_back(sums_.extract(leaving_.front().second));
   }
+  return freed;
 }
 
 void FileCopies::give_up() {
+  const std::lock_guard lock(mutex_);
+  failed_ = {};  // whoever gives up knows why
   for (Queue& queue : queues_) {
-    for (const Waiting& copy : queue.copies) {
-      for (CudaEvent event : {copy.reached, copy.summed}) {
-        if (event != nullptr) events_.give_back(event);
-      }
-    }
     queue.copies.clear();
-    if (words_.base() != nullptr) open_gates(queue, queue.gates - queue.opened);
+    open_gates(queue, queue.gates - queue.opened);
   }
 }
 

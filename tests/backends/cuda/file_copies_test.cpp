@@ -98,6 +98,41 @@ TEST_CASE("a drive that is slow and moves is waited for as long as it takes", "[
   test::require_clean({ended.statuses, ended.reports, ended.leaks});
 }
 
+TEST_CASE("a kernel's first launch waits for a device that waits for a drive, and goes on",
+          "[cuda]") {
+  const std::uint64_t seed = GENERATE(1, 2, 3);
+  StandIn world({.seed = seed, .loads_lazily = true});
+  DriveHabits habits{.looks = 3};
+  const Ended ended = run_scene(world, habits, [](Scene& scene, ProcessRuntime& host) -> Status {
+    TESSERA_TRY(scene.write().status());
+    TESSERA_TRY(scene.read().status());
+    TESSERA_TRY(scene.wait_for_files());
+    TESSERA_TRY(scene.twice().status());
+    TESSERA_TRY(scene.bring_back());
+    TESSERA_ASSIGN(const float first, scene.first());
+    CHECK(first == 1);
+    TESSERA_TRY(scene.release_file());
+    return host.finish();
+  });
+  test::require_clean({ended.statuses, ended.reports, ended.leaks});
+}
+
+TEST_CASE("a launch that waits for a drive that hangs ends with the drive's sentence", "[cuda]") {
+  StandIn world({.seed = 1, .loads_lazily = true});
+  DriveHabits habits{.stands = true};
+  const Ended ended = run_scene(world, habits, [](Scene& scene, ProcessRuntime& host) -> Status {
+    TESSERA_TRY(scene.write().status());
+    TESSERA_TRY(scene.wait_for_files());
+    TESSERA_TRY(scene.twice().status());
+    return host.finish();
+  });
+  INFO(ended.statuses[0].message());
+  CHECK(ended.statuses[0].code() == Code::timed_out);
+  CHECK(ended.statuses[0].message().find("s for a drive that moved no block of its files") !=
+        std::string::npos);
+  CHECK(ended.reports.empty());
+}
+
 TEST_CASE("a stream that does not wait for the drive reads what was not there yet", "[cuda]") {
   StandIn world(
       {.seed = 3, .fault = {{.call = Call::stream_wait_value, .use = 2, .dropped = true}}});

@@ -113,6 +113,11 @@ int stream_wait_value(CudaStream stream, const std::uint32_t* word, std::uint32_
       address(const_cast<std::uint32_t*>(word)), cuuint32_t{value},
       unsigned{CU_STREAM_WAIT_VALUE_GEQ});
 }
+int stream_write_value(CudaStream stream, std::uint32_t* word, std::uint32_t value) {
+  return driver<decltype(cuStreamWriteValue32)>(
+      "cuStreamWriteValue32", reinterpret_cast<CUstream>(stream), address(word), cuuint32_t{value},
+      unsigned{CU_STREAM_WRITE_VALUE_DEFAULT});
+}
 int event_create(CudaEvent* event) {
   return cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), cudaEventDisableTiming);
 }
@@ -155,6 +160,7 @@ CudaApi real_cuda() {
     return cudaStreamWaitEvent(native(stream), native(event), 0);
   };
   api.stream_wait_value = stream_wait_value;
+  api.stream_write_value = stream_write_value;
   api.event_create = event_create;
   api.event_create_timed = [](CudaEvent* event) -> int {
     return cudaEventCreate(reinterpret_cast<cudaEvent_t*>(event));

@@ -22,6 +22,7 @@ enum class Call {
   stream_destroy,
   stream_wait_event,
   stream_wait_value,
+  stream_write_value,
   event_create,
   event_create_timed,
   event_destroy,

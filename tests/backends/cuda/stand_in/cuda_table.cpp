@@ -121,6 +121,14 @@ int stream_wait_value(CudaStream stream, const std::uint32_t* word, std::uint32_
     return code;
   });
 }
+int stream_write_value(CudaStream stream, std::uint32_t* word, std::uint32_t value) {
+  return called(Call::stream_write_value, [&](StandIn& world) {
+    if (!world.memory().accessible(word, sizeof(*word), StandIn::device)) return invalid_value;
+    const int code = world.admit(stream_of(stream));
+    if (code == 0) world.streams().write(*stream_of(stream), word, value);
+    return code;
+  });
+}
 int event_create(CudaEvent* event) {
   return called(Call::event_create, [&](StandIn& world) {
     *event = reinterpret_cast<CudaEvent>(world.streams().create_event(StandIn::device).get());
@@ -282,6 +290,7 @@ CudaApi cuda_table() {
           stream_destroy,
           stream_wait_event,
           stream_wait_value,
+          stream_write_value,
           event_create,
           event_create_timed,
           event_destroy,
@@ -301,9 +310,14 @@ CudaApi cuda_table() {
 }
 
 CudaModule StandIn::module() {
-  return {cuda_module_version, cuda_table(),   nccl_table(current().options().nccl_version),
-          kernel_table(),      make_twin_math, find_fake_cufile,
-          start_fake_cufile};
+  return {cuda_module_version,
+          cuda_table(),
+          nccl_table(current().options().nccl_version),
+          kernel_table(),
+          make_twin_math,
+          find_fake_cufile,
+          start_fake_cufile,
+          current().options().loads_lazily};
 }
 
 }  // namespace tessera::test

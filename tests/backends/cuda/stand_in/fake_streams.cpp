@@ -2,6 +2,7 @@
 #include "tests/backends/cuda/stand_in/fake_streams.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "tessera/assert.h"
 
@@ -70,6 +71,15 @@ void FakeStreams::wait(FakeStream& stream, const std::uint32_t* word, std::uint3
   stream.queue.push_back(std::move(op));
 }
 
+void FakeStreams::write(FakeStream& stream, std::uint32_t* word, std::uint32_t value) {
+  FakeOp op;
+  op.run = [this, word, value, device = stream.device, over = stream.clock] {
+    join(seen_[static_cast<std::size_t>(device)], over);
+    std::atomic_ref(*word).store(value, std::memory_order_release);
+  };
+  stream.queue.push_back(std::move(op));
+}
+
 std::shared_ptr<FakeGraph> FakeStreams::graph(const FakeGraph* graph) const {
   const auto found =
       std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& g) { return g.get() == graph; });
@@ -92,7 +102,11 @@ void FakeStreams::see(const FakeEvent& event) {
 bool FakeStreams::may_run(const FakeStream& stream) const {
   if (stream.queue.empty()) return false;
   const FakeOp& op = stream.queue.front();
-  if (op.word != nullptr) return static_cast<std::int32_t>(*op.word - op.value) >= 0;
+  if (op.word != nullptr) {  // another thread may write it
+    const std::uint32_t now =
+        std::atomic_ref(const_cast<std::uint32_t&>(*op.word)).load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(now - op.value) >= 0;
+  }
   if (op.waits) return op.event->reached >= op.generation;
   if (!op.meeting) return true;
   const auto at_head = [&](const FakeStream* s) {
@@ -132,6 +146,12 @@ bool FakeStreams::step() {
     op.event->time = device_time(op.event->device);
   }
   return true;
+}
+
+bool FakeStreams::idle(int device) const {
+  return std::all_of(streams_.begin(), streams_.end(), [device](const auto& stream) {
+    return stream->device != device || stream->queue.empty();
+  });
 }
 
 void FakeStreams::drop(const Meeting* meeting, const FakeStream* of) {

@@ -2,6 +2,7 @@
 // Streams of fake devices: queues whose operations run when a seed, or somebody who looks, says so.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -81,6 +82,8 @@ class FakeStreams {
   void record(FakeStream& stream, const std::shared_ptr<FakeEvent>& event);
   void wait(FakeStream& stream, const std::shared_ptr<FakeEvent>& event);
   void wait(FakeStream& stream, const std::uint32_t* word, std::uint32_t value);
+  /// Whoever reads the word then knows what is over.
+  void write(FakeStream& stream, std::uint32_t* word, std::uint32_t value);
   /// Null: there is none. A graph is known from `keep` to `destroy_graph`.
   std::shared_ptr<FakeGraph> graph(const FakeGraph* graph) const;
   FakeGraph* keep(std::shared_ptr<FakeGraph> graph);
@@ -97,6 +100,8 @@ class FakeStreams {
 
   /// Runs some operation that may run, of any stream. False: there is none.
   bool step();
+  /// Whether nothing is queued on any stream of `device`.
+  bool idle(int device) const;
   std::size_t live() const;                                 // streams and events
   void drop(const Meeting* meeting, const FakeStream* of);  // it will never run there
 
@@ -105,7 +110,7 @@ class FakeStreams {
   void work();  // takes time
 
   Random random_;
-  Time now_ = 0;
+  std::atomic<Time> now_ = 0;  // other threads look at it
   int worked_ = 0;
   std::vector<std::unique_ptr<FakeStream>> streams_;
   std::vector<std::shared_ptr<FakeEvent>> events_;

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace tessera::test {
 namespace {
@@ -155,6 +157,16 @@ int StandIn::admit(FakeStream* stream) {
   return 999;
 }
 
+bool StandIn::load(const std::string& name) {
+  if (!options_.loads_lazily || !loaded_.insert(name).second) return true;
+  for (int turn = 0; !streams_.idle(device); ++turn) {
+    if (streams_.step()) continue;
+    if (turn > blocked_max) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
 int StandIn::check(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
                    const std::string& name) {
   if (const int code = admit(stream); code != 0) return code;
@@ -177,6 +189,10 @@ int StandIn::enqueue(FakeStream* stream, const std::vector<MemoryAccess>& access
   if (stream == recording() && stream != nullptr) {
     stream->recording->nodes.push_back({accesses, name, std::move(run)});
     return 0;
+  }
+  if (!load(name)) {
+    report("loading " + name + " waits for a device that stands still: blocked for ever");
+    return 999;
   }
   const int code = check(stream, accesses, name);
   if (code != 0) return code;

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,8 @@ struct StandInOptions {
   Time profiler_late = 0;      // ns, after which it tells of kernels
   int profiler_silent = none;  // on this rank it never does
   Time look = 1'000'000;       // ns that pass when somebody asks for the time
+  // The first launch of each kernel waits until its device has nothing to do, and real time passes.
+  bool loads_lazily = false;
 
   static constexpr int none = -1;
 };
@@ -122,6 +125,7 @@ class StandIn {
  private:
   friend class FakePeers;
   bool has_room(FakeStream& stream);
+  bool load(const std::string& name);
   int check(FakeStream* stream, const std::vector<MemoryAccess>& accesses, const std::string& name);
 
   const StandInOptions options_;
@@ -142,6 +146,7 @@ class StandIn {
   };
   std::vector<std::deque<ToldLater>> kernels_;  // by rank: what the profiler will say
   std::int64_t profiled_ = 0;
+  std::set<std::string> loaded_;        // kernels
   std::vector<FakeStream*> recording_;  // by rank
   ThreadWorld letters_;                 // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
