@@ -156,6 +156,21 @@ TEST_CASE("clocks of four ranks that are up to a second apart are aligned within
   }
 }
 
+TEST_CASE("where ends of collectives differ, an import says how sure its clocks are", "[clocks]") {
+  const auto warned = [](std::int64_t jitter) {
+    const Imports imports;
+    MadeProfile plan;
+    plan.jitter = jitter;
+    const auto done =
+        test::require_value(imports.import(made_files(imports, plan, {0, 5'000'000})));
+    return std::any_of(done.warnings.begin(), done.warnings.end(), [](const std::string& warning) {
+      return warning.find("only as sure as that") != std::string::npos;
+    });
+  };
+  CHECK_FALSE(warned(8'000));
+  CHECK(warned(300'000));
+}
+
 TEST_CASE("a torch run and its like here are compared by their collectives", "[kineto]") {
   const Imports imports;
   static_cast<void>(test::require_value(imports.import(
