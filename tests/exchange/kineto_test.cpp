@@ -75,6 +75,12 @@ TEST_CASE("a recorded FSDP2 run has units, reasons, sizes and matched collective
     CHECK(*row.transfer > 0);
   }
   CHECK_FALSE(report.figures.mfu);
+  // What autograd calls of FSDP waits for collectives, and computes nothing.
+  for (const auto& op : trace.ops()) {
+    if (trace.stream(op.stream).role != StreamRole::compute) continue;
+    CHECK(op.label.find("PostBackwardFunctionBackward") == std::string::npos);
+  }
+  CHECK(report.figures.shares.exposed > report.figures.shares.compute);
   CHECK(report.figures.step_time_steady > 0);
   CHECK(!report.figures.peaks.empty());
   for (const PeakMemory& peak : trace.peaks()) {
