@@ -54,6 +54,7 @@ struct MlpPart {
   std::string weights = "gate_proj:g up_proj:u down_proj:d";
   std::string biases = {};
   std::int64_t inner = 0;
+  bool relu = false;  // the activation of an MLP without a name
 };
 
 /// Experts in the place of an MLP; none if `count` is 0.

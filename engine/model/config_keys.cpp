@@ -166,7 +166,7 @@ const ConfigKey* row_of(std::string_view name, std::string_view model_type) {
   return nullptr;
 }
 
-std::string shown(const nlohmann::json& value) {
+std::string word_of(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return text.size() > 40 ? text.substr(0, 40) + "..." : text;
@@ -175,10 +175,10 @@ std::string shown(const nlohmann::json& value) {
 // Keys whose value is a word of the row; others hold more than a word.
 void check_value(const ConfigKey& key, const nlohmann::json& value, Mathematics& out) {
   if (key.name.starts_with("rope_") || key.name == "layer_types") return;
-  if (lists(key.values, shown(value))) return;
+  if (lists(key.values, word_of(value))) return;
   out.refused.push_back(key.values.empty()
                             ? fmt::format("{} is given, but is not computed", key.name)
-                            : fmt::format("{} is {}, computed are: {}", key.name, shown(value),
+                            : fmt::format("{} is {}, computed are: {}", key.name, word_of(value),
                                           comma_separated(key.values)));
 }
 
@@ -191,7 +191,7 @@ void check_keys(JsonReader& config, std::string_view model_type, Mathematics& ou
     if (key->rule == KeyRule::values) {
       check_value(*key, value, out);
     } else if (key->rule == KeyRule::dropout && (!value.is_number() || value.get<double>() != 0)) {
-      dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", name, shown(value));
+      dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", name, word_of(value));
     }
   }
   if (!dropped.empty()) {
@@ -210,7 +210,7 @@ void read_windows(JsonReader& config, std::int64_t layers, Mathematics& out) {
     return config.fail("layer_types", fmt::format("must be a list of {} words", layers));
   }
   for (std::size_t k = 0; k < types.size(); ++k) {
-    const std::string type = shown(types[k]);
+    const std::string type = word_of(types[k]);
     out.full_attention[k] = type != "sliding_attention";
     if (type == "sliding_attention" || type == "full_attention") continue;
     out.refused.push_back(

@@ -72,6 +72,7 @@ void read_neox(JsonReader& config, Blueprint& b) {
 
 void read_opt(JsonReader& config, Blueprint& b) {
   b.dropout = drops(config, "dropout", 0.1);
+  b.mlp.relu = config.text("activation_function", "relu") == "relu";
   b.position_rows = b.sizes.positions + 2;
   b.embedding_width = config.integer("word_embed_proj_dim", 1, b.sizes.hidden);
   if (!config.boolean("enable_bias", true)) b.attention.biases = b.mlp.biases = "";

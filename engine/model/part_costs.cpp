@@ -85,7 +85,11 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
     cost.elementwise_bytes.linear += 2 * element * (q + kv);
   }
   cost.kernels += (part.rotary ? 2 : 0) + (dropout ? 1 : 0) + (normed || latent ? 2 : 0);
-  if (part.weights.find(":qkv") != std::string::npos) ++cost.kernels;  // apart
+  if (part.weights.find(":qkv") != std::string::npos) {
+    ++cost.kernels;  // apart
+    // Values are a view of what was projected, which stays as a whole beside rotated q and k.
+    if (part.rotary) cost.activation_bytes.linear += element * (q + kv);
+  }
   return cost;
 }
 
@@ -105,7 +109,7 @@ ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden
           .dropout = dropout ? h : 0};
 }
 
-ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout) {
+ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout, bool relu) {
   const double in = real(linear.in);
   const double out = real(linear.out);
   ModuleCost cost = linear_cost(linear);
@@ -117,7 +121,7 @@ ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout) {
     return cost;
   }
   cost.elementwise_bytes = per_token(element * 2 * out);
-  cost.activation_bytes = per_token(element * (in + out));
+  cost.activation_bytes = per_token(element * (in + (relu ? 0 : out)));
   cost.kernels = 2;
   return cost;
 }

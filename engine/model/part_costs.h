@@ -21,8 +21,9 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
                           std::int64_t hidden, bool dropout);
 ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden,
                     std::int64_t inner, bool gated, bool dropout);
-/// The first of two halves of an MLP, up to its activation, and the second.
-ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout);
+/// The first of two halves of an MLP, up to its activation, and the second. `relu` keeps no input
+/// of its own: its output, which the second half keeps, says where it was positive.
+ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout, bool relu = false);
 ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden);
 
 /// A matmul whose input and output are kept by nobody else.

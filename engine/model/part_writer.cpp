@@ -224,7 +224,7 @@ std::vector<ModuleId> PartWriter::mlp_halves(const std::string& path, const MlpP
     const LinearShape shape{down ? m.inner : hidden, down ? hidden : m.inner};
     const bool bias = lists_role(m.biases, role);
     out.push_back(linear(path.empty() ? name : path + "." + name, shape.in, shape.out, bias));
-    tree_.module(out.back()).cost = mlp_half_cost(shape, down, dropout);
+    tree_.module(out.back()).cost = mlp_half_cost(shape, down, dropout, m.relu);
   }
   return out;
 }

@@ -60,7 +60,7 @@ class NodeTimes {
         if (found != place_.end()) node.begin = std::max(node.begin, end[found->second]);
       }
       node.duration = std::clamp<Time>(node.duration, time_of_order, Time{1} << 40);
-      lane = end[i] = node.begin + node.duration;
+      lane = end[i] = std::min(node.begin + node.duration, Time{1} << 60);
     }
   }
 

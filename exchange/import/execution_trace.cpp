@@ -108,7 +108,8 @@ bool take_node(JsonCursor& at, ObservedNode& node) {
 std::int64_t tensor_bytes(const nlohmann::json& values, int depth) {
   constexpr std::int64_t most = std::int64_t{1} << 46;
   if (!values.is_array()) return 0;
-  const bool tensor = values.size() == 6 && values[3].is_number() && values[4].is_number();
+  const bool tensor =
+      values.size() == 6 && values[3].is_number_integer() && values[4].is_number_integer();
   if (tensor) {
     const auto elements = std::clamp<std::int64_t>(values[3].get<std::int64_t>(), 0, most);
     return elements * std::clamp<std::int64_t>(values[4].get<std::int64_t>(), 0, 16);

@@ -77,6 +77,8 @@ std::string operation_of(std::string_view name) {
   return std::string(name.substr(0, 80));
 }
 
+Time flight_time(TreeValue value) { return std::clamp<Time>(value.integer(), 0, Time{1} << 61); }
+
 /// One entry of a dump.
 struct FlightEntry {
   std::string_view name, group, description;
@@ -103,10 +105,11 @@ FlightEntry::FlightEntry(TreeValue entry) {
     if (key == "is_p2p") p2p = value.integer() != 0;
     if (key == "retired") retired = value.integer() != 0;
     if (key == "state") completed = value.text() == "completed";
-    if (key == "time_created_ns") created = value.integer();
-    if (key == "time_discovered_started_ns") started = value.integer();
-    if (key == "time_discovered_completed_ns") ended = value.integer();
-    if (key == "duration_ms") duration = static_cast<Time>(std::min(value.real(), 1e9) * ns_per_ms);
+    if (key == "time_created_ns") created = flight_time(value);
+    if (key == "time_discovered_started_ns") started = flight_time(value);
+    if (key == "time_discovered_completed_ns") ended = flight_time(value);
+    if (key == "duration_ms")
+      duration = static_cast<Time>(std::clamp(value.real(), 0.0, 1e9) * ns_per_ms);
     if (key == "input_sizes") elements_in = flight_elements(value);
     if (key == "output_sizes") elements_out = flight_elements(value);
     if (key == "input_dtypes") dtype = first_text(value);

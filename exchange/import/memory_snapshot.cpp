@@ -62,8 +62,14 @@ std::int64_t sane_number(std::int64_t size) {
   return std::clamp<std::int64_t>(size, 0, most);
 }
 
+/// Sums stay within what a device may have, whatever a file says.
+std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t most = std::int64_t{1} << 50;
+  return std::clamp(a + b, -most, most);
+}
+
 void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& device) {
-  device.reserved += sane_number(segment["total_size"].integer());
+  device.reserved = capped_sum(device.reserved, sane_number(segment["total_size"].integer()));
   auto address = static_cast<std::uint64_t>(segment["address"].integer());
   for (TreeItems blocks(segment["blocks"]); blocks.next();) {
     const TreeValue block = blocks.value();
@@ -153,7 +159,7 @@ class DeviceMemory {
     reserved_ = device_.reserved;
     for_each_event([&](const SnapshotEvent& event) {
       if (first_ == 0) first_ = event.time;
-      reserved_ -= reserved_change(event);
+      reserved_ = capped_sum(reserved_, -reserved_change(event));
       if (event.action == SnapshotAction::alloc) allocated[event.address] = {};
       if (event.action == SnapshotAction::free_requested && allocated.erase(event.address) == 0) {
         held_.try_emplace(event.address, SnapshotBlock{event.size, event.site});
@@ -165,7 +171,7 @@ class DeviceMemory {
   }
 
   void replay(const SnapshotEvent& event) {
-    reserved_ += reserved_change(event);
+    reserved_ = capped_sum(reserved_, reserved_change(event));
     if (event.action == SnapshotAction::alloc) {
       held_[event.address] = {event.size, event.site};
       add(event.time, event.size, event.site);
@@ -185,6 +191,7 @@ class DeviceMemory {
   }
 
   void add(Time time, std::int64_t delta, const AllocationSite& site) {
+    delta = capped_sum(allocated_, delta) - allocated_;
     if (delta == 0 || --samples_left_ < 0) return;
     allocated_ += delta;
     rank_.memory.push_back({.time = time,

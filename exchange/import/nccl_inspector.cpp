@@ -174,8 +174,11 @@ class InspectorReader {
     const OpKind kind = collective ? *known : OpKind::copy;
     const bool full = kind == OpKind::all_gather || kind == OpKind::reduce_scatter;
     // NCCL counts what one rank gives or gets.
-    const std::int64_t bytes = std::clamp<std::int64_t>(decimal(record.bytes, 0), 0, inspector_max);
-    InspectorCall call{.duration = std::max<Time>(microseconds(record.duration), 1),
+    constexpr std::int64_t rank_bytes_max = std::int64_t{1} << 42;
+    constexpr Time longest = Time{1} << 50;  // 13 days
+    const std::int64_t bytes =
+        std::clamp<std::int64_t>(decimal(record.bytes, 0), 0, rank_bytes_max);
+    InspectorCall call{.duration = std::clamp<Time>(microseconds(record.duration), 1, longest),
                        .written = microseconds(record.written),
                        .sequence = decimal(record.sequence, 0),
                        .name = run_.text(record.operation.substr(0, 80)),
@@ -205,7 +208,7 @@ class InspectorReader {
     Time next = 0;  // the begin of the one after it
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
       const Time end = next == 0 ? call->written : std::min(call->written, next);
-      call->begin = next = end - call->duration;
+      call->begin = next = std::max<Time>(end - call->duration, 1);
     }
   }
 

@@ -63,7 +63,7 @@ class NsysReader {
     if (!start.has("utcEpochNs")) return {};
     return file_.rows("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME LIMIT 1",
                       [&](const SqliteRow& row) {
-                        epoch_ = row.integer(0);
+                        epoch_ = std::clamp<Time>(row.integer(0), 0, Time{1} << 61);
                         return Status();
                       });
   }

@@ -55,7 +55,7 @@ SourceLanes::Lane& SourceLanes::lane_of(Use use, std::int64_t number) {
 void SourceLanes::add(Use use, Lane& lane, ImportedSpan span) {
   ++lane.spans;
   if (use == Use::stream && span.kind == OpKind::compute) ++lane.kernels;
-  lane.busy += std::clamp<Time>(span.end - span.begin, 0, Time{1} << 40);
+  lane.busy += static_cast<double>(span.end - span.begin);
   span.lane = lane.index;  // until lanes are known
   rank_.spans.push_back(span);
 }

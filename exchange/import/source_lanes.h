@@ -34,7 +34,7 @@ class SourceLanes {
   struct Lane {
     std::int32_t index = 0;  // in order of first use
     std::int64_t kernels = 0, copies = 0, spans = 0;
-    Time busy = 0;
+    double busy = 0;         // ns
     std::int32_t lane = -1;  // of the rank, when it is known
   };
   using Lanes = std::map<std::int64_t, Lane>;

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "exchange/import/pickle.h"
 #include "tessera/exchange/import.h"
 #include "tests/exchange/reading.h"
 #include "tests/random.h"
@@ -158,11 +159,22 @@ bool is_one_sentence(const std::string& message) {
   return message.size() > 20 && message.ends_with('.') && message.find('\n') == std::string::npos;
 }
 
+/// Looks at everything as far as a reader may go.
+void walk(TreeValue value, int depth) {
+  static_cast<void>(value.integer());
+  static_cast<void>(value.real());
+  static_cast<void>(value.text().size());
+  static_cast<void>(value["size"].kind());
+  if (depth > 20) return;
+  walk(value.arguments(), depth + 1);
+  for (TreeItems items(value); items.next();) walk(items.value(), depth + 1);
+}
+
 TEST_CASE("no mutated file of another tool crashes a reader, runs for long or takes much",
           "[exchange][mutation]") {
   const std::string name = GENERATE(
       as<std::string>(), "memory_snapshot.pickle", "flight_missing_rank_0.pickle",
-      "flight_missing_rank_0.json", "values.p0", "nsys.sqlite", "rpd.rpd", "rocpd3.db", "rocpd4.db",
+      "flight_missing_rank_0.json", "nsys.sqlite", "rpd.rpd", "rocpd3.db", "rocpd4.db",
       "chakra.0.et", "execution_trace_102.json", "execution_trace_rank_1.json", "inspector.0.log");
   const test::TemporaryFolder folder;
   const fs::path path = fs::path(folder.path()) / ("mutated_" + name);
@@ -207,6 +219,28 @@ TEST_CASE("no mutated file of another tool crashes a reader, runs for long or ta
 #ifndef TESSERA_SANITIZED
   CHECK(grown < 4 * largest + (64 << 20));
 #endif
+}
+
+TEST_CASE("no mutated pickle crashes the machine that reads it, of whatever protocol",
+          "[exchange][mutation]") {
+  const int protocol = GENERATE(range(0, 6));
+  const std::string original = bytes_of_file(data_path("values.p" + std::to_string(protocol)));
+  const std::int64_t first = number_of("TESSERA_MUTATION_SEED", 1);
+  const std::int64_t count = number_of("TESSERA_MUTATIONS", test::generated(500));
+  std::int64_t parsed = 0;
+  for (std::int64_t seed = first; seed < first + count; ++seed) {
+    INFO("protocol " << protocol << " TESSERA_MUTATION_SEED=" << seed << " TESSERA_MUTATIONS=1");
+    Random random(static_cast<std::uint64_t>(seed));
+    std::string bytes = original;
+    for (std::int64_t i = 0; i <= random.below(3); ++i) change(random, bytes);
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    const Result<Tree> tree = parse_pickle(std::move(bytes));
+    if (!tree.ok()) continue;
+    ++parsed;
+    CHECK(tree->memory() <= 3 * size + (25 << 20));
+    walk(tree->root(), 0);
+  }
+  if (count >= 100) CHECK(parsed > 0);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace tessera {
 namespace {
 
-nlohmann::json recorded() {
-  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/architectures.json");
+nlohmann::json recorded(const std::string& name = "architectures") {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/" + name + ".json");
   return nlohmann::json::parse(file)["models"];
 }
 
@@ -47,6 +47,23 @@ TEST_CASE("their forward FLOPs are those that torch counts", "[model][cost]") {
     }
     CHECK(flops == Approx(row["forward_flops"].get<double>()).epsilon(0.01));
   }
+}
+
+TEST_CASE("what their activations take is what torch keeps for backward", "[model][cost]") {
+  int near = 0;
+  for (const nlohmann::json& row : recorded("activations")) {
+    const std::string text = row["config"].dump();
+    INFO(text);
+    const auto model = parse_model(text, "config.json");
+    REQUIRE(model.ok());
+    const Bytes kept = activation_bytes_per_sample(*model, row["tokens"].get<std::int64_t>(),
+                                                   ActivationCheckpointing::none);
+    const auto measured = row["bytes"].get<double>();
+    const auto formula = static_cast<double>(kept.value);
+    CHECK(formula == Approx(measured).epsilon(0.06));  // Phi's copies of heads are not counted
+    near += formula == Approx(measured).epsilon(0.05) ? 1 : 0;
+  }
+  CHECK(near >= 18);
 }
 
 TEST_CASE("attention to a window costs the pairs of tokens in it", "[model][cost]") {
