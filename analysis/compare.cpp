@@ -285,6 +285,7 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
   const Steps steps{out.steps > 1 ? 1 : 0, out.steps};
   const OpPairs pairs = pair_ops(a, b, 0, out.steps);
   out.matched = static_cast<std::int64_t>(pairs.pairs.size());
+  out.collectives_only = pairs.collectives_only;
   out.ops_a = out.matched + static_cast<std::int64_t>(pairs.only_a.size());
   out.ops_b = out.matched + static_cast<std::int64_t>(pairs.only_b.size());
   out.other_reason = std::count_if(pairs.pairs.begin(), pairs.pairs.end(),

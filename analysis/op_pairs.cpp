@@ -13,6 +13,8 @@ using Likeness = std::tuple<std::int32_t, std::int32_t, std::string_view, std::s
                             Phase, Reason>;
 using ByLikeness = std::map<Likeness, std::vector<std::size_t>>;
 
+bool imported(const Trace& trace) { return trace.run().backend == "import"; }
+
 bool takes_time(OpKind kind) { return kind != OpKind::wait && kind != OpKind::mark; }
 
 Likeness likeness_of(const storage::OpRow& op, bool with_reason) {
@@ -33,11 +35,12 @@ ByLikeness by_likeness(const std::vector<storage::OpRow>& ops,
 }
 
 std::vector<std::size_t> all_of(const std::vector<storage::OpRow>& ops, std::int32_t first,
-                                std::int32_t end) {
+                                std::int32_t end, bool collectives) {
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const bool within = ops[i].step >= first && ops[i].step < end;
-    if (within && takes_time(ops[i].kind)) indices.push_back(i);
+    const bool wanted = collectives ? is_collective(ops[i].kind) : takes_time(ops[i].kind);
+    if (within && wanted) indices.push_back(i);
   }
   return indices;
 }
@@ -66,8 +69,9 @@ void pair_left(const Trace& a, const Trace& b, bool with_reason, OpPairs& pairs)
 
 OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end) {
   OpPairs pairs;
-  pairs.only_a = all_of(a.ops(), first, end);
-  pairs.only_b = all_of(b.ops(), first, end);
+  pairs.collectives_only = imported(a) != imported(b);
+  pairs.only_a = all_of(a.ops(), first, end, pairs.collectives_only);
+  pairs.only_b = all_of(b.ops(), first, end, pairs.collectives_only);
   pair_left(a, b, true, pairs);
   pair_left(a, b, false, pairs);
   return pairs;

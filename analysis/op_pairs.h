@@ -19,9 +19,12 @@ struct OpPair {
 struct OpPairs {
   std::vector<OpPair> pairs;
   std::vector<std::size_t> only_a, only_b;
+  bool collectives_only = false;  // see pair_ops
 };
 
-/// Of the steps [first, end). Waits and marks, which take no time, are left out.
+/// Of the steps [first, end). Waits and marks, which take no time, are left out. Where one of the
+/// two was recorded by another tool, its kernels are not what our engine calls an operation, but
+/// collectives are: then those alone are paired.
 OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end);
 
 }  // namespace tessera::analysis

@@ -11,6 +11,7 @@
 #include "query/memory_rows.h"
 #include "query/path_rows.h"
 #include "query/span_rows.h"
+#include "query/step_rows.h"
 
 namespace tessera::query {
 namespace {
@@ -72,6 +73,7 @@ enum class Condition : char {
   rank = 'r',
   stream = 's',
   op = 'o',
+  step = 'p',
   from = 'f',     // begin or time >= value
   after = 'a',    // end >= value: what ends there may have begun before
   to = 't',       // begin, end or time <= value
@@ -87,6 +89,7 @@ std::optional<Condition> condition_of(Bound bound, unsigned char op) {
     case Bound::rank: return equal ? std::optional(Condition::rank) : std::nullopt;
     case Bound::stream: return equal ? std::optional(Condition::stream) : std::nullopt;
     case Bound::op: return equal ? std::optional(Condition::op) : std::nullopt;
+    case Bound::step: return equal ? std::optional(Condition::step) : std::nullopt;
     case Bound::begin:
     case Bound::time:
       if (equal) return Condition::at;
@@ -114,7 +117,8 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
     plan += static_cast<char>(*condition);
     info->aConstraintUsage[i].argvIndex = static_cast<int>(plan.size());
     switch (*condition) {
-      case Condition::rank: rows /= 1000; break;
+      case Condition::rank:
+      case Condition::step: rows /= 1000; break;
       case Condition::op: rows /= 10000; break;
       case Condition::at:
       case Condition::ends_at: rows /= 1000; break;
@@ -125,7 +129,7 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
   info->needToFreeIdxStr = 1;
   info->estimatedRows = static_cast<sqlite3_int64>(std::max(rows, 1.0));
   // Without a rank all are unpacked, whatever else is asked for.
-  info->estimatedCost = (plan.find('r') == std::string::npos ? 1e8 : 1e5) + rows;
+  info->estimatedCost = (plan.find_first_of("rp") == std::string::npos ? 1e8 : 1e5) + rows;
   return SQLITE_OK;
 }
 
@@ -156,6 +160,7 @@ void narrow(Condition condition, std::int64_t value, Wanted& wanted) {
     case Condition::rank: return fits(wanted.rank);
     case Condition::stream: return fits(wanted.stream);
     case Condition::op: return fits(wanted.op);
+    case Condition::step: return fits(wanted.step);
     case Condition::at:
       wanted.from = std::max(wanted.from, value);
       wanted.to = std::min(wanted.to, next(value));
@@ -184,7 +189,7 @@ int load(Cursor& cursor) {
 int filter(sqlite3_vtab_cursor* base, int, const char* plan, int count, sqlite3_value** values) {
   Cursor& cursor = *reinterpret_cast<Cursor*>(base);
   Source& source = *table_of(base).registered.source;
-  cursor.wanted = {{}, {}, {}, time_min, time_max};
+  cursor.wanted = {{}, {}, {}, {}, time_min, time_max};
   for (int i = 0; i < count; ++i) {
     if (sqlite3_value_type(values[i]) != SQLITE_INTEGER) continue;
     narrow(static_cast<Condition>(plan[i]), sqlite3_value_int64(values[i]), cursor.wanted);
@@ -193,7 +198,10 @@ int filter(sqlite3_vtab_cursor* base, int, const char* plan, int count, sqlite3_
   cursor.rank = 0;
   const auto trace = source.trace();
   if (!trace.ok()) return fail(base->pVtab, trace.status());
+  const bool whole = table_of(base).registered.kind->whole;
+  if (whole) cursor.ranks.push_back(-1);
   for (const Rank rank : (*trace)->run().recorded_ranks) {
+    if (whole) break;
     if (!cursor.wanted.rank || *cursor.wanted.rank == rank) cursor.ranks.push_back(rank);
   }
   return load(cursor);
@@ -257,8 +265,8 @@ sqlite3_module make_module() {
 }  // namespace
 
 std::span<const TableKind> tables() {
-  static const std::array kinds = {span_table, op_rank_table, memory_sample_table, allocation_table,
-                                   critical_path_table};
+  static const std::array kinds = {span_table,       op_rank_table,   memory_sample_table,
+                                   allocation_table, rank_step_table, critical_path_table};
   return kinds;
 }
 

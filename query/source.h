@@ -15,7 +15,7 @@ namespace tessera::query {
 /// Which rows are asked for; those that do not fit may be given as well, as SQLite looks again.
 struct Wanted {
   std::optional<Rank> rank;
-  std::optional<std::int32_t> stream, op;
+  std::optional<std::int32_t> stream, op, step;
   // Spans that intersect [from, to), samples in it, ns.
   Time from, to;
 };

@@ -18,7 +18,7 @@
 namespace tessera::query {
 
 /// What a condition on a column says about the rows that are wanted.
-enum class Bound : std::uint8_t { none, rank, stream, op, begin, end, time };
+enum class Bound : std::uint8_t { none, rank, stream, op, step, begin, end, time };
 
 struct ColumnKind {
   const char* name;
@@ -37,7 +37,7 @@ class Cell {
   virtual void nothing() = 0;
 };
 
-/// The rows of one rank.
+/// The rows of one rank, or of all in a table that is `whole`.
 class Rows {
  public:
   virtual ~Rows() = default;
@@ -52,9 +52,10 @@ struct TableKind {
   const char* name;
   std::span<const ColumnKind> columns;
   std::unique_ptr<Rows> (*make_rows)();
+  bool whole = false;  // loaded once, and `Wanted::rank` says which are asked for
 };
 
-/// span, op_rank, memory_sample, allocation, critical_path.
+/// span, op_rank, memory_sample, allocation, rank_step, critical_path.
 std::span<const TableKind> tables();
 
 }  // namespace tessera::query

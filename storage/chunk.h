@@ -23,10 +23,13 @@ struct SpanEntry {
   Time begin, ready, end;
 };
 
+/// In the place of a stream in the header of other chunks.
+inline constexpr std::int32_t memory_stream = -1, steps_stream = -2;
+
 struct ChunkHeader {
-  Rank rank = 0;
-  std::int32_t stream = -1;  // -1: memory samples
-  std::int64_t seq = 0;
+  Rank rank = 0;  // the first one of steps
+  std::int32_t stream = memory_stream;
+  std::int64_t seq = 0;  // the step of steps
   std::int64_t count = 0;
   Time t0 = 0, t1 = 0;
 

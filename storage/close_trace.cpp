@@ -28,8 +28,12 @@ Status write_meta(Database& database, std::string_view key, const std::string& v
 Result<ReachedByTables> reached_by(const Database& database) {
   ReachedByTables reached;
   // The rows of a step are committed together.
-  TESSERA_ASSIGN(const std::int64_t steps, number(database, "SELECT max(step) + 1 FROM rank_step"));
-  TESSERA_ASSIGN(reached.end, number(database, "SELECT max(end) FROM rank_step"));
+  TESSERA_ASSIGN(const bool rows, database.has_table(List<RankStepRow>::table));
+  const char* const steps_sql =
+      rows ? "SELECT max(step) + 1 FROM rank_step" : "SELECT max(step) + 1 FROM rank_step_chunk";
+  TESSERA_ASSIGN(const std::int64_t steps, number(database, steps_sql));
+  TESSERA_ASSIGN(reached.end, number(database, rows ? "SELECT max(end) FROM rank_step"
+                                                    : "SELECT max(t1) FROM rank_step_chunk"));
   TESSERA_ASSIGN(const Time spans, number(database, "SELECT max(t1) FROM span_chunk"));
   TESSERA_ASSIGN(const Time samples, number(database, "SELECT max(t1) FROM memory_chunk"));
   reached.steps = static_cast<std::int32_t>(steps);

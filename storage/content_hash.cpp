@@ -38,6 +38,10 @@ Result<std::int64_t> add_rows(const Database& database, const std::string& sql,
 /// A table's rows, and their number.
 template <class Record>
 Status add_table(const Database& database, Checksum& checksum) {
+  if constexpr (std::is_same_v<Record, RankStepChunkRow>) {
+    TESSERA_ASSIGN(const bool rows, database.has_table(List<RankStepRow>::table));
+    if (rows) return add_table<RankStepRow>(database, checksum);
+  }
   const auto hashed = [](const auto& column) { return column.hashed; };
   const char* where = "";
   if (std::is_same_v<Record, MetaRow>) where = " WHERE key NOT IN ('content_hash', 'version')";

@@ -21,9 +21,10 @@ std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* out) {
 
 }  // namespace
 
-void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes) {
+void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes,
+                   bool may_repeat) {
   const auto differs = [&](std::int64_t value) { return value != column.front(); };
-  const bool constant = std::none_of(column.begin(), column.end(), differs);
+  const bool constant = may_repeat && std::none_of(column.begin(), column.end(), differs);
   if (constant) column = column.first(1);
   const std::size_t start = bytes.size();
   bytes.resize(start + 1 + column.size() * varint_size_max);

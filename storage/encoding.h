@@ -38,8 +38,9 @@ constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-/// Appends `column`. REQUIRES: not empty.
-void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes);
+/// Appends `column`; one value for all of it only where that `may_repeat`. REQUIRES: not empty.
+void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes,
+                   bool may_repeat = true);
 
 /// Reads columns one after the other. Never reads outside of `bytes`, whatever is in it.
 class ColumnReader {

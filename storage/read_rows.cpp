@@ -149,29 +149,6 @@ Result<std::vector<BufferRow>> read_buffers(const Database& database) {
   return buffers;
 }
 
-Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks,
-                                  std::int32_t steps) {
-  RankSteps result;
-  result.ranks = ranks;
-  result.steps = steps;
-  const std::int64_t size = std::int64_t{ranks} * steps;
-  std::int64_t at = 0;
-  TESSERA_TRY(read_rows<RankStepRow>(database, [&](const RankStepRow& row) -> Status {
-    if (row.step != at / ranks || row.rank != at % ranks || at >= size) {
-      return damaged(fmt::format("rank_step has (step {}, rank {}) where ({}, {}) belongs",
-                                 row.step, row.rank, at / ranks, at % ranks));
-    }
-    ++at;
-    for_each_step_column<RankSteps, RankStepRow>(
-        [&](auto to, auto from) { (result.*to).push_back(row.*from); });
-    return {};
-  }));
-  if (at != size) {
-    return damaged(fmt::format("rank_step has {} rows instead of {}", at, size));
-  }
-  return result;
-}
-
 Result<std::vector<PeakMemory>> read_peak_memory(const Database& database, const TraceInfo& info) {
   std::vector<PeakMemory> peaks;
   std::vector<std::int64_t> ids;
@@ -235,6 +212,8 @@ constexpr std::int64_t expansion = 16, expanded_anyway = 8 << 20;
 // A chunk that claims more than it can have is refused by itself.
 constexpr std::int64_t span_size = 28, sample_size = 37;  // bytes in memory
 
+}  // namespace
+
 Status check_density(const Database& database, const char* table, std::int64_t entry_size) {
   TESSERA_ASSIGN(
       Statement sums,
@@ -249,8 +228,6 @@ Status check_density(const Database& database, const char* table, std::int64_t e
   return damaged(fmt::format("{} has {:.0f} entries in {:.0f} bytes, more than any recording",
                              table, sums.real(0), packed));
 }
-
-}  // namespace
 
 Status check_chunk_density(const Database& database) {
   TESSERA_TRY(check_density(database, List<SpanChunkRow>::table, span_size));

@@ -20,6 +20,8 @@ Result<std::vector<PeakMemory>> read_peak_memory(const Database& database, const
 Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
                                                     const TraceInfo& info);
 Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info);
+/// The same of one table, with entries of so many bytes in memory.
+Status check_density(const Database& database, const char* table, std::int64_t entry_size);
 /// Whether what the chunks claim to hold can be in so few bytes: a small file must not unpack to
 /// more than memory has. Fails: corrupt, io_error.
 Status check_chunk_density(const Database& database);

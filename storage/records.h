@@ -58,6 +58,14 @@ struct MemoryChunkRow {
   std::int64_t checksum = 0;
   Blob data;
 };
+struct RankStepChunkRow {
+  std::int64_t step = 0;
+  Rank rank = 0;
+  std::int64_t count = 0;
+  Time t0 = 0, t1 = 0;
+  std::int64_t checksum = 0;
+  Blob data;
+};
 /// One rank of a RankStepBatch.
 template <class T>
 using OneValue = T;
@@ -325,6 +333,22 @@ struct List<MemoryChunkRow> {
   static constexpr std::tuple<> unlisted = {};
 };
 
+template <>
+struct List<RankStepChunkRow> {
+  using R = RankStepChunkRow;
+  static constexpr const char* table = "rank_step_chunk";
+  static constexpr Key key = Key::two;
+  static constexpr std::tuple columns = {
+      column("step", &R::step, "", "training step, from 0 without gaps"),
+      column("rank", &R::rank, "", "rank.rank of the first one in it"),
+      column("count", &R::count, "ranks", "in it, 1 to 4096"),
+      column("t0", &R::t0, "ns", "the earliest begin in it"),
+      column("t1", &R::t1, "ns", "the latest end in it"),
+      column("checksum", &R::checksum, "", "of the columns above and data"),
+      unhashed("data", &R::data, "packed columns of rank_step")};
+  static constexpr std::tuple<> unlisted = {};
+};
+
 // Records that a sink is told in columns and no table has as rows: only the log between threads
 // needs it.
 
@@ -343,9 +367,12 @@ struct List<RankStepBatch> {
 
 /// All tables, in the order of the content hash; `op_kernel`, which came later, and `string`, whose
 /// texts are hashed where they are used, are not in it.
-using HashedTables = std::tuple<MetaRow, TraceRun, RankRow, TraceStream, TraceCommunicator,
-                                TraceUnit, TraceOp, AfterRow, TraceBuffer, RankStepRow, PeakMemory,
-                                PeakClassRow, TraceDiagnostic, SpanChunkRow, MemoryChunkRow>;
+using HashedTables =
+    std::tuple<MetaRow, TraceRun, RankRow, TraceStream, TraceCommunicator, TraceUnit, TraceOp,
+               AfterRow, TraceBuffer, RankStepChunkRow, PeakMemory, PeakClassRow, TraceDiagnostic,
+               SpanChunkRow, MemoryChunkRow>;
 using OtherTables = std::tuple<StringRow, TraceKernel>;
+/// Of the first version: it has rows in the place of RankStepChunkRow.
+using OlderTables = std::tuple<RankStepRow>;
 
 }  // namespace tessera::storage

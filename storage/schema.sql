@@ -5,7 +5,7 @@
 -- The views with the suffix _view show the same rows with text in place of those numbers.
 
 PRAGMA application_id = 0x54535241;  -- "TSRA": this SQLite file is a Tessera trace
-PRAGMA user_version = 1;             -- the version of this format
+PRAGMA user_version = 2;             -- the version of this format
 
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,  -- seed, options, version, steps, end, content_hash, perhaps sources
@@ -99,18 +99,14 @@ CREATE TABLE buffer (
   bytes INTEGER NOT NULL          -- size on one rank (bytes)
 );
 
-CREATE TABLE rank_step (
-  step INTEGER NOT NULL,            -- training step, from 0 without gaps
-  rank INTEGER NOT NULL,            -- rank.rank; every rank has a row
-  begin INTEGER NOT NULL,           -- the step's begin on that rank (ns)
-  end INTEGER NOT NULL,             -- the step's end on that rank (ns)
-  compute INTEGER NOT NULL,         -- the compute stream works (ns)
-  communication INTEGER NOT NULL,   -- sum of the collectives' transfer times (ns)
-  exposed INTEGER NOT NULL,         -- a collective runs or waits while compute does nothing (ns)
-  blocking INTEGER NOT NULL,        -- the compute stream stands still for a collective (ns)
-  wait INTEGER NOT NULL,            -- inside collectives, waiting for the last member (ns)
-  peak_allocated INTEGER NOT NULL,  -- the step's maximum (bytes)
-  peak_reserved INTEGER NOT NULL,   -- the step's maximum (bytes)
+CREATE TABLE rank_step_chunk (
+  step INTEGER NOT NULL,      -- training step, from 0 without gaps
+  rank INTEGER NOT NULL,      -- rank.rank of the first one in it
+  count INTEGER NOT NULL,     -- in it, 1 to 4096 (ranks)
+  t0 INTEGER NOT NULL,        -- the earliest begin in it (ns)
+  t1 INTEGER NOT NULL,        -- the latest end in it (ns)
+  checksum INTEGER NOT NULL,  -- of the columns above and data
+  data BLOB NOT NULL,         -- packed columns of rank_step
   PRIMARY KEY (step, rank)
 ) WITHOUT ROWID;
 

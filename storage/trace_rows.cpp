@@ -9,6 +9,7 @@
 #include "storage/close_trace.h"
 #include "storage/record_sql.h"
 #include "storage/schema.h"
+#include "storage/step_chunk.h"
 
 namespace tessera::storage {
 namespace {
@@ -204,14 +205,13 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
         fmt::format("Step {} has {} ranks in a run of {} ranks.", b.step, b.begin.size(), ranks_)));
   }
   ++steps_;
-  for (std::size_t i = 0; i < b.begin.size() && status_.ok(); ++i) {
-    end_ = b.step == 0 && i == 0 ? b.end[i] : std::max(end_, b.end[i]);
-    RankStepRow row;
-    row.step = b.step;
-    row.rank = static_cast<Rank>(i);
-    for_each_step_column<RankStepRow, RankStepBatch>(
-        [&](auto to, auto from) { row.*to = (b.*from)[i]; });
-    write(row);
+  const Time latest = *std::max_element(b.end.begin(), b.end.end());
+  end_ = b.step == 0 ? latest : std::max(end_, latest);
+  for (std::size_t i = 0; i < b.begin.size(); i += chunk_count_max) {
+    ChunkHeader h{static_cast<Rank>(i), steps_stream, b.step};
+    h.count = static_cast<std::int64_t>(std::min(chunk_count_max, b.begin.size() - i));
+    encode_steps(b, h, data_);
+    write(RankStepChunkRow{h.seq, h.rank, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
   }
 }
 

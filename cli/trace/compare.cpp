@@ -48,6 +48,11 @@ Table parts_table(const Comparison& c) {
       "another reason; {} steps, {} ranks recorded in both",
       with_separators(c.matched), with_separators(c.ops_a), with_separators(c.ops_b),
       100 * c.matched_share(), with_separators(c.other_reason), c.steps, c.ranks.size()));
+  if (c.collectives_only) {
+    table.note(
+        "one of them was imported: its kernels are no operations of ours, so collectives "
+        "alone are paired");
+  }
   return table;
 }
 
@@ -115,6 +120,7 @@ void print_comparison_json(const Comparison& c) {
                               {"matched", c.matched},
                               {"matched_share", c.matched_share()},
                               {"other_reason", c.other_reason},
+                              {"collectives_only", c.collectives_only},
                               {"steps", c.steps},
                               {"ranks", c.ranks},
                               {"a", json_of(c.a)},

@@ -11,13 +11,14 @@
 namespace tessera::exchange {
 namespace {
 
-constexpr int host_process = 1'000'000;  // and the rank
+constexpr int host_process = 1'000'000;              // and the rank
+constexpr int first_stream = 7, first_thread = 100;  // ids of lanes, beside those of what is added
 constexpr std::string_view rank_place = "{rank}";
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 /// Microseconds, exactly.
@@ -76,11 +77,11 @@ class Chrome final : public Exporter {
     name_process(rank, fmt::format("rank {}", rank));
     name_process(host_process + rank, fmt::format("rank {}, host", rank));
     for (const storage::StreamRow& stream : trace_.info().streams) {
-      const int process = stream.role == StreamRole::host ? host_process + rank : rank;
+      const bool host = stream.role == StreamRole::host;
       event({{"ph", "M"},
              {"name", "thread_name"},
-             {"pid", process},
-             {"tid", stream.id},
+             {"pid", host ? host_process + rank : rank},
+             {"tid", (host ? first_thread : first_stream) + stream.id},
              {"args", {{"name", stream.name}}}});
     }
     add_steps(rank);
@@ -96,8 +97,11 @@ class Chrome final : public Exporter {
     Json arguments{{"External id", op.id}};
     if (!host) {
       arguments["device"] = 0;
-      arguments["stream"] = span.stream->id;
-      arguments["correlation"] = op.id;
+      arguments["stream"] = first_stream + span.stream->id;
+      arguments["correlation"] = op.id + 1;
+      // HTA leaves out kernels that nobody launched: who did is not in the trace, nor when.
+      complete("cuda_runtime", "cudaLaunchKernel", host_process + span.rank, 1, span.begin,
+               span.begin, {{"correlation", op.id + 1}, {"External id", op.id}, {"made_up", true}});
     }
     if (collective && !host) {
       arguments["label"] = name;
@@ -114,8 +118,9 @@ class Chrome final : public Exporter {
                                      {"reason", name_of(op.reason)}}) {
       if (!value.empty()) arguments[key] = value;
     }
-    complete(category, name, host ? host_process + span.rank : span.rank, span.stream->id,
-             span.begin, span.end, arguments);
+    complete(category, name, host ? host_process + span.rank : span.rank,
+             host ? first_thread + span.stream->id : first_stream + span.stream->id, span.begin,
+             span.end, arguments);
     return {};
   }
 
@@ -156,11 +161,12 @@ class Chrome final : public Exporter {
     devices.push_back({{"id", 0},
                        {"name", trace_.run().cluster},
                        {"totalGlobalMem", trace_.run().memory_per_rank.value}});
+    // HTA looks for the rank by a pattern with a space in it.
     file_->write(
         fmt::format("{{\n\"schemaVersion\": 1,\n\"deviceProperties\": {},\n"
                     "\"distributedInfo\": {},\n\"baseTimeNanoseconds\": 0,\n"
                     "\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
-                    text_of(devices), text_of(info)));
+                    text_of(devices), text_of(info, 1)));
     return {};
   }
 

@@ -19,12 +19,14 @@ struct Block {
 
 constexpr std::int64_t alignment = 512, first_address = std::int64_t{1} << 40;
 
+std::int64_t rounded(std::int64_t size) { return (size + alignment - 1) / alignment * alignment; }
+
 /// Where a block would lie: traces have no addresses, so each gets one that nobody had before.
 class MadeAddresses {
  public:
   Block allocate(std::int32_t buffer, std::int64_t size) {
     const Block block{next_, size, buffer};
-    next_ += (size + alignment - 1) / alignment * alignment;
+    next_ += rounded(size);
     live_[{buffer, size}].push_back(block);
     return block;
   }
@@ -103,7 +105,7 @@ class Snapshot final : public Exporter {
     pickle_.end_list();
     pickle_.text("segments");
     pickle_.begin_list();
-    for (std::size_t device = 0; device < devices_.size(); ++device) add_segment(device);
+    for (std::size_t device = 0; device < devices_.size(); ++device) add_segments(device);
     pickle_.end_list();
     pickle_.end_dict();
     pickle_.finish();
@@ -149,17 +151,24 @@ class Snapshot final : public Exporter {
     pickle_.end_dict();
   }
 
-  void add_segment(std::size_t device) {
+  /// A segment for each block that is left, and one for what is reserved beside them.
+  void add_segments(std::size_t device) {
     const auto& [live, reserved] = devices_[device];
-    std::int64_t allocated = 0, end = first_address;
+    std::int64_t left = reserved, end = first_address;
     for (const auto& [address, block] : live) {
-      allocated += block.size;
-      end = address + block.size;
+      add_segment(device, block, true);
+      left -= block.size;
+      end = address + rounded(block.size);
     }
+    if (left > 0) add_segment(device, {end, left, -1}, false);
+  }
+
+  void add_segment(std::size_t device, const Block& block, bool active) {
+    const std::int64_t allocated = active ? block.size : 0;
     pickle_.begin_dict();
     pickle_.member("device", static_cast<std::int64_t>(device));
-    pickle_.member("address", first_address);
-    pickle_.member("total_size", std::max(reserved, end - first_address));
+    pickle_.member("address", block.address);
+    pickle_.member("total_size", block.size);
     pickle_.member("allocated_size", allocated);
     pickle_.member("active_size", allocated);
     pickle_.member("requested_size", allocated);
@@ -170,15 +179,13 @@ class Snapshot final : public Exporter {
     pickle_.end_list();
     pickle_.text("blocks");
     pickle_.begin_list();
-    for (const auto& [address, block] : live) {
-      pickle_.begin_dict();
-      pickle_.member("address", address);
-      pickle_.member("size", block.size);
-      pickle_.member("requested_size", block.size);
-      pickle_.member("state", "active_allocated");
-      frames(block.buffer, buffer_of(buffers_, block.buffer).memory_class);
-      pickle_.end_dict();
-    }
+    pickle_.begin_dict();
+    pickle_.member("address", block.address);
+    pickle_.member("size", block.size);
+    pickle_.member("requested_size", allocated);
+    pickle_.member("state", active ? "active_allocated" : "inactive");
+    frames(block.buffer, buffer_of(buffers_, block.buffer).memory_class);
+    pickle_.end_dict();
     pickle_.end_list();
     pickle_.end_dict();
   }

@@ -11,6 +11,7 @@ namespace tessera::exchange {
 namespace {
 
 constexpr int rounds = 4;
+constexpr Time sure = 10'000;      // ns; ends that differ by more are named
 constexpr Time tolerance = 2'000;  // ns by which clocks of one machine may seem to contradict
 
 struct Meeting {
@@ -73,6 +74,17 @@ class Clocks {
     });
   }
 
+  /// How far ends of one collective still are from their middle, the median over all, ns.
+  Time spread() const {
+    std::vector<Time> distances;
+    for (const auto& meeting : meetings_) {
+      std::vector<Time> ends;
+      for (const Meeting& m : meeting) ends.push_back(m.end + offsets_[m.rank]);
+      const Time middle = median_of(ends);
+      for (const Time end : ends) distances.push_back(std::abs(end - middle));
+    }
+    return distances.empty() ? 0 : median_of(distances);
+  }
   bool found(std::size_t rank) const { return found_[rank]; }
   Time offset(std::size_t rank) const { return offsets_[rank]; }
 
@@ -146,6 +158,12 @@ void align_clocks(ImportedRun& run, const CollectiveMatches& matches) {
   Clocks clocks(run, meetings);
   if (shared && !device && !clocks.contradicted()) return;
   clocks.find();
+  if (clocks.spread() > sure) {
+    run.warn(fmt::format(
+        "clocks of ranks are aligned by the ends of collectives, which differ by {:.0f} us: times "
+        "of different ranks are only as sure as that",
+        static_cast<double>(clocks.spread()) / 1000));
+  }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (clocks.found(r)) {
       ranks[r].offset = clocks.offset(r);

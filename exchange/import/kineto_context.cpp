@@ -46,6 +46,7 @@ KinetoContexts::KinetoContexts(const KinetoFile& file, ImportedRun& run) {
       return std::tuple(a.begin, -a.end, a.mark, a.unit) <
              std::tuple(b.begin, -b.end, b.mark, b.unit);
     });
+    find_marks(frames);
   }
   find_main(file);
 }
@@ -177,6 +178,18 @@ void KinetoContexts::find_steps(const KinetoFile& file, const ImportedRun& run) 
   }
 }
 
+// autograd calls the hooks of FSDP, which wait for collectives: such an operation is no computing.
+void KinetoContexts::find_marks(std::vector<Frame>& frames) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    std::erase_if(open, [&](std::size_t o) { return frames[o].end <= frames[i].begin; });
+    if (frames[i].has_unit) {
+      for (const std::size_t o : open) frames[o].holds_marks = true;
+    }
+    if (frames[i].mark == Frame::Mark::operation && open.size() < frames_max) open.push_back(i);
+  }
+}
+
 void KinetoContexts::find_main(const KinetoFile& file) {
   std::vector<std::int64_t> votes(file.threads.size());
   for (const KinetoEvent& event : file.events) {
@@ -284,7 +297,9 @@ KinetoContext KinetoContexts::Sweep::at(Time time) {
       context.collective_reason = frame.collective_reason;
     }
     if (frame.memory_class != MemoryClass::unknown) context.memory_class = frame.memory_class;
-    context.inside_op |= frame.mark == Frame::Mark::operation && frame.begin < time;
+    if (frame.mark != Frame::Mark::operation) continue;
+    context.inside_op |= frame.begin < time && !frame.holds_marks;
+    context.holds_marks |= frame.begin == time && frame.holds_marks;
   }
   return context;
 }

@@ -21,7 +21,8 @@ struct KinetoContext {
   Reason reason = Reason::none;  // of what computes or copies there
   Reason collective_reason = Reason::none;
   MemoryClass memory_class = MemoryClass::unknown;  // of what is allocated there
-  bool inside_op = false;  // of another host operation: it began before this one and is not over
+  bool inside_op = false;    // of another host operation: it began before this one and is not over
+  bool holds_marks = false;  // the operation that begins there calls FSDP, and may wait in it
 };
 
 class KinetoContexts {
@@ -62,6 +63,7 @@ class KinetoContexts {
     Time begin = 0, end = 0;
     TextId unit = 0;
     bool has_unit = false;
+    bool holds_marks = false;  // an operation with annotations of FSDP inside
     Phase phase = Phase::none;
     Reason reason = Reason::none, collective_reason = Reason::none;
     MemoryClass memory_class = MemoryClass::unknown;
@@ -100,6 +102,7 @@ class KinetoContexts {
   static void sort(std::vector<Question>& questions);
   void add(const KinetoEvent& event, ImportedRun& run);
   Frame frame_of(std::string_view name, ImportedRun& run);
+  static void find_marks(std::vector<Frame>& frames);
   void find_steps(const KinetoFile& file, const ImportedRun& run);
   void find_main(const KinetoFile& file);
   std::int64_t step_at(Time time) const;

@@ -122,6 +122,7 @@ KinetoLanes::Place KinetoLanes::host_place(const KinetoEvent& event, const Kinet
   if (event.category == KinetoCategory::annotation) {
     return {use.annotations, name.starts_with("ProfilerStep#") ? step_name_ : event.name};
   }
+  if (context.holds_marks) return {use.annotations, event.name};
   if (context.inside_op) {
     run_.lost("host operations inside of others");
     return {};

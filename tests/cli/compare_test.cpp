@@ -54,6 +54,42 @@ TEST_CASE("compare names what was planted as the first cause", "[cli]") {
         std::string::npos);
 }
 
+TEST_CASE("compare pairs the collectives of a torch run with those of the same tree here",
+          "[cli]") {
+  const auto linear = [](const std::string& name, int rows, int columns) {
+    return nlohmann::json{{"name", name},
+                          {"class", "Linear"},
+                          {"parameters", {{{"name", "weight"}, {"shape", {rows, columns}}}}}};
+  };
+  const auto block = [&](const std::string& name) {
+    return nlohmann::json{{"name", name},
+                          {"class", "Block"},
+                          {"modules", {linear("up", 16, 8), linear("down", 8, 16)}}};
+  };
+  const nlohmann::json layers{
+      {"name", "layers"}, {"class", "ModuleList"}, {"modules", {block("0"), block("1")}}};
+  const nlohmann::json root{{"class", "Model"},
+                            {"modules", {linear("embed", 8, 8), layers, linear("head", 8, 8)}}};
+  std::ofstream(run_folder() + "tree.json") << nlohmann::json{
+      {"tessera_model", 1}, {"name", "tree"}, {"root", root}, {"units", {"layers.0", "layers.1"}}};
+  const std::string data = std::string(TESSERA_SOURCE_DIR) + "/tests/exchange/data/torch-fsdp2-";
+  const auto imported =
+      run_tessera("trace import " + data + "0.json.gz " + data + "1.json.gz -q -o torch.tessera");
+  INFO(imported.messages);
+  REQUIRE(imported.exit_code == 0);
+  const auto simulated = run_tessera(
+      "simulate tree.json -q --scheme fully_shard --nodes 1 --steps 2"
+      " -o here.tessera");
+  INFO(simulated.messages);
+  REQUIRE(simulated.exit_code == 0);
+  const nlohmann::json found = compare("torch.tessera", "here.tessera");
+  INFO(found.dump(2));
+  CHECK(found["collectives_only"] == true);
+  CHECK(found["matched"] == 16);
+  CHECK(found["matched_share"].get<double>() >= 0.99);
+  CHECK(found["other_reason"] == 0);
+}
+
 TEST_CASE("compare finds nothing between a trace and itself", "[cli]") {
   simulate("a.tessera", "");
   const nlohmann::json same = compare("a.tessera", "a.tessera");

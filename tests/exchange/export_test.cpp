@@ -128,7 +128,8 @@ Sums sums_of_chrome(const std::string& bytes, std::int64_t& memory) {
   const auto json = nlohmann::json::parse(bytes);
   for (const auto& event : json["traceEvents"]) {
     memory += event["name"] == "[memory]" ? 1 : 0;
-    if (event["ph"] != "X" || event["cat"] == "user_annotation") continue;
+    if (event["ph"] != "X" || event["args"].contains("made_up")) continue;
+    if (event["cat"] == "user_annotation") continue;
     ++sums.spans;
     sums.time += std::llround(event["dur"].get<double>() * 1000);
   }

@@ -75,6 +75,12 @@ TEST_CASE("a recorded FSDP2 run has units, reasons, sizes and matched collective
     CHECK(*row.transfer > 0);
   }
   CHECK_FALSE(report.figures.mfu);
+  // What autograd calls of FSDP waits for collectives, and computes nothing.
+  for (const auto& op : trace.ops()) {
+    if (trace.stream(op.stream).role != StreamRole::compute) continue;
+    CHECK(op.label.find("PostBackwardFunctionBackward") == std::string::npos);
+  }
+  CHECK(report.figures.shares.exposed > report.figures.shares.compute);
   CHECK(report.figures.step_time_steady > 0);
   CHECK(!report.figures.peaks.empty());
   for (const PeakMemory& peak : trace.peaks()) {
@@ -154,6 +160,21 @@ TEST_CASE("clocks of four ranks that are up to a second apart are aligned within
       CHECK(std::abs(done.clock_offsets[r] + skews[r] - skews[0]) <= 10'000);
     }
   }
+}
+
+TEST_CASE("where ends of collectives differ, an import says how sure its clocks are", "[clocks]") {
+  const auto warned = [](std::int64_t jitter) {
+    const Imports imports;
+    MadeProfile plan;
+    plan.jitter = jitter;
+    const auto done =
+        test::require_value(imports.import(made_files(imports, plan, {0, 5'000'000})));
+    return std::any_of(done.warnings.begin(), done.warnings.end(), [](const std::string& warning) {
+      return warning.find("only as sure as that") != std::string::npos;
+    });
+  };
+  CHECK_FALSE(warned(8'000));
+  CHECK(warned(300'000));
 }
 
 TEST_CASE("a torch run and its like here are compared by their collectives", "[kineto]") {

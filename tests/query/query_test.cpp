@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "tessera/storage/trace_writer.h"
 #include "tests/query/answers.h"
 #include "tests/random.h"
 #include "tests/temporary_folder.h"
@@ -95,6 +96,44 @@ TEST_CASE("a condition that a table sees gives the rows that SQLite would choose
                               columns.back() + " % 1000) FROM " + table + " WHERE ";
     INFO("seed=" << seed << " " << table << " WHERE " << seen);
     CHECK(answer(query, start + seen) == answer(query, start + hidden));
+  }
+}
+
+/// The run and its steps of the example, written by this version.
+std::string write_steps_anew(const std::string& path) {
+  const auto reader =
+      storage::TraceReader::open(std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera");
+  const storage::RankSteps steps = *reader->rank_steps();
+  auto writer = storage::TraceWriter::create(path);
+  REQUIRE(writer.ok());
+  (*writer)->begin(reader->info().run);
+  const auto ranks = static_cast<std::size_t>(steps.ranks);
+  for (std::int32_t step = 0; step < steps.steps; ++step) {
+    const auto of_step = [&](const auto& column) {
+      return std::span(column).subspan(static_cast<std::size_t>(step) * ranks, ranks);
+    };
+    (*writer)->rank_steps({step, of_step(steps.begin), of_step(steps.end), of_step(steps.compute),
+                           of_step(steps.communication), of_step(steps.exposed),
+                           of_step(steps.blocking), of_step(steps.wait),
+                           of_step(steps.peak_allocated), of_step(steps.peak_reserved)});
+  }
+  REQUIRE((*writer)->finish().ok());
+  return path;
+}
+
+TEST_CASE("rank_step has the same rows, whether a file has them as rows or packed", "[query]") {
+  const test::TemporaryFolder folder;
+  query::Query rows = test::open_example();
+  auto packed = query::Query::open(write_steps_anew(folder.path() + "/packed.tessera"));
+  REQUIRE(packed.ok());
+  CHECK(answer(*packed, "SELECT count(*) AS n FROM rank_step") == "n\n16\n");
+  for (const char* where : {"1", "step = 1", "rank = 5", "rank = 5 AND step = 1", "step = 2",
+                            "rank = -1", "rank = 8", "step = 'x'", "rank > 5", "wait = 0",
+                            "rank IN (1, 3) AND step IN (0, 1, 7)", "step = NULL"}) {
+    const std::string sql =
+        "SELECT * FROM rank_step WHERE " + std::string(where) + " ORDER BY step, rank";
+    INFO(sql);
+    CHECK(answer(*packed, sql) == answer(rows, sql));
   }
 }
 

@@ -55,8 +55,8 @@ TEST_CASE("a newer format, an unfinished and a gutted trace are told apart", "[s
     test::write(random_recording(41), path);
     change(path, sql);
   };
-  changed("PRAGMA user_version = 2");
-  check_refused(path, Code::not_supported, "has trace format 2; this version reads up to 1");
+  changed("PRAGMA user_version = 3");
+  check_refused(path, Code::not_supported, "has trace format 3; this version reads up to 2");
   changed("PRAGMA user_version = 0");
   check_refused(path, Code::corrupt, "trace format 0");
   changed("DELETE FROM meta");
@@ -159,7 +159,9 @@ TEST_CASE("verify notices any change of content", "[storage][open]") {
        {"UPDATE run SET name = name || '!'", "UPDATE rank SET node = 9 WHERE rank = 2",
         "UPDATE op SET bytes = bytes + 1 WHERE id = (SELECT max(id) FROM op)",
         "UPDATE string SET text = 'other' WHERE id = 1", "DELETE FROM op_after WHERE after = 0",
-        "UPDATE rank_step SET wait = wait / 2 + 1 WHERE step = 1", "UPDATE buffer SET bytes = 5",
+        "UPDATE rank_step_chunk SET t1 = t1 + 1 WHERE step = 1",
+        "UPDATE rank_step_chunk SET data = x'00' WHERE step = 1",
+        "DELETE FROM rank_step_chunk WHERE step = 2", "UPDATE buffer SET bytes = 5",
         "DELETE FROM peak_memory_class", "INSERT INTO diagnostic VALUES (99, 0, '', 0, 0, 0, '')",
         "DELETE FROM op_kernel WHERE rank = 7", "UPDATE op_kernel SET time = time + 1",
         "DELETE FROM op_kernel", "DELETE FROM span_chunk WHERE rank = 2",

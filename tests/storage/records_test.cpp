@@ -142,6 +142,7 @@ TEST_CASE("the page of the format shows the tables of the lists", "[storage][rec
     INFO("expected:\n" << page_table_of<Record>());
     CHECK(page.find(page_table_of<Record>() + "\n") != std::string::npos);
   });
+  CHECK(page.find(page_table_of<RankStepRow>() + "\n") != std::string::npos);
 }
 
 /// An empty file with a table `sample` of these columns, to be used by `use`.

@@ -52,6 +52,7 @@ struct Comparison {
   std::int64_t ops_a = 0, ops_b = 0;  // of the steps that both have
   std::int64_t matched = 0;           // pairs
   std::int64_t other_reason = 0;      // of these: issued for another reason
+  bool collectives_only = false;      // one run was imported: the others are no operations of ours
   std::int32_t steps = 0;             // that both have
   std::vector<Rank> ranks;            // that both have recorded
   StepParts a, b;
