@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(tessera_components)
-foreach(component engine swap backends training sim storage analysis exchange c inspector)
+foreach(component engine swap backends training sim storage analysis query exchange c inspector)
   if(TARGET tessera_${component})
     list(APPEND tessera_components ${component})
   endif()

@@ -55,6 +55,27 @@ struct Finalize {
 };
 using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
 
+/// Ends statements of a connection as soon as somebody wishes it.
+class StopWhen {
+ public:
+  StopWhen(sqlite3* connection, const std::atomic<bool>* stop) : connection_(connection) {
+    // SQLite hands back what it was given; `asked` only reads.
+    if (stop != nullptr) {
+      sqlite3_progress_handler(connection_, instructions_between, asked,
+                               const_cast<std::atomic<bool>*>(stop));
+    }
+  }
+  StopWhen(const StopWhen&) = delete;
+  StopWhen& operator=(const StopWhen&) = delete;
+  ~StopWhen() { sqlite3_progress_handler(connection_, 0, nullptr, nullptr); }
+
+ private:
+  static constexpr int instructions_between = 10'000;
+  static int asked(void* stop) { return *static_cast<const std::atomic<bool>*>(stop) ? 1 : 0; }
+
+  sqlite3* connection_;
+};
+
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n;") == std::string_view::npos;
 }
@@ -88,9 +109,11 @@ Result<Query> Query::open(const std::string& path) {
   return Query(std::make_unique<State>(State{std::move(reader), std::move(database)}));
 }
 
-Status Query::run(const std::string& sql, const RowSink& sink) {
+Status Query::run(const std::string& sql, const RowSink& sink, const std::atomic<bool>* stop) {
   sqlite3* const connection = state_->database.connection();
+  const StopWhen stopping(connection, stop);
   const auto error = [&] {
+    if (stop != nullptr && *stop) return Status(Code::cancelled, "The query was stopped.");
     const bool denied = sqlite3_errcode(connection) == SQLITE_AUTH;
     return Status(Code::invalid_argument,
                   denied ? "A query can only read: use SELECT."
@@ -117,6 +140,7 @@ Status Query::run(const std::string& sql, const RowSink& sink) {
     if (step != SQLITE_ROW) return error();
     for (std::size_t i = 0; i < row.size(); ++i) row[i] = value_of(raw, static_cast<int>(i));
     sink.row(row);
+    if (stop != nullptr && *stop) return error();
   }
 }
 

@@ -5,6 +5,7 @@
 //   TESSERA_TRY(query.run("SELECT unit, sum(exposed) FROM op_rank GROUP BY unit", print));
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,8 +41,8 @@ class Query {
   const storage::TraceInfo& info() const;
   /// One statement that reads. Rows go to `sink` as they are found, so that none is kept. Fails:
   /// invalid_argument (no such column, a statement that writes, more than one, ...), corrupt (the
-  /// trace is damaged), with a sentence.
-  Status run(const std::string& sql, const RowSink& sink);
+  /// trace is damaged), with a sentence; cancelled, soon after `stop` is true.
+  Status run(const std::string& sql, const RowSink& sink, const std::atomic<bool>* stop = nullptr);
 
  private:
   struct State;

@@ -9,10 +9,14 @@
 #include "cli/printable.h"
 #include "cli/report/table.h"
 #include "cli/trace_warning.h"
+#include "query/text.h"
 
 namespace tessera::cli {
 namespace {
 
+using query::csv_line;
+using query::text_of;
+using query::texts_of;
 using query::Value;
 
 struct QueryArguments {
@@ -31,42 +35,11 @@ Exit codes: 0 done, 2 bad input, or the trace is damaged.)";
 
 constexpr std::size_t table_rows_max = 10'000;  // a table has to know all widths
 
-std::string text_of(const Value& value) {
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:.10g}", *number);
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* blob = std::get_if<query::BlobSize>(&value)) {
-    return fmt::format("<{} bytes>", blob->bytes);
-  }
-  return "";
-}
-
 nlohmann::ordered_json json_of(const Value& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
   if (const auto* number = std::get_if<double>(&value)) return *number;
   if (std::holds_alternative<std::monostate>(value)) return nullptr;
   return text_of(value);
-}
-
-// RFC 4180: quoted where a comma, a quote or the end of a line is in it.
-std::string csv_of(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string csv_line(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const std::string& cell : cells) line += (line.empty() ? "" : ",") + csv_of(cell);
-  // One empty cell would be an empty line, which readers skip.
-  return (cells.size() == 1 && line.empty() ? "\"\"" : line) + "\n";
-}
-
-std::vector<std::string> texts_of(const std::vector<Value>& row) {
-  std::vector<std::string> cells;
-  for (const Value& value : row) cells.push_back(text_of(value));
-  return cells;
 }
 
 query::RowSink csv_sink() {

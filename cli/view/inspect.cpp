@@ -16,6 +16,7 @@ struct InspectArguments {
   std::string trace;
   std::string against;
   std::string screenshot;
+  std::string query;
   std::string size = "1920x1080";
   std::string panel;  // "": the one that fits the other options
   std::string time;
@@ -47,11 +48,19 @@ Status run_inspect(const InspectArguments& arguments) {
       arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
   options.scale = static_cast<float>(arguments.scale);
   const bool compared = !arguments.against.empty();
-  options.panel = arguments.panel.empty() ? compared ? "compare" : "all" : arguments.panel;
+  const char* fitting = compared ? "compare" : arguments.query.empty() ? "all" : "query";
+  options.panel = arguments.panel.empty() ? fitting : arguments.panel;
+  options.query = arguments.query;
   if (compared && !arguments.screenshot.empty() && options.panel != "compare") {
     return Status(Code::invalid_argument,
                   fmt::format("--against changes nothing in a picture of --panel {}: give --panel "
                               "compare or leave one of them out",
+                              options.panel));
+  }
+  if (!arguments.query.empty() && !arguments.screenshot.empty() && options.panel != "query") {
+    return Status(Code::invalid_argument,
+                  fmt::format("--query changes nothing in a picture of --panel {}: give --panel "
+                              "query or leave one of them out",
                               options.panel));
   }
   if (!arguments.time.empty()) {
@@ -88,13 +97,16 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->group(view);
   command
       ->add_option("--panel", arguments->panel,
-                   "What fills the screen; default: all, with --against compare")
+                   "What fills the screen; default: all, with --against compare, with "
+                   "--query query")
       ->check(CLI::IsMember(panel_names()))
       ->default_str("")
       ->group(view);
   command
       ->add_option("--time", arguments->time,
                    "BEGIN:END in ms; default: the last step, or where the run failed")
+      ->group(view);
+  command->add_option("--query", arguments->query, "SQL that the panel query asks first")
       ->group(view);
   command->add_option("--rank", arguments->rank, "The rank to open; default: the slowest")
       ->check(within(0, 100'000'000))

@@ -89,6 +89,7 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
     : model_(std::move(model)), state_{.time = TimeView(0, 1, model_->info().end)} {
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
+  state_.sql = options.query;
   const PanelRow& wanted = *find_panel(options.panel);
   const Problem* failure = options.time ? nullptr : first_failure(options.rank);
   if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
@@ -217,6 +218,7 @@ void App::draw_help(const Surface& ui) {
 
 bool App::draw(Surface& ui) {
   model_->take_check();
+  state_.busy = false;
   state_.hovered.reset();
   state_.cursor.reset();
   state_.cursor_share.reset();
@@ -245,7 +247,7 @@ bool App::draw(Surface& ui) {
   // Keys first: what opens the finder is not its first letter.
   const bool moving = handle_keys(ui);
   finder_.draw(*this, ui);
-  return moving;
+  return moving || state_.busy;
 }
 
 }  // namespace tessera::inspector

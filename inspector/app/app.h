@@ -18,7 +18,8 @@ class App {
   /// Fails: as TraceModel::open; invalid_argument (an empty range, a rank that was not recorded).
   static Result<std::unique_ptr<App>> open(const InspectOptions& options);
 
-  /// One frame. True while a key is held, so that the next frame follows at once.
+  /// One frame. True while a key is held or something goes on, so that the next frame follows at
+  /// once.
   bool draw(Surface& ui);
 
   ViewState& state() { return state_; }

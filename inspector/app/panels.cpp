@@ -4,6 +4,7 @@
 #include "inspector/app/timeline_page.h"
 #include "inspector/communication/communication_panel.h"
 #include "inspector/compare/compare_panel.h"
+#include "inspector/console/console_panel.h"
 #include "inspector/findings/findings_panel.h"
 #include "inspector/holders/holders_panel.h"
 #include "inspector/path/path_panel.h"
@@ -32,6 +33,7 @@ constexpr PanelRow panel_table[] = {
     {"path", '5', "Critical path", true, make<PathPanel>},
     {"compare", '6', "Compare", true, make<ComparePanel>},
     {"holders", '7', "Holders", true, make<HoldersPanel>},
+    {"query", '8', "Query", false, make<ConsolePanel>},
 };
 
 }  // namespace

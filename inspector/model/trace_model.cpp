@@ -41,6 +41,7 @@ const LaneData* RankData::lane(std::int32_t stream) const {
 Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
   TESSERA_ASSIGN(Trace trace, Trace::open(path, Check::later));
   std::unique_ptr<TraceModel> model(new TraceModel(std::move(trace)));
+  model->path_ = path;
   // A reader of its own: nobody waits for it.
   model->check_ = std::async(std::launch::async, [path]() -> Status {
     TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(path));

@@ -63,6 +63,7 @@ class TraceModel : public analysis::Trace {
   /// Compares the content hash in a thread of its own while the first pictures are drawn.
   /// Fails: what Trace::open fails with.
   static Result<std::unique_ptr<TraceModel>> open(const std::string& path);
+  const std::string& path() const { return path_; }
   /// Adds what the thread has found to the problems; once, when it is through.
   void take_check();
   /// Waits until it is. Fails: as TraceReader::verify_tables.
@@ -113,6 +114,7 @@ class TraceModel : public analysis::Trace {
   explicit TraceModel(Trace trace);
   void name_classes();
 
+  std::string path_;
   std::unique_ptr<TraceModel> against_;
   analysis::RunFigures figures_;
   std::map<analysis::Metric, analysis::MetricFigures> metrics_;

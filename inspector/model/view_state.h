@@ -33,6 +33,8 @@ struct ViewState {
   std::optional<double> cursor_share;             // where that is, 0 left to 1 right
   std::optional<analysis::Metric> metric;  // of the overview; not chosen yet: the telling one
   std::int32_t step = 0;                   // the step that the grid of ranks shows
+  std::string sql;                         // what Query asks first; "": a question of its own
+  bool busy = false;                       // something goes on without input: draw again
   bool show_help = false;
   bool show_palette = false;
   bool show_path = false;      // the critical path as a line in the timeline

@@ -24,7 +24,7 @@ enum class ThemeKind : std::uint8_t { dark, light };
 /// rank's timeline with memory and details), "timeline", "memory", "communication" (of the
 /// opened rank, by process group), "findings" (what is wrong), "path"
 /// (the critical path of the step in view), "compare" (with another run), "holders" (who
-/// holds memory).
+/// holds memory), "query" (questions in SQL).
 std::vector<std::string> panel_names();
 
 struct InspectOptions {
@@ -38,6 +38,7 @@ struct InspectOptions {
                                               // the last step, or where the run failed
   std::optional<Rank> rank;                   // the rank to open; default: the slowest
   std::string against;                        // another trace file, to compare with; "": none
+  std::string query;  // SQL that the panel "query" asks first; "": one of its own
 };
 
 /// Opens a window and returns when it is closed.

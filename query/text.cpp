@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "query/text.h"
+
+#include <fmt/format.h>
+
+namespace tessera::query {
+namespace {
+
+std::string csv_of(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string text_of(const Value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:.10g}", *number);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* blob = std::get_if<BlobSize>(&value)) {
+    return fmt::format("<{} bytes>", blob->bytes);
+  }
+  return "";
+}
+
+std::vector<std::string> texts_of(const std::vector<Value>& row) {
+  std::vector<std::string> cells;
+  cells.reserve(row.size());
+  for (const Value& value : row) cells.push_back(text_of(value));
+  return cells;
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) line += (line.empty() ? "" : ",") + csv_of(cell);
+  // One empty cell would be an empty line, which readers skip.
+  return (cells.size() == 1 && line.empty() ? "\"\"" : line) + "\n";
+}
+
+}  // namespace tessera::query

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers as text, for people and for spreadsheets.
+//
+//   print(csv_line(texts_of(row)));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "query/query.h"
+
+namespace tessera::query {
+
+/// "" for NULL, numbers with up to ten digits, "<12 bytes>" for what is no text.
+std::string text_of(const Value& value);
+std::vector<std::string> texts_of(const std::vector<Value>& row);
+/// Comma-separated with a newline, as RFC 4180 has it: quoted where a comma, a quote or the end of
+/// a line is in a cell.
+std::string csv_line(const std::vector<std::string>& cells);
+
+}  // namespace tessera::query
