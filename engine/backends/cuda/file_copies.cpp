@@ -236,7 +236,7 @@ void FileCopies::give_up() {
   failed_ = {};  // whoever gives up knows why
   for (Queue& queue : queues_) {
     queue.copies.clear();
-    open_gates(queue, queue.gates - queue.opened);
+    if (words_.base() != nullptr) open_gates(queue, queue.gates - queue.opened);
   }
 }
 
