@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of GPUs, carried out by the emulator, against those of the CPU.
 #include "engine/backends/cuda/module/kernel_math.h"
+#include "engine/math/device_plan.h"
 #include "tests/training/kernels/numbers.h"
 #include "training/kernels/host_math.h"
 
@@ -45,6 +46,8 @@ class NaiveProducts final : public device::Products {
 };
 
 struct Both {
+  std::vector<std::byte> scratch =
+      std::vector<std::byte>(static_cast<std::size_t>(kernels::device_scratch_bytes.value));
   kernels::HostMath host{1, kernels::HostMath::Memory::own};
   std::unique_ptr<DeviceMath> device = device::make_kernel_math(std::make_unique<NaiveProducts>());
 
@@ -106,13 +109,15 @@ TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
     INFO("seed " << seed);
     test::Random random(seed);
     const DType dtype = computed_dtypes[seed % 3];
-    const std::int64_t rows = 1 + random.below(90), width = 1 + random.below(300);
+    const std::int64_t rows = 1 + random.below(250);
+    const std::int64_t width = (1 + random.below(40)) * (seed % 2 == 0 ? 8 : 7);
+    const kernels::StoredRows logits{rows, width, width + (seed % 3 == 0 ? 5 : 0)};
     const auto array = [&](std::int64_t n, DType type) { return Numbers::random(random, n, type); };
     const auto full = [&](DType type) { return array(rows * width, type); };
     const double near = test::tolerance(dtype);
     math.compare({full(dtype), array(width, DType::float32), array(1, DType::float32)}, 3e-6,
                  [&](kernels::Math& m, auto& x) {
-                   m.column_sums(x[0].array(), rows, width, floats(x[1]));
+                   m.column_sums(x[0].array(), rows, width, floats(x[1]), math.scratch.data());
                    m.mean(floats(x[1]), width, floats(x[2]));
                  });
     kernels::NormShape norm{.rows = rows, .width = width, .centred = seed % 2 == 0};
@@ -128,19 +133,36 @@ TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
          array(rows, DType::float32), full(DType::float32), array(2 * width, DType::float32)},
         3e-5, [&](kernels::Math& m, auto& x) {
           m.norm_backward(norm, floats(x[0]), floats(x[1]), x[2].array(), floats(x[3]),
-                          floats(x[4]), floats(x[5]));
+                          floats(x[4]), floats(x[5]), math.scratch.data());
         });
     std::vector<std::int32_t> targets;
     for (std::int64_t r = 0; r < rows; ++r) {
       targets.push_back(static_cast<std::int32_t>(random.below(width)));
     }
-    math.compare({full(DType::float32), full(dtype), array(rows, DType::float32)}, near,
-                 [&](kernels::Math& m, auto& x) {
-                   m.cross_entropy(floats(x[0]), targets.data(), rows, width, 0.5F, x[1].array(),
-                                   floats(x[2]));
-                   m.cross_entropy(floats(x[0]), targets.data(), rows, width, 0.5F, x[0].array(),
-                                   floats(x[2]));
-                 });
+    targets.front() = -100;  // none
+    math.compare(
+        {array(logits.extent(), DType::float32), array(logits.extent(), dtype),
+         array(rows, DType::float32)},
+        near, [&](kernels::Math& m, auto& x) {
+          m.cross_entropy(logits, floats(x[0]), targets.data(), 0.5F, x[1].array(), floats(x[2]));
+          m.cross_entropy(logits, floats(x[0]), targets.data(), 0.5F, x[0].array(), floats(x[2]));
+        });
+  }
+}
+
+TEST_CASE("a row whose target does not exist says so, and nothing is read there", "[device]") {
+  Both math;
+  const std::vector<float> logits = {1, 2, 3, 4};
+  const std::int32_t targets[] = {2, 1 << 30};
+  const kernels::StoredRows rows{2, 2, 2};
+  for (kernels::Math* m :
+       {static_cast<kernels::Math*>(&math.host), static_cast<kernels::Math*>(math.device.get())}) {
+    std::vector<float> gradient(4, 7.0F);
+    std::vector<float> losses(2);
+    m->cross_entropy(rows, logits.data(), targets, 1, {gradient.data(), DType::float32},
+                     losses.data());
+    CHECK(gradient == std::vector<float>(4));
+    CHECK((std::isnan(losses[0]) && std::isnan(losses[1])));
   }
 }
 

@@ -41,8 +41,10 @@ class KernelMath final : public DeviceMath {
   void scale(Array values, float factor, std::int64_t numel) override {
     call("scale", [&] { return device::scale(values, factor, numel, stream_); });
   }
-  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override {
-    call("column_sums", [&] { return device::column_sums(from, rows, width, sums, stream_); });
+  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                   void* scratch) override {
+    call("column_sums",
+         [&] { return device::column_sums(from, rows, width, sums, scratch, stream_); });
   }
   void mean(const float* values, std::int64_t numel, float* to) override {
     call("mean", [&] { return device::mean(values, numel, to, stream_); });
@@ -67,9 +69,11 @@ class KernelMath final : public DeviceMath {
     });
   }
   void norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                     ConstArray normal, const float* reciprocal, float* dx, float* sums) override {
+                     ConstArray normal, const float* reciprocal, float* dx, float* sums,
+                     void* scratch) override {
     call("norm_backward", [&] {
-      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, stream_);
+      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, scratch,
+                                   stream_);
     });
   }
   void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
@@ -83,10 +87,10 @@ class KernelMath final : public DeviceMath {
               bool inverse) override {
     call("rotate", [&] { return device::rotate(table, x, rows, heads, inverse, stream_); });
   }
-  void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                     std::int64_t width, float scale, Array gradient, float* losses) override {
+  void cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
+                     float scale, Array gradient, float* losses) override {
     call("cross_entropy", [&] {
-      return device::cross_entropy(logits, targets, rows, width, scale, gradient, losses, stream_);
+      return device::cross_entropy(rows, logits, targets, scale, gradient, losses, stream_);
     });
   }
   // cuBLASLt adds only biases of C's type.

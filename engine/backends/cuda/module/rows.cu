@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: embeddings, sums of columns, cross entropy. Each sum belongs to one thread or one block and
+// Rows: embeddings and cross entropy. Each sum belongs to one thread or one block and
 // has a fixed order.
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
@@ -8,26 +8,7 @@
 namespace tessera::device {
 namespace {
 
-unsigned blocks(std::int64_t count, std::int64_t per_block) {
-  return static_cast<unsigned>((count + per_block - 1) / per_block);
-}
-
-// A warp reads 32 neighbours of a row; the warps of a block share the rows.
-template <class T>
-__global__ void column_sums_kernel(const T* from, std::int64_t rows, std::int64_t width,
-                                   float* sums) {
-  __shared__ float parts[warps][warp_threads];
-  const unsigned lane = threadIdx.x % warp_threads;
-  const unsigned warp = threadIdx.x / warp_threads;
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * warp_threads + lane;
-  float sum = 0;
-  for (std::int64_t r = warp; c < width && r < rows; r += warps) sum += load(from[r * width + c]);
-  parts[warp][lane] = sum;
-  __syncthreads();
-  if (warp != 0 || c >= width) return;
-  for (int k = 1; k < warps; ++k) sum += parts[k][lane];
-  sums[c] = sum;
-}
+__device__ float not_a_number() { return std::bit_cast<float>(0x7FC00000U); }
 
 template <class T>
 __global__ void add_bias_kernel(T* to, std::int64_t rows, std::int64_t width,
@@ -96,11 +77,18 @@ __global__ void sum_positions_kernel(const float* dx, Positions s, T* gradient) 
 
 // A block has a row, and may overwrite it: every thread reads and writes its own elements.
 template <class T>
-__global__ void cross_entropy_kernel(const float* logits, const std::int32_t* targets,
-                                     std::int64_t width, float scale, T* gradient, float* losses) {
+__global__ void cross_entropy_kernel(StoredRows s, const float* logits, const std::int32_t* targets,
+                                     float scale, T* gradient, float* losses) {
   const std::int64_t r = blockIdx.x;
-  const float* const row = logits + r * width;
-  T* const to = gradient + r * width;
+  const std::int64_t width = s.width;
+  const float* const row = logits + r * s.stride;
+  T* const to = gradient + r * s.stride;
+  const std::int32_t target = targets[r];
+  if (target < 0 || target >= width) {
+    for (std::int64_t i = threadIdx.x; i < width; i += threads) store(to[i], 0.0F);
+    if (threadIdx.x == 0) losses[r] = target < 0 ? 0.0F : not_a_number();
+    return;
+  }
   float own = row[0];
   for (std::int64_t i = threadIdx.x; i < width; i += threads) own = own > row[i] ? own : row[i];
   const float most = block_largest(own);
@@ -110,7 +98,6 @@ __global__ void cross_entropy_kernel(const float* logits, const std::int32_t* ta
   }
   const float sum = block_sum(own);
   const float factor = scale / sum;
-  const std::int32_t target = targets[r];
   if (threadIdx.x == 0) losses[r] = kernels::logarithm(sum) - (row[target] - most);
   __syncthreads();
   for (std::int64_t i = threadIdx.x; i < width; i += threads) {
@@ -119,14 +106,6 @@ __global__ void cross_entropy_kernel(const float* logits, const std::int32_t* ta
 }
 
 }  // namespace
-
-int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                CudaStream stream) {
-  return typed_launch(from.dtype, [&]<class T>(T*) {
-    return launch(column_sums_kernel<T>, {dim3(blocks(width, warp_threads))}, stream, from.as<T>(),
-                  rows, width, sums);
-  });
-}
 
 int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
              const float* bias, CudaStream stream) {
@@ -170,12 +149,11 @@ int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaS
   });
 }
 
-int cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                  std::int64_t width, float scale, Array gradient, float* losses,
-                  CudaStream stream) {
+int cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
+                  float scale, Array gradient, float* losses, CudaStream stream) {
   return typed_launch(gradient.dtype, [&]<class T>(T*) {
-    return launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows))}, stream, logits,
-                  targets, width, scale, gradient.as<T>(), losses);
+    return launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows.count))}, stream, rows,
+                  logits, targets, scale, gradient.as<T>(), losses);
   });
 }
 
