@@ -36,8 +36,7 @@ int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* s
                 CudaStream stream);
 
 // rows.cu
-int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
-             const float* bias, CudaStream stream);
+int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream);
 int mean(const float* values, std::int64_t numel, float* to, CudaStream stream);
 int gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x,
                 CudaStream stream);

@@ -3,6 +3,7 @@
 // has a fixed order.
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/backends/cuda/module/packs.h"
 #include "engine/math/scalar_math.h"
 
 namespace tessera::device {
@@ -10,12 +11,14 @@ namespace {
 
 __device__ float not_a_number() { return std::bit_cast<float>(0x7FC00000U); }
 
-template <class T>
-__global__ void add_bias_kernel(T* to, std::int64_t rows, std::int64_t width,
-                                std::int64_t row_stride, const float* bias) {
-  for (std::int64_t i = first_element(); i < rows * width; i += element_stride()) {
-    T& at = to[i / width * row_stride + i % width];
-    store(at, load(at) + bias[i % width]);
+// A block has a row.
+template <int n, class T>
+__global__ void add_bias_kernel(T* to, StoredRows rows, const float* bias) {
+  T* const row = to + blockIdx.x * rows.stride;
+  for (std::int64_t i = threadIdx.x * n; i < rows.width; i += threads * n) {
+    auto sum = load_pack<T, n>(row + i);
+    for (int k = 0; k < n; ++k) store(sum.at[k], load(sum.at[k]) + bias[i + k]);
+    store_pack(row + i, sum);
   }
 }
 
@@ -107,11 +110,12 @@ __global__ void cross_entropy_kernel(StoredRows s, const float* logits, const st
 
 }  // namespace
 
-int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
-             const float* bias, CudaStream stream) {
+int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream) {
   return typed_launch(to.dtype, [&]<class T>(T*) {
-    return launch(add_bias_kernel<T>, elements(rows * width), stream, to.as<T>(), rows, width,
-                  row_stride, bias);
+    constexpr int n = widest_pack<T>;
+    const bool packs = rows.width % n == 0 && rows.stride % n == 0 && is_aligned(to.as<T>(), n);
+    return launch(packs ? add_bias_kernel<n, T> : add_bias_kernel<1, T>,
+                  {dim3(static_cast<unsigned>(rows.count))}, stream, to.as<T>(), rows, bias);
   });
 }
 
