@@ -44,6 +44,8 @@ int scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width, Arr
                  CudaStream stream);
 int add_positions(ConstArray table, const Positions& shape, float* x, CudaStream stream);
 int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaStream stream);
+
+// cross_entropy.cu
 int cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
                   float scale, Array gradient, float* losses, CudaStream stream);
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: embeddings and cross entropy. Each sum belongs to one thread or one block and
-// has a fixed order.
+// Rows: embeddings and biases. Each sum belongs to one thread or one block and has a fixed order.
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/backends/cuda/module/packs.h"
-#include "engine/math/scalar_math.h"
 
 namespace tessera::device {
 namespace {
-
-__device__ float not_a_number() { return std::bit_cast<float>(0x7FC00000U); }
 
 // A block has a row.
 template <int n, class T>
@@ -78,36 +74,6 @@ __global__ void sum_positions_kernel(const float* dx, Positions s, T* gradient) 
   }
 }
 
-// A block has a row, and may overwrite it: every thread reads and writes its own elements.
-template <class T>
-__global__ void cross_entropy_kernel(StoredRows s, const float* logits, const std::int32_t* targets,
-                                     float scale, T* gradient, float* losses) {
-  const std::int64_t r = blockIdx.x;
-  const std::int64_t width = s.width;
-  const float* const row = logits + r * s.stride;
-  T* const to = gradient + r * s.stride;
-  const std::int32_t target = targets[r];
-  if (target < 0 || target >= width) {
-    for (std::int64_t i = threadIdx.x; i < width; i += threads) store(to[i], 0.0F);
-    if (threadIdx.x == 0) losses[r] = target < 0 ? 0.0F : not_a_number();
-    return;
-  }
-  float own = row[0];
-  for (std::int64_t i = threadIdx.x; i < width; i += threads) own = own > row[i] ? own : row[i];
-  const float most = block_largest(own);
-  own = 0;
-  for (std::int64_t i = threadIdx.x; i < width; i += threads) {
-    own += kernels::exponential(row[i] - most);
-  }
-  const float sum = block_sum(own);
-  const float factor = scale / sum;
-  if (threadIdx.x == 0) losses[r] = kernels::logarithm(sum) - (row[target] - most);
-  __syncthreads();
-  for (std::int64_t i = threadIdx.x; i < width; i += threads) {
-    store(to[i], kernels::exponential(row[i] - most) * factor - (i == target ? scale : 0.0F));
-  }
-}
-
 }  // namespace
 
 int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream) {
@@ -150,14 +116,6 @@ int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaS
   return typed_launch(gradient.dtype, [&]<class T>(T*) {
     return launch(sum_positions_kernel<T>, elements(shape.length * shape.width), stream, dx, shape,
                   gradient.as<T>());
-  });
-}
-
-int cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
-                  float scale, Array gradient, float* losses, CudaStream stream) {
-  return typed_launch(gradient.dtype, [&]<class T>(T*) {
-    return launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows.count))}, stream, rows,
-                  logits, targets, scale, gradient.as<T>(), losses);
   });
 }
 
