@@ -21,6 +21,11 @@ class DevicePlan final : public MathPlan {
     return Bytes{backward ? shape.rows() * std::int64_t{sizeof(float)} : 0};
   }
   std::int64_t logits_rows() const override { return 1024; }
+  /// Tensor cores are fed by 16 bytes at a time only if each row begins at a multiple of them. 64:
+  /// then a row of halves begins at a cache line.
+  std::int64_t logits_stride(std::int64_t vocabulary) const override {
+    return (vocabulary + 63) / 64 * 64;
+  }
 };
 
 }  // namespace tessera::kernels

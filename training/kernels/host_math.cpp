@@ -49,7 +49,8 @@ void HostMath::scale(Array values, float factor, std::int64_t numel) {
   kernels::scale(values, factor, numel);
 }
 
-void HostMath::column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) {
+void HostMath::column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                           void*) {
   kernels::column_sums(from, rows, width, sums, threads_);
 }
 
@@ -82,7 +83,8 @@ void HostMath::norm_forward(const NormShape& shape, const float* x, const float*
 }
 
 void HostMath::norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                             ConstArray normal, const float* reciprocal, float* dx, float* sums) {
+                             ConstArray normal, const float* reciprocal, float* dx, float* sums,
+                             void*) {
   kernels::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, threads_);
 }
 
@@ -99,9 +101,10 @@ void HostMath::rotate(const RotaryRows& table, Array x, std::int64_t rows, std::
   kernels::rotate(table, x, rows, heads, inverse, threads_);
 }
 
-void HostMath::cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                             std::int64_t width, float scale, Array gradient, float* losses) {
-  kernels::cross_entropy(logits, targets, rows, width, scale, gradient, losses, threads_);
+void HostMath::cross_entropy(const StoredRows& rows, const float* logits,
+                             const std::int32_t* targets, float scale, Array gradient,
+                             float* losses) {
+  kernels::cross_entropy(rows, logits, targets, scale, gradient, losses, threads_);
 }
 
 void HostMath::product(const MatmulShape& shape, const void* a, const void* b, void* c,

@@ -23,7 +23,8 @@ class HostMath final : public Math, public MathPlan {
   void accumulate(const float* from, Array to, std::int64_t numel) override;
   void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) override;
   void scale(Array values, float factor, std::int64_t numel) override;
-  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override;
+  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                   void* scratch) override;
   void mean(const float* values, std::int64_t numel, float* to) override;
   void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x) override;
   void scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
@@ -33,13 +34,14 @@ class HostMath final : public Math, public MathPlan {
   void norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
                     Array y, Array normal, float* reciprocal) override;
   void norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                     ConstArray normal, const float* reciprocal, float* dx, float* sums) override;
+                     ConstArray normal, const float* reciprocal, float* dx, float* sums,
+                     void* scratch) override;
   void activate(Activation kind, Array x, Array y, std::int64_t numel) override;
   void activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t numel) override;
   void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
               bool inverse) override;
-  void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                     std::int64_t width, float scale, Array gradient, float* losses) override;
+  void cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
+                     float scale, Array gradient, float* losses) override;
   void product(const MatmulShape& shape, const void* a, const void* b, void* c, const float* bias,
                void* scratch) override;
   void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,

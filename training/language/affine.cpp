@@ -23,15 +23,22 @@ Result<Affine> Affine::prepare(kernels::MathPlan& plan, const Shape& shape,
                   .input = type,
                   .output = own.residual ? DType::float32 : type,
                   .b_transposed = own.out_in,
+                  .c_stride = own.out_stride,
                   .bias = own.bias,
                   .add = own.residual || own.adds};
-  out.input_ = {
-      .m = own.rows, .n = own.in, .k = own.out, .input = type, .b_transposed = !own.out_in};
+  out.input_ = {.m = own.rows,
+                .n = own.in,
+                .k = own.out,
+                .input = type,
+                .b_transposed = !own.out_in,
+                .a_stride = own.out_stride};
   out.weight_ = {.m = own.out_in ? own.out : own.in,
                  .n = own.out_in ? own.in : own.out,
                  .k = own.rows,
                  .input = type,
                  .a_transposed = true,
+                 .a_stride = own.out_in ? own.out_stride : 0,
+                 .b_stride = own.out_in ? 0 : own.out_stride,
                  .add = true};
   for (const kernels::MatmulShape& product :
        {out.forward_, out.input_, with(out.input_, DType::float32, true),

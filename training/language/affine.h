@@ -10,8 +10,9 @@ struct AffineShape {
   std::int64_t rows = 1, in = 1, out = 1;
   bool out_in = false;  // the weight is [out, in] (Linear); false: [in, out] (Conv1D)
   bool bias = false;
-  bool residual = false;  // y is float32 and added to
-  bool adds = false;      // y is added to, whatever it is
+  bool residual = false;        // y is float32 and added to
+  bool adds = false;            // y is added to, whatever it is
+  std::int64_t out_stride = 0;  // from one row of y, and of dy, to the next; 0: out
 };
 
 class Affine {

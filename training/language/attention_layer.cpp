@@ -235,7 +235,7 @@ class AttentionLayer final : public Layer {
   void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
                      float* sums) const {
     if (slot.write < 0) return;
-    call.math->column_sums(from, shape_.tokens(), width, sums);
+    call.math->column_sums(from, shape_.tokens(), width, sums, call.work.scratch);
     Weights::add(call, slot, sums);
   }
 

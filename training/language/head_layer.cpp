@@ -15,11 +15,19 @@ class HeadLayer final : public Layer {
   HeadLayer(const Shape& shape, const HeadSlots& slots) : shape_(shape), slots_(slots) {}
 
   Status prepare(kernels::MathPlan& plan) {
-    AffineShape all{
-        .rows = shape_.tokens(), .in = shape_.width, .out = slots_.vocabulary, .out_in = true};
+    stride_ = plan.logits_stride(slots_.vocabulary);
+    const AffineShape all{.rows = shape_.tokens(),
+                          .in = shape_.width,
+                          .out = slots_.vocabulary,
+                          .out_in = true,
+                          .out_stride = stride_};
     TESSERA_ASSIGN(back_, Affine::prepare(plan, shape_, all));
     chunk_ = std::min(plan.logits_rows(), shape_.tokens());
-    logits_ = {.n = all.out, .k = all.in, .input = shape_.dtype, .b_transposed = true};
+    logits_ = {.n = all.out,
+               .k = all.in,
+               .input = shape_.dtype,
+               .b_transposed = true,
+               .c_stride = stride_};
     for (const std::int64_t rows : {chunk_, (shape_.tokens() - 1) % chunk_ + 1}) {
       logits_.m = rows;
       TESSERA_TRY(plan.prepare(logits_));
@@ -35,20 +43,19 @@ class HeadLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
-    const std::int64_t v = slots_.vocabulary;
     const std::int32_t* const targets = call.work.tokens + shape_.tokens();
     keep_input(call, shape_, saved.input);
     const void* weight = own.weights.matrix(call, slots_.weight);
     for (std::int64_t first = 0; first < shape_.tokens(); first += chunk_) {
       const std::int64_t rows = std::min(chunk_, shape_.tokens() - first);
-      const Array gradient = saved.gradient.from(first * v);
+      const Array gradient = saved.gradient.from(first * stride_);
       float* const logits = own.logits != nullptr ? own.logits : gradient.as<float>();
       kernels::MatmulShape shape = logits_;
       shape.m = rows;
       call.math->product(shape, saved.input.from(first * shape_.width).data, weight, logits,
                          nullptr, call.work.scratch);
-      call.math->cross_entropy(logits, targets + first, rows, v, call.gradient_scale, gradient,
-                               own.losses + first);
+      call.math->cross_entropy({rows, slots_.vocabulary, stride_}, logits, targets + first,
+                               call.gradient_scale, gradient, own.losses + first);
       call.poll();
     }
     call.math->mean(own.losses, shape_.tokens(), own.losses);
@@ -68,7 +75,7 @@ class HeadLayer final : public Layer {
     Saved(const HeadLayer& l, std::byte* base)
         : arena(base),
           input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          gradient(arena.take(l.shape_.tokens() * l.slots_.vocabulary, l.shape_.dtype)) {}
+          gradient(arena.take(l.shape_.tokens() * l.stride_, l.shape_.dtype)) {}
     Arena arena;
     Array input, gradient;
   };
@@ -78,7 +85,7 @@ class HeadLayer final : public Layer {
       if (backward) return;
       losses = arena.floats(l.shape_.tokens());
       if (l.shape_.dtype != DType::float32) {
-        logits = arena.floats(l.chunk_ * l.slots_.vocabulary);
+        logits = arena.floats(l.chunk_ * l.stride_);
       }
     }
     Arena arena;
@@ -92,6 +99,7 @@ class HeadLayer final : public Layer {
   Affine back_;
   kernels::MatmulShape logits_;  // of one row after another
   std::int64_t chunk_ = 1;       // rows
+  std::int64_t stride_ = 1;      // of logits and their gradient
 };
 
 }  // namespace

@@ -31,7 +31,8 @@ class NormLayer final : public Layer {
       call.math->clear({call.work.dx, DType::float32}, shape_.tokens() * shape_.width);
     }
     call.math->norm_backward(norm_, call.work.dy, temporary.weights.vector(call, slots_.weight),
-                             saved.normal, saved.reciprocal, call.work.dx, temporary.sums);
+                             saved.normal, saved.reciprocal, call.work.dx, temporary.sums,
+                             call.work.scratch);
     Weights::add(call, slots_.weight, temporary.sums);
     Weights::add(call, slots_.bias, temporary.sums + shape_.width);
   }

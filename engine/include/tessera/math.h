@@ -34,8 +34,9 @@ class ArrayMath {
   virtual void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) = 0;
   /// values *= factor.
   virtual void scale(Array values, float factor, std::int64_t numel) = 0;
-  /// sums[c] = the sum of column c of `rows` x `width` numbers.
-  virtual void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) = 0;
+  /// sums[c] = the sum of column c of `rows` x `width` numbers. `scratch`: MathPlan::scratch().
+  virtual void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                           void* scratch) = 0;
   /// to[0] = the mean of `values`, of which it may be one.
   virtual void mean(const float* values, std::int64_t numel, float* to) = 0;
   /// y = f(x); x becomes f'(x), f being `kind`.
@@ -65,19 +66,22 @@ class RowMath {
   virtual void norm_forward(const NormShape& shape, const float* x, const float* weight,
                             const float* bias, Array y, Array normal, float* reciprocal) = 0;
   /// dx += the gradient of the input. `sums`: 2 * width numbers that become the gradients of weight
-  /// and bias.
+  /// and bias. `scratch`: MathPlan::scratch().
   virtual void norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                             ConstArray normal, const float* reciprocal, float* dx,
-                             float* sums) = 0;
+                             ConstArray normal, const float* reciprocal, float* dx, float* sums,
+                             void* scratch) = 0;
 
   /// Rotates the heads of rows [b, t] in place; `inverse`: back, which is the gradient.
   virtual void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
                       bool inverse) = 0;
 
-  /// gradient = (softmax - one-hot) * scale, which may take the place of the logits; losses[r] =
-  /// the row's cross entropy in nats. On CPUs a row without a target (-1) has neither: both are 0.
-  virtual void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                             std::int64_t width, float scale, Array gradient, float* losses) = 0;
+  /// gradient = (softmax - one-hot) * scale, which may take the place of the logits and lies in
+  /// memory as they do; losses[r] = the row's cross entropy in nats. A row without a target (any
+  /// below 0) has neither: both are 0. A target beyond the width makes the loss NaN, and nothing is
+  /// read there.
+  virtual void cross_entropy(const StoredRows& rows, const float* logits,
+                             const std::int32_t* targets, float scale, Array gradient,
+                             float* losses) = 0;
 };
 
 /// All arithmetic of a model: that of arrays and rows, and the products whose shapes a MathPlan
@@ -112,6 +116,8 @@ class MathPlan {
   virtual Bytes temporary(const AttentionShape& shape, bool backward) const = 0;
   /// The number of rows of logits that exist at a time.
   virtual std::int64_t logits_rows() const = 0;
+  /// From one row of `vocabulary` logits, or of their gradient, to the next, in elements.
+  virtual std::int64_t logits_stride(std::int64_t vocabulary) const { return vocabulary; }
 };
 
 }  // namespace tessera::kernels

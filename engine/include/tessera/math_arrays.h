@@ -30,15 +30,10 @@ TESSERA_INLINE inline float load(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 TESSERA_INLINE inline void store(float& to, float value) { to = value; }
-/// Rounds to nearest even; NaN stays NaN.
+#ifdef __CUDA_ARCH__  // one instruction each, with the bits of those below, but for NaN's payload
 TESSERA_INLINE inline void store(BFloat16& to, float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-  const std::uint32_t nan = (bits >> 16) | 0x40U;
-  to.bits = static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? nan : rounded);
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
 }
-
-#ifdef __CUDA_ARCH__  // one instruction each
 TESSERA_INLINE inline float load(Float16 value) {
   float out = 0;
   asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(value.bits));
@@ -48,6 +43,14 @@ TESSERA_INLINE inline void store(Float16& to, float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
 }
 #else
+/// Rounds to nearest even; NaN stays NaN.
+TESSERA_INLINE inline void store(BFloat16& to, float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  const std::uint32_t nan = (bits >> 16) | 0x40U;
+  to.bits = static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? nan : rounded);
+}
+
 /// As engine/numbers/number.h, but without branches, so that loops become vector code.
 TESSERA_INLINE inline float load(Float16 value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;

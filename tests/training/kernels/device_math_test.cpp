@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of GPUs, carried out by the emulator, against those of the CPU.
 #include "engine/backends/cuda/module/kernel_math.h"
+#include "engine/math/device_plan.h"
 #include "tests/training/kernels/numbers.h"
 #include "training/kernels/host_math.h"
 
@@ -15,14 +16,17 @@ using test::Numbers;
 // Column by column, as by_columns says.
 class NaiveProducts final : public device::Products {
  public:
+  bool with_biases = true;  // of halves
+
   int run(const MatmulShape& shape, const device::ProductOperands& o, CudaStream) override {
+    if (shape.bias && shape.output != DType::float32 && !with_biases) return device::not_supported;
     const device::ColumnProduct by = device::by_columns(shape);
     const auto at = [](const device::ColumnMatrix& m, std::int64_t row, std::int64_t column) {
       return m.transposed ? row * m.leading + column : column * m.leading + row;
     };
-    const auto element = [&](const void* from, std::int64_t i) {
+    const auto typed = [](DType dtype, const void* from, std::int64_t i) {
       float value = 0;
-      kernels::with_type(shape.input, [&](auto* type) {
+      kernels::with_type(dtype, [&](auto* type) {
         value = kernels::load(static_cast<const std::remove_pointer_t<decltype(type)>*>(from)[i]);
       });
       return value;
@@ -30,9 +34,10 @@ class NaiveProducts final : public device::Products {
     for (std::int64_t column = 0; column < by.result.columns; ++column) {
       for (std::int64_t row = 0; row < by.result.rows; ++row) {
         const std::int64_t to = at(by.result, row, column);
-        float sum = shape.bias ? o.bias[row] : 0.0F;
+        float sum = shape.bias ? typed(shape.output, o.bias, row) : 0.0F;
         for (std::int64_t k = 0; k < shape.k; ++k) {
-          sum += element(o.b, at(by.first, row, k)) * element(o.a, at(by.second, k, column));
+          sum += typed(shape.input, o.b, at(by.first, row, k)) *
+                 typed(shape.input, o.a, at(by.second, k, column));
         }
         kernels::with_type(shape.output, [&](auto* type) {
           auto& c = static_cast<std::remove_pointer_t<decltype(type)>*>(o.c)[to];
@@ -45,8 +50,12 @@ class NaiveProducts final : public device::Products {
 };
 
 struct Both {
+  std::vector<std::byte> scratch =
+      std::vector<std::byte>(static_cast<std::size_t>(kernels::device_scratch_bytes.value));
   kernels::HostMath host{1, kernels::HostMath::Memory::own};
-  std::unique_ptr<DeviceMath> device = device::make_kernel_math(std::make_unique<NaiveProducts>());
+  NaiveProducts* products = new NaiveProducts;  // of `device`
+  std::unique_ptr<DeviceMath> device =
+      device::make_kernel_math(std::unique_ptr<device::Products>(products));
 
   // Computes with each, from copies of the same arrays, and compares what came out of it.
   template <class F>
@@ -106,13 +115,15 @@ TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
     INFO("seed " << seed);
     test::Random random(seed);
     const DType dtype = computed_dtypes[seed % 3];
-    const std::int64_t rows = 1 + random.below(90), width = 1 + random.below(300);
+    const std::int64_t rows = 1 + random.below(250);
+    const std::int64_t width = (1 + random.below(40)) * (seed % 2 == 0 ? 8 : 7);
+    const kernels::StoredRows logits{rows, width, width + (seed % 3 == 0 ? 5 : 0)};
     const auto array = [&](std::int64_t n, DType type) { return Numbers::random(random, n, type); };
     const auto full = [&](DType type) { return array(rows * width, type); };
     const double near = test::tolerance(dtype);
     math.compare({full(dtype), array(width, DType::float32), array(1, DType::float32)}, 3e-6,
                  [&](kernels::Math& m, auto& x) {
-                   m.column_sums(x[0].array(), rows, width, floats(x[1]));
+                   m.column_sums(x[0].array(), rows, width, floats(x[1]), math.scratch.data());
                    m.mean(floats(x[1]), width, floats(x[2]));
                  });
     kernels::NormShape norm{.rows = rows, .width = width, .centred = seed % 2 == 0};
@@ -128,19 +139,36 @@ TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
          array(rows, DType::float32), full(DType::float32), array(2 * width, DType::float32)},
         3e-5, [&](kernels::Math& m, auto& x) {
           m.norm_backward(norm, floats(x[0]), floats(x[1]), x[2].array(), floats(x[3]),
-                          floats(x[4]), floats(x[5]));
+                          floats(x[4]), floats(x[5]), math.scratch.data());
         });
     std::vector<std::int32_t> targets;
     for (std::int64_t r = 0; r < rows; ++r) {
       targets.push_back(static_cast<std::int32_t>(random.below(width)));
     }
-    math.compare({full(DType::float32), full(dtype), array(rows, DType::float32)}, near,
-                 [&](kernels::Math& m, auto& x) {
-                   m.cross_entropy(floats(x[0]), targets.data(), rows, width, 0.5F, x[1].array(),
-                                   floats(x[2]));
-                   m.cross_entropy(floats(x[0]), targets.data(), rows, width, 0.5F, x[0].array(),
-                                   floats(x[2]));
-                 });
+    targets.front() = -100;  // none
+    math.compare(
+        {array(logits.extent(), DType::float32), array(logits.extent(), dtype),
+         array(rows, DType::float32)},
+        near, [&](kernels::Math& m, auto& x) {
+          m.cross_entropy(logits, floats(x[0]), targets.data(), 0.5F, x[1].array(), floats(x[2]));
+          m.cross_entropy(logits, floats(x[0]), targets.data(), 0.5F, x[0].array(), floats(x[2]));
+        });
+  }
+}
+
+TEST_CASE("a row whose target does not exist says so, and nothing is read there", "[device]") {
+  Both math;
+  const std::vector<float> logits = {1, 2, 3, 4};
+  const std::int32_t targets[] = {2, 1 << 30};
+  const kernels::StoredRows rows{2, 2, 2};
+  for (kernels::Math* m :
+       {static_cast<kernels::Math*>(&math.host), static_cast<kernels::Math*>(math.device.get())}) {
+    std::vector<float> gradient(4, 7.0F);
+    std::vector<float> losses(2);
+    m->cross_entropy(rows, logits.data(), targets, 1, {gradient.data(), DType::float32},
+                     losses.data());
+    CHECK(gradient == std::vector<float>(4));
+    CHECK((std::isnan(losses[0]) && std::isnan(losses[1])));
   }
 }
 
@@ -173,10 +201,12 @@ TEST_CASE("embeddings on GPUs give the CPU's bits", "[device]") {
 
 TEST_CASE("products by columns are those by rows", "[device]") {
   Both math;
+  math.products->with_biases = GENERATE(true, false);
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     test::Random random(seed);
-    MatmulShape s{.m = 1 + random.below(9), .n = 1 + random.below(9), .k = 1 + random.below(9)};
+    const auto size = [&] { return 1 + random.below(22); };
+    MatmulShape s{.m = size(), .n = size(), .k = size()};
     s.input = computed_dtypes[random.below(3)];
     s.output = random.chance(50) ? DType::float32 : s.input;
     s.a_transposed = random.chance(50);
@@ -184,18 +214,19 @@ TEST_CASE("products by columns are those by rows", "[device]") {
     s.bias = random.chance(50);
     s.add = random.chance(50);
     const auto stride = [&](std::int64_t columns) {
-      return random.chance(50) ? 0 : columns + random.below(3);
+      if (random.chance(30)) return (columns + 7) / 8 * 8;
+      return random.chance(40) ? 0 : columns + random.below(3);
     };
     s.a_stride = stride(s.a_transposed ? s.m : s.k);
     s.b_stride = stride(s.b_transposed ? s.k : s.n);
     s.c_stride = stride(s.n);
-    const std::int64_t most = 12 * 12;
+    const std::int64_t most = 24 * 24;
     math.compare(
         {Numbers::random(random, most, s.input), Numbers::random(random, most, s.input),
          Numbers::random(random, most, s.output), Numbers::random(random, s.n, DType::float32)},
         test::tolerance(s.output), [&](kernels::Math& m, auto& x) {
           m.product(s, x[0].array().data, x[1].array().data, x[2].array().data,
-                    s.bias ? floats(x[3]) : nullptr, nullptr);
+                    s.bias ? floats(x[3]) : nullptr, math.scratch.data());
         });
   }
 }

@@ -155,7 +155,7 @@ TEST_CASE("cross entropy comes with its gradient", "[kernels]") {
         }
         el.push_back(std::log(sum) - logits[at(r * width + targets.back())]);
       }
-      kernels::cross_entropy(logits.array().as<float>(), targets.data(), rows, width,
+      kernels::cross_entropy({rows, width, width}, logits.array().as<float>(), targets.data(),
                              static_cast<float>(scale), gradient.array(),
                              losses.array().as<float>(), 2);
       test::check_near(gradient, eg, test::tolerance(dtype));

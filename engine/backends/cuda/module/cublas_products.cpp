@@ -8,9 +8,10 @@
 #include <tuple>
 
 #include "engine/backends/cuda/module/products.h"
-#include "engine/math/device_plan.h"
 
 namespace tessera::device {
+static_assert(not_supported == cudaErrorNotSupported);
+
 namespace {
 
 // As an error of CUDA, which is what the backend reports.
@@ -46,6 +47,8 @@ class Choice {
  public:
   using Alignments = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // of A, B, C
 
+  cublasStatus_t made = CUBLAS_STATUS_SUCCESS;  // what `make` returned
+
   Choice(const kernels::MatmulShape& shape, bool tf32)
       : shape_(shape), tf32_(tf32 && shape.input == DType::float32) {}
   Choice(const Choice&) = delete;
@@ -75,7 +78,7 @@ class Choice {
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     const auto [a, b, c] = alignments;
     then(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                static_cast<std::uint64_t>(kernels::device_scratch_bytes.value)));
+                static_cast<std::uint64_t>(workspace_bytes.value)));
     then(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                 static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
     then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, b));
@@ -99,7 +102,7 @@ class Choice {
     }
     return cublasLtMatmul(handle, product_, &one, o.b, first_, o.a, second_, &before, o.c, result_,
                           o.c, result_, &chosen_.algo, o.scratch,
-                          static_cast<std::size_t>(kernels::device_scratch_bytes.value), stream);
+                          static_cast<std::size_t>(workspace_bytes.value), stream);
   }
 
  private:
@@ -140,11 +143,10 @@ class CublasProducts final : public Products {
                                         alignment_of(operands.c)};
     std::unique_ptr<Choice>& choice = choices_[{shape, alignments}];
     if (choice == nullptr) {
-      auto made = std::make_unique<Choice>(shape, tf32_);
-      const cublasStatus_t status = made->make(handle_, alignments);
-      if (status != CUBLAS_STATUS_SUCCESS) return cuda_code(status);
-      choice = std::move(made);
+      choice = std::make_unique<Choice>(shape, tf32_);
+      choice->made = choice->make(handle_, alignments);
     }
+    if (choice->made != CUBLAS_STATUS_SUCCESS) return cuda_code(choice->made);
     return cuda_code(choice->run(handle_, operands, reinterpret_cast<cudaStream_t>(stream)));
   }
 

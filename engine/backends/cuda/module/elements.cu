@@ -3,27 +3,13 @@
 // rows.cpp and rope.cpp.
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/backends/cuda/module/packs.h"
 #include "engine/math/activations.h"
 
 namespace tessera::device {
 namespace {
 
-// Neighbours that one instruction loads.
-template <class T, int n>
-struct alignas(sizeof(T) * n) Pack {
-  T at[n];
-};
-
 constexpr int pack_numel = 4;
-
-template <class T, int n>
-__device__ Pack<T, n> load_pack(const T* from) {
-  return *reinterpret_cast<const Pack<T, n>*>(from);
-}
-template <class T, int n>
-__device__ void store_pack(T* to, const Pack<T, n>& pack) {
-  *reinterpret_cast<Pack<T, n>*>(to) = pack;
-}
 
 template <int n, class From, class To>
 __global__ void convert_kernel(const From* from, To* to, std::int64_t numel) {
@@ -120,10 +106,7 @@ __global__ void rotate_kernel(RotaryRows table, T* x, std::int64_t rows, std::in
 template <class... Parameters, class... Arrays>
 int launch_packed(void (*of_packs)(Parameters...), void (*of_ones)(Parameters...),
                   std::int64_t numel, CudaStream stream, Arrays*... arrays) {
-  const auto aligned = [](const auto* at) {
-    return reinterpret_cast<std::uintptr_t>(at) % (sizeof(*at) * pack_numel) == 0;
-  };
-  if (numel % pack_numel == 0 && (aligned(arrays) && ...)) {
+  if (numel % pack_numel == 0 && (is_aligned(arrays, pack_numel) && ...)) {
     return launch(of_packs, elements(numel / pack_numel), stream, arrays..., numel);
   }
   return launch(of_ones, elements(numel), stream, arrays..., numel);

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/backends/cuda/module/product_cut.h"
 
 namespace tessera::device {
 namespace {
@@ -41,8 +42,10 @@ class KernelMath final : public DeviceMath {
   void scale(Array values, float factor, std::int64_t numel) override {
     call("scale", [&] { return device::scale(values, factor, numel, stream_); });
   }
-  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override {
-    call("column_sums", [&] { return device::column_sums(from, rows, width, sums, stream_); });
+  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                   void* scratch) override {
+    call("column_sums",
+         [&] { return device::column_sums(from, rows, width, sums, scratch, stream_); });
   }
   void mean(const float* values, std::int64_t numel, float* to) override {
     call("mean", [&] { return device::mean(values, numel, to, stream_); });
@@ -67,9 +70,11 @@ class KernelMath final : public DeviceMath {
     });
   }
   void norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                     ConstArray normal, const float* reciprocal, float* dx, float* sums) override {
+                     ConstArray normal, const float* reciprocal, float* dx, float* sums,
+                     void* scratch) override {
     call("norm_backward", [&] {
-      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, stream_);
+      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, scratch,
+                                   stream_);
     });
   }
   void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
@@ -83,25 +88,25 @@ class KernelMath final : public DeviceMath {
               bool inverse) override {
     call("rotate", [&] { return device::rotate(table, x, rows, heads, inverse, stream_); });
   }
-  void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                     std::int64_t width, float scale, Array gradient, float* losses) override {
+  void cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
+                     float scale, Array gradient, float* losses) override {
     call("cross_entropy", [&] {
-      return device::cross_entropy(logits, targets, rows, width, scale, gradient, losses, stream_);
+      return device::cross_entropy(rows, logits, targets, scale, gradient, losses, stream_);
     });
   }
-  // cuBLASLt adds only biases of C's type.
   void product(const MatmulShape& shape, const void* a, const void* b, void* c, const float* bias,
                void* scratch) override {
-    MatmulShape plain = shape;
-    plain.bias = shape.bias && shape.output == DType::float32;
-    call("product", [&] {
-      return products_->run(plain, {a, b, c, plain.bias ? bias : nullptr, scratch}, stream_);
-    });
-    if (shape.bias == plain.bias) return;
-    const std::int64_t stride = shape.c_stride == 0 ? shape.n : shape.c_stride;
-    call("add_bias", [&] {
-      return device::add_bias({c, shape.output}, shape.m, shape.n, stride, bias, stream_);
-    });
+    const ProductOperands all{a, b, c, bias, scratch};
+    const std::optional<ProductCut> cut = ProductCut::of(shape);
+    bool whole = !cut.has_value();
+    if (cut.has_value()) {
+      call("product", [&] {
+        const int code = run(cut->rest, cut->of_rest(all));
+        whole = code == not_supported;
+        return whole ? cuda_success : code;
+      });
+    }
+    call("product", [&] { return run(whole ? shape : cut->most, all); });
   }
   void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
                          float* statistics, const AttentionMemory&) override {
@@ -119,6 +124,28 @@ class KernelMath final : public DeviceMath {
   }
 
  private:
+  // cuBLASLt adds biases of C's type, as PyTorch lets it: the sum is rounded once.
+  int run(const MatmulShape& shape, const ProductOperands& o) {
+    if (!shape.bias || shape.output == DType::float32) return products_->run(shape, o, stream_);
+    const auto* const bias = static_cast<const float*>(o.bias);
+    ProductOperands own = o;
+    if (shape.n * size_of(shape.output).value <= bias_bytes.value) {
+      std::byte* const place = static_cast<std::byte*>(o.scratch) + workspace_bytes.value;
+      own.bias = place;
+      const int code =
+          device::convert({bias, DType::float32}, {place, shape.output}, shape.n, stream_);
+      if (code != cuda_success) return code;
+      const int product = products_->run(shape, own, stream_);
+      if (product != not_supported) return product;
+    }
+    MatmulShape plain = shape;
+    plain.bias = false;
+    own.bias = nullptr;
+    const int code = products_->run(plain, own, stream_);
+    if (code != cuda_success) return code;
+    return device::add_bias({o.c, shape.output}, shape.c_rows(), bias, stream_);
+  }
+
   template <class F>
   void call(const char* name, const F& f) {
     if (failure_.code != cuda_success) return;

@@ -17,6 +17,7 @@ using kernels::HeadArrays;
 using kernels::NormShape;
 using kernels::Positions;
 using kernels::RotaryRows;
+using kernels::StoredRows;
 using kernels::TokenRows;
 
 // elements.cu
@@ -30,11 +31,12 @@ int activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t 
 int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
            CudaStream stream);
 
-// rows.cu
-int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+// column_sums.cu; scratch: kernels::device_scratch_bytes, here and below
+int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, void* scratch,
                 CudaStream stream);
-int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
-             const float* bias, CudaStream stream);
+
+// rows.cu
+int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream);
 int mean(const float* values, std::int64_t numel, float* to, CudaStream stream);
 int gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x,
                 CudaStream stream);
@@ -42,15 +44,17 @@ int scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width, Arr
                  CudaStream stream);
 int add_positions(ConstArray table, const Positions& shape, float* x, CudaStream stream);
 int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaStream stream);
-int cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                  std::int64_t width, float scale, Array gradient, float* losses,
-                  CudaStream stream);
+
+// cross_entropy.cu
+int cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
+                  float scale, Array gradient, float* losses, CudaStream stream);
 
 // norm.cu
 int norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
                  Array y, Array normal, float* reciprocal, CudaStream stream);
 int norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
-                  const float* reciprocal, float* dx, float* sums, CudaStream stream);
+                  const float* reciprocal, float* dx, float* sums, void* scratch,
+                  CudaStream stream);
 
 // attention.cu; `along`: a number per row
 int attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,

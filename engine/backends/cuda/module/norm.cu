@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm and RMSNorm: a block has a row, and for the parameters a warp's width of columns.
-#include "engine/backends/cuda/module/device.h"
+// LayerNorm and RMSNorm: a block has a row, and for the parameters some rows of some columns.
+#include "engine/backends/cuda/module/column_parts.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 
 namespace tessera::device {
@@ -50,31 +50,39 @@ __global__ void backward_kernel(NormShape s, const float* dy, const float* weigh
   }
 }
 
-template <class T>
-__global__ void parameter_kernel(NormShape s, const float* dy, const T* normal, float* dweight,
-                                 float* dbias) {
-  __shared__ float weights[warps][warp_threads];
-  __shared__ float biases[warps][warp_threads];
+// As column_sums: a part's sums for the weight, then those for the bias.
+template <int n, class T>
+__global__ void parameter_kernel(NormShape s, const float* dy, const T* normal,
+                                 std::int64_t part_rows, float* sums) {
+  constexpr int strip = warp_threads * n;
+  __shared__ float weights[warps][strip];
+  __shared__ float biases[warps][strip];
   const unsigned lane = threadIdx.x % warp_threads;
   const unsigned warp = threadIdx.x / warp_threads;
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * warp_threads + lane;
-  float of_weight = 0;
-  float of_bias = 0;
-  for (std::int64_t r = warp; c < s.width && r < s.rows; r += warps) {
-    const float g = dy[r * s.width + c];
-    of_weight += g * load(normal[r * s.width + c]);
-    of_bias += g;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * strip;
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * part_rows;
+  const std::int64_t end = begin + part_rows < s.rows ? begin + part_rows : s.rows;
+  const std::int64_t c = first + lane * n;
+  float of_weight[n] = {};
+  float of_bias[n] = {};
+  if (c < s.width) {
+#pragma unroll 4
+    for (std::int64_t r = begin + warp; r < end; r += warps) {
+      const auto g = load_pack<float, n>(dy + r * s.width + c);
+      const auto x = load_pack<T, n>(normal + r * s.width + c);
+      for (int k = 0; k < n; ++k) {
+        of_weight[k] += g.at[k] * load(x.at[k]);
+        of_bias[k] += g.at[k];
+      }
+    }
   }
-  weights[warp][lane] = of_weight;
-  biases[warp][lane] = of_bias;
-  __syncthreads();
-  if (warp != 0 || c >= s.width) return;
-  for (int k = 1; k < warps; ++k) {
-    of_weight += weights[k][lane];
-    of_bias += biases[k][lane];
+  for (int k = 0; k < n; ++k) {
+    weights[warp][lane * n + k] = of_weight[k];
+    biases[warp][lane * n + k] = of_bias[k];
   }
-  dweight[c] = of_weight;
-  dbias[c] = of_bias;
+  float* const to = sums + blockIdx.y * 2 * s.width + first;
+  add_warps(weights, s.width - first, to);
+  add_warps(biases, s.width - first, to + s.width);
 }
 
 }  // namespace
@@ -88,15 +96,24 @@ int norm_forward(const NormShape& shape, const float* x, const float* weight, co
 }
 
 int norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
-                  const float* reciprocal, float* dx, float* sums, CudaStream stream) {
-  return typed_launch(normal.dtype, [&]<class T>(T*) {
-    const int code = launch(backward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream,
-                            shape, dy, weight, normal.as<T>(), reciprocal, dx);
-    if (code != 0) return code;
-    const auto strips = static_cast<unsigned>((shape.width + warp_threads - 1) / warp_threads);
-    return launch(parameter_kernel<T>, {dim3(strips)}, stream, shape, dy, normal.as<T>(), sums,
-                  sums + shape.width);
+                  const float* reciprocal, float* dx, float* sums, void* scratch,
+                  CudaStream stream) {
+  const ColumnParts parts = ColumnParts::of(shape.rows, 2 * shape.width);
+  float* const to = parts.count == 1 ? sums : static_cast<float*>(scratch);
+  const int code = typed_launch(normal.dtype, [&]<class T>(T*) {
+    const int first = launch(backward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream,
+                             shape, dy, weight, normal.as<T>(), reciprocal, dx);
+    if (first != 0) return first;
+    constexpr int n = widest_pack<float>;
+    const bool packs = shape.width % n == 0 && is_aligned(dy, n) && is_aligned(normal.as<T>(), n);
+    const std::int64_t strip = warp_threads * (packs ? n : 1);
+    const dim3 blocks(static_cast<unsigned>((shape.width + strip - 1) / strip),
+                      static_cast<unsigned>(parts.count));
+    return launch(packs ? parameter_kernel<n, T> : parameter_kernel<1, T>, {blocks}, stream, shape,
+                  dy, normal.as<T>(), parts.rows, to);
   });
+  if (code != 0 || parts.count == 1) return code;
+  return add_parts(to, parts.count, 2 * shape.width, sums, stream);
 }
 
 }  // namespace tessera::device

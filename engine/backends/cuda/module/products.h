@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "engine/backends/cuda/cuda_api.h"
-#include "tessera/math_shapes.h"
+#include "engine/math/device_plan.h"
 
 namespace tessera::device {
 
@@ -33,18 +33,25 @@ inline ColumnProduct by_columns(const kernels::MatmulShape& s) {
           matrix(s.c_rows(), false)};
 }
 
+/// What of the scratch memory is for a bias in the type of C, behind the library's workspace.
+inline constexpr Bytes bias_bytes{256 << 10};
+inline constexpr Bytes workspace_bytes = kernels::device_scratch_bytes - bias_bytes;
+
 struct ProductOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const float* bias = nullptr;
+  const void* bias = nullptr;
   void* scratch = nullptr;  // kernels::device_scratch_bytes
 };
+
+/// The error code of a product that the library does not compute.
+inline constexpr int not_supported = 801;  // cudaErrorNotSupported
 
 class Products {
  public:
   virtual ~Products() = default;
-  /// A CUDA error code. REQUIRES: without bias, unless C is float32.
+  /// A CUDA error code. The bias has the type of C.
   virtual int run(const kernels::MatmulShape& shape, const ProductOperands& operands,
                   CudaStream stream) = 0;
 };

@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: embeddings, sums of columns, cross entropy. Each sum belongs to one thread or one block and
-// has a fixed order.
+// Rows: embeddings and biases. Each sum belongs to one thread or one block and has a fixed order.
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
-#include "engine/math/scalar_math.h"
+#include "engine/backends/cuda/module/packs.h"
 
 namespace tessera::device {
 namespace {
 
-unsigned blocks(std::int64_t count, std::int64_t per_block) {
-  return static_cast<unsigned>((count + per_block - 1) / per_block);
-}
-
-// A warp reads 32 neighbours of a row; the warps of a block share the rows.
-template <class T>
-__global__ void column_sums_kernel(const T* from, std::int64_t rows, std::int64_t width,
-                                   float* sums) {
-  __shared__ float parts[warps][warp_threads];
-  const unsigned lane = threadIdx.x % warp_threads;
-  const unsigned warp = threadIdx.x / warp_threads;
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * warp_threads + lane;
-  float sum = 0;
-  for (std::int64_t r = warp; c < width && r < rows; r += warps) sum += load(from[r * width + c]);
-  parts[warp][lane] = sum;
-  __syncthreads();
-  if (warp != 0 || c >= width) return;
-  for (int k = 1; k < warps; ++k) sum += parts[k][lane];
-  sums[c] = sum;
-}
-
-template <class T>
-__global__ void add_bias_kernel(T* to, std::int64_t rows, std::int64_t width,
-                                std::int64_t row_stride, const float* bias) {
-  for (std::int64_t i = first_element(); i < rows * width; i += element_stride()) {
-    T& at = to[i / width * row_stride + i % width];
-    store(at, load(at) + bias[i % width]);
+// A block has a row.
+template <int n, class T>
+__global__ void add_bias_kernel(T* to, StoredRows rows, const float* bias) {
+  T* const row = to + blockIdx.x * rows.stride;
+  for (std::int64_t i = threadIdx.x * n; i < rows.width; i += threads * n) {
+    auto sum = load_pack<T, n>(row + i);
+    for (int k = 0; k < n; ++k) store(sum.at[k], load(sum.at[k]) + bias[i + k]);
+    store_pack(row + i, sum);
   }
 }
 
@@ -94,45 +74,14 @@ __global__ void sum_positions_kernel(const float* dx, Positions s, T* gradient) 
   }
 }
 
-// A block has a row, and may overwrite it: every thread reads and writes its own elements.
-template <class T>
-__global__ void cross_entropy_kernel(const float* logits, const std::int32_t* targets,
-                                     std::int64_t width, float scale, T* gradient, float* losses) {
-  const std::int64_t r = blockIdx.x;
-  const float* const row = logits + r * width;
-  T* const to = gradient + r * width;
-  float own = row[0];
-  for (std::int64_t i = threadIdx.x; i < width; i += threads) own = own > row[i] ? own : row[i];
-  const float most = block_largest(own);
-  own = 0;
-  for (std::int64_t i = threadIdx.x; i < width; i += threads) {
-    own += kernels::exponential(row[i] - most);
-  }
-  const float sum = block_sum(own);
-  const float factor = scale / sum;
-  const std::int32_t target = targets[r];
-  if (threadIdx.x == 0) losses[r] = kernels::logarithm(sum) - (row[target] - most);
-  __syncthreads();
-  for (std::int64_t i = threadIdx.x; i < width; i += threads) {
-    store(to[i], kernels::exponential(row[i] - most) * factor - (i == target ? scale : 0.0F));
-  }
-}
-
 }  // namespace
 
-int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                CudaStream stream) {
-  return typed_launch(from.dtype, [&]<class T>(T*) {
-    return launch(column_sums_kernel<T>, {dim3(blocks(width, warp_threads))}, stream, from.as<T>(),
-                  rows, width, sums);
-  });
-}
-
-int add_bias(Array to, std::int64_t rows, std::int64_t width, std::int64_t row_stride,
-             const float* bias, CudaStream stream) {
+int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream) {
   return typed_launch(to.dtype, [&]<class T>(T*) {
-    return launch(add_bias_kernel<T>, elements(rows * width), stream, to.as<T>(), rows, width,
-                  row_stride, bias);
+    constexpr int n = widest_pack<T>;
+    const bool packs = rows.width % n == 0 && rows.stride % n == 0 && is_aligned(to.as<T>(), n);
+    return launch(packs ? add_bias_kernel<n, T> : add_bias_kernel<1, T>,
+                  {dim3(static_cast<unsigned>(rows.count))}, stream, to.as<T>(), rows, bias);
   });
 }
 
@@ -167,15 +116,6 @@ int sum_positions(const float* dx, const Positions& shape, Array gradient, CudaS
   return typed_launch(gradient.dtype, [&]<class T>(T*) {
     return launch(sum_positions_kernel<T>, elements(shape.length * shape.width), stream, dx, shape,
                   gradient.as<T>());
-  });
-}
-
-int cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                  std::int64_t width, float scale, Array gradient, float* losses,
-                  CudaStream stream) {
-  return typed_launch(gradient.dtype, [&]<class T>(T*) {
-    return launch(cross_entropy_kernel<T>, {dim3(static_cast<unsigned>(rows))}, stream, logits,
-                  targets, width, scale, gradient.as<T>(), losses);
   });
 }
 

@@ -13,11 +13,21 @@ namespace tessera::device {
 /// Two numbers as T, the first in the lower half.
 template <class T>
 __device__ inline unsigned pack(float low, float high) {
+#ifdef __CUDA_ARCH__  // one instruction for both
+  unsigned both = 0;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  }
+  return both;
+#else
   T a;
   T b;
   store(a, low);
   store(b, high);
   return a.bits | static_cast<unsigned>(b.bits) << 16;
+#endif
 }
 
 #ifdef __CUDACC__

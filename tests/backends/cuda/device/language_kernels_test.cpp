@@ -125,17 +125,17 @@ void check_rows(std::int64_t rows, std::int64_t width) {
     const kernels::NormShape norm{.rows = rows, .width = width};
     compare({full(DType::float32), row(width), row(width), full(dtype), full(dtype), row(rows),
              full(DType::float32), row(2 * width)},
-            near(dtype), [&](Math& m, Arrays& x, void*) {
+            near(dtype), [&](Math& m, Arrays& x, void* scratch) {
               m.norm_forward(norm, floats(x[0]), floats(x[1]), floats(x[2]), x[3], x[4],
                              x[5].as<float>());
               m.norm_backward(norm, floats(x[0]), floats(x[1]), x[4], floats(x[5]),
-                              x[6].as<float>(), x[7].as<float>());
+                              x[6].as<float>(), x[7].as<float>(), scratch);
             });
     compare({full(DType::float32), full(dtype), row(rows), integers(ids), row(width), row(1)},
-            near(dtype), [&](Math& m, Arrays& x, void*) {
-              m.cross_entropy(floats(x[0]), x[3].as<const std::int32_t>(), rows, width, 1.0F, x[1],
-                              x[2].as<float>());
-              m.column_sums(x[1], rows, width, x[4].as<float>());
+            near(dtype), [&](Math& m, Arrays& x, void* scratch) {
+              m.cross_entropy({rows, width, width}, floats(x[0]), x[3].as<const std::int32_t>(),
+                              1.0F, x[1], x[2].as<float>());
+              m.column_sums(x[1], rows, width, x[4].as<float>(), scratch);
               m.mean(floats(x[2]), rows, x[5].as<float>());
             });
     compare(

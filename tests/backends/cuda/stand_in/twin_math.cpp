@@ -21,6 +21,7 @@ using kernels::MatmulShape;
 using kernels::NormShape;
 using kernels::Positions;
 using kernels::RotaryRows;
+using kernels::StoredRows;
 using kernels::TokenRows;
 
 std::size_t bytes(std::int64_t numel, DType dtype) {
@@ -92,9 +93,11 @@ class TwinMath final : public DeviceMath {
   void scale(Array values, float factor, std::int64_t numel) override {
     queue("scale", Accesses().writes(values, numel), [=] { host().scale(values, factor, numel); });
   }
-  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums) override {
-    queue("column_sums", Accesses().reads(from, rows * width).writes(sums, width),
-          [=] { host().column_sums(from, rows, width, sums); });
+  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
+                   void* scratch) override {
+    queue("column_sums",
+          Accesses().reads(from, rows * width).writes(sums, width).writes(scratch, 1, DType::uint8),
+          [=] { host().column_sums(from, rows, width, sums, nullptr); });
   }
   void mean(const float* values, std::int64_t numel, float* to) override {
     queue("mean", Accesses().reads(values, numel).writes(to, 1),
@@ -134,7 +137,7 @@ class TwinMath final : public DeviceMath {
           [=] { host().norm_forward(s, x, weight, bias, y, normal, reciprocal); });
   }
   void norm_backward(const NormShape& s, const float* dy, const float* weight, ConstArray normal,
-                     const float* reciprocal, float* dx, float* sums) override {
+                     const float* reciprocal, float* dx, float* sums, void* scratch) override {
     const std::int64_t all = s.rows * s.width;
     queue("norm_backward",
           Accesses()
@@ -143,8 +146,9 @@ class TwinMath final : public DeviceMath {
               .reads(normal, all)
               .reads(reciprocal, s.rows)
               .writes(dx, all)
-              .writes(sums, 2 * s.width),
-          [=] { host().norm_backward(s, dy, weight, normal, reciprocal, dx, sums); });
+              .writes(sums, 2 * s.width)
+              .writes(scratch, 1, DType::uint8),
+          [=] { host().norm_backward(s, dy, weight, normal, reciprocal, dx, sums, nullptr); });
   }
   void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
     queue("activate", Accesses().writes(x, numel).writes(y, numel),
@@ -164,15 +168,15 @@ class TwinMath final : public DeviceMath {
               .writes(x, rows * heads * 2 * table.half),
           [=] { host().rotate(table, x, rows, heads, inverse); });
   }
-  void cross_entropy(const float* logits, const std::int32_t* targets, std::int64_t rows,
-                     std::int64_t width, float scale, Array gradient, float* losses) override {
+  void cross_entropy(const StoredRows& rows, const float* logits, const std::int32_t* targets,
+                     float scale, Array gradient, float* losses) override {
     queue("cross_entropy",
           Accesses()
-              .reads(logits, rows * width)
-              .reads(targets, rows, DType::int32)
-              .writes(gradient, rows * width)
-              .writes(losses, rows),
-          [=] { host().cross_entropy(logits, targets, rows, width, scale, gradient, losses); });
+              .reads(logits, rows.extent())
+              .reads(targets, rows.count, DType::int32)
+              .writes(gradient, rows.extent())
+              .writes(losses, rows.count),
+          [=] { host().cross_entropy(rows, logits, targets, scale, gradient, losses); });
   }
   void product(const MatmulShape& s, const void* a, const void* b, void* c, const float* bias,
                void* scratch) override {
