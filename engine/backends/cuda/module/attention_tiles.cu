@@ -70,14 +70,15 @@ struct Softmax {
         larger = fmaxf(larger, fmaxf(p[n][2 * half], p[n][2 * half + 1]));
       }
       larger = row_largest(larger);
-      shrink[half] = exp2f((most[half] - larger) * scale);
+      shrink[half] = power_of_two((most[half] - larger) * scale);
       most[half] = larger;
+      const float offset = larger * scale;
       float own = 0;
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
 #pragma unroll
         for (int k = 2 * half; k < 2 * half + 2; ++k) {
-          p[n][k] = exp2f((p[n][k] - larger) * scale);
+          p[n][k] = power_of_two(p[n][k] * scale - offset);
           own += p[n][k];
         }
       }
@@ -86,15 +87,15 @@ struct Softmax {
   }
 };
 
-// On the diagonal: rows do not see keys behind themselves.
-__device__ void mask(float (&p)[8][4], const Place& at) {
+// On the diagonal: rows do not see keys behind themselves. `transposed`: rows are keys.
+__device__ void mask(float (&p)[8][4], const Place& at, bool transposed = false) {
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const int row = at.warp_row + at.group + k / 2 * 8;
       const int column = n * 8 + at.pair * 2 + k % 2;
-      if (column > row) p[n][k] = lowest;
+      if (transposed ? column < row : column > row) p[n][k] = lowest;
     }
   }
 }
@@ -132,6 +133,7 @@ __global__ void __launch_bounds__(block_threads)
   q.load(in.q + q_offset(s, at.batch, at.head, at.first), s.q_stride, s.length - at.first,
          s.head_dim);
   fetch_keys(keys, s, in, at.batch, kv_head, 0);
+  RowFragments<T, D> own;
   float sums[D / 8][4] = {};
   Softmax softmax;
   for (std::int64_t other = 0; other <= tile; ++other) {
@@ -139,7 +141,8 @@ __global__ void __launch_bounds__(block_threads)
     if (other < tile) fetch_keys(keys, s, in, at.batch, kv_head, other + 1);
     wait_for(other < tile);
     float p[8][4] = {};
-    multiply_transposed(p, q, at.warp_row, keys.first(other));
+    if (other == 0) own.load(q, at.warp_row);
+    multiply_transposed(p, own, keys.first(other));
     if (other == tile) mask(p, at);
     float shrink[2];
     softmax.take(p, shrink, scale * log2_e);
@@ -156,30 +159,26 @@ __global__ void __launch_bounds__(block_threads)
     inverse[half] = 1.0F / row_sum(softmax.sum[half]);
     const std::int64_t t = at.first + at.warp_row + at.group + 8 * half;
     if (at.pair != 0 || t >= s.length) continue;
-    float* const own = statistics + 2 * ((at.batch * s.heads + at.head) * s.length + t);
-    own[0] = softmax.most[half] * scale;
-    own[1] = inverse[half];
+    float* const to = statistics + 2 * ((at.batch * s.heads + at.head) * s.length + t);
+    to[0] = softmax.most[half] * scale;
+    to[1] = inverse[half];
   }
   store_rows<D>(sums, inverse, out + out_offset(s, at.batch, at.head, at.first), s.out_stride(),
                 at.warp_row, s.length - at.first, s.head_dim);
 }
 
-// Per query: largest score, reciprocal of the sum of weights, product of output and gradient.
-struct RowNumbers {
-  float most, inverse, along;
+// Per query: what makes 2 to the power of a score minus it the weight, and the product of output
+// and gradient.
+struct alignas(8) RowNumbers {
+  float offset, along;
 };
 
 __device__ RowNumbers row_numbers(const AttentionShape& s, const float* statistics,
                                   const float* along, std::int64_t batch, std::int64_t head,
                                   std::int64_t t) {
-  if (t >= s.length) return {0, 0, 0};
+  if (t >= s.length) return {-lowest, 0};
   const std::int64_t row = (batch * s.heads + head) * s.length + t;
-  return {statistics[2 * row], statistics[2 * row + 1], along[row]};
-}
-
-// Weights again, from scores.
-__device__ float weight(float score, const RowNumbers& row, float scale) {
-  return exp2f((score * scale - row.most) * log2_e) * row.inverse;
+  return {statistics[2 * row] * log2_e - log2f(statistics[2 * row + 1]), along[row]};
 }
 
 template <class T, int D>
@@ -218,14 +217,15 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const RowNumbers& row = own[i / 2];
-        ds[n][i] = weight(p[n][i], row, scale) * (ds[n][i] - row.along) * scale;
+        const float weight = power_of_two(p[n][i] * (scale * log2_e) - row.offset);
+        ds[n][i] = weight * (ds[n][i] - row.along);
       }
     }
     multiply(sums, ds, keys.first(other));
   }
-  const float one[2] = {1, 1};
-  store_rows<D>(sums, one, dq + q_offset(s, at.batch, at.head, at.first), s.q_stride, at.warp_row,
-                rows, s.head_dim);
+  const float factor[2] = {scale, scale};
+  store_rows<D>(sums, factor, dq + q_offset(s, at.batch, at.head, at.first), s.q_stride,
+                at.warp_row, rows, s.head_dim);
 }
 
 // A block has 64 keys, the rows of its fragments; queries are their columns.
@@ -273,6 +273,7 @@ __global__ void __launch_bounds__(block_threads)
     float p[8][4] = {};
     float ds[8][4] = {};
     multiply_transposed(p, k, at.warp_row, q);
+    if (other == tile) mask(p, at, true);
     multiply_transposed(ds, v, at.warp_row, g);
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
@@ -280,16 +281,17 @@ __global__ void __launch_bounds__(block_threads)
       for (int i = 0; i < 4; ++i) {
         const int column = n * 8 + at.pair * 2 + i % 2;
         const RowNumbers& row = queries[column];
-        const bool seen = other > tile || column >= at.warp_row + at.group + i / 2 * 8;
-        p[n][i] = seen ? weight(p[n][i], row, scale) : 0.0F;
-        ds[n][i] = p[n][i] * (ds[n][i] - row.along) * scale;
+        p[n][i] = power_of_two(p[n][i] * (scale * log2_e) - row.offset);
+        ds[n][i] = p[n][i] * (ds[n][i] - row.along);
       }
     }
     multiply(of_values, p, g);
     multiply(of_keys, ds, q);
   }
   const float one[2] = {1, 1};
-  store_rows<D>(of_keys, one, dk + kv, s.kv_stride, at.warp_row, s.length - at.first, s.head_dim);
+  const float factor[2] = {scale, scale};
+  store_rows<D>(of_keys, factor, dk + kv, s.kv_stride, at.warp_row, s.length - at.first,
+                s.head_dim);
   store_rows<D>(of_values, one, dv + kv, s.kv_stride, at.warp_row, s.length - at.first, s.head_dim);
 }
 

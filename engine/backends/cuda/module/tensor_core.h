@@ -161,6 +161,33 @@ __device__ void multiply_transposed(float (&c)[8][4], const Tile<T, D>& a, int r
   }
 }
 
+/// 16 rows of a tile as A, which stay in registers.
+template <class T, int D>
+struct RowFragments {
+  unsigned at[D / 16][4];
+
+  __device__ void load(const Tile<T, D>& tile, int row) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) tile.block(at[k], row, 16 * k, false);
+  }
+};
+
+/// The same with rows that were loaded before.
+template <class T, int D>
+__device__ void multiply_transposed(float (&c)[8][4], const RowFragments<T, D>& a,
+                                    const Tile<T, D>& b) {
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) {
+#pragma unroll
+    for (int n = 0; n < 8; n += 2) {
+      unsigned right[4];
+      b.transposed_block(right, n * 8, 16 * k);
+      multiply_add<T>(c[n], a.at[k], right[0], right[1]);
+      multiply_add<T>(c[n + 1], a.at[k], right[2], right[3]);
+    }
+  }
+}
+
 /// c += p b, where p is 16 x 64 as multiply_transposed leaves it: 16 x D.
 template <class T, int D>
 __device__ void multiply(float (&c)[D / 8][4], const float (&p)[8][4], const Tile<T, D>& b) {
