@@ -16,7 +16,7 @@ def summary(output):
 
 
 def kernels(machine):
-    return {"tests": summary(machine.require([machine.program("test_cuda_device"), "[device]"]))}
+    return {"tests": summary(machine.require([machine.program("test_cuda_device")]))}
 
 
 def free_port():
