@@ -18,10 +18,13 @@ namespace {
 Time time_of(const SwapFileOptions& options) { return options.clock ? options.clock() : 0; }
 
 // Opens a file without a name, which the system frees when the process ends, however that happens.
-// File systems without O_TMPFILE get a named file whose name is removed at once.
-int open_nameless(const std::string& directory) {
-  const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
+// cuFile and file systems without O_TMPFILE get a named file whose name is removed at once: cuFile
+// refuses the flag, which a file keeps (5019, CU_FILE_INVALID_FILE_OPEN_FLAG).
+int open_nameless(const std::string& directory, bool for_cufile) {
+  if (!for_cufile) {
+    const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
+  }
   std::string path = directory + "/.tessera-swap-XXXXXX";
   const int named = mkostemp(path.data(), O_CLOEXEC);
   if (named >= 0) unlink(path.c_str());
@@ -53,7 +56,7 @@ Result<std::unique_ptr<SwapFile>> SwapFile::open(const std::string& directory,
 }
 
 Status SwapFile::open_file() {
-  file_ = open_nameless(directory_);
+  file_ = open_nameless(directory_, options_.for_cufile);
   if (file_ < 0) {
     return Status(
         Code::io_error,

@@ -52,6 +52,7 @@ struct SwapFileOptions {
   int threads = 1;            // used where there is no io_uring
   bool uring = true;
   bool direct = true;  // O_DIRECT, where the file system allows it
+  bool for_cufile = false;
   std::function<Time()> clock;
   std::function<void(const SwapTransfer&)> on_done;
   std::unique_ptr<BlockIo> io;  // replaces io_uring and threads, for tests

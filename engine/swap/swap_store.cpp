@@ -11,6 +11,7 @@ SwapFileOptions SwapStore::options() const {
   SwapFileOptions options{.block_size = aio_.block_size,
                           .queue_depth = static_cast<int>(aio_.queue_depth),
                           .threads = static_cast<int>(aio_.thread_count),
+                          .for_cufile = aio_.use_gds,
                           .clock = clock_};
   if (io_) options.io = io_();
   return options;

@@ -50,7 +50,7 @@ inline std::size_t shared_bytes_max() {
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream stream,
            Arguments... arguments) {
-  constexpr std::size_t named = 4 * 1024;  // at most: arrays that a kernel declares count, too
+  constexpr std::size_t named = 4 * 1024;       // at most: arrays that a kernel declares count, too
   if (grid.shared_bytes + named > 48 * 1024) {  // more than that has to be asked for
     const cudaError_t code = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stand-in's functions of cuFile. The real ones may be called by any thread, these by the rank
 // whose turn it is.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,11 +15,13 @@
 namespace tessera::test {
 namespace {
 
+constexpr int cufile_invalid_file_open_flag = 5019;
 constexpr int cufile_invalid_value = 5022;
 constexpr int cufile_already_registered = 5023;
 
 int handle_register(void** handle, int file) {
   return called(Call::cufile_handle_register, [&](StandIn& world) {
+    if ((fcntl(file, F_GETFL) & O_TMPFILE) == O_TMPFILE) return cufile_invalid_file_open_flag;
     *handle = world.cufile().open(file);
     return 0;
   });
