@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/backends/cuda/module/tables.h"
 
 namespace tessera {
@@ -215,6 +216,9 @@ __global__ void dequantize_kernel(BlockFormat format, const unsigned char* codes
 int launched() { return cudaGetLastError(); }
 
 int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
+  if (kernels::is_computed(shape.from_dtype) && kernels::is_computed(shape.to_dtype)) {
+    return device::convert_blocks({from, shape.from_dtype}, {to, shape.to_dtype}, shape, stream);
+  }
   const int grid = blocks_for(shape.numel * shape.count);
   cast_kernel<<<grid, threads, 0, native(stream)>>>(to, from, shape);
   return launched();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/backends/cuda/cuda_api.h"
+#include "engine/backends/cuda/kernel_api.h"
 #include "tessera/activation.h"
 #include "tessera/math_shapes.h"
 
@@ -22,6 +23,8 @@ using kernels::TokenRows;
 
 // elements.cu
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream);
+/// `count` blocks of `numel` elements, which begin a pitch apart.
+int convert_blocks(ConstArray from, Array to, const BlockCopy& shape, CudaStream stream);
 int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream);
 int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream);
 int scale(Array values, float factor, std::int64_t numel, CudaStream stream);
