@@ -131,6 +131,25 @@ TEST_CASE("casts of blocks are those of the host", "[device]") {
   }
 }
 
+TEST_CASE("norms of few and of many numbers are those of the host", "[device]") {
+  test::Random random(6);
+  std::vector<std::byte> workspace(norm_workspace_bytes);
+  for (const DType dtype : computed_dtypes) {
+    for (const std::int64_t numel : {1, 1000, 9001, 40'000}) {
+      Numbers values = Numbers::random(random, numel, dtype);
+      for (const Norm norm : {Norm::l1, Norm::l2, Norm::largest}) {
+        float one = 0.5F;
+        float expected = one;
+        CHECK(device::add_norm(norm, values.array(), numel, &one, workspace.data(), nullptr) == 0);
+        const auto bytes = static_cast<std::size_t>(numel * size_of(dtype).value);
+        host_kernels().add_norm(norm, {{values.array().as<std::byte>(), bytes}, dtype},
+                                {std::as_writable_bytes(std::span(&expected, 1)), DType::float32});
+        CHECK(one == Approx(expected).epsilon(1e-5));
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
   Both math;
   for (std::uint64_t seed = 1; seed <= 11; ++seed) {
