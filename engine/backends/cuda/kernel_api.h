@@ -42,6 +42,7 @@ struct KernelApi {
   int (*add)(KernelArray from, KernelArray into, CudaStream stream);
   int (*adam)(const AdamNumbers& numbers, KernelArray gradient, KernelArray values,
               KernelArray exp_avg, KernelArray exp_avg_sq, CudaStream stream);
+  /// REQUIRES: `one` is float32.
   int (*add_norm)(Norm norm, KernelArray values, KernelArray one, void* workspace,
                   CudaStream stream);
   int (*clip)(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of GPUs, carried out by the emulator, against those of the CPU.
 #include "engine/backends/cuda/module/kernel_math.h"
+#include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/math/device_plan.h"
 #include "tests/training/kernels/numbers.h"
 #include "training/kernels/host_math.h"
+#include "training/kernels/rows.h"
 
 namespace tessera {
 namespace {
@@ -109,14 +111,55 @@ TEST_CASE("kernels of one element per thread give the CPU's bits", "[device]") {
   }
 }
 
+TEST_CASE("casts of blocks are those of the host", "[device]") {
+  test::Random random(3);
+  for (const DType from_dtype : computed_dtypes) {
+    for (const DType to_dtype : computed_dtypes) {
+      for (const std::int64_t numel : {1, 12, 700}) {
+        const BlockCopy shape{from_dtype, to_dtype, numel, 3, numel + 4, (numel + 3) / 4 * 4};
+        Numbers from = Numbers::random(random, 3 * shape.from_pitch, from_dtype);
+        Numbers to = Numbers::random(random, 3 * shape.to_pitch, to_dtype);
+        Numbers expected = to;
+        for (std::int64_t k = 0; k < 3; ++k) {
+          kernels::convert(from.array().from(k * shape.from_pitch),
+                           expected.array().from(k * shape.to_pitch), numel, 1);
+        }
+        CHECK(device::convert_blocks(from.array(), to.array(), shape, nullptr) == 0);
+        test::check_near(to, expected.doubles(), 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("norms of few and of many numbers are those of the host", "[device]") {
+  test::Random random(6);
+  std::vector<std::byte> workspace(norm_workspace_bytes);
+  for (const DType dtype : computed_dtypes) {
+    for (const std::int64_t numel : {1, 1000, 9001, 40'000}) {
+      Numbers values = Numbers::random(random, numel, dtype);
+      for (const Norm norm : {Norm::l1, Norm::l2, Norm::largest}) {
+        float one = 0.5F;
+        float expected = one;
+        CHECK(device::add_norm(norm, values.array(), numel, &one, workspace.data(), nullptr) == 0);
+        const auto bytes = static_cast<std::size_t>(numel * size_of(dtype).value);
+        host_kernels().add_norm(norm, {{values.array().as<std::byte>(), bytes}, dtype},
+                                {std::as_writable_bytes(std::span(&expected, 1)), DType::float32});
+        CHECK(one == Approx(expected).epsilon(1e-5));
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
   Both math;
-  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 11; ++seed) {
     INFO("seed " << seed);
     test::Random random(seed);
     const DType dtype = computed_dtypes[seed % 3];
-    const std::int64_t rows = 1 + random.below(250);
-    const std::int64_t width = (1 + random.below(40)) * (seed % 2 == 0 ? 8 : 7);
+    const std::int64_t unit = seed % 2 == 0 ? 8 : 7;
+    const bool long_rows = seed > 9;
+    const std::int64_t rows = 1 + random.below(long_rows ? 4 : 250);
+    const std::int64_t width = unit * (long_rows ? 300 : 1 + random.below(40));
     const kernels::StoredRows logits{rows, width, width + (seed % 3 == 0 ? 5 : 0)};
     const auto array = [&](std::int64_t n, DType type) { return Numbers::random(random, n, type); };
     const auto full = [&](DType type) { return array(rows * width, type); };

@@ -4,6 +4,7 @@
 // then each lane some of the head's elements (FlashAttention-2, arXiv 2307.08691, algorithms 1, 2).
 #include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/backends/cuda/module/packs.h"
 
 namespace tessera::device {
 namespace {
@@ -134,6 +135,27 @@ __global__ void along_kernel(AttentionShape s, const T* out, const T* gradient, 
   if (row.lane == 0) along[row.number] = own;
 }
 
+// Where `lanes` packs are a row, which then follow each other.
+template <int lanes, class T>
+__global__ void along_packs_kernel(AttentionShape s, const T* out, const T* gradient,
+                                   float* along) {
+  constexpr int n = widest_pack<T>;
+  const std::int64_t i = first_element();
+  const std::int64_t row = i / lanes;
+  float own = 0;
+  if (row < s.rows()) {
+    const auto a = load_pack<T, n>(out + i * n);
+    const auto b = load_pack<T, n>(gradient + i * n);
+    for (int k = 0; k < n; ++k) own += load(a.at[k]) * load(b.at[k]);
+  }
+  for (int apart = lanes / 2; apart > 0; apart /= 2) {
+    own += __shfl_xor_sync(0xFFFFFFFFU, own, apart);
+  }
+  if (row >= s.rows() || i % lanes != 0) return;
+  const std::int64_t token = row / s.heads;
+  along[(token / s.length * s.heads + row % s.heads) * s.length + token % s.length] = own;
+}
+
 template <class T>
 __global__ void query_gradient_kernel(AttentionShape s, HeadArrays<const T*> in, const T* dout,
                                       const float* statistics, const float* along, T* dq,
@@ -202,6 +224,23 @@ Grid rows(std::int64_t count) {
 }
 
 template <class T>
+int products_along(const AttentionShape& s, const T* out, const T* gradient, float* to,
+                   CudaStream stream) {
+  constexpr int n = widest_pack<T>;
+  const Grid packs = {
+      dim3(static_cast<unsigned>((s.rows() * s.head_dim / n + threads - 1) / threads))};
+  if (is_aligned(out, n) && is_aligned(gradient, n)) {
+    if (s.head_dim == 8 * n) {
+      return launch(along_packs_kernel<8, T>, packs, stream, s, out, gradient, to);
+    }
+    if (s.head_dim == 16 * n) {
+      return launch(along_packs_kernel<16, T>, packs, stream, s, out, gradient, to);
+    }
+  }
+  return launch(along_kernel<T>, rows(s.rows()), stream, s, out, gradient, to);
+}
+
+template <class T>
 HeadArrays<const T*> typed(const HeadArrays<ConstArray>& in) {
   return {in.q.as<T>(), in.k.as<T>(), in.v.as<T>()};
 }
@@ -222,7 +261,7 @@ int attention_backward(const AttentionShape& s, const HeadArrays<ConstArray>& in
                        const HeadArrays<Array>& gradients, float* along, CudaStream stream) {
   return typed_launch(s.dtype, [&]<class T>(T*) {
     const T* const dout = out.gradient.as<T>();
-    int code = launch(along_kernel<T>, rows(s.rows()), stream, s, out.values.as<T>(), dout, along);
+    int code = products_along(s, out.values.as<T>(), dout, along, stream);
     if (code != 0) return code;
     if (fits_tiles(s, in, out.gradient)) {
       return tiles_backward(s, in, out, statistics, gradients, along, stream);

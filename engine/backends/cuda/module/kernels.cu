@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/backends/cuda/module/tables.h"
 
 namespace tessera {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int blocks_max = 1 << 16;
-constexpr int norm_blocks = 256;
-static_assert(norm_blocks * sizeof(double) <= norm_workspace_bytes);
 
 cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(stream); }
 
@@ -90,45 +89,6 @@ __global__ void adam_kernel(AdamNumbers a, KernelArray gradient, KernelArray val
     store(exp_avg, i, m);
     store(exp_avg_sq, i, v);
   }
-}
-
-// NaN stays, unlike with fmax.
-__device__ double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
-
-// Adds up 256 numbers of a block, always as the same tree.
-__device__ double combine(double own, bool largest) {
-  __shared__ double parts[threads];
-  parts[threadIdx.x] = own;
-  __syncthreads();
-  for (unsigned half = threads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) {
-      const double other = parts[threadIdx.x + half];
-      parts[threadIdx.x] = largest ? larger(parts[threadIdx.x], other) : parts[threadIdx.x] + other;
-    }
-    __syncthreads();
-  }
-  return parts[0];
-}
-
-__global__ void norm_parts_kernel(Norm norm, KernelArray values, double* parts) {
-  double own = 0;
-  for (std::int64_t i = first(); i < values.numel; i += stride()) {
-    const float x = load(values, i);
-    if (norm == Norm::largest) {
-      own = larger(own, fabsf(x));
-    } else {
-      own += norm == Norm::l1 ? fabsf(x) : x * x;
-    }
-  }
-  const double all = combine(own, norm == Norm::largest);
-  if (threadIdx.x == 0) parts[blockIdx.x] = all;
-}
-
-__global__ void norm_total_kernel(Norm norm, const double* parts, KernelArray one) {
-  const double all = combine(parts[threadIdx.x], norm == Norm::largest);
-  if (threadIdx.x != 0) return;
-  const double before = load(one, 0);
-  store(one, 0, static_cast<float>(norm == Norm::largest ? larger(before, all) : before + all));
 }
 
 __global__ void clip_kernel(Norm norm, KernelArray sum, float max_norm, KernelArray values) {
@@ -215,6 +175,9 @@ __global__ void dequantize_kernel(BlockFormat format, const unsigned char* codes
 int launched() { return cudaGetLastError(); }
 
 int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
+  if (kernels::is_computed(shape.from_dtype) && kernels::is_computed(shape.to_dtype)) {
+    return device::convert_blocks({from, shape.from_dtype}, {to, shape.to_dtype}, shape, stream);
+  }
   const int grid = blocks_for(shape.numel * shape.count);
   cast_kernel<<<grid, threads, 0, native(stream)>>>(to, from, shape);
   return launched();
@@ -238,10 +201,8 @@ int adam(const AdamNumbers& numbers, KernelArray gradient, KernelArray values, K
   return launched();
 }
 int add_norm(Norm norm, KernelArray values, KernelArray one, void* workspace, CudaStream stream) {
-  auto* const parts = static_cast<double*>(workspace);
-  norm_parts_kernel<<<norm_blocks, threads, 0, native(stream)>>>(norm, values, parts);
-  norm_total_kernel<<<1, norm_blocks, 0, native(stream)>>>(norm, parts, one);
-  return launched();
+  return device::add_norm(norm, {values.at, values.dtype}, values.numel,
+                          static_cast<float*>(one.at), workspace, stream);
 }
 int clip(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream) {
   clip_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(norm, sum, max_norm,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of language models: each is what kernels::Math says of the function of its name, and
-// returns a CUDA error code.
+// The kernels of language models: each is what kernels::Math says of the function of its name, or
+// KernelApi, and returns a CUDA error code.
 #pragma once
 
 #include "engine/backends/cuda/cuda_api.h"
+#include "engine/backends/cuda/kernel_api.h"
 #include "tessera/activation.h"
 #include "tessera/math_shapes.h"
 
@@ -22,6 +23,8 @@ using kernels::TokenRows;
 
 // elements.cu
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream);
+/// `count` blocks of `numel` elements, which begin a pitch apart.
+int convert_blocks(ConstArray from, Array to, const BlockCopy& shape, CudaStream stream);
 int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream);
 int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream);
 int scale(Array values, float factor, std::int64_t numel, CudaStream stream);
@@ -30,6 +33,10 @@ int activate_gated(Activation kind, Array gate, Array up, Array y, std::int64_t 
                    CudaStream stream);
 int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads, bool inverse,
            CudaStream stream);
+
+// add_norm.cu; workspace: norm_workspace_bytes
+int add_norm(Norm norm, ConstArray values, std::int64_t numel, float* one, void* workspace,
+             CudaStream stream);
 
 // column_sums.cu; scratch: kernels::device_scratch_bytes, here and below
 int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, void* scratch,

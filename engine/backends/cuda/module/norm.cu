@@ -1,52 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm and RMSNorm: a block has a row, and for the parameters some rows of some columns.
+// LayerNorm and RMSNorm: a warp or a block has a row, and for the parameters a block has some
+// rows of some columns.
 #include "engine/backends/cuda/module/column_parts.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 
 namespace tessera::device {
 namespace {
 
-template <class T>
+// Rows longer than this have a block each, others a warp.
+constexpr std::int64_t warp_width = 2048;
+
+// The threads of a row, and which part of it this one has.
+template <int n, bool wide>
+struct RowThreads {
+  static constexpr int step = (wide ? threads : warp_threads) * n;
+  std::int64_t row, first;
+
+  __device__ RowThreads()
+      : row(wide ? blockIdx.x
+                 : static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp_threads),
+        first(static_cast<std::int64_t>(wide ? threadIdx.x : threadIdx.x % warp_threads) * n) {}
+
+  static __device__ float sum(float x) {
+    if constexpr (wide) return block_sum(x);
+    return warp_sum(x);
+  }
+};
+
+template <int n, bool wide, class T>
 __global__ void forward_kernel(NormShape s, const float* x, const float* weight, const float* bias,
                                T* y, T* normal, float* reciprocal) {
+  using Own = RowThreads<n, wide>;
+  const Own own;
+  if (own.row >= s.rows) return;
   const std::int64_t w = s.width;
-  const float* const row = x + blockIdx.x * w;
+  const float* const row = x + own.row * w;
   const float scale = 1.0F / static_cast<float>(w);
-  float own = 0;
-  for (std::int64_t i = threadIdx.x; s.centred && i < w; i += threads) own += row[i];
-  const float mean = s.centred ? block_sum(own) * scale : 0.0F;
-  own = 0;
-  for (std::int64_t i = threadIdx.x; i < w; i += threads) {
-    own += (row[i] - mean) * (row[i] - mean);
+  float part = 0;
+#pragma unroll 4
+  for (std::int64_t i = own.first; s.centred && i < w; i += Own::step) {
+    const auto in = load_pack<float, n>(row + i);
+    for (int k = 0; k < n; ++k) part += in.at[k];
   }
-  const float inverse = 1.0F / sqrtf(block_sum(own) * scale + s.epsilon);
-  if (threadIdx.x == 0) reciprocal[blockIdx.x] = inverse;
-  for (std::int64_t i = threadIdx.x; i < w; i += threads) {
-    const float n = (row[i] - mean) * inverse;
-    store(normal[blockIdx.x * w + i], n);
-    store(y[blockIdx.x * w + i], bias != nullptr ? n * weight[i] + bias[i] : n * weight[i]);
+  const float mean = s.centred ? Own::sum(part) * scale : 0.0F;
+  part = 0;
+#pragma unroll 4
+  for (std::int64_t i = own.first; i < w; i += Own::step) {
+    const auto in = load_pack<float, n>(row + i);
+    for (int k = 0; k < n; ++k) part += (in.at[k] - mean) * (in.at[k] - mean);
+  }
+  const float inverse = 1.0F / sqrtf(Own::sum(part) * scale + s.epsilon);
+  if (own.first == 0) reciprocal[own.row] = inverse;
+#pragma unroll 2
+  for (std::int64_t i = own.first; i < w; i += Own::step) {
+    const auto in = load_pack<float, n>(row + i);
+    const auto factor = load_pack<float, n>(weight + i);
+    const auto added = bias != nullptr ? load_pack<float, n>(bias + i) : Pack<float, n>{};
+    Pack<T, n> kept, out;
+    for (int k = 0; k < n; ++k) {
+      const float one = (in.at[k] - mean) * inverse;
+      store(kept.at[k], one);
+      store(out.at[k], bias != nullptr ? one * factor.at[k] + added.at[k] : one * factor.at[k]);
+    }
+    store_pack(normal + own.row * w + i, kept);
+    store_pack(y + own.row * w + i, out);
   }
 }
 
-template <class T>
+template <int n, bool wide, class T>
 __global__ void backward_kernel(NormShape s, const float* dy, const float* weight, const T* normal,
                                 const float* reciprocal, float* dx) {
+  using Own = RowThreads<n, wide>;
+  const Own own;
+  if (own.row >= s.rows) return;
   const std::int64_t w = s.width;
-  const float* const g = dy + blockIdx.x * w;
-  const T* const n = normal + blockIdx.x * w;
-  float* const to = dx + blockIdx.x * w;
+  const float* const row = dy + own.row * w;
+  const T* const kept = normal + own.row * w;
+  float* const to = dx + own.row * w;
   const float scale = 1.0F / static_cast<float>(w);
   float all = 0;
   float product = 0;
-  for (std::int64_t i = threadIdx.x; i < w; i += threads) {
-    all += g[i] * weight[i];
-    product += g[i] * weight[i] * load(n[i]);
+#pragma unroll 4
+  for (std::int64_t i = own.first; i < w; i += Own::step) {
+    const auto g = load_pack<float, n>(row + i);
+    const auto factor = load_pack<float, n>(weight + i);
+    const auto x = load_pack<T, n>(kept + i);
+    for (int k = 0; k < n; ++k) {
+      all += g.at[k] * factor.at[k];
+      product += g.at[k] * factor.at[k] * load(x.at[k]);
+    }
   }
-  const float mean = s.centred ? block_sum(all) * scale : 0.0F;
-  const float along = block_sum(product) * scale;
-  const float inverse = reciprocal[blockIdx.x];
-  for (std::int64_t i = threadIdx.x; i < w; i += threads) {
-    to[i] += inverse * (g[i] * weight[i] - mean - load(n[i]) * along);
+  const float mean = s.centred ? Own::sum(all) * scale : 0.0F;
+  const float along = Own::sum(product) * scale;
+  const float inverse = reciprocal[own.row];
+#pragma unroll 2
+  for (std::int64_t i = own.first; i < w; i += Own::step) {
+    const auto g = load_pack<float, n>(row + i);
+    const auto factor = load_pack<float, n>(weight + i);
+    const auto x = load_pack<T, n>(kept + i);
+    auto sum = load_pack<float, n>(to + i);
+    for (int k = 0; k < n; ++k) {
+      sum.at[k] += inverse * (g.at[k] * factor.at[k] - mean - load(x.at[k]) * along);
+    }
+    store_pack(to + i, sum);
   }
 }
 
@@ -85,13 +141,37 @@ __global__ void parameter_kernel(NormShape s, const float* dy, const T* normal,
   add_warps(biases, s.width - first, to + s.width);
 }
 
+// f<n, wide>(blocks): packs of n, and a block or a warp for a row.
+template <class F>
+int with_rows(const NormShape& s, bool packs, const F& f) {
+  const auto blocks = [&](std::int64_t rows_per_block) {
+    return Grid{dim3(static_cast<unsigned>((s.rows + rows_per_block - 1) / rows_per_block))};
+  };
+  constexpr int n = widest_pack<float>;
+  const bool aligned = packs && s.width % n == 0;
+  if (s.width > warp_width) {
+    return aligned ? f.template operator()<n, true>(blocks(1))
+                   : f.template operator()<1, true>(blocks(1));
+  }
+  return aligned ? f.template operator()<n, false>(blocks(warps))
+                 : f.template operator()<1, false>(blocks(warps));
+}
+
+template <class... At>
+bool all_aligned(const At*... at) {
+  return (is_aligned(at, widest_pack<float>) && ...);
+}
+
 }  // namespace
 
 int norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
                  Array y, Array normal, float* reciprocal, CudaStream stream) {
   return typed_launch(y.dtype, [&]<class T>(T*) {
-    return launch(forward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream, shape, x,
-                  weight, bias, y.as<T>(), normal.as<T>(), reciprocal);
+    const bool packs = all_aligned(x, weight, bias, y.as<T>(), normal.as<T>());
+    return with_rows(shape, packs, [&]<int n, bool wide>(const Grid& grid) {
+      return launch(forward_kernel<n, wide, T>, grid, stream, shape, x, weight, bias, y.as<T>(),
+                    normal.as<T>(), reciprocal);
+    });
   });
 }
 
@@ -101,11 +181,14 @@ int norm_backward(const NormShape& shape, const float* dy, const float* weight, 
   const ColumnParts parts = ColumnParts::of(shape.rows, 2 * shape.width);
   float* const to = parts.count == 1 ? sums : static_cast<float*>(scratch);
   const int code = typed_launch(normal.dtype, [&]<class T>(T*) {
-    const int first = launch(backward_kernel<T>, {dim3(static_cast<unsigned>(shape.rows))}, stream,
-                             shape, dy, weight, normal.as<T>(), reciprocal, dx);
+    const bool along_rows = all_aligned(dy, weight, normal.as<T>(), dx);
+    const int first = with_rows(shape, along_rows, [&]<int k, bool wide>(const Grid& grid) {
+      return launch(backward_kernel<k, wide, T>, grid, stream, shape, dy, weight, normal.as<T>(),
+                    reciprocal, dx);
+    });
     if (first != 0) return first;
     constexpr int n = widest_pack<float>;
-    const bool packs = shape.width % n == 0 && is_aligned(dy, n) && is_aligned(normal.as<T>(), n);
+    const bool packs = shape.width % n == 0 && all_aligned(dy, normal.as<T>());
     const std::int64_t strip = warp_threads * (packs ? n : 1);
     const dim3 blocks(static_cast<unsigned>((shape.width + strip - 1) / strip),
                       static_cast<unsigned>(parts.count));
