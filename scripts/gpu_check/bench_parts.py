@@ -86,12 +86,11 @@ def copies(machine):
 
 
 def simulated_ms(machine, shape, batch, scale):
-    """A step on one H200 whose kernels reach `scale` of what the preset says."""
-    preset = machine.root / "sim/cluster/presets/dgx-h100.json"
+    """A step on one GPU whose kernels reach `scale` of what its preset says."""
+    name = "dgx-h200" if "H200" in machine.gpu else "dgx-h100"
+    preset = machine.root / f"sim/cluster/presets/{name}.json"
     cluster = json.loads(pathlib.Path(preset).read_text())
     gpu = cluster["gpu"]
-    gpu["memory_bytes_per_s"] = 4.8e12
-    gpu["memory_bytes"] = 141 * 10**9
     for key in ("matmul_efficiency", "attention_efficiency", "memory_efficiency"):
         gpu[key] = min(1.0, gpu[key] * scale)
     cluster["gpus_per_node"] = 1

@@ -38,6 +38,7 @@ class Machine:
         self.logs = arguments.out / "gpu-check.logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.part, self.started = "machine", 0
+        self.gpu = ""  # its name
         self.programs = self.on_the_stand_in() if self.dry else self.unpacked(arguments.packed)
         self.libraries = [] if self.dry else self.carried_along()
         self.end = time.monotonic() + ALL_SECONDS
@@ -202,6 +203,7 @@ class Machine:
             if code == 0:
                 gpus = output.strip().splitlines()
                 figures.update(zip(query.split(","), gpus[0].split(", ")))
+                self.gpu = figures["name"]
                 figures["GPUs"] = len(gpus)
         return {**self.attempt("machine", 20, ask), "figures": figures}
 
