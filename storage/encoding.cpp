@@ -110,13 +110,13 @@ void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_
                    bool may_be_short) {
   const auto differs = [&](std::int64_t value) { return value != column.front(); };
   Form form = form_varints;
-  FormSizes sizes;
+  const FormSizes sizes = sizes_of(column);
   if (may_be_short && std::none_of(column.begin(), column.end(), differs)) {
     form = form_constant;
-  } else if (may_be_short) {
-    sizes = sizes_of(column);
+  } else if (may_be_short || sizes.packed >= column.size()) {
     if (sizes.packed < sizes.varints) form = form_packed;
-    if (sizes.sparse < std::min(sizes.packed, sizes.varints)) form = form_sparse;
+    const bool sparse = may_be_short && sizes.sparse < std::min(sizes.packed, sizes.varints);
+    if (sparse) form = form_sparse;
   }
   const std::size_t start = bytes.size();
   bytes.resize(start + 16 + std::max(column.size() * varint_size_max, sizes.packed));
