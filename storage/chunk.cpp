@@ -91,39 +91,6 @@ void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
          [&](std::size_t i) { return wrapping_difference(spans[i].end, spans[i].begin); });
 }
 
-void encode_samples(std::span<const MemorySample> samples, ChunkHeader& header,
-                    std::vector<std::uint8_t>& data) {
-  const std::size_t n = samples.size();
-  header.count = static_cast<std::int64_t>(n);
-  header.t0 = header.t1 = samples.front().time;
-  for (const MemorySample& sample : samples) {
-    header.t0 = std::min(header.t0, sample.time);
-    header.t1 = std::max(header.t1, sample.time);
-  }
-  data.clear();
-  Packed column;
-  append(n, column, data, [&](std::size_t i) {
-    return wrapping_difference(samples[i].time, i > 0 ? samples[i - 1].time : 0);
-  });
-  append(n, column, data, [&](std::size_t i) {
-    return std::int64_t{samples[i].buffer} - (i > 0 ? std::int64_t{samples[i - 1].buffer} : 0);
-  });
-  append(n, column, data,
-         [&](std::size_t i) { return static_cast<std::int64_t>(samples[i].memory_class); });
-  append(n, column, data, [&](std::size_t i) { return samples[i].delta.value; });
-  // The allocator's counter is the last one plus delta: usually a column of zeros but for the
-  // first.
-  append(n, column, data, [&](std::size_t i) {
-    const std::int64_t before = i > 0 ? samples[i - 1].allocated.value : 0;
-    return wrapping_difference(samples[i].allocated.value,
-                               wrapping_sum(before, samples[i].delta.value));
-  });
-  append(n, column, data, [&](std::size_t i) {
-    return wrapping_difference(samples[i].reserved.value,
-                               i > 0 ? samples[i - 1].reserved.value : 0);
-  });
-}
-
 Status decode_spans(const ChunkHeader& header, std::span<const std::uint8_t> data, Time begin,
                     Time end, Lane& lane) {
   TESSERA_TRY(check_count(header));

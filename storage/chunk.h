@@ -43,14 +43,13 @@ std::int64_t chunk_checksum(const ChunkHeader& header, std::span<const std::uint
 /// Replaces `data`; fills count, t0 and t1 of `header`. REQUIRES: 1 to chunk_count_max entries.
 void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
                   std::vector<std::uint8_t>& data);
-void encode_samples(std::span<const MemorySample> samples, ChunkHeader& header,
-                    std::vector<std::uint8_t>& data);
 
 /// Appends to `lane` the spans that intersect [begin, end); a span without duration counts where
 /// it begins. Fails: corrupt, naming the chunk; `lane` is then unspecified.
 Status decode_spans(const ChunkHeader& header, std::span<const std::uint8_t> data, Time begin,
                     Time end, Lane& lane);
-/// Appends all samples. Fails: corrupt, not_supported (a memory class of a later version).
+/// Appends all samples of a chunk of version 1, which has all by itself. Fails: corrupt,
+/// not_supported (a memory class of a later version).
 Status decode_samples(const ChunkHeader& header, std::span<const std::uint8_t> data,
                       MemorySeries& series);
 

@@ -2,13 +2,16 @@
 #include "storage/encoding.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
 
 namespace tessera::storage {
 namespace {
 
-constexpr std::uint8_t form_varints = 0;
-constexpr std::uint8_t form_constant = 1;
+enum Form : std::uint8_t { form_varints, form_constant, form_packed, form_sparse };
 constexpr std::size_t varint_size_max = 10;
+constexpr std::size_t block_size = 128;
 
 std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* out) {
   while (value >= 0x80) {
@@ -19,18 +22,117 @@ std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* out) {
   return out;
 }
 
+constexpr std::size_t varint_size(std::uint64_t value) {
+  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
+}
+
+/// Bytes of `count` numbers of so many bits.
+constexpr std::size_t packed_size(std::size_t count, std::size_t width) {
+  return (count * width + 7) / 8;
+}
+
+std::size_t width_of(std::span<const std::int64_t> block) {
+  std::uint64_t all = 0;
+  for (const std::int64_t value : block) all |= zigzag(value);
+  return static_cast<std::size_t>(std::bit_width(all));
+}
+
+template <class F>
+void for_each_block(std::size_t size, F use) {
+  for (std::size_t at = 0; at < size; at += block_size) use(at, std::min(block_size, size - at));
+}
+
+/// What each form takes without its first byte.
+struct FormSizes {
+  std::size_t varints = 0, packed = 0, sparse = 0;
+};
+
+FormSizes sizes_of(std::span<const std::int64_t> column) {
+  FormSizes sizes;
+  std::size_t zeros = 0, others = 0;
+  for (const std::int64_t value : column) {
+    const std::size_t size = varint_size(zigzag(value));
+    sizes.varints += size;
+    if (value == 0) {
+      ++zeros;
+      continue;
+    }
+    sizes.sparse += size + varint_size(zigzag(static_cast<std::int64_t>(zeros)));
+    zeros = 0;
+    ++others;
+  }
+  sizes.sparse += varint_size(zigzag(static_cast<std::int64_t>(others)));
+  for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
+    sizes.packed += 1 + packed_size(n, width_of(column.subspan(at, n)));
+  });
+  return sizes;
+}
+
+std::uint8_t* put_packed(std::span<const std::int64_t> block, std::uint8_t* out) {
+  const std::size_t width = width_of(block);
+  *out++ = static_cast<std::uint8_t>(width);
+  std::uint64_t held = 0;
+  std::size_t bits = 0;
+  const auto put = [&](std::size_t bytes) {
+    for (; bytes > 0; --bytes, held >>= 8) *out++ = static_cast<std::uint8_t>(held);
+  };
+  for (const std::int64_t value : block) {
+    const std::uint64_t number = zigzag(value);
+    held |= number << bits;
+    bits += width;
+    if (bits < 64) continue;
+    put(8);
+    bits -= 64;
+    held = bits == 0 ? 0 : number >> (width - bits);
+  }
+  put((bits + 7) / 8);
+  return out;
+}
+
+std::uint8_t* put_sparse(std::span<const std::int64_t> column, std::uint8_t* out) {
+  const auto zero_count = std::count(column.begin(), column.end(), 0);
+  out = put_varint(zigzag(std::ssize(column) - zero_count), out);
+  std::int64_t zeros = 0;
+  for (const std::int64_t value : column) {
+    if (value == 0) {
+      ++zeros;
+      continue;
+    }
+    out = put_varint(zigzag(std::exchange(zeros, 0)), out);
+    out = put_varint(zigzag(value), out);
+  }
+  return out;
+}
+
 }  // namespace
 
 void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes,
-                   bool may_repeat) {
+                   bool may_be_short) {
   const auto differs = [&](std::int64_t value) { return value != column.front(); };
-  const bool constant = may_repeat && std::none_of(column.begin(), column.end(), differs);
-  if (constant) column = column.first(1);
+  Form form = form_varints;
+  const FormSizes sizes = sizes_of(column);
+  if (may_be_short && std::none_of(column.begin(), column.end(), differs)) {
+    form = form_constant;
+  } else if (may_be_short || sizes.packed >= column.size()) {
+    if (sizes.packed < sizes.varints) form = form_packed;
+    const bool sparse = may_be_short && sizes.sparse < std::min(sizes.packed, sizes.varints);
+    if (sparse) form = form_sparse;
+  }
   const std::size_t start = bytes.size();
-  bytes.resize(start + 1 + column.size() * varint_size_max);
+  bytes.resize(start + 16 + std::max(column.size() * varint_size_max, sizes.packed));
   std::uint8_t* out = bytes.data() + start;
-  *out++ = constant ? form_constant : form_varints;
-  for (const std::int64_t value : column) out = put_varint(zigzag(value), out);
+  *out++ = form;
+  switch (form) {
+    case form_constant: out = put_varint(zigzag(column.front()), out); break;
+    case form_sparse: out = put_sparse(column, out); break;
+    case form_varints:
+      for (const std::int64_t value : column) out = put_varint(zigzag(value), out);
+      break;
+    case form_packed:
+      for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
+        out = put_packed(column.subspan(at, n), out);
+      });
+  }
   bytes.resize(static_cast<std::size_t>(out - bytes.data()));
 }
 
@@ -50,20 +152,69 @@ bool ColumnReader::read_varint(std::int64_t& value) {
   return false;
 }
 
-bool ColumnReader::read(std::span<std::int64_t> column) {
-  if (rest_.empty() || rest_.front() > form_constant) return false;
-  const bool constant = rest_.front() == form_constant;
+bool ColumnReader::read_packed(std::span<std::int64_t> block) {
+  if (rest_.empty() || rest_.front() > 64) return false;
+  const std::size_t width = rest_.front();
   rest_ = rest_.subspan(1);
-  if (constant) {
-    std::int64_t value = 0;
-    if (!read_varint(value)) return false;
-    std::fill(column.begin(), column.end(), value);
-    return true;
-  }
-  for (std::int64_t& value : column) {
-    if (!read_varint(value)) return false;
+  const std::size_t size = packed_size(block.size(), width);
+  if (rest_.size() < size) return false;
+  // Numbers are taken from 16 bytes at a time, so there are some behind the last.
+  std::array<std::uint8_t, packed_size(block_size, 64) + 16> bytes{};
+  std::copy_n(rest_.begin(), size, bytes.begin());
+  rest_ = rest_.subspan(size);
+  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  const auto word = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < 8; ++i) value |= std::uint64_t{bytes[at + i]} << (8 * i);
+    return value;
+  };
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const std::size_t bit = i * width, shift = bit % 8;
+    std::uint64_t value = word(bit / 8) >> shift;
+    if (shift + width > 64) value |= word(bit / 8 + 8) << (64 - shift);
+    block[i] = unzigzag(value & mask);
   }
   return true;
+}
+
+bool ColumnReader::read_sparse(std::span<std::int64_t> column) {
+  std::int64_t others = 0;
+  if (!read_varint(others) || others < 0) return false;
+  std::fill(column.begin(), column.end(), 0);
+  for (; others > 0; --others) {
+    std::int64_t zeros = 0;
+    if (!read_varint(zeros) || zeros < 0 || zeros >= std::ssize(column)) return false;
+    column = column.subspan(static_cast<std::size_t>(zeros));
+    if (!read_varint(column.front())) return false;
+    column = column.subspan(1);
+  }
+  return true;
+}
+
+bool ColumnReader::read(std::span<std::int64_t> column) {
+  if (rest_.empty()) return false;
+  const std::uint8_t form = rest_.front();
+  rest_ = rest_.subspan(1);
+  switch (form) {
+    case form_constant: {
+      std::int64_t value = 0;
+      if (!read_varint(value)) return false;
+      std::fill(column.begin(), column.end(), value);
+      return true;
+    }
+    case form_varints:
+      return std::all_of(column.begin(), column.end(),
+                         [this](std::int64_t& value) { return read_varint(value); });
+    case form_packed: {
+      bool whole = true;
+      for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
+        whole = whole && read_packed(column.subspan(at, n));
+      });
+      return whole;
+    }
+    case form_sparse: return read_sparse(column);
+    default: return false;
+  }
 }
 
 }  // namespace tessera::storage

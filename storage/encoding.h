@@ -11,9 +11,16 @@
 //   std::vector<std::int64_t> back(n);
 //   if (!reader.read(back) || !reader.at_end()) { /* damaged */ }
 //
-// A column is: one byte, 0 = `n` varints follow, 1 = one varint follows that stands for all `n`.
+// A column is one byte, its form, and then
+//   0: `n` varints;
+//   1: one varint, which stands for all `n`;
+//   2: blocks of 128 numbers, the last may be shorter: a byte, the width in bits, and the zigzag
+//      numbers of that width, the lowest bits first;
+//   3: for what is mostly 0, how many are not as a varint, and for each of those two: the zeros
+//      before it, and itself.
 // A varint is a zigzag number (0, -1, 1, -2, ... = 0, 1, 2, 3, ...) in groups of 7 bits, lowest
-// first, the high bit set on all bytes but the last; at most 10 bytes.
+// first, the high bit set on all bytes but the last; at most 10 bytes. Of the forms the shortest is
+// written, of equal ones the first.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +45,10 @@ constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-/// Appends `column`; one value for all of it only where that `may_repeat`. REQUIRES: not empty.
+/// Appends `column`, with less than a byte for each number only where that `may_be_short`.
+/// REQUIRES: not empty.
 void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes,
-                   bool may_repeat = true);
+                   bool may_be_short = true);
 
 /// Reads columns one after the other. Never reads outside of `bytes`, whatever is in it.
 class ColumnReader {
@@ -53,6 +61,8 @@ class ColumnReader {
 
  private:
   bool read_varint(std::int64_t& value);
+  bool read_packed(std::span<std::int64_t> block);
+  bool read_sparse(std::span<std::int64_t> column);
 
   std::span<const std::uint8_t> rest_;
 };

@@ -19,8 +19,8 @@ namespace tessera::storage {
 template <class Entry>
 class LaneBuffers {
  public:
-  /// Called with rank, stream and seq set.
-  using Flush = std::function<void(ChunkHeader&, std::span<const Entry>)>;
+  /// Called with rank, stream and seq set; `complete`: nothing comes to this chunk any more.
+  using Flush = std::function<void(ChunkHeader&, std::span<const Entry>, bool complete)>;
 
   /// REQUIRES: entry ranks are in [0, ranks).
   LaneBuffers(std::int32_t ranks, Flush flush)
@@ -52,7 +52,7 @@ class LaneBuffers {
       if (lane.entries.size() == lane.shown) continue;
       lane.shown = lane.entries.size();
       ChunkHeader header{lane.rank, lane.stream, lane.seq};
-      flush_(header, lane.entries);
+      flush_(header, lane.entries, false);
     }
   }
 
@@ -95,7 +95,7 @@ class LaneBuffers {
 
   void flush(Lane& lane) {
     ChunkHeader header{lane.rank, lane.stream, lane.seq++};
-    flush_(header, lane.entries);
+    flush_(header, lane.entries, true);
     lane.entries.clear();
     lane.shown = 0;
   }

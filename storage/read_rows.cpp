@@ -208,9 +208,9 @@ namespace {
 
 // The columns of a chunk take a byte at least for each entry but where one value stands for all, as
 // in half of them at most; a chunk that is full of such columns is small and has much in it.
-constexpr std::int64_t expansion = 16, expanded_anyway = 8 << 20;
+constexpr std::int64_t expansion = 64, expanded_anyway = 8 << 20;
 // A chunk that claims more than it can have is refused by itself.
-constexpr std::int64_t span_size = 28, sample_size = 37;  // bytes in memory
+constexpr std::int64_t span_size = 28;  // bytes in memory
 
 }  // namespace
 
@@ -230,8 +230,7 @@ Status check_density(const Database& database, const char* table, std::int64_t e
 }
 
 Status check_chunk_density(const Database& database) {
-  TESSERA_TRY(check_density(database, List<SpanChunkRow>::table, span_size));
-  return check_density(database, List<MemoryChunkRow>::table, sample_size);
+  return check_density(database, List<SpanChunkRow>::table, span_size);
 }
 
 }  // namespace tessera::storage

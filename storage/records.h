@@ -329,7 +329,7 @@ struct List<MemoryChunkRow> {
       column("t0", &R::t0, "ns", "the earliest time in it"),
       column("t1", &R::t1, "ns", "the latest time in it"),
       column("checksum", &R::checksum, "", "of the columns above and data"),
-      unhashed("data", &R::data, "packed columns time, buffer, class, delta, allocated, reserved")};
+      unhashed("data", &R::data, "packed columns from edge to reserved")};
   static constexpr std::tuple<> unlisted = {};
 };
 

@@ -155,7 +155,7 @@ CREATE TABLE memory_chunk (
   t0 INTEGER NOT NULL,        -- the earliest time in it (ns)
   t1 INTEGER NOT NULL,        -- the latest time in it (ns)
   checksum INTEGER NOT NULL,  -- of the columns above and data
-  data BLOB NOT NULL,         -- packed columns time, buffer, class, delta, allocated, reserved
+  data BLOB NOT NULL,         -- packed columns from edge to reserved
   PRIMARY KEY (rank, seq)
 ) WITHOUT ROWID;
 

@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t step_columns = 9;
 using StepColumns = std::array<std::vector<std::int64_t>, step_columns>;
 
-// The columns in which a value may stand for all ranks. In the others each rank has a byte at
-// least, so that a file cannot claim many more of them than it can have.
-constexpr std::array<bool, step_columns> may_repeat = {false, false, false, true, false,
-                                                       false, false, true,  true};
+// In the other columns each rank has a byte at least, so that a small file cannot claim to have
+// the steps of very many.
+constexpr std::array<bool, step_columns> may_be_short = {false, false, false, true, false,
+                                                         false, false, true,  true};
 
 /// What each column is of rank `i`, before differences are taken.
 std::array<std::int64_t, step_columns> unpredicted(const RankStepBatch& s, std::size_t i) {
@@ -68,7 +68,8 @@ void encode_steps(const RankStepBatch& steps, ChunkHeader& header,
     last = now;
   }
   if (n == 1) return;
-  for (std::size_t c = 0; c < step_columns; ++c) append_column(differences[c], data, may_repeat[c]);
+  for (std::size_t c = 0; c < step_columns; ++c)
+    append_column(differences[c], data, may_be_short[c]);
 }
 
 Status decode_steps(const ChunkHeader& header, std::span<const std::uint8_t> data,

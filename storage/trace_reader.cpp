@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/storage/trace_reader.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
@@ -10,7 +9,10 @@
 #include "storage/chunk.h"
 #include "storage/content_hash.h"
 #include "storage/open_trace.h"
+#include "storage/read_chunks.h"
 #include "storage/read_rows.h"
+#include "storage/read_samples.h"
+#include "storage/schema.h"
 
 namespace tessera::storage {
 namespace {
@@ -20,32 +22,13 @@ Status in_file(const std::string& path, const Status& status) {
   return {status.code(), fmt::format("\"{}\": {}", path, status.message())};
 }
 
-/// The row's header and data, after checking the checksum. Columns: rank, stream, seq, count, t0,
-/// t1, checksum, data.
-Result<ChunkHeader> read_chunk(const Statement& row) {
-  const ChunkHeader header{row.int32(0),   row.int32(1),   row.integer(2),
-                           row.integer(3), row.integer(4), row.integer(5)};
-  if (chunk_checksum(header, row.blob(7)) == row.integer(6)) return header;
-  return Status(Code::corrupt,
-                fmt::format("{} is damaged: its checksum is wrong.", header.describe()));
-}
-
 constexpr const char* lanes_sql =
     "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
     " WHERE rank = ? AND stream BETWEEN ? AND ? AND t0 < ? AND t1 >= ? ORDER BY stream, seq";
-constexpr const char* memory_sql =
-    "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk"
-    " WHERE rank = ? ORDER BY seq";
-
-/// Calls use(header, data) -> Status for each row of `chunks`.
-template <class F>
-Status for_each_chunk(Statement& chunks, F use) {
-  for (;;) {
-    TESSERA_ASSIGN(const bool row, chunks.next());
-    if (!row) return {};
-    TESSERA_ASSIGN(const ChunkHeader header, read_chunk(chunks));
-    TESSERA_TRY(use(header, chunks.blob(7)));
-  }
+Result<std::uint32_t> version_of(const Database& database) {
+  TESSERA_ASSIGN(Statement row, database.prepare("PRAGMA user_version"));
+  TESSERA_TRY(row.next().status());
+  return static_cast<std::uint32_t>(row.integer(0));
 }
 
 constexpr std::size_t damages_max = 1000;
@@ -60,7 +43,9 @@ Status find_damaged_chunks(const Database& database, const char* sql, F decode,
     if (!row) break;
     Result<ChunkHeader> header = read_chunk(chunks);
     const Status status = header.ok() ? decode(*header, chunks.blob(7)) : header.status();
-    if (!status.ok()) damages.push_back(status.message());
+    // Samples need the spans of their rank, whose damage was named already.
+    const bool again = std::find(damages.begin(), damages.end(), status.message()) != damages.end();
+    if (!status.ok() && !again) damages.push_back(status.message());
   }
   return {};
 }
@@ -76,15 +61,18 @@ Status find_damaged_spans(const Database& database, std::vector<std::string>& da
       damages);
 }
 
-Status find_damaged_samples(const Database& database, std::vector<std::string>& damages) {
+Status find_damaged_samples(const Database& database, std::uint32_t version,
+                            std::vector<std::string>& damages) {
+  SampleReader reader(database, version);
   MemorySeries series;
   const auto decode = [&](const ChunkHeader& header, Blob data) {
     series = {};
-    return decode_samples(header, data, series);
+    return reader.append(header, data, series);
   };
   return find_damaged_chunks(
-      database, "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk", decode,
-      damages);
+      database,
+      "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk ORDER BY rank, seq",
+      decode, damages);
 }
 
 }  // namespace
@@ -93,6 +81,7 @@ struct TraceReader::State {
   std::string path;
   Database database;
   TraceInfo info;
+  std::uint32_t version = trace_format_version;  // of the file
   std::once_flag density_known = {};
   Status density = {};
 
@@ -125,12 +114,14 @@ TraceReader::~TraceReader() = default;
 Result<TraceReader> TraceReader::open(const std::string& path) {
   TESSERA_ASSIGN(Database database, open_trace(path));
   TESSERA_TRY(in_file(path, check_schema(database)));
+  TESSERA_ASSIGN(const std::uint32_t version, version_of(database));
   Result<TraceInfo> info = read_info(database);
   if (!info.ok()) return in_file(path, info.status());
   auto state = std::make_unique<State>();
   state->path = path;
   state->database = std::move(database);
   state->info = std::move(info).value();
+  state->version = version;
   return TraceReader(std::move(state));
 }
 
@@ -168,15 +159,7 @@ Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end,
 
 Result<MemorySeries> TraceReader::memory(Rank rank) const {
   TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
-  TESSERA_ASSIGN(Statement chunks, state_->named(state_->database.prepare(memory_sql)));
-  chunks.bind(rank);
-  MemorySeries series;
-  series.rank = rank;
-  const Status status = for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) {
-    return decode_samples(header, data, series);
-  });
-  if (!status.ok()) return in_file(state_->path, status);
-  return series;
+  return state_->named(SampleReader(state_->database, state_->version).read(rank));
 }
 
 Result<RankSteps> TraceReader::rank_steps() const {
@@ -215,7 +198,7 @@ Result<std::vector<std::string>> TraceReader::find_damage() const {
   const TraceInfo& info = state_->info;
   std::vector<std::string> damages;
   TESSERA_TRY(in_file(state_->path, find_damaged_spans(database, damages)));
-  TESSERA_TRY(in_file(state_->path, find_damaged_samples(database, damages)));
+  TESSERA_TRY(in_file(state_->path, find_damaged_samples(database, state_->version, damages)));
   for (const Status& status :
        {state_->may_unpack(), read_ops(database, info).status(), read_buffers(database).status(),
         read_rank_steps(database, info.run.ranks, info.steps).status(),

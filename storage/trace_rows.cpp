@@ -102,9 +102,13 @@ void TraceRows::begin(const TraceRun& run) {
   }
   ranks_ = run.ranks;
   lanes_ = std::make_unique<LaneBuffers<SpanEntry>>(
-      ranks_, [this](ChunkHeader& header, auto spans) { write_spans(header, spans); });
+      ranks_, [this](ChunkHeader& header, auto spans, bool) { write_spans(header, spans); });
+  edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
+  encoder_ = std::make_unique<SampleEncoder>(*edges_);
   samples_ = std::make_unique<LaneBuffers<MemorySample>>(
-      ranks_, [this](ChunkHeader& header, auto samples) { write_samples(header, samples); });
+      ranks_, [this](ChunkHeader& header, auto samples, bool complete) {
+        write_samples(header, samples, complete);
+      });
   write_meta("seed", fmt::format("{}", run.seed));
   write_meta("options", run.options);
   if (!run.sources.empty()) write_meta("sources", run.sources);
@@ -166,8 +170,9 @@ void TraceRows::spans(const SpanBatch& spans) {
   std::vector<std::int32_t>& lanes = lanes_->lanes_of(stream);
   for (std::size_t i = 0; i < spans.ranks.size(); ++i) {
     if (!has_rank(spans.ranks[i], "A span")) return;
-    lanes_->add(lanes, stream, spans.ranks[i],
-                {spans.op, spans.begin[i], spans.ready[i], spans.end[i]});
+    const SpanEntry span{spans.op, spans.begin[i], spans.ready[i], spans.end[i]};
+    lanes_->add(lanes, stream, spans.ranks[i], span);
+    edges_->add(spans.ranks[i], span);
   }
 }
 
@@ -230,8 +235,9 @@ void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans) {
       SpanChunkRow{h.rank, h.stream, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
-void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samples) {
-  encode_samples(samples, h, data_);
+void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samples,
+                              bool complete) {
+  encoder_->encode(samples, complete, h, data_);
   write(MemoryChunkRow{h.rank, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 

@@ -18,6 +18,7 @@
 
 #include "storage/database.h"
 #include "storage/lane_buffers.h"
+#include "storage/sample_chunk.h"
 #include "tessera/trace.h"
 
 namespace tessera::storage {
@@ -65,7 +66,7 @@ class TraceRows : public TraceSink {
   void write_meta(std::string_view key, std::string_view value);
   void write_ranks(const TraceRun& run);
   void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans);
-  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples);
+  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, bool complete);
   Status close();
 
   struct TextHash {
@@ -87,6 +88,8 @@ class TraceRows : public TraceSink {
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
   std::vector<std::pair<std::int32_t, std::int32_t>> op_streams_;  // (op, stream), ascending
   std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
+  std::unique_ptr<RecentEdges> edges_;
+  std::unique_ptr<SampleEncoder> encoder_;
   std::unique_ptr<LaneBuffers<MemorySample>> samples_;
   std::vector<std::uint8_t> data_;  // of the chunk being written
 };

@@ -18,7 +18,7 @@ bool parse(std::string_view text, Rank& value) {
 }  // namespace
 
 Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
-                                          Rank ranks) {
+                                          Rank ranks, const std::vector<Rank>& slowest) {
   const auto bad = [&](const std::string& why) {
     return Status(Code::invalid_argument, fmt::format("{} {}: {}", option, text, why));
   };
@@ -28,6 +28,11 @@ Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
     const std::string_view part = std::string_view(list).substr(at, comma - at);
+    at = comma + 1;
+    if (part == "slowest" && !slowest.empty()) {
+      out.insert(out.end(), slowest.begin(), slowest.end());
+      continue;
+    }
     const std::size_t dash = part.find('-');
     Rank first = 0;
     Rank last = 0;
@@ -39,7 +44,6 @@ Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::
     }
     if (first >= ranks) return bad(fmt::format("the run has only ranks 0 to {}", ranks - 1));
     for (Rank rank = first; rank <= std::min(last, ranks - 1); ++rank) out.push_back(rank);
-    at = comma + 1;
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());

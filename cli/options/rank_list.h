@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as people write them: "0-63,128", "all", "none".
+// Ranks as people write them: "0-63,128", "all", "none", "0-7,slowest".
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 namespace tessera::cli {
 
 /// Ascending, without repeats. A range may end beyond the last rank, a single rank may not be
-/// there. Fails: invalid_argument, naming `option`.
+/// there. The word "slowest" stands for `slowest`, if there are any. Fails: invalid_argument,
+/// naming `option`.
 Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
-                                          Rank ranks);
+                                          Rank ranks, const std::vector<Rank>& slowest = {});
 
 }  // namespace tessera::cli

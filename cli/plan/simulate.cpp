@@ -32,7 +32,7 @@ struct SimulateArguments {
   std::uint64_t seed = 0;
   double jitter = 0;
   std::vector<std::string> slow_ranks;
-  std::string record_ranks = "0-63";
+  std::string record_ranks = "0-63,slowest";
   std::string output;
   bool json = false;
   bool quiet = false;
@@ -41,6 +41,9 @@ struct SimulateArguments {
 // Beyond these a unit was mistaken: 15 for 1.15 is possible, 1500 is not.
 constexpr double slow_factor_min = 0.01;
 constexpr double slow_factor_max = 1000;
+
+// The word "slowest" stands for so many ranks.
+constexpr Rank slowest_recorded = 4;
 
 constexpr const char* simulate_examples = R"(Examples:
   tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
@@ -88,9 +91,10 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
   options.cluster = cluster;
   TESSERA_ASSIGN(options.stack, resolve_profile(arguments.profile));
   TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
-  TESSERA_ASSIGN(options.recorded_ranks, parse_rank_list("--record-ranks", arguments.record_ranks,
-                                                         options.cluster.ranks()));
   options.seed = arguments.seed;
+  TESSERA_ASSIGN(options.recorded_ranks,
+                 parse_rank_list("--record-ranks", arguments.record_ranks, options.cluster.ranks(),
+                                 sim::slowest_ranks(options, slowest_recorded)));
   options.jitter = arguments.jitter;
   options.steps = arguments.steps;
   options.scheme = training.scheme;
@@ -280,7 +284,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->group(output);
   command
       ->add_option("--record-ranks", arguments->record_ranks,
-                   "Ranks with spans and memory samples: 0-63, 0,8,16, all, none")
+                   "Ranks with spans and memory samples: 0-63, 0,8,slowest, all, none")
       ->group(output);
   command->add_flag("--json", arguments->json, "Print the report as JSON")->group(output);
   command->add_flag("-q,--quiet", arguments->quiet, "Print nothing but errors")->group(output);

@@ -28,19 +28,6 @@ std::vector<SpanEntry> random_spans(Random& random, std::int64_t count_max) {
   return spans;
 }
 
-std::vector<MemorySample> random_samples(Random& random) {
-  std::vector<MemorySample> samples(static_cast<std::size_t>(1 + random.below(300)));
-  for (MemorySample& sample : samples) {
-    sample.time = static_cast<Time>(random.next());
-    sample.buffer = static_cast<std::int32_t>(random.next());
-    sample.memory_class = static_cast<MemoryClass>(random.below(memory_class_count));
-    for (Bytes* bytes : {&sample.delta, &sample.allocated, &sample.reserved}) {
-      bytes->value = static_cast<std::int64_t>(random.next()) >> random.below(64);
-    }
-  }
-  return samples;
-}
-
 TEST_CASE("a chunk of spans comes back, with its earliest begin and latest end",
           "[storage][chunk]") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -61,26 +48,6 @@ TEST_CASE("a chunk of spans comes back, with its earliest begin and latest end",
   }
 }
 
-TEST_CASE("a chunk of memory samples comes back", "[storage][chunk]") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    INFO("seed=" << seed);
-    Random random(seed);
-    const std::vector<MemorySample> samples = random_samples(random);
-    ChunkHeader header{1, -1, 3};
-    std::vector<std::uint8_t> data;
-    encode_samples(samples, header, data);
-    MemorySeries series;
-    REQUIRE(decode_samples(header, data, series).ok());
-    REQUIRE(series.time.size() == samples.size());
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      CHECK((series.time[i] == samples[i].time && series.buffer[i] == samples[i].buffer &&
-             series.memory_class[i] == samples[i].memory_class &&
-             series.delta[i] == samples[i].delta && series.allocated[i] == samples[i].allocated &&
-             series.reserved[i] == samples[i].reserved));
-    }
-  }
-}
-
 TEST_CASE("the layout of a chunk is the documented one", "[storage][chunk]") {
   // The example of docs/trace-format.md.
   const std::vector<SpanEntry> spans = {{5, 100, 100, 130}, {7, 130, 140, 150}};
@@ -92,13 +59,6 @@ TEST_CASE("the layout of a chunk is the documented one", "[storage][chunk]") {
   CHECK(header.count == 2);
   CHECK(header.t0 == 100);
   CHECK(header.t1 == 150);
-  header.t0 = 0;
-  const std::vector<MemorySample> samples = {
-      {0, 10, 3, MemoryClass::temporary, Bytes{64}, Bytes{64}, Bytes{128}},
-      {0, 30, 3, MemoryClass::temporary, Bytes{-64}, Bytes{0}, Bytes{128}}};
-  encode_samples(samples, header, data);
-  CHECK(data == std::vector<std::uint8_t>{0x00, 0x14, 0x28, 0x00, 0x06, 0x00, 0x01, 0x0C, 0x00,
-                                          0x80, 0x01, 0x7F, 0x01, 0x00, 0x00, 0x80, 0x02, 0x00});
 }
 
 TEST_CASE("spans of a training step take few bytes", "[storage][chunk]") {
@@ -138,25 +98,17 @@ TEST_CASE("a damaged chunk fails its checksum, and decoding it anyway is harmles
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     INFO("seed=" << seed);
     Random random(seed);
-    ChunkHeader header{4, random.chance(50) ? 2 : -1, 6};
+    ChunkHeader header{4, 2, 6};
     std::vector<std::uint8_t> data;
-    if (header.stream >= 0) {
-      encode_spans(random_spans(random, 40), header, data);
-    } else {
-      encode_samples(random_samples(random), header, data);
-    }
+    encode_spans(random_spans(random, 40), header, data);
     const std::vector<std::uint8_t> original = data;
     damage(random, data);
     if (data == original) continue;
     CHECK(chunk_checksum(header, data) != chunk_checksum(header, original));
     if (random.chance(30)) header.count += random.below(5000) - 2500;
     Lane lane;
-    MemorySeries series;
-    const Status status = header.stream >= 0
-                              ? decode_spans(header, data, first_time, last_time, lane)
-                              : decode_samples(header, data, series);
+    const Status status = decode_spans(header, data, first_time, last_time, lane);
     CHECK(lane.op.size() <= chunk_count_max);
-    CHECK(series.time.size() <= chunk_count_max);
     if (status.ok()) continue;
     ++refused;
     CHECK((status.code() == Code::corrupt || status.code() == Code::not_supported));

@@ -23,6 +23,12 @@ Numbers random_column(Random& random) {
     value = static_cast<std::int64_t>(random.next()) >> random.below(64);
   }
   if (random.chance(20)) std::fill(column.begin(), column.end(), column.front());
+  if (random.chance(30)) {  // of like width
+    const std::int64_t width = random.below(64);
+    for (std::int64_t& value : column) value = static_cast<std::int64_t>(random.next()) >> width;
+  }
+  const std::int64_t zeros = random.chance(30) ? random.below(100) : 0;
+  for (std::int64_t& value : column) value = random.chance(static_cast<int>(zeros)) ? 0 : value;
   return column;
 }
 
@@ -66,14 +72,40 @@ TEST_CASE("small numbers take one byte and a repeated one is kept once", "[stora
   CHECK(bytes == std::vector<std::uint8_t>{1, 0xD8, 0x04});
 }
 
+TEST_CASE("numbers of like width are packed, and of zeros only the others are kept",
+          "[storage][encoding]") {
+  std::vector<std::uint8_t> bytes;
+  append_column(Numbers{300, -300, 301, -301, 302, -302, 303, -303}, bytes);
+  // 600, 599, 602, 601, 604, 603, 606, 605 in 10 bits each.
+  CHECK(bytes == std::vector<std::uint8_t>{2, 10, 0x58, 0x5E, 0xA9, 0x65, 0x96, 0x5C, 0x6E, 0xE9,
+                                           0x65, 0x97});
+  bytes.clear();
+  Numbers sparse(100);
+  sparse[3] = 5;
+  sparse[90] = -1;
+  append_column(sparse, bytes);
+  CHECK(bytes == std::vector<std::uint8_t>{3, 4, 6, 10, 0xAC, 0x01, 1});
+  Numbers back(100);
+  CHECK(ColumnReader(bytes).read(back));
+  CHECK(back == sparse);
+  bytes.clear();
+  append_column(Numbers(100), bytes, false);
+  CHECK(bytes.size() == 101);
+}
+
 TEST_CASE("bytes that are no column are refused", "[storage][encoding]") {
   const std::vector<std::vector<std::uint8_t>> wrong = {
-      {},                  // nothing
-      {2, 0, 0},           // an unknown form
-      {0, 5},              // one number instead of two
-      {1},                 // a constant without a number
-      {0, 5, 0x80},        // a number that does not end
-      {0, 5, 0x80, 0x00},  // a longer spelling of 0
+      {},                        // nothing
+      {4, 0, 0},                 // an unknown form
+      {2, 65, 0, 0},             // numbers of more than 64 bits
+      {2, 8, 1},                 // packed numbers that end early
+      {3, 6, 0, 2, 0, 2, 0, 2},  // three numbers instead of two
+      {3, 2, 4, 2},              // a number behind the last
+      {3, 1},                    // less than none
+      {0, 5},                    // one number instead of two
+      {1},                       // a constant without a number
+      {0, 5, 0x80},              // a number that does not end
+      {0, 5, 0x80, 0x00},        // a longer spelling of 0
       {1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02},        // 65 bits
       {1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01},  // 11 bytes
   };

@@ -117,13 +117,14 @@ TEST_CASE("a small file that claims to hold much is refused before it is unpacke
   test::write(random_recording(41), path);
   change(path,
          "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT "
-         "INTO memory_chunk SELECT 0, i, 4096, 0, 0, 0, x'010001000100010001000100' FROM n");
+         "INTO span_chunk SELECT 0, 0, i, 4096, 0, 0, 0, x'0100010001000100' FROM n");
   const auto reader = TraceReader::open(path);
   REQUIRE(reader.ok());
-  const Status status = reader->memory(0).status();
-  INFO(status.message());
-  CHECK(status.code() == Code::corrupt);
-  CHECK(status.message().find("more than any recording") != std::string::npos);
+  for (const Status& status : {reader->lanes(0, 0, 1).status(), reader->memory(0).status()}) {
+    INFO(status.message());
+    CHECK(status.code() == Code::corrupt);
+    CHECK(status.message().find("more than any recording") != std::string::npos);
+  }
 }
 
 TEST_CASE("verify names each damage by itself", "[storage][open]") {

@@ -50,6 +50,11 @@ struct SimulateSummary {
 /// finish. Fails: invalid_argument (options), hazard (a fault of the schedule).
 Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options);
 
+/// The `count` ranks whose kernels take longest all through the run, by the cluster's spread and
+/// `slow_ranks`, ascending; the first of those that are equal. The others wait for them, so a trace
+/// of some ranks should have these.
+std::vector<Rank> slowest_ranks(const SimulateOptions& options, Rank count);
+
 /// For a run that does not fit: up to three changes of which each would make it fit, as flags of
 /// the program ("--checkpointing full", "--nodes 4"). Each was simulated for two steps. Empty: none
 /// of those that were tried was enough.
