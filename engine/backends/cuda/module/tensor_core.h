@@ -143,66 +143,82 @@ struct TilePairs {
   }
 };
 
-/// c += the 16 rows of `a` from `row` on, times the transpose of b: 16 x 64.
+/// G times 16 rows of a tile as A, from shared memory whenever they are needed.
 template <class T, int D>
-__device__ void multiply_transposed(float (&c)[8][4], const Tile<T, D>& a, int row,
-                                    const Tile<T, D>& b) {
-#pragma unroll
-  for (int k = 0; k < D; k += 16) {
-    unsigned left[4];
-    a.block(left, row, k, false);
-#pragma unroll
-    for (int n = 0; n < 8; n += 2) {
-      unsigned right[4];
-      b.transposed_block(right, n * 8, k);
-      multiply_add<T>(c[n], left, right[0], right[1]);
-      multiply_add<T>(c[n + 1], left, right[2], right[3]);
-    }
-  }
-}
+struct SharedRows {
+  Tile<T, D> tile;
+  int row;
 
-/// 16 rows of a tile as A, which stay in registers.
-template <class T, int D>
-struct RowFragments {
-  unsigned at[D / 16][4];
-
-  __device__ void load(const Tile<T, D>& tile, int row) {
-#pragma unroll
-    for (int k = 0; k < D / 16; ++k) tile.block(at[k], row, 16 * k, false);
+  __device__ void get(unsigned (&r)[4], int g, int k) const {
+    tile.block(r, row + 16 * g, 16 * k, false);
   }
 };
 
-/// The same with rows that were loaded before.
-template <class T, int D>
-__device__ void multiply_transposed(float (&c)[8][4], const RowFragments<T, D>& a,
-                                    const Tile<T, D>& b) {
+/// The same, kept in registers.
+template <class T, int D, int G>
+struct KeptRows {
+  unsigned at[G][D / 16][4];
+
+  __device__ void load(const SharedRows<T, D>& rows) {
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+#pragma unroll
+      for (int k = 0; k < D / 16; ++k) rows.get(at[g][k], g, k);
+    }
+  }
+  __device__ void get(unsigned (&r)[4], int g, int k) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) r[i] = at[g][k][i];
+  }
+};
+
+/// c += the rows `a` times the transpose of N rows of b from `first` on: G times 16 x N. What is
+/// loaded of b serves all rows of a.
+template <class A, class T, int D, int G, int N>
+__device__ void multiply_transposed(float (&c)[G][N][4], const A& a, const Tile<T, D>& b,
+                                    int first) {
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) {
+    unsigned left[G][4];
 #pragma unroll
-    for (int n = 0; n < 8; n += 2) {
+    for (int g = 0; g < G; ++g) a.get(left[g], g, k);
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
       unsigned right[4];
-      b.transposed_block(right, n * 8, 16 * k);
-      multiply_add<T>(c[n], a.at[k], right[0], right[1]);
-      multiply_add<T>(c[n + 1], a.at[k], right[2], right[3]);
+      b.transposed_block(right, first + n * 8, 16 * k);
+#pragma unroll
+      for (int g = 0; g < G; ++g) {
+        multiply_add<T>(c[g][n], left[g], right[0], right[1]);
+        multiply_add<T>(c[g][n + 1], left[g], right[2], right[3]);
+      }
     }
   }
 }
 
-/// c += p b, where p is 16 x 64 as multiply_transposed leaves it: 16 x D.
-template <class T, int D>
-__device__ void multiply(float (&c)[D / 8][4], const float (&p)[8][4], const Tile<T, D>& b) {
+/// c += p times N rows of b from `first` on, where p is as multiply_transposed leaves it: G times
+/// 16 x D.
+template <class T, int D, int G, int N>
+__device__ void multiply(float (&c)[G][D / 8][4], const float (&p)[G][N][4], const Tile<T, D>& b,
+                         int first) {
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const float(&first)[4] = p[2 * k];
-    const float(&second)[4] = p[2 * k + 1];
-    const unsigned left[4] = {pack<T>(first[0], first[1]), pack<T>(first[2], first[3]),
-                              pack<T>(second[0], second[1]), pack<T>(second[2], second[3])};
+  for (int k = 0; k < N / 2; ++k) {
+    unsigned left[G][4];
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        left[g][i] = pack<T>(p[g][2 * k + i / 2][i % 2 * 2], p[g][2 * k + i / 2][i % 2 * 2 + 1]);
+      }
+    }
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
       unsigned right[4];
-      b.block(right, k * 16, n * 8, true);
-      multiply_add<T>(c[n], left, right[0], right[1]);
-      multiply_add<T>(c[n + 1], left, right[2], right[3]);
+      b.block(right, first + k * 16, n * 8, true);
+#pragma unroll
+      for (int g = 0; g < G; ++g) {
+        multiply_add<T>(c[g][n], left[g], right[0], right[1]);
+        multiply_add<T>(c[g][n + 1], left[g], right[2], right[3]);
+      }
     }
   }
 }
