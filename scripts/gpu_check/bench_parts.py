@@ -100,6 +100,7 @@ def simulated_ms(machine, shape, batch, scale):
     report = machine.require([
         machine.program("tessera"), "simulate", machine.model(shape.name), "--cluster",
         str(description), "--batch", str(batch), "--sequence-length", str(shape.length),
+        "--profile", "compile",  # of the kinds of stacks the nearest: few passes over memory
         "-o", str(machine.work / "simulated.tessera"), "--json"])
     return json.loads(report)["step_time_steady_ns"] / 1e6
 
