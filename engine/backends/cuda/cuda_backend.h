@@ -102,9 +102,12 @@ class CudaBackend final : public ProcessRuntime {
   Status copy(const Copy& copy, Lane& lane);
   void give_up_files();
   Status copy_files(const Copy& copy, Index index, CudaStream stream);
-  Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream);
-  Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream);
-  Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream);
+  Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream,
+                    std::vector<BlockCast>& casts);
+  Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream,
+                    std::vector<BlockCast>& casts);
+  Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream,
+                     std::vector<BlockCast>& casts);
   Status compute(const Compute& compute, Lane& lane);
   using Spans = std::vector<std::span<std::byte>>;
   Status launch(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);

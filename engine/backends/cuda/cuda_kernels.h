@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of a body on the device: each call is queued on the stream of the body's operation.
+//
+// Calls of AdamW, of norms and of clipping that follow each other become one, since models have
+// many small parameters: they are kept until another call, or `finish`.
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "engine/backends/cuda/device_math.h"
 #include "engine/backends/cuda/kernel_api.h"
@@ -48,12 +52,28 @@ class CudaKernels final : public Kernels {
   void receive(std::span<const std::byte> from, Mailbox::Then then) override;
   kernels::Math* math() override;
 
-  /// The first error; later calls did nothing.
-  Status status() const;
+  /// Queues what is kept: the last call. The first error, after which calls did nothing.
+  Status finish();
   /// How many entries of the stream the calls have taken, at most.
   int launches() const;
 
  private:
+  enum class Kind : std::uint8_t { none, adam, add_norm, clip };
+  struct Kept {
+    Kind kind = Kind::none;
+    Norm norm = Norm::l2;
+    float max_norm = 0;
+    float* one = nullptr;
+    std::vector<AdamArrays> adam;
+    std::vector<KernelArray> values;
+  };
+
+  /// Whether a call may be queued: nothing has failed. Then what is kept has been.
+  bool ready();
+  /// The kept calls if they are of this kind; others are queued before.
+  Kept& kept(Kind kind, Norm norm = {}, float max_norm = 0, float* one = nullptr);
+  void queue_kept();
+  Status status() const;
   void launched(int code, const char* name);
   /// Whether nothing has failed and the host may take part; in a recorded body it may not.
   bool with_host();
@@ -64,6 +84,7 @@ class CudaKernels final : public Kernels {
   void* const workspace_;
   const ToHost to_host_;
   Status status_;
+  Kept kept_;
   bool uses_math_ = false;
   int launches_ = 0;  // without those of the mathematics
 };

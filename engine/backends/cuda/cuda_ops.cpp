@@ -51,10 +51,13 @@ Status CudaBackend::copy(const Copy& copy, Lane& lane) {
   if (uses_files(copy.route)) {
     return copy_files(copy, index, lane.stream());
   }
+  std::vector<BlockCast> casts;
   for (const CopyBlocks& piece : copy.pieces) {
-    TESSERA_TRY(copy_piece(piece, index, lane.stream()));
+    TESSERA_TRY(copy_piece(piece, index, lane.stream(), casts));
   }
-  return {};
+  if (casts.empty()) return {};
+  return cuda_status(module_.cuda, module_.kernels.cast_blocks(casts, lane.stream()),
+                     "the kernel that casts");
 }
 
 Status CudaBackend::copy_files(const Copy& copy, Index index, CudaStream stream) {
@@ -72,20 +75,23 @@ Status CudaBackend::copy_files(const Copy& copy, Index index, CudaStream stream)
   return {};
 }
 
-Status CudaBackend::copy_piece(const CopyBlocks& piece, Index index, CudaStream stream) {
+// What is to be cast is added to `casts`, since pieces do not overlap.
+Status CudaBackend::copy_piece(const CopyBlocks& piece, Index index, CudaStream stream,
+                               std::vector<BlockCast>& casts) {
   const std::int64_t last = piece.count - 1;
   const bool whole = piece.from.buffer.valid() && piece.count > 1 &&
                      is_full(block(piece.from, piece.from_pitch, last), index) &&
                      is_full(block(piece.to, piece.to_pitch, last), index);
-  if (whole) return copy_blocks(piece, index, stream);
+  if (whole) return copy_blocks(piece, index, stream, casts);
   for (std::int64_t k = 0; k < piece.count; ++k) {
-    TESSERA_TRY(copy_block(piece, k, index, stream));
+    TESSERA_TRY(copy_block(piece, k, index, stream, casts));
   }
   return {};
 }
 
 // Copies all blocks by one call. REQUIRES: none of them is cut at the end of its buffer.
-Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream) {
+Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream,
+                                std::vector<BlockCast>& casts) {
   const auto to = bytes(piece.to, index);
   const auto from = bytes(piece.from, index);
   if (to.empty()) return {};
@@ -93,9 +99,8 @@ Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream
   if (piece.from.dtype != piece.to.dtype) {
     const BlockCopy shape{piece.from.dtype, piece.to.dtype,         piece.to.numel.value,
                           piece.count,      piece.from_pitch.value, piece.to_pitch.value};
-    return cuda_status(module_.cuda,
-                       module_.kernels.cast_blocks(to.data(), from.data(), shape, stream),
-                       "the kernel that casts");
+    casts.push_back({to.data(), from.data(), shape});
+    return {};
   }
   const std::size_t unit = width(piece.to.dtype);
   const auto to_pitch = static_cast<std::size_t>(piece.to_pitch.value) * unit;
@@ -103,7 +108,7 @@ Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream
   const bool pitched = to_pitch >= to.size() && from_pitch >= to.size();
   if (!pitched) {  // one block to many places, or the other way round: not what CUDA calls 2D
     for (std::int64_t k = 0; k < piece.count; ++k) {
-      TESSERA_TRY(copy_block(piece, k, index, stream));
+      TESSERA_TRY(copy_block(piece, k, index, stream, casts));
     }
     return {};
   }
@@ -116,7 +121,7 @@ Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream
 
 // Copies one block; elements that the source does not have become zero.
 Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index index,
-                               CudaStream stream) {
+                               CudaStream stream, std::vector<BlockCast>& casts) {
   const auto to = bytes(block(piece.to, piece.to_pitch, k), index);
   const auto from = piece.from.buffer.valid() ? bytes(block(piece.from, piece.from_pitch, k), index)
                                               : std::span<std::byte>{};
@@ -127,9 +132,7 @@ Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index in
   const CudaApi& cuda = module_.cuda;
   if (numel > 0 && piece.from.dtype != piece.to.dtype) {
     const BlockCopy shape{piece.from.dtype, piece.to.dtype, static_cast<std::int64_t>(numel)};
-    TESSERA_TRY(cuda_status(cuda,
-                            module_.kernels.cast_blocks(to.data(), from.data(), shape, stream),
-                            "the kernel that casts"));
+    casts.push_back({to.data(), from.data(), shape});
   } else if (numel > 0) {
     TESSERA_TRY(cuda_status(cuda, cuda.memcpy_async(to.data(), from.data(), copied, stream),
                             "cudaMemcpyAsync"));
@@ -174,8 +177,9 @@ Status CudaBackend::run(const Compute& compute, Lane& lane, const Spans& reads,
                         const Spans& writes) {
   CudaKernels on_device = kernels(lane);
   compute.body(SpanContext(rank_, {reads.begin(), reads.end()}, writes, on_device));
+  const Status status = on_device.finish();
   entries_ += on_device.launches();
-  return on_device.status();
+  return status;
 }
 
 // A body on the host: its views are in pinned memory, so it only waits for the stream.

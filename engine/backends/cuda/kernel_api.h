@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "engine/backends/cuda/cuda_api.h"
 #include "tessera/kernels.h"
@@ -30,22 +31,36 @@ struct KernelArray {
   DType dtype = DType::float32;
 };
 
+struct BlockCast {
+  void* to = nullptr;
+  const void* from = nullptr;
+  BlockCopy shape;
+};
+
+/// What Kernels::adam updates; all have one dtype but the gradient.
+struct AdamArrays {
+  AdamNumbers numbers;
+  KernelArray gradient, values, exp_avg, exp_avg_sq;
+};
+
 /// The workspace of `add_norm` in bytes; launches of one stream may share it.
-inline constexpr std::size_t norm_workspace_bytes = 4096;
+inline constexpr std::size_t norm_workspace_bytes = 32 << 10;
 
 struct KernelApi {
+  // Arrays of a span do not overlap: they may become one launch.
+
   /// Casts, halves to nearest even.
-  int (*cast_blocks)(void* to, const void* from, const BlockCopy& shape, CudaStream stream);
+  int (*cast_blocks)(std::span<const BlockCast> casts, CudaStream stream);
 
   int (*scale)(KernelArray from, KernelArray to, float factor, CudaStream stream);
   int (*divide)(KernelArray values, float divisor, CudaStream stream);
   int (*add)(KernelArray from, KernelArray into, CudaStream stream);
-  int (*adam)(const AdamNumbers& numbers, KernelArray gradient, KernelArray values,
-              KernelArray exp_avg, KernelArray exp_avg_sq, CudaStream stream);
-  /// REQUIRES: `one` is float32.
-  int (*add_norm)(Norm norm, KernelArray values, KernelArray one, void* workspace,
+  int (*adam)(std::span<const AdamArrays> arrays, CudaStream stream);
+  /// Adds one array after another.
+  int (*add_norm)(Norm norm, std::span<const KernelArray> values, float* one, void* workspace,
                   CudaStream stream);
-  int (*clip)(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream);
+  int (*clip)(Norm norm, const float* sum, float max_norm, std::span<const KernelArray> values,
+              CudaStream stream);
   int (*unscale)(KernelArray values, float factor, KernelArray found, CudaStream stream);
   /// One row. REQUIRES: 4 bits: an even block.
   int (*quantize)(const BlockFormat& format, KernelArray from, void* codes, KernelArray scales,

@@ -124,9 +124,72 @@ TEST_CASE("casts of blocks are those of the host", "[device]") {
           kernels::convert(from.array().from(k * shape.from_pitch),
                            expected.array().from(k * shape.to_pitch), numel, 1);
         }
-        CHECK(device::convert_blocks(from.array(), to.array(), shape, nullptr) == 0);
+        Numbers whole = Numbers::random(random, 9000, from_dtype);
+        Numbers copy = Numbers::random(random, 9000, to_dtype);
+        const BlockCast casts[] = {
+            {to.array().data, from.array().data, shape},
+            {copy.array().data, whole.array().data, {from_dtype, to_dtype, 9000}}};
+        CHECK(device::cast_blocks(casts, nullptr) == 0);
         test::check_near(to, expected.doubles(), 0);
+        Numbers rounded = Numbers::random(random, 9000, to_dtype);
+        kernels::convert(whole.array(), rounded.array(), 9000, 1);
+        test::check_near(copy, rounded.doubles(), 0);
       }
+    }
+  }
+}
+
+TEST_CASE("all parameters of a step give the bits that each gives alone", "[device]") {
+  constexpr std::int64_t sizes[] = {1, 768, 5000, 9, 4096, 12, 4097};
+  const AdamNumbers numbers{.learning_rate = 0.01F,
+                            .beta1 = 0.9F,
+                            .beta2 = 0.95F,
+                            .epsilon = 1e-8F,
+                            .weight_decay = 0.1F,
+                            .correction1 = 0.1F,
+                            .correction2 = 0.05F};
+  test::Random random(9);
+  for (const DType half : computed_dtypes) {
+    std::vector<Numbers> on_device;
+    for (int k = 0; k < 200; ++k) {  // more than one launch has place for
+      const std::int64_t numel = sizes[static_cast<std::size_t>(random.below(7))];
+      const DType dtype = k < 100 ? half : DType::float32;
+      on_device.push_back(Numbers::random(random, numel, dtype));
+      for (int moment = 0; moment < 3; ++moment) {
+        on_device.push_back(Numbers::random(random, numel, DType::float32));
+        Numbers& last = on_device.back();
+        for (std::int64_t i = 0; moment == 2 && i < numel; ++i) floats(last)[i] *= floats(last)[i];
+      }
+    }
+    std::vector<Numbers> on_host = on_device;
+    const auto array = [](Numbers& x, std::int64_t numel) {
+      return KernelArray{x.array().data, numel, x.array().dtype};
+    };
+    const auto elements = [](Numbers& x, std::int64_t numel) {
+      const auto bytes = static_cast<std::size_t>(numel * size_of(x.array().dtype).value);
+      return Elements{{x.array().as<std::byte>(), bytes}, x.array().dtype};
+    };
+    std::vector<AdamArrays> all;
+    std::vector<KernelArray> gradients;
+    for (std::size_t k = 0; k < on_device.size(); k += 4) {
+      const auto numel = static_cast<std::int64_t>(on_device[k].size());
+      const auto of = [&](std::size_t i) { return array(on_device[k + i], numel); };
+      all.push_back({numbers, of(0), of(1), of(2), of(3)});
+      gradients.push_back(of(0));
+    }
+    const float sum = 4;
+    CHECK(device::clip(Norm::l2, &sum, 1, gradients, nullptr) == 0);
+    CHECK(device::adam(all, nullptr) == 0);
+    for (std::size_t k = 0; k < on_host.size(); k += 4) {
+      const auto numel = static_cast<std::int64_t>(on_host[k].size());
+      const auto of = [&](std::size_t i) { return elements(on_host[k + i], numel); };
+      float one = sum;
+      host_kernels().clip(Norm::l2, {std::as_writable_bytes(std::span(&one, 1)), DType::float32}, 1,
+                          of(0));
+      host_kernels().adam(numbers, of(0), of(1), of(2), of(3));
+    }
+    for (std::size_t k = 0; k < on_host.size(); ++k) {
+      test::check_near(on_device[k], on_host[k].doubles(), 0);
     }
   }
 }
@@ -140,10 +203,15 @@ TEST_CASE("norms of few and of many numbers are those of the host", "[device]") 
       for (const Norm norm : {Norm::l1, Norm::l2, Norm::largest}) {
         float one = 0.5F;
         float expected = one;
-        CHECK(device::add_norm(norm, values.array(), numel, &one, workspace.data(), nullptr) == 0);
+        const KernelArray array{values.array().data, numel, dtype};
+        const std::vector<KernelArray> twice(numel == 1000 ? 150 : 2, array);
+        CHECK(device::add_norm(norm, twice, &one, workspace.data(), nullptr) == 0);
         const auto bytes = static_cast<std::size_t>(numel * size_of(dtype).value);
-        host_kernels().add_norm(norm, {{values.array().as<std::byte>(), bytes}, dtype},
-                                {std::as_writable_bytes(std::span(&expected, 1)), DType::float32});
+        for (std::size_t k = 0; k < twice.size(); ++k) {
+          host_kernels().add_norm(
+              norm, {{values.array().as<std::byte>(), bytes}, dtype},
+              {std::as_writable_bytes(std::span(&expected, 1)), DType::float32});
+        }
         CHECK(one == Approx(expected).epsilon(1e-5));
       }
     }

@@ -21,21 +21,6 @@ __global__ void convert_kernel(const From* from, To* to, std::int64_t numel) {
   }
 }
 
-// A row of blocks of threads has a block of elements.
-template <int n, class From, class To>
-__global__ void convert_blocks_kernel(const From* from, To* to, BlockCopy shape) {
-  for (std::int64_t k = blockIdx.y; k < shape.count; k += gridDim.y) {
-    const From* const source = from + k * shape.from_pitch;
-    To* const target = to + k * shape.to_pitch;
-    for (std::int64_t i = first_element() * n; i < shape.numel; i += element_stride() * n) {
-      const auto in = load_pack<From, n>(source + i);
-      Pack<To, n> out;
-      for (int j = 0; j < n; ++j) store(out.at[j], load(in.at[j]));
-      store_pack(target + i, out);
-    }
-  }
-}
-
 template <int n, class T>
 __global__ void accumulate_kernel(const float* from, T* to, std::int64_t numel) {
   for (std::int64_t i = first_element() * n; i < numel; i += element_stride() * n) {
@@ -134,26 +119,6 @@ int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream) {
     return typed_launch(to.dtype, [&]<class To>(To*) {
       return launch_packed(convert_kernel<pack_numel, From, To>, convert_kernel<1, From, To>, numel,
                            stream, from.as<From>(), to.as<To>());
-    });
-  });
-}
-
-int convert_blocks(ConstArray from, Array to, const BlockCopy& shape, CudaStream stream) {
-  constexpr std::int64_t most = 1 << 12;  // of a grid, in this direction
-  const auto count = static_cast<unsigned>(shape.count < most ? shape.count : most);
-  return typed_launch(from.dtype, [&]<class From>(From*) {
-    return typed_launch(to.dtype, [&]<class To>(To*) {
-      const auto in_packs = [](const auto* at, std::int64_t pitch) {
-        return pitch % pack_numel == 0 && is_aligned(at, pack_numel);
-      };
-      const bool packs = shape.numel % pack_numel == 0 &&
-                         in_packs(from.as<From>(), shape.from_pitch) &&
-                         in_packs(to.as<To>(), shape.to_pitch);
-      Grid grid = elements(shape.numel / (packs ? pack_numel : 1));
-      grid.blocks.y = count;
-      return launch(
-          packs ? convert_blocks_kernel<pack_numel, From, To> : convert_blocks_kernel<1, From, To>,
-          grid, stream, from.as<From>(), to.as<To>(), shape);
     });
   });
 }

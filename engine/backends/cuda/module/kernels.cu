@@ -5,6 +5,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/backends/cuda/module/tables.h"
 
@@ -73,31 +75,6 @@ __global__ void divide_kernel(KernelArray values, float divisor) {
 __global__ void add_kernel(KernelArray from, KernelArray into) {
   for (std::int64_t i = first(); i < into.numel; i += stride()) {
     store(into, i, load(into, i) + load(from, i));
-  }
-}
-
-__global__ void adam_kernel(AdamNumbers a, KernelArray gradient, KernelArray values,
-                            KernelArray exp_avg, KernelArray exp_avg_sq) {
-  const float keep = 1 - a.learning_rate * a.weight_decay;
-  for (std::int64_t i = first(); i < values.numel; i += stride()) {
-    const float g = load(gradient, i);
-    const float m = a.beta1 * load(exp_avg, i) + (1 - a.beta1) * g;
-    const float v = a.beta2 * load(exp_avg_sq, i) + (1 - a.beta2) * g * g;
-    const float denominator = sqrtf(v / a.correction2) + a.epsilon;
-    const float p = load(values, i) * keep - a.learning_rate * (m / a.correction1) / denominator;
-    store(values, i, p);
-    store(exp_avg, i, m);
-    store(exp_avg_sq, i, v);
-  }
-}
-
-__global__ void clip_kernel(Norm norm, KernelArray sum, float max_norm, KernelArray values) {
-  constexpr float epsilon = 1e-6F;  // torch.nn.utils.clip_grad_norm_
-  const float all = load(sum, 0);
-  const float factor = max_norm / ((norm == Norm::l2 ? sqrtf(all) : all) + epsilon);
-  if (!(factor < 1)) return;
-  for (std::int64_t i = first(); i < values.numel; i += stride()) {
-    store(values, i, load(values, i) * factor);
   }
 }
 
@@ -174,13 +151,22 @@ __global__ void dequantize_kernel(BlockFormat format, const unsigned char* codes
 
 int launched() { return cudaGetLastError(); }
 
-int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
-  if (kernels::is_computed(shape.from_dtype) && kernels::is_computed(shape.to_dtype)) {
-    return device::convert_blocks({from, shape.from_dtype}, {to, shape.to_dtype}, shape, stream);
-  }
-  const int grid = blocks_for(shape.numel * shape.count);
-  cast_kernel<<<grid, threads, 0, native(stream)>>>(to, from, shape);
+// Of numbers that other kernels do not know, which are few.
+int cast_any(const BlockCast& cast, CudaStream stream) {
+  const int grid = blocks_for(cast.shape.numel * cast.shape.count);
+  cast_kernel<<<grid, threads, 0, native(stream)>>>(cast.to, cast.from, cast.shape);
   return launched();
+}
+int cast_blocks(std::span<const BlockCast> casts, CudaStream stream) {
+  const auto computed = [](const BlockCast& cast) {
+    return kernels::is_computed(cast.shape.from_dtype) && kernels::is_computed(cast.shape.to_dtype);
+  };
+  if (std::all_of(casts.begin(), casts.end(), computed)) return device::cast_blocks(casts, stream);
+  int code = 0;
+  for (const BlockCast& cast : casts) {
+    if (code == 0) code = cast_any(cast, stream);
+  }
+  return code;
 }
 int scale(KernelArray from, KernelArray to, float factor, CudaStream stream) {
   scale_kernel<<<blocks_for(to.numel), threads, 0, native(stream)>>>(from, to, factor);
@@ -192,21 +178,6 @@ int divide(KernelArray values, float divisor, CudaStream stream) {
 }
 int add(KernelArray from, KernelArray into, CudaStream stream) {
   add_kernel<<<blocks_for(into.numel), threads, 0, native(stream)>>>(from, into);
-  return launched();
-}
-int adam(const AdamNumbers& numbers, KernelArray gradient, KernelArray values, KernelArray exp_avg,
-         KernelArray exp_avg_sq, CudaStream stream) {
-  adam_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(numbers, gradient, values,
-                                                                        exp_avg, exp_avg_sq);
-  return launched();
-}
-int add_norm(Norm norm, KernelArray values, KernelArray one, void* workspace, CudaStream stream) {
-  return device::add_norm(norm, {values.at, values.dtype}, values.numel,
-                          static_cast<float*>(one.at), workspace, stream);
-}
-int clip(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream) {
-  clip_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(norm, sum, max_norm,
-                                                                        values);
   return launched();
 }
 int unscale(KernelArray values, float factor, KernelArray found, CudaStream stream) {
@@ -232,9 +203,8 @@ int dequantize(const BlockFormat& format, KernelArray codes, KernelArray scales,
 }  // namespace
 
 KernelApi real_kernels() {
-  return {cast_blocks,       scale, divide,  add,      adam,
-          add_norm,          clip,  unscale, quantize, dequantize,
-          device::block_sums};
+  return {cast_blocks,  scale,   divide,   add,        device::adam,      device::add_norm,
+          device::clip, unscale, quantize, dequantize, device::block_sums};
 }
 
 }  // namespace tessera

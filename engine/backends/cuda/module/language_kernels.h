@@ -23,8 +23,6 @@ using kernels::TokenRows;
 
 // elements.cu
 int convert(ConstArray from, Array to, std::int64_t numel, CudaStream stream);
-/// `count` blocks of `numel` elements, which begin a pitch apart.
-int convert_blocks(ConstArray from, Array to, const BlockCopy& shape, CudaStream stream);
 int accumulate(const float* from, Array to, std::int64_t numel, CudaStream stream);
 int multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel, CudaStream stream);
 int scale(Array values, float factor, std::int64_t numel, CudaStream stream);
@@ -35,12 +33,20 @@ int rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t hea
            CudaStream stream);
 
 // add_norm.cu; workspace: norm_workspace_bytes
-int add_norm(Norm norm, ConstArray values, std::int64_t numel, float* one, void* workspace,
+int add_norm(Norm norm, std::span<const KernelArray> values, float* one, void* workspace,
              CudaStream stream);
+
+// casts.cu
+int cast_blocks(std::span<const BlockCast> casts, CudaStream stream);
 
 // column_sums.cu; scratch: kernels::device_scratch_bytes, here and below
 int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, void* scratch,
                 CudaStream stream);
+
+// optimizer.cu
+int adam(std::span<const AdamArrays> arrays, CudaStream stream);
+int clip(Norm norm, const float* sum, float max_norm, std::span<const KernelArray> values,
+         CudaStream stream);
 
 // rows.cu
 int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream);

@@ -32,6 +32,7 @@ struct Twin {
   }
   KernelArray array() const { return {device.at, numel(), dtype}; }
   Elements elements() { return {host, dtype}; }
+  float* floats() const { return reinterpret_cast<float*>(device.at); }
 };
 
 class Bench {
@@ -123,8 +124,9 @@ void check_adam(const std::vector<std::int64_t>& sizes) {
     Twin values = b.numbers(numel, DType::float32);
     Twin first = b.numbers(numel, DType::float32);
     Twin second = b.numbers(numel, DType::float32, 0.001F);
-    b.check_ran(b.kernels().adam(numbers, gradient.array(), values.array(), first.array(),
-                                 second.array(), b.stream()));
+    const AdamArrays arrays{numbers, gradient.array(), values.array(), first.array(),
+                            second.array()};
+    b.check_ran(b.kernels().adam({&arrays, 1}, b.stream()));
     host_kernels().adam(numbers, gradient.elements(), values.elements(), first.elements(),
                         second.elements());
     for (const Twin* changed : {&values, &first, &second}) b.check_same_bits(*changed);
@@ -137,13 +139,13 @@ void check_norms(const std::vector<std::int64_t>& sizes) {
     for (const Norm norm : {Norm::l1, Norm::l2, Norm::largest}) {
       Twin values = b.numbers(numel, dtype);
       Twin sum = b.twin({0.5F}, DType::float32);
-      b.check_ran(
-          b.kernels().add_norm(norm, values.array(), sum.array(), workspace.at, b.stream()));
+      const KernelArray array = values.array();
+      b.check_ran(b.kernels().add_norm(norm, {&array, 1}, sum.floats(), workspace.at, b.stream()));
       host_kernels().add_norm(norm, values.elements(), sum.elements());
       b.check_close(sum, 1e-5F);
       // From here on with the same sum on both sides.
       Twin same = b.twin({load_number(sum.host, DType::float32, 0)}, DType::float32);
-      b.check_ran(b.kernels().clip(norm, same.array(), 0.25F, values.array(), b.stream()));
+      b.check_ran(b.kernels().clip(norm, same.floats(), 0.25F, {&array, 1}, b.stream()));
       host_kernels().clip(norm, same.elements(), 0.25F, values.elements());
       b.check_same_bits(values);
     }
@@ -158,8 +160,9 @@ void check_sums_repeat(std::int64_t numel) {
   std::vector<std::byte> first;
   for (int k = 0; k < 5; ++k) {
     const Twin sum = b.twin({0}, DType::float32);
+    const KernelArray array = values.array();
     b.check_ran(
-        b.kernels().add_norm(Norm::l2, values.array(), sum.array(), workspace.at, b.stream()));
+        b.kernels().add_norm(Norm::l2, {&array, 1}, sum.floats(), workspace.at, b.stream()));
     const auto computed = b.device().download(sum.device);
     if (k == 0) first = computed;
     CHECK(computed == first);
@@ -191,8 +194,9 @@ void check_casts(const std::vector<std::int64_t>& sizes) {
       const std::int64_t count = std::min<std::int64_t>(3, 1'100'000 / numel + 1);
       Twin from = b.numbers(pitch * count, from_dtype);
       Twin to = b.numbers((numel + 1) * count, to_dtype);
-      const BlockCopy shape{from_dtype, to_dtype, numel, count, pitch, numel + 1};
-      b.check_ran(b.kernels().cast_blocks(to.device.at, from.device.at, shape, b.stream()));
+      const BlockCast cast{
+          to.device.at, from.device.at, {from_dtype, to_dtype, numel, count, pitch, numel + 1}};
+      b.check_ran(b.kernels().cast_blocks({&cast, 1}, b.stream()));
       const auto part = [](Twin& t, std::int64_t first, std::int64_t length) {
         return t.elements().part(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
       };

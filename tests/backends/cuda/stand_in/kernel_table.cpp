@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU twins of the project's kernels: queued as those are.
-#include <initializer_list>
+#include <vector>
 
 #include "engine/files/block_sum.h"
 #include "tessera/number_arrays.h"
@@ -14,10 +14,10 @@ Elements elements(const KernelArray& array) {
   return {{static_cast<std::byte*>(array.at), bytes}, array.dtype};
 }
 
-using Arrays = std::initializer_list<KernelArray>;
+using Arrays = std::vector<KernelArray>;
 
-int launch(Call call, const char* name, Arrays reads, Arrays writes, CudaStream stream,
-           std::function<void()> run) {
+int launch(Call call, const char* name, const Arrays& reads, const Arrays& writes,
+           CudaStream stream, std::function<void()> run) {
   return called(call, [&](StandIn& world) {
     std::vector<MemoryAccess> accesses;
     for (const KernelArray& a : reads) accesses.push_back({a.at, elements(a).bytes.size(), false});
@@ -26,28 +26,33 @@ int launch(Call call, const char* name, Arrays reads, Arrays writes, CudaStream 
   });
 }
 
-int cast_blocks(void* to, const void* from, const BlockCopy& shape, CudaStream stream) {
+int cast_blocks(std::span<const BlockCast> casts, CudaStream stream) {
   std::vector<MemoryAccess> accesses;
   struct Block {
     std::span<const std::byte> from;
     std::span<std::byte> to;
+    DType from_dtype, to_dtype;
   };
   std::vector<Block> blocks;
   const auto bytes = [](std::int64_t numel, DType dtype) {
     return static_cast<std::size_t>(bytes_of(Numel{numel}, dtype).value);
   };
-  for (std::int64_t k = 0; k < shape.count; ++k) {
-    const auto* const source =
-        static_cast<const std::byte*>(from) + bytes(shape.from_pitch * k, shape.from_dtype);
-    auto* const target = static_cast<std::byte*>(to) + bytes(shape.to_pitch * k, shape.to_dtype);
-    blocks.push_back({{source, bytes(shape.numel, shape.from_dtype)},
-                      {target, bytes(shape.numel, shape.to_dtype)}});
-    accesses.push_back({source, blocks.back().from.size(), false});
-    accesses.push_back({target, blocks.back().to.size(), true});
+  for (const auto& [to, from, shape] : casts) {
+    for (std::int64_t k = 0; k < shape.count; ++k) {
+      const auto* const source =
+          static_cast<const std::byte*>(from) + bytes(shape.from_pitch * k, shape.from_dtype);
+      auto* const target = static_cast<std::byte*>(to) + bytes(shape.to_pitch * k, shape.to_dtype);
+      blocks.push_back({{source, bytes(shape.numel, shape.from_dtype)},
+                        {target, bytes(shape.numel, shape.to_dtype)},
+                        shape.from_dtype,
+                        shape.to_dtype});
+      accesses.push_back({source, blocks.back().from.size(), false});
+      accesses.push_back({target, blocks.back().to.size(), true});
+    }
   }
   return called(Call::cast_blocks, [&](StandIn& world) {
-    return world.enqueue(stream_of(stream), accesses, "a cast", [blocks, shape] {
-      for (const Block& b : blocks) copy_numbers(b.from, shape.from_dtype, b.to, shape.to_dtype);
+    return world.enqueue(stream_of(stream), accesses, "a cast", [blocks] {
+      for (const Block& b : blocks) copy_numbers(b.from, b.from_dtype, b.to, b.to_dtype);
     });
   });
 }
@@ -64,21 +69,38 @@ int add(KernelArray from, KernelArray into, CudaStream stream) {
   return launch(Call::kernel, "add", {from}, {into}, stream,
                 [=] { host_kernels().add(elements(from), elements(into)); });
 }
-int adam(const AdamNumbers& numbers, KernelArray gradient, KernelArray values, KernelArray exp_avg,
-         KernelArray exp_avg_sq, CudaStream stream) {
-  return launch(Call::kernel, "adam", {gradient}, {values, exp_avg, exp_avg_sq}, stream, [=] {
-    host_kernels().adam(numbers, elements(gradient), elements(values), elements(exp_avg),
-                        elements(exp_avg_sq));
+int adam(std::span<const AdamArrays> arrays, CudaStream stream) {
+  std::vector<KernelArray> reads, writes;
+  for (const AdamArrays& a : arrays) {
+    reads.push_back(a.gradient);
+    writes.insert(writes.end(), {a.values, a.exp_avg, a.exp_avg_sq});
+  }
+  return launch(Call::kernel, "adam", reads, writes, stream,
+                [all = std::vector(arrays.begin(), arrays.end())] {
+                  for (const AdamArrays& a : all) {
+                    host_kernels().adam(a.numbers, elements(a.gradient), elements(a.values),
+                                        elements(a.exp_avg), elements(a.exp_avg_sq));
+                  }
+                });
+}
+int add_norm(Norm norm, std::span<const KernelArray> values, float* one, void* workspace,
+             CudaStream stream) {
+  const KernelArray space{workspace, norm_workspace_bytes, DType::uint8};
+  const KernelArray sum{one, 1, DType::float32};
+  const std::vector all(values.begin(), values.end());
+  return launch(Call::kernel, "add_norm", all, {sum, space}, stream, [=] {
+    for (const KernelArray& a : all) host_kernels().add_norm(norm, elements(a), elements(sum));
   });
 }
-int add_norm(Norm norm, KernelArray values, KernelArray one, void* workspace, CudaStream stream) {
-  const KernelArray space{workspace, norm_workspace_bytes, DType::uint8};
-  return launch(Call::kernel, "add_norm", {values}, {one, space}, stream,
-                [=] { host_kernels().add_norm(norm, elements(values), elements(one)); });
-}
-int clip(Norm norm, KernelArray sum, float max_norm, KernelArray values, CudaStream stream) {
-  return launch(Call::kernel, "clip", {sum}, {values}, stream,
-                [=] { host_kernels().clip(norm, elements(sum), max_norm, elements(values)); });
+int clip(Norm norm, const float* one, float max_norm, std::span<const KernelArray> values,
+         CudaStream stream) {
+  const KernelArray sum{const_cast<float*>(one), 1, DType::float32};
+  const std::vector all(values.begin(), values.end());
+  return launch(Call::kernel, "clip", {sum}, all, stream, [=] {
+    for (const KernelArray& a : all) {
+      host_kernels().clip(norm, elements(sum), max_norm, elements(a));
+    }
+  });
 }
 int unscale(KernelArray values, float factor, KernelArray found, CudaStream stream) {
   return launch(Call::kernel, "unscale", {}, {values, found}, stream,

@@ -20,6 +20,7 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(threads)
+#define __grid_constant__
 
 using cudaStream_t = void*;
 
