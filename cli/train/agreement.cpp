@@ -2,12 +2,16 @@
 #include "cli/train/agreement.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 namespace tessera::cli {
 namespace {
+
+constexpr std::size_t named = 16;  // differences in one sentence
 
 /// Lines separate facts.
 std::string on_one_line(std::string text) {
@@ -21,38 +25,52 @@ std::string text_of(const Facts& facts) {
   return text;
 }
 
-}  // namespace
-
-std::string first_difference(const std::string& of_first, const std::string& of_other, Rank other) {
-  std::istringstream first(of_first);
-  std::istringstream second(of_other);
-  std::string a;
-  std::string b;
-  while (true) {
-    const bool more_a = static_cast<bool>(std::getline(first, a));
-    const bool more_b = static_cast<bool>(std::getline(second, b));
-    if (!more_a && !more_b) return "";
-    if (more_a && more_b && a == b) continue;
-    const std::string name = (more_a ? a : b).substr(0, (more_a ? a : b).find('\t'));
-    const auto value = [&](bool more, const std::string& line) {
-      return more ? line.substr(line.find('\t') + 1) : std::string("unknown");
-    };
-    return fmt::format("{} is {} on rank 0, but {} on rank {}", name, value(more_a, a),
-                       value(more_b, b), other);
+std::map<std::string, std::string> facts_in(const std::string& text) {
+  std::map<std::string, std::string> facts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t tab = line.find('\t');
+    facts[line.substr(0, tab)] = tab == std::string::npos ? "" : line.substr(tab + 1);
   }
+  return facts;
 }
+
+// The first rank that differs from rank 0 in each fact.
+std::vector<std::string> differences(const std::vector<std::string>& texts) {
+  const auto first = facts_in(texts[0]);
+  std::map<std::string, std::string> found;
+  for (std::size_t r = 1; r < texts.size(); ++r) {
+    const auto other = facts_in(texts[r]);
+    auto names = first;
+    names.insert(other.begin(), other.end());
+    for (const auto& [name, unused] : names) {
+      const auto value = [&, &key = name](const auto& facts) {
+        const auto at = facts.find(key);
+        return at == facts.end() ? std::string("unknown") : at->second;
+      };
+      if (value(first) == value(other)) continue;
+      found.try_emplace(name, fmt::format("{} is {} on rank 0, but {} on rank {}", name,
+                                          value(first), value(other), r));
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [name, sentence] : found) sentences.push_back(sentence);
+  return sentences;
+}
+
+}  // namespace
 
 Status agree(ProcessRuntime& runtime, const Facts& facts) {
   TESSERA_ASSIGN(const std::vector<std::string> texts, runtime.exchange(text_of(facts)));
-  for (std::size_t r = 1; r < texts.size(); ++r) {
-    const std::string difference = first_difference(texts[0], texts[r], static_cast<Rank>(r));
-    if (difference.empty()) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("ranks disagree before the first step: {}; start all ranks with the "
-                              "same options and data",
-                              difference));
-  }
-  return {};
+  std::vector<std::string> found = differences(texts);
+  if (found.empty()) return {};
+  const std::size_t more = found.size() - std::min(found.size(), named);
+  found.resize(found.size() - more);
+  return Status(
+      Code::invalid_argument,
+      fmt::format("ranks disagree before the first step: {}{}; start all ranks with the "
+                  "same options and data",
+                  fmt::join(found, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
 }
 
 }  // namespace tessera::cli

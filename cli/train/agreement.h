@@ -3,7 +3,7 @@
 //
 // The idea: ranks that disagree about a learning rate or a data file issue the same operations, so
 // no check of operations ever finds it, and replicas drift apart. So every rank states its options,
-// its model and a checksum of its data as text, and one difference ends the run, named.
+// its model and a checksum of its data as text, and any difference ends the run, all of them named.
 #pragma once
 
 #include <string>
@@ -17,11 +17,9 @@ namespace tessera::cli {
 /// Names and values, in one order on all ranks: "--seed" and "7".
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// The first difference between the facts of two ranks, as text: one fact per line, or "".
-std::string first_difference(const std::string& of_first, const std::string& of_other, Rank other);
-
-/// Compares `facts` over all ranks. Fails: invalid_argument, naming the fact, two ranks and both
-/// values; not_supported, where ranks cannot exchange texts.
+/// Compares `facts` over all ranks. Fails: invalid_argument, naming each fact in which some rank
+/// differs from rank 0, that rank and both values; not_supported, where ranks cannot exchange
+/// texts.
 Status agree(ProcessRuntime& runtime, const Facts& facts);
 
 }  // namespace tessera::cli

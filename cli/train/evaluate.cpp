@@ -141,8 +141,12 @@ class EvaluateProgram {
 
   Facts facts() const {
     Facts facts = command_facts(*a_.command, a_.model, model_);
-    for (const Corpus& corpus : corpora_) facts.push_back({"--data", corpus_fact(corpus)});
-    if (!a_.weights.empty()) facts.push_back({"--weights", size_fact(a_.weights)});
+    for (std::size_t k = 0; k < corpora_.size(); ++k) {
+      facts.push_back({fmt::format("file {} of --data", k + 1), corpus_fact(corpora_[k])});
+    }
+    facts.push_back({"--tokenizer", file_fact(a_.data.tokenizer)});
+    facts.push_back({"--weights", file_fact(a_.weights)});
+    facts.push_back({"--checkpoint", checkpoint_fact(a_.checkpoint)});
     return facts;
   }
 

@@ -94,9 +94,6 @@ Status generate(const GenerateArguments& a) {
   TESSERA_ASSIGN(Model model, load_model(a.model));
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
   print_warnings(model_warnings(a.model, model));
-  for (const std::string& warning : model.mathematics.warnings) {
-    if (!warning.starts_with("dropout")) print_warnings({a.model + ": " + warning});
-  }
   TESSERA_ASSIGN(Prompt prompt, Prompt::open(a.prompt, model, a.model));
   TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));

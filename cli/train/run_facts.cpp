@@ -18,27 +18,33 @@
 namespace tessera::cli {
 namespace {
 
-/// Options that a rank may have for itself: its output, its threads, paths of its machine. What
-/// lies behind a path of an input is compared by content.
-constexpr std::array may_differ = {
-    "--help",       "--threads",    "--deadline",      "--quiet",        "--json",    "--log-every",
-    "--peak-flops", "--trace",      "--data",          "--validation",   "--load",    "--resume",
-    "--save",       "--export",     "--deepspeed",     "--profile-nccl", "--cluster", "--tokenizer",
-    "--weights",    "--checkpoint", "--export-adapter"};
+/// Options that a rank may have for itself: its output and its threads. --cluster is for the
+/// simulator, whose ranks are one program.
+constexpr std::array may_differ = {"--help",    "--threads",    "--deadline",    "--quiet",
+                                   "--json",    "--log-every",  "--csv",         "--tensorboard",
+                                   "--cluster", "--peak-flops", "--profile-nccl"};
+/// Paths of inputs, which are compared by content.
+constexpr std::array by_content = {"--data",      "--validation", "--load",    "--resume",
+                                   "--deepspeed", "--tokenizer",  "--weights", "--checkpoint"};
+/// Paths of a machine, which all ranks have or none.
+constexpr std::array by_presence = {"--save",  "--export",    "--export-adapter",
+                                    "--trace", "--nvme-path", "--optimizer-nvme-path"};
 
-bool is_own(const std::string& name) {
-  return std::any_of(may_differ.begin(), may_differ.end(),
-                     [&](const char* own) { return name == own; });
+template <std::size_t count>
+bool is_one_of(const std::array<const char*, count>& names, const std::string& name) {
+  return std::any_of(names.begin(), names.end(), [&](const char* one) { return name == one; });
 }
+
+constexpr const char* not_given = "not given";
 
 std::string value_of(const CLI::Option& option) {
   if (option.count() == 0) {
-    return option.get_default_str().empty() ? "not given" : option.get_default_str();
+    return option.get_default_str().empty() ? not_given : option.get_default_str();
   }
   std::string value;
   for (const std::string& part : option.results()) value += (value.empty() ? "" : ",") + part;
   // A flag that was given has no value of its own, or "true".
-  return value.empty() ? "given" : value;
+  return value.empty() || value == "true" ? "given" : value;
 }
 
 // FNV-1a, 64 bits.
@@ -63,9 +69,36 @@ std::string corpus_fact(const Corpus& corpus) {
   return fmt::format("{} tokens with checksum {:016x}", corpus.tokens(), corpus.fingerprint());
 }
 
-std::string size_fact(const std::string& path) {
+std::string file_fact(const std::string& path) {
+  if (path.empty()) return not_given;
+  constexpr std::uintmax_t pieces = 64;
+  constexpr std::size_t piece = 4096;
   std::error_code error;
-  return fmt::format("{} bytes", std::filesystem::file_size(path, error));
+  const std::filesystem::path file = std::filesystem::is_directory(path, error)
+                                         ? std::filesystem::path(path) / "tokenizer.json"
+                                         : std::filesystem::path(path);
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  std::ifstream stream(file, std::ios::binary);
+  if (error || !stream) return "a file that cannot be read";
+  std::string looked_at;
+  for (std::uintmax_t k = 0; k < pieces; ++k) {
+    std::string text(piece, '\0');
+    stream.clear();
+    stream.seekg(static_cast<std::streamoff>(size / pieces * k));
+    stream.read(text.data(), piece);
+    looked_at.append(text, 0, static_cast<std::size_t>(stream.gcount()));
+    if (size <= piece) break;
+  }
+  return fmt::format("{} bytes with checksum {:016x}", size, text_sum(looked_at));
+}
+
+// The manifest has checksums of everything else.
+std::string checkpoint_fact(const std::string& path) {
+  if (path.empty()) return "none";
+  const auto info = read_checkpoint(path);
+  if (!info.ok()) return "one that cannot be read";
+  return fmt::format("step {}, whose manifest has {}", info->step,
+                     file_fact((std::filesystem::path(info->path) / "manifest.json").string()));
 }
 
 Facts command_facts(const CLI::App& command, const std::string& model_path, const Model& model) {
@@ -73,8 +106,10 @@ Facts command_facts(const CLI::App& command, const std::string& model_path, cons
                  {"the model", model_fact(model_path, model)}};
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->get_positional() || is_own(name)) continue;
-    facts.emplace_back(name, value_of(*option));
+    if (option->get_positional() || is_one_of(may_differ, name)) continue;
+    if (is_one_of(by_content, name)) continue;
+    const bool path = is_one_of(by_presence, name);
+    facts.emplace_back(name, !path ? value_of(*option) : option->count() > 0 ? "given" : not_given);
   }
   return facts;
 }
@@ -82,9 +117,13 @@ Facts command_facts(const CLI::App& command, const std::string& model_path, cons
 Facts facts_of(const TrainArguments& arguments, const TrainRun& run, const TrainData& data) {
   TESSERA_ASSERT(arguments.command != nullptr, "options come from a command line");
   Facts facts = command_facts(*arguments.command, arguments.engine.model_path, run.model);
-  facts.emplace_back("the scheme", std::string(name_of(run.options.scheme)));
+  facts.emplace_back("--deepspeed", file_fact(arguments.engine.deepspeed));
+  facts.emplace_back("--tokenizer", file_fact(arguments.data.tokenizer));
+  facts.emplace_back("--load", file_fact(arguments.files.load));
+  const auto from = checkpoint_to_resume(arguments.files);
+  facts.emplace_back("--resume", checkpoint_fact(from.ok() ? *from : arguments.files.resume));
   facts.emplace_back("--data", corpus_fact(data.corpus));
-  if (data.validation) facts.emplace_back("--validation", corpus_fact(*data.validation));
+  facts.emplace_back("--validation", data.validation ? corpus_fact(*data.validation) : not_given);
   return facts;
 }
 

@@ -8,12 +8,14 @@
 namespace tessera::cli {
 
 /// The version of the program, the model's description, and all options of the command that change
-/// what is computed, given or not.
+/// what is computed, given or not; not the content of files that they name.
 Facts command_facts(const CLI::App& command, const std::string& model_path, const Model& model);
 /// The length of a corpus, and a checksum of its content.
 std::string corpus_fact(const Corpus& corpus);
-/// The length of a file.
-std::string size_fact(const std::string& path);
+/// The length of a file, or of the tokenizer.json in a folder, and a checksum of 64 places in it.
+std::string file_fact(const std::string& path);
+/// The step of a checkpoint, or of the newest in a folder, and a checksum of its manifest.
+std::string checkpoint_fact(const std::string& path);
 
 /// All options of the command that change what is computed, given or not, and the content of the
 /// files that they name; the program's version.

@@ -107,7 +107,9 @@ class TrainProgram {
       TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
       TESSERA_ASSIGN(
           trace_, storage::TraceWriter::create(arguments_.trace,
-                                               {.clock = steady_time, .warn = warn_of_recording}));
+                                               {.clock = steady_time, .warn = [this](auto& said) {
+                                                  if (begun_) warn_of_recording(said);
+                                                }}));
     }
     TESSERA_ASSIGN(opened_,
                    open_runtime(arguments_.runtime, launch_,
@@ -131,7 +133,7 @@ class TrainProgram {
  private:
   // A disk that is full takes a part of the trace, not the training.
   Status finish_trace() {
-    if (!trace_) return {};
+    if (!begun_) return {};  // so there is nothing to tell
     const Status traced = trace_->finish();
     if (traced.code() != Code::io_error) return traced;
     print_warnings({traced.message()});
@@ -199,7 +201,10 @@ class TrainProgram {
       peak_ = peak_flops_of(arguments_.peak_flops, opened_, run_.options.dtype,
                             run_.options.threads, arguments_.runtime.tf32);
     }
-    if (trace_) trace_->begin(trace_run(arguments_, run_, launch_, opened_, peak_));
+    if (trace_) {
+      begun_ = true;
+      trace_->begin(trace_run(arguments_, run_, launch_, opened_, peak_));
+    }
     TESSERA_ASSIGN(trainer_,
                    Trainer::create(*opened_.runtime, run_.model, data.corpus, run_.options));
     if (trace_) describe_units();
@@ -237,8 +242,14 @@ class TrainProgram {
   Status write_run_files() const {
     if (!prints()) return {};
     std::vector<std::filesystem::path> files;
-    if (!arguments_.json.empty()) {
-      files.push_back(std::filesystem::path(arguments_.json).replace_extension(".run.toml"));
+    for (const std::string& log : {arguments_.log.json, arguments_.log.csv}) {
+      if (log.empty()) continue;
+      files.push_back(std::filesystem::path(log).replace_extension(".run.toml"));
+    }
+    if (!arguments_.log.tensorboard.empty()) {
+      std::error_code error;  // writing says what is wrong
+      std::filesystem::create_directories(arguments_.log.tensorboard, error);
+      files.push_back(std::filesystem::path(arguments_.log.tensorboard) / "run.toml");
     }
     if (!arguments_.files.save.empty()) {
       files.push_back(std::filesystem::path(arguments_.files.save) / "run.toml");
@@ -301,9 +312,7 @@ class TrainProgram {
 
   Status loop(TrainFiles& files) {
     TrainLog log(figures());
-    if (prints() && !arguments_.json.empty()) {
-      TESSERA_TRY(log.open_json(arguments_.json, trainer_->steps_done() > 0));
-    }
+    if (prints()) TESSERA_TRY(log.open(arguments_.log));
     TESSERA_TRY(look_for_stop());
     while (trainer_->steps_done() < arguments_.steps && stop_ == 0) {
       const auto begin = std::chrono::steady_clock::now();
@@ -328,6 +337,7 @@ class TrainProgram {
   PeakFlops peak_;
   bool compared_ = true;  // the ranks' facts
   std::unique_ptr<storage::TraceWriter> trace_;
+  bool begun_ = false;                // the trace
   std::unique_ptr<Trainer> trainer_;  // what the runtime still has to do may need it
   OpenedRuntime opened_;
   int stop_ = 0;        // the signal that ranks agreed on

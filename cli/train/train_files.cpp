@@ -10,7 +10,6 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
-#include "cli/train/run_facts.h"
 #include "tessera/weights.h"
 
 namespace tessera::cli {
@@ -78,14 +77,13 @@ Status check_export(const char* option, const std::string& path) {
                                             path, std::strerror(errno)));
 }
 
-// The checkpoint that --resume means, or "".
-Result<std::string> to_resume(const TrainFileOptions& options) {
+}  // namespace
+
+Result<std::string> checkpoint_to_resume(const TrainFileOptions& options) {
   if (options.resume != "auto") return options.resume;
   TESSERA_ASSIGN(const auto checkpoints, list_checkpoints(options.save));
   return checkpoints.empty() ? std::string() : options.save;
 }
-
-}  // namespace
 
 Status TrainFiles::resume(const std::string& from) {
   TESSERA_ASSIGN(const CheckpointInfo info, load_checkpoint(trainer_.engine(), from));
@@ -113,7 +111,7 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
   }
   TESSERA_TRY(check_export("--export", options.export_to));
   TESSERA_TRY(check_export("--export-adapter", options.export_adapter));
-  TESSERA_ASSIGN(const std::string from, to_resume(options));
+  TESSERA_ASSIGN(const std::string from, checkpoint_to_resume(options));
   if (!from.empty()) TESSERA_TRY(files.resume(from));
   if (options.save.empty()) return files;
   TESSERA_ASSIGN(files.checkpoints_,
@@ -128,7 +126,6 @@ Facts TrainFiles::facts(const Trainer& trainer) const {
   Facts facts;
   for (const auto& [name, text] : trainer.state())
     facts.emplace_back("the place of the " + name, text);
-  if (!options_.load.empty()) facts.emplace_back("--load", size_fact(options_.load));
   return facts;
 }
 

@@ -29,6 +29,8 @@ struct TrainFileOptions {
 void add_train_file_options(CLI::App& command, TrainFileOptions& options);
 /// Fails: invalid_argument, if options contradict each other.
 Status check(const TrainFileOptions& options);
+/// The checkpoint that --resume means, "" if none. Fails: io_error.
+Result<std::string> checkpoint_to_resume(const TrainFileOptions& options);
 
 /// What files hold, and how they are written.
 struct TrainFilesContext {

@@ -2,7 +2,11 @@
 #include "cli/train/train_log.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -13,11 +17,43 @@ namespace tessera::cli {
 TrainLog::TrainLog(const TrainFigures& figures)
     : figures_(figures), progress_("training", "steps", figures.quiet) {}
 
-Status TrainLog::open_json(const std::string& path, bool append) {
-  path_ = path;
-  json_.open(path, append ? std::ios::app : std::ios::trunc);
-  if (json_) return {};
-  return Status(Code::io_error, fmt::format("--json {}: cannot be written", path));
+namespace {
+
+std::string host_in_names() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "host";
+}
+
+Status open_file(const char* option, const std::string& path, bool append, std::ofstream& file) {
+  if (path.empty()) return {};
+  file.open(path, append ? std::ios::app : std::ios::trunc);
+  if (file) return {};
+  return Status(Code::io_error, fmt::format("{} {}: cannot be written", option, path));
+}
+
+}  // namespace
+
+Status TrainLog::open(const LogFiles& files) {
+  files_ = files;
+  const bool append = figures_.first > 0;
+  std::error_code error;
+  const bool has_names = append && std::filesystem::file_size(files.csv, error) > 0 && !error;
+  TESSERA_TRY(open_file("--json", files.json, append, json_));
+  TESSERA_TRY(open_file("--csv", files.csv, append, csv_));
+  if (csv_.is_open() && !has_names) {
+    std::string names;
+    for (const Figure& figure : figures_of({})) {
+      names += fmt::format("{}{}", names.empty() ? "" : ",", figure.name);
+    }
+    csv_ << names << '\n' << std::flush;
+  }
+  if (files.tensorboard.empty()) return {};
+  auto events = EventFile::create(files.tensorboard, host_in_names(), figures_.first);
+  if (!events.ok()) {
+    return Status(events.status().code(), "--tensorboard " + events.status().message());
+  }
+  events_ = std::move(events).value();
+  return {};
 }
 
 std::optional<double> TrainLog::mfu(double seconds_per_step) const {
@@ -30,7 +66,9 @@ void TrainLog::step(const LoggedStep& logged) {
   seconds_ += logged.seconds;
   all_seconds_ += logged.seconds;
   ++steps_;
-  if (json_.is_open()) write_json(logged);
+  if (json_.is_open()) write_line(json_line(logged), "--json", json_, step.step);
+  if (csv_.is_open()) write_csv(logged);
+  if (events_) write_events(logged);
   const bool last = step.step == figures_.steps;
   if (step.step % figures_.log_every == 0 || last || logged.validation_loss) {
     progress_.clear();
@@ -70,7 +108,7 @@ void TrainLog::print(const LoggedStep& logged) {
   std::fflush(stdout);
 }
 
-void TrainLog::write_json(const LoggedStep& logged) {
+std::string TrainLog::json_line(const LoggedStep& logged) const {
   const TrainedStep& step = logged.step;
   nlohmann::ordered_json line;
   line["step"] = step.step;
@@ -92,13 +130,60 @@ void TrainLog::write_json(const LoggedStep& logged) {
                       {"moved", graphs.moved},
                       {"unrepeated", graphs.unrepeated}};
   }
-  json_ << line.dump() << '\n' << std::flush;
-  if (json_) return;
-  json_.close();
+  return line.dump();
+}
+
+std::vector<TrainLog::Figure> TrainLog::figures_of(const LoggedStep& logged) const {
+  const TrainedStep& step = logged.step;
+  const auto tokens = static_cast<double>(step.tokens);
+  return {{"step", nullptr, static_cast<double>(step.step)},
+          {"loss", "loss/train", step.loss},
+          {"validation_loss", "loss/validation", logged.validation_loss},
+          {"grad_norm", "optimizer/grad_norm", step.grad_norm},
+          {"learning_rate", "optimizer/learning_rate", step.learning_rate},
+          {"loss_scale", "optimizer/loss_scale", step.loss_scale},
+          {"skipped_steps", "optimizer/skipped_steps", static_cast<double>(step.skipped_steps)},
+          {"ms", "speed/ms", logged.seconds * 1e3},
+          {"tokens", nullptr, tokens},
+          {"tokens_per_s", "speed/tokens_per_s", tokens / logged.seconds},
+          {"mfu", "speed/mfu", mfu(logged.seconds)},
+          {"memory_bytes", "memory/bytes", static_cast<double>(logged.memory.value)}};
+}
+
+void TrainLog::write_csv(const LoggedStep& logged) {
+  std::string line;
+  for (const Figure& figure : figures_of(logged)) {  // the first, the step, always has a value
+    if (!line.empty()) line += ',';
+    if (!figure.value) continue;
+    const bool whole = std::floor(*figure.value) == *figure.value;
+    line += whole ? fmt::format("{:.0f}", *figure.value) : fmt::format("{:.9g}", *figure.value);
+  }
+  write_line(line, "--csv", csv_, logged.step.step);
+}
+
+void TrainLog::write_events(const LoggedStep& logged) {
+  EventFile::Scalars scalars;
+  for (const Figure& figure : figures_of(logged)) {
+    if (figure.tag != nullptr && figure.value) scalars.emplace_back(figure.tag, *figure.value);
+  }
+  const Status written = events_->scalars(logged.step.step, all_seconds_, scalars);
+  if (written.ok()) return;
+  events_.reset();
+  print_warnings({fmt::format("--tensorboard {} It ends before step {}; training goes on",
+                              written.message(), logged.step.step)});
+}
+
+void TrainLog::write_line(const std::string& line, const char* option, std::ofstream& file,
+                          std::int64_t step) {
+  if (!file.is_open()) return;
+  file << line << '\n' << std::flush;
+  if (file) return;
+  file.close();
+  const bool json = &file == &json_;
   print_warnings(
-      {fmt::format("--json {}: cannot be written, is the disk full? It ends before step "
-                   "{}; training goes on",
-                   path_, step.step)});
+      {fmt::format("{} {}: cannot be written, is the disk full? It ends before step {}; "
+                   "training goes on",
+                   option, json ? files_.json : files_.csv, step)});
 }
 
 std::string readable(Bytes bytes) {

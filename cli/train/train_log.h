@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of `tessera train`: a line per step for people, JSON for programs.
+// The log of `tessera train`: a line per step for people, JSON, CSV and TensorBoard's events for
+// programs.
 #pragma once
 
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/report/progress.h"
+#include "cli/train/event_file.h"
 #include "tessera/host_runtime.h"
 #include "tessera/trainer.h"
 
 namespace tessera::cli {
+
+/// Files that get the figures of each step; "": none.
+struct LogFiles {
+  std::string json;         // one object a line
+  std::string csv;          // one line a step behind a line of names
+  std::string tensorboard;  // folder of event files
+};
 
 /// The quantities that the figures of a step refer to.
 struct TrainFigures {
@@ -34,21 +44,34 @@ class TrainLog {
  public:
   explicit TrainLog(const TrainFigures& figures);
 
-  /// Steps go to `path`, one JSON object a line; `append`: after those that are there.
-  /// Fails: io_error, naming it.
-  Status open_json(const std::string& path, bool append);
+  /// Steps go to `files`; those of a run that goes on come behind what is there.
+  /// Fails: io_error, naming the option.
+  Status open(const LogFiles& files);
 
-  /// A file that cannot be written ends with a warning.
+  /// A file that cannot be written any more ends with a warning.
   void step(const LoggedStep& logged);
 
  private:
   std::optional<double> mfu(double seconds_per_step) const;
   void print(const LoggedStep& logged);
-  void write_json(const LoggedStep& logged);
+  std::string json_line(const LoggedStep& logged) const;
+  void write_csv(const LoggedStep& logged);
+  void write_events(const LoggedStep& logged);
+  void write_line(const std::string& line, const char* option, std::ofstream& file,
+                  std::int64_t step);
+
+  /// A number of a step: its names in CSV and in TensorBoard.
+  struct Figure {
+    const char* name;
+    const char* tag;
+    std::optional<double> value;
+  };
+  std::vector<Figure> figures_of(const LoggedStep& logged) const;
 
   const TrainFigures figures_;
-  std::string path_;
-  std::ofstream json_;
+  LogFiles files_;
+  std::ofstream json_, csv_;
+  std::optional<EventFile> events_;
   Progress progress_;
   double seconds_ = 0;      // of the steps since the last line
   std::int64_t steps_ = 0;  // likewise

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -99,6 +100,12 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
       ->check(within(1, 1e9))
       ->default_str("2000")
       ->group(group);
+  command
+      .add_option("--dropout", a.dropout,
+                  "Share of what training drops, wherever the model has dropout")
+      ->check(within(0, 0.99))
+      ->default_str("as the model says")
+      ->group(group);
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
       ->group(group);
@@ -110,9 +117,12 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
   command.add_option("--log-every", a.log_every, "Steps from one line to the next")
       ->check(within(1, 1e9))
       ->group(group);
-  command.add_option("--json", a.json, "File that gets one JSON object per step")
-      ->default_str("")
-      ->group(group);
+  const auto file = [&](const char* name, std::string& value, const char* text) {
+    command.add_option(name, value, text)->default_str("")->group(group);
+  };
+  file("--json", a.log.json, "File that gets one JSON object per step");
+  file("--csv", a.log.csv, "File that gets one line of numbers per step");
+  file("--tensorboard", a.log.tensorboard, "Folder that gets an event file, as TensorBoard reads");
   command
       .add_option(
           "--peak-flops", a.peak_flops,
@@ -148,6 +158,16 @@ LearningRate learning_rate(const TrainArguments& a) {
           .warmup = a.warmup,
           .steps = a.steps,
           .decay = a.decay};
+}
+
+// Where transformers has dropout: Llama's blocks only in attention.
+void set_dropout(Model& model, float share) {
+  Mathematics& m = model.mathematics;
+  m.attention_dropout = share;
+  const bool gpt2 = std::any_of(model.modules.begin(), model.modules.end(), [](const Module& each) {
+    return each.class_name == "GPT2Attention";
+  });
+  m.embedding_dropout = m.residual_dropout = gpt2 ? share : 0;
 }
 
 // The file's optimizer, instead of what the flags would say if none is given.
@@ -221,9 +241,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
   run.warnings = std::move(training.warnings);
-  for (const std::string& warning : run.model.mathematics.warnings) {
-    run.warnings.push_back(a.engine.model_path + ": " + warning);
-  }
+  if (a.dropout) set_dropout(run.model, static_cast<float>(*a.dropout));
   TrainerOptions& o = run.options;
   o.scheme = training.scheme;
   o.step = training.training;

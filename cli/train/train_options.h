@@ -11,6 +11,7 @@
 #include "cli/options/runtime_options.h"
 #include "cli/train/data_options.h"
 #include "cli/train/train_files.h"
+#include "cli/train/train_log.h"
 #include "tessera/trainer.h"
 
 namespace tessera::cli {
@@ -28,6 +29,7 @@ struct TrainArguments {
   const CLI::App* command = nullptr;  // that was parsed
   EngineOptions engine;
   std::string dtype = "float32";
+  std::optional<double> dropout;
   std::optional<double> loss_scale;
   std::optional<std::int32_t> loss_scale_interval;
   DataArguments data;
@@ -47,7 +49,7 @@ struct TrainArguments {
   TrainFileOptions files;
   std::string trace;
   double peak_flops = 0;
-  std::string json;
+  LogFiles log;
   std::int64_t log_every = 1;
   bool quiet = false;
 };

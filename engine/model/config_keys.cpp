@@ -183,20 +183,25 @@ void check_value(const ConfigKey& key, const nlohmann::json& value, Mathematics&
 }
 
 void check_keys(JsonReader& config, std::string_view model_type, Mathematics& out) {
-  std::string dropped;
   for (const auto& [name, value] : config.json().items()) {
     if (value.is_null()) continue;
     const ConfigKey* key = row_of(name, model_type);
     if (key == nullptr) continue;  // config_check.h names it
-    if (key->rule == KeyRule::values) {
-      check_value(*key, value, out);
-    } else if (key->rule == KeyRule::dropout && (!value.is_number() || value.get<double>() != 0)) {
-      dropped += fmt::format("{}{} {}", dropped.empty() ? "" : ", ", name, word_of(value));
-    }
+    if (key->rule == KeyRule::values) check_value(*key, value, out);
   }
-  if (!dropped.empty()) {
-    out.warnings.push_back("dropout is not applied: " + dropped + " act as 0");
-  }
+}
+
+// Dropout that is not given is 0, whatever the class's default.
+float dropout_of(JsonReader& config, const char* key, Mathematics& out) {
+  if (!config.has(key)) return 0;
+  const nlohmann::json& value = config.json()[key];
+  if (!value.is_number()) config.fail(key, "must be a number");
+  if (!value.is_number()) return 0;
+  const auto share = value.get<float>();
+  if (share >= 0 && share < 1) return share;
+  out.refused.push_back(
+      fmt::format("{} is {}, computed is dropout from 0 to below 1", key, word_of(value)));
+  return 0;
 }
 
 // Blocks with full attention beside others with a window: Qwen2's.
@@ -247,7 +252,10 @@ Mathematics read_mathematics(JsonReader& config, std::string_view model_type, st
   const std::string name =
       config.text(gpt2 ? "activation_function" : "hidden_act", gpt2 ? "gelu_new" : "silu");
   if (const Activation* known = activation_of(name)) out.activation = *known;
+  out.attention_dropout = dropout_of(config, gpt2 ? "attn_pdrop" : "attention_dropout", out);
   if (gpt2) {
+    out.embedding_dropout = dropout_of(config, "embd_pdrop", out);
+    out.residual_dropout = dropout_of(config, "resid_pdrop", out);
     out.scores_scaled = config.boolean("scale_attn_weights", true);
     out.scores_scaled_by_block = config.boolean("scale_attn_by_inverse_layer_idx", false);
   }

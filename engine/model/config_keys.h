@@ -20,7 +20,7 @@ namespace tessera {
 enum class KeyRule {
   acts,     // any value that the builder accepts
   values,   // one of those listed acts, real training refuses others
-  dropout,  // not applied: a warning names it unless it is 0
+  dropout,  // acts while a model is trained on CPUs
   none,     // does not change what is computed
 };
 

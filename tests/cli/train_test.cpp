@@ -2,11 +2,13 @@
 // `tessera train` and `tessera generate` from end to end, with a model that is tiny.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/program.h"
 
@@ -75,6 +77,37 @@ TEST_CASE("train says per step what happened, to people and to programs", "[cli]
   CHECK(lines[5]["mfu"].get<double>() > 0);
   CHECK(lines[5]["memory_bytes"].get<double>() > 0);
   CHECK(lines[5]["loss"].get<double>() < lines[0]["loss"].get<double>());
+}
+
+TEST_CASE("CSV and event files have the numbers of the JSON lines, also of a run that goes on",
+          "[cli][train]") {
+  prepare();
+  for (const char* old : {"logged", "log.json", "log.csv", "events"}) {
+    std::filesystem::remove_all(run_folder() + old);
+  }
+  const std::string files = "--json log.json --csv log.csv --tensorboard events -q ";
+  REQUIRE(train(files + "--save logged --save-every 4 --keep 0").exit_code == 0);
+  REQUIRE(train(files + "--resume logged/step-000004 --validation text.txt").exit_code == 0);
+  std::istringstream csv(text_of("log.csv"));
+  std::string line;
+  std::getline(csv, line);
+  CHECK(line.find("step,loss,validation_loss,grad_norm,learning_rate,") == 0);
+  const auto json = lines_of("log.json");
+  CHECK(json.size() == 8);
+  for (const auto& one : json) {
+    REQUIRE(std::getline(csv, line));
+    const std::size_t comma = line.find(',');
+    CHECK(line.substr(0, comma) == std::to_string(one["step"].get<int>()));
+    CHECK(std::stof(line.substr(comma + 1)) == one["loss"].get<float>());
+    CHECK(std::count(line.begin(), line.end(), ',') == 11);
+  }
+  CHECK_FALSE(std::getline(csv, line));
+  std::size_t events = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder() + "events")) {
+    events += entry.path().filename().string().starts_with("events.out.tfevents.") ? 1 : 0;
+  }
+  CHECK(events == 2);
+  CHECK(text_of("events/run.toml").find("tensorboard = \"events\"") != std::string::npos);
 }
 
 TEST_CASE("four simulated ranks lose what one that accumulates does", "[cli][train]") {
@@ -277,10 +310,6 @@ TEST_CASE("a window of attention acts, and what does not act is named", "[cli][t
   CHECK(run_tessera("train odd.json --data text.txt --steps 1")
             .messages.find("activation_function is mish, computed are: gelu_new") !=
         std::string::npos);
-  write("dropped.json", R"({"model_type": "gpt2", "n_embd": 16, "n_head": 2, "n_layer": 1,
-      "vocab_size": 256, "n_positions": 16, "resid_pdrop": 0.5})");
-  CHECK(run_tessera("train dropped.json --data text.txt --steps 1 --batch 1").messages ==
-        "tessera: warning: dropped.json: dropout is not applied: resid_pdrop 0.5 act as 0\n");
   write("more.json", R"({"model_type": "gpt2", "n_layer": 1, "colour": "red",
       "quantization_config": {"bits": 4}})");
   const std::string named =

@@ -201,8 +201,10 @@ TEST_CASE("what only real numbers need is read, too", "[model]") {
       "activation_function": "relu", "scale_attn_weights": false, "far_away": 3, "n_ctx": 8})");
   CHECK(warned.mathematics.activation == Activation::relu);
   CHECK_FALSE(warned.mathematics.scores_scaled);
-  CHECK(warned.mathematics.warnings ==
-        std::vector<std::string>{"dropout is not applied: resid_pdrop 0.1 act as 0"});
+  CHECK(warned.mathematics.residual_dropout == 0.1F);
+  CHECK(warned.mathematics.embedding_dropout == 0);
+  CHECK(parsed(R"({"model_type": "qwen2", "attention_dropout": 1})").mathematics.refused.front() ==
+        "attention_dropout is 1, computed is dropout from 0 to below 1");
   CHECK(warned.warnings ==
         std::vector<std::string>{"keys that mean nothing to gpt2 here are ignored: far_away"});
   CHECK(parsed(R"({"model_type": "qwen2", "num_hidden_layers": 3, "use_sliding_window": true,

@@ -101,7 +101,7 @@ std::string config_table() {
     return out + "`";
   };
   for (const ConfigKey& key : config_keys()) {
-    std::string acts = key.rule == KeyRule::acts ? "acts" : "not applied, warned of unless 0";
+    std::string acts = key.rule == KeyRule::acts ? "acts" : "below 1: acts while training, on CPUs";
     if (key.rule == KeyRule::values) acts = key.values.empty() ? "refused" : spaced(key.values);
     text += "| `" + std::string(key.name) + "` | " +
             (key.models.empty() ? "all" : spaced(key.models)) + " | " + acts + " | " +

@@ -26,6 +26,13 @@ struct Attention::Head {
   Array dq, dk, dv;
   float* statistics;
   const std::int32_t* begins;
+  const Dropout* dropout;
+  std::int64_t sample, number;  // of the head
+
+  BlockRows rows(const Block& b, const AttentionShape& shape) const {
+    return {b.first, b.rows,  b.keys, scale_of(shape),      shape.window,
+            begins,  dropout, sample, number * shape.length};
+  }
 };
 
 Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& shape, int threads) {
@@ -97,12 +104,12 @@ Attention::Buffers Attention::buffers_at(void* temporary, int thread) const {
 }
 
 void Attention::forward_head(const Head& head, const Buffers& own, void* scratch, int place) const {
-  const float scale = scale_of(shape_);
   for (const Block& b : blocks_) {
+    const BlockRows rows = head.rows(b, shape_);
     b.scores->run(head.q.from(b.first * shape_.q_stride).data, head.k.data, own.scores, nullptr,
                   scratch, place);
-    attention_weights({b.first, b.rows, b.keys, scale, shape_.window, head.begins}, own.scores,
-                      own.weights, head.statistics + 2 * b.first);
+    attention_weights(rows, own.scores, own.weights, head.statistics + 2 * b.first);
+    if (rows.dropout != nullptr) drop_weights(rows, own.weights);
     b.out->run(own.weights.data, head.v.data, head.to.from(b.first * shape_.out_stride()).data,
                nullptr, scratch, place);
   }
@@ -111,7 +118,6 @@ void Attention::forward_head(const Head& head, const Buffers& own, void* scratch
 // The last block reaches all keys, so it comes first and writes dk and dv; the others add.
 void Attention::backward_head(const Head& head, const Buffers& own, void* scratch, int place,
                               bool first_of_group) const {
-  const float scale = scale_of(shape_);
   float* const dk = own.dk != nullptr ? own.dk : head.dk.as<float>();
   float* const dv = own.dv != nullptr ? own.dv : head.dv.as<float>();
   for (auto b = blocks_.rbegin(); b != blocks_.rend(); ++b) {
@@ -119,13 +125,18 @@ void Attention::backward_head(const Head& head, const Buffers& own, void* scratc
     const ConstArray q = head.q.from(b->first * shape_.q_stride);
     const ConstArray out = head.out.from(b->first * shape_.out_stride());
     const ConstArray dout = head.dout.from(b->first * shape_.out_stride());
-    const BlockRows rows{b->first, b->rows, b->keys, scale, shape_.window, head.begins};
+    const BlockRows rows = head.rows(*b, shape_);
+    const OutRows of_out{out, dout, shape_.head_dim, shape_.out_stride()};
     b->scores->run(q.data, head.k.data, own.scores, nullptr, scratch, place);
     weights_again(rows, own.scores, own.weights, head.statistics + 2 * b->first);
-    b->dv[add]->run(own.weights.data, dout.data, dv, nullptr, scratch, place);
     b->weights_gradient->run(dout.data, head.v.data, own.weights_gradient, nullptr, scratch, place);
-    scores_gradient(rows, {out, dout, shape_.head_dim, shape_.out_stride()}, own.weights_gradient,
-                    own.weights);
+    if (rows.dropout != nullptr) dropped_gradient(rows, of_out, own.weights_gradient, own.weights);
+    b->dv[add]->run(own.weights.data, dout.data, dv, nullptr, scratch, place);
+    if (rows.dropout == nullptr) {
+      scores_gradient(rows, of_out, own.weights_gradient, own.weights);
+    } else {
+      spread_rows(own.weights_gradient, b->rows, b->keys, own.weights, b->keys);
+    }
     b->dk[add]->run(own.weights.data, q.data, dk, nullptr, scratch, place);
     b->dq->run(own.weights.data, head.k.data, head.dq.from(b->first * shape_.q_stride).data,
                nullptr, scratch, place);
@@ -147,6 +158,9 @@ void Attention::forward(const HeadArrays<ConstArray>& in, Array out, float* stat
       head.to = out.from(token * s.out_stride() + h * s.head_dim);
       head.statistics = statistics + 2 * i * s.length;
       head.begins = in.begins == nullptr ? nullptr : in.begins + token;
+      head.dropout = in.dropout;
+      head.sample = i / s.heads;
+      head.number = h;
       auto* own = static_cast<std::byte*>(scratch) + scratch_per_thread.value * thread;
       forward_head(head, buffers_at(temporary, thread), own, thread);
     }
@@ -179,6 +193,9 @@ void Attention::backward(const HeadArrays<ConstArray>& in, ConstArray out, Const
             head.dk = gradients.k.from(kv);
             head.dv = gradients.v.from(kv);
             head.begins = in.begins == nullptr ? nullptr : in.begins + token;
+            head.dropout = in.dropout;
+            head.sample = i / s.kv_heads;
+            head.number = h;
             head.statistics =
                 const_cast<float*>(statistics) + 2 * (i / s.kv_heads * s.heads + h) * s.length;
             backward_head(head, own, own_scratch, thread, g == 0);

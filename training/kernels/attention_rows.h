@@ -16,6 +16,9 @@ struct BlockRows {
   float scale;
   std::int64_t window = 0;               // 0: all
   const std::int32_t* begins = nullptr;  // HeadArrays::begins, of the sequence
+  const Dropout* dropout = nullptr;      // HeadArrays::dropout
+  std::int64_t sample = 0;               // of the batch
+  std::int64_t head = 0;                 // rows of all heads before this one
 
   /// The keys that row r sees are [first_seen(r), first + r + 1).
   std::int64_t first_seen(std::int64_t r) const {
@@ -32,6 +35,9 @@ void attention_weights(const BlockRows& block, float* scores, Array weights, flo
 void weights_again(const BlockRows& block, const float* scores, Array weights,
                    const float* statistics);
 
+/// Weights that are dropped become 0, others larger.
+void drop_weights(const BlockRows& block, Array weights);
+
 struct OutRows {  // of the head's output and its gradient
   ConstArray out, gradient;
   std::int64_t width, stride;
@@ -39,6 +45,10 @@ struct OutRows {  // of the head's output and its gradient
 /// weights become the gradient of the scores: scale * weights * (gradient - sum(out * dout)).
 void scores_gradient(const BlockRows& block, const OutRows& out, const float* weights_gradient,
                      Array weights);
+
+/// With dropout: weights_gradient becomes the gradient of the scores, weights those after dropout.
+void dropped_gradient(const BlockRows& block, const OutRows& out, float* weights_gradient,
+                      Array weights);
 
 /// to[r, c] = from[r, c], where rows of `to` are `stride` apart.
 void spread_rows(const float* from, std::int64_t rows, std::int64_t width, Array to,

@@ -3,6 +3,7 @@
 
 #include "training/kernels/attention_onward.h"
 #include "training/language/affine.h"
+#include "training/language/branch.h"
 #include "training/language/layers.h"
 
 namespace tessera::language {
@@ -13,7 +14,8 @@ using kernels::ConstArray;
 
 class AttentionLayer final : public Layer {
  public:
-  AttentionLayer(const Shape& shape, const AttentionSlots& slots) : shape_(shape), slots_(slots) {
+  AttentionLayer(const Shape& shape, const AttentionSlots& slots)
+      : shape_(shape), slots_(slots), branch_(shape, slots.out_dropout) {
     const std::int64_t q = slots.heads * slots.head_dim;
     const std::int64_t kv = slots.kv_heads * slots.head_dim;
     if (slots.fused) {
@@ -81,23 +83,25 @@ class AttentionLayer final : public Layer {
     rotate(call, rows(call, saved.projected), false);
     attend(call, saved, own);
     call.poll();
+    const Array sum = branch_.begin(call, own.branch);
     out_.forward(call, saved.out, own.weights.matrix(call, slots_.out_weight),
-                 own.weights.vector(call, slots_.out_bias), {call.work.x, DType::float32});
-    out_adapter_.forward(call, saved.out, own.weights, saved.adapted.back(),
-                         {call.work.x, DType::float32});
+                 own.weights.vector(call, slots_.out_bias), sum);
+    out_adapter_.forward(call, saved.out, own.weights, saved.adapted.back(), sum);
+    branch_.add(call, own.branch);
   }
 
   void backward(const Call& call) const override {
     const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, true);
-    const ConstArray dx = own.residual_gradient(call, shape_);
+    const ConstArray dx = branch_.gradient(call, own.converted);
     bias_gradient(call, dx, shape_.width, slots_.out_bias, own.sums);
     out_.weight_gradient(call, saved.out, dx, call.gradient(slots_.out_weight));
     back_out(call, dx, saved, own);
     const Heads h = heads(saved.projected);
     const Heads d = heads(own.projected);
-    call.math->attention_backward(attention_, {h.q, h.k, h.v, call.work.begins},
-                                  {saved.out, own.out}, saved.statistics, {d.q, d.k, d.v},
+    const kernels::Dropout dropout = call.dropout(slots_.weight_dropout);
+    call.math->attention_backward(attention_, in_heads(call, h, dropout), {saved.out, own.out},
+                                  saved.statistics, {d.q, d.k, d.v},
                                   {own.attention, call.work.scratch});
     call.poll();
     rotate(call, own.projected, true);
@@ -182,8 +186,11 @@ class AttentionLayer final : public Layer {
         : arena(base),
           weights(l.shape_, l.largest_matrix(), std::max(l.widths_[0], l.shape_.width), arena),
           attention(arena.bytes(l.attention_bytes_[backward])) {
-      if (!backward) return;
-      if (l.shape_.dtype != DType::float32) {
+      if (!backward) {
+        branch = arena.take(l.branch_.numel(), DType::float32);
+        return;
+      }
+      if (l.branch_.converts()) {
         converted = arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
       }
       out = arena.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype);
@@ -196,26 +203,26 @@ class AttentionLayer final : public Layer {
       }
       sums = arena.floats(std::max(l.widths_[0], l.shape_.width));
     }
-    ConstArray residual_gradient(const Call& call, const Shape& shape) const {
-      if (shape.dtype == DType::float32) return {call.work.dx, DType::float32};
-      call.math->convert({call.work.dx, DType::float32}, converted, shape.tokens() * shape.width);
-      return converted;
-    }
     Arena arena;
     Weights weights;
     std::byte* attention;
-    Array converted, out, adapted, out_sums;
+    Array branch, converted, out, adapted, out_sums;
     std::vector<Array> projected;
     float* sums = nullptr;
   };
+
+  static kernels::HeadArrays<ConstArray> in_heads(const Call& call, const Heads& h,
+                                                  const kernels::Dropout& dropout) {
+    return {h.q, h.k, h.v, call.work.begins, dropout.share > 0 ? &dropout : nullptr};
+  }
 
   // While decoding queries are kept, too, because they lie among keys and values.
   void attend(const Call& call, const Saved& saved, const Temporary& own) const {
     const Heads all = heads(saved.projected);
     if (!decodes()) {
-      return call.math->attention_forward(attention_, {all.q, all.k, all.v, call.work.begins},
-                                          saved.out, saved.statistics,
-                                          {own.attention, call.work.scratch});
+      const kernels::Dropout dropout = call.dropout(slots_.weight_dropout);
+      return call.math->attention_forward(attention_, in_heads(call, all, dropout), saved.out,
+                                          saved.statistics, {own.attention, call.work.scratch});
     }
     const Array q = heads(rows(call, saved.projected)).q;
     kernels::attention_onward(attention_, call.first, {q, all.k, all.v}, saved.out,
@@ -241,6 +248,7 @@ class AttentionLayer final : public Layer {
 
   const Shape& shape_;
   const AttentionSlots slots_;
+  const Branch branch_;
   std::vector<std::int64_t> widths_;  // of the projections
   std::vector<Affine> in_;
   Affine out_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "training/kernels/dropout.h"
 #include "training/language/layers.h"
 
 namespace tessera::language {
@@ -33,7 +34,8 @@ class TokenEmbedding final : public Layer {
 
 class PositionEmbedding final : public Layer {
  public:
-  PositionEmbedding(const Shape& shape, const Slot& table) : shape_(shape), table_(table) {}
+  PositionEmbedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout)
+      : shape_(shape), table_(table), dropout_(dropout) {}
 
   Bytes saves() const override { return {}; }
   Bytes temporary(bool) const override { return {}; }
@@ -43,9 +45,11 @@ class PositionEmbedding final : public Layer {
     kernels::Positions all = positions();
     if (shape_.documents) all.places = call.work.begins + shape_.tokens();
     call.math->add_positions(table, all, call.work.x);
+    drop(call, call.work.x);
   }
 
   void backward(const Call& call) const override {
+    drop(call, call.work.dx);
     const kernels::Array gradient = call.gradient(table_);
     if (gradient.data == nullptr) return;
     if (!shape_.documents) return call.math->sum_positions(call.work.dx, positions(), gradient);
@@ -57,8 +61,16 @@ class PositionEmbedding final : public Layer {
  private:
   kernels::Positions positions() const { return {shape_.batch, shape_.length, shape_.width}; }
 
+  void drop(const Call& call, float* x) const {
+    const kernels::Dropout dropout = call.dropout(dropout_);
+    if (dropout.share == 0) return;
+    const kernels::Array all{x, DType::float32};
+    kernels::drop(dropout, positions(), all, all, shape_.threads);
+  }
+
   const Shape& shape_;
   const Slot table_;
+  const DropoutSlots dropout_;
 };
 
 }  // namespace
@@ -67,8 +79,8 @@ MadeLayer token_embedding(const Shape& shape, const Slot& table) {
   return std::unique_ptr<Layer>(std::make_unique<TokenEmbedding>(shape, table));
 }
 
-MadeLayer position_embedding(const Shape& shape, const Slot& table) {
-  return std::unique_ptr<Layer>(std::make_unique<PositionEmbedding>(shape, table));
+MadeLayer position_embedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout) {
+  return std::unique_ptr<Layer>(std::make_unique<PositionEmbedding>(shape, table, dropout));
 }
 
 }  // namespace tessera::language

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "engine/numbers/arithmetic.h"
+#include "training/kernels/dropout.h"
 #include "training/kernels/threads.h"
 #include "training/language/initial_values.h"
 #include "training/language/workspace.h"
@@ -23,10 +25,12 @@ struct LanguageModel::State {
   LanguageModelOptions options;
   std::unique_ptr<language::Plan> plan;
   Runtime* runtime = nullptr;
+  Rank world = 1;
   BufferId workspace;
   Bytes workspace_bytes{};
   std::function<void(Rank, std::int32_t, const TokenBatch&)> fill;
   float loss_scale = 1;
+  std::optional<std::uint64_t> dropout_key = {};
   using Losses = std::map<Rank, std::vector<float>>;
   std::shared_ptr<Losses> losses = std::make_shared<Losses>();
   std::set<Rank> has_rotary;  // in its workspace
@@ -161,6 +165,10 @@ void LanguageModel::State::run(ModuleId module, Pass pass, std::int32_t micro_ba
   call.progress = &options.progress;
   call.half = plan->shape.half();
   call.gradient_scale = loss_scale / static_cast<float>(plan->shape.tokens());
+  call.drops = plan->shape.drops && pass != Pass::evaluate;
+  TESSERA_ASSERT(dropout_key || !call.drops, "LanguageModel::set_dropout comes before training");
+  call.dropout_key = dropout_key.value_or(0);
+  call.first_sample = (std::int64_t{micro_batch} * world + context.rank()) * plan->shape.batch;
   if (module == plan->first && (pass == Pass::forward || pass == Pass::evaluate)) {
     begin(micro_batch, context, call.work);
   }
@@ -193,10 +201,18 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                   "documents within a sequence, and tokens that are not learned, are computed on "
                   "CPUs only: train on tokens without borders, or on CPUs");
   }
+  const bool drops = options.dropout && model.mathematics.drops();
+  if (drops && options.processor == Processor::gpu) {
+    return Status(Code::not_supported,
+                  fmt::format("{} has dropout, which is computed on CPUs only: switch it off, or "
+                              "train on CPUs",
+                              model.name));
+  }
   language::Shape shape{.batch = options.batch,
                         .length = options.sequence_length,
                         .documents = options.documents,
                         .adapter_scale = options.adapter_scale,
+                        .drops = drops,
                         .dtype = options.dtype,
                         .parameters = options.parameters,
                         .threads = options.threads,
@@ -218,6 +234,7 @@ Status LanguageModel::take_workspace(Runtime& runtime) const {
                                                       .where = runtime.world(),
                                                       .name = "workspace"}));
   state_->runtime = &runtime;
+  state_->world = runtime.world().count();
   return {};
 }
 
@@ -268,6 +285,10 @@ void LanguageModel::set_data(
 void LanguageModel::set_batches(
     std::function<void(Rank, std::int32_t, const TokenBatch&)> fill) const {
   state_->fill = std::move(fill);
+}
+
+void LanguageModel::set_dropout(std::uint64_t seed, std::int64_t step) const {
+  state_->dropout_key = kernels::dropout_key(seed, step);
 }
 
 void LanguageModel::set_loss_scale(float scale) const { state_->loss_scale = scale; }

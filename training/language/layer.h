@@ -17,6 +17,7 @@ struct Shape {
   std::int64_t batch = 1, length = 1, width = 1;
   bool documents = false;             // Workspace::begins and places count
   float adapter_scale = 1;            // AdapterSlots::scale
+  bool drops = false;                 // passes that train drop elements
   std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
   DType dtype = DType::float32;       // matrices and saved activations
   DType parameters = DType::float32;  // parameters as bodies read them
@@ -51,6 +52,12 @@ struct Slot {
   std::int64_t numel = 0;
 };
 
+/// An operation that drops elements.
+struct DropoutSlots {
+  float share = 0;
+  std::uint32_t place = 0;  // Dropout::place
+};
+
 /// One pass of one module on one rank.
 struct Call {
   kernels::Math* math = nullptr;
@@ -63,12 +70,19 @@ struct Call {
   std::vector<std::span<std::byte>> gradients;
   DType half = DType::bfloat16;  // Shape::half
   float gradient_scale = 1;      // of the loss
+  std::uint64_t dropout_key = 0;
+  std::int64_t first_sample = 0;  // Dropout::first_sample
+  bool drops = false;             // what this pass computes trains
   std::function<void(const float*)> give_loss;
   const std::function<void()>* progress = nullptr;
 
   kernels::ConstArray parameter(const Slot& slot) const;
   /// No data if it is frozen.
   kernels::Array gradient(const Slot& slot) const;
+  /// What is dropped by an operation with these slots; nothing if `share` is 0.
+  kernels::Dropout dropout(const DropoutSlots& slots) const {
+    return {drops ? slots.share : 0, dropout_key, slots.place, first_sample};
+  }
   void poll() const {
     if (progress != nullptr && *progress) (*progress)();
   }

@@ -10,7 +10,8 @@ namespace tessera::language {
 using MadeLayer = Result<std::unique_ptr<Layer>>;
 
 MadeLayer token_embedding(const Shape& shape, const Slot& table);
-MadeLayer position_embedding(const Shape& shape, const Slot& table);
+/// Learned positions; `dropout` is of the sum of both embeddings.
+MadeLayer position_embedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout);
 
 struct NormSlots {
   Slot weight, bias;  // without bias: RMSNorm
@@ -28,6 +29,7 @@ struct AttentionSlots {
   bool rotary = false;      // false: positions are learned
   std::int64_t window = 0;  // kernels::AttentionShape::window
   float scale = 0;          // kernels::AttentionShape::scale
+  DropoutSlots weight_dropout, out_dropout;
 };
 MadeLayer attention(kernels::MathPlan& plan, const Shape& shape, const AttentionSlots& slots);
 
@@ -37,6 +39,7 @@ struct MlpSlots {
   Slot up_weight, up_bias, down_weight, down_bias;
   Slot gate_weight, gate_bias;  // only gated
   AdapterSlots up_adapter, gate_adapter, down_adapter;
+  DropoutSlots out_dropout;
 };
 MadeLayer plain_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
 MadeLayer gated_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "training/language/affine.h"
+#include "training/language/branch.h"
 #include "training/language/layers.h"
 
 namespace tessera::language {
@@ -14,7 +15,7 @@ using kernels::ConstArray;
 class MlpLayer final : public Layer {
  public:
   MlpLayer(const Shape& shape, const MlpSlots& slots, bool gated)
-      : shape_(shape), slots_(slots), gated_(gated) {}
+      : shape_(shape), slots_(slots), branch_(shape, slots.out_dropout), gated_(gated) {}
 
   Status prepare(kernels::MathPlan& plan) {
     const AffineShape in{.rows = shape_.tokens(),
@@ -57,20 +58,17 @@ class MlpLayer final : public Layer {
       call.math->activate(slots_.activation, saved.up, saved.activated, inner());
     }
     call.poll();
+    const Array sum = branch_.begin(call, own.branch);
     down_.forward(call, saved.activated, own.weights.matrix(call, slots_.down_weight),
-                  own.weights.vector(call, slots_.down_bias), {call.work.x, DType::float32});
-    down_adapter_.forward(call, saved.activated, own.weights, saved.adapted_down,
-                          {call.work.x, DType::float32});
+                  own.weights.vector(call, slots_.down_bias), sum);
+    down_adapter_.forward(call, saved.activated, own.weights, saved.adapted_down, sum);
+    branch_.add(call, own.branch);
   }
 
   void backward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, true);
-    ConstArray dx{call.work.dx, DType::float32};
-    if (own.converted.data != nullptr) {
-      call.math->convert(dx, own.converted, shape_.tokens() * shape_.width);
-      dx = own.converted;
-    }
+    const ConstArray dx = branch_.gradient(call, own.converted);
     bias_gradient(call, dx, shape_.width, slots_.down_bias, own.sums);
     down_.weight_gradient(call, saved.activated, dx, call.gradient(slots_.down_weight));
     back_down(call, dx, saved, own);
@@ -115,8 +113,11 @@ class MlpLayer final : public Layer {
     Temporary(const MlpLayer& l, std::byte* base, bool backward)
         : arena(base),
           weights(l.shape_, l.largest_matrix(), std::max(l.slots_.inner, l.shape_.width), arena) {
-      if (!backward) return;
-      if (l.shape_.dtype != DType::float32) {
+      if (!backward) {
+        branch = arena.take(l.branch_.numel(), DType::float32);
+        return;
+      }
+      if (l.branch_.converts()) {
         converted = arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype);
       }
       up = arena.take(l.inner(), l.shape_.dtype);
@@ -129,7 +130,7 @@ class MlpLayer final : public Layer {
     }
     Arena arena;
     Weights weights;
-    Array converted, up, gate, adapted, inner_sums;
+    Array branch, converted, up, gate, adapted, inner_sums;
     float* sums = nullptr;
   };
 
@@ -160,6 +161,7 @@ class MlpLayer final : public Layer {
 
   const Shape& shape_;
   const MlpSlots slots_;
+  const Branch branch_;
   const bool gated_;
   Affine up_, down_;  // gate has the shape of up
   Adapter up_adapter_, gate_adapter_, down_adapter_;

@@ -114,7 +114,10 @@ class Planner {
     if (k == 0) return token_embedding(plan_.shape, table);
     const std::int64_t positions = table.numel / plan_.shape.width;
     if (k > 1) return unsupported(model_.module(id_), "a third Embedding");
-    if (positions >= plan_.shape.places()) return position_embedding(plan_.shape, table);
+    if (positions >= plan_.shape.places()) {
+      return position_embedding(plan_.shape, table,
+                                dropout(model_.mathematics.embedding_dropout, 0));
+    }
     return Status(Code::invalid_argument,
                   fmt::format("module {} has {} positions, fewer than the sequence length {}",
                               model_.module(id_).path, positions, plan_.shape.places()));
@@ -140,6 +143,8 @@ class Planner {
       return unsupported(model_.module(id_), "attention with an unknown number of heads");
     }
     set_scores(slots);
+    slots.weight_dropout = dropout(model_.mathematics.attention_dropout, 0);
+    slots.out_dropout = dropout(model_.mathematics.residual_dropout, 1);
     const std::int64_t q = slots.heads * slots.head_dim;
     const std::int64_t kv = slots.kv_heads * slots.head_dim;
     if (fused) {
@@ -191,6 +196,7 @@ class Planner {
     const std::int64_t h = plan_.shape.width;
     const Activation of_class = gpt2 ? Activation::gelu_tanh : Activation::silu;
     MlpSlots slots{.activation = model_.mathematics.activation.value_or(of_class)};
+    slots.out_dropout = dropout(model_.mathematics.residual_dropout, 1);
     if (gpt2) {
       slots.up_weight = slot("c_fc.weight", {h, any});
       slots.inner = slots.up_weight.numel / h;
@@ -221,6 +227,12 @@ class Planner {
     slots.weight = slot("weight", {plan_.vocabulary, plan_.shape.width});
     TESSERA_TRY(failed_);
     return head(plan_.math(), plan_.shape, slots);
+  }
+
+  // By the operation's place in the model; a module has two at most.
+  DropoutSlots dropout(float share, std::int32_t operation) const {
+    if (!plan_.shape.drops) share = 0;
+    return {share, static_cast<std::uint32_t>(2 * id_.value + operation)};
   }
 
   // Beside the linear layer `name` of the module, if there is one.

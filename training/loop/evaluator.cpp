@@ -42,6 +42,7 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(Runtime& runtime, const Mod
                                                .dtype = options.dtype,
                                                .parameters = compute_dtype(options.scheme),
                                                .documents = true,
+                                               .dropout = false,
                                                .processor = runtime.processor(),
                                                .threads = options.threads,
                                                .progress = options.progress}));

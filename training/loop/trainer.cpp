@@ -324,6 +324,7 @@ Result<TrainedStep> Trainer::step() {
   if (s.scaler) done.loss_scale = s.scaler->scale();
   done.targets = s.targets_of_step();
   s.scale_loss(done.targets);
+  s.language.set_dropout(s.options.seed, s.place.step);
   TESSERA_ASSERT(!s.validating, "no validation is under way");
   s.skips = false;
   TESSERA_TRY(s.steps.run(s.step));

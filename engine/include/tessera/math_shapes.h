@@ -59,6 +59,15 @@ struct AttentionShape {
   }
 };
 
+/// Elements that an operation drops: `share` of them, chosen by all that follows and the place of
+/// an element (training/kernels/dropout.h).
+struct Dropout {
+  float share = 0;                // below 1
+  std::uint64_t key = 0;          // of seed and step
+  std::uint32_t place = 0;        // the operation's, in the model
+  std::int64_t first_sample = 0;  // the number of the batch's first sequence, within the step
+};
+
 /// q, k, v or their gradients: tokens of heads side by side.
 template <class A>
 struct HeadArrays {
@@ -66,6 +75,7 @@ struct HeadArrays {
   /// Per token the first place of its sequence that it may attend to, where its document begins;
   /// null: 0. On CPUs only.
   const std::int32_t* begins = nullptr;
+  const Dropout* dropout = nullptr;  // of the weights, after the softmax; null: none. On CPUs only.
 };
 
 /// The output of attention and the gradient of that output.

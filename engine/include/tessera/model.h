@@ -175,8 +175,14 @@ struct Mathematics {
   bool scores_scaled_by_block = false;   // and by 1 / (number of the block from 1)
   /// By block: it attends to all tokens whatever sliding_window is; empty: none does.
   std::vector<bool> full_attention;
-  std::vector<std::string> refused;   // real training does not compute these keys: sentences
-  std::vector<std::string> warnings;  // it ignores these: sentences
+  /// Dropout while training, shares below 1: of embeddings, of the weights of attention, and of
+  /// what attention and MLP add to the residual stream.
+  float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
+  std::vector<std::string> refused;  // real training does not compute these keys: sentences
+
+  bool drops() const {
+    return embedding_dropout > 0 || attention_dropout > 0 || residual_dropout > 0;
+  }
 };
 
 struct Model {

@@ -36,6 +36,8 @@ const std::vector<Case>& cases() {
                                         {"windows", test::windowed_mistral, 1, 67},
                                         {"some windows", test::half_windowed_qwen2, 2, 9},
                                         {"linear, biases", test::linear_llama, 2, 6},
+                                        {"dropout", test::dropping_gpt2, 2, 69},
+                                        {"dropout of attention", test::dropping_qwen2, 2, 9},
                                         {"YaRN", test::yarn_llama, 1, 40}};
   return all;
 }
@@ -89,6 +91,7 @@ Outcome trained(const Model& model, const LanguageModelOptions& options,
   INFO(language.status().message());
   REQUIRE(language.ok());
   REQUIRE(language->take_workspace(opened).ok());
+  language->set_dropout(test::dropout_seed, 0);
   language->set_data([&](Rank, std::int32_t, std::span<std::int32_t> to) {
     std::copy(tokens.begin(), tokens.end(), to.begin());
   });

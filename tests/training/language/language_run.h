@@ -74,6 +74,7 @@ inline Status train(Runtime& runtime, const LanguageRun& run, const std::functio
     fill(run, rank, step, micro_batch, to);
   });
   for (; step < run.steps; ++step) {
+    language.set_dropout(language_seed, step);
     TESSERA_TRY(run_training_step(*engine, run.model, training));
     for (std::size_t p = 0; p < run.model.parameters.size(); ++p) {
       const ParameterId id{static_cast<std::int32_t>(p)};

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "training/kernels/dropout.h"
+
 namespace tessera::test {
 namespace {
 
@@ -12,7 +14,9 @@ using Rows = std::vector<Row>;
 
 class Reference {
  public:
-  Reference(const Model& model, const Values& values) : model_(model), values_(values) {
+  /// `sample`: the number of the sequence, for dropout; -1: without.
+  Reference(const Model& model, const Values& values, std::int64_t sample)
+      : model_(model), values_(values), sample_(sample) {
     gpt2_ = model.modules[0].class_name == "GPT2LMHeadModel";
   }
 
@@ -29,6 +33,7 @@ class Reference {
       }
       x.push_back(row);
     }
+    if (gpt2_) drop(model_.mathematics.embedding_dropout, "wpe", 0, 0, x);
     for (const Module& m : model_.modules) {
       if (m.is_block) block(m.path, x);
     }
@@ -161,6 +166,24 @@ class Reference {
     return g / (1 + std::exp(-g));
   }
 
+  // Rows are those from `first_row` on of the operation's.
+  void drop(float share, const std::string& path, int operation, std::size_t first_row,
+            Rows& rows) const {
+    if (share == 0 || sample_ < 0) return;
+    const kernels::Dropout dropout{
+        share, kernels::dropout_key(dropout_seed, 0),
+        static_cast<std::uint32_t>(2 * model_.find_module(path).value + operation)};
+    float factors[kernels::dropout_tile];
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      for (std::size_t c = 0; c < rows[r].size(); ++c) {
+        const std::size_t tile = c / std::size(factors) * std::size(factors);
+        kernels::dropout_factors(dropout, sample_, static_cast<std::int64_t>(first_row + r),
+                                 static_cast<std::int64_t>(tile), factors);
+        rows[r][c] *= static_cast<double>(factors[c - tile]);
+      }
+    }
+  }
+
   Rows attention(const std::string& path, const Rows& y) const {
     const auto d = static_cast<std::size_t>(model_.head_dim);
     Rows q, k, v;
@@ -192,14 +215,18 @@ class Reference {
           p[s] = std::exp(score * scale_of(path));
           sum += p[s];
         }
+        Rows weights = {p};
+        drop(model_.mathematics.attention_dropout, path, 0, h * q.size() + t, weights);
         for (std::size_t s = 0; s <= t; ++s) {
           for (std::size_t i = 0; i < d; ++i) {
-            out[t][h * d + i] += p[s] / sum * v[s][h / group * d + i];
+            out[t][h * d + i] += weights[0][s] / sum * v[s][h / group * d + i];
           }
         }
       }
     }
-    return affine(out, path + (gpt2_ ? ".c_proj" : ".o_proj"), !gpt2_);
+    Rows added = affine(out, path + (gpt2_ ? ".c_proj" : ".o_proj"), !gpt2_);
+    drop(model_.mathematics.residual_dropout, path, 1, 0, added);
+    return added;
   }
 
   Rows mlp(const std::string& path, const Rows& y) const {
@@ -210,7 +237,9 @@ class Reference {
         u[t][i] = activated(u[t][i]) * (gpt2_ ? 1 : up[t][i]);
       }
     }
-    return affine(u, path + (gpt2_ ? ".c_proj" : ".down_proj"), !gpt2_);
+    Rows added = affine(u, path + (gpt2_ ? ".c_proj" : ".down_proj"), !gpt2_);
+    drop(model_.mathematics.residual_dropout, path, 1, 0, added);
+    return added;
   }
 
   static void add(const Rows& y, Rows& x) {
@@ -228,6 +257,7 @@ class Reference {
 
   const Model& model_;
   const Values& values_;
+  const std::int64_t sample_;
   bool gpt2_ = false;
 };
 
@@ -235,7 +265,7 @@ class Reference {
 
 std::vector<double> reference_logits(const Model& model, const Values& parameters,
                                      const std::vector<std::int32_t>& tokens) {
-  return Reference(model, parameters).run(tokens).back();
+  return Reference(model, parameters, -1).run(tokens).back();
 }
 
 double reference_loss(const Model& model, const Values& parameters,
@@ -244,7 +274,7 @@ double reference_loss(const Model& model, const Values& parameters,
   double loss = 0;
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto first = tokens.begin() + b * (length + 1);
-    const Rows logits = Reference(model, parameters).run({first, first + length});
+    const Rows logits = Reference(model, parameters, b).run({first, first + length});
     for (std::int64_t t = 0; t < length; ++t) {
       const Row& row = logits[static_cast<std::size_t>(t)];
       double sum = 0;

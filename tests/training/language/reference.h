@@ -10,12 +10,15 @@ namespace tessera::test {
 
 using Values = std::vector<std::vector<double>>;  // by ParameterId
 
-/// Mean cross entropy of sequences of length + 1 tokens each.
+/// What the losses' dropout follows from.
+inline constexpr std::uint64_t dropout_seed = 11;
+
+/// Mean cross entropy of sequences of length + 1 tokens each, in the first step of training.
 double reference_loss(const Model& model, const Values& parameters,
                       const std::vector<std::int32_t>& tokens, std::int64_t batch,
                       std::int64_t length);
 
-/// The logits after the last of `tokens`.
+/// The logits after the last of `tokens`, without dropout.
 std::vector<double> reference_logits(const Model& model, const Values& parameters,
                                      const std::vector<std::int32_t>& tokens);
 

@@ -43,6 +43,13 @@ inline Model small_llama_with(const std::string& model_type, const std::string& 
                 keys + "}");
 }
 inline Model exact_gelu() { return small_gpt2_with(R"("activation_function": "gelu")"); }
+inline Model dropping_gpt2() {
+  return small_gpt2_with(R"("embd_pdrop": 0.1, "attn_pdrop": 0.3, "resid_pdrop": 0.2)");
+}
+inline Model dropping_qwen2() {
+  return small_llama_with("qwen2", R"("attention_dropout": 0.4, "use_sliding_window": true,
+      "sliding_window": 6, "max_window_layers": 1)");
+}
 inline Model relu_unscaled() {
   return small_gpt2_with(R"("activation_function": "relu", "scale_attn_weights": false)");
 }

@@ -45,7 +45,7 @@ TEST_CASE("all schemes give the same losses, to the bit", "[language]") {
 TEST_CASE("checkpointed blocks train as if they were kept", "[language]") {
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (const auto& [name, scheme] : language_schemes("h.")) {
-      Run run{.model = test::small_gpt2(), .scheme = scheme};
+      Run run{.model = test::dropping_gpt2(), .scheme = scheme};
       run.options.dtype = dtype;
       const Trained kept = simulated(run);
       run.options.checkpointing = ActivationCheckpointing::full;
@@ -60,7 +60,7 @@ TEST_CASE("checkpointed blocks train as if they were kept", "[language]") {
 TEST_CASE("real ranks compute and reserve what the simulation says", "[language]") {
   for (const bool llama : {false, true}) {
     for (const auto& [name, scheme] : language_schemes(llama ? "model.layers." : "h.")) {
-      Run run{.model = llama ? test::small_llama() : test::small_gpt2(), .scheme = scheme};
+      Run run{.model = llama ? test::small_llama() : test::dropping_gpt2(), .scheme = scheme};
       if (llama) run.options.checkpointing = ActivationCheckpointing::full;
       Bytes peak{};
       const Trained expected = simulated(run, &peak);
@@ -119,6 +119,19 @@ TEST_CASE("evaluation keeps nothing and finds what training finds", "[language]"
   CHECK(evaluated.losses.at(0).size() == 3);
   CHECK(evaluated.losses.at(0).front() == trained.losses.at(0).front());
   CHECK(evaluation < training - Bytes{4 << 20});
+}
+
+TEST_CASE("what is dropped follows from seed, step and sequence, and evaluation drops nothing",
+          "[language]") {
+  Run run{.model = test::dropping_gpt2(), .scheme = ReplicateOptions{}};
+  run.accumulation = 1;
+  const auto all = simulated(run, nullptr, 2).losses;
+  Run plain = run;
+  plain.model = test::small_gpt2();
+  CHECK(simulated(plain, nullptr, 2).losses.at(0) != all.at(0));
+  CHECK(all.at(0) == simulated(run, nullptr, 2).losses.at(0));
+  run.passes = plain.passes = {{.kind = TrainingPass::Kind::evaluate, .graph = {}}};
+  CHECK(simulated(run).losses == simulated(plain).losses);
 }
 
 TEST_CASE("GPT-2 is that of RealModel", "[language]") {
@@ -194,6 +207,8 @@ TEST_CASE("what cannot be trained is refused with a sentence", "[language]") {
   CHECK(LanguageModel::create(windowed,
                               {.sequence_length = 5, .processor = Processor::gpu, .threads = 1})
             .ok());
+  CHECK(refused(test::dropping_gpt2(), {.processor = Processor::gpu, .threads = 1})
+            .find("has dropout, which is computed on CPUs only") != std::string::npos);
   const Model dynamic =
       test::small_llama_with("llama", R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})");
   CHECK(refused(dynamic, {.sequence_length = 97, .threads = 1})

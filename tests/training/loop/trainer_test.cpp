@@ -116,6 +116,22 @@ TEST_CASE("one rank that accumulates, four ranks and four simulated ranks lose t
   }
 }
 
+TEST_CASE("dropout drops the same elements on any number of ranks", "[trainer]") {
+  const Model model = test::small_dropping_gpt();
+  const Said reference = alone(model, FullyShardOptions{.param_dtype = DType::float32});
+  CHECK(reference.losses != alone(test::small_gpt(), ReplicateOptions{}).losses);
+  CHECK(reference.losses.back() < reference.losses.front());
+  for (const auto& [name, scheme] : flat_schemes()) {
+    INFO(name);
+    const Said simulation = simulated(model, scheme);
+    CHECK(simulation.losses == reference.losses);
+    CHECK(simulation.validation == reference.validation);
+    if (name != "zero3" && name != "replicate") continue;
+    CHECK(alone(model, scheme).losses == reference.losses);
+    for (const Said& rank : on_threads(model, scheme)) CHECK(rank == simulation);
+  }
+}
+
 TEST_CASE("Llama, groups of ranks and bfloat16 lose the same for real as simulated", "[trainer]") {
   const DType half = DType::bfloat16;
   const std::vector<Named> schemes = {

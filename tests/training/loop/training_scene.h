@@ -21,6 +21,14 @@ inline Model small_gpt() {
   return *model;
 }
 
+inline Model small_dropping_gpt() {
+  Model model = small_gpt();
+  model.mathematics.embedding_dropout = 0.1F;
+  model.mathematics.attention_dropout = 0.2F;
+  model.mathematics.residual_dropout = 0.3F;
+  return model;
+}
+
 inline Model small_grouped_llama() {
   auto model = parse_model(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
       "hidden_act": "silu", "max_position_embeddings": 8, "num_key_value_heads": 1,

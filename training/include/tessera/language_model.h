@@ -44,11 +44,14 @@ struct LanguageModelOptions {
   DType parameters = DType::float32;
   /// Sequences may hold several documents and places without a target (TokenBatch). On CPUs only.
   bool documents = false;
+  /// Passes that train drop what Model::mathematics says, and `set_dropout` says which elements.
+  /// Those that evaluate drop none. On CPUs only.
+  bool dropout = true;
   float adapter_scale = 1;  // LoraOptions::scale, of a model with adapters (tessera/lora.h)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   Processor processor = Processor::cpu;  // Runtime::processor
   int threads = 0;                       // of this rank; 0: as many as it may use
-  std::function<void()> progress;        // called within long bodies: ProcessRuntime::poll
+  std::function<void()> progress = {};   // called within long bodies: ProcessRuntime::poll
 };
 
 /// A handle: copies, and the functions it returns, share one state and keep it alive.
@@ -57,8 +60,8 @@ class LanguageModel {
   /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
   /// it is not needed afterwards. Takes no memory of a runtime.
   /// Fails: not_supported (on CPUs built without oneDNN; on GPUs heads of more than 128, documents;
-  /// another architecture; an unknown kind of rotary embedding), invalid_argument (sizes; two
-  /// halves).
+  /// another architecture; an unknown kind of rotary embedding; dropout on GPUs), invalid_argument
+  /// (sizes; two halves).
   static Result<LanguageModel> create(const Model& model, const LanguageModelOptions& options);
 
   /// Before training, once. Call it when the engine exists: the workspace belongs to the first
@@ -76,6 +79,11 @@ class LanguageModel {
   /// Instead: fill(rank, micro_batch, tokens), sequence_length places per sequence. Without
   /// LanguageModelOptions::documents every place has a target and every begin is 0.
   void set_batches(std::function<void(Rank, std::int32_t, const TokenBatch&)> fill) const;
+
+  /// Which elements a model with dropout drops, from the next forward pass on: it follows from
+  /// these numbers and from that of a sequence within the step. Sequences of a rank come behind
+  /// those of the ranks before and of all micro-batches before, so a step may be divided otherwise.
+  void set_dropout(std::uint64_t seed, std::int64_t step) const;
 
   /// Multiplies the gradient of the loss, from the next forward pass on.
   void set_loss_scale(float scale) const;
