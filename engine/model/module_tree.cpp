@@ -192,10 +192,19 @@ class TreeReader {
       tree_->module(id).is_block = true;
     }
     if (json_.contains("units")) return {};
-    for (ModuleId child : model().modules[0].children) {
-      tree_->module(child).is_block = owns_parameters(child);
-    }
+    default_units(ModuleId{0});
     return {};
+  }
+
+  // Children that own parameters, and those of lists, which have no forward themselves.
+  void default_units(ModuleId around) {
+    for (const ModuleId child : model().module(around).children) {
+      if (is_list_of_modules(model().module(child).class_name)) {
+        default_units(child);
+      } else {
+        tree_->module(child).is_block = owns_parameters(child);
+      }
+    }
   }
 
   bool owns_parameters(ModuleId id) {

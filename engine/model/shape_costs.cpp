@@ -42,28 +42,87 @@ class CostFinder {
  private:
   const Module& module(ModuleId id) const { return model_.module(id); }
 
-  // The modules that run, with those below entries.
-  std::vector<ModuleId> flattened(const std::vector<ModuleId>& forward) const {
+  void along(const std::vector<ModuleId>& forward) {
+    find_groups(order_of(forward));
+    head_ = head_of(forward);
+    width_ = 0;
+    ModuleId block;
+    std::set<ModuleId> open;
+    for (const ModuleId entry : forward) {
+      const ModuleId now = block_of(entry);
+      if (now.valid() && now != block) enter_block(now, entry);
+      block = now;
+      enter(entry, forward, open);
+      whole(entry);
+      add_waiting(entry, forward);
+    }
+  }
+
+  // The modules that run, with those below entries, and containers where they are entered first.
+  std::vector<ModuleId> order_of(const std::vector<ModuleId>& forward) const {
     std::vector<ModuleId> out;
-    for (const ModuleId id : forward) below(id, out);
+    std::set<ModuleId> met(forward.begin(), forward.end());
+    for (const ModuleId id : forward) {
+      for (const ModuleId around : containers(id)) {
+        if (met.insert(around).second) out.push_back(around);
+      }
+      below(id, out);
+    }
     return out;
   }
   void below(ModuleId id, std::vector<ModuleId>& out) const {
     out.push_back(id);
     for (const ModuleId child : module(id).children) below(child, out);
   }
+  // From the root to the parent.
+  std::vector<ModuleId> containers(ModuleId id) const {
+    std::vector<ModuleId> out;
+    for (ModuleId m = module(id).parent; m.valid(); m = module(m).parent) out.push_back(m);
+    std::reverse(out.begin(), out.end());
+    return out;
+  }
 
-  void along(const std::vector<ModuleId>& forward) {
-    find_groups(flattened(forward));
-    head_ = head_of(forward);
-    width_ = 0;
-    ModuleId block;
-    for (const ModuleId entry : forward) {
-      const ModuleId now = block_of(entry);
-      if (now.valid() && now != block) enter_block(now, entry);
-      block = now;
-      whole(entry);
+  // What a container computes itself is the work of the first module that runs in it.
+  void enter(ModuleId entry, const std::vector<ModuleId>& forward, std::set<ModuleId>& open) {
+    std::set<ModuleId> now;
+    for (const ModuleId id : containers(entry)) {
+      now.insert(id);
+      if (open.contains(id)) continue;
+      const bool listed = std::find(forward.begin(), forward.end(), id) != forward.end();
+      const bool known = done_[id.index()];
+      if (!listed) done_[id.index()] = true;
+      if (listed || known || (own(id).empty() && !stated_[id.index()].any())) continue;
+      waiting_.emplace_back(id, one(id, kind_of(module(id), own(id))));
     }
+    open = std::move(now);
+  }
+
+  void add_waiting(ModuleId entry, const std::vector<ModuleId>& forward) {
+    const auto calls = static_cast<double>(std::count(forward.begin(), forward.end(), entry));
+    for (auto& [container, cost] : waiting_) {
+      const double share = visits_of(container, forward) / calls;
+      for (Polynomial* each : {&cost.matmul_flops, &cost.attention_flops, &cost.elementwise_bytes,
+                               &cost.activation_bytes}) {
+        *each = {each->constant * share, each->linear * share, each->quadratic * share};
+      }
+      for (LinearShape& linear : cost.linears) linear.rows_per_token *= share;
+      Module& m = model_.modules[entry.index()];
+      m.cost = m.cost + cost;
+    }
+    waiting_.clear();
+  }
+
+  // How often the container is entered.
+  double visits_of(ModuleId container, const std::vector<ModuleId>& forward) const {
+    double visits = 0;
+    bool inside = false;
+    for (const ModuleId id : forward) {
+      const auto around = containers(id);
+      const bool now = std::find(around.begin(), around.end(), container) != around.end();
+      if (now && !inside) ++visits;
+      inside = now;
+    }
+    return visits;
   }
 
   ModuleId block_of(ModuleId id) const {
@@ -232,7 +291,7 @@ class CostFinder {
     }
     if (names.empty()) return;
     if (names.size() > 100) names = names.substr(0, 100) + "...";
-    model_.warnings.push_back("costs of modules that no order lists are ignored: " + names);
+    model_.warnings.push_back("costs of modules that never run are ignored: " + names);
   }
 
   const std::vector<StatedCosts>& stated_;
@@ -241,7 +300,8 @@ class CostFinder {
   std::vector<bool> done_;
   std::vector<Group> groups_;  // by ModuleId, of attentions and MLPs
   ModuleId head_;
-  std::int64_t width_ = 0;  // of what runs next, if that is known
+  std::vector<std::pair<ModuleId, ModuleCost>> waiting_;  // of containers, for their first module
+  std::int64_t width_ = 0;                                // of what runs next, if that is known
   int guessed_ = 0, runs_ = 0;
   bool experts_ = false;
 };

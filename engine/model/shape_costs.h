@@ -13,8 +13,9 @@ namespace tessera {
 
 /// Gives every module of `model` that runs the costs that `stated` (by ModuleId) has for it, and
 /// those that it lacks from shapes. Modules that run as a whole cost what is below them, unless
-/// they state it. Blocks get the bytes that checkpointing keeps. `model.cost_note` says what was
-/// not stated, `model.warnings` what was stated of modules that never run.
+/// they state it; what a container computes itself is work of the first module in it. Blocks get
+/// the bytes that checkpointing keeps. `model.cost_note` says what was not stated, `model.warnings`
+/// what was stated of modules that never run.
 void add_costs(const std::vector<StatedCosts>& stated, Model& model);
 
 }  // namespace tessera

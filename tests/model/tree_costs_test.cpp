@@ -107,16 +107,71 @@ TEST_CASE("a module that runs as a whole costs what is below it", "[model][tree]
   CHECK(activations(whole, none) > 0);
 }
 
+std::string exported(const std::string& file) {
+  return std::string(TESSERA_SOURCE_DIR) + "/tests/golden/exported/" + file;
+}
+
+double elementwise(const Model& model, std::int64_t tokens) {
+  double bytes = 0;
+  for (const ModuleId id : model.forward) {
+    bytes += model.module(id).cost.elementwise_bytes.at(tokens);
+  }
+  return bytes;
+}
+
+TEST_CASE("an exported model is that of its config.json", "[model][tree][cost]") {
+  const auto known = load_model(exported("qwen3-small/config.json"));
+  const auto tree = load_model(exported("qwen3-small/tree.json"));
+  REQUIRE(known.ok());
+  INFO(tree.status().message());
+  REQUIRE(tree.ok());
+  CHECK(tree->parameter_count() == known->parameter_count());
+  CHECK(forward_flops(*tree, 1024) == forward_flops(*known, 1024));
+  // Tables of rotations, which every block reads, are 1 % of so small a model.
+  CHECK(activations(*tree, none) == Approx(activations(*known, none)).epsilon(0.02));
+  CHECK(activations(*tree, full) == Approx(activations(*known, full)).epsilon(0.01));
+  CHECK(elementwise(*tree, 1024) == Approx(elementwise(*known, 1024)).epsilon(0.1));
+  CHECK(tree->cost_note.empty());
+  CHECK(tree->warnings.empty());
+}
+
+TEST_CASE("an exported model keeps ties, second names, frozen and bare parameters",
+          "[model][tree]") {
+  const auto tree = load_model(exported("mixed/tree.json"));
+  INFO(tree.status().message());
+  REQUIRE(tree.ok());
+  CHECK(tree->find_parameter("head.weight") == tree->find_parameter("embedding.weight"));
+  CHECK(tree->find_module("again") == tree->find_module("blocks.0"));
+  CHECK_FALSE(tree->parameter(tree->find_parameter("blocks.1.down.weight")).requires_grad);
+  CHECK(tree->find_parameter("blocks.0.scale").valid());
+  CHECK(tree->forward.size() == 20);  // the first block runs twice
+  CHECK(tree->buffers.size() == 1);
+  const ModuleCost& attention = tree->module(tree->find_module("blocks.0.attention")).cost;
+  CHECK(attention.attention.heads == 4);
+  CHECK_FALSE(attention.attention.causal);
+}
+
 TEST_CASE("what shapes do not say is named", "[model][tree][cost]") {
   const Model experts = test::parsed(R"({"tessera_model":1,"name":"n","root":{"class":"Net",
       "modules":[{"name":"experts","class":"ModuleList","modules":[
       {"name":"0","class":"Linear","parameters":[{"name":"weight","shape":[8,4]}]}]}]}})");
   CHECK(experts.cost_note.find("taken through all experts") != std::string::npos);
   const Model unused = test::parsed(R"({"tessera_model":1,"name":"n","root":{"class":"Net",
-      "modules":[{"name":"a","class":"Block","flops_per_sample":8,"modules":[
-      {"name":"x","class":"Linear","parameters":[{"name":"weight","shape":[8,4]}]}]}]}})");
+      "modules":[{"name":"a","class":"Linear","flops_per_sample":8},
+      {"name":"x","class":"Linear","parameters":[{"name":"weight","shape":[8,4]}]}]},
+      "forward":["x"]})");
   REQUIRE(unused.warnings.size() == 1);
-  CHECK(unused.warnings[0] == "costs of modules that no order lists are ignored: \"a\"");
+  CHECK(unused.warnings[0] == "costs of modules that never run are ignored: \"a\"");
+}
+
+TEST_CASE("what a container costs is the work of the first module in it", "[model][tree][cost]") {
+  const Model model = test::parsed(R"({"tessera_model":1,"name":"n","root":{"class":"Net",
+      "modules":[{"name":"a","class":"Block","flops_per_sample":[0,10],
+      "parameters":[{"name":"w","shape":[3]}],"modules":[
+        {"name":"x","class":"Linear","parameters":[{"name":"weight","shape":[8,4]}]},
+        {"name":"y","class":"Linear","parameters":[{"name":"weight","shape":[4,8]}]}]}]},
+      "forward":["a.x","a.x","a.y"]})");
+  CHECK(forward_flops(model, 7) == 7 * (64 + 64 + 64 + 10));
 }
 
 TEST_CASE("impossible costs are refused", "[model][tree][errors]") {

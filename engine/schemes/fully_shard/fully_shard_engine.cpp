@@ -57,6 +57,12 @@ Status FullyShardEngine::setup() {
   TESSERA_TRY(check_options());
   TESSERA_TRY(create_streams_and_groups());
   TESSERA_TRY(assign(options_.units, options_.plan, options_.sharded_dtype));
+  if (const auto lists = units_without_forward(); !lists.empty()) {  // as torch 2.15
+    return Status(Code::invalid_argument,
+                  fmt::format("unit '{}' only lists modules and has no forward, before which it "
+                              "could be gathered: name its members as units",
+                              lists.front()));
+  }
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
