@@ -222,7 +222,9 @@ Status FullyShardEngine::end_evaluation() {
 
 Status FullyShardEngine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  return enter(Stage::backward, Phase::backward);
+  TESSERA_TRY(enter(Stage::backward, Phase::backward));
+  for (Unit& unit : units_) unit.reduces = reduces_ && unit.requires_sync;
+  return {};
 }
 
 Status FullyShardEngine::pre_backward(ModuleId module) {
