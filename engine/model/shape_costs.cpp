@@ -8,7 +8,8 @@
 
 #include "engine/model/module_kind.h"
 #include "engine/model/part_costs.h"
-#include "engine/model/used_by.h"
+#include "engine/model/tree_builder.h"
+#include "engine/text/json_reader.h"
 
 namespace tessera {
 namespace {
@@ -43,18 +44,33 @@ class CostFinder {
   const Module& module(ModuleId id) const { return model_.module(id); }
 
   void along(const std::vector<ModuleId>& forward) {
+    count_calls(forward);
     find_groups(order_of(forward));
     head_ = head_of(forward);
     width_ = 0;
     ModuleId block;
-    std::set<ModuleId> open;
     for (const ModuleId entry : forward) {
       const ModuleId now = block_of(entry);
       if (now.valid() && now != block) enter_block(now, entry);
       block = now;
-      enter(entry, forward, open);
+      enter(entry);
       whole(entry);
-      add_waiting(entry, forward);
+      add_waiting(entry);
+    }
+  }
+
+  // How often entries run, and containers are entered.
+  void count_calls(const std::vector<ModuleId>& forward) {
+    calls_.assign(model_.modules.size(), 0);
+    listed_.assign(model_.modules.size(), false);
+    std::vector<ModuleId> open;
+    for (const ModuleId id : forward) {
+      listed_[id.index()] = true;
+      ++calls_[id.index()];
+      std::vector<ModuleId> now = containers(id);
+      const auto fork = std::mismatch(open.begin(), open.end(), now.begin(), now.end()).second;
+      for (auto m = fork; m != now.end(); ++m) ++calls_[m->index()];
+      open = std::move(now);
     }
   }
 
@@ -83,24 +99,18 @@ class CostFinder {
   }
 
   // What a container computes itself is the work of the first module that runs in it.
-  void enter(ModuleId entry, const std::vector<ModuleId>& forward, std::set<ModuleId>& open) {
-    std::set<ModuleId> now;
+  void enter(ModuleId entry) {
     for (const ModuleId id : containers(entry)) {
-      now.insert(id);
-      if (open.contains(id)) continue;
-      const bool listed = std::find(forward.begin(), forward.end(), id) != forward.end();
-      const bool known = done_[id.index()];
-      if (!listed) done_[id.index()] = true;
-      if (listed || known || (own(id).empty() && !stated_[id.index()].any())) continue;
+      if (listed_[id.index()] || done_[id.index()]) continue;
+      done_[id.index()] = true;
+      if (own(id).empty() && !stated_[id.index()].any()) continue;
       waiting_.emplace_back(id, one(id, kind_of(module(id), own(id))));
     }
-    open = std::move(now);
   }
 
-  void add_waiting(ModuleId entry, const std::vector<ModuleId>& forward) {
-    const auto calls = static_cast<double>(std::count(forward.begin(), forward.end(), entry));
+  void add_waiting(ModuleId entry) {
     for (auto& [container, cost] : waiting_) {
-      const double share = visits_of(container, forward) / calls;
+      const double share = calls_[container.index()] / calls_[entry.index()];
       for (Polynomial* each : {&cost.matmul_flops, &cost.attention_flops, &cost.elementwise_bytes,
                                &cost.activation_bytes}) {
         *each = {each->constant * share, each->linear * share, each->quadratic * share};
@@ -110,19 +120,6 @@ class CostFinder {
       m.cost = m.cost + cost;
     }
     waiting_.clear();
-  }
-
-  // How often the container is entered.
-  double visits_of(ModuleId container, const std::vector<ModuleId>& forward) const {
-    double visits = 0;
-    bool inside = false;
-    for (const ModuleId id : forward) {
-      const auto around = containers(id);
-      const bool now = std::find(around.begin(), around.end(), container) != around.end();
-      if (now && !inside) ++visits;
-      inside = now;
-    }
-    return visits;
   }
 
   ModuleId block_of(ModuleId id) const {
@@ -298,6 +295,8 @@ class CostFinder {
   Model& model_;
   const std::vector<std::vector<const Parameter*>> own_;  // by ModuleId
   std::vector<bool> done_;
+  std::vector<double> calls_;  // by ModuleId, along the order
+  std::vector<bool> listed_;   // by ModuleId, in the order
   std::vector<Group> groups_;  // by ModuleId, of attentions and MLPs
   ModuleId head_;
   std::vector<std::pair<ModuleId, ModuleCost>> waiting_;  // of containers, for their first module

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/model/part_costs.h"
+#include "engine/model/tree_builder.h"
 
 namespace tessera {
 namespace {
