@@ -182,6 +182,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   SimulateSummary summary;
   summary.units = engine->units();
   summary.warnings = engine->warnings();
+  if (!model.cost_note.empty()) summary.warnings.push_back(model.cost_note);
   if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/unit_table.h"
 
+#include "engine/model/module_graph.h"
 #include "engine/model/used_by.h"
 #include "tessera/assert.h"
 
@@ -40,6 +41,15 @@ void UnitTable::assign_whole_model() {
   assignment_.unit_of_module.assign(wrapped_model_.modules.size(), 0);
   assignment_.unit_of_parameter.assign(wrapped_model_.parameters.size(), 0);
   assignment_.used_by = used_by(wrapped_model_);
+}
+
+std::vector<std::string> UnitTable::units_without_forward() const {
+  std::vector<std::string> paths;
+  for (const auto& unit : assignment_.units) {
+    const Module& module = wrapped_model_.module(unit.module);
+    if (is_list_of_modules(module.class_name)) paths.push_back(module.path);
+  }
+  return paths;
 }
 
 std::string_view UnitTable::unit_name(std::size_t unit) const {

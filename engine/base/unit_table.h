@@ -27,6 +27,8 @@ class UnitTable {
   const UnitAssignment& assignment() const { return assignment_; }
   /// The plan's exceptions from the scheme's options for a unit.
   const UnitOverrides& overrides(std::size_t unit) const { return overrides_[unit]; }
+  /// Units that are lists of modules: torch never calls their forward.
+  std::vector<std::string> units_without_forward() const;
   /// "root", or the path of the unit's module in the Model.
   std::string_view unit_name(std::size_t unit) const;
   std::string_view unit_name_of(ModuleId module) const;

@@ -24,19 +24,20 @@ struct BertNames {
 
 struct BertSizes {
   std::int64_t vocabulary, hidden, inner, layers, heads, positions, types;
-  bool dropout;
+  bool dropout, tied;
 };
 
 BertSizes read_bert(JsonReader& config, const BertNames& n) {
   BertSizes s{};
   s.vocabulary = config.integer("vocab_size", 1, n.vocabulary);
-  s.hidden = config.integer(n.hidden, 1, 768);
+  s.hidden = integer_of(config, n.hidden, 1, 768);
   s.inner = config.integer(n.inner, 1, 3072);
   s.layers = blocks_of(config, n.layers, n.layers_default);
   s.heads = heads_of(config, n.heads, 12, n.hidden, s.hidden);
   s.positions = config.integer("max_position_embeddings", 1, 512);
   s.types = words_of(n.embeddings).size() == 4 ? config.integer("type_vocab_size", 1, 2) : 0;
   s.dropout = probability_of(config, n.dropout, 0.1) > 0;
+  s.tied = config.boolean("tie_word_embeddings", true);
   return s;
 }
 
@@ -146,8 +147,8 @@ class BertBuilder {
   void vocabulary(const std::string& transform, const std::string& norm, const std::string& out) {
     dense(transform, s_.hidden);
     w_.runs(w_.norm(norm, NormKind::layer, s_.hidden));
-    w_.runs(w_.head(out, s_.hidden, s_.vocabulary, base_ + "embeddings.word_embeddings.weight",
-                    true, false));
+    w_.runs(w_.head(out, s_.hidden, s_.vocabulary,
+                    s_.tied ? base_ + "embeddings.word_embeddings.weight" : "", true, false));
   }
 
   void finish() {
@@ -187,6 +188,10 @@ Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::
   const BertSizes sizes = read_bert(config, names);
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
+  // Then transformers has two biases, of which one is nobody's.
+  if (!sizes.tied && head == "ForMaskedLM" && sizes.types > 0) {
+    config.fail("tie_word_embeddings", "is false, but this head is built with the embedding alone");
+  }
   TESSERA_TRY(config.status());
   return checked(BertBuilder(names, sizes, head, labels, name, dtype).build(), config);
 }
@@ -207,10 +212,10 @@ Result<Model> roberta(JsonReader& config, const std::string& head, const std::st
 Result<Model> distilbert(JsonReader& config, const std::string& head, const std::string& name) {
   static constexpr BertNames names{.prefix = "DistilBert",
                                    .base = "distilbert",
-                                   .hidden = "dim",
+                                   .hidden = "dim|hidden_size",
                                    .inner = "hidden_dim",
-                                   .layers = "n_layers",
-                                   .heads = "n_heads",
+                                   .layers = "n_layers|num_hidden_layers",
+                                   .heads = "n_heads|num_attention_heads",
                                    .dropout = "dropout",
                                    .block_list = "transformer.layer",
                                    .embeddings = "word position norm",

@@ -3,23 +3,37 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/family.h"
 #include "engine/model/hugging_face.h"
 
 namespace tessera {
 
+namespace {
+
+// Of "n_heads|num_attention_heads": the one that the file has, or the first.
+std::string written(const JsonReader& config, const std::string& names) {
+  const auto bar = names.find('|');
+  if (bar == std::string::npos) return names;
+  const std::string second = names.substr(bar + 1);
+  return config.json().contains(second) ? second : names.substr(0, bar);
+}
+
+}  // namespace
+
 std::int64_t blocks_of(JsonReader& config, const char* key, std::int64_t otherwise) {
   constexpr std::int64_t most = 100'000;
-  const std::int64_t blocks = config.integer(key, 1, otherwise);
+  const std::int64_t blocks = integer_of(config, key, 1, otherwise);
   if (blocks <= most) return blocks;
-  config.fail(key, fmt::format("is {}, more than {}", blocks, most));
+  config.fail(written(config, key), fmt::format("is {}, more than {}", blocks, most));
   return 1;
 }
 
 std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwise,
                       const char* width_key, std::int64_t width) {
-  const std::int64_t heads = config.integer(key, 1, otherwise);
+  const std::int64_t heads = integer_of(config, key, 1, otherwise);
   if (width % heads != 0) {
-    config.fail(width_key, fmt::format("{} is not a multiple of {} {}", width, key, heads));
+    config.fail(written(config, width_key),
+                fmt::format("{} is not a multiple of {} {}", width, written(config, key), heads));
     return 1;
   }
   return heads;

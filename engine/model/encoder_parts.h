@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// The number of blocks, at most 100,000.
+/// The number of blocks, at most 100,000. Keys may be two names of one: "n_layers|num_layers".
 std::int64_t blocks_of(JsonReader& config, const char* key, std::int64_t otherwise);
 /// The number of heads, which `width` at `width_key` is a multiple of.
 std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwise,

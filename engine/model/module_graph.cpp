@@ -81,4 +81,8 @@ ModuleId owner_of(const Model& model, std::string_view path) {
   return model.find_module(dot == std::string_view::npos ? "" : path.substr(0, dot));
 }
 
+bool is_list_of_modules(std::string_view class_name) {
+  return class_name == "ModuleList" || class_name == "ModuleDict";
+}
+
 }  // namespace tessera

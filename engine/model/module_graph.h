@@ -38,4 +38,7 @@ std::string without_aliases(const Model& model, std::string_view path);
 /// The module that the last name of `path` is registered in, or an invalid id.
 ModuleId owner_of(const Model& model, std::string_view path);
 
+/// Whether modules of the class only hold others, and have no forward: ModuleList and ModuleDict.
+bool is_list_of_modules(std::string_view class_name);
+
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include "engine/model/hugging_face.h"
 #include "engine/model/module_aliases.h"
 #include "engine/model/module_graph.h"
+#include "engine/model/shape_costs.h"
 #include "engine/model/tree_builder.h"
 
 namespace tessera {
@@ -43,12 +44,12 @@ class TreeReader {
     TESSERA_TRY(top_.status());
     TESSERA_TRY(module(json_["root"], "root", ModuleId{0}, 0));
     TESSERA_TRY(check_size(model(), source_));
-    default_costs();  // before ties: a module computes with its alias as with a tensor of its own
     TESSERA_TRY(read_module_aliases(json_, source_, model()));
     TESSERA_TRY(ties());
     const ModulePaths paths(model());
     TESSERA_TRY(read_execution(json_, source_, paths, model()));
     TESSERA_TRY(units(paths));
+    add_costs(stated_, model());
     return tree.take();
   }
 
@@ -61,8 +62,10 @@ class TreeReader {
 
   Status module(const Json& json, const std::string& where, ModuleId id, int depth) {
     JsonReader reader(json, at(where));
-    reader.only({"class", "name", "parameters", "buffers", "modules", "outputs", "flops_per_sample",
-                 "activation_bytes_per_sample"});
+    std::vector<std::string_view> known = {"class",   "name",    "parameters",
+                                           "buffers", "modules", "outputs"};
+    known.insert(known.end(), cost_keys().begin(), cost_keys().end());
+    reader.only(known);
     reader.text("class");
     const std::int64_t outputs = reader.integer("outputs", 1, 1);
     if (outputs > outputs_max) {
@@ -71,10 +74,8 @@ class TreeReader {
     TESSERA_TRY(reader.status());
     tree_->module(id).outputs = static_cast<std::int32_t>(outputs);
     if (depth > depth_max) return error(where, fmt::format("is nested deeper than {}", depth_max));
-    TESSERA_ASSIGN(const Polynomial flops, polynomial(json, where, "flops_per_sample"));
-    TESSERA_ASSIGN(const Polynomial saved, polynomial(json, where, "activation_bytes_per_sample"));
-    tree_->module(id).cost = {.matmul_flops = flops, .activation_bytes = saved};
-    if (json.contains("flops_per_sample")) has_flops_.insert(id);
+    stated_.resize(model().modules.size());
+    TESSERA_ASSIGN(stated_[id.index()], read_costs(reader));
     std::set<std::string> names;
     TESSERA_TRY(parameters(json, where, names));
     TESSERA_TRY(buffers(json, where, names, id));
@@ -169,22 +170,6 @@ class TreeReader {
     return shape;
   }
 
-  // A number, or [constant, linear, quadratic] in the sequence length.
-  Result<Polynomial> polynomial(const Json& json, const std::string& where, const char* key) const {
-    if (!json.contains(key)) return Polynomial{};
-    const Json& value = json[key];
-    std::vector<double> terms;
-    for (const Json& term : value.is_array() ? value : Json::array({value})) {
-      if (term.is_number() && term.get<double>() >= 0) terms.push_back(term.get<double>());
-    }
-    if (terms.empty() || terms.size() > 3 || (value.is_array() && terms.size() != value.size())) {
-      return error(where + "." + key,
-                   "must be a number that is not negative, or [constant, linear, quadratic]");
-    }
-    terms.resize(3);
-    return Polynomial{terms[0], terms[1], terms[2]};
-  }
-
   Result<std::vector<std::string>> strings(const char* key) const {
     std::vector<std::string> out;
     if (!json_.contains(key)) return out;
@@ -207,10 +192,19 @@ class TreeReader {
       tree_->module(id).is_block = true;
     }
     if (json_.contains("units")) return {};
-    for (ModuleId child : model().modules[0].children) {
-      tree_->module(child).is_block = owns_parameters(child);
-    }
+    default_units(ModuleId{0});
     return {};
+  }
+
+  // Children that own parameters, and those of lists, which have no forward themselves.
+  void default_units(ModuleId around) {
+    for (const ModuleId child : model().module(around).children) {
+      if (is_list_of_modules(model().module(child).class_name)) {
+        default_units(child);
+      } else {
+        tree_->module(child).is_block = owns_parameters(child);
+      }
+    }
   }
 
   bool owns_parameters(ModuleId id) {
@@ -277,28 +271,11 @@ class TreeReader {
     for (Tie& tie : model().ties) shift(tie.parameter);
   }
 
-  // Without costs of its own a module works like a Linear on one row: two FLOPs per element of its
-  // matrices, and a pass over its parameters.
-  void default_costs() {
-    for (std::size_t m = 0; m < model().modules.size(); ++m) {
-      Module& module = model().modules[m];
-      for (ParameterId id : module.parameters) {
-        const Parameter& p = model().parameter(id);
-        const auto numel = static_cast<double>(p.numel().value);
-        module.cost.elementwise_bytes.constant +=
-            numel * static_cast<double>(size_of(p.dtype).value);
-        if (has_flops_.contains(ModuleId{static_cast<std::int32_t>(m)}) || p.shape.size() < 2)
-          continue;
-        module.cost.matmul_flops.constant += 2 * numel;
-      }
-    }
-  }
-
   const Json& json_;
   const std::string source_;
   JsonReader top_;
   TreeBuilder* tree_ = nullptr;
-  std::set<ModuleId> has_flops_;
+  std::vector<StatedCosts> stated_;  // by ModuleId
 };
 
 }  // namespace

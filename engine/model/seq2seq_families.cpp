@@ -4,28 +4,35 @@
 
 #include "engine/model/encoder_parts.h"
 #include "engine/model/family.h"
+#include "engine/model/number_keys.h"
 
 namespace tessera {
 namespace {
 
 struct T5Sizes {
   std::int64_t vocabulary, hidden, inner, head_dim, layers, decoder_layers, heads, buckets;
-  bool gated, dropout;
+  bool gated, dropout, untied;
 };
 
 T5Sizes read_t5(JsonReader& config) {
   T5Sizes s{};
   s.vocabulary = config.integer("vocab_size", 1, 32128);
-  s.hidden = config.integer("d_model", 1, 512);
+  s.hidden = integer_of(config, "d_model|hidden_size", 1, 512);
   s.inner = config.integer("d_ff", 1, 2048);
-  s.head_dim = config.integer("d_kv", 1, 64);
-  s.layers = blocks_of(config, "num_layers", 6);
+  s.head_dim = integer_of(config, "d_kv|head_dim", 1, 64);
+  s.layers = blocks_of(config, "num_layers|num_hidden_layers", 6);
   s.decoder_layers = blocks_of(config, "num_decoder_layers", s.layers);
-  s.heads = config.integer("num_heads", 1, 8);
+  s.heads = integer_of(config, "num_heads|num_attention_heads", 1, 8);
   s.buckets = config.integer("relative_attention_num_buckets", 1, 32);
   const std::string projection = config.text("feed_forward_proj", "relu");
   s.gated = projection.starts_with("gated-");
-  config.boolean("tie_word_embeddings", true);  // transformers 5 ties them whatever it says
+  if (!is_activation(projection.substr(s.gated ? 6 : 0))) {
+    config.fail(
+        "feed_forward_proj",
+        fmt::format("must be an activation such as \"relu\", or \"gated-\" and one, found {}",
+                    in_quotes(projection)));
+  }
+  s.untied = !config.boolean("tie_word_embeddings", true);
   s.dropout = probability_of(config, "dropout_rate", 0.1) > 0;
   constexpr std::int64_t widest = std::int64_t{1} << 40;
   if (s.head_dim > widest / s.heads) {
@@ -127,13 +134,14 @@ WhisperSizes read_whisper(JsonReader& config) {
   WhisperSizes s{};
   s.vocabulary = config.integer("vocab_size", 1, 51865);
   s.bins = config.integer("num_mel_bins", 1, 80);
-  s.hidden = config.integer("d_model", 1, 384);
+  s.hidden = integer_of(config, "d_model|hidden_size", 1, 384);
   s.sources = config.integer("max_source_positions", 1, 1500);
   s.targets = config.integer("max_target_positions", 1, 448);
   s.projection = config.integer("classifier_proj_size", 1, 256);
-  s.layers[0] = blocks_of(config, "encoder_layers", 4);
+  s.layers[0] = blocks_of(config, "encoder_layers|num_hidden_layers", 4);
   s.layers[1] = blocks_of(config, "decoder_layers", 4);
-  s.heads[0] = heads_of(config, "encoder_attention_heads", 6, "d_model", s.hidden);
+  s.heads[0] =
+      heads_of(config, "encoder_attention_heads|num_attention_heads", 6, "d_model", s.hidden);
   s.heads[1] = heads_of(config, "decoder_attention_heads", 6, "d_model", s.hidden);
   s.inner[0] = config.integer("encoder_ffn_dim", 1, 1536);
   s.inner[1] = config.integer("decoder_ffn_dim", 1, 1536);
@@ -289,7 +297,12 @@ Result<Model> t5_model(JsonReader& config, const std::string& head, const std::s
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
   TESSERA_TRY(config.status());
-  return checked(T5Builder(sizes, head, labels, name, dtype).build(), config);
+  Model model = T5Builder(sizes, head, labels, name, dtype).build();
+  if (sizes.untied && head == "ForConditionalGeneration") {
+    model.warnings.push_back(
+        "tie_word_embeddings false is ignored: transformers 5 ties those of T5 whatever it says");
+  }
+  return checked(std::move(model), config);
 }
 
 Result<Model> whisper_model(JsonReader& config, const std::string& head, const std::string& name) {

@@ -56,18 +56,37 @@ std::vector<std::vector<ParameterId>> used_by(const Model& model) {
   return out;
 }
 
-std::vector<std::vector<ParameterId>> reads_of_containers(const Model& model) {
+std::vector<std::vector<ParameterId>> reads_of_containers(const Model& model, bool own) {
   std::vector<std::vector<ParameterId>> out(model.modules.size());
+  // Modules that a graph lists compute with all that is theirs; those around them with their own.
   std::vector<bool> listed(model.modules.size(), false);
+  std::vector<bool> around(model.modules.size(), false);
   auto list = [&](const std::vector<ModuleId>& forward) {
-    for (ModuleId m : forward) listed[m.index()] = true;
+    for (const ModuleId id : forward) {
+      listed[id.index()] = true;
+      for (ModuleId m = model.module(id).parent; m.valid(); m = model.module(m).parent) {
+        around[m.index()] = true;
+      }
+    }
   };
   list(model.forward);
   for (const Graph& graph : model.graphs) list(graph.forward);
-  for (const ParameterUse& read : model.reads) {
-    const auto m = read.module.index();
-    if (!listed[m]) out[m].push_back(read.parameter);
+  auto add_read = [&](ModuleId module, ParameterId parameter) {
+    auto& reads = out[module.index()];
+    const bool known = std::find(reads.begin(), reads.end(), parameter) != reads.end();
+    if (!listed[module.index()] && !known) reads.push_back(parameter);
+  };
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (!own || !around[m]) continue;
+    for (const ParameterId p : model.modules[m].parameters) {
+      add_read(ModuleId{static_cast<std::int32_t>(m)}, p);
+    }
   }
+  for (const Tie& tie : model.ties) {
+    const ModuleId owner = module_of_alias(model, tie);
+    if (own && around[owner.index()]) add_read(owner, tie.parameter);
+  }
+  for (const ParameterUse& read : model.reads) add_read(read.module, read.parameter);
   return out;
 }
 

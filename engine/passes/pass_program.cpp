@@ -37,6 +37,7 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& 
       flow_(model, forward_),
       used_(used_by(model)),
       reads_(reads_of_containers(model)),
+      said_(reads_of_containers(model, /*own=*/false)),
       frozen_(model, used_),
       ready_(ready_orders(model, used_)) {
   for (ModuleId id : forward_) chains_.push_back(chain(id));
@@ -156,14 +157,18 @@ ModuleWork PassProgram::loss(std::size_t entry, Pass pass) const {
   return out;
 }
 
+// Bodies compute the modules that are listed, and nothing with what a container has itself.
+const std::vector<ParameterId>& PassProgram::reads(ModuleId container) const {
+  return (options_->body ? said_ : reads_)[container.index()];
+}
+
 // A container (a module that no graph lists) has no entry in which to read parameters, so it reads
 // them when it is entered, before its children run, at the cost of one pass over them.
 Status PassProgram::read(ModuleId container, Pass pass) {
-  const auto& reads = reads_[container.index()];
-  if (reads.empty()) return {};
-  ModuleWork out{
-      .module = container, .pass = pass, .on_device = options_->on_device, .only = reads};
-  for (ParameterId id : reads) {
+  const auto& read = reads(container);
+  if (read.empty()) return {};
+  ModuleWork out{.module = container, .pass = pass, .on_device = options_->on_device, .only = read};
+  for (ParameterId id : read) {
     const Parameter& p = model_.parameter(id);
     out.cost.elementwise_bytes += static_cast<double>(bytes_of(p.numel(), p.dtype).value);
   }
@@ -174,7 +179,7 @@ Status PassProgram::read(ModuleId container, Pass pass) {
 Status PassProgram::enter_forward(ModuleId id) {
   TESSERA_TRY(engine_.pre_forward(id));
   TESSERA_TRY(read(id, forward_pass()));
-  for (ParameterId p : reads_[id.index()]) ++uses_left_[p.index()];
+  for (ParameterId p : reads(id)) ++uses_left_[p.index()];
   const bool kept = module(id).is_block && checkpointed(id) && keeps() && flow_.out_of(id);
   return kept ? engine_.keep_activations(block_input(id, Pass::forward)) : Status{};
 }
@@ -269,9 +274,9 @@ Status PassProgram::enter_backward(ModuleId id, std::size_t entry) {
 }
 
 Status PassProgram::leave_backward(ModuleId id) {
-  if (!reads_[id.index()].empty()) {
+  if (!reads(id).empty()) {
     TESSERA_TRY(read(id, Pass::backward));
-    TESSERA_TRY(gradients_ready({reads_[id.index()].rbegin(), reads_[id.index()].rend()}));
+    TESSERA_TRY(gradients_ready({reads(id).rbegin(), reads(id).rend()}));
   }
   if (module(id).is_block && checkpointed(id)) TESSERA_TRY(engine_.free_activations(id));
   return engine_.post_backward(id);

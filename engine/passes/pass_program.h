@@ -34,6 +34,7 @@ class PassProgram {
   // A forward pass whose outputs are thrown away needs no numbers.
   bool computes() const { return options_->body && use_ != ForwardPass::Use::no_backward; }
   Pass forward_pass() const { return keeps() ? Pass::forward : Pass::evaluate; }
+  const std::vector<ParameterId>& reads(ModuleId container) const;
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
   bool ends_in_loss(std::size_t entry) const;
@@ -59,6 +60,7 @@ class PassProgram {
   const GradientFlow flow_;
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
+  const std::vector<std::vector<ParameterId>> said_;   // those of Model::reads alone
   const FrozenShare frozen_;
   const std::vector<std::vector<ParameterId>> ready_;  // by ModuleId
   std::vector<std::int32_t> outputs_;                  // by ModuleId, that need a gradient

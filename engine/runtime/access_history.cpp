@@ -8,7 +8,8 @@ namespace tessera {
 namespace {
 
 AccessRecord record_of(const Access& access, Position position, const Accessor& accessor) {
-  return {access, position, accessor, access.write && is_collective(accessor.kind), {}};
+  const bool some = access.length > 0 && access.end > access.begin;  // nothing needs no reader
+  return {access, position, accessor, some && access.write && is_collective(accessor.kind), {}};
 }
 
 // The new record makes those of the same ranks redundant that it contains: what comes after it

@@ -12,11 +12,6 @@
 namespace tessera {
 namespace {
 
-std::string shown(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  return text.size() > 40 ? text.substr(0, 37) + "..." : text;
-}
-
 std::string place(std::string_view text, std::size_t at) {
   const auto before = text.substr(0, at);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -88,7 +83,12 @@ std::size_t behind_comment(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) { return shown(std::string(text)); }
+std::string shown_value(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return text.size() > 40 ? text.substr(0, 37) + "..." : text;
+}
+
+std::string in_quotes(std::string_view text) { return shown_value(std::string(text)); }
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
@@ -159,8 +159,8 @@ std::optional<DType> parse_dtype(std::string_view name) {
 JsonReader::JsonReader(const nlohmann::json& json, std::string source)
     : json_(json), source_(std::move(source)) {
   if (!json.is_object()) {
-    status_ = Status(Code::invalid_argument,
-                     fmt::format("{}: expected an object {{...}}, found {}", source_, shown(json)));
+    status_ = Status(Code::invalid_argument, fmt::format("{}: expected an object {{...}}, found {}",
+                                                         source_, shown_value(json)));
   }
 }
 
@@ -189,13 +189,13 @@ std::int64_t JsonReader::integer(const char* key, std::int64_t least,
     return otherwise.value_or(least);
   }
   if (!value->is_number_integer()) {
-    fail(key, fmt::format("must be an integer, found {}", shown(*value)));
+    fail(key, fmt::format("must be an integer, found {}", shown_value(*value)));
     return least;
   }
   const bool huge =
       value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(most);
   if (huge || value->get<std::int64_t>() < least || value->get<std::int64_t>() > most) {
-    fail(key, fmt::format("must be {} to {}, found {}", least, most, shown(*value)));
+    fail(key, fmt::format("must be {} to {}, found {}", least, most, shown_value(*value)));
     return least;
   }
   return value->get<std::int64_t>();
@@ -205,7 +205,7 @@ double JsonReader::positive(const char* key, double otherwise) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return otherwise;
   if (value->is_number() && value->get<double>() > 0) return value->get<double>();
-  fail(key, fmt::format("must be a number above 0, found {}", shown(*value)));
+  fail(key, fmt::format("must be a number above 0, found {}", shown_value(*value)));
   return otherwise;
 }
 
@@ -213,7 +213,7 @@ bool JsonReader::boolean(const char* key, bool otherwise) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return otherwise;
   if (value->is_boolean()) return value->get<bool>();
-  fail(key, fmt::format("must be true or false, found {}", shown(*value)));
+  fail(key, fmt::format("must be true or false, found {}", shown_value(*value)));
   return otherwise;
 }
 
@@ -224,7 +224,7 @@ std::string JsonReader::text(const char* key, std::optional<std::string> otherwi
     return otherwise.value_or("");
   }
   if (value->is_string()) return value->get<std::string>();
-  fail(key, fmt::format("must be a string, found {}", shown(*value)));
+  fail(key, fmt::format("must be a string, found {}", shown_value(*value)));
   return otherwise.value_or("");
 }
 

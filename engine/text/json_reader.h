@@ -29,6 +29,9 @@ Result<nlohmann::json> parse_commented_json(std::string_view text, const std::st
 /// `text` in quotes, escaped and shortened: one line whatever it holds.
 std::string in_quotes(std::string_view text);
 
+/// `value` as a message shows it: one line, shortened.
+std::string shown_value(const nlohmann::json& value);
+
 /// The dtype called "float32", "torch.bfloat16", ...; nothing for other names.
 std::optional<DType> parse_dtype(std::string_view name);
 

@@ -26,7 +26,8 @@ TEST_CASE("models of published architectures have the parameters that transforme
     INFO(model.status().message());
     REQUIRE(model.ok());
     CHECK(model->parameter_count().value == row["parameters"].get<std::int64_t>());
-    CHECK(model->warnings.empty());
+    const bool ties_anyway = row["config"]["model_type"] == "t5";  // and says so
+    CHECK((model->warnings.empty() || ties_anyway));
     families.insert(row["config"]["model_type"].get<std::string>());
   }
   CHECK(families.size() >= 40);

@@ -68,6 +68,11 @@ class FullyShard : public virtual Engine {
   virtual Status set_reshard_after_forward(ModuleId unit, bool reshard) = 0;
   /// False keeps units gathered after backward, for the next micro-batch. `step` always reshards.
   virtual void set_reshard_after_backward(bool reshard) = 0;
+  using TrainingPasses::set_requires_gradient_sync;
+  /// Whether the following backward passes reduce the unit's gradients, and with `recurse` those of
+  /// the units in it, if the engine's own flag allows it; false accumulates them unsharded. Taken
+  /// once per backward pass, and `step` refuses what was not reduced.
+  virtual Status set_requires_gradient_sync(ModuleId unit, bool sync, bool recurse = true) = 0;
   /// Hybrid sharding: false keeps reduce-scattered gradients to themselves until it is true again.
   virtual void set_requires_all_reduce(bool all_reduce) = 0;
   /// False: `end_backward` does not wait for reductions; another backward follows.

@@ -210,6 +210,8 @@ struct Model {
   std::int64_t sliding_window = 0;
   Mathematics mathematics;
   std::vector<std::string> warnings;  // what its description says and does not act: sentences
+  /// What costs are no more than estimated; "" if the description or the architecture says all.
+  std::string cost_note;
 
   const Module& module(ModuleId id) const { return modules[id.index()]; }
   const Parameter& parameter(ParameterId id) const { return parameters[id.index()]; }

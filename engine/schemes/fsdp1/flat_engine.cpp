@@ -323,6 +323,12 @@ std::vector<std::string> FlatEngine::warnings() const {
   if (shard_size_ == 1 && strategy_ != ShardingStrategy::no_shard) {
     out.push_back("one rank has nobody to shard with: the strategy is no_shard");
   }
+  for (const std::string& list : units_without_forward()) {
+    out.push_back(
+        fmt::format("unit {} only lists modules: PyTorch never calls its forward and does "
+                    "not gather it, here it is gathered around its members",
+                    list));
+  }
   for (const FlatUnit& unit : units_) {
     Numel trained{};
     for (const auto& segment : unit.shard.map.segments()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controls of FSDPModule: explicit prefetch, unshard and reshard.
+// The controls of FSDPModule: explicit prefetch, unshard, reshard and gradient sync.
 #include <fmt/format.h>
 
 #include "engine/schemes/fully_shard/fully_shard_engine.h"
@@ -62,6 +62,17 @@ Status FullyShardEngine::reshard(ModuleId module) {
 Status FullyShardEngine::set_reshard_after_forward(ModuleId module, bool reshard) {
   TESSERA_ASSIGN(Unit* const unit, named_unit(module, "set_reshard_after_forward"));
   unit->reshard_after_forward = reshard;
+  return {};
+}
+
+Status FullyShardEngine::set_requires_gradient_sync(ModuleId module, bool sync, bool recurse) {
+  TESSERA_ASSIGN(Unit* const named, named_unit(module, "set_requires_gradient_sync"));
+  named->requires_sync = sync;
+  for (Unit& unit : units_) {
+    for (ModuleId m = unit.module; recurse && m.valid(); m = model_.module(m).parent) {
+      if (m == module) unit.requires_sync = sync;
+    }
+  }
   return {};
 }
 

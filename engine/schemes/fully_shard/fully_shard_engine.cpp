@@ -57,6 +57,12 @@ Status FullyShardEngine::setup() {
   TESSERA_TRY(check_options());
   TESSERA_TRY(create_streams_and_groups());
   TESSERA_TRY(assign(options_.units, options_.plan, options_.sharded_dtype));
+  if (const auto lists = units_without_forward(); !lists.empty()) {  // as torch 2.15
+    return Status(Code::invalid_argument,
+                  fmt::format("unit '{}' only lists modules and has no forward, before which it "
+                              "could be gathered: name its members as units",
+                              lists.front()));
+  }
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
@@ -216,7 +222,9 @@ Status FullyShardEngine::end_evaluation() {
 
 Status FullyShardEngine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
-  return enter(Stage::backward, Phase::backward);
+  TESSERA_TRY(enter(Stage::backward, Phase::backward));
+  for (Unit& unit : units_) unit.reduces = reduces_ && unit.requires_sync;
+  return {};
 }
 
 Status FullyShardEngine::pre_backward(ModuleId module) {

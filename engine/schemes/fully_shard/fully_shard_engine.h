@@ -51,6 +51,8 @@ struct Unit {
   BufferId sharded_gradient;  // reduce_scatter's output, until the optimizer has used it
   std::vector<std::size_t> post_forward_indices;  // places in the order of forward passes
   bool finished_backward = false;
+  bool requires_sync = true;  // as it was set last
+  bool reduces = true;        // this backward pass
 };
 
 class FullyShardEngine final : public EngineBase, public FullyShard {
@@ -80,6 +82,8 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status unshard(ModuleId unit) override;
   Status reshard(ModuleId unit) override;
   Status set_reshard_after_forward(ModuleId unit, bool reshard) override;
+  using EngineBase::set_requires_gradient_sync;
+  Status set_requires_gradient_sync(ModuleId unit, bool sync, bool recurse) override;
   void set_reshard_after_backward(bool reshard) override { reshard_after_backward_ = reshard; }
   void set_requires_all_reduce(bool all_reduce) override { requires_all_reduce_ = all_reduce; }
   void set_is_last_backward(bool last) override { is_last_backward_ = last; }

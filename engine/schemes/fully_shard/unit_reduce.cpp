@@ -29,7 +29,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   }
   if (!has_gradients) return {};
   // Without sync unsharded gradients stay, in reduce_dtype: a sum in a narrow dtype loses bits.
-  if (!reduces_) return accumulate_gradients(unit);
+  if (!unit.reduces) return accumulate_gradients(unit);
   for (const UnitParameter& p : unit.parameters) {
     if (p.accumulated.valid()) {
       TESSERA_TRY(accumulate_gradients(unit));

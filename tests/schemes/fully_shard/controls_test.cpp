@@ -275,5 +275,54 @@ TEST_CASE("replicas may keep gradients to themselves until the last micro-batch"
   CHECK(count(recording, OpKind::all_reduce, Phase::backward) == 4);
 }
 
+TEST_CASE("a unit may keep its gradients to itself, but not over a step", "[shard]") {
+  const Model model = test::g3();
+  Recording recording;
+  const auto runtime = make_recording_runtime(2, recording);
+  const auto engine = fully_shard(*runtime, model, {.units = {"L1", "L2", "L3"}});
+  REQUIRE(engine.ok());
+  const ModuleId l2 = model.find_module("L2");
+  auto reduced = [&] { return count(recording, OpKind::reduce_scatter, Phase::backward); };
+  auto pass = [&](bool changes_in_between) {
+    Engine& e = **engine;
+    const int before = reduced();
+    REQUIRE(e.begin_forward().ok());
+    REQUIRE(e.pre_forward(ModuleId{0}).ok());
+    for (const ModuleId m : model.forward) {
+      REQUIRE(e.pre_forward(m).ok());
+      REQUIRE(e.compute({.module = m}).ok());
+      REQUIRE(e.post_forward(m).ok());
+    }
+    REQUIRE(e.post_forward(ModuleId{0}).ok());
+    REQUIRE(e.begin_backward().ok());
+    if (changes_in_between) {  // the next pass has it
+      REQUIRE((*engine)->set_requires_gradient_sync(l2, true).ok());
+    }
+    REQUIRE(e.pre_backward(ModuleId{0}).ok());
+    for (std::size_t k = model.forward.size(); k-- > 0;) {
+      const ModuleId m = model.forward[k];
+      REQUIRE(e.pre_backward(m).ok());
+      REQUIRE(e.compute({.module = m, .pass = ModuleWork::Pass::backward}).ok());
+      REQUIRE(e.post_backward(m).ok());
+    }
+    REQUIRE(e.post_backward(ModuleId{0}).ok());
+    REQUIRE(e.end_backward().ok());
+    return reduced() - before;
+  };
+  CHECK(pass(false) == 4);
+  REQUIRE((*engine)->set_requires_gradient_sync(l2, false).ok());
+  CHECK(pass(true) == 3);
+  const Status refused = (*engine)->step({});
+  CHECK(refused.message().find("gradients of L2 were not reduced") == 0);
+  CHECK(pass(false) == 4);
+  CHECK((*engine)->step({}).ok());
+  REQUIRE((*engine)->set_requires_gradient_sync(ModuleId{0}, false).ok());  // and all below
+  CHECK(pass(false) == 0);
+  REQUIRE((*engine)->set_requires_gradient_sync(ModuleId{0}, true, /*recurse=*/false).ok());
+  CHECK(pass(false) == 1);
+  CHECK((*engine)->set_requires_gradient_sync(ModuleId{77}, true).message() ==
+        "set_requires_gradient_sync: module id 77 is no sharding unit");
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/number_keys.h"
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+using Kind = NumberKind;
+
+// Attributes of the configuration classes of transformers 5.23; names that older versions wrote and
+// no class has any more belong to all.
+constexpr NumberKey keys[] = {
+    {"activation", Kind::activation, "falcon distilbert"},
+    {"activation_dropout", Kind::share, "whisper"},
+    {"activation_function", Kind::activation, "gpt2 gpt_bigcode gptj opt whisper"},
+    {"alibi", Kind::flag, "falcon"},
+    {"apply_residual_connection_post_layernorm", Kind::flag, "bloom"},
+    {"apply_spec_augment", Kind::flag, "whisper"},
+    {"attention_dropout", Kind::share,
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
+     "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral "
+     "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert"
+     " whisper"},
+    {"attention_multiplier", Kind::number, "granite"},
+    {"attention_probs_dropout_prob", Kind::share, "bert roberta vit"},
+    {"attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
+    {"attn_config", Kind::object, "mpt"},
+    {"attn_logit_softcapping", Kind::number, "gemma2 gemma3_text"},
+    {"attn_pdrop", Kind::share, "gpt2 gpt_bigcode gptj"},
+    {"attn_scale", Kind::number, "llama4_text"},
+    {"attn_temperature_tuning", Kind::scalar, "llama4_text"},
+    {"aux_loss_alpha", Kind::number, ""},
+    {"cache_implementation", Kind::word, ""},
+    {"classifier_dropout", Kind::share, "gpt_neox bert roberta t5"},
+    {"clip_qkv", Kind::number, "olmo olmoe"},
+    {"decoder_layerdrop", Kind::share, "whisper"},
+    {"dense_act_fn", Kind::activation, "t5"},
+    {"emb_pdrop", Kind::share, "mpt"},
+    {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj"},
+    {"embedding_dropout", Kind::share, "starcoder2"},
+    {"embedding_fraction", Kind::number, "mpt"},
+    {"embedding_multiplier", Kind::number, "granite"},
+    {"encoder_layerdrop", Kind::share, "whisper"},
+    {"encoder_stride", Kind::number, "vit"},
+    {"ep_size", Kind::number, ""},
+    {"experts_implementation", Kind::word, ""},
+    {"final_logit_softcapping", Kind::number, "gemma2 gemma3_text"},
+    {"floor_scale", Kind::number, "llama4_text"},
+    {"forced_decoder_ids", Kind::list, ""},
+    {"hidden_dropout", Kind::share, "stablelm gpt_neox bloom falcon"},
+    {"num_key_value_heads", Kind::number, "gpt_bigcode"},
+    {"resid_pdrop", Kind::share, "phi phi3 mpt"},
+    {"hidden_act", Kind::activation,
+     "llama mistral qwen2 qwen3 gemma phi phi3 olmo olmo2 granite cohere cohere2 glm "
+     "glm4 stablelm starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 "
+     "deepseek_v3 gpt_oss llama4_text bert roberta vit"},
+    {"hidden_activation", Kind::activation, "gemma2 gemma3_text"},
+    {"init_device", Kind::word, "mpt"},
+    {"init_std", Kind::number, "opt whisper"},
+    {"initial_context_length", Kind::number, ""},
+    {"initializer_factor", Kind::number, "t5"},
+    {"is_gated_act", Kind::flag, "t5"},
+    {"layer_norm_eps", Kind::positive, "phi cohere cohere2 stablelm gpt_neox bert roberta vit"},
+    {"layer_norm_epsilon", Kind::positive, "gpt2 gpt_bigcode gptj bloom falcon mpt t5"},
+    {"layerdrop", Kind::share, "opt"},
+    {"learned_pos_emb", Kind::flag, "mpt"},
+    {"logit_scale", Kind::scalar, "cohere cohere2 mpt"},
+    {"logits_scaling", Kind::number, "granite"},
+    {"mask_feature_length", Kind::number, "whisper"},
+    {"mask_feature_min_masks", Kind::number, "whisper"},
+    {"mask_feature_prob", Kind::number, "whisper"},
+    {"mask_time_length", Kind::number, "whisper"},
+    {"mask_time_min_masks", Kind::number, "whisper"},
+    {"mask_time_prob", Kind::number, "whisper"},
+    {"max_sequence_length", Kind::number, ""},
+    {"max_window_layers", Kind::number, "qwen2 qwen3 qwen2_moe"},
+    {"median_filter_width", Kind::number, "whisper"},
+    {"n_group", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"no_bias", Kind::flag, "mpt"},
+    {"no_rope_layers", Kind::list, "llama4_text"},
+    {"norm_topk_prob", Kind::flag, "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3"},
+    {"norm_type", Kind::word, "mpt"},
+    {"num_mtp_layers", Kind::number, "deepseek_v3"},
+    {"num_nextn_predict_layers", Kind::number, "deepseek_v3"},
+    {"original_max_position_embeddings", Kind::number, "phi3"},
+    {"partial_rotary_factor", Kind::number, ""},
+    {"pooler_act", Kind::activation, "vit"},
+    {"position_embedding_type", Kind::word, ""},
+    {"pretraining_seq_length", Kind::number, ""},
+    {"qa_dropout", Kind::share, "distilbert"},
+    {"qk_head_dim", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"quantization_config", Kind::object, ""},
+    {"query_pre_attn_scalar", Kind::number, "gemma2 gemma3_text"},
+    {"relative_attention_max_distance", Kind::number, "t5"},
+    {"residual_dropout", Kind::share, "starcoder2"},
+    {"residual_multiplier", Kind::number, "granite"},
+    {"rms_norm_eps", Kind::positive,
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi3 olmo2 granite glm glm4 "
+     "mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text"},
+    {"rope_embed_fraction", Kind::number, ""},
+    {"rope_interleave", Kind::flag, "deepseek_v3"},
+    {"rope_local_base_freq", Kind::number, ""},
+    {"rope_parameters", Kind::object,
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
+     "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe "
+     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text"},
+    {"rope_pct", Kind::number, ""},
+    {"rope_scaling", Kind::object, ""},
+    {"rope_theta", Kind::number, ""},
+    {"rotary", Kind::flag, ""},
+    {"rotary_dim", Kind::number, "gptj"},
+    {"rotary_emb_base", Kind::number, ""},
+    {"rotary_pct", Kind::number, ""},
+    {"rotary_scaling_factor", Kind::number, ""},
+    {"routed_scaling_factor", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"scale_attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
+    {"scale_attn_by_inverse_layer_idx", Kind::flag, "gpt2"},
+    {"scale_attn_weights", Kind::flag, "gpt2 gpt_bigcode"},
+    {"scale_decoder_outputs", Kind::flag, "t5"},
+    {"scale_embedding", Kind::flag, "whisper"},
+    {"scoring_func", Kind::word, ""},
+    {"seq_aux", Kind::flag, ""},
+    {"seq_classif_dropout", Kind::share, "distilbert"},
+    {"sinusoidal_pos_embds", Kind::flag, "distilbert"},
+    {"sliding_window", Kind::number,
+     "mistral qwen2 qwen3 gemma2 gemma3_text phi3 cohere2 starcoder2 mixtral qwen2_moe"
+     " qwen3_moe gpt_oss"},
+    {"slow_but_exact", Kind::flag, "bloom"},
+    {"suppress_tokens", Kind::list, "whisper"},
+    {"swiglu_alpha", Kind::number, "gpt_oss"},
+    {"swiglu_limit", Kind::number, "gpt_oss"},
+    {"topk_group", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"topk_method", Kind::word, "deepseek_v2"},
+    {"type_vocab_size", Kind::number, "bert roberta"},
+    {"use_bidirectional_attention", Kind::scalar, "gemma gemma2 gemma3_text"},
+    {"use_sliding_window", Kind::flag, "qwen2 qwen3 qwen2_moe qwen3_moe"},
+    {"use_weighted_layer_sum", Kind::flag, "whisper"},
+    {"word_embed_proj_dim", Kind::number, "opt"},
+};
+
+constexpr std::string_view activations[] = {"gelu",
+                                            "gelu_10",
+                                            "gelu_fast",
+                                            "gelu_new",
+                                            "gelu_python",
+                                            "gelu_accurate",
+                                            "gelu_pytorch_tanh",
+                                            "gelu_python_tanh",
+                                            "laplace",
+                                            "leaky_relu",
+                                            "linear",
+                                            "mish",
+                                            "quick_gelu",
+                                            "relu",
+                                            "relu2",
+                                            "relu6",
+                                            "sigmoid",
+                                            "silu",
+                                            "swish",
+                                            "tanh",
+                                            "prelu",
+                                            "xielu",
+                                            "softplus"};
+
+// Words that a class takes beside numbers.
+bool in_words(const NumberKey& key, const nlohmann::json& value) {
+  return (key.name == "logit_scale" && value == "inv_sqrt_d_model") ||
+         (key.name == "use_bidirectional_attention" && (value == "all" || value == "vision"));
+}
+
+}  // namespace
+
+const NumberKey* number_key(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(keys), std::end(keys),
+                                         [&](const NumberKey& key) { return key.name == name; });
+  return found == std::end(keys) ? nullptr : found;
+}
+
+bool belongs_to(const NumberKey& key, std::string_view model_type) {
+  const std::string all = " " + std::string(key.families) + " ";
+  return key.families.empty() || all.find(" " + std::string(model_type) + " ") != std::string::npos;
+}
+
+bool is_activation(std::string_view name) {
+  return std::find(std::begin(activations), std::end(activations), name) != std::end(activations);
+}
+
+const char* wrong_form(const NumberKey& key, const nlohmann::json& value) {
+  const bool number = value.is_number() && value.get<double>() >= 0;
+  const bool word = value.is_string() && !value.get<std::string>().empty();
+  switch (key.kind) {
+    case Kind::flag: return value.is_boolean() ? nullptr : "must be true or false";
+    case Kind::number: return number ? nullptr : "must be a number that is not negative";
+    case Kind::positive:
+      return number && value.get<double>() > 0 ? nullptr : "must be a number above 0";
+    case Kind::share:
+      return number && value.get<double>() <= 1 ? nullptr : "must be a number from 0 to 1";
+    case Kind::activation:
+      return word && is_activation(value.get<std::string>())
+                 ? nullptr
+                 : "must be an activation of transformers, such as \"gelu\"";
+    case Kind::word: return word ? nullptr : "must be a name";
+    case Kind::scalar:
+      return number || value.is_boolean() || in_words(key, value)
+                 ? nullptr
+                 : "must be a number that is not negative, or true or false";
+    case Kind::object: return value.is_object() ? nullptr : "must be an object {...}";
+    case Kind::list: return value.is_array() ? nullptr : "must be a list";
+  }
+  return nullptr;
+}
+
+}  // namespace tessera

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a config.json says acts, is refused or is named: no mistake in it passes in silence.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tessera/model.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+// With few layers, so that many can be read.
+Json small(Json config) {
+  for (const char* key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                          "num_decoder_layers", "encoder_layers", "decoder_layers"}) {
+    if (config.contains(key)) config[key] = 2;
+  }
+  for (const char* key : {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers"}) {
+    config.erase(key);  // a list with an entry per layer
+  }
+  return config;
+}
+
+std::vector<Json> default_configs() {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/default_configs.json");
+  return Json::parse(file)["configs"];
+}
+
+// Whatever a key can change.
+std::string fingerprint(const Model& model) {
+  double costs[4] = {};
+  for (const Module& module : model.modules) {
+    costs[0] += module.cost.matmul_flops.at(5000);
+    costs[1] += attention_flops(module.cost, 5000);
+    costs[2] += module.cost.activation_bytes.at(5000) + module.checkpoint_bytes.at(5000);
+    costs[3] += module.cost.elementwise_bytes.at(5000);
+  }
+  const Mathematics& m = model.mathematics;
+  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} | {}", model.parameter_count().value,
+                     costs[0], costs[1], costs[2], costs[3], model.sequence_length_max,
+                     model.attention_heads, model.norm_epsilon, model.rotary.theta,
+                     model.rotary.factor, model.sliding_window, m.scores_scaled,
+                     m.refused.size() + m.warnings.size(), fmt::join(model.warnings, "\n"));
+}
+
+// Tokenizers, generation, initial weights: nothing here depends on them.
+bool matters(const std::string& key) {
+  static const std::set<std::string> others = {"model_type",
+                                               "use_cache",
+                                               "initializer_range",
+                                               "is_decoder",
+                                               "is_encoder_decoder",
+                                               "pretraining_tp",
+                                               "summary_type",
+                                               "summary_activation",
+                                               "summary_use_proj",
+                                               "summary_proj_to_labels",
+                                               "summary_first_dropout",
+                                               "reorder_and_upcast_attn",
+                                               "output_router_logits",
+                                               "router_aux_loss_coef",
+                                               "router_jitter_noise",
+                                               "begin_suppress_tokens",
+                                               "suppress_tokens",
+                                               "id2label",
+                                               "label2id"};
+  return !others.contains(key) && key.find("token_id") == std::string::npos;
+}
+
+// Any word may be one of theirs, and changes nothing here.
+const std::set<std::string> free_words = {"init_device", "norm_type", "topk_method"};
+
+Json misspelt(const Json& config, const std::string& key) {
+  Json out = config;
+  out[key.substr(0, key.size() / 2) + key.substr(key.size() / 2 + 1)] = out[key];
+  out.erase(key);
+  return out;
+}
+
+TEST_CASE("no mistake in a published configuration passes in silence", "[model][errors]") {
+  int tried = 0;
+  for (const Json& full : default_configs()) {
+    const Json config = small(full);
+    const auto base = parse_model(config.dump(), "config.json");
+    INFO(config.dump());
+    INFO(base.status().message());
+    REQUIRE(base.ok());
+    const std::string before = fingerprint(*base);
+    auto check = [&](const Json& changed, const std::string& what) {
+      ++tried;
+      const auto model = parse_model(changed.dump(), "config.json");
+      INFO(config["model_type"] << ": " << what);
+      if (!model.ok()) {
+        CHECK(model.status().code() == Code::invalid_argument);
+        CHECK(model.status().message().find('\n') == std::string::npos);
+        CHECK(model.status().message().starts_with("config.json"));
+      } else {
+        CHECK(fingerprint(*model) != before);
+      }
+    };
+    for (const auto& [key, value] : config.items()) {
+      if (!matters(key)) continue;
+      if (!value.is_null()) check(misspelt(config, key), key + " misspelt");
+      for (const char* wrong : {"\"x\"", "-3", "[[]]"}) {
+        if (free_words.contains(key) && *wrong == '"') continue;
+        Json changed = config;
+        changed[key] = Json::parse(wrong);
+        check(changed, key + " is " + wrong);
+      }
+    }
+  }
+  CHECK(tried > 300);
+}
+
+TEST_CASE("the default configuration of every class is read without a warning", "[model]") {
+  for (const Json& config : default_configs()) {
+    const auto model = parse_model(small(config).dump(), "config.json");
+    INFO(config["model_type"]);
+    REQUIRE(model.ok());
+    CHECK(model->warnings.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tessera
