@@ -282,8 +282,16 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
     return Status(Code::invalid_argument,
                   "The traces have no whole step in common, so there is nothing to compare.");
   }
-  const Steps steps{out.steps > 1 ? 1 : 0, out.steps};
-  const OpPairs pairs = pair_ops(a, b, 0, out.steps);
+  const auto [from_a, to_a] = a.recorded_steps();
+  const auto [from_b, to_b] = b.recorded_steps();
+  const std::int32_t from = std::max(from_a, from_b), to = std::min(to_a, to_b);
+  if (from >= to) {
+    return Status(Code::invalid_argument,
+                  "The traces have not recorded the operations of any step that both have.");
+  }
+  out.steps = to - from;
+  const Steps steps{out.steps > 1 ? std::max(from, 1) : from, to};
+  const OpPairs pairs = pair_ops(a, b, from, to);
   out.matched = static_cast<std::int64_t>(pairs.pairs.size());
   out.collectives_only = pairs.collectives_only;
   out.ops_a = out.matched + static_cast<std::int64_t>(pairs.only_a.size());

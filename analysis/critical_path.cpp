@@ -261,13 +261,15 @@ Time CriticalPath::time_of(PathPart part) const {
 std::int32_t typical_step(const Trace& trace) {
   const storage::RankSteps& rows = trace.steps();
   if (rows.steps == 0 || rows.ranks == 0) return -1;
-  const std::int32_t first = rows.steps > 1 ? 1 : 0;
+  const auto [from, to] = trace.recorded_steps();
+  if (from >= to) return -1;
+  const std::int32_t first = to - from > 1 ? std::max(from, 1) : from;
   const MetricTable times = table_of(rows, Metric::step_time);
   std::vector<Time> medians;
-  for (std::int32_t s = first; s < rows.steps; ++s) medians.push_back(spread_of(times, s).median);
+  for (std::int32_t s = first; s < to; ++s) medians.push_back(spread_of(times, s).median);
   const Time middle = median(medians);
   std::int32_t typical = first;
-  for (std::int32_t s = first; s < rows.steps; ++s) {
+  for (std::int32_t s = first; s < to; ++s) {
     const auto off = [&](std::int32_t k) {
       return std::abs(medians[static_cast<std::size_t>(k - first)] - middle);
     };

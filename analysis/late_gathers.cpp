@@ -81,9 +81,11 @@ std::string advice_of(const TraceRun& run, Phase phase) {
 Status add_late_gathers(const Trace& trace, Time step_time, std::vector<Finding>& out) {
   const Rank rank = usual_rank(trace);
   if (rank < 0) return {};
-  const std::int32_t steady = trace.steps().steps > 1 ? 1 : 0;
-  const std::int32_t first_step = std::max(steady, trace.steps().steps - steps_read);
-  const std::int32_t steps = trace.steps().steps - first_step;
+  const auto [from, to] = trace.recorded_steps();
+  if (from >= to) return {};
+  const std::int32_t steady = to - from > 1 ? std::max(from, 1) : from;
+  const std::int32_t first_step = std::max(steady, to - steps_read);
+  const std::int32_t steps = to - first_step;
   TESSERA_ASSIGN(const auto lanes, trace.reader().lanes(rank, trace.step_range(first_step).first,
                                                         std::max<Time>(trace.info().end, 1)));
   const auto compute = compute_lanes(trace, lanes);

@@ -46,6 +46,10 @@ Status check_recorded(const Trace& trace, const char* name, std::int32_t step, R
   if (step < 0 || step > trace.last_step()) {
     return {Code::invalid_argument, fmt::format("{} has no complete step {}", name, step)};
   }
+  const auto [from, to] = trace.recorded_steps();
+  if (step < from || step >= to) {
+    return {Code::invalid_argument, fmt::format("{} has not recorded step {}", name, step)};
+  }
   if (!trace.recorded(rank)) {
     return {Code::invalid_argument, fmt::format("{} has not recorded rank {}", name, rank)};
   }

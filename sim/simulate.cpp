@@ -88,6 +88,9 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
                   run.peak_flops_per_rank / 1e12, half ? "" : "; the run computes in float32");
   run.memory_per_rank = cluster.gpu.memory;
   run.recorded_ranks = options.recorded_ranks;
+  run.recorded_from = options.recorded_from;
+  run.recorded_to = options.recorded_to;
+  run.records_memory = options.records_memory;
   return run;
 }
 

@@ -137,6 +137,11 @@ void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_
 }
 
 bool ColumnReader::read_varint(std::int64_t& value) {
+  if (!rest_.empty() && rest_.front() < 0x80) {
+    value = unzigzag(rest_.front());
+    rest_ = rest_.subspan(1);
+    return true;
+  }
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < rest_.size() && i < varint_size_max; ++i) {
     const std::uint64_t group = rest_[i] & 0x7F;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 
 #include "storage/close_trace.h"
@@ -82,6 +83,22 @@ Status check_communicators(const TraceInfo& info) {
   return {};
 }
 
+/// "100-119".
+Status read_recorded_steps(Meta& meta, TraceRun& run) {
+  const std::string& text = meta.text("recorded_steps");
+  std::int32_t last = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, run.recorded_from);
+  const bool dash = first.ec == std::errc() && first.ptr != end && *first.ptr == '-';
+  const auto second = dash ? std::from_chars(first.ptr + 1, end, last) : first;
+  const bool good = dash && second.ec == std::errc() && second.ptr == end &&
+                    run.recorded_from >= 0 && last >= run.recorded_from &&
+                    last < std::numeric_limits<std::int32_t>::max();
+  run.recorded_to = last + 1;
+  if (good) return {};
+  return damaged(fmt::format("meta.recorded_steps is \"{}\" in place of steps", text));
+}
+
 bool has_stream(const TraceInfo& info, std::int32_t id) {
   return std::any_of(info.streams.begin(), info.streams.end(),
                      [id](const StreamRow& row) { return row.id == id; });
@@ -109,6 +126,8 @@ Result<TraceInfo> read_info(const Database& database) {
   if (meta.has("sources")) info.run.sources = meta.text("sources");
   info.run.version = meta.text("version");
   info.content_hash = meta.text("content_hash");
+  info.run.records_memory = !meta.has("recorded_memory");
+  if (meta.has("recorded_steps")) TESSERA_TRY(read_recorded_steps(meta, info.run));
   TESSERA_TRY(meta.number("seed", info.run.seed));
   if (info.unfinished) {
     TESSERA_ASSIGN(const ReachedByTables reached, reached_by(database));

@@ -109,8 +109,9 @@ struct List<TraceRun> {
       column("peak_name", &R::peak_name, "", "what peak_flops_per_rank is"),
       column("memory_per_rank", &R::memory_per_rank, "bytes", "device capacity, 0: unknown")};
   // In `meta` and `rank`.
-  static constexpr std::tuple unlisted = {&R::options, &R::sources, &R::version, &R::seed,
-                                          &R::recorded_ranks};
+  static constexpr std::tuple unlisted = {&R::options,     &R::sources,        &R::version,
+                                          &R::seed,        &R::recorded_ranks, &R::recorded_from,
+                                          &R::recorded_to, &R::records_memory};
 };
 
 template <>

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "storage/encoding.h"
+#include "storage/record_sql.h"
 
 namespace tessera::storage {
 namespace {
@@ -34,17 +35,31 @@ std::array<std::int64_t, step_columns> unpredicted(const RankStepBatch& s, std::
           s.peak_reserved[i].value};
 }
 
-void append_rank(const StepColumns& columns, std::size_t i, RankSteps& s) {
-  const std::int64_t rest = wrapping_difference(columns[1][i], columns[2][i]);
-  s.begin.push_back(columns[0][i]);
-  s.end.push_back(wrapping_sum(columns[0][i], columns[1][i]));
-  s.compute.push_back(columns[2][i]);
-  s.communication.push_back(columns[3][i]);
-  s.exposed.push_back(wrapping_difference(rest, columns[4][i]));
-  s.blocking.push_back(wrapping_difference(rest, columns[5][i]));
-  s.wait.push_back(columns[6][i]);
-  s.peak_allocated.emplace_back(columns[7][i]);
-  s.peak_reserved.emplace_back(columns[8][i]);
+/// The numbers of one column as those of ranks: each is what differs from the rank before.
+void integrate_steps(std::vector<std::int64_t>& column) {
+  for (std::size_t i = 1; i < column.size(); ++i) {
+    column[i] = wrapping_sum(column[i - 1], column[i]);
+  }
+}
+
+void append_ranks(const StepColumns& columns, RankSteps& s) {
+  const std::size_t n = columns[0].size(), old = s.begin.size();
+  for_each_step_column<RankSteps, RankSteps>(
+      [&](auto column, auto) { (s.*column).resize(old + n); });
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t to = old + i;
+    const std::int64_t duration = columns[1][i];
+    const std::int64_t rest = wrapping_difference(duration, columns[2][i]);
+    s.begin[to] = columns[0][i];
+    s.end[to] = wrapping_sum(columns[0][i], duration);
+    s.compute[to] = columns[2][i];
+    s.communication[to] = columns[3][i];
+    s.exposed[to] = wrapping_difference(rest, columns[4][i]);
+    s.blocking[to] = wrapping_difference(rest, columns[5][i]);
+    s.wait[to] = columns[6][i];
+    s.peak_allocated[to] = Bytes{columns[7][i]};
+    s.peak_reserved[to] = Bytes{columns[8][i]};
+  }
 }
 
 }  // namespace
@@ -91,12 +106,10 @@ Status decode_steps(const ChunkHeader& header, std::span<const std::uint8_t> dat
     if (n > 1 && !reader.read(std::span(columns[c]).subspan(1))) {
       return damaged("its data ends early");
     }
-    for (std::size_t i = 1; i < n; ++i) {
-      columns[c][i] = wrapping_sum(columns[c][i - 1], columns[c][i]);
-    }
+    integrate_steps(columns[c]);
   }
   if (!reader.at_end()) return damaged("its data is too long");
-  for (std::size_t i = 0; i < n; ++i) append_rank(columns, i, steps);
+  append_ranks(columns, steps);
   return {};
 }
 

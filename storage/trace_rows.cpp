@@ -101,6 +101,9 @@ void TraceRows::begin(const TraceRun& run) {
                           run.ranks, run.ranks_per_node, ranks_max)));
   }
   ranks_ = run.ranks;
+  recorded_from_ = run.recorded_from;
+  recorded_to_ = run.recorded_to;
+  records_memory_ = run.records_memory;
   lanes_ = std::make_unique<LaneBuffers<SpanEntry>>(
       ranks_, [this](ChunkHeader& header, auto spans, bool) { write_spans(header, spans); });
   edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
@@ -113,6 +116,9 @@ void TraceRows::begin(const TraceRun& run) {
   write_meta("options", run.options);
   if (!run.sources.empty()) write_meta("sources", run.sources);
   write_meta("version", run.version);
+  if (!whole_run())
+    write_meta("recorded_steps", fmt::format("{}-{}", run.recorded_from, run.recorded_to - 1));
+  if (!records_memory_) write_meta("recorded_memory", "0");
   write(run);
   write_ranks(run);
 }
@@ -145,33 +151,41 @@ void TraceRows::unit(const TraceUnit& unit) {
   if (ready()) write(unit);
 }
 
+const TraceRows::KnownOp* TraceRows::known(std::int32_t op) const {
+  const auto found = std::lower_bound(ops_.begin(), ops_.end(), op,
+                                      [](const KnownOp& a, std::int32_t id) { return a.id < id; });
+  return found == ops_.end() || found->id != op ? nullptr : &*found;
+}
+
 void TraceRows::op(const TraceOp& op) {
   if (!ready()) return;
-  if (!op_streams_.empty() && op_streams_.back().first >= op.id) {
-    return keep(wrong(
-        fmt::format("Op {} came after op {}; ids must ascend.", op.id, op_streams_.back().first)));
+  if (!ops_.empty() && ops_.back().id >= op.id) {
+    return keep(
+        wrong(fmt::format("Op {} came after op {}; ids must ascend.", op.id, ops_.back().id)));
   }
-  op_streams_.emplace_back(op.id, op.stream);
+  const bool recorded = whole_run() || (op.step >= recorded_from_ && op.step < recorded_to_);
+  ops_.push_back({op.id, op.stream, recorded});
+  if (!recorded) return;
   write(op);
   for (auto after = op.after.begin(); after != op.after.end(); ++after) {
     const bool again = std::find(op.after.begin(), after, *after) != after;
-    if (!again) write(AfterRow{op.id, *after});
+    const KnownOp* const other = whole_run() ? nullptr : known(*after);
+    if (!again && (other == nullptr || other->recorded)) write(AfterRow{op.id, *after});
   }
 }
 
 void TraceRows::spans(const SpanBatch& spans) {
   if (!ready()) return;
-  const auto found = std::lower_bound(op_streams_.begin(), op_streams_.end(), spans.op,
-                                      [](const auto& a, std::int32_t id) { return a.first < id; });
-  if (found == op_streams_.end() || found->first != spans.op) {
+  const KnownOp* const op = known(spans.op);
+  if (op == nullptr) {
     return keep(wrong(fmt::format("Spans of op {} came before the op.", spans.op)));
   }
-  const std::int32_t stream = found->second;
-  std::vector<std::int32_t>& lanes = lanes_->lanes_of(stream);
+  if (!op->recorded) return;
+  std::vector<std::int32_t>& lanes = lanes_->lanes_of(op->stream);
   for (std::size_t i = 0; i < spans.ranks.size(); ++i) {
     if (!has_rank(spans.ranks[i], "A span")) return;
     const SpanEntry span{spans.op, spans.begin[i], spans.ready[i], spans.end[i]};
-    lanes_->add(lanes, stream, spans.ranks[i], span);
+    lanes_->add(lanes, op->stream, spans.ranks[i], span);
     edges_->add(spans.ranks[i], span);
   }
 }
@@ -181,12 +195,22 @@ void TraceRows::buffer(const TraceBuffer& buffer) {
 }
 
 void TraceRows::memory(std::span<const MemorySample> samples) {
-  if (!ready()) return;
+  if (!ready() || !records_memory_ || steps_ >= recorded_to_) return;
   std::vector<std::int32_t>& lanes = samples_->lanes_of(-1);
   for (const MemorySample& sample : samples) {
     if (!has_rank(sample.rank, "A memory sample")) return;
-    samples_->add(lanes, -1, sample.rank, sample);
+    if (steps_ < recorded_from_) {
+      held_.add(sample);
+    } else {
+      samples_->add(lanes, -1, sample.rank, sample);
+    }
   }
+}
+
+/// What ranks hold when the first step that is recorded begins, as if they allocated it then.
+void TraceRows::write_held() {
+  std::vector<std::int32_t>& lanes = samples_->lanes_of(-1);
+  for (const MemorySample& sample : held_.take()) samples_->add(lanes, -1, sample.rank, sample);
 }
 
 void TraceRows::peak_memory(const PeakMemory& peak) {
@@ -210,6 +234,7 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
         fmt::format("Step {} has {} ranks in a run of {} ranks.", b.step, b.begin.size(), ranks_)));
   }
   ++steps_;
+  if (steps_ == recorded_from_) write_held();
   const Time latest = *std::max_element(b.end.begin(), b.end.end());
   end_ = b.step == 0 ? latest : std::max(end_, latest);
   for (std::size_t i = 0; i < b.begin.size(); i += chunk_count_max) {
@@ -222,7 +247,8 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
 
 void TraceRows::kernel(const TraceKernel& kernel) {
   if (!ready() || !has_rank(kernel.rank, "A kernel")) return;
-  write(kernel);
+  const KnownOp* const op = known(kernel.op);
+  if (op == nullptr || op->recorded) write(kernel);
 }
 
 void TraceRows::diagnostic(const TraceDiagnostic& diagnostic) {

@@ -9,14 +9,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "storage/database.h"
+#include "storage/held_memory.h"
 #include "storage/lane_buffers.h"
 #include "storage/sample_chunk.h"
 #include "tessera/trace.h"
@@ -86,7 +87,20 @@ class TraceRows : public TraceSink {
   Time end_ = 0;
   std::int64_t peaks_ = 0;
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> op_streams_;  // (op, stream), ascending
+  struct KnownOp {
+    std::int32_t id, stream;
+    bool recorded;
+  };
+  const KnownOp* known(std::int32_t op) const;
+  bool whole_run() const {
+    return recorded_from_ <= 0 && recorded_to_ == std::numeric_limits<std::int32_t>::max();
+  }
+  void write_held();
+
+  std::int32_t recorded_from_ = 0, recorded_to_ = 0;  // steps
+  bool records_memory_ = true;
+  std::vector<KnownOp> ops_;  // ascending
+  HeldMemory held_;           // before the first step that is recorded
   std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
   std::unique_ptr<RecentEdges> edges_;
   std::unique_ptr<SampleEncoder> encoder_;

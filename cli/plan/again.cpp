@@ -135,6 +135,9 @@ Result<Again> read_again(const std::string& trace) {
   again.options.seed = run.seed;
   again.options.run_name = run.name;
   again.options.recorded_ranks = run.recorded_ranks;
+  again.options.recorded_from = run.recorded_from;
+  again.options.recorded_to = run.recorded_to;
+  again.options.records_memory = run.records_memory;
   again.options.sources = run.sources;
   again.options.version = version();
   return again;

@@ -10,6 +10,7 @@
 #include "cli/options/engine_options.h"
 #include "cli/options/profile_options.h"
 #include "cli/options/rank_list.h"
+#include "cli/options/recording_options.h"
 #include "cli/plan/again.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
@@ -33,6 +34,7 @@ struct SimulateArguments {
   double jitter = 0;
   std::vector<std::string> slow_ranks;
   std::string record_ranks = "0-63,slowest";
+  RecordingOptions recording;
   std::string output;
   bool json = false;
   bool quiet = false;
@@ -97,6 +99,12 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
                                  sim::slowest_ranks(options, slowest_recorded)));
   options.jitter = arguments.jitter;
   options.steps = arguments.steps;
+  TESSERA_TRY(apply(arguments.recording, options));
+  if (options.recorded_from >= options.steps) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--record-steps {}: the run has only the steps 0 to {}",
+                              arguments.recording.steps, options.steps - 1));
+  }
   options.scheme = training.scheme;
   options.training = training.training;
   options.version = version();
@@ -286,6 +294,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->add_option("--record-ranks", arguments->record_ranks,
                    "Ranks with spans and memory samples: 0-63, 0,8,slowest, all, none")
       ->group(output);
+  add_recording_options(*command, arguments->recording);
   command->add_flag("--json", arguments->json, "Print the report as JSON")->group(output);
   command->add_flag("-q,--quiet", arguments->quiet, "Print nothing but errors")->group(output);
   command->callback([arguments, command, &exit_code] {

@@ -132,6 +132,7 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
   command.add_option("--trace", a.trace, "Trace file that records the run")
       ->default_str("")
       ->group(group);
+  add_recording_options(command, a.recording);
   command.add_flag("-q,--quiet", a.quiet, "Print nothing but errors")->group(group);
 }
 
@@ -198,6 +199,8 @@ Status check_flags(const TrainArguments& a) {
   const bool saves = !a.files.save.empty();
   const bool validates = a.validation.wanted();
   const bool falls = a.schedule != "constant";
+  const bool traces = !a.trace.empty();
+  TESSERA_TRY(parse_step_range(a.recording.steps).status());
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
@@ -207,6 +210,8 @@ Status check_flags(const TrainArguments& a) {
                    {"--validation-batches", validates, "without --validation[-fraction]"},
                    {"--decay", a.schedule == "wsd", "without --schedule wsd"},
                    {"--min-lr", falls, "with --schedule constant"},
+                   {"--record-steps", traces, "without --trace"},
+                   {"--no-record-memory", traces, "without --trace"},
                    {"--cluster", a.runtime.runtime == "simulator", "without --runtime simulator"}});
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/options/engine_options.h"
+#include "cli/options/recording_options.h"
 #include "cli/options/runtime_options.h"
 #include "cli/train/data_options.h"
 #include "cli/train/train_files.h"
@@ -48,6 +49,7 @@ struct TrainArguments {
   RuntimeOptions runtime;
   TrainFileOptions files;
   std::string trace;
+  RecordingOptions recording;
   double peak_flops = 0;
   LogFiles log;
   std::int64_t log_every = 1;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 
@@ -30,6 +31,7 @@ TEST_CASE("a trace is made again byte for byte, whatever became of the files", "
       "--scheme replicate --ignore-modules h.1 --comm-hook powersgd --no-init-sync --nodes 2",
       "--scheme sharded_data_parallel --process-groups '0 1,3 2' --broadcast-dtype bf16",
       "--scheme zero1 --reduce-bucket 1000 --passes eval,train,train,step --record-ranks 1,5-6",
+      "--nodes 16 --record-ranks 0,slowest --record-steps 1 --no-record-memory",
       "--scheme zero3 --policy compatible --quantized-gradients --max-grad-norm 0.1 "
       "--checkpointing full --batch 3 --sequence-length 40",
       "--cluster dgx-2 --scheme zero3 --offload-param nvme --offload-optimizer nvme "
@@ -46,6 +48,38 @@ TEST_CASE("a trace is made again byte for byte, whatever became of the files", "
   CHECK(again.exit_code == 0);
   CHECK(again.output.find("second.tessera is first.tessera, byte for byte") != std::string::npos);
   CHECK(bytes_of("first.tessera") == bytes_of("second.tessera"));
+}
+
+TEST_CASE("a trace of some steps has all summaries, and what it says is of those steps", "[cli]") {
+  copy_model("gpt-tiny");
+  const std::string simulate = "simulate copy.json --steps 6 --jitter 0.2 -q -o ";
+  REQUIRE(run_tessera(simulate + "all.tessera").exit_code == 0);
+  REQUIRE(run_tessera(simulate + "some.tessera --record-steps 2-3 --no-record-memory").exit_code ==
+          0);
+  const auto json = [](const std::string& command) {
+    const ProgramRun run = run_tessera(command);
+    INFO(run.messages);
+    REQUIRE(run.exit_code == 0);
+    return nlohmann::json::parse(run.output);
+  };
+  const auto all = json("report --json all.tessera"), some = json("report --json some.tessera");
+  CHECK(all["steps"] == some["steps"]);
+  CHECK(some["critical_path"]["step"].get<int>() / 2 == 1);
+  CHECK(some["critical_path"]["rows"].size() > 3);
+  const ProgramRun text = run_tessera("report some.tessera");
+  CHECK(text.output.find("of the steps 2 to 3, the only ones") != std::string::npos);
+  const std::string counts =
+      "\"SELECT (SELECT count(DISTINCT step) FROM op_rank), (SELECT count(*) FROM memory_sample),"
+      " (SELECT count(DISTINCT step) FROM rank_step)\"";
+  CHECK(run_tessera("query some.tessera --csv " + counts).output.find("\n2,0,6\n") !=
+        std::string::npos);
+  const auto compared = json("compare --json all.tessera some.tessera");
+  CHECK(compared["steps"] == 2);
+  CHECK(compared["matched_share"] == 1);
+  CHECK(compared["a"] == compared["b"]);
+  const ProgramRun apart = run_tessera(simulate + "late.tessera --record-steps 5");
+  CHECK(apart.exit_code == 0);
+  CHECK(run_tessera("compare late.tessera some.tessera").exit_code == 2);
 }
 
 TEST_CASE("a configuration of DeepSpeed is in the trace that it made", "[cli][again]") {

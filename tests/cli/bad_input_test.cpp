@@ -100,6 +100,10 @@ TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--slow-rank 99:2", "99");
   check_refused(simulate_tiny + "--record-ranks 5-2", "--record-ranks 5-2");
   check_refused(simulate_tiny + "--record-ranks 8", "only ranks 0 to 7");
+  for (const std::string text : {"5-2", "-1", "1-", "x", "1-2-3", "", "3000000000"}) {
+    check_refused(simulate_tiny + "--record-steps '" + text + "'", "--record-steps " + text + ": ");
+  }
+  check_refused(simulate_tiny + "--record-steps 100", "the run has only the steps 0 to ");
 }
 
 TEST_CASE("choices that do not exist are refused", "[cli]") {

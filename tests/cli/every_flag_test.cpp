@@ -196,11 +196,19 @@ const std::vector<FlagCase> planning_cases = {
     {"--lora", "rank=2,target=all-linear", ""},
     {"--passes", "eval,train,step", ""}};
 
-const std::vector<FlagCase> simulate_cases = {
-    {"--cluster", "dgx-2", ""},    {"--nodes", "2", ""},           {"--jitter", "0.5", ""},
-    {"--slow-rank", "1:3", ""},    {"--steps", "2", ""},           {"--seed", "3", "--jitter 0.5 "},
-    {"--output", "y.tessera", ""}, {"--record-ranks", "none", ""}, {"--json", "", ""},
-    {"--quiet", "", ""},           {"--again", "y.tessera", ""}};
+const std::vector<FlagCase> simulate_cases = {{"--cluster", "dgx-2", ""},
+                                              {"--nodes", "2", ""},
+                                              {"--jitter", "0.5", ""},
+                                              {"--slow-rank", "1:3", ""},
+                                              {"--steps", "2", ""},
+                                              {"--seed", "3", "--jitter 0.5 "},
+                                              {"--output", "y.tessera", ""},
+                                              {"--record-ranks", "none", ""},
+                                              {"--record-steps", "0", "--steps 2 "},
+                                              {"--no-record-memory", "", ""},
+                                              {"--json", "", ""},
+                                              {"--quiet", "", ""},
+                                              {"--again", "y.tessera", ""}};
 
 const std::vector<FlagCase> ops_cases = {
     {"--ranks", "3", ""}, {"--steps", "2", ""}, {"--format", "fsdp", ""}};

@@ -157,5 +157,85 @@ TEST_CASE("calls that contradict each other fail the recording", "[storage][writ
   CHECK(folder.empty());
 }
 
+/// Steps of 10 ns in which rank 0 keeps one buffer and uses another for one operation.
+std::string write_steps(const std::string& path, const TraceRun& run) {
+  auto writer = TraceWriter::create(path);
+  REQUIRE(writer.ok());
+  TraceSink& sink = **writer;
+  sink.begin(run);
+  sink.stream({0, "compute", StreamRole::compute});
+  sink.buffer({0, "kept", "", MemoryClass::activations, Bytes{5}});
+  sink.buffer({1, "used", "", MemoryClass::temporary, Bytes{100}});
+  const auto sample = [&](Time time, std::int32_t buffer, std::int64_t delta, std::int64_t all) {
+    const MemorySample one{0,
+                           time,
+                           buffer,
+                           buffer == 0 ? MemoryClass::activations : MemoryClass::temporary,
+                           Bytes{delta},
+                           Bytes{all},
+                           Bytes{512}};
+    sink.memory({&one, 1});
+  };
+  const std::vector<Rank> ranks = {0};
+  for (std::int32_t step = 0; step < 4; ++step) {
+    const Time begin = step * 10, end = begin + 9;
+    const std::vector<std::int32_t> after(step > 0 ? 1 : 0, step - 1);
+    TraceOp op{.id = step, .step = step};
+    op.after = after;
+    sink.op(op);
+    const std::vector<Time> begins = {begin}, ends = {end}, none = {0};
+    sink.spans({step, ranks, begins, begins, ends});
+    sample(begin, 0, 5, step * 5 + 5);
+    sample(begin, 1, 100, step * 5 + 105);
+    sample(end, 1, -100, step * 5 + 5);
+    const std::vector<Bytes> bytes = {Bytes{512}};
+    sink.rank_steps({step, begins, ends, none, none, none, none, none, bytes, bytes});
+  }
+  REQUIRE((*writer)->finish().ok());
+  return path;
+}
+
+TEST_CASE("a recording of some steps has their operations, spans and samples, and all summaries",
+          "[storage][writer]") {
+  const Folder folder("some_steps");
+  TraceRun run;
+  run.recorded_ranks = {0};
+  run.recorded_from = 2;
+  run.recorded_to = 3;
+  const auto reader = TraceReader::open(write_steps(folder / "run.tessera", run));
+  REQUIRE(reader.ok());
+  CHECK(reader->verify().ok());
+  CHECK(reader->info().run.recorded_from == 2);
+  CHECK(reader->info().run.recorded_to == 3);
+  CHECK(reader->info().steps == 4);
+  CHECK(reader->rank_steps()->begin == std::vector<Time>{0, 10, 20, 30});
+  REQUIRE(reader->ops()->size() == 1);
+  CHECK(reader->ops()->front().step == 2);
+  CHECK(reader->waited_for(2)->empty());
+  const auto lanes = reader->lanes(0, 0, 100);
+  REQUIRE(lanes->size() == 1);
+  CHECK(lanes->front().begin == std::vector<Time>{20});
+  // What was held before comes first, so that sums by class are right.
+  const auto memory = reader->memory(0);
+  const auto bytes = [](std::vector<std::int64_t> values) {
+    return std::vector<Bytes>(values.begin(), values.end());
+  };
+  CHECK(memory->time == std::vector<Time>{19, 19, 20, 20, 29});
+  CHECK(memory->delta == bytes({5, 5, 5, 100, -100}));
+  CHECK(memory->allocated == bytes({5, 10, 15, 115, 15}));
+}
+
+TEST_CASE("a recording without memory has spans, and says so", "[storage][writer]") {
+  const Folder folder("no_memory");
+  TraceRun run;
+  run.recorded_ranks = {0};
+  run.records_memory = false;
+  const auto reader = TraceReader::open(write_steps(folder / "run.tessera", run));
+  REQUIRE(reader.ok());
+  CHECK_FALSE(reader->info().run.records_memory);
+  CHECK(reader->memory(0)->time.empty());
+  CHECK(reader->lanes(0, 0, 100)->front().begin.size() == 4);
+}
+
 }  // namespace
 }  // namespace tessera

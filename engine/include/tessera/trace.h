@@ -24,6 +24,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,6 +109,9 @@ struct TraceRun {
   std::string peak_name;             // "H100 SXM bf16 dense, 989 TFLOP/s"
   Bytes memory_per_rank{};           // device capacity; 0 if unknown
   std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
+  // Operations, spans and samples are kept of these steps only: the first, and one past the last.
+  std::int32_t recorded_from = 0, recorded_to = std::numeric_limits<std::int32_t>::max();
+  bool records_memory = true;  // false: no memory samples
 };
 
 template <class Text>

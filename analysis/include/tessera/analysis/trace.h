@@ -46,6 +46,10 @@ class Trace {
 
   /// Whether `rank` has spans and memory samples.
   bool recorded(Rank rank) const;
+  /// The steps of which there are operations and spans: the first, and one past the last.
+  std::pair<std::int32_t, std::int32_t> recorded_steps() const {
+    return {std::min(run().recorded_from, steps_.steps), std::min(run().recorded_to, steps_.steps)};
+  }
   /// The recorded rank that computed longest in the last step: collectives make step times alike,
   /// so they do not tell who is slow. 0 if no rank was recorded.
   Rank slowest_recorded() const;

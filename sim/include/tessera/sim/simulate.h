@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SimulateOptions {
   TrainingOptions training;
   std::int32_t steps = 4;
   std::vector<Rank> recorded_ranks;  // ascending
+  // As in TraceRun.
+  std::int32_t recorded_from = 0, recorded_to = std::numeric_limits<std::int32_t>::max();
+  bool records_memory = true;
   std::string run_name;              // for titles
   std::string sources;               // TraceRun::sources
   std::string version;               // of the writer, for the trace
