@@ -147,7 +147,11 @@ TEST_CASE("two ranks on one GPU are refused", "[cuda]") {
 }
 
 TEST_CASE("an operator that was never made is not used", "[cuda]") {
-  CHECK(call_without(Call::red_op_create_pre_mul_sum).somebody_says("ncclRedOpDestroy failed"));
+  const Outcome outcome = call_without(Call::red_op_create_pre_mul_sum);
+  std::string all = outcome.reports;
+  for (const Status& status : outcome.statuses) all += status.message() + "\n";
+  INFO(all);
+  CHECK(outcome.somebody_says("ncclRedOpDestroy failed"));
 }
 
 TEST_CASE("what is not unmade is left behind", "[cuda]") {
