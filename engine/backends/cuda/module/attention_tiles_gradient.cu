@@ -114,10 +114,9 @@ __global__ void __launch_bounds__(block_threads)
   load_rows(k, G, in.k + kv, s.kv_stride, rows, s.head_dim);
   load_rows(v, G, in.v + kv, s.kv_stride, rows, s.head_dim);
   const int group = static_cast<int>(s.heads / s.kv_heads);
-  const std::int64_t tile = at.first / tile_rows;  // the first one of queries
-  const int seen_by = static_cast<int>(last_tile(s, s.length) + 1 - tile);  // tiles, per head
-  const auto head_of = [&](int step) { return at.head * group + step / seen_by; };
-  const auto tile_of = [&](int step) { return tile + step % seen_by; };
+  const int query_tiles = static_cast<int>(last_tile(s, s.length) + 1 - at.first / tile_rows);
+  const auto head_of = [&](int step) { return at.head * group + step / query_tiles; };
+  const auto tile_of = [&](int step) { return at.first / tile_rows + step % query_tiles; };
   const auto fetch = [&](int step) {
     const std::int64_t first = tile_of(step) * tile_rows;
     pairs.first(step).load(in.q + q_offset(s, at.batch, head_of(step), first), s.q_stride,
@@ -129,7 +128,7 @@ __global__ void __launch_bounds__(block_threads)
   fetch(0);
   float of_keys[G][D / 8][4] = {};
   float of_values[G][D / 8][4] = {};
-  const int steps = group * seen_by;
+  const int steps = group * query_tiles;
   for (int step = 0; step < steps; ++step) {
     const std::int64_t other = tile_of(step);
     const Tile<T, D> q = pairs.first(step);
@@ -160,13 +159,12 @@ __global__ void __launch_bounds__(block_threads)
       multiply(of_keys, ds, q, part);
     }
   }
-  const float one[2] = {1, 1};
-  const float factor[2] = {scale, scale};
+  const float factors[2][2] = {{scale, scale}, {1, 1}};
 #pragma unroll
   for (int g = 0; g < G; ++g) {
     const int row = at.warp_row + 16 * g;
-    store_rows<D>(of_keys[g], factor, dk + kv, s.kv_stride, row, rows, s.head_dim);
-    store_rows<D>(of_values[g], one, dv + kv, s.kv_stride, row, rows, s.head_dim);
+    store_rows<D>(of_keys[g], factors[0], dk + kv, s.kv_stride, row, rows, s.head_dim);
+    store_rows<D>(of_values[g], factors[1], dv + kv, s.kv_stride, row, rows, s.head_dim);
   }
 }
 
