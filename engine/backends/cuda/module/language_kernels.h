@@ -76,7 +76,7 @@ int attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>
                        const AttentionOut& out, const float* statistics,
                        const HeadArrays<Array>& gradients, float* along, CudaStream stream);
 
-// attention_tiles.cu: the same with tensor cores, where the sizes allow it
+// attention_tiles*.cu: the same with tensor cores, where the sizes allow it
 bool fits_tiles(const AttentionShape& shape, const HeadArrays<ConstArray>& in, ConstArray out);
 int tiles_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
                   float* statistics, CudaStream stream);
