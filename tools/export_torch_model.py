@@ -15,7 +15,9 @@ many tokens: `return Net(), lambda tokens: dict(x=torch.zeros(1, tokens, 64))`. 
 `torch.device("meta")`. A model that returns its loss first has logits and the loss counted.
 
 Attention by scaled_dot_product_attention, norms and rotations count as fused kernels, as stacks for
-training have them; --eager counts norms and rotations as they are written.
+training have them; --eager counts norms and rotations as they are written. What runs as a whole
+are the parts of blocks (attention, MLP, norms), as in models from config.json; with --leaves it is
+every module.
 """
 import argparse
 import importlib.util
@@ -408,7 +410,36 @@ def logits_of(out):
     return 0 if loss is None or logits is None else logits.shape[-1]
 
 
-def export(model, inputs_of, name, eager=False):
+def parts_of(model, order, blocks):
+    """Leaf -> the part of a block that it lies in: what runs, and is timed, as a whole."""
+    modules = dict(model.named_modules())
+    out = {}
+    for leaf in set(order):
+        block = next((b for b in blocks if leaf.startswith(b + ".")), None)
+        steps = leaf.split(".")
+        depth = len(block.split(".")) + 1 if block is not None else len(steps)
+        while depth < len(steps) and isinstance(modules[".".join(steps[:depth])],
+                                                (torch.nn.ModuleList, torch.nn.ModuleDict)):
+            depth += 1
+        out[leaf] = ".".join(steps[:depth])
+    return out
+
+
+def coarser(meter, parts):
+    """The order of parts, each with what its leaves have done."""
+    order, before = [], None
+    for leaf in meter.order:
+        part = parts[leaf]
+        if part == leaf or part != before:
+            order.append(part)
+        before = part
+    sizes = defaultdict(Sizes)
+    for leaf in dict.fromkeys(meter.order):
+        meter.add(sizes[parts[leaf]], meter.sizes[leaf])
+    meter.order, meter.sizes = order, sizes
+
+
+def export(model, inputs_of, name, eager=False, leaves=False):
     """The module tree of `model`, as a dict. `inputs_of(tokens)` gives the arguments of forward."""
     model.train()
     passes = []
@@ -417,11 +448,16 @@ def export(model, inputs_of, name, eager=False):
         passes.append(meter)
     if any(p.order != passes[0].order for p in passes):
         sys.exit("error: modules run in another order at another length, which no tree can say")
+    blocks = blocks_of(model)
+    if not leaves:
+        parts = parts_of(model, passes[0].order, blocks)
+        for meter in passes:
+            coarser(meter, parts)
     root, ties, aliases = tree_of(model, passes, logits_of(out))
     tree = {"tessera_model": 1, "name": name, "dtype": name_of(next(model.parameters()).dtype),
             "root": root, "forward": passes[0].order}
     tree.update({key: value for key, value in (("ties", ties), ("module_aliases", aliases),
-                                               ("units", blocks_of(model))) if value})
+                                               ("units", blocks)) if value})
     return tree
 
 
@@ -436,6 +472,9 @@ def from_config(path, dtype):
     names = settings.get("architectures")
     cls = getattr(transformers, names[0]) if names else \
         transformers.AutoModelForCausalLM._model_mapping[type(config)]
+    if not getattr(cls, "_supports_sdpa", True):
+        print(f"{cls.__name__} has no fused attention: counted as it is written", file=sys.stderr)
+        config._attn_implementation = "eager"
     with torch.device("meta"):
         model = cls(config).to(dtype or getattr(config, "dtype", None) or torch.bfloat16)
 
@@ -468,6 +507,8 @@ def main():
     source.add_argument("--from", dest="place", help="FILE.py:FUNCTION that builds a model")
     parser.add_argument("--name", help="of the model; that of its folder or file without")
     parser.add_argument("--dtype", help="of the parameters, such as bfloat16")
+    parser.add_argument("--leaves", action="store_true",
+                        help="list every module that runs, not the parts of blocks")
     parser.add_argument("--eager", action="store_true", help="no fused norms and rotations")
     arguments = parser.parse_args()
     dtype = getattr(torch, arguments.dtype) if arguments.dtype else None
@@ -478,7 +519,7 @@ def main():
         model, inputs = from_file(arguments.place)
         model = model.to(dtype) if dtype else model
         name = os.path.splitext(os.path.basename(arguments.place.partition(":")[0]))[0]
-    tree = export(model, inputs, arguments.name or name, arguments.eager)
+    tree = export(model, inputs, arguments.name or name, arguments.eager, arguments.leaves)
     json.dump(tree, sys.stdout, indent=1)
     print()
 

@@ -103,7 +103,9 @@ class CostFinder {
     for (const ModuleId id : containers(entry)) {
       if (listed_[id.index()] || done_[id.index()]) continue;
       done_[id.index()] = true;
-      if (own(id).empty() && !stated_[id.index()].any()) continue;
+      const bool states = stated_[id.index()].any();
+      // Who measures modules has counted there what their containers do.
+      if (!states && (own(id).empty() || stated_[entry.index()].flops)) continue;
       waiting_.emplace_back(id, one(id, kind_of(module(id), own(id))));
     }
   }
@@ -190,15 +192,25 @@ class CostFinder {
     if (!known) m.cost = one(id, kind);
     if (kind.out > 0 && (kind.name != KindName::norm || width_ == 0)) width_ = kind.out;
     if (!known && kind.name == KindName::other && !m.children.empty()) m.cost.kernels = 0;
-    const bool states_all = stated_[id.index()].flops;
+    if (stated_[id.index()].flops) {
+      mark_below(id);
+      return m.cost;
+    }
     for (const ModuleId child : m.children) {
       const ModuleCost& part = whole(child);
-      if (known || states_all) continue;
+      if (known) continue;
       const std::int32_t kernels = m.cost.kernels;
       m.cost = m.cost + part;
       if (stated_[id.index()].kernels) m.cost.kernels = kernels;
     }
     return m.cost;
+  }
+
+  void mark_below(ModuleId id) {
+    for (const ModuleId child : module(id).children) {
+      done_[child.index()] = true;
+      mark_below(child);
+    }
   }
 
   ModuleCost one(ModuleId id, const ModuleKind& kind) {
