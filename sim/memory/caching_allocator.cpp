@@ -23,9 +23,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 }  // namespace
 
-CachingAllocator::Key CachingAllocator::key(BlockId id) {
+FreeBlocks::Entry CachingAllocator::key(BlockId id) {
   const Block& block = at(id);
-  return {block.stream, block.bytes, block.address, id};
+  return {block.stream, id, block.bytes, block.address};
 }
 
 CachingAllocator::BlockId CachingAllocator::new_block(const Block& block) {
@@ -107,12 +107,14 @@ Time CachingAllocator::synchronise(Time now) {
 
 CachingAllocator::BlockId CachingAllocator::find(std::int64_t bytes, std::int32_t stream,
                                                  Pool pool) {
-  std::set<Key>& cached = free_[pool == Pool::large ? 1 : 0];
-  const auto found = cached.lower_bound(Key{stream, bytes, 0, none});
-  if (found == cached.end() || std::get<0>(*found) != stream) return none;
-  const BlockId id = std::get<3>(*found);
-  cached.erase(found);
-  return id;
+  FreeBlocks& cached = free_[pool == Pool::large ? 1 : 0];
+  FreeBlocks::Entry found;
+  cached.any_of_at_least(stream, bytes, [&](const FreeBlocks::Entry& first) {
+    found = first;
+    return true;
+  });
+  if (found.block != none) cached.erase(found);
+  return found.block;
 }
 
 bool CachingAllocator::takes(std::int64_t bytes) {
@@ -168,11 +170,10 @@ CachingAllocator::BlockId CachingAllocator::begin_of_run(const Range& range, std
     break;
   }
   const Block& tail = at(range.tail);
-  const auto& cached = cache(tail);
-  for (auto at_least = cached.lower_bound(Key{tail.stream, bytes, 0, none});
-       at_least != cached.end() && std::get<0>(*at_least) == tail.stream; ++at_least) {
-    if (std::get<2>(*at_least) < at(best).address) best = std::get<3>(*at_least);
-  }
+  cache(tail).any_of_at_least(tail.stream, bytes, [&](const FreeBlocks::Entry& large) {
+    if (large.address < at(best).address) best = large.block;
+    return false;
+  });
   return best;
 }
 
@@ -243,9 +244,8 @@ void CachingAllocator::unmap_pages(BlockId id) {
 // Segments of which nothing is used.
 void CachingAllocator::give_back() {
   for (auto& cached : free_) {
-    std::vector<BlockId> free;
-    for (const Key& known : cached) free.push_back(std::get<3>(known));
-    for (const BlockId id : free) {
+    for (const FreeBlocks::Entry& known : cached.all()) {
+      const BlockId id = known.block;
       if (options_.expandable_segments) {
         unmap_pages(id);
       } else if (at(id).before == none && at(id).after == none) {

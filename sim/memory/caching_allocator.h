@@ -18,10 +18,10 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "sim/memory/free_blocks.h"
 #include "tessera/types.h"
 
 namespace tessera::sim {
@@ -81,11 +81,10 @@ class CachingAllocator {
     BlockId tail = none;                              // what was never mapped
     std::set<std::pair<std::int64_t, BlockId>> gaps;  // address and block of all that is not mapped
   };
-  using Key = std::tuple<std::int32_t, std::int64_t, std::int64_t, BlockId>;  // stream, bytes, ...
 
   Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
-  std::set<Key>& cache(const Block& block) { return free_[block.pool == Pool::large ? 1 : 0]; }
-  Key key(BlockId id);
+  FreeBlocks& cache(const Block& block) { return free_[block.pool == Pool::large ? 1 : 0]; }
+  FreeBlocks::Entry key(BlockId id);
   BlockId new_block(const Block& block);
   void set_free(BlockId id);
   void swallow_next(BlockId id);
@@ -110,7 +109,7 @@ class CachingAllocator {
   bool limited_;
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;
-  std::array<std::set<Key>, 2> free_;                    // by Pool
+  std::array<FreeBlocks, 2> free_;                       // by Pool
   std::map<std::int32_t, std::deque<Awaited>> awaited_;  // by stream, in the order of releases
   std::map<std::pair<std::int32_t, Pool>, Range> ranges_;
   std::int64_t next_address_ = 0;
