@@ -130,8 +130,8 @@ def llama(line, length):
 def in_memory(line):
     """What decides how much memory a framework takes, beside its profile."""
     fp8 = ["--matmul-dtype", "fp8"] if "fp8" in line["precision"] else []
-    # LLM.Q keeps parameters in bf16 alone, rounded stochastically.
-    if line["framework"].startswith("LLM.Q"):
+    # LLM.Q keeps parameters in bf16 alone, rounded stochastically; zero1 has fp32 masters.
+    if line["framework"].startswith("LLM.Q") and line["scheme"] == "single":
         return fp8 + ["--sharded-dtype", "bf16"]
     # LLaMA-Factory checkpoints unless it is told not to; its table was measured with Liger's loss.
     if line["framework"].startswith("LLaMA-Factory"):
