@@ -5,8 +5,8 @@
 // has one row for each kind, and memory samples refer to it.
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_map>
 
 #include "engine/runtime/id_table.h"
 #include "tessera/runtime.h"
@@ -28,7 +28,7 @@ class TracedBuffers {
     Rank ranks = 0;  // that have it
   };
 
-  std::unordered_map<std::string, std::int32_t> rows_;
+  std::map<std::string, std::int32_t> rows_;
   IdTable<BufferId, Live> live_;
   std::string key_;
 };
