@@ -21,6 +21,7 @@ class BufferTable {
     known_.add(id, std::move(buffer));
     return id;
   }
+  bool none_yet() const { return next_ == 0; }
   /// Null: there is no such buffer, or not any more.
   const Buffer* find(BufferId id) const { return known_.find(id); }
   /// REQUIRES: it is there.

@@ -47,6 +47,7 @@ Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
 }
 
 Bytes CheckedRuntime::offset_of(BufferId id, Rank rank) const {
+  if (!state_->places) return {};
   return state_->memories.of(rank).state.placement(state_->live.at(id)).offset;
 }
 
@@ -54,6 +55,11 @@ void CheckedRuntime::set_listener(CallListener& listener) {
   TESSERA_ASSERT(state_->streams.empty() && state_->communicators.empty(),
                  "a listener hears of all calls");
   state_->listener = &listener;
+}
+
+void CheckedRuntime::leave_out_places() {
+  TESSERA_ASSERT(state_->buffers.none_yet(), "all buffers have places, or none has");
+  state_->places = false;
 }
 
 // A step is over when the first call of a later one comes.
@@ -113,21 +119,15 @@ Status CheckedRuntime::place(BufferId id, const Allocation& request) {
   State::Live& live = state_->add_live(id, request);
   return state_->memories.for_each_in(
       request.where, [&](const RankSet& ranks, State::OfRanks& memory) -> Status {
-        auto& allocator = memory.allocator(request.memory);
-        const auto placed =
-            allocator.allocate(request.bytes, request.stream, state_->order_of(ranks));
-        if (memory.pieces.size() <= live.place) memory.pieces.resize(live.place + 1);
-        memory.pieces[live.place] = placed.piece;
-        join(live.ready, placed.ready);
-        if (request.memory == Memory::device) {
-          memory.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
-                               allocator.reserved());
+        const Bytes offset = state_->places ? state_->place(live, request, ranks, memory) : Bytes{};
+        if (!state_->places && request.memory == Memory::device) {
+          memory.ledger.record(request.memory_class, request.bytes);
         }
         if (state_->listener != nullptr) {
-          state_->listener->buffer_placed(id, request, ranks, placed.offset);
+          state_->listener->buffer_placed(id, request, ranks, offset);
         }
         const MemoryUse& now = memory.ledger.now();
-        TESSERA_TRY(buffer_placed(id, request, ranks, {placed.offset, now}));
+        TESSERA_TRY(buffer_placed(id, request, ranks, {offset, now}));
         if (now.reserved > state_->peak_reserved && !ranks.intersect(local_ranks()).empty()) {
           state_->peak_reserved = now.reserved;
         }
@@ -155,13 +155,12 @@ Status CheckedRuntime::release(BufferId id, EventId after, const RankSet& where)
   const RankSet ran = after.valid() ? state_->ran(after, where) : RankSet{};
   if (ran != where && !ran.empty()) state_->memories.split(ran);
   const auto release_on = [&](const RankSet& ranks, State::OfRanks& memory) -> Status {
-    auto& allocator = memory.allocator(record.memory);
-    const bool waits = ran.contains(ranks.first());
-    allocator.release(memory.pieces[live->place],
-                      waits ? state_->order_of(ranks).position_of(after) : Position{});
-    if (record.memory == Memory::device) {
-      memory.ledger.record(record.memory_class, -record.bytes, allocator.allocated(),
-                           allocator.reserved());
+    if (state_->places) {
+      const bool waits = ran.contains(ranks.first());
+      state_->give_back(*live, record,
+                        waits ? state_->order_of(ranks).position_of(after) : Position{}, memory);
+    } else if (record.memory == Memory::device) {
+      memory.ledger.record(record.memory_class, -record.bytes);
     }
     if (state_->listener != nullptr) state_->listener->buffer_released(id, record, after, ranks);
     buffer_released(id, after, ranks);

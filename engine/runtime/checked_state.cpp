@@ -64,6 +64,30 @@ CheckedRuntime::State::Live& CheckedRuntime::State::add_live(BufferId id,
   return added;
 }
 
+Bytes CheckedRuntime::State::place(Live& held, const Allocation& request, const RankSet& ranks,
+                                   OfRanks& memory) {
+  auto& allocator = memory.allocator(request.memory);
+  const auto placed = allocator.allocate(request.bytes, request.stream, order_of(ranks));
+  if (memory.pieces.size() <= held.place) memory.pieces.resize(held.place + 1);
+  memory.pieces[held.place] = placed.piece;
+  join(held.ready, placed.ready);
+  if (request.memory == Memory::device) {
+    memory.ledger.record(request.memory_class, request.bytes, allocator.allocated(),
+                         allocator.reserved());
+  }
+  return placed.offset;
+}
+
+void CheckedRuntime::State::give_back(const Live& held, const Buffer& buffer, Position after,
+                                      OfRanks& memory) {
+  auto& allocator = memory.allocator(buffer.memory);
+  allocator.release(memory.pieces[held.place], after);
+  if (buffer.memory == Memory::device) {
+    memory.ledger.record(buffer.memory_class, -buffer.bytes, allocator.allocated(),
+                         allocator.reserved());
+  }
+}
+
 void CheckedRuntime::State::end_live(BufferId id, const RankSet& ranks) {
   Live& ending = *live.find(id);
   if (ending.holders == ranks) {

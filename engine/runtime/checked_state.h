@@ -75,6 +75,9 @@ struct CheckedRuntime::State {
   Index group_size_of(const Op& op) const;
   const StreamOrder& order_of(const RankSet& alike) const { return orders.of(alike.first()).state; }
   Live& add_live(BufferId id, const Allocation& request);
+  /// Where the buffer lies on `ranks`, whose memory is `memory`.
+  Bytes place(Live& held, const Allocation& request, const RankSet& ranks, OfRanks& memory);
+  void give_back(const Live& held, const Buffer& buffer, Position after, OfRanks& memory);
   /// `ranks` have given it back.
   void end_live(BufferId id, const RankSet& ranks);
 
@@ -98,6 +101,7 @@ struct CheckedRuntime::State {
   const RankSet local_ranks;
   std::vector<Stream> streams;
   std::vector<Communicator> communicators;
+  bool places = true;  // that buffers get
   BufferTable<Buffer> buffers;
   IdTable<BufferId, Live> live;
   std::int32_t next_event = 0;

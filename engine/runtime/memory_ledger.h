@@ -25,6 +25,14 @@ class MemoryLedger {
     if (now_.allocated > peak_.allocated) peak_ = now_;
   }
 
+  /// The same where all that is reserved is allocated.
+  void record(MemoryClass memory_class, Bytes delta) {
+    now_.by_class[static_cast<std::size_t>(memory_class)] += delta;
+    now_.allocated += delta;
+    now_.reserved = now_.allocated;
+    if (now_.allocated > peak_.allocated) peak_ = now_;
+  }
+
   const Use& now() const { return now_; }
   /// The moment with the most allocated bytes since `restart_peak`.
   const Use& peak() const { return peak_; }

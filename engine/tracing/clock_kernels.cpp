@@ -61,6 +61,11 @@ void clock_add_until(Time* __restrict sum, const Time* __restrict begin, Time en
 }
 
 TESSERA_VECTOR_CLONES
+void clock_add_each(Time* __restrict sum, const Time* __restrict a, std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) sum[r] += a[r];
+}
+
+TESSERA_VECTOR_CLONES
 void clock_add_span(Time* __restrict sum, const Time* __restrict begin, const Time* __restrict end,
                     std::int64_t n) {
   for (std::int64_t r = 0; r < n; ++r) sum[r] += end[r] - begin[r];
@@ -75,6 +80,47 @@ void clock_add_overlap(Time* __restrict sum, const Time* __restrict begin_a,
     const Time end = end_a[r] < end_b[r] ? end_a[r] : end_b[r];
     const Time length = end - begin;
     sum[r] += length > 0 ? length : 0;
+  }
+}
+
+TESSERA_VECTOR_CLONES
+ClockBounds clock_bounds(const Time* __restrict a, std::int64_t n) {
+  Time lowest = a[0];
+  Time highest = a[0];
+  for (std::int64_t r = 0; r < n; ++r) {
+    lowest = a[r] < lowest ? a[r] : lowest;
+    highest = a[r] > highest ? a[r] : highest;
+  }
+  return {lowest, highest};
+}
+
+TESSERA_VECTOR_CLONES
+void clock_stretch(Time* __restrict end, const Time* __restrict begin,
+                   const std::int32_t* __restrict slowness, std::int64_t n) {
+  constexpr Time small = Time{1} << 40;  // up to here the product fits
+  constexpr Time one = Time{1} << slowness_bits;
+  for (std::int64_t r = 0; r < n; ++r) {
+    const Time d = end[r] - begin[r];
+    end[r] += d < small ? d * slowness[r] / one : d / one * slowness[r];
+  }
+}
+
+TESSERA_VECTOR_CLONES
+void clock_slow_down(Time* __restrict now, Time* __restrict left, const Time* __restrict until,
+                     Time length, Time kept, std::int64_t n) {
+  const Time longer = kept_whole * kept_whole / kept;
+  for (std::int64_t r = 0; r < n; ++r) {
+    const Time ahead = until[r] - length - now[r];
+    const Time some = ahead > 0 ? ahead : 0;
+    const Time before = some < left[r] ? some : left[r];
+    const Time begin = now[r] + before;
+    const Time rest = left[r] - before;
+    const Time beside = until[r] > begin ? until[r] - begin : 0;
+    const Time able = beside * kept / kept_whole;
+    const Time done = rest < able ? rest : able;
+    const Time taken = done * longer / kept_whole;
+    now[r] = begin + (beside < taken ? beside : taken);
+    left[r] = rest - done;
   }
 }
 

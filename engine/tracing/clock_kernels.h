@@ -38,10 +38,30 @@ void clock_add_jitter(Time* out, const Time* a, const Jitter& jitter, const std:
 Time clock_highest(const Time* a, std::int64_t n);
 /// sum += end - begin, one end for all
 void clock_add_until(Time* sum, const Time* begin, Time end, std::int64_t n);
+/// sum += a
+void clock_add_each(Time* sum, const Time* a, std::int64_t n);
 /// sum += end - begin
 void clock_add_span(Time* sum, const Time* begin, const Time* end, std::int64_t n);
 /// sum += length of [begin_a, end_a) intersected with [begin_b, end_b)
 void clock_add_overlap(Time* sum, const Time* begin_a, const Time* end_a, const Time* begin_b,
                        const Time* end_b, std::int64_t n);
+
+struct ClockBounds {
+  Time lowest = 0;
+  Time highest = 0;
+};
+/// REQUIRES: n > 0.
+ClockBounds clock_bounds(const Time* a, std::int64_t n);
+
+inline constexpr int slowness_bits = 20;
+/// end += (end - begin) * slowness / 2^slowness_bits
+void clock_stretch(Time* end, const Time* begin, const std::int32_t* slowness, std::int64_t n);
+
+inline constexpr Time kept_whole = 1024;
+/// Work of which `left` is to be done goes on at `now`: at full speed but for the last `length`
+/// before `until`, where it keeps `kept` / kept_whole of it. Both are as they are at `until`, or
+/// where the work ended before. REQUIRES: left >= 0, 0 < kept <= kept_whole.
+void clock_slow_down(Time* now, Time* left, const Time* until, Time length, Time kept,
+                     std::int64_t n);
 
 }  // namespace tessera

@@ -11,11 +11,13 @@ MPT_SCHEMES = {"FULL_SHARD": "full_shard", "SHARD_GRAD_OP": "shard_grad_op",
                "NO_SHARD": "no_shard"}
 MPT_CLUSTERS = {"h100_80gb": "dgx-h100", "a100_80gb": "dgx-a100", "a100_40gb": "a100-40gb"}
 SCHEMES = {"fsdp2 full shard": ["fully_shard"], "fsdp1": ["full_shard"],
-           "zero1 over all ranks": ["zero1"], "zero1": ["zero1"], "zero2": ["zero2"],
+           "zero1": ["zero1"], "zero2": ["zero2"],
            "zero2 over 8": ["zero2"],
            "zero3": ["zero3", "--policy", "compatible"],
            "ds zero3": ["zero3", "--policy", "compatible"],
            "ddp": ["replicate", "--param-dtype", "bf16"], "single": ["no_shard"]}
+# InternEvo gives whole parameters to ranks, and broadcasts what they have stepped.
+SCHEMES["zero1 over all ranks"] = ["sharded_data_parallel", "--param-dtype", "bf16", "--no-sync"]
 CLUSTERS = {"H100-SXM": "dgx-h100", "A100-SXM4-80GB": "dgx-a100", "A100-SXM4-40GB": "a100-40gb",
             "H200-SXM": "dgx-h200", "B200-SXM": "dgx-b200", "RTX-4090": "rtx-4090",
             "RTX-PRO-6000": "rtx-pro-6000"}
@@ -127,16 +129,21 @@ def llama(line, length):
 
 def in_memory(line):
     """What decides how much memory a framework takes, beside its profile."""
-    # LLM.Q keeps parameters in bf16 alone, rounded stochastically.
-    single = line["framework"].startswith("LLM.Q") and line["scheme"] == "single"
     fp8 = ["--matmul-dtype", "fp8"] if "fp8" in line["precision"] else []
-    return fp8 + (["--sharded-dtype", "bf16"] if single else [])
+    # LLM.Q keeps parameters in bf16 alone, rounded stochastically; zero1 has fp32 masters.
+    if line["framework"].startswith("LLM.Q") and line["scheme"] == "single":
+        return fp8 + ["--sharded-dtype", "bf16"]
+    # LLaMA-Factory checkpoints unless it is told not to; its table was measured with Liger's loss.
+    if line["framework"].startswith("LLaMA-Factory"):
+        return fp8 + ["--checkpointing", "full", "--loss", "chunked"]
+    return fp8
 
 
 def profile_of(line):
     if line["framework"].startswith("LLM.Q"):
         return "fused"
-    compiled = line["compile"].startswith("torch.compile")
+    liger = line["framework"].startswith("LLaMA-Factory")
+    compiled = line["compile"].startswith("torch.compile") or liger
     if line["framework"].startswith("torchtitan"):
         return "torchtitan-compile" if compiled else "torchtitan"
     return "compile" if compiled else "eager"
@@ -172,6 +179,9 @@ def bridge(line):
     place = BRIDGE_CLUSTERS.get(line["system"].rpartition(" ")[2])
     if "LLAMA3_" not in line["model"] or place is None or "LoRA" in line["section"]:
         return "model, cluster or LoRA"
+    # Megatron-Bridge, perf_recipes/llama/gb[23]00/llama3.py: cpu_offloading_num_layers.
+    if line["model"].endswith("70B") and "GB" in line["system"]:
+        return "offloaded activations"
     gpus, batch, length, whole, sharded = numbers(line, "gpus", "mbs", "seq", "gbs", "fsdp")
     rate = float(line["tokens_per_s_per_gpu"].split()[0])
     dims = dict(model, vocab=128256, kv_heads=8, model=line["model"])

@@ -5,28 +5,10 @@
 #include <cmath>
 
 namespace tessera::sim {
-namespace {
-
-// What every rank's clock and remaining work are after a collective that ends at `end`: at full
-// speed until its data moves, then at `kept` / `whole` of it. No branches, so that it vectorises.
-void pass(Time* now, Time* left, const Time* end, Time cost, Time kept, Time whole,
-          std::size_t ranks) {
-  const Time stretch = whole * whole / kept;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const Time before = std::clamp(end[r] - cost - now[r], Time{0}, left[r]);
-    now[r] += before;
-    left[r] -= before;
-    const Time beside = std::max(Time{0}, end[r] - now[r]);
-    const Time done = std::min(left[r], beside * kept / whole);
-    now[r] += std::min(beside, done * stretch / whole);
-    left[r] -= done;
-  }
-}
-
-}  // namespace
 
 Contention::Contention(double share)
-    : kept_(std::max<Time>(1, whole - std::llround(share * static_cast<double>(whole)))) {}
+    : kept_(std::max<Time>(1, kept_whole - std::llround(share * static_cast<double>(kept_whole)))) {
+}
 
 void Contention::add(const Clock& end, Time cost) {
   if (none() || cost == 0) return;
@@ -42,22 +24,22 @@ Clock Contention::stretched(const Clock& begin, const Clock& alone, ClockPool& p
   }
   if (under_way_.empty()) return alone;
   const std::size_t ranks = begin->times.size();
+  const auto n = static_cast<std::int64_t>(ranks);
   auto out = pool.take();
   out->times = begin->times;
-  left_.resize(ranks);
-  for (std::size_t r = 0; r < ranks; ++r) left_[r] = (*alone)[r] - (*begin)[r];
+  left_.assign(ranks, 0);
+  clock_add_span(left_.data(), begin->data(), alone->data(), n);
+  bool slowed = false;
   for (const Collective& c : under_way_) {
-    pass(out->data(), left_.data(), c.end->data(), c.cost, kept_, whole, ranks);
+    // All work is over before its data moves.
+    if (!slowed && c.end->lowest - c.cost >= alone->highest) return alone;
+    clock_slow_down(out->data(), left_.data(), c.end->data(), c.cost, kept_, n);
+    slowed = true;
   }
-  Time low = out->times[0] + left_[0];
-  Time high = low;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    out->times[r] += left_[r];
-    low = std::min(low, out->times[r]);
-    high = std::max(high, out->times[r]);
-  }
-  out->lowest = low;
-  out->highest = high;
+  clock_add_each(out->data(), left_.data(), n);
+  const ClockBounds bounds = clock_bounds(out->data(), n);
+  out->lowest = bounds.lowest;
+  out->highest = bounds.highest;
   return out;
 }
 

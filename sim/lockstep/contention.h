@@ -9,6 +9,7 @@
 #include <deque>
 #include <vector>
 
+#include "engine/tracing/clock_kernels.h"
 #include "engine/tracing/clock_pool.h"
 
 namespace tessera::sim {
@@ -18,7 +19,7 @@ class Contention {
   /// Kernels lose `share` (0 to below 1) of their speed beside communication.
   explicit Contention(double share);
 
-  bool none() const { return kept_ == whole; }
+  bool none() const { return kept_ == kept_whole; }
   /// A collective moves data during the last `cost` ns before `end`.
   void add(const Clock& end, Time cost);
   /// When kernels from `begin` end, that would end at `alone` by themselves. Earlier collectives
@@ -26,15 +27,13 @@ class Contention {
   Clock stretched(const Clock& begin, const Clock& alone, ClockPool& pool);
 
  private:
-  static constexpr Time whole = 1024;
-
   struct Collective {
     Clock end;
     Time cost;
   };
   std::deque<Collective> under_way_;
   std::vector<Time> left_;  // work of every rank
-  const Time kept_;         // of `whole`
+  const Time kept_;         // of kept_whole
 };
 
 }  // namespace tessera::sim

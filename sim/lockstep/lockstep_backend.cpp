@@ -29,6 +29,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
     cached_.emplace(
         RankSet::all(options.world_size),
         CachingOptions{options.memory_per_rank, options.allocator == Allocator::expandable});
+    leave_out_places();
   }
   const auto low = static_cast<std::uint32_t>(options.seed);
   const auto high = static_cast<std::uint32_t>(options.seed >> 32);
@@ -147,10 +148,10 @@ Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, 
   end->lowest = start->lowest + (everyone ? shortest : 0);
   end->highest = start->highest + duration + (duration - shortest);
   if (!slowness_.empty()) {
-    stretch(end->data(), start->data(), slowness_.data(), ranks());
-    const auto [low, high] = std::minmax_element(end->times.begin(), end->times.end());
-    end->lowest = *low;
-    end->highest = *high;
+    clock_stretch(end->data(), start->data(), slowness_.data(), ranks());
+    const ClockBounds bounds = clock_bounds(end->data(), ranks());
+    end->lowest = bounds.lowest;
+    end->highest = bounds.highest;
   }
   for (const SlowRank& slow : options_.slow_ranks) {
     if (!op.where.contains(slow.rank)) continue;

@@ -5,12 +5,34 @@
 
 namespace tessera::sim {
 
+CachedMemory::Held& CachedMemory::held_by(BufferId id, StreamId stream) {
+  if (Held* const known = held_.find(id)) return *known;
+  if (places_.empty()) places_.push_back(place_count_++);
+  Held& held = held_.add(id, {places_.back(), stream, 0});
+  places_.pop_back();
+  return held;
+}
+
+CachedMemory::Held CachedMemory::given_back(BufferId id, const RankSet& ranks) {
+  Held* const held = held_.find(id);
+  TESSERA_ASSERT(held != nullptr, "only handed out buffers can be released");
+  const Held before = *held;
+  held->ranks -= ranks.count();
+  if (held->ranks > 0) return before;
+  places_.push_back(held->place);
+  held_.erase(id);
+  return before;
+}
+
 CachedMemory::Taken CachedMemory::allocate(BufferId id, Bytes bytes, StreamId stream,
                                            const RankSet& ranks, Time now) {
+  Held& held = held_by(id, stream);
+  held.ranks += ranks.count();
   Taken taken;
   const auto take = [&](const RankSet&, Account& account) -> Status {
     const auto given = account.allocator.allocate(bytes, stream, now);
-    account.held.emplace(id, Held{given.block, stream});
+    if (account.blocks.size() <= held.place) account.blocks.resize(held.place + 1);
+    account.blocks[held.place] = given.block;
     account.peak = std::max(account.peak, account.allocator.reserved());
     taken.reserved = std::max(taken.reserved, account.allocator.reserved());
     taken.retried |= given.retried;
@@ -21,23 +43,6 @@ CachedMemory::Taken CachedMemory::allocate(BufferId id, Bytes bytes, StreamId st
   TESSERA_ASSERT(status.ok(), "accounts do not fail");
   highest_ = std::max(highest_, taken.reserved);
   return taken;
-}
-
-void CachedMemory::release(BufferId id, const RankSet& ranks, const UseOf& use_of) {
-  const auto give = [&](const RankSet& alike, Account& account) -> Status {
-    const auto found = account.held.find(id);
-    TESSERA_ASSERT(found != account.held.end(), "only handed out buffers can be released");
-    const Held held = found->second;
-    account.held.erase(found);
-    if (const auto use = use_of(held.stream, alike.first())) {
-      account.allocator.release(held.block, use->user, use->done);
-    } else {
-      account.allocator.release(held.block);
-    }
-    return {};
-  };
-  const Status status = ranks_.for_each_in(ranks, give);
-  TESSERA_ASSERT(status.ok(), "accounts do not fail");
 }
 
 void CachedMemory::restart_peaks() {

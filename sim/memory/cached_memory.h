@@ -6,10 +6,10 @@
 // the same calls. Ranks that call alike share one account; its times are those of their first.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <optional>
+#include <vector>
 
+#include "engine/runtime/id_table.h"
 #include "engine/runtime/rank_classes.h"
 #include "sim/memory/caching_allocator.h"
 
@@ -27,15 +27,29 @@ class CachedMemory {
     bool retried = false;  // the host waited for the device, and gave back what was cached
     bool fits = true;
   };
-  /// Who still uses a buffer of a stream on a rank, where that stream does not wait for it.
-  using UseOf = std::function<std::optional<Use>(StreamId, Rank)>;
 
   CachedMemory(const RankSet& world, const CachingOptions& options)
       : ranks_(world, Account{CachingAllocator(options), {}, {}}) {}
 
   /// A buffer of `stream` for `ranks`, which have called alike so far, at the host time `now`.
   Taken allocate(BufferId id, Bytes bytes, StreamId stream, const RankSet& ranks, Time now);
-  void release(BufferId id, const RankSet& ranks, const UseOf& use_of);
+  /// use_of(stream, rank): who still uses a buffer of that stream on that rank, an optional Use,
+  /// where the stream does not wait for it. REQUIRES: `ranks` have called alike so far.
+  template <class UseOf>
+  void release(BufferId id, const RankSet& ranks, UseOf&& use_of) {
+    const Held held = given_back(id, ranks);
+    const auto give = [&](const RankSet& alike, Account& account) -> Status {
+      const auto block = account.blocks[held.place];
+      if (const std::optional<Use> use = use_of(held.stream, alike.first())) {
+        account.allocator.release(block, use->user, use->done);
+      } else {
+        account.allocator.release(block);
+      }
+      return {};
+    };
+    const Status status = ranks_.for_each_in(ranks, give);
+    TESSERA_ASSERT(status.ok(), "accounts do not fail");
+  }
 
   Bytes reserved(Rank rank) const { return ranks_.of(rank).state.allocator.reserved(); }
   /// The most that was reserved on `rank` since restart_peaks.
@@ -44,17 +58,25 @@ class CachedMemory {
   void restart_peaks();
 
  private:
+  // A buffer that some ranks have.
   struct Held {
-    CachingAllocator::BlockId block;
+    std::size_t place = 0;  // in Account::blocks
     StreamId stream;
+    Rank ranks = 0;  // how many
   };
   struct Account {
     CachingAllocator allocator;
-    std::map<BufferId, Held> held;
+    std::vector<CachingAllocator::BlockId> blocks;  // by Held::place
     Bytes peak{};
   };
 
+  Held& held_by(BufferId id, StreamId stream);
+  Held given_back(BufferId id, const RankSet& ranks);
+
   RankClasses<Account> ranks_;
+  IdTable<BufferId, Held> held_;
+  std::vector<std::size_t> places_;  // of Account::blocks that are not used
+  std::size_t place_count_ = 0;
   Bytes highest_{};
 };
 

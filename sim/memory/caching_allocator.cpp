@@ -23,9 +23,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 }  // namespace
 
-CachingAllocator::Key CachingAllocator::key(BlockId id) {
+FreeBlocks::Entry CachingAllocator::key(BlockId id) {
   const Block& block = at(id);
-  return {block.stream, block.bytes, block.address, id};
+  return {block.stream, id, block.bytes, block.address};
 }
 
 CachingAllocator::BlockId CachingAllocator::new_block(const Block& block) {
@@ -107,12 +107,14 @@ Time CachingAllocator::synchronise(Time now) {
 
 CachingAllocator::BlockId CachingAllocator::find(std::int64_t bytes, std::int32_t stream,
                                                  Pool pool) {
-  std::set<Key>& cached = free_[pool == Pool::large ? 1 : 0];
-  const auto found = cached.lower_bound(Key{stream, bytes, 0, none});
-  if (found == cached.end() || std::get<0>(*found) != stream) return none;
-  const BlockId id = std::get<3>(*found);
-  cached.erase(found);
-  return id;
+  FreeBlocks& cached = free_[pool == Pool::large ? 1 : 0];
+  FreeBlocks::Entry found;
+  cached.any_of_at_least(stream, bytes, [&](const FreeBlocks::Entry& first) {
+    found = first;
+    return true;
+  });
+  if (found.block != none) cached.erase(found);
+  return found.block;
 }
 
 bool CachingAllocator::takes(std::int64_t bytes) {
@@ -133,38 +135,65 @@ CachingAllocator::BlockId CachingAllocator::new_segment(std::int64_t bytes, std:
   return new_block(block);
 }
 
-CachingAllocator::BlockId CachingAllocator::range_of(std::int32_t stream, Pool pool) {
-  const auto [range, is_new] = tails_.try_emplace({stream, pool}, none);
+CachingAllocator::Range& CachingAllocator::range_of(std::int32_t stream, Pool pool) {
+  const auto [found, is_new] = ranges_.try_emplace({stream, pool});
+  Range& range = found->second;
   if (is_new) {
-    range->second = new_block({.address = next_address_,
-                               .bytes = range_bytes,
-                               .stream = stream,
-                               .pool = pool,
-                               .use = Use::unmapped});
+    range.tail = new_block({.address = next_address_,
+                            .bytes = range_bytes,
+                            .stream = stream,
+                            .pool = pool,
+                            .use = Use::unmapped});
+    range.gaps.insert({next_address_, range.tail});
     next_address_ += range_bytes;
   }
-  return range->second;
+  return range;
 }
 
 // The first of the blocks with the lowest addresses that are free or not mapped, neighbours, and
-// together hold `bytes`.
-CachingAllocator::BlockId CachingAllocator::begin_of_run(BlockId tail, std::int64_t bytes) {
-  BlockId begin = none;
-  std::int64_t held = 0;
-  BlockId best = tail;
-  for (BlockId id = tail; id != none; id = at(id).before) {
-    const bool open = at(id).use == Use::free || at(id).use == Use::unmapped;
-    held = open ? held + at(id).bytes : 0;
-    begin = open ? id : none;
-    if (begin != none && held >= bytes) best = begin;
+// together hold `bytes`. Free neighbours are one, so that a run of them has a gap, or was in the
+// cache and is large enough by itself.
+CachingAllocator::BlockId CachingAllocator::begin_of_run(const Range& range, std::int64_t bytes) {
+  const auto open = [this](BlockId id) {
+    return id != none && (at(id).use == Use::free || at(id).use == Use::unmapped);
+  };
+  BlockId best = none;
+  for (const auto& [address, gap] : range.gaps) {
+    std::int64_t held = at(gap).bytes;
+    BlockId begin = gap;
+    for (; open(at(begin).before); held += at(begin).bytes) begin = at(begin).before;
+    for (BlockId id = at(gap).after; held < bytes && open(id); id = at(id).after) {
+      held += at(id).bytes;
+    }
+    if (held < bytes) continue;
+    best = begin;
+    break;
   }
+  const Block& tail = at(range.tail);
+  cache(tail).any_of_at_least(tail.stream, bytes, [&](const FreeBlocks::Entry& large) {
+    if (large.address < at(best).address) best = large.block;
+    return false;
+  });
   return best;
+}
+
+// The first `bytes` of the gap `id` are a free block outside of the cache; the rest stays a gap.
+void CachingAllocator::map_pages(Range& range, BlockId id, std::int64_t bytes) {
+  range.gaps.erase({at(id).address, id});
+  if (bytes < at(id).bytes) {
+    cut(id, bytes);
+    const BlockId rest = at(id).after;
+    range.gaps.insert({at(rest).address, rest});
+    if (id == range.tail) range.tail = rest;
+  }
+  at(id).use = Use::free;
 }
 
 CachingAllocator::BlockId CachingAllocator::expand(std::int64_t bytes, std::int32_t stream,
                                                    Pool pool) {
   const std::int64_t page = pool == Pool::small ? small_segment : large_segment;
-  const BlockId begin = begin_of_run(range_of(stream, pool), bytes);
+  Range& range = range_of(stream, pool);
+  const BlockId begin = begin_of_run(range, bytes);
   std::int64_t missing = 0;
   std::int64_t left = bytes;
   for (BlockId id = begin; left > 0; id = at(id).after) {
@@ -173,18 +202,12 @@ CachingAllocator::BlockId CachingAllocator::expand(std::int64_t bytes, std::int3
     left -= at(id).bytes;
   }
   if (!takes(missing)) return none;
-  BlockId& tail = tails_.at({stream, pool});
   if (at(begin).use == Use::free) cache(at(begin)).erase(key(begin));
   for (BlockId id = begin; id == begin || at(begin).bytes < bytes; id = at(begin).after) {
     if (id != begin && at(id).use == Use::free) cache(at(id)).erase(key(id));
     if (at(id).use == Use::unmapped) {
       const std::int64_t wanted = id == begin ? bytes : bytes - at(begin).bytes;
-      const std::int64_t mapped = std::min(round_up(wanted, page), at(id).bytes);
-      if (mapped < at(id).bytes) {
-        cut(id, mapped);
-        if (id == tail) tail = at(id).after;
-      }
-      at(id).use = Use::free;
+      map_pages(range, id, std::min(round_up(wanted, page), at(id).bytes));
     }
     if (id != begin) swallow_next(begin);
   }
@@ -214,15 +237,15 @@ void CachingAllocator::unmap_pages(BlockId id) {
     id = at(id).after;
   }
   at(id).use = Use::unmapped;
+  ranges_.at({at(id).stream, at(id).pool}).gaps.insert({from, id});
   reserved_ -= Bytes{to - from};
 }
 
 // Segments of which nothing is used.
 void CachingAllocator::give_back() {
   for (auto& cached : free_) {
-    std::vector<BlockId> free;
-    for (const Key& known : cached) free.push_back(std::get<3>(known));
-    for (const BlockId id : free) {
+    for (const FreeBlocks::Entry& known : cached.all()) {
+      const BlockId id = known.block;
       if (options_.expandable_segments) {
         unmap_pages(id);
       } else if (at(id).before == none && at(id).after == none) {

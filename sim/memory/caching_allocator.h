@@ -18,9 +18,10 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "sim/memory/free_blocks.h"
 #include "tessera/types.h"
 
 namespace tessera::sim {
@@ -75,11 +76,15 @@ class CachingAllocator {
     Time done;
     BlockId block;
   };
-  using Key = std::tuple<std::int32_t, std::int64_t, std::int64_t, BlockId>;  // stream, bytes, ...
+  // Addresses of a stream and pool that grow by pages.
+  struct Range {
+    BlockId tail = none;                              // what was never mapped
+    std::set<std::pair<std::int64_t, BlockId>> gaps;  // address and block of all that is not mapped
+  };
 
   Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
-  std::set<Key>& cache(const Block& block) { return free_[block.pool == Pool::large ? 1 : 0]; }
-  Key key(BlockId id);
+  FreeBlocks& cache(const Block& block) { return free_[block.pool == Pool::large ? 1 : 0]; }
+  FreeBlocks::Entry key(BlockId id);
   BlockId new_block(const Block& block);
   void set_free(BlockId id);
   void swallow_next(BlockId id);
@@ -94,8 +99,9 @@ class CachingAllocator {
   BlockId new_segment(std::int64_t bytes, std::int32_t stream, Pool pool);
   BlockId expand(std::int64_t bytes, std::int32_t stream, Pool pool);
   bool takes(std::int64_t bytes);
-  BlockId range_of(std::int32_t stream, Pool pool);
-  BlockId begin_of_run(BlockId tail, std::int64_t bytes);
+  Range& range_of(std::int32_t stream, Pool pool);
+  BlockId begin_of_run(const Range& range, std::int64_t bytes);
+  void map_pages(Range& range, BlockId id, std::int64_t bytes);
   void give_back();
   void unmap_pages(BlockId id);
 
@@ -103,9 +109,9 @@ class CachingAllocator {
   bool limited_;
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;
-  std::array<std::set<Key>, 2> free_;                       // by Pool
-  std::map<std::int32_t, std::deque<Awaited>> awaited_;     // by stream, in the order of releases
-  std::map<std::pair<std::int32_t, Pool>, BlockId> tails_;  // what no range has mapped yet
+  std::array<FreeBlocks, 2> free_;                       // by Pool
+  std::map<std::int32_t, std::deque<Awaited>> awaited_;  // by stream, in the order of releases
+  std::map<std::pair<std::int32_t, Pool>, Range> ranges_;
   std::int64_t next_address_ = 0;
   Bytes allocated_{}, active_{}, reserved_{};
   std::int64_t retries_ = 0;

@@ -9,7 +9,7 @@
 namespace tessera::sim {
 namespace {
 
-constexpr double one = 1 << 20;
+constexpr double one = 1 << slowness_bits;
 
 // Nearly normal, mean 0 and deviation 1, of integers and one square root: the sum of 12 uniform
 // numbers has variance 1.
@@ -37,14 +37,6 @@ std::vector<std::int32_t> rank_slowness(const Spread& spread, Rank ranks, Index 
     out.push_back(static_cast<std::int32_t>(std::lround(std::clamp(share, -0.5, 1.0) * one)));
   }
   return out;
-}
-
-void stretch(Time* end, const Time* begin, const std::int32_t* slowness, std::int64_t n) {
-  constexpr Time small = Time{1} << 40;  // up to here the product fits
-  for (std::int64_t r = 0; r < n; ++r) {
-    const Time d = end[r] - begin[r];
-    end[r] += d < small ? d * slowness[r] / (1 << 20) : d / (1 << 20) * slowness[r];
-  }
 }
 
 }  // namespace tessera::sim

@@ -14,7 +14,4 @@ namespace tessera::sim {
 std::vector<std::int32_t> rank_slowness(const Spread& spread, Rank ranks, Index ranks_per_node,
                                         std::uint64_t seed);
 
-/// end = begin + (end - begin) stretched by every rank's slowness.
-void stretch(Time* end, const Time* begin, const std::int32_t* slowness, std::int64_t n);
-
 }  // namespace tessera::sim

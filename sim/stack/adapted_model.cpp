@@ -8,8 +8,8 @@
 namespace tessera::sim {
 namespace {
 
-constexpr double half = 2, single = 4;  // bytes of an element
-constexpr double chunks = 8;            // of a chunked loss, as Liger and torchtune have by default
+constexpr double eight_bit = 1, half = 2, single = 4;  // bytes of an element
+constexpr double chunks = 8;  // of a chunked loss, as Liger and torchtune have by default
 
 void less(Polynomial& bytes, double per_token) {
   bytes.linear = std::max(0.0, bytes.linear - per_token);
@@ -23,10 +23,10 @@ void change_loss(ModuleCost& cost, StackProfile::Loss loss) {
   less(cost.activation_bytes, single * cost.logits);
   cost.in_place = half * cost.logits;
   if (loss == StackProfile::Loss::fused) return;
-  // A chunk's logits live with their fp32 copy until they are gradients.
+  // A chunk's logits live until they are gradients (Liger's kernel computes them in forward).
   less(cost.activation_bytes, half * cost.logits);
-  cost.in_place = 0;
-  cost.activation_bytes.linear += (half + single) * cost.logits / chunks;
+  cost.in_place = half * cost.logits / chunks;
+  cost.activation_bytes.linear += cost.in_place;
 }
 
 // Gate and up, and down from their product.
@@ -47,6 +47,19 @@ void save_less(ModuleCost& cost, StackProfile::Saves saves) {
   less(cost.activation_bytes, half * static_cast<double>(first.in));
 }
 
+// What fused kernels have cast to fp8 is not kept in bf16 as well, but for what attention returns:
+// its own backward reads that (LLM.Q, llama_run_state.cpp: keep_fwd_quant_tensors).
+void save_in_fp8(ModuleCost& cost) {
+  if (cost.linears.empty() || cost.logits > 0) return;
+  const auto saved = [](const LinearShape& l) {
+    return (half - eight_bit) * static_cast<double>(l.in * l.count) * l.rows_per_token;
+  };
+  less(cost.activation_bytes, (half - eight_bit) * static_cast<double>(cost.linears.front().in));
+  if (cost.attention.heads == 0 && is_gated(cost.linears)) {
+    less(cost.activation_bytes, saved(cost.linears[2]));
+  }
+}
+
 void drop_masks(ModuleCost& cost) {
   less(cost.elementwise_bytes, half * cost.dropout);
   less(cost.activation_bytes, cost.dropout);
@@ -60,6 +73,7 @@ Model adapted(const Model& model, const StackProfile& profile) {
     ModuleCost& cost = module.cost;
     change_loss(cost, profile.loss);
     save_less(cost, profile.saves);
+    if (profile.fp8 && profile.saves == StackProfile::Saves::fused) save_in_fp8(cost);
     if (!profile.dropout) drop_masks(cost);
     Polynomial& bytes = cost.elementwise_bytes;
     bytes.constant *= profile.elementwise_bytes;

@@ -30,6 +30,7 @@ struct Scenario {
   TrainingOptions training;
   FullyShardOptions fully_shard{.units = {"L1", "L2", "L3"}};
   Bytes memory{};
+  sim::StackProfile::Allocator allocator = sim::StackProfile::Allocator::events;
 };
 
 std::vector<Rank> all_ranks(Rank n) {
@@ -47,6 +48,7 @@ std::unique_ptr<LockstepRuntime> simulate(const Scenario& s, TraceSink* sink) {
                                           .jitter = s.jitter,
                                           .slow_ranks = s.slow_ranks,
                                           .memory_per_rank = s.memory,
+                                          .allocator = s.allocator,
                                           .sink = sink,
                                           .recorded_ranks = all_ranks(s.ranks)});
   REQUIRE(runtime.ok());
@@ -197,6 +199,27 @@ TEST_CASE("memory classes sum to the allocator's counter at every event", "[sim]
     Bytes sum{};
     for (const Bytes bytes : peak.by_class) sum += bytes;
     CHECK(sum == peak.reserved);
+  }
+}
+
+TEST_CASE("the allocator decides what is reserved, and nothing else", "[sim][memory]") {
+  const std::uint64_t seed = GENERATE(range(1, 20));
+  INFO("seed=" << seed);
+  Scenario s = random_scenario(seed);
+  test::VectorSink placed, counted;
+  simulate(s, &placed);
+  s.allocator = sim::StackProfile::Allocator::expandable;
+  simulate(s, &counted);
+  CHECK(placed.span_rows == counted.span_rows);
+  REQUIRE(placed.peaks.size() == counted.peaks.size());
+  for (std::size_t k = 0; k < placed.peaks.size(); ++k) {
+    PeakMemory a = placed.peaks[k];
+    PeakMemory b = counted.peaks[k];
+    CHECK(a.allocated == b.allocated);
+    CHECK(b.reserved.value % (2 << 20) == 0);  // pages
+    const auto unused = static_cast<std::size_t>(MemoryClass::reserved_unused);
+    a.by_class[unused] = b.by_class[unused] = {};
+    CHECK(a.by_class == b.by_class);
   }
 }
 

@@ -96,6 +96,10 @@ class CheckedRuntime : public Runtime {
 
   /// `listener` hears of all calls. Call this before the first one; the listener must live on.
   void set_listener(CallListener& listener);
+  /// Buffers get no places: offsets are 0, `reserved` is what is allocated, and nobody checks what
+  /// lay at the same bytes before. For a backend with an allocator of its own. Call this before
+  /// the first buffer.
+  void leave_out_places();
 
   // The hooks, in the order in which a program reaches them. A failure is returned by the call that
   // led here; after it the runtime is fit only for being destroyed.

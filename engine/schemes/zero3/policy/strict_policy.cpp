@@ -240,6 +240,9 @@ Status StrictPolicy::look_ahead() {
 // A shared gather counts as late as its last parameter: nothing that is used before that may make
 // room for it. If that is too much to ask, the first of them alone may still find its room.
 Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
+  // What finds no room alone finds none with others: so who looks ahead in vain looks at one.
+  const GatheredMemory& memory = mover().memory();
+  if (!room_.can_be_made(memory.most_of({&id, 1}), place, memory)) return false;
   auto [ids, last] = together(id, place);
   TESSERA_ASSIGN(bool room, make_room(mover().memory().most_of(ids), last));
   if (!room && ids.size() > 1) {
