@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/report/recorded_part.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
 
@@ -275,15 +275,7 @@ Table communication_table(const RunReport& report) {
     }
     table.row(std::move(cells));
   }
-  const auto& recorded = report.run.recorded_ranks;
-  table.note(recorded.empty()
-                 ? "no rank was recorded: times are unknown"
-                 : fmt::format("times and median bus bandwidth of rank {}", recorded.front()));
-  const std::int32_t from = report.run.recorded_from, to = report.run.recorded_to;
-  if (from > 0 || to < std::numeric_limits<std::int32_t>::max()) {
-    table.note(
-        fmt::format("of the steps {} to {}, the only ones with recorded operations", from, to - 1));
-  }
+  table.note(recorded_part(report.run));
   if (kernels)
     table.note("kernel: on the device, as NCCL says; it waits there for other ranks, too");
   if (spreads) {
