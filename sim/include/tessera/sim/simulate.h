@@ -17,21 +17,21 @@
 namespace tessera::sim {
 
 struct SimulateOptions {
-  Cluster cluster;
-  StackProfile stack;
+  Cluster cluster = {};
+  StackProfile stack = {};
   std::uint64_t seed = 0;
   double jitter = 0;
-  std::vector<SlowRank> slow_ranks;
-  Scheme scheme;
-  TrainingOptions training;
+  std::vector<SlowRank> slow_ranks = {};
+  Scheme scheme = {};
+  TrainingOptions training = {};
   std::int32_t steps = 4;
-  std::vector<Rank> recorded_ranks;  // ascending
-  std::string run_name;              // for titles
-  std::string sources;               // TraceRun::sources
-  std::string version;               // of the writer, for the trace
-  TraceSink* sink = nullptr;         // may be null
-  std::function<void(std::int32_t step, std::int32_t steps)> progress;  // after every step
-  std::function<bool()> stopped;  // asked after every step: true ends the run there
+  std::vector<Rank> recorded_ranks = {};  // ascending
+  std::string run_name = {};              // for titles
+  std::string sources = {};               // TraceRun::sources
+  std::string version = {};               // of the writer, for the trace
+  TraceSink* sink = nullptr;              // may be null
+  std::function<void(std::int32_t step, std::int32_t steps)> progress = {};  // after every step
+  std::function<bool()> stopped = {};  // asked after every step: true ends the run there
 };
 
 struct SimulateSummary {
