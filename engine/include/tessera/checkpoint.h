@@ -67,8 +67,8 @@ struct CheckpointInfo {
 };
 
 struct CheckpointOptions {
-  std::string directory;
-  std::string scheme;        // kept in the manifest
+  std::string directory = {};
+  std::string scheme = {};   // kept in the manifest
   std::int32_t keep = 2;     // the newest so many; 0: all
   bool asynchronous = true;  // false: `save` returns when the checkpoint exists
 };

@@ -32,9 +32,9 @@ namespace tessera {
 
 /// A gradient inside a bucket.
 struct BucketParameter {
-  ParameterId id;
-  std::string_view name;
-  std::vector<std::int64_t> shape;
+  ParameterId id = {};
+  std::string_view name = {};
+  std::vector<std::int64_t> shape = {};
   Numel offset{};
   Numel numel{};
 };
@@ -43,8 +43,8 @@ struct BucketParameter {
 struct GradBucket {
   std::size_t index = 0;  // in the order of reduction
   bool is_last = false;
-  View values;  // all of it; its dtype is that of the gradients
-  std::vector<BucketParameter> parameters;
+  View values = {};  // all of it; its dtype is that of the gradients
+  std::vector<BucketParameter> parameters = {};
 };
 
 /// The runtime as a hook may use it. Handles mean the same on every rank, joined ones included.

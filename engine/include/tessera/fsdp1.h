@@ -41,10 +41,10 @@ enum class BackwardPrefetch : std::uint8_t {
 
 struct Fsdp1Options {
   /// Paths of the modules that become units; the root always is one. Empty: the model's blocks.
-  std::vector<std::string> units;
+  std::vector<std::string> units = {};
   /// Instead of `units`: a wrap plan, with overrides per unit and ignored parameters, which stay
   /// whole on every rank and are not reduced.
-  std::optional<WrapPlan> plan;
+  std::optional<WrapPlan> plan = {};
   ShardingStrategy strategy = ShardingStrategy::full_shard;
   /// Hybrid strategies: consecutive ranks that shard together; must divide the world.
   Index shard_group = 0;
@@ -52,9 +52,9 @@ struct Fsdp1Options {
   bool forward_prefetch = false;  // from the second step on, in the order of the first
   bool limit_all_gathers = true;  // the host waits for the second last free before it gathers
   bool use_orig_params = false;   // aligns parameters to 16 bytes, frozen ones may be mixed in
-  DType original_dtype = DType::float32;  // of shards, optimizer state
-  std::optional<DType> param_dtype;       // forward and backward
-  std::optional<DType> reduce_dtype;      // default: param_dtype
+  DType original_dtype = DType::float32;   // of shards, optimizer state
+  std::optional<DType> param_dtype = {};   // forward and backward
+  std::optional<DType> reduce_dtype = {};  // default: param_dtype
   bool keep_low_precision_grads = false;
   bool offload_params = false;  // shards, their gradients and the optimizer state in host memory
   /// As in PyTorch 1.13: forward prefetch from the root only.

@@ -31,10 +31,10 @@ enum class ReshardAfterForward : std::uint8_t {
 
 struct FullyShardOptions {
   /// Paths of the modules that become units; the root always is one. Empty: the model's blocks.
-  std::vector<std::string> units;
+  std::vector<std::string> units = {};
   /// Instead of `units`: a wrap plan, with overrides per unit and ignored parameters, which stay
   /// whole on every rank and are not reduced.
-  std::optional<WrapPlan> plan;
+  std::optional<WrapPlan> plan = {};
   ReshardAfterForward reshard_after_forward = ReshardAfterForward::automatic;
   /// to_group: ranks of the smaller group, must divide the ranks that shard together.
   Index reshard_group = 0;
@@ -45,7 +45,7 @@ struct FullyShardOptions {
   DType param_dtype = DType::float32;    // gathered parameters and their gradients
   DType reduce_dtype = DType::float32;   // reduce_scatter
   /// Gradients are divided by this instead of the number of ranks (ncclRedOpCreatePreMulSum).
-  std::optional<float> gradient_divide_factor;
+  std::optional<float> gradient_divide_factor = {};
   bool offload_params = false;  // shards, their gradients and the optimizer state in host memory
   /// Inputs of reduce_scatters that may be alive before the compute stream waits for the oldest.
   std::int32_t reduce_scatter_max_input_buffers = 1;

@@ -63,10 +63,10 @@ class LossScale {
 };
 
 struct GradScalerOptions {
-  LossScaleOptions loss_scale;
+  LossScaleOptions loss_scale = {};
   bool enabled = true;  // false: scale 1, no checks
   /// Whether step `n` (from 0) overflows, on runtimes that keep no numbers. None: never.
-  std::function<bool(std::int64_t n)> overflows_without_numbers;
+  std::function<bool(std::int64_t n)> overflows_without_numbers = {};
 };
 
 class GradScaler {

@@ -28,7 +28,7 @@ struct Offload {
   Device device = Device::none;
   /// A folder on the drive. Numeric runs keep one file per rank there, which is gone afterwards.
   /// The optimizer's: if it is empty, that of parameters.
-  std::string nvme_path;
+  std::string nvme_path = {};
   /// Buffers between NVMe and what is gathered, in host memory (`Aio::use_gds`: on the device); 4
   /// for the optimizer, always in host memory.
   std::int64_t buffer_count = 5;

@@ -34,7 +34,7 @@ inline constexpr int memory_count = 3;
 /// Elements [first + step * i, first + step * i + numel) of a buffer, cut at `end`, where i is the
 /// rank's index in the op's communicator. With step 0 every rank sees the same range.
 struct View {
-  BufferId buffer;
+  BufferId buffer = {};
   DType dtype = DType::float32;
   Numel numel{};
   Numel first{};
@@ -60,8 +60,8 @@ struct View {
 
 /// Why an operation exists. Names point into the Model, which must outlive the runtime's use.
 struct Cause {
-  std::string_view unit;    // sharding unit
-  std::string_view module;  // module path
+  std::string_view unit = {};    // sharding unit
+  std::string_view module = {};  // module path
   Phase phase = Phase::none;
   Reason reason = Reason::none;
   std::int32_t step = 0;
@@ -73,42 +73,42 @@ enum class Reduction : std::uint8_t { sum, average, max };
 /// output[i * input.numel ...] = input of index i. In place when input is the rank's slice of
 /// output.
 struct AllGather {
-  CommunicatorId communicator;
-  View input, output;
+  CommunicatorId communicator = {};
+  View input = {}, output = {};
 };
 /// output of index i = reduction over the group of factor * input[i * output.numel ...]
 /// (a factor other than 1: ncclRedOpCreatePreMulSum).
 struct ReduceScatter {
-  CommunicatorId communicator;
-  View input, output;
+  CommunicatorId communicator = {};
+  View input = {}, output = {};
   Reduction reduction = Reduction::average;
   float factor = 1;
 };
 struct AllReduce {
-  CommunicatorId communicator;
-  View input, output;
+  CommunicatorId communicator = {};
+  View input = {}, output = {};
   Reduction reduction = Reduction::average;
   float factor = 1;
 };
 /// As AllReduce, but only index `root` receives.
 struct Reduce {
-  CommunicatorId communicator;
-  View input, output;
+  CommunicatorId communicator = {};
+  View input = {}, output = {};
   Reduction reduction = Reduction::average;
   Index root = 0;
 };
 /// `data` of index `root` to every member.
 struct Broadcast {
-  CommunicatorId communicator;
-  View data;
+  CommunicatorId communicator = {};
+  View data = {};
   Index root = 0;
 };
 
 /// Part k of index i's output = part i of index k's input; both have as many equal parts as the
 /// group has members, and are different buffers.
 struct AllToAll {
-  CommunicatorId communicator;
-  View input, output;
+  CommunicatorId communicator = {};
+  View input = {}, output = {};
 };
 
 /// `count` blocks: block k copies from.numel elements from `from + k * from_pitch` to
@@ -146,8 +146,8 @@ std::optional<CopyRoute> route_between(Memory from, Memory to);
 
 /// One fused copy of many pieces (torch's foreach_copy_, split_with_sizes_copy, chunk_cat).
 struct Copy {
-  CommunicatorId index_in;  // whose index the views' steps use; none: steps must be 0
-  std::vector<CopyBlocks> pieces;
+  CommunicatorId index_in = {};  // whose index the views' steps use; none: steps must be 0
+  std::vector<CopyBlocks> pieces = {};
   CopyRoute route = CopyRoute::on_device;
 };
 
@@ -213,11 +213,11 @@ struct Repeated {
 
 /// Work of the host program or of the engine: `body` runs once per rank where numbers are real.
 struct Compute {
-  ComputeCost cost;
-  std::vector<View> reads, writes;
-  std::function<void(const BodyContext&)> body;
+  ComputeCost cost = {};
+  std::vector<View> reads = {}, writes = {};
+  std::function<void(const BodyContext&)> body = {};
   /// Places in `writes` that are zero when the body starts: memory comes as it was left.
-  std::vector<std::size_t> zeroed;
+  std::vector<std::size_t> zeroed = {};
   CommunicatorId index_in = {};  // as in Copy
   /// The body itself looks at elements, without kernels: where memory is a device's, it gets copies
   /// in the host's. Slow.
@@ -228,7 +228,7 @@ struct Compute {
 /// The op's stream waits for everything submitted to `stream` so far; with no stream only for
 /// `after`. Takes no time of its own.
 struct Wait {
-  StreamId stream;
+  StreamId stream = {};
 };
 
 /// A note of the engine for people, notations and tests: it changes nothing.
@@ -254,10 +254,10 @@ inline constexpr Mark::Kind gradient_ready = "gradient ready";  // the cause nam
 }  // namespace marks
 
 struct Op {
-  StreamId stream;
-  RankSet where;
-  std::span<const EventId> after;  // events of other streams to wait for
-  Cause cause;
+  StreamId stream = {};
+  RankSet where = {};
+  std::span<const EventId> after = {};  // events of other streams to wait for
+  Cause cause = {};
   std::variant<AllGather, ReduceScatter, AllReduce, Reduce, Broadcast, AllToAll, Copy, Compute,
                Wait, Mark>
       what;

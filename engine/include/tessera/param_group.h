@@ -39,12 +39,12 @@ struct AdamOptions {
   std::int32_t states = 2;
   /// How they are kept; none: in the dtype of what is stepped. With another one this is cost and
   /// memory too, and steps nothing.
-  std::optional<StateType> state_type;
+  std::optional<StateType> state_type = {};
 };
 
 /// The settings of a group that differ from those passed to `step`.
 struct AdamOverrides {
-  std::optional<float> learning_rate, beta1, beta2, epsilon, weight_decay;
+  std::optional<float> learning_rate = {}, beta1 = {}, beta2 = {}, epsilon = {}, weight_decay = {};
 
   AdamOptions over(const AdamOptions& step) const {
     return {.learning_rate = learning_rate.value_or(step.learning_rate),
@@ -58,7 +58,7 @@ struct AdamOverrides {
 };
 
 struct ParamGroup {
-  std::vector<ParameterId> parameters;  // may be empty
+  std::vector<ParameterId> parameters = {};  // may be empty
   AdamOverrides adam = {};
   /// Groups of one optimizer belong together. `step` steps all optimizers; what it means to have
   /// several is said where a scheme knows them (ShardedDataParallel::step_optimizer).

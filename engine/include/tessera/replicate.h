@@ -29,13 +29,13 @@ struct Recording;
 
 struct ReplicateOptions {
   /// A bucket is closed when it reaches this, 25 MiB if it is not given [bucket_cap_mb].
-  std::optional<Bytes> bucket_cap;
+  std::optional<Bytes> bucket_cap = {};
   /// The same for the bucket that is reduced first. Not given: `bucket_cap`, and 1 MiB if that is
   /// not given either, as in PyTorch 2.15.
-  std::optional<Bytes> first_bucket_cap;
+  std::optional<Bytes> first_bucket_cap = {};
   /// The caps of the first buckets, one each, in the order of reduction; the last one is that of
   /// all others. Instead of the two above [bucket_cap_mb_list].
-  std::vector<Bytes> bucket_caps;
+  std::vector<Bytes> bucket_caps = {};
   bool find_unused_parameters = false;   // unused parameters count as ready; no rebuilding
   bool gradient_as_bucket_view = false;  // gradients live in the buckets: no second copy
   bool static_graph = false;             // the first step reduces at its end and counts uses
@@ -43,9 +43,9 @@ struct ReplicateOptions {
   bool broadcast_buffers = true;         // rank 0's at each forward that follows a synced one
   /// Paths of modules whose parameters and buffers, and all below, are left alone: they stay local.
   /// A parameter that is tied to one of them is left alone, too. Name here what is sharded.
-  std::vector<std::string> ignored_modules;
-  DType dtype = DType::float32;         // parameters, gradients and optimizer state
-  std::shared_ptr<CommHook> comm_hook;  // how buckets are reduced; none: mean over ranks
+  std::vector<std::string> ignored_modules = {};
+  DType dtype = DType::float32;              // parameters, gradients and optimizer state
+  std::shared_ptr<CommHook> comm_hook = {};  // how buckets are reduced; none: mean over ranks
 };
 
 /// The result of torch's compute_bucket_assignment_by_size.

@@ -41,11 +41,11 @@ struct Allocation {
   Bytes bytes{};
   Memory memory = Memory::device;
   MemoryClass memory_class = MemoryClass::temporary;
-  StreamId stream;
-  RankSet where;
-  Cause cause;
-  std::string_view name;       // "model.layers.3.ag_out"; copied
-  std::string_view directory;  // Memory::nvme: the folder of its file, where numbers are real
+  StreamId stream = {};
+  RankSet where = {};
+  Cause cause = {};
+  std::string_view name = {};       // "model.layers.3.ag_out"; copied
+  std::string_view directory = {};  // Memory::nvme: the folder of its file, where numbers are real
 };
 
 class Runtime {

@@ -51,16 +51,16 @@ struct ShardedDataParallelOptions {
   /// Elements of the largest bucket of an owner and dtype, exclusive; 0: every gradient alone.
   Numel reduce_buffer_size{std::int64_t{1} << 23};
   /// Gradients are cast to this for the reduction; their sums are added up in their own dtype.
-  std::optional<DType> reduce_dtype;
+  std::optional<DType> reduce_dtype = {};
   /// Stepped values are rounded to this for the broadcast, the owner's too, so that all ranks stay
   /// equal to the bit. They keep their dtype. Wider than theirs: no effect.
-  std::optional<DType> broadcast_dtype;
+  std::optional<DType> broadcast_dtype = {};
   bool broadcast_buffers = true;       // rank 0's, at each forward whose gradients are reduced
   bool sync_models_at_startup = true;  // rank 0's parameters and buffers
   /// Consecutive ranks that own parameters together; 0: all.
   Index group_size = 0;
   /// Any other groups instead, equally large; ranks that are in none do nothing at all.
-  std::optional<RankGroups> groups;
+  std::optional<RankGroups> groups = {};
   /// The type of parameters, gradients and optimizer state; none: every parameter has its own.
   std::optional<DType> dtype = DType::float32;
 };

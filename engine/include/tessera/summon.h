@@ -35,7 +35,7 @@
 namespace tessera {
 
 struct SummonOptions {
-  std::string root;             // path of a module: the units at it and below. "": the whole model
+  std::string root = {};        // path of a module: the units at it and below. "": the whole model
   bool recurse = true;          // false: only the unit of `root`, which must be one
   bool writeback = true;        // false: a read-only guard, `modify` and `commit` are refused
   bool rank0_only = false;      // other ranks take part in gathering and keep nothing

@@ -91,24 +91,25 @@ enum class StreamRole : std::uint8_t { compute = 0, communication = 1, copy = 2,
 
 /// The run as a whole. Everything a reader needs to turn times into tokens/s and MFU.
 struct TraceRun {
-  std::string name;     // for titles: "Llama-3-8B on 64 x H100"
-  std::string model;    // model name
-  std::string scheme;   // "fully_shard"
-  std::string cluster;  // cluster name, or the host's name for a real run
-  std::string backend;  // "simulator", "nccl", "mpi"
-  std::string options;  // JSON object: every option that the run depends on
-  std::string sources;  // JSON object: texts that it was made from, "model", "cluster"; or empty
-  std::string version;  // writer version and commit
+  std::string name = {};     // for titles: "Llama-3-8B on 64 x H100"
+  std::string model = {};    // model name
+  std::string scheme = {};   // "fully_shard"
+  std::string cluster = {};  // cluster name, or the host's name for a real run
+  std::string backend = {};  // "simulator", "nccl", "mpi"
+  std::string options = {};  // JSON object: every option that the run depends on
+  /// JSON object: texts that it was made from, "model", "cluster"; or empty.
+  std::string sources = {};
+  std::string version = {};  // writer version and commit
   std::uint64_t seed = 0;
   std::int32_t ranks = 1;
   std::int32_t ranks_per_node = 1;
-  std::int64_t parameters = 0;       // unique parameters of the model, elements
-  std::int64_t tokens_per_step = 0;  // over all ranks and micro-batches; 0 if unknown
-  double model_flops_per_step = 0;   // over all ranks, recomputation not counted; 0 if unknown
-  double peak_flops_per_rank = 0;    // FLOP/s that MFU refers to; 0 if unknown
-  std::string peak_name;             // "H100 SXM bf16 dense, 989 TFLOP/s"
-  Bytes memory_per_rank{};           // device capacity; 0 if unknown
-  std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
+  std::int64_t parameters = 0;            // unique parameters of the model, elements
+  std::int64_t tokens_per_step = 0;       // over all ranks and micro-batches; 0 if unknown
+  double model_flops_per_step = 0;        // over all ranks, recomputation not counted; 0 if unknown
+  double peak_flops_per_rank = 0;         // FLOP/s that MFU refers to; 0 if unknown
+  std::string peak_name = {};             // "H100 SXM bf16 dense, 989 TFLOP/s"
+  Bytes memory_per_rank{};                // device capacity; 0 if unknown
+  std::vector<Rank> recorded_ranks = {};  // ranks with spans and memory samples, ascending
   // Operations, spans and samples are kept of these steps only: the first, and one past the last.
   std::int32_t recorded_from = 0, recorded_to = std::numeric_limits<std::int32_t>::max();
   bool records_memory = true;  // false: no memory samples

@@ -43,26 +43,26 @@ struct TrainingPass {
 struct ModuleMemory {
   Bytes saves{};      // of forward, and the same in recompute and backward
   Bytes temporary{};  // alive only while it runs
-  std::vector<View> workspace;
+  std::vector<View> workspace = {};
 };
 
 struct TrainingOptions {
-  std::int64_t batch = 1;              // sequences per rank and micro-batch
-  std::int64_t sequence_length = 1;    // tokens per sequence
-  std::int32_t accumulation = 1;       // micro-batches per step
-  std::vector<TrainingPass> passes;    // instead of `accumulation` times train, then step
-  bool sync_every_micro_batch = true;  // false: reduce only in the last one (no_sync)
+  std::int64_t batch = 1;                 // sequences per rank and micro-batch
+  std::int64_t sequence_length = 1;       // tokens per sequence
+  std::int32_t accumulation = 1;          // micro-batches per step
+  std::vector<TrainingPass> passes = {};  // instead of `accumulation` times train, then step
+  bool sync_every_micro_batch = true;     // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   std::int32_t checkpoint_every = 1;  // of so many blocks, the first is checkpointed
-  AdamOptions adam;
+  AdamOptions adam = {};
   float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
   double norm_type = 2;     // 1, 2 or infinity
   /// Real numbers: gets every rank's norm of the gradients, before they are clipped. Without
   /// max_grad_norm the norm is only computed.
-  std::function<void(Rank, float)> grad_norm;
+  std::function<void(Rank, float)> grad_norm = {};
   /// Real numbers: steps whose norm of gradients is no finite number are skipped on all ranks, and
   /// this is called before. The host waits for every norm.
-  std::function<void()> skipped;
+  std::function<void()> skipped = {};
   /// Scales the loss: it steps, or skips, and then updates. The bodies multiply by its scale.
   GradScaler* scaler = nullptr;
   /// Real numbers: the body of a module's pass, or nothing. Asked in training passes and, with
@@ -70,13 +70,13 @@ struct TrainingOptions {
   /// counted over all graphs.
   std::function<std::function<void(const BodyContext&)>(ModuleId, ModuleWork::Pass,
                                                         std::int32_t micro_batch)>
-      body;
+      body = {};
   bool on_device = false;  // ModuleWork::on_device, of all bodies
-  std::function<Repeated(ModuleId, ModuleWork::Pass)> repeated;  // ModuleWork::repeated
+  std::function<Repeated(ModuleId, ModuleWork::Pass)> repeated = {};  // ModuleWork::repeated
   /// Real numbers: what a body needs, instead of what the model's costs estimate. Given, bodies are
   /// asked for checkpointed blocks, too: forward keeps the block's input in what it saves,
   /// recompute restores it from there (Engine::keep_activations).
-  std::function<ModuleMemory(ModuleId, ModuleWork::Pass)> memory;
+  std::function<ModuleMemory(ModuleId, ModuleWork::Pass)> memory = {};
 };
 
 /// The members that a user may choose: all but functions and what real numbers need.

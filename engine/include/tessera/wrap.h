@@ -43,8 +43,8 @@ namespace tessera {
 
 /// Settings of one unit; those that are unset are the scheme's.
 struct UnitOverrides {
-  std::optional<bool> mixed_precision;  // false: full precision although the root's is mixed
-  std::optional<bool> reshard_after_forward;
+  std::optional<bool> mixed_precision = {};  // false: full precision although the root's is mixed
+  std::optional<bool> reshard_after_forward = {};
 
   bool empty() const { return *this == UnitOverrides{}; }
   bool operator==(const UnitOverrides&) const = default;
@@ -67,12 +67,12 @@ struct AlwaysWrap {};
 
 /// Modules of these classes. Listing.
 struct ClassWrap {
-  std::set<std::string> classes;
+  std::set<std::string> classes = {};
 };
 
 /// Modules of these classes (torch `transformer_auto_wrap_policy`). Recursive.
 struct TransformerWrap {
-  std::set<std::string> classes;
+  std::set<std::string> classes = {};
 };
 
 /// Modules that `wraps` says yes to. Recursive; descends everywhere.
@@ -124,11 +124,11 @@ struct WrapPlan {
 
 struct WrapOptions {
   /// Settings of the root. Every unit starts from a copy of them.
-  UnitOverrides root;
+  UnitOverrides root = {};
   /// Paths. They and all modules below are not wrapped, their parameters not managed.
-  std::vector<std::string> ignored_modules;
+  std::vector<std::string> ignored_modules = {};
   /// Either module paths, which mean the same, or parameter names, which are not managed.
-  std::vector<std::string> ignored_states;
+  std::vector<std::string> ignored_states = {};
   /// With root.mixed_precision on, modules of these classes become units with it off.
   std::set<std::string> full_precision_classes = {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
                                                   "SyncBatchNorm"};

@@ -50,7 +50,8 @@ struct Zero12Options {
   /// there as buckets are reduced, and the CPU steps. Device none or cpu [offload_optimizer].
   Offload offload_optimizer{.buffer_count = 4};
   DType param_dtype = DType::float32;  // parameters and gradients; masters are float32
-  std::optional<DType> reduce_dtype;   // of reductions [communication_data_type]; as param_dtype
+  std::optional<DType> reduce_dtype =
+      {};  // of reductions [communication_data_type]; as param_dtype
 };
 
 /// Parts the optimizer over all ranks of `runtime`. Both must outlive the engine.

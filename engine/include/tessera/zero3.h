@@ -85,7 +85,7 @@ struct Zero3Options {
   Zero3Policy policy = Zero3Policy::strict;
   /// strict: gathered parameters never cost more device memory. None: max_live_parameters in bytes,
   /// or twice what the largest module needs, if that is more.
-  std::optional<Bytes> live_budget;
+  std::optional<Bytes> live_budget = {};
   /// Elements to gather ahead at once; 0: none [stage3_prefetch_bucket_size].
   Numel prefetch_bucket{50'000'000};
   /// Keeps what is used again within so many elements [stage3_max_reuse_distance].
@@ -103,7 +103,7 @@ struct Zero3Options {
   /// Paths and classes of leaf modules [leaf_module]; no parameter is gathered for a module in
   /// them.
   /// "*.experts" names all whose path ends so.
-  std::vector<std::string> leaf_modules;
+  std::vector<std::string> leaf_modules = {};
   /// Modules of up to so many elements per module with parameters in them, themselves included, are
   /// leaf modules, outer ones first; 0: none. Not containers and what holds more than 1e9 elements
   /// [stage3_module_granularity_threshold].
@@ -112,12 +112,13 @@ struct Zero3Options {
   /// and reduce among themselves; 0: all ranks [mics_shard_size]. Groups add their partitions of
   /// gradients up once a step, before they are clipped or stepped.
   Index shard_group = 0;
-  Offload offload_param;
+  Offload offload_param = {};
   Offload offload_optimizer{.buffer_count = 4};
-  Aio aio;
+  Aio aio = {};
   DType param_dtype = DType::float32;  // gathered parameters and gradients; masters are float32
-  std::optional<DType> reduce_dtype;   // reduce_scatter [communication_data_type]; as param_dtype
-  ZeroPlusPlus plus_plus;
+  std::optional<DType> reduce_dtype =
+      {};  // reduce_scatter [communication_data_type]; as param_dtype
+  ZeroPlusPlus plus_plus = {};
 };
 
 /// A parameter that has device memory for its gathered copy, and why.

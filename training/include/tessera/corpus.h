@@ -46,7 +46,7 @@ struct CorpusOptions {
 };
 
 struct CorpusFile {
-  std::string path;
+  std::string path = {};
   /// How often its samples come in an epoch: 0.5 takes every other one, others in another epoch.
   double weight = 1;
 };
@@ -59,7 +59,7 @@ struct TokenRange {
 
 /// A range within one file, with that file's weight.
 struct SampledRange {
-  TokenRange tokens;
+  TokenRange tokens = {};
   double weight = 1;
 };
 

@@ -25,12 +25,12 @@
 namespace tessera {
 
 struct EvaluatorOptions {
-  Scheme scheme;
-  std::int64_t batch = 1;            // sequences of a pass, per rank
-  std::int64_t sequence_length = 1;  // tokens that a token may depend on, itself included
-  DType dtype = DType::float32;      // of the passes: float32, bfloat16 or float16
-  int threads = 0;                   // of the kernels; 0: their default
-  std::function<void()> progress;    // called while modules compute: ProcessRuntime::poll
+  Scheme scheme = {};
+  std::int64_t batch = 1;               // sequences of a pass, per rank
+  std::int64_t sequence_length = 1;     // tokens that a token may depend on, itself included
+  DType dtype = DType::float32;         // of the passes: float32, bfloat16 or float16
+  int threads = 0;                      // of the kernels; 0: their default
+  std::function<void()> progress = {};  // called while modules compute: ProcessRuntime::poll
 };
 
 struct Evaluation {

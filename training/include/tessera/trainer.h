@@ -46,32 +46,32 @@ namespace tessera {
 
 /// Tokens that are never trained on.
 struct ValidationData {
-  const Corpus* corpus = nullptr;    // must outlive the trainer; none: the one that is trained on
-  std::vector<SampledRange> tokens;  // of it; none: all of another corpus
+  const Corpus* corpus = nullptr;  // must outlive the trainer; none: the one that is trained on
+  std::vector<SampledRange> tokens = {};  // of it; none: all of another corpus
   /// How many batches `validate` looks at, of all ranks together; 0: as many as there are. The same
   /// ones every time, on any number of ranks.
   std::int64_t batches = 16;
 };
 
 struct TrainerOptions {
-  Scheme scheme;
+  Scheme scheme = {};
   /// Sizes, accumulation, checkpointing, AdamW, clipping. What computes is the trainer's.
-  TrainingOptions step;
+  TrainingOptions step = {};
   DType dtype = DType::float32;  // of forward and backward: float32, bfloat16, float16
   /// float16 only: what the loss is multiplied by; none: {.min_scale = 1}. Steps whose gradients
   /// overflow are skipped.
-  std::optional<LossScaleOptions> loss_scale;
-  LearningRate learning_rate;      // instead of step.adam's
-  float adapter_scale = 1;         // LoraOptions::scale, of a model with adapters
-  std::uint64_t seed = 0;          // of initial values and of the order of samples
-  int threads = 0;                 // of the kernels; 0: their default
-  std::vector<SampledRange> data;  // of the corpus; none: Corpus::ranges
-  std::optional<ValidationData> validation;
+  std::optional<LossScaleOptions> loss_scale = {};
+  LearningRate learning_rate = {};      // instead of step.adam's
+  float adapter_scale = 1;              // LoraOptions::scale, of a model with adapters
+  std::uint64_t seed = 0;               // of initial values and of the order of samples
+  int threads = 0;                      // of the kernels; 0: their default
+  std::vector<SampledRange> data = {};  // of the corpus; none: Corpus::ranges
+  std::optional<ValidationData> validation = {};
   /// A step whose gradients' norm is no finite number is skipped by all ranks; so many in a row end
   /// the run. With float16 the loss scale decides instead.
   std::int32_t skips_in_a_row = 10;
-  bool decay_all = false;          // weight decay of vectors, too, such as biases and norms
-  std::function<void()> progress;  // called while modules compute: ProcessRuntime::poll
+  bool decay_all = false;               // weight decay of vectors, too, such as biases and norms
+  std::function<void()> progress = {};  // called while modules compute: ProcessRuntime::poll
 };
 
 /// The figures of a step, which are the same on every rank.
@@ -80,11 +80,11 @@ struct TrainedStep {
   float loss = 0;         // nats, the mean of all tokens of all ranks that are learned
   float grad_norm = 0;    // of all gradients, before clipping
   float learning_rate = 0;
-  std::int64_t tokens = 0;          // of all ranks
-  std::int64_t targets = 0;         // of these, those whose loss counts
-  std::optional<float> loss_scale;  // float16: of this step
-  bool skipped = false;             // gradients were no finite numbers, so nothing was learned
-  std::int64_t skipped_steps = 0;   // of the whole run so far
+  std::int64_t tokens = 0;               // of all ranks
+  std::int64_t targets = 0;              // of these, those whose loss counts
+  std::optional<float> loss_scale = {};  // float16: of this step
+  bool skipped = false;                  // gradients were no finite numbers, so nothing was learned
+  std::int64_t skipped_steps = 0;        // of the whole run so far
 };
 
 /// The documents of the training data in sequences of one length.

@@ -30,12 +30,12 @@ struct BlockRequest;  // likewise
 
 struct CudaOptions {
   /// ns since some start that never changes. Without it nothing times out.
-  std::function<Time()> clock;
+  std::function<Time()> clock = {};
   /// The longest time in ns that a rank waits for others while nothing happens; then it ends the
   /// run.
   Time deadline = 300'000'000'000;
   /// Asked while this rank waits: true ends the run (cancelled).
-  std::function<bool()> interrupted;
+  std::function<bool()> interrupted = {};
   /// Rank 0's gets the trace of all ranks, as HostOptions::sink; times are the GPUs'. All ranks
   /// then need a clock. Without MPI NCCL carries times, and every sixteenth step waits for those
   /// before it.
@@ -52,11 +52,11 @@ struct CudaOptions {
   /// 0: as much as is needed; each time it is not enough, this rank's work is waited for and what
   /// is there moves to at least twice as much, so after a step or two it no longer happens.
   Bytes pinned_memory{};
-  Aio aio;  // how files on NVMe are read and written
+  Aio aio = {};  // how files on NVMe are read and written
   /// Makes the BlockIo of each file on NVMe, for tests; it moves blocks by the function it is
   /// given.
   using MoveBlock = std::function<std::int64_t(const BlockRequest&)>;
-  std::function<std::unique_ptr<BlockIo>(const MoveBlock& move)> swap_io;
+  std::function<std::unique_ptr<BlockIo>(const MoveBlock& move)> swap_io = {};
   /// Several ranks may use one GPU, for tests: NCCL then takes them for different machines and
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;
@@ -82,7 +82,7 @@ struct CudaOptions {
   static constexpr Rank of_mpi = 0;
   Rank ranks = 1;
   Rank rank = 0;
-  std::string comm_id;
+  std::string comm_id = {};
 };
 
 /// Whether this machine can do it. `modules`: the folder of libtessera_cuda.so; "": beside the

@@ -29,9 +29,9 @@ class BlockIo;  // engine/swap/block_io.h: a test may give one that fails
 
 struct HostOptions {
   /// ns since some start that never changes. Without it nothing has a time and nothing times out.
-  std::function<Time()> clock;
-  Aio aio;                                            // how files on NVMe are read and written
-  std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
+  std::function<Time()> clock = {};
+  Aio aio = {};                                            // how files on NVMe are read and written
+  std::function<std::unique_ptr<BlockIo>()> swap_io = {};  // of each; none: the system's
   /// A rank that waits for others so long, without anything happening, ends the run.
   Time deadline = 300'000'000'000;
   /// Rank 0's gets everything but `begin` and `unit`, for all ranks, a step behind; other ranks'
@@ -40,12 +40,12 @@ struct HostOptions {
   TraceSink* sink = nullptr;
   /// Asked while this rank waits: true ends the run (cancelled). Often a flag that a handler of
   /// SIGTERM sets, which is what launchers send to those who are left when a process dies.
-  std::function<bool()> interrupted;
+  std::function<bool()> interrupted = {};
   /// Called in a thread of its own, with one sentence, when this rank has been inside of one
   /// operation or of the transport for longer than the deadline: it hangs, and only the end of the
   /// process helps (print the sentence, then _exit). Needs a clock that threads may share. Without
   /// it nobody looks.
-  std::function<void(const std::string& why)> on_hang;
+  std::function<void(const std::string& why)> on_hang = {};
 };
 
 /// A world of one rank. Fails: out_of_memory.

@@ -50,21 +50,21 @@ struct LockstepOptions {
   const CostModel* cost = nullptr;  // required; must outlive the runtime
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
-  std::vector<SlowRank> slow_ranks;
-  Spread spread;            // drawn from the seed
-  HostCosts host;           // of issuing operations
+  std::vector<SlowRank> slow_ranks = {};
+  Spread spread = {};       // drawn from the seed
+  HostCosts host = {};      // of issuing operations
   double contention = 0;    // share of their speed that kernels lose beside communication, below 1
   bool one_thread = false;  // operations of a rank run one by one, in the order of submission
   Time between_ns = 0;      // one_thread: from the end of one to the next
-  std::vector<PartTime> parts;           // of computations and copies, instead of what they cost
+  std::vector<PartTime> parts = {};      // of computations and copies, instead of what they cost
   Processor processor = Processor::cpu;  // that ranks are said to have
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
-  Aio aio;                               // numerics: how files on NVMe are read and written
-  std::function<std::unique_ptr<BlockIo>()> swap_io;  // of each; none: the system's
+  Aio aio = {};                          // numerics: how files on NVMe are read and written
+  std::function<std::unique_ptr<BlockIo>()> swap_io = {};  // of each; none: the system's
   Bytes memory_per_rank{};  // 0: unlimited. More is recorded as out_of_memory, once
   StackProfile::Allocator allocator = StackProfile::Allocator::events;  // that reserves memory
-  TraceSink* sink = nullptr;         // gets everything but `begin` and `unit`
-  std::vector<Rank> recorded_ranks;  // ranks with spans and memory samples, ascending
+  TraceSink* sink = nullptr;              // gets everything but `begin` and `unit`
+  std::vector<Rank> recorded_ranks = {};  // ranks with spans and memory samples, ascending
 };
 
 class LockstepRuntime : public CheckedRuntime {

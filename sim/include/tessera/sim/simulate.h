@@ -18,24 +18,24 @@
 namespace tessera::sim {
 
 struct SimulateOptions {
-  Cluster cluster;
-  StackProfile stack;
+  Cluster cluster = {};
+  StackProfile stack = {};
   std::uint64_t seed = 0;
   double jitter = 0;
-  std::vector<SlowRank> slow_ranks;
-  Scheme scheme;
-  TrainingOptions training;
+  std::vector<SlowRank> slow_ranks = {};
+  Scheme scheme = {};
+  TrainingOptions training = {};
   std::int32_t steps = 4;
-  std::vector<Rank> recorded_ranks;  // ascending
+  std::vector<Rank> recorded_ranks = {};  // ascending
   // As in TraceRun.
   std::int32_t recorded_from = 0, recorded_to = std::numeric_limits<std::int32_t>::max();
   bool records_memory = true;
-  std::string run_name;       // for titles
-  std::string sources;        // TraceRun::sources
-  std::string version;        // of the writer, for the trace
+  std::string run_name = {};  // for titles
+  std::string sources = {};   // TraceRun::sources
+  std::string version = {};   // of the writer, for the trace
   TraceSink* sink = nullptr;  // may be null
-  std::function<void(std::int32_t step, std::int32_t steps)> progress;  // after every step
-  std::function<bool()> stopped;  // asked after every step: true ends the run there
+  std::function<void(std::int32_t step, std::int32_t steps)> progress = {};  // after every step
+  std::function<bool()> stopped = {};  // asked after every step: true ends the run there
 };
 
 struct SimulateSummary {
