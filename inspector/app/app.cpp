@@ -95,9 +95,9 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
   if (options.time) state_.time.show(options.time->first, options.time->second);
   if (failure == nullptr && !options.time) {
-    // What two runs have in common is looked for in a whole step.
-    const bool compared = options.panel == "compare";
-    const auto [begin, end] = compared ? model_->step_range(model_->last_step()) : first_view();
+    // What two runs have in common, and what modules do, is looked for in a whole step.
+    const bool whole = options.panel == "compare" || options.panel == "model";
+    const auto [begin, end] = whole ? model_->step_range(model_->last_step()) : first_view();
     state_.time.show(begin, end);
   }
   const bool no_spans = model_->run().recorded_ranks.empty();

@@ -7,6 +7,7 @@
 #include "inspector/console/console_panel.h"
 #include "inspector/findings/findings_panel.h"
 #include "inspector/holders/holders_panel.h"
+#include "inspector/modules/model_panel.h"
 #include "inspector/path/path_panel.h"
 #include "inspector/ranks/overview_panel.h"
 #include "tessera/inspector/inspector.h"
@@ -33,7 +34,8 @@ constexpr PanelRow panel_table[] = {
     {"path", '5', "Critical path", true, make<PathPanel>},
     {"compare", '6', "Compare", true, make<ComparePanel>},
     {"holders", '7', "Holders", true, make<HoldersPanel>},
-    {"query", '8', "Query", false, make<ConsolePanel>},
+    {"model", '8', "Model", true, make<ModelPanel>},
+    {"query", '9', "Query", false, make<ConsolePanel>},
 };
 
 }  // namespace

@@ -167,7 +167,8 @@ float CommunicationPanel::draw_table(Surface& ui, TraceModel& model, ViewState& 
         y, [&](const Column& c) { return c.text(row); }, theme.text);
     state.place(fmt::format("communication/{}", k), place.min, place.max);
     state.fields[fmt::format("communication/{}", k)] =
-        fmt::format("{} {}", name_of(row.kind), format_time(row.exposed));
+        fmt::format("{} {} exposed, {}", name_of(row.kind), format_time(row.exposed),
+                    format_rate(row.bus_bandwidth));
     if (hovered && ImGui::IsMouseClicked(0)) open_op(model, state, row.costliest);
     y += line;
   }

@@ -19,10 +19,17 @@ constexpr float holders_beside = 760;    // px from which on classes and buffers
 constexpr float bytes_column = 84;
 
 // "h.3.ag_out", "exp_avg of h.3"
-std::string text_of(const Holder& holder) {
-  const std::string name = holder.name.empty() ? "a buffer" : short_name(holder.name);
-  const bool told = holder.unit.empty() || holder.name.starts_with(holder.unit + ".");
-  return told ? name : fmt::format("{} of {}", name, short_name(holder.unit));
+std::string buffer_text(const std::string& buffer, const std::string& unit) {
+  const std::string name = buffer.empty() ? "a buffer" : short_name(buffer);
+  const bool told = unit.empty() || buffer.starts_with(unit + ".");
+  return told ? name : fmt::format("{} of {}", name, short_name(unit));
+}
+
+std::string text_of(const Holder& holder) { return buffer_text(holder.name, holder.unit); }
+
+std::string request_text(const storage::BufferRow& request) {
+  return fmt::format("{} ({})", buffer_text(request.name, request.unit),
+                     name_of(request.memory_class));
 }
 
 }  // namespace
@@ -33,13 +40,54 @@ void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
   if (state.rank != rank_) {
     rank_ = state.rank;
     sample_ = -2;
+    find_shortage(model, state);
   }
-  const std::ptrdiff_t sample = memory.pyramid->highest(state.time.from(), state.time.to());
+  const std::ptrdiff_t sample = fails_in(state)
+                                    ? static_cast<std::ptrdiff_t>(shortage_->sample)
+                                    : memory.pyramid->highest(state.time.from(), state.time.to());
   if (sample == sample_) return;
   sample_ = sample;
   moment_ = {};
   if (sample < 0) return;
   moment_ = analysis::memory_at(memory.samples, model.buffers(), static_cast<std::size_t>(sample));
+}
+
+void HoldersPanel::find_shortage(TraceModel& model, const ViewState& state) {
+  shortage_.reset();
+  for (const storage::DiagnosticRow& row : model.diagnostics()) {
+    if (shortage_ || row.rank != state.rank) continue;
+    shortage_ = analysis::memory_shortage(model.memory(state.rank).samples, model.buffers(), row);
+  }
+}
+
+bool HoldersPanel::fails_in(const ViewState& state) const {
+  return shortage_ && state.time.from() <= shortage_->time && shortage_->time <= state.time.to();
+}
+
+// Why there was no room, in a few lines.
+float HoldersPanel::draw_shortage(const Surface& ui, ViewState& state, const Box& box) const {
+  const analysis::MemoryShortage& s = *shortage_;
+  const float values = std::min(ui.theme.px(150), box.width() / 2);
+  float y = box.min.y;
+  const auto line = [&](const char* name, const std::string& value, Colour colour) {
+    ImGui::PushFont(ui.fonts.body);
+    draw_text(ui.fonts.body, {box.min.x, y}, ui.theme.dim, fitted(name, values));
+    draw_text(ui.fonts.body, {box.min.x + values, y}, colour,
+              fitted(value, std::max(box.width() - values, 1.0F)));
+    ImGui::PopFont();
+    state.fields[std::string("shortage/") + name] = value;
+    y += ui.fonts.body->FontSize + ui.theme.px(6);
+  };
+  line("asked for", format_memory(s.asked), ui.theme.text);
+  line("room for", format_memory(s.limit), ui.theme.text);
+  line("held before", format_memory(s.allocated), ui.theme.text);
+  if (s.free() > Bytes{}) {
+    line("free",
+         format_memory(s.free()) +
+             (s.free() < s.asked ? "" : ", in pieces that are too small or kept for other streams"),
+         ui.theme.text);
+  }
+  return y + ui.theme.px(8);
 }
 
 float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
@@ -52,11 +100,15 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
   const std::string capacity = model.run().memory_per_rank > Bytes{}
                                    ? " of " + format_memory(model.run().memory_per_rank)
                                    : "";
+  const bool fails = fails_in(state);
   const std::string title =
-      fmt::format("Rank {} holds {}{} at {}, the highest moment in view", state.rank,
-                  format_memory(moment_.allocated), capacity, format_time(moment_.time));
+      fails ? fmt::format("Rank {} had no room for {} at {}", state.rank,
+                          request_text(shortage_->request), format_time(shortage_->time))
+            : fmt::format("Rank {} holds {}{} at {}, the highest moment in view", state.rank,
+                          format_memory(moment_.allocated), capacity, format_time(moment_.time));
   say(ui.fonts.title, ui.theme.text, title);
   state.fields["holders"] = title;
+  if (fails) y = draw_shortage(ui, state, {{box.min.x, y}, box.max});
   ImGui::SetCursorScreenPos({box.min.x, y});
   if (tab_button(ui, state, "Show in the timeline", "holders/timeline", false)) {
     const auto [begin, end] = model.step_range(model.step_at(moment_.time));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds the opened rank's memory at the highest moment of the view.
+// Who holds the opened rank's memory at the highest moment of the view, or where it was too small:
+// then also what was asked for and what was free.
 #pragma once
 
 #include "inspector/widgets/panel.h"
 #include "tessera/analysis/memory_holders.h"
+#include "tessera/analysis/memory_shortage.h"
 
 namespace tessera::inspector {
 
@@ -13,11 +15,15 @@ class HoldersPanel final : public Panel {
 
  private:
   void find_out(TraceModel& model, const ViewState& state);
+  bool fails_in(const ViewState& state) const;
+  void find_shortage(TraceModel& model, const ViewState& state);
+  float draw_shortage(const Surface& ui, ViewState& state, const Box& box) const;
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box) const;
   float draw_classes(const Surface& ui, ViewState& state, const Box& box) const;
   float draw_holders(const Surface& ui, ViewState& state, const Box& box) const;
 
   analysis::MemoryMoment moment_;
+  std::optional<analysis::MemoryShortage> shortage_;  // of the rank, if it reported one
   // The rank and the sample that they are of; -2: none yet.
   Rank rank_ = -1;
   std::ptrdiff_t sample_ = -2;

@@ -14,6 +14,8 @@
 namespace tessera::inspector {
 namespace {
 
+constexpr float plot_columns_max = 2000;  // more are not told apart, and cost a frame its time
+
 struct Scale {
   double top;  // bytes at the upper edge
   float y0, y1;
@@ -53,10 +55,12 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
   }
 }
 
-// Memory that is reserved but not in use, in strokes where the rectangle has room for some.
-void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high) {
+// Memory that is reserved but not in use, in strokes where the rectangle has room for some. Of a
+// tall plot they are further apart, so that many narrow rectangles are not thousands of strokes.
+void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high, float plot_height) {
+  constexpr float strokes_max = 50;  // from the bottom to the top
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float step = ui.theme.px(8);
+  const float step = std::max(ui.theme.px(8), std::ceil(plot_height / strokes_max));
   draw->AddRectFilled(low, high, ui.colours().of(MemoryClass::reserved_unused));
   if (high.x - low.x < step || high.y - low.y < ui.theme.px(3)) return;
   const Colour stroke = mix(ui.colours().of(MemoryClass::reserved_unused), ui.theme.dim, 110);
@@ -69,40 +73,70 @@ void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high) {
   draw->PopClipRect();
 }
 
+/// The bands of the stack from left to right. What keeps its place from one column to the next is
+/// one rectangle, so that a band that does not change costs four vertices however wide it is.
+class Bands {
+ public:
+  Bands(const Surface& ui, float plot_height) : ui_(ui), height_(plot_height) {}
+
+  /// The stack from x on; columns come from left to right.
+  void column(float x, const MemoryStack& stack, const Scale& scale) {
+    double sum = 0;
+    for (const MemoryClass c : device_memory_stack) {
+      const auto bytes = static_cast<double>(stack[static_cast<std::size_t>(c)].value);
+      const float y1 = scale.y_of(sum), y0 = scale.y_of(sum + bytes);
+      sum += bytes;
+      Band& band = bands_[static_cast<std::size_t>(c)];
+      if (band.y0 == y0 && band.y1 == y1) continue;
+      finish(c, x);
+      band = {x, y0, y1};
+    }
+  }
+  /// Nothing is there from x on.
+  void end(float x) {
+    for (const MemoryClass c : device_memory_stack) {
+      finish(c, x);
+      bands_[static_cast<std::size_t>(c)] = {};
+    }
+  }
+
+ private:
+  struct Band {
+    float x = 0, y0 = 0, y1 = 0;
+  };
+  void finish(MemoryClass c, float x) {
+    const Band& band = bands_[static_cast<std::size_t>(c)];
+    if (band.y1 <= band.y0) return;
+    if (c == MemoryClass::reserved_unused) {
+      draw_unused(ui_, {band.x, band.y0}, {x, band.y1}, height_);
+    } else {
+      ImGui::GetWindowDrawList()->AddRectFilled({band.x, band.y0}, {x, band.y1},
+                                                ui_.colours().of(c));
+    }
+  }
+
+  const Surface& ui_;
+  float height_;  // of the plot
+  std::array<Band, memory_class_count> bands_{};
+};
+
+// Each column shows its highest moment; very wide plots have columns of several pixels.
 void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
                   Time run_end, const Scale& scale, float left, float width) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float wide = std::floor(width / plot_columns_max) + 1;
   // Nothing is known after the end of the run.
   const float last = std::min(width, state.time.x_of(run_end, 0, width));
-  const int columns = std::max(0, static_cast<int>(std::ceil(last)));
-  auto sample_at = [&](int c) {
-    const Time from = state.time.time_at(left + static_cast<float>(c), left, width);
-    const Time to = state.time.time_at(left + static_cast<float>(c + 1), left, width);
-    return memory.highest(from, std::max(to, from + 1));
-  };
-  // Columns that show the same moment are one rectangle per class.
-  for (int c = 0; c < columns;) {
-    const std::ptrdiff_t sample = sample_at(c);
-    int end = c + 1;
-    while (end < columns && sample_at(end) == sample) ++end;
-    if (sample >= 0) {
-      const MemoryStack stack = memory.stack(sample);
-      double sum = 0;
-      for (MemoryClass memory_class : device_memory_stack) {
-        const auto bytes = static_cast<double>(stack[static_cast<std::size_t>(memory_class)].value);
-        const float y1 = scale.y_of(sum), y0 = scale.y_of(sum + bytes);
-        sum += bytes;
-        if (y1 <= y0) continue;
-        if (memory_class == MemoryClass::reserved_unused) {
-          draw_unused(ui, {left + static_cast<float>(c), y0}, {left + static_cast<float>(end), y1});
-          continue;
-        }
-        draw->AddRectFilled({left + static_cast<float>(c), y0},
-                            {left + static_cast<float>(end), y1}, ui.colours().of(memory_class));
-      }
-    }
-    c = end;
+  Bands bands(ui, scale.y1 - scale.y0);
+  std::ptrdiff_t shown = -1;
+  for (float x = 0; x < last; x += wide) {
+    const Time from = state.time.time_at(left + x, left, width);
+    const Time to = state.time.time_at(left + x + wide, left, width);
+    const std::ptrdiff_t sample = memory.highest(from, std::max(to, from + 1));
+    if (sample == shown) continue;
+    shown = sample;
+    sample < 0 ? bands.end(left + x) : bands.column(left + x, memory.stack(sample), scale);
   }
+  bands.end(left + std::max(0.0F, std::ceil(last)));
 }
 
 // A line of text on a ground of its own: what lies below has any colour.

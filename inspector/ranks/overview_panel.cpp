@@ -229,6 +229,8 @@ void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& sta
     draw_text(ui.fonts.body, at, ui.theme.text, ranks);
     draw_text(ui.fonts.body, {at.x + width * 0.42F, at.y}, ui.theme.dim, steps);
     draw_text_right(ui.fonts.body, {at.x + width, at.y}, ui.theme.text, excess_text(o));
+    state.fields[fmt::format("overview/{}", k)] =
+        fmt::format("{}, {}, {}", ranks, steps, excess_text(o));
     ImGui::PopID();
   }
   if (odd.size() > 8) {

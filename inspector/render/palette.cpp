@@ -12,7 +12,7 @@ namespace {
 // Machado, Oliveira, Fernandes, A Physiologically-based Model for Simulation of Color Vision
 // Deficiency, 2009. Memory colours started from a random search and were then toned down by hand.
 // Neighbours in device_memory_stack are at least 16 apart, any two classes only 8 (dark) and 7
-// (light): label them. Operations are at least 12 apart (dark) and 9 (light).
+// (light): label them. Operations are at least 12 apart.
 constexpr Palette dark = {
     .operations = {rgb(0x376FD0), rgb(0xA3D8FE), rgb(0xA79EAC), rgb(0xF7CD4D), rgb(0xE66323),
                    rgb(0xA1537B), rgb(0x1FAD77), rgb(0xDEE8C2), rgb(0x9C96FC), rgb(0x786C5A),
@@ -33,8 +33,8 @@ constexpr Palette dark = {
 
 constexpr Palette light = {
     .operations = {rgb(0x0053AC), rgb(0x00B8F0), rgb(0x827C8F), rgb(0xEC9D23), rgb(0xBB5800),
-                   rgb(0x792952), rgb(0x61916D), rgb(0x403C1C), rgb(0x844EFC), rgb(0x96BA84),
-                   rgb(0xFC5AC0)},
+                   rgb(0x792952), rgb(0x61916D), rgb(0x403C1C), rgb(0x7C68F0), rgb(0x98B880),
+                   rgb(0xC8A0B8)},
     .memory = {rgb(0x1A4A9C), rgb(0xE8C52A), rgb(0x9A3A08), rgb(0xF0A274), rgb(0x72566A),
                rgb(0x76BFEE), rgb(0x8189A4), rgb(0xA46C10), rgb(0x3B7050), rgb(0xC4BEB2),
                rgb(0x6E8C5E), rgb(0x3B433E), rgb(0x169A80), rgb(0xB0DAA2), rgb(0xC9CCD2),

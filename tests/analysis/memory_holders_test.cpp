@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tessera/analysis/memory_shortage.h"
+
 namespace tessera::analysis {
 namespace {
 
@@ -55,6 +57,34 @@ TEST_CASE("holders are what is not released, and sum to the allocator's counter"
   CHECK(moment.holders[0].count == 2);
   CHECK(memory_at(series, buffers, 99).allocated == Bytes{120});
   CHECK(memory_at({}, buffers, 0).holders.empty());
+}
+
+TEST_CASE("the request that did not fit is the one that the error names, and what fits is told",
+          "[analysis][holders]") {
+  constexpr std::int64_t gib = 1 << 30;
+  storage::MemorySeries series;
+  change(series, 0, 40 * gib, 40 * gib);
+  change(series, 1, 30 * gib, 70 * gib);
+  change(series, 1, -30 * gib, 70 * gib);
+  change(series, 2, 50 * gib, 120 * gib);
+  storage::DiagnosticRow error;
+  error.code = "out_of_memory";
+  error.time = 15;
+  error.message =
+      "rank 0 is out of memory in step 0: ag_out of 50.00 GiB does not fit into 75.50 "
+      "GiB; it holds optimizer state 40.00 GiB";
+  const auto shortage = memory_shortage(series, buffers, error);
+  REQUIRE(shortage);
+  CHECK(shortage->sample == 3);
+  CHECK(shortage->request.unit == "h.1");
+  CHECK(shortage->asked.value == 50 * gib);
+  CHECK(shortage->allocated.value == 40 * gib);
+  CHECK(shortage->free().value == 71 * gib / 2);
+  error.time = 31;
+  CHECK_FALSE(memory_shortage(series, buffers, error));
+  error.time = 0;
+  error.message = "rank 0 is out of memory";
+  CHECK_FALSE(memory_shortage(series, buffers, error));
 }
 
 }  // namespace

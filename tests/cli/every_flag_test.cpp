@@ -311,7 +311,8 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
                                          {"--scale", "0.5", small},
                                          {"--size", "700x400", ""},
                                          {"--screenshot", "other.png", ""},
-                                         {"--against", "small.tessera", small}};
+                                         {"--against", "small.tessera", small},
+                                         {"--query", "'SELECT 1'", small}};
   CHECK(missing(flags_of("inspect"), inspect) == "");
   check_cases("inspect small.tessera --screenshot x.png", "x.png", inspect);
 }

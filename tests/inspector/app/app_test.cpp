@@ -290,7 +290,7 @@ TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]"
         "the time range 5 to 5 ns is empty: give begin < end");
   CHECK(message({.panel = "settings"}) ==
         "there is no panel \"settings\": give overview, all, timeline, memory, communication, "
-        "findings, path, compare, holders, query");
+        "findings, path, compare, holders, model, query");
   CHECK(message({.panel = "compare"}).find("give its trace with --against") != std::string::npos);
   CHECK(message({.rank = 99}).find("rank 99 has no spans in") == 0);
   CHECK(screenshot({.path = bundled_trace, .width = 10, .height = 10}, "/nowhere.png").message() ==

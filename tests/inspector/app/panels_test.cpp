@@ -58,5 +58,16 @@ TEST_CASE("every panel is drawn in bounded effort at every size and scale", "[in
   }
 }
 
+TEST_CASE("every panel is drawn in bounded effort where text is small and the screen is large",
+          "[inspector][panels]") {
+  for (const std::string& panel : panel_names()) {
+    for (const bool whole : {false, true}) {
+      INFO(panel << " whole " << whole);
+      CHECK(vertices_of({.width = 3840, .height = 2160, .scale = 0.5F, .panel = panel}, whole) <
+            100'000);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::inspector

@@ -20,9 +20,10 @@ struct Session {
   std::unique_ptr<App> app;
   Headless screen;
 
-  explicit Session(InspectOptions options = {}, int width = 1280, int height = 720)
+  explicit Session(InspectOptions options = {}, int width = 1280, int height = 720,
+                   const std::string& trace = bundled_trace)
       : screen(width, height, options.theme, options.scale) {
-    options.path = bundled_trace;
+    options.path = trace;
     auto opened = App::open(options);
     INFO(opened.status().message());
     REQUIRE(opened.ok());

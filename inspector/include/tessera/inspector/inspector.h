@@ -24,7 +24,7 @@ enum class ThemeKind : std::uint8_t { dark, light };
 /// rank's timeline with memory and details), "timeline", "memory", "communication" (of the
 /// opened rank, by process group), "findings" (what is wrong), "path"
 /// (the critical path of the step in view), "compare" (with another run), "holders" (who
-/// holds memory), "query" (questions in SQL).
+/// holds memory), "model" (modules over time), "query" (questions in SQL).
 std::vector<std::string> panel_names();
 
 struct InspectOptions {
