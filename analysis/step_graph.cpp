@@ -164,6 +164,8 @@ bool StepGraph::Builder::host_busy(std::int32_t i, std::size_t first_need,
   const storage::OpRow& before = trace_.op(at(rank.spans.back()).op);
   if (op.step != before.step || op.micro_batch != before.micro_batch) return false;
   if (rank.spans.back() == rank.host_bound) return true;
+  // On a device the last one started when the device came to it, so the host was ahead.
+  if (!habits_.exact && !habits_.one_by_one) return false;
   for (std::size_t k = first_need; k < graph_.needs_.size(); ++k) {
     const StepSpan& other = at(graph_.needs_[k]);
     if (other.stream != at(i).stream && other.end > at(rank.host_bound).begin) return false;

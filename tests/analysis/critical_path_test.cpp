@@ -31,10 +31,10 @@ struct MadeOp {
 
 /// Ops get ids in their order; collectives run on a stream of their own.
 Trace written(const std::string& path, const std::vector<MadeOp>& ops, Rank ranks,
-              Rank recorded = -1) {
+              Rank recorded = -1, const std::string& backend = "simulator") {
   if (recorded < 0) recorded = ranks;
   TraceRun run;
-  run.backend = "simulator";
+  run.backend = backend;
   run.options = "{}";
   run.ranks = ranks;
   run.ranks_per_node = ranks;
@@ -156,6 +156,21 @@ TEST_CASE("where the host is late it is on the path, and kernels gain nothing",
   CHECK(path.time_of(PathPart::host) > 2000);
   CHECK(gain_of(path, "host") == Approx(250).margin(51));
   CHECK(gain_of(path, "forward compute") <= 100);
+}
+
+TEST_CASE("a host that was ahead of the device and then late had waited for it",
+          "[analysis][path]") {
+  const test::TemporaryFolder folder;
+  // Late for the second; the third starts as soon as the device comes to it; then the loss is read.
+  const Trace trace = written(folder.path() + "/read.tessera",
+                              {{OpKind::compute, "a", {{0, 0, 10'000}}},
+                               {OpKind::compute, "a", {{30'000, 30'000, 130'000}}},
+                               {OpKind::compute, "a", {{131'000, 131'000, 231'000}}},
+                               {OpKind::compute, "a", {{631'000, 631'000, 731'000}}}},
+                              1, -1, "cuda");
+  const CriticalPath path = path_of(trace);
+  CHECK(gain_of(path, "forward compute") == 31'000);
+  CHECK(path.time_of(PathPart::host) == 420'000);
 }
 
 TEST_CASE("who waits for a rank that was not recorded is told so", "[analysis][path]") {
