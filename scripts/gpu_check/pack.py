@@ -8,7 +8,8 @@ import sys
 
 CONFIGURATION = {
     "CMAKE_BUILD_TYPE": "Release", "TESSERA_CUDA": "ON", "TESSERA_MPI": "OFF",
-    "TESSERA_INSPECTOR": "OFF", "CMAKE_CUDA_ARCHITECTURES": "90-real"}
+    "TESSERA_INSPECTOR": "OFF", "CMAKE_CUDA_ARCHITECTURES": "90-real",
+    "CMAKE_UNITY_BUILD": "ON", "CMAKE_UNITY_BUILD_BATCH_SIZE": "8"}
 PROGRAMS = {"tessera": ".", "libtessera_cuda.so": ".", "test_cuda_device": "tests/backends/cuda",
             "test_cuda_ranks": "tests/backends/cuda", "bench_device": "tests/bench"}
 TARGETS = [name.removeprefix("lib").removesuffix(".so") for name in PROGRAMS]
