@@ -41,11 +41,12 @@ std::string fingerprint(const Model& model) {
     costs[3] += module.cost.elementwise_bytes.at(5000);
   }
   const Mathematics& m = model.mathematics;
-  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} | {}", model.parameter_count().value,
-                     costs[0], costs[1], costs[2], costs[3], model.sequence_length_max,
-                     model.attention_heads, model.norm_epsilon, model.rotary.theta,
-                     model.rotary.factor, model.sliding_window, m.scores_scaled,
-                     m.refused.size() + m.warnings.size(), fmt::join(model.warnings, "\n"));
+  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} {} | {}",
+                     model.parameter_count().value, costs[0], costs[1], costs[2], costs[3],
+                     model.sequence_length_max, model.attention_heads, model.norm_epsilon,
+                     model.rotary.theta, model.rotary.factor, model.sliding_window, m.scores_scaled,
+                     m.embedding_dropout + 2 * m.attention_dropout + 4 * m.residual_dropout,
+                     m.refused.size(), fmt::join(model.warnings, "\n"));
 }
 
 // Tokenizers, generation, initial weights: nothing here depends on them.
