@@ -233,7 +233,8 @@ const std::vector<Disagreement> disagreements = {
       {"--nvme-smallest", "0", "10"},
       {"--use-gds", nullptr, ""}}},
     {"--scheme zero3 --offload-param nvme --nvme-smallest 0",
-     {{"--seed", "1", "2"}, {"--nvme-path", ".", "/tmp"}}}};
+     {{"--seed", "1", "2"}, {"--nvme-path", ".", "/tmp"}}},
+    {"--trace kept.tessera", {{"--record-steps", "1", "0"}, {"--no-record-memory", "", nullptr}}}};
 
 // Numbers, paths that are compared by content or by whether there are any, flags, words. The rest
 // are more of the same, seconds each.

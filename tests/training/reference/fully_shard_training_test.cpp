@@ -93,7 +93,7 @@ TEST_CASE("resharding, and units other than the blocks", "[numerics]") {
   s.data.world_size = 3;
   s.sharding.reshard_after_forward =
       GENERATE(ReshardAfterForward::always, ReshardAfterForward::never);
-  s.sharding.units = GENERATE(std::vector<std::string>{"h"},
+  s.sharding.units = GENERATE(std::vector<std::string>{"h.0", "ln_f"},
                               std::vector<std::string>{"h.0.attn", "h.1.mlp", "ln_f"});
   check_scenario(s);
 }
