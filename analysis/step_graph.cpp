@@ -220,7 +220,8 @@ void StepGraph::Builder::meet(const Range& range) {
   }
 }
 
-// Steps that are alike have ids that are the same numbers apart.
+// Steps that are alike have ids that are the same numbers apart. What was submitted between them
+// belongs to none, such as the reading of a loss: it moves as the last one before it does.
 void StepGraph::Builder::find_twins() {
   graph_.twins_.assign(graph_.spans_.size(), -1);
   std::int32_t first = -1, before = -1;
@@ -228,14 +229,19 @@ void StepGraph::Builder::find_twins() {
     if (!span.fixed && first < 0) first = span.op;
   }
   std::int64_t own = 0, paired = 0;
+  std::map<Rank, std::int32_t> last;
   for (std::size_t i = 0; i < graph_.spans_.size(); ++i) {
     const StepSpan& span = graph_.spans_[i];
     own += !span.fixed;
-    if (!span.fixed || trace_.op(span.op).step != step_ - 1) continue;
+    if (!span.fixed) continue;
+    if (trace_.op(span.op).step != step_ - 1) {
+      if (const auto of = last.find(span.rank); of != last.end()) graph_.twins_[i] = of->second;
+      continue;
+    }
     if (before < 0) before = span.op;
     const std::int32_t twin = find(span.op + first - before, span.rank);
     if (twin < 0 || at(twin).fixed || at(twin).stream != span.stream) continue;
-    graph_.twins_[i] = twin;
+    graph_.twins_[i] = last[span.rank] = twin;
     ++paired;
   }
   graph_.repeats_ = own > 0 && own == paired;

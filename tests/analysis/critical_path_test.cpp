@@ -173,6 +173,18 @@ TEST_CASE("a host that was ahead of the device and then late had waited for it",
   CHECK(path.time_of(PathPart::host) == 431'000);
 }
 
+TEST_CASE(
+    "on a real GPU a step is shorter by what its work is, though losses are read between steps",
+    "[analysis][path]") {
+  auto trace = Trace::open(TESSERA_SOURCE_DIR "/traces/real-h100.tessera");
+  REQUIRE(trace.ok());
+  const CriticalPath path = path_of(*trace, typical_step(*trace));
+  for (const Shortening& row : path.rows) {
+    if (row.what == "backward compute") CHECK(row.gain == Approx(row.on_path / 10).epsilon(0.01));
+  }
+  CHECK(gain_of(path, "backward compute") > 2'000'000);
+}
+
 TEST_CASE("who waits for a rank that was not recorded is told so", "[analysis][path]") {
   const test::TemporaryFolder folder;
   const Trace trace = written(folder.path() + "/far.tessera",
