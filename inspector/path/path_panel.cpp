@@ -33,7 +33,8 @@ const char* title_of(PathGroup group) {
 }
 
 Colour colour_of(const Surface& ui, const TraceModel& model, const PathSegment& segment) {
-  if (segment.part == PathPart::host) return ui.colours().of(OpClass::host);
+  // Not that of copies, which share the host's.
+  if (segment.part == PathPart::host) return mix(ui.theme.panel, ui.theme.text, 96);
   const Colour colour = ui.colours().of(class_of(model.op(segment.op)));
   return segment.part == PathPart::wait ? mix(ui.theme.panel, colour, 72) : colour;
 }
@@ -169,6 +170,8 @@ float PathPanel::draw_ribbon(Surface& ui, TraceModel& model, ViewState& state,
 
 float PathPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state,
                            const CriticalPath& path, PathGroup group, const Box& box) {
+  const auto is_of_group = [group](const Shortening& row) { return row.group == group; };
+  if (std::none_of(path.rows.begin(), path.rows.end(), is_of_group)) return box.min.y;
   const Theme& theme = ui.theme;
   const auto step = static_cast<double>(path.end - path.begin);
   const float number = theme.px(number_width), line = theme.row_px, pad = theme.px(8);
@@ -195,7 +198,7 @@ float PathPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state,
   y += line;
   int count = 0;
   for (const Shortening& row : path.rows) {
-    if (row.group != group) continue;
+    if (!is_of_group(row)) continue;
     const Box place{{box.min.x, y}, {box.max.x, y + line}};
     const bool hovered = place.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered();
     if (hovered) draw->AddRectFilled(place.min, place.max, theme.hover, theme.px(4));
@@ -216,7 +219,7 @@ float PathPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state,
     if (hovered && ImGui::IsMouseClicked(0)) open_on_path(model, state, row.rank, row.op);
     y += line;
   }
-  return count == 0 ? box.min.y : y + theme.px(14);
+  return y + theme.px(14);
 }
 
 void PathPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
