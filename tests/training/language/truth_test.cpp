@@ -151,7 +151,8 @@ TEST_CASE("logits and losses are those of transformers, or a sentence names the 
 TEST_CASE("architectures that nobody compared are refused where they would train",
           "[language][truth]") {
   const nlohmann::json trained = truth("logits")["bases"];
-  for (const nlohmann::json& row : truth("architectures")["models"]) {
+  const nlohmann::json models = truth("architectures")["models"];
+  for (const nlohmann::json& row : models) {
     if (!row.contains("tokens")) continue;  // published ones are large
     const std::string type = row["config"]["model_type"];
     const std::string name = row["config"]["architectures"][0];
