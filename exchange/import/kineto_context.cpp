@@ -10,7 +10,7 @@
 namespace tessera::exchange {
 namespace {
 
-constexpr std::size_t frames_max = 200;  // open at once; deeper ones say nothing more
+constexpr std::size_t open_frames_max = 200;  // open at once; deeper ones say nothing more
 constexpr std::string_view step_prefix = "ProfilerStep#";
 constexpr std::string_view optimizer_prefix = "Optimizer.step#";
 constexpr std::string_view backward_prefix = "autograd::engine::evaluate_function: ";
@@ -186,7 +186,8 @@ void KinetoContexts::find_marks(std::vector<Frame>& frames) {
     if (frames[i].has_unit) {
       for (const std::size_t o : open) frames[o].holds_marks = true;
     }
-    if (frames[i].mark == Frame::Mark::operation && open.size() < frames_max) open.push_back(i);
+    if (frames[i].mark == Frame::Mark::operation && open.size() < open_frames_max)
+      open.push_back(i);
   }
 }
 
@@ -274,7 +275,7 @@ void KinetoContexts::Sweep::close(const Frame& frame) {
 KinetoContext KinetoContexts::Sweep::at(Time time) {
   while (next_ < frames_.size() && frames_[next_].begin <= time) {
     close_until(frames_[next_].begin);
-    if (open_.size() < frames_max) open_.push_back(frames_[next_]);
+    if (open_.size() < open_frames_max) open_.push_back(frames_[next_]);
     ++next_;
   }
   close_until(time);
