@@ -290,7 +290,7 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
                   "The traces have not recorded the operations of any step that both have.");
   }
   out.steps = to - from;
-  const Steps steps{out.steps > 1 ? std::max(from, 1) : from, to};
+  const Steps steps{first_steady(from, to), to};
   const OpPairs pairs = pair_ops(a, b, from, to);
   out.matched = static_cast<std::int64_t>(pairs.pairs.size());
   out.collectives_only = pairs.collectives_only;

@@ -263,7 +263,7 @@ std::int32_t typical_step(const Trace& trace) {
   if (rows.steps == 0 || rows.ranks == 0) return -1;
   const auto [from, to] = trace.recorded_steps();
   if (from >= to) return -1;
-  const std::int32_t first = to - from > 1 ? std::max(from, 1) : from;
+  const std::int32_t first = first_steady(from, to);
   const MetricTable times = table_of(rows, Metric::step_time);
   std::vector<Time> medians;
   for (std::int32_t s = first; s < to; ++s) medians.push_back(spread_of(times, s).median);

@@ -37,7 +37,8 @@ std::string steps_of(const Outlier& o) {
 
 Time median_step(const Trace& trace) {
   std::vector<Time> lengths;
-  for (std::int32_t step = trace.steps().steps > 1 ? 1 : 0; step < trace.steps().steps; ++step) {
+  for (std::int32_t step = first_steady(0, trace.steps().steps); step < trace.steps().steps;
+       ++step) {
     const auto [begin, end] = trace.step_range(step);
     lengths.push_back(end - begin);
   }

@@ -83,7 +83,7 @@ Status add_late_gathers(const Trace& trace, Time step_time, std::vector<Finding>
   if (rank < 0) return {};
   const auto [from, to] = trace.recorded_steps();
   if (from >= to) return {};
-  const std::int32_t steady = to - from > 1 ? std::max(from, 1) : from;
+  const std::int32_t steady = first_steady(from, to);
   const std::int32_t first_step = std::max(steady, to - steps_read);
   const std::int32_t steps = to - first_step;
   TESSERA_ASSIGN(const auto lanes, trace.reader().lanes(rank, trace.step_range(first_step).first,

@@ -9,8 +9,6 @@
 namespace tessera::analysis {
 namespace {
 
-std::int32_t first_steady(const storage::RankSteps& steps) { return steps.steps > 1 ? 1 : 0; }
-
 std::size_t at(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
   return static_cast<std::size_t>(step) * static_cast<std::size_t>(steps.ranks) +
          static_cast<std::size_t>(rank);
@@ -18,7 +16,7 @@ std::size_t at(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
 
 // Ranks of which nothing is known are left out, unless nothing is known of any.
 std::vector<RankMeans> rank_means(const storage::RankSteps& rows) {
-  const std::int32_t first = first_steady(rows);
+  const std::int32_t first = first_steady(0, rows.steps);
   bool partly = false;
   for (Rank rank = 0; rank < rows.ranks; ++rank) partly |= known_step(rows, first, rank);
   std::vector<RankMeans> means;
@@ -84,7 +82,7 @@ void add_steps(const storage::RankSteps& rows, RunFigures& figures) {
     figures.steps.push_back({step, spread.low, spread.median, spread.high, spread.highest});
   }
   std::vector<Time> steady;
-  for (std::int32_t step = first_steady(rows); step < rows.steps; ++step) {
+  for (std::int32_t step = first_steady(0, rows.steps); step < rows.steps; ++step) {
     steady.push_back(figures.steps[static_cast<std::size_t>(step)].median);
   }
   figures.step_time_steady = median(steady);

@@ -5,6 +5,7 @@
 //   const auto& op = trace.op(lane.op[i]);
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -13,6 +14,12 @@
 #include "tessera/storage/trace_reader.h"
 
 namespace tessera::analysis {
+
+/// The first of the steps [from, to) that is like the later ones: in step 0 memory is allocated for
+/// the first time, so it counts only where it is alone.
+inline std::int32_t first_steady(std::int32_t from, std::int32_t to) {
+  return to - from > 1 ? std::max(from, 1) : from;
+}
 
 class Trace {
  public:
