@@ -9,6 +9,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "engine/text/protobuf_writer.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -22,36 +24,12 @@ constexpr std::array<std::uint32_t, 256> castagnoli_table() {
   return table;
 }
 
-template <class Word>
-std::string little_endian(Word word) {
-  std::string bytes;
-  for (std::size_t k = 0; k < sizeof(word); ++k) bytes += static_cast<char>(word >> (8 * k));
-  return bytes;
-}
-
-// Fields of a protocol buffer's message: a number of seven bits a byte, the kind in front.
-std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
-  return bytes + static_cast<char>(value);
-}
-std::string field(unsigned number, unsigned kind) { return varint(number * 8 + kind); }
-std::string number_field(unsigned number, std::int64_t value) {
-  return field(number, 0) + varint(static_cast<std::uint64_t>(value));
-}
-std::string double_field(unsigned number, double value) {
-  return field(number, 1) + little_endian(std::bit_cast<std::uint64_t>(value));
-}
-std::string float_field(unsigned number, float value) {
-  return field(number, 5) + little_endian(std::bit_cast<std::uint32_t>(value));
-}
-std::string bytes_field(unsigned number, std::string_view bytes) {
-  return field(number, 2) + varint(bytes.size()) + std::string(bytes);
-}
-
 // Event: 1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log.
-std::string event_at(double now, std::int64_t step) {
-  return double_field(1, now) + number_field(2, step);
+ProtoMessage event_at(double now, std::int64_t step) {
+  ProtoMessage event;
+  event.number64(1, now);
+  event.number(2, static_cast<std::uint64_t>(step));
+  return event;
 }
 
 }  // namespace
@@ -88,25 +66,40 @@ Result<EventFile> EventFile::create(const std::string& folder, const std::string
   if (error) {
     return Status(Code::io_error, fmt::format("{}: {}", made.path_, error.message()));
   }
-  TESSERA_TRY(made.write(double_field(1, made.begin_) + bytes_field(3, "brain.Event:2")));
+  ProtoMessage version;
+  version.number64(1, made.begin_);
+  version.text(3, "brain.Event:2");
+  TESSERA_TRY(made.write(version.bytes()));
   if (first > 0) {  // SessionLog: 1 status, START
-    TESSERA_TRY(made.write(event_at(made.begin_, first + 1) + bytes_field(7, number_field(1, 1))));
+    ProtoMessage session;
+    session.number(1, 1);
+    ProtoMessage event = event_at(made.begin_, first + 1);
+    event.message(7, session);
+    TESSERA_TRY(made.write(event.bytes()));
   }
   return made;
 }
 
 Status EventFile::scalars(std::int64_t step, double seconds, const Scalars& values) {
-  std::string summary;  // Summary: 1 value, of 1 tag, 2 simple_value
+  ProtoMessage summary;  // Summary: 1 value, of 1 tag, 2 simple_value
   for (const auto& [tag, value] : values) {
-    summary += bytes_field(1, bytes_field(1, tag) + float_field(2, static_cast<float>(value)));
+    ProtoMessage scalar;
+    scalar.text(1, tag);
+    scalar.number32(2, static_cast<float>(value));
+    summary.message(1, scalar);
   }
-  return write(event_at(begin_ + seconds, step) + bytes_field(5, summary));
+  ProtoMessage event = event_at(begin_ + seconds, step);
+  event.message(5, summary);
+  return write(event.bytes());
 }
 
 Status EventFile::write(const std::string& event) {
-  const std::string length = little_endian(std::uint64_t{event.size()});
-  file_ << length << little_endian(masked_crc32c(length)) << event
-        << little_endian(masked_crc32c(event)) << std::flush;
+  std::string record;  // length, its checksum, event, its checksum
+  append_little_endian(std::uint64_t{event.size()}, record);
+  append_little_endian(masked_crc32c(record), record);
+  record += event;
+  append_little_endian(masked_crc32c(event), record);
+  file_ << record << std::flush;
   if (file_) return {};
   return Status(Code::io_error, fmt::format("{}: cannot be written, is the disk full?", path_));
 }

@@ -6,11 +6,18 @@
 //   packet.message(11, event);
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace tessera::exchange {
+namespace tessera {
+
+template <class Word>
+void append_little_endian(Word word, std::string& bytes) {
+  for (std::size_t i = 0; i < sizeof(word); ++i) bytes += static_cast<char>(word >> (8 * i) & 0xFF);
+}
 
 class ProtoMessage {
  public:
@@ -20,7 +27,14 @@ class ProtoMessage {
   }
   void fixed(std::uint32_t field, std::uint64_t value) {
     tag(field, 1);
-    for (int i = 0; i < 8; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xFF);
+    append_little_endian(value, bytes_);
+  }
+  void number64(std::uint32_t field, double value) {
+    fixed(field, std::bit_cast<std::uint64_t>(value));
+  }
+  void number32(std::uint32_t field, float value) {
+    tag(field, 5);
+    append_little_endian(std::bit_cast<std::uint32_t>(value), bytes_);
   }
   void text(std::uint32_t field, std::string_view value) {
     tag(field, 2);
@@ -42,4 +56,4 @@ class ProtoMessage {
   std::string bytes_;
 };
 
-}  // namespace tessera::exchange
+}  // namespace tessera

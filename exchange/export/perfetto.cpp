@@ -4,9 +4,9 @@
 
 #include <map>
 
+#include "engine/text/protobuf_writer.h"
 #include "exchange/export/exporter.h"
 #include "exchange/export/output_file.h"
-#include "exchange/export/protobuf.h"
 
 namespace tessera::exchange {
 namespace {
