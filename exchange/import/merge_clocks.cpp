@@ -135,7 +135,9 @@ MergeClocks find_merge_clocks(const MergeSources& all) {
   Time lowest = 0;
   for (std::size_t s = 0; s < clocks.lines.size(); ++s) {
     if (clocks.lines[s].points.empty() || meetings.empty()) {
-      if (s != first) clocks.lonely.push_back(s);
+      const bool used = std::any_of(all.ranks.begin(), all.ranks.end(),
+                                    [&](const MergeRank& rank) { return rank.source == s; });
+      if (s != first && used) clocks.lonely.push_back(s);
       clocks.lines[s].points = {{0, 0}};
     }
     lowest = std::min(lowest, clocks.lines[s].aligned(0));
