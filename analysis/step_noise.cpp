@@ -16,7 +16,10 @@ double variance_of_mean(const std::vector<Time>& values) {
   const auto n = static_cast<double>(values.size());
   double mean = 0, squares = 0;
   for (const Time value : values) mean += static_cast<double>(value) / n;
-  for (const Time value : values) squares += std::pow(static_cast<double>(value) - mean, 2);
+  for (const Time value : values) {
+    const double distance = static_cast<double>(value) - mean;
+    squares += distance * distance;
+  }
   return squares / (n - 1) / n;
 }
 
