@@ -322,8 +322,11 @@ TEST_CASE("every flag of trace acts or is refused", "[cli][flags]") {
   write_model();
   REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
   const std::vector<FlagCase> recover = {{"--output", "other.tessera", ""}};
+  const std::vector<FlagCase> json = {{"--json", "", ""}};
   CHECK(missing(flags_of("trace recover"), recover) == "");
   check_cases("trace recover small.tessera -o x.tessera", "x.tessera", recover);
+  CHECK(missing(flags_of("trace merge"), recover + json) == "");
+  check_cases("trace merge small.tessera -o m.tessera", "m.tessera", recover + json);
   const std::vector<FlagCase> verify = {{"--json", "", ""}};
   CHECK(missing(flags_of("trace verify"), verify) == "");
   check_cases("trace verify small.tessera", "", verify);
@@ -385,7 +388,7 @@ TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
   for (const std::string& name : sub_commands()) names += name + ", ";
   CHECK(names ==
         "train, evaluate, tokenize, generate, simulate, ops, estimate, wrap, report, "
-        "trace recover, trace verify, trace import, trace export, query, compare, "
+        "trace recover, trace verify, trace import, trace export, trace merge, query, compare, "
         "inspect, collective, cluster list, cluster show, cluster check, calibrate, "
         "checkpoint info, checkpoint verify, checkpoint export, checkpoint merge, "
         "doctor, ");
