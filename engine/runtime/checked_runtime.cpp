@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/runtime/checked_state.h"
 
@@ -49,6 +50,24 @@ Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
 Bytes CheckedRuntime::offset_of(BufferId id, Rank rank) const {
   if (!state_->places) return {};
   return state_->memories.of(rank).state.placement(state_->live.at(id)).offset;
+}
+
+std::vector<CheckedRuntime::MemoryPiece> CheckedRuntime::device_memory(Rank rank,
+                                                                       StreamId stream) const {
+  std::vector<MemoryPiece> pieces;
+  if (!state_->places) return pieces;
+  const State::OfRanks& memory = state_->memories.of(rank).state;
+  std::map<State::PieceId, BufferId> buffers;
+  state_->live.any_of([&](BufferId id, const State::Live& live) {
+    const bool there = live.memory == Memory::device && live.holders.contains(rank);
+    if (there) buffers[memory.pieces[live.place]] = id;
+    return false;
+  });
+  memory.allocators[static_cast<std::size_t>(Memory::device)].for_each_piece(
+      stream, [&](State::PieceId piece, Bytes offset, Bytes bytes, bool used, bool usable) {
+        pieces.push_back({offset, bytes, used ? buffers[piece] : BufferId{}, !used && usable});
+      });
+  return pieces;
 }
 
 void CheckedRuntime::set_listener(CallListener& listener) {

@@ -101,8 +101,9 @@ class LockstepBackend final : public LockstepRuntime {
   void close_memory(const std::vector<PeakMemory>& peaks);
   CachedMemory::Taken take(BufferId id, const Allocation& request, const RankSet& ranks,
                            const MemoryUse& device);
-  void tell_out_of_memory(const Buffer& request, Rank rank, const MemoryUse& device,
-                          Bytes reserved);
+  void tell_out_of_memory(BufferId id, const Allocation& request, Rank rank,
+                          const MemoryUse& device, Bytes reserved);
+  void trace_shortage(BufferId id, const Allocation& request, Rank rank);
   void trace_op(const Op& op, EventId event);
   void trace_spans(const Op& op, EventId event, const Timing& timing);
   Time time_at(const EventTime* event, Rank rank) const;

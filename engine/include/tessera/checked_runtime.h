@@ -67,6 +67,13 @@ class CheckedRuntime : public Runtime {
     const MemoryUse& device;  // of these ranks, with this buffer
   };
 
+  /// A piece of a rank's device memory up to `reserved`.
+  struct MemoryPiece {
+    Bytes offset{}, bytes{};
+    BufferId buffer;      // not valid: it is free
+    bool usable = false;  // by the stream that was asked for, if it is free
+  };
+
   ~CheckedRuntime() override;
   CheckedRuntime(const CheckedRuntime&) = delete;
   CheckedRuntime& operator=(const CheckedRuntime&) = delete;
@@ -131,6 +138,8 @@ class CheckedRuntime : public Runtime {
   const Buffer& buffer(BufferId id) const;
   /// Its place on `rank`. REQUIRES: the rank has it.
   Bytes offset_of(BufferId id, Rank rank) const;
+  /// All pieces of its device memory, by offset; `stream` has a buffer there. None without places.
+  std::vector<MemoryPiece> device_memory(Rank rank, StreamId stream) const;
   /// The index of `rank` in its group, which the steps of views are multiplied by; 0 without a
   /// communicator.
   Index index_in(CommunicatorId id, Rank rank) const;
