@@ -26,6 +26,12 @@ void clock_max(Time* __restrict out, const Time* __restrict a, const Time* __res
 }
 
 TESSERA_VECTOR_CLONES
+void clock_min(Time* __restrict out, const Time* __restrict a, const Time* __restrict b,
+               std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) out[r] = a[r] < b[r] ? a[r] : b[r];
+}
+
+TESSERA_VECTOR_CLONES
 void clock_add(Time* __restrict out, const Time* __restrict a, Time duration, std::int64_t n) {
   for (std::int64_t r = 0; r < n; ++r) out[r] = a[r] + duration;
 }
