@@ -61,12 +61,16 @@ inline SummonScheme units_with_meshes() {
           [](Runtime& runtime, const Model& model,
              const std::vector<std::string>& units) -> Result<std::unique_ptr<Engine>> {
             const Rank ranks = runtime.world().count();
+            std::vector<std::string> paths = units;
+            for (const Module& m : model.modules) {
+              if (units.empty() && m.is_block) paths.push_back(m.path);
+            }
             WrapContext context(model);
             TESSERA_ASSIGN(const auto scope, context.enable_wrap());
-            for (std::size_t k = 0; k < units.size(); ++k) {
+            for (std::size_t k = 0; k < paths.size(); ++k) {
               const Index group = k == 0 ? 0 : k == 1 ? 1 : static_cast<Index>((ranks + 1) / 2);
               const bool divides = group == 0 || ranks % group == 0;
-              TESSERA_TRY(context.wrap(units[k], {.shard_group = divides ? group : 0}));
+              TESSERA_TRY(context.wrap(paths[k], {.shard_group = divides ? group : 0}));
             }
             TESSERA_ASSIGN(WrapPlan plan, context.plan({}));
             TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, {.plan = std::move(plan)}));

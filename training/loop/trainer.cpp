@@ -30,25 +30,6 @@ std::vector<ParamGroup> groups_of(const Model& model) {
   return {matrices, vectors};
 }
 
-// Modules compute on parameters of one dtype.
-Status check_dtypes_of_units(const TrainerOptions& options) {
-  const auto* const sharded = std::get_if<FullyShardOptions>(&options.scheme);
-  if (sharded == nullptr || !sharded->plan) return {};
-  for (const WrapUnit& unit : sharded->plan->units) {
-    const UnitOverrides& own = unit.overrides;
-    const DType whole =
-        own.mixed_precision.value_or(true) ? sharded->param_dtype : sharded->sharded_dtype;
-    const DType gathered = own.param_dtype.value_or(whole);
-    if (gathered == sharded->param_dtype) continue;
-    return Status(Code::not_supported,
-                  fmt::format("a unit of the wrap plan gathers parameters in {}, the others in {}: "
-                              "training computes in one dtype, leave param_dtype and "
-                              "mixed_precision out of the plan (simulate takes them)",
-                              name_of(gathered), name_of(sharded->param_dtype)));
-  }
-  return {};
-}
-
 Status check_dtypes(const TrainerOptions& options) {
   const DType gathered = compute_dtype(options.scheme);
   if (!kernels::is_computed(options.dtype)) {
@@ -64,7 +45,7 @@ Status check_dtypes(const TrainerOptions& options) {
                     "in {}: leave it unset",
                     name_of(options.dtype)));
   }
-  TESSERA_TRY(check_dtypes_of_units(options));
+  TESSERA_TRY(check_one_dtype(options.scheme));
   if (gathered == DType::float32 || gathered == options.dtype) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} gathers parameters in {}, but modules compute in {}: choose one "
