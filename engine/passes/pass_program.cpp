@@ -41,6 +41,11 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& 
       frozen_(model, used_),
       ready_(ready_orders(model, used_)) {
   for (ModuleId id : forward_) chains_.push_back(chain(id));
+  kept_open_.assign(forward_.size(), model.modules.size());
+  for (const Revisit& revisit : model.revisits(graph)) {
+    std::size_t& kept = kept_open_[revisit.entry];
+    kept = std::min(kept, chain(revisit.module).size() - 1);
+  }
   std::int32_t blocks = 0;
   for (const Module& m : model.modules) {
     outputs_.push_back(m.outputs);
@@ -59,11 +64,15 @@ std::vector<ModuleId> PassProgram::chain(ModuleId id) const {
   return out;
 }
 
-// The open modules between two entries: the ancestors of the entry. The entry itself is left, so
-// that a module that runs twice in a row gets post_forward and pre_forward in between.
-std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
+// The open modules between an entry and the one that comes `next` to it, in either direction: the
+// ancestors of the entry. The entry itself is left, so that a module that runs twice in a row gets
+// post_forward and pre_forward in between; so is a container that begins again.
+std::span<const ModuleId> PassProgram::above(std::size_t entry, std::size_t next) const {
   const std::span<const ModuleId> whole = chains_[entry];
-  return whole.first(whole.size() - (whole.size() > 1 ? 1 : 0));
+  const std::size_t ancestors = whole.size() - (whole.size() > 1 ? 1 : 0);
+  const std::size_t later = std::max(entry, next);
+  return whole.first(later < kept_open_.size() ? std::min(ancestors, kept_open_[later])
+                                               : ancestors);
 }
 
 bool PassProgram::checkpointed(ModuleId id) const {
@@ -222,7 +231,7 @@ Status PassProgram::forward(const TrainingOptions& options, ForwardPass::Use use
   for (std::size_t k = 0; k < forward_.size(); ++k) {
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(compute_forward(k));
-    TESSERA_TRY(move(open_, above(k), leave, enter));
+    TESSERA_TRY(move(open_, above(k, k + 1), leave, enter));
   }
   return move(open_, {}, leave, enter);
 }
@@ -236,7 +245,11 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
   auto inside = [&](std::size_t k) {
     return std::find(chains_[k].begin(), chains_[k].end(), block) != chains_[k].end();
   };
-  while (forward_[last] != block && first > 0 && inside(first - 1)) --first;
+  const auto& again = model_.revisits(graph_);
+  while (forward_[last] != block && first > 0 && inside(first - 1) &&
+         !model_.begins_again(again, first, block)) {
+    --first;
+  }
   auto enter = [this](ModuleId id) -> Status {
     TESSERA_TRY(engine_.pre_forward(id));
     return read(id, Pass::recompute);
@@ -249,7 +262,7 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
   for (std::size_t k = first; k <= last; ++k) {
     TESSERA_TRY(move(open, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
-    TESSERA_TRY(move(open, above(k), leave, enter));
+    if (k < last) TESSERA_TRY(move(open, above(k, k + 1), leave, enter));
   }
   TESSERA_TRY(move(open, outside, leave, enter));
   return engine_.recompute_end(block);
@@ -298,7 +311,7 @@ Status PassProgram::backward() {
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(apart ? layer(k, Pass::backward) : work(k, Pass::backward)));
     TESSERA_TRY(gradients_ready(ready_[id.index()]));
-    TESSERA_TRY(move(open_, above(k), leave, enter));
+    TESSERA_TRY(move(open_, above(k, k > 0 ? k - 1 : k), leave, enter));
   }
   TESSERA_TRY(move(open_, {}, leave, enter));
   return engine_.end_backward();

@@ -28,7 +28,7 @@ class PassProgram {
 
   const Module& module(ModuleId id) const { return model_.module(id); }
   std::vector<ModuleId> chain(ModuleId id) const;  // root ... id
-  std::span<const ModuleId> above(std::size_t entry) const;
+  std::span<const ModuleId> above(std::size_t entry, std::size_t next) const;
   bool checkpointed(ModuleId id) const;
   bool keeps() const { return use_ == ForwardPass::Use::train; }
   // A forward pass whose outputs are thrown away needs no numbers.
@@ -57,6 +57,7 @@ class PassProgram {
   const std::string graph_;
   const std::vector<ModuleId>& forward_;
   std::vector<std::vector<ModuleId>> chains_;  // of each of them
+  std::vector<std::size_t> kept_open_;         // of each: modules that the entry before leaves open
   const GradientFlow flow_;
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
