@@ -44,7 +44,7 @@ class EngineBase : public virtual Engine,
   Status compute(const ModuleWork& work) override;
   Status keep_activations(const ModuleWork& work) override;
   Status restore_activations(const ModuleWork& work) override;
-  Status free_activations(ModuleId module) override { return activations_.free(module); }
+  Status free_activations(ModuleId module) override;
   StreamId compute_stream() const override { return Issuer::compute_stream(); }
 
   Status step(const AdamOptions& options) override { return optimizer_.step(options); }
@@ -93,6 +93,8 @@ class EngineBase : public virtual Engine,
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
                 DType local_dtype);
+  /// Fails: invalid_argument, if `work` names what the model does not have.
+  Status expect_work(const char* call, const ModuleWork& work) const;
   /// From one stage to the next, which begins `phase`.
   Status enter(Stage stage, Phase phase);
 

@@ -110,6 +110,7 @@ struct CheckedRuntime::State {
   Bytes peak_reserved{};
   CallListener* listener = nullptr;
   std::int32_t step = 0;  // that the listener is in
+  EventId quiet;          // after everything, when the program waited for it last
 
  private:
   Status check_waits(const Op& op) const;
