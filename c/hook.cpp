@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program's own look at gradients, on their way to their mean.
 #include "c/handles.h"
-#include "engine/numbers/number.h"
 #include "tessera/comm_hook.h"
 #include "tessera/number_arrays.h"
 

@@ -29,7 +29,7 @@ def built():
     """The folder that has the program and the library."""
     given = os.environ.get("TESSERA_BUILD")
     if given:
-        return Path(given).resolve()
+        return (tree / given).resolve()  # of the tree, if it is no absolute path
     folder = tree / "build" / "release"
     subprocess.run(["cmake", "--preset", "release"], cwd=tree, check=True)
     subprocess.run(["cmake", "--build", folder, "--target", "tessera", "tessera_c"], check=True)

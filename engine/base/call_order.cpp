@@ -43,6 +43,12 @@ Status CallOrder::expect_known(const char* call, ParameterId parameter) const {
                             parameter.value, trained_model_.name, count));
 }
 
+Status CallOrder::expect_known(const char* call, const ModuleWork& work) const {
+  TESSERA_TRY(expect_known(call, work.module));
+  for (const ParameterId id : work.only) TESSERA_TRY(expect_known(call, id));
+  return {};
+}
+
 std::string_view CallOrder::busy() const {
   switch (stage_) {
     case Stage::idle: return "";

@@ -26,6 +26,7 @@ class CallOrder {
   Status expect(Stage stage, const char* call, ParameterId parameter) const;
   Status expect_known(const char* call, ModuleId module) const;
   Status expect_known(const char* call, ParameterId parameter) const;
+  Status expect_known(const char* call, const ModuleWork& work) const;
   bool in(Stage stage) const { return stage_ == stage; }
   /// Why the engine cannot be summoned now, for a message; "" if it can.
   std::string_view busy() const;

@@ -81,14 +81,8 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   return {};
 }
 
-Status EngineBase::expect_work(const char* call, const ModuleWork& work) const {
-  TESSERA_TRY(expect_known(call, work.module));
-  for (const ParameterId id : work.only) TESSERA_TRY(expect_known(call, id));
-  return {};
-}
-
 Status EngineBase::compute(const ModuleWork& work) {
-  TESSERA_TRY(expect_work("compute", work));
+  TESSERA_TRY(expect_known("compute", work));
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
   what.on_numbers = !work.on_device;
   what.repeated = work.repeated;
@@ -99,12 +93,12 @@ Status EngineBase::compute(const ModuleWork& work) {
 }
 
 Status EngineBase::keep_activations(const ModuleWork& work) {
-  TESSERA_TRY(expect_work("keep_activations", work));
+  TESSERA_TRY(expect_known("keep_activations", work));
   return activations_.keep(work, cause_of(work, Reason::none));
 }
 
 Status EngineBase::restore_activations(const ModuleWork& work) {
-  TESSERA_TRY(expect_work("restore_activations", work));
+  TESSERA_TRY(expect_known("restore_activations", work));
   return activations_.restore(work, cause_of(work, Reason::recompute));
 }
 

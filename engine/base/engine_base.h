@@ -93,8 +93,6 @@ class EngineBase : public virtual Engine,
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
                 DType local_dtype);
-  /// Fails: invalid_argument, if `work` names what the model does not have.
-  Status expect_work(const char* call, const ModuleWork& work) const;
   /// From one stage to the next, which begins `phase`.
   Status enter(Stage stage, Phase phase);
 

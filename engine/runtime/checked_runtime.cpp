@@ -87,39 +87,11 @@ void CheckedRuntime::enter_step(std::int32_t step) {
   }
 }
 
-// The work of its holders was submitted, so whoever comes next runs after it.
-std::optional<StreamId> CheckedRuntime::given_back(std::string_view name, StreamRole role) const {
-  for (std::size_t s = 0; s < state_->streams.size(); ++s) {
-    const StreamId id{static_cast<std::int32_t>(s)};
-    if (state_->streams[s].name == name && state_->streams[s].role == role &&
-        holders_of(id) == std::size_t{0}) {
-      return id;
-    }
-  }
-  return std::nullopt;
-}
-
-// One that nobody has now and that is for the same kind of work, or else the one with its name that
-// the fewest have. A stream is an order, so sharing adds waits and takes none away.
-std::optional<StreamId> CheckedRuntime::shared(std::string_view name, StreamRole role) const {
-  std::optional<StreamId> best;
-  std::size_t fewest = 0;
-  for (std::size_t s = 0; s < state_->streams.size(); ++s) {
-    const StreamId id{static_cast<std::int32_t>(s)};
-    const auto holders = holders_of(id);
-    if (!holders || state_->streams[s].role != role) continue;
-    if (*holders > 0 && state_->streams[s].name != name) continue;
-    if (best && *holders >= fewest) continue;
-    best = id;
-    fewest = *holders;
-  }
-  return best;
-}
-
 Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole role) {
-  if (const auto again = given_back(name, role)) return *again;
+  const auto holders = [this](StreamId id) { return holders_of(id); };
+  if (const auto again = state_->given_back(name, role, holders)) return *again;
   if (state_->streams.size() == stream_count_max) {
-    if (const auto other = shared(name, role)) return *other;
+    if (const auto other = state_->shared(name, role, holders)) return *other;
     return Status(Code::invalid_argument,
                   fmt::format("stream '{}': a runtime has at most {} streams, and none of its "
                               "name is there to be shared: destroy engines that are not needed",

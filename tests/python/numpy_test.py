@@ -217,7 +217,7 @@ class Examples(unittest.TestCase):
     def test_simulate(self):
         with tempfile.TemporaryDirectory() as folder:
             said = self.said("simulate", "examples/models/gpt2.json", folder + "/run.tessera")
-        self.assertIn("ms exposed  all_gather of", said)
+        self.assertIn("ms exposed  reduce_scatter of", said)
         self.assertIn("GiB  activations", said)
 
     def test_train_numpy_whatever_the_scheme(self):

@@ -171,8 +171,6 @@ class CheckedRuntime : public Runtime {
 
   void enter_step(std::int32_t step);
   Status place(BufferId id, const Allocation& request);
-  std::optional<StreamId> given_back(std::string_view name, StreamRole role) const;
-  std::optional<StreamId> shared(std::string_view name, StreamRole role) const;
   Result<EventId> after_everything(StreamId stream, const RankSet& where);
 
   const std::unique_ptr<State> state_;

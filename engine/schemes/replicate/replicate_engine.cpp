@@ -149,7 +149,7 @@ Status ReplicateEngine::begin_forward() {
 }
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
-  TESSERA_TRY(expect_work("compute", work));
+  TESSERA_TRY(expect_known("compute", work));
   for (ParameterId id : parameters_of(work)) {
     if (work.pass == ModuleWork::Pass::forward) used_[id.index()] = true;
     if (work.pass == ModuleWork::Pass::backward) ++uses_now_[id.index()];

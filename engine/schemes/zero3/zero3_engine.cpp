@@ -58,7 +58,7 @@ Status Zero3Engine::post_forward(ModuleId module) {
 
 // DeepSpeed sees reads of what the module does not need; a plan wants to know before.
 Status Zero3Engine::compute(const ModuleWork& work) {
-  TESSERA_TRY(expect_work("compute", work));
+  TESSERA_TRY(expect_known("compute", work));
   const bool forward = stage_ == Stage::forward;
   const bool finds = forward && parts_.facts.rules.finds_needs_as_they_happen;
   const ModuleId runs = parts_.leaves.around(work.module);
