@@ -25,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,6 +87,25 @@ class CheckedRuntime : public Runtime {
   Status release(BufferId buffer, EventId after, const RankSet& where) final;
   Result<EventId> submit(const Op& op) final;
   Status wait(EventId event) final;
+  EventId quiet() const final;
+
+  /// Stops the host until everything that was submitted so far is done, bodies included: what they
+  /// wrote in the program's own variables is there. Other calls return at once, so a loop that
+  /// looks at its loss calls this, or `mean`, before; and an engine that ends between it and the
+  /// next call gives its memory back to the runtime.
+  ///
+  ///   TESSERA_TRY(run_training_step(*engine, model, options));
+  ///   TESSERA_TRY(runtime->wait());
+  ///   std::cout << "step " << step << " loss " << loss << '\n';
+  Status wait();
+
+  /// The mean of one value per rank of the world, the same on all of them: waits as `wait` does,
+  /// then asks for the value of each local rank. All ranks call it, at the same place.
+  ///
+  ///   TESSERA_ASSIGN(const double loss, runtime->mean([&](Rank) { return own_loss; }));
+  ///
+  /// Fails: not_supported, where a runtime keeps no numbers.
+  Result<double> mean(const std::function<float(Rank)>& value);
 
   /// Lets work make progress, for bodies that compute for milliseconds. The base does nothing.
   virtual Status poll() { return {}; }
@@ -132,6 +152,9 @@ class CheckedRuntime : public Runtime {
   /// everything is done when `execute` returns.
   virtual Status await_event(EventId event);
 
+  /// What `read` may read. Fails: invalid_argument, if no such buffer is there, or the view is not
+  /// one element of it.
+  Status check_scalar(const View& scalar) const;
   const Stream& stream(StreamId id) const;
   const Communicator& communicator(CommunicatorId id) const;
   /// REQUIRES: some rank has it, or has released it a moment ago.

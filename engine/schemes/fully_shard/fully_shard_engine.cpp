@@ -33,16 +33,15 @@ Status FullyShardEngine::check_options() {
 }
 
 Status FullyShardEngine::create_streams_and_groups() {
-  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(copy_in_, runtime_.create_stream("ag_copy_in", StreamRole::copy));
-  TESSERA_ASSIGN(all_gather_, runtime_.create_stream("all_gather", StreamRole::communication));
-  TESSERA_ASSIGN(reduce_scatter_,
-                 runtime_.create_stream("reduce_scatter", StreamRole::communication));
+  TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(copy_in_, create_stream("ag_copy_in", StreamRole::copy));
+  TESSERA_ASSIGN(all_gather_, create_stream("all_gather", StreamRole::communication));
+  TESSERA_ASSIGN(reduce_scatter_, create_stream("reduce_scatter", StreamRole::communication));
   TESSERA_ASSIGN(const auto shards, mesh_.groups("shard"));
   TESSERA_ASSIGN(main_.shard,
                  runtime_.create_communicator(shards, main_.replicas == 1 ? "world" : "shard"));
   if (main_.replicas > 1) {
-    TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
+    TESSERA_ASSIGN(all_reduce_, create_stream("all_reduce", StreamRole::communication));
     TESSERA_ASSIGN(const auto replicas, mesh_.groups("replicate"));
     TESSERA_ASSIGN(main_.replicate, runtime_.create_communicator(replicas, "replicate"));
   }
@@ -165,7 +164,7 @@ Status FullyShardEngine::begin_forward() {
 
 Status FullyShardEngine::pre_forward(ModuleId module) {
   if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+  TESSERA_TRY(expect(Stage::forward, "pre_forward", module));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   TESSERA_TRY(unshard(*unit, Reason::needed));
@@ -179,7 +178,7 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
 
 Status FullyShardEngine::post_forward(ModuleId module) {
   if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  TESSERA_TRY(expect(Stage::forward, "post_forward", module));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   // Without a backward to gather for again, keeping a slice would be for nothing.
@@ -220,7 +219,7 @@ Status FullyShardEngine::begin_backward() {
 }
 
 Status FullyShardEngine::pre_backward(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "pre_backward"));
+  TESSERA_TRY(expect(Stage::backward, "pre_backward", module));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   TESSERA_TRY(unshard(*unit, Reason::needed));
@@ -236,7 +235,7 @@ Status FullyShardEngine::pre_backward(ModuleId module) {
 }
 
 Status FullyShardEngine::post_backward(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  TESSERA_TRY(expect(Stage::backward, "post_backward", module));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
   // Without a gradient for its inputs nothing tells autograd that a unit is done: the end does.

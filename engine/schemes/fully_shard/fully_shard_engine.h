@@ -77,7 +77,10 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status post_forward(ModuleId module) override;
   Status begin_backward() override;
   Status pre_backward(ModuleId module) override;
-  Status grad_ready(ParameterId) override { return {}; }  // the unit reduces in post_backward
+  // The unit reduces in post_backward.
+  Status grad_ready(ParameterId parameter) override {
+    return expect_known("grad_ready", parameter);
+  }
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
   Status step(const AdamOptions& options) override;

@@ -42,8 +42,8 @@ Status ReplicateEngine::setup() {
                   "bucket_caps says what bucket_cap and first_bucket_cap would: leave these out");
   }
   assign_whole_model();
-  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(nccl_, create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   TESSERA_TRY(add_parameters());
@@ -154,6 +154,7 @@ Status ReplicateEngine::begin_forward() {
 }
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
+  TESSERA_TRY(expect_known("compute", work));
   for (ParameterId id : parameters_of(work)) {
     if (work.pass == ModuleWork::Pass::forward) used_[id.index()] = true;
     if (work.pass == ModuleWork::Pass::backward) ++uses_now_[id.index()];
@@ -173,7 +174,7 @@ Status ReplicateEngine::begin_backward() {
 }
 
 Status ReplicateEngine::grad_ready(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  TESSERA_TRY(expect(Stage::backward, "grad_ready", parameter));
   ReplicatedParameter& p = at(parameter);
   if (!p.trained) return accumulate(p);
   if (p.ready) return ready_twice(name(p));
