@@ -77,16 +77,6 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
   return {};
 }
 
-Result<Bytes> EngineBase::gradients_of(const std::vector<ParameterId>& parameters) {
-  Bytes sum{};
-  for (ParameterId id : parameters) {
-    TESSERA_ASSIGN(const View gradient,
-                   locals_.find(id) != nullptr ? locals_.gradient_view(id) : gradient_view(id));
-    sum += bytes_of(gradient.numel, gradient.dtype);
-  }
-  return sum;
-}
-
 Status EngineBase::compute(const ModuleWork& work) {
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
   what.on_numbers = !work.on_device;
@@ -96,8 +86,11 @@ Status EngineBase::compute(const ModuleWork& work) {
   const Cause why = cause_of(work, again ? Reason::recompute : Reason::none);
   if (work.summed.empty()) return activations_.run(work, why, std::move(what));
   ModuleWork beside = work;
-  TESSERA_ASSIGN(const Bytes copies, gradients_of(work.summed));
-  beside.temporary += 2 * copies;
+  for (ParameterId id : work.summed) {
+    TESSERA_ASSIGN(const View gradient,
+                   locals_.find(id) != nullptr ? locals_.gradient_view(id) : gradient_view(id));
+    beside.temporary += 2 * bytes_of(gradient.numel, gradient.dtype);
+  }
   return activations_.run(beside, why, std::move(what));
 }
 

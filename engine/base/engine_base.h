@@ -104,7 +104,6 @@ class EngineBase : public virtual Engine,
 
  private:
   Status add_views(const ModuleWork& work, Compute& what);
-  Result<Bytes> gradients_of(const std::vector<ParameterId>& parameters);
   Cause cause_of(const ModuleWork& work, Reason reason) const;
 };
 

@@ -52,11 +52,15 @@ TEST_CASE("unusual settings are not taken for validated ones", "[error]") {
   REQUIRE(model.ok());
   SimulateOptions usual{.cluster = *load_cluster("dgx-h100", 1)};
   usual.stack = *load_profile("torchtitan");
-  usual.scheme = FullyShardOptions{};
+  FullyShardOptions half{.param_dtype = DType::bfloat16};
+  usual.scheme = half;
   usual.training.sequence_length = 8192;
   REQUIRE(step_time_error(run_of(*model, usual)).near);
   REQUIRE(memory_error(run_of(*model, usual)).near);
-  const auto check = [&](const char* named, const auto& change, bool memory) {
+  FullyShardOptions offloaded = half, hybrid = half;
+  offloaded.offload_params = true;
+  hybrid.shard_group = 4;
+  const auto check = [&](const char* named, bool memory, const auto& change) {
     SimulateOptions options = usual;
     change(options);
     const SimulatedRun run = run_of(*model, options);
@@ -67,40 +71,24 @@ TEST_CASE("unusual settings are not taken for validated ones", "[error]") {
     CHECK((memory ? held : time).text.find(named) != std::string::npos);
   };
   using O = SimulateOptions;
-  check(
-      "sequences have", [](O& o) { o.training.sequence_length = 64; }, true);
-  check(
-      "micro-batches have", [](O& o) { o.training.batch = 64; }, true);
-  check(
-      "16 bit", [](O& o) { o.scheme = FullyShardOptions{.param_dtype = DType::float32}; }, true);
-  check(
-      "offloads nothing", [](O& o) { o.scheme = FullyShardOptions{.offload_params = true}; }, true);
-  check(
-      "shard together", [](O& o) { o.scheme = FullyShardOptions{.shard_group = 4}; }, true);
-  check(
-      "two states", [](O& o) { o.training.adam.states = 0; }, true);
-  check(
-      "eager", [](O& o) { o.stack.loss = StackProfile::Loss::chunked; }, true);
-  check(
-      "eager", [](O& o) { o.stack.fp8 = true; }, true);
-  check(
-      "GPUs are", [](O& o) { o.cluster = *load_cluster("mi300x", 1); }, false);
-  check(
-      "ranks", [](O& o) { o.cluster.nodes = 12'500; }, true);
-  check(
-      "on purpose",
-      [](O& o) {
-        o.slow_ranks = {{0, 1.5}};
-      },
-      true);
-  check(
-      "none or full", [](O& o) { o.training.checkpointing = ActivationCheckpointing::operators; },
-      false);
+  check("sequences have", true, [](O& o) { o.training.sequence_length = 32; });
+  check("micro-batches have", true, [](O& o) { o.training.batch = 64; });
+  check("16 bit", true, [](O& o) { o.scheme = FullyShardOptions{}; });
+  check("offloads nothing", true, [&](O& o) { o.scheme = offloaded; });
+  check("shard together", true, [&](O& o) { o.scheme = hybrid; });
+  check("two states", true, [](O& o) { o.training.adam.states = 0; });
+  check("eager", true, [](O& o) { o.stack.loss = StackProfile::Loss::chunked; });
+  check("eager", true, [](O& o) { o.stack.fp8 = true; });
+  check("GPUs are", false, [](O& o) { o.cluster = *load_cluster("mi300x", 1); });
+  check("ranks", true, [](O& o) { o.cluster.nodes = 12'500; });
+  check("on purpose", true, [](O& o) { o.slow_ranks = {{0, 1.5}}; });
+  check("full or none", true,
+        [](O& o) { o.training.checkpointing = ActivationCheckpointing::operators; });
 }
 
 TEST_CASE("experts, frozen parameters and tiny models were never validated", "[error]") {
   SimulateOptions options{.cluster = *load_cluster("dgx-h100", 1)};
-  options.scheme = FullyShardOptions{};
+  options.scheme = FullyShardOptions{.param_dtype = DType::bfloat16};
   options.training.sequence_length = 1024;
   const auto text = [&](const char* file) {
     const auto model = load_model(std::string(TESSERA_SOURCE_DIR "/examples/models/") + file);
