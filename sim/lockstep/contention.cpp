@@ -36,7 +36,7 @@ Clock Contention::stretched(const Clock& begin, const Clock& alone, ClockPool& p
   for (const Collective& c : under_way_) {
     if (c.end->lowest - c.cost >= over) break;
     clock_slow_down(out->data(), left_.data(), c.end->data(), c.cost, kept_, n);
-    over = begin->highest + longest * (kept_whole * kept_whole / kept_) / kept_whole + 1;
+    over = begin->highest + longest * (kept_whole / kept_ + 1);
     slowed = true;
   }
   if (!slowed) return alone;
