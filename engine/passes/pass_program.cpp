@@ -140,14 +140,30 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   }
   if (computes()) out.body = options_->body(id, pass, micro_batch_);
   if (options_->repeated) out.repeated = options_->repeated(id, pass);
+  const bool copies = known_by_costs() && !options_->sums_in_place;
+  if (pass == Pass::backward && copies) out.summed = summed_by(id);
   return out;
 }
 
 // Only where costs stand for a framework's program: bodies compute a module as one.
 bool PassProgram::ends_in_loss(std::size_t entry) const {
   const ModuleId id = forward_[entry];
-  const bool real = options_->memory || options_->body || options_->repeated;
-  return module(id).cost.logits > 0 && !real && !checkpointed(id);
+  return module(id).cost.logits > 0 && known_by_costs() && !checkpointed(id);
+}
+
+bool PassProgram::known_by_costs() const {
+  return !options_->memory && !options_->body && !options_->repeated;
+}
+
+// Tied parameters: autograd keeps the gradient of a use until that of the next one is there, and
+// adds both into a new tensor (torch 2.15; also without a dispatch mode).
+std::vector<ParameterId> PassProgram::summed_by(ModuleId id) const {
+  std::vector<ParameterId> summed;
+  for (ParameterId p : used_[id.index()]) {
+    const bool left = uses_left_[p.index()] < uses_[p.index()];
+    if (left && model_.parameter(p).requires_grad) summed.push_back(p);
+  }
+  return summed;
 }
 
 ModuleWork PassProgram::layer(std::size_t entry, Pass pass) const {
@@ -303,6 +319,7 @@ Status PassProgram::backward() {
   auto enter = [&](ModuleId id) { return enter_backward(id, k); };
   auto leave = [this](ModuleId id) { return leave_backward(id); };
   TESSERA_TRY(engine_.begin_backward());
+  uses_ = uses_left_;
   while (k > 0 && flow_.runs_backward(k - 1)) {
     const ModuleId id = forward_[--k];
     // The program computes the loss outside of the model, so no hook has fired by then.

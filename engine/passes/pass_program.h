@@ -37,6 +37,8 @@ class PassProgram {
   const std::vector<ParameterId>& reads(ModuleId container) const;
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
+  bool known_by_costs() const;
+  std::vector<ParameterId> summed_by(ModuleId id) const;
   bool ends_in_loss(std::size_t entry) const;
   ModuleWork layer(std::size_t entry, Pass pass) const;
   ModuleWork loss(std::size_t entry, Pass pass) const;
@@ -70,6 +72,7 @@ class PassProgram {
   ForwardPass::Use use_ = ForwardPass::Use::train;
   std::int32_t micro_batch_ = 0;
   std::vector<std::int32_t> uses_left_;  // by ParameterId: backward passes until it is complete
+  std::vector<std::int32_t> uses_;       // the same at the begin of backward
   std::vector<ModuleId> open_;
 };
 

@@ -106,6 +106,8 @@ class LockstepBackend final : public LockstepRuntime {
   void trace_shortage(BufferId id, const Allocation& request, Rank rank);
   void trace_op(const Op& op, EventId event);
   void trace_spans(const Op& op, EventId event, const Timing& timing);
+  // Rows of buffers are there for the samples that refer to them.
+  bool traces_buffers() const { return options_.sink != nullptr && !memory_.ranks().empty(); }
   Time time_at(const EventTime* event, Rank rank) const;
   Time horizon(Rank rank) const;
 

@@ -87,7 +87,7 @@ void LockstepBackend::trace_spans(const Op& op, EventId event, const Timing& tim
 Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
   if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
-  if (options_.sink != nullptr) traced_.add(id, request, *options_.sink);
+  if (traces_buffers()) traced_.add(id, request, *options_.sink);
   return {};
 }
 
@@ -162,7 +162,8 @@ Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, co
                                       const Placement& placement) {
   if (request.memory != Memory::device) return {};
   const CachedMemory::Taken taken = take(id, request, ranks, placement.device);
-  if (options_.sink == nullptr) return {};
+  if (!taken.fits && options_.ends_when_full) return {Code::out_of_memory, out_of_memory_};
+  if (!traces_buffers()) return {};
   const Bytes end = cached_ ? taken.reserved : placement.offset + request.bytes;
   const StreamState& stream = state(request.stream);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
@@ -206,7 +207,7 @@ void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet&
       return CachedMemory::Use{event->stream, time_at(event, rank)};
     });
   }
-  if (options_.sink == nullptr) return;
+  if (!traces_buffers()) return;
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;
