@@ -35,7 +35,7 @@ Result<UnitMesh> FullyShardEngine::mesh_of(Index shard_group) {
   TESSERA_ASSIGN(made.shard, runtime_.create_communicator(shards, fmt::format("shard_{}", size)));
   if (made.replicas > 1) {
     if (!all_reduce_.valid()) {
-      TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
+      TESSERA_ASSIGN(all_reduce_, create_stream("all_reduce", StreamRole::communication));
     }
     TESSERA_ASSIGN(const auto replicas, mesh.groups("replicate"));
     TESSERA_ASSIGN(made.replicate,
