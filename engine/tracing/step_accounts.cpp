@@ -43,9 +43,10 @@ void StepAccounts::cut(std::vector<Interval>& pieces, const Interval& other) {
   };
   for (const Interval& piece : pieces) {
     auto before = pool_.take();
-    clock_min(before->data(), piece.end->data(), other.begin->data(), ranks_);
+    clock_clamp(before->data(), other.begin->data(), piece.begin->data(), piece.end->data(),
+                ranks_);
     auto behind = pool_.take();
-    clock_max(behind->data(), piece.begin->data(), other.end->data(), ranks_);
+    clock_clamp(behind->data(), other.end->data(), piece.begin->data(), piece.end->data(), ranks_);
     for (const auto& clock : {before, behind}) {
       const ClockBounds bounds = clock_bounds(clock->data(), ranks_);
       clock->lowest = bounds.lowest;
