@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "tessera/exchange/checkpoints.h"
 #include "tessera/lora.h"
 
 namespace tessera::cli {
@@ -23,6 +25,9 @@ struct CheckpointArguments {
   std::string model;
   std::string adapter;
   std::string dtype = "float32";
+  std::string into;
+  std::optional<std::string> prefix;
+  std::optional<std::int64_t> step;
   bool json = false;
 };
 
@@ -30,6 +35,7 @@ constexpr const char* checkpoint_examples = R"(Examples:
   tessera checkpoint info run
   tessera checkpoint verify run/step-000500
   tessera checkpoint export run model.safetensors --dtype bfloat16
+  tessera checkpoint import dcp-folder config.json run
   tessera checkpoint merge run config.json merged.safetensors --adapter adapter
 
 Exit codes: 0 done, 2 bad input, damage included.)";
@@ -127,6 +133,17 @@ Status export_weights(const CheckpointArguments& a) {
   return {};
 }
 
+Status import_foreign(const CheckpointArguments& a) {
+  TESSERA_ASSIGN(const Model model, load_model(a.model));
+  TESSERA_ASSIGN(
+      const exchange::CheckpointImport done,
+      exchange::import_checkpoint(a.path, model, a.into, {.prefix = a.prefix, .step = a.step}));
+  print_warnings(done.warnings);
+  fmt::print("{}: {}, {} parameters, {} of them with AdamW's state, step {}\n", done.checkpoint,
+             done.format, done.parameters, done.with_state, done.step);
+  return {};
+}
+
 // Through a file of all weights, which goes when that is done.
 Status merge(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
@@ -187,6 +204,19 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   merged
       ->add_option("--adapter", a.adapter, "Folder that gets the adapters by themselves, for PEFT")
       ->default_str("");
+  CLI::App* in = command->add_subcommand(
+      "import", "Make a checkpoint of one that PyTorch (DCP) or DeepSpeed (ZeRO) has saved");
+  in->add_option("FROM", a.path, "Their folder")->required();
+  in->add_option("MODEL", a.model, "Hugging Face config.json, or a module tree")->required();
+  in->add_option("DIR", a.into, "The folder that gets the checkpoint, for train --resume")
+      ->required();
+  in->add_option("--prefix", a.prefix, "What stands in front of the parameters' names, if several");
+  in->add_option("--step", a.step, "Its number, instead of the optimizer's steps")
+      ->check(within(0, 1'000'000'000));
+  in->callback([arguments, &exit_code] {
+    const Status status = import_foreign(*arguments);
+    if (!status.ok()) exit_code = complain(status);
+  });
   std::vector<std::string> known;
   for (const auto& [name, dtype] : exported_dtypes) known.push_back(name);
   out->add_option("--dtype", a.dtype, "Of the weights in the file")->check(CLI::IsMember(known));
