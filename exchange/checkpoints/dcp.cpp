@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "exchange/checkpoints/foreign_checkpoint.h"
 #include "exchange/checkpoints/torch_archive.h"
@@ -21,12 +22,6 @@ struct DcpChunk {
   std::string file;
   std::int64_t begin = 0, bytes = 0;
 };
-
-std::int64_t product(const std::vector<std::int64_t>& sizes) {
-  std::int64_t out = 1;
-  for (const std::int64_t size : sizes) out *= size;
-  return out;
-}
 
 // Rows of the box, which are contiguous in both, go to their places in the whole.
 void place_box(const DcpChunk& chunk, const std::vector<std::int64_t>& shape,
@@ -76,7 +71,8 @@ class DcpCheckpoint final : public ForeignCheckpoint {
 
   Result<std::vector<float>> read(const std::string& name) const override {
     const std::vector<std::int64_t>& shape = shapes_.at(name);
-    std::vector<float> whole(static_cast<std::size_t>(product(shape)));
+    if (elements_of(shape) < 0) return corrupt(fmt::format("has an odd shape of {}", name));
+    std::vector<float> whole(static_cast<std::size_t>(elements_of(shape)));
     const auto chunks = chunks_.find(name);
     std::int64_t covered = 0;
     for (const DcpChunk& chunk : chunks == chunks_.end() ? none_ : chunks->second) {
@@ -149,9 +145,10 @@ class DcpCheckpoint final : public ForeignCheckpoint {
     TESSERA_ASSIGN(const TorchArchive archive,
                    TorchArchive::open(file, source, chunk.begin, chunk.begin + chunk.bytes));
     TESSERA_ASSIGN(const TorchTensor tensor, archive.tensor(archive.root(), name));
-    if (tensor.numel().value != product(chunk.sizes)) {
-      return Status(Code::corrupt, fmt::format("{}: a chunk of {} has {} elements, not {}", source,
-                                               name, tensor.numel().value, product(chunk.sizes)));
+    if (tensor.numel().value != elements_of(chunk.sizes)) {
+      return Status(Code::corrupt,
+                    fmt::format("{}: a chunk of {} has {} elements, not {}", source, name,
+                                tensor.numel().value, elements_of(chunk.sizes)));
     }
     std::vector<float> values(static_cast<std::size_t>(tensor.numel().value));
     TESSERA_TRY(tensor.read(Numel{0}, values));

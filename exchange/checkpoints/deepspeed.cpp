@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <optional>
+#include <span>
 
 #include "exchange/checkpoints/foreign_checkpoint.h"
 #include "exchange/checkpoints/torch_archive.h"
@@ -26,12 +29,6 @@ struct ZeroParameter {
   std::vector<std::int64_t> shape;
   std::vector<ZeroFragment> fragments;  // one behind another
 };
-
-std::int64_t elements(const std::vector<std::int64_t>& shape) {
-  std::int64_t out = 1;
-  for (const std::int64_t size : shape) out *= size;
-  return out;
-}
 
 class DeepSpeedCheckpoint final : public ForeignCheckpoint {
  public:
@@ -73,10 +70,15 @@ class DeepSpeedCheckpoint final : public ForeignCheckpoint {
       if (parameters_.contains(own)) break;
     }
     const ZeroParameter& parameter = parameters_.at(own);
-    std::vector<float> values(static_cast<std::size_t>(elements(parameter.shape)));
+    const std::int64_t numel = elements_of(parameter.shape);
+    if (numel < 0) return corrupt(model_file(), "has an odd shape of " + name);
+    std::vector<float> values(static_cast<std::size_t>(numel));
     std::size_t at = 0;
     for (const ZeroFragment& f : parameter.fragments) {
       const auto count = static_cast<std::size_t>(f.numel.value);
+      if (f.numel < Numel{} || count > values.size() - at) {
+        return corrupt(ranks_[f.rank].name, "maps more than all of " + name);
+      }
       const Status read =
           ranks_[f.rank].flat[kind][f.group].read(f.first, std::span(values).subspan(at, count));
       if (!read.ok()) return corrupt(ranks_[f.rank].name, read.message() + ": " + name);
@@ -184,7 +186,7 @@ class DeepSpeedCheckpoint final : public ForeignCheckpoint {
       TESSERA_ASSIGN(const TorchTensor tensor, file.tensor(value, "step"));
       float number = 0;
       TESSERA_TRY(tensor.read(Numel{0}, {&number, 1}));
-      step = static_cast<std::int64_t>(number);
+      step = number >= 1 && number <= 16777216.0F ? static_cast<std::int64_t>(number) : 0;
     }
     if (step < 1) return corrupt(name, "has states of no step");
     if (steps_ != 0 && steps_ != step) {
@@ -214,7 +216,8 @@ class DeepSpeedCheckpoint final : public ForeignCheckpoint {
     for (TreeItems all(groups); all.next();) {
       for (TreeItems items(all.value()); items.next();) {
         ZeroParameter parameter{.shape = integers_of(items.value()), .fragments = {}};
-        const std::int64_t numel = elements(parameter.shape);
+        const std::int64_t numel = elements_of(parameter.shape);
+        if (numel < 0) return corrupt(model_file(), "has an odd shape");
         const Numel part{(numel + ranks - 1) / ranks};
         const auto& flat = ranks_[0].flat[0];
         while (group < flat.size() && at >= flat[group].numel()) {

@@ -43,7 +43,11 @@ std::vector<std::string> left_out(const ForeignCheckpoint& checkpoint,
 
 Result<std::int64_t> step_of(const ForeignCheckpoint& checkpoint, const NamedTensors& all) {
   if (all.step.empty()) return std::int64_t{0};
-  TESSERA_ASSIGN(const std::vector<float> step, checkpoint.read(all.step));
+  const auto& shape = checkpoint.tensors().at(all.step);
+  std::vector<float> step;
+  if (shape.empty() || shape == std::vector<std::int64_t>{1}) {
+    TESSERA_ASSIGN(step, checkpoint.read(all.step));
+  }
   // A float counts to 2^24 exactly, and no run goes so far.
   if (step.size() == 1 && step[0] >= 1 && step[0] <= 16777216.0F) {
     return static_cast<std::int64_t>(step[0]);

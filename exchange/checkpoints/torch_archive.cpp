@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "engine/numbers/number.h"
 #include "exchange/import/pickle.h"
@@ -11,6 +13,7 @@
 namespace tessera::exchange {
 namespace {
 
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::uint64_t wide32 = 0xFFFFFFFF;  // the number is in the zip64 record instead
 
 // Little endian, at a place that is there.
@@ -42,6 +45,12 @@ void widen(std::string_view extra, std::initializer_list<std::uint64_t*> numbers
   }
 }
 
+std::vector<TreeValue> entries_of(TreeValue list) {
+  std::vector<TreeValue> out;
+  for (TreeItems items(list); items.next();) out.push_back(items.value());
+  return out;
+}
+
 std::optional<DType> dtype_of_storage(std::string_view name) {
   constexpr std::pair<std::string_view, DType> known[] = {
       {"torch.FloatStorage", DType::float32},
@@ -60,7 +69,8 @@ std::optional<DType> dtype_of_storage(std::string_view name) {
 std::vector<std::int64_t> integers_of(TreeValue value) {
   if (value.is(TreeKind::object)) {  // torch.Size((2, 3)) is called with one tuple
     for (TreeItems arguments(value.arguments()); arguments.next();) {
-      return integers_of(arguments.value());
+      value = arguments.value();
+      break;
     }
   }
   std::vector<std::int64_t> out;
@@ -68,16 +78,21 @@ std::vector<std::int64_t> integers_of(TreeValue value) {
   return out;
 }
 
-Numel TorchTensor::numel() const {
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
-  for (const std::int64_t size : shape) product *= size;
-  return Numel{product};
+  for (const std::int64_t size : shape) {
+    if (size < 0 || (size > 0 && product > most_elements / size)) return -1;
+    product *= size;
+  }
+  return product;
 }
+
+Numel TorchTensor::numel() const { return Numel{elements_of(shape)}; }
 
 Status TorchTensor::read(Numel first, std::span<float> into) const {
   const std::int64_t size = size_of(dtype).value;
   const auto count = static_cast<std::int64_t>(into.size());
-  if (first < Numel{} || first + Numel{count} > numel()) {
+  if (first < Numel{} || Numel{count} > numel() || first > numel() - Numel{count}) {
     return Status(Code::corrupt, "a tensor is shorter than what refers to it");
   }
   std::vector<std::byte> bytes(into.size() * static_cast<std::size_t>(size));
@@ -187,17 +202,22 @@ Status TorchArchive::add_entries(std::string_view directory, std::uint64_t count
 }
 
 Result<TorchTensor> TorchArchive::tensor(TreeValue value, const std::string& what) const {
-  std::vector<TreeValue> arguments;
-  for (TreeItems items(value.arguments()); items.next();) arguments.push_back(items.value());
-  const std::string name = value.name();
+  std::string name = value.name();
+  std::vector<TreeValue> arguments = entries_of(value.arguments());
+  // A parameter is made from a tensor, one with attributes from what would make it.
   if (name == "torch._utils._rebuild_parameter" && !arguments.empty()) {
-    return tensor(arguments[0], what);
+    name = arguments[0].name();
+    arguments = entries_of(arguments[0].arguments());
+  }
+  if (name == "torch._tensor._rebuild_from_type_v2" && arguments.size() > 2) {
+    name = arguments[0].name();
+    arguments = entries_of(arguments[2]);
   }
   if (name != "torch._utils._rebuild_tensor_v2" || arguments.size() < 4) {
     return corrupt(fmt::format("{} is no tensor", what));
   }
-  std::vector<TreeValue> storage;  // "storage", its class, its key, its place, its elements
-  for (TreeItems items(arguments[0].arguments()); items.next();) storage.push_back(items.value());
+  // "storage", its class, its key, its place, its elements
+  const std::vector<TreeValue> storage = entries_of(arguments[0].arguments());
   if (storage.size() < 5 || storage[0].text() != "storage") {
     return corrupt(fmt::format("{} has no storage", what));
   }
@@ -210,20 +230,22 @@ Result<TorchTensor> TorchArchive::tensor(TreeValue value, const std::string& wha
   if (entry == entries_.end()) return corrupt(fmt::format("the data of {} are missing", what));
   TorchTensor out{.file = file_, .dtype = *dtype, .shape = integers_of(arguments[2])};
   const std::vector<std::int64_t> strides = integers_of(arguments[3]);
+  const std::int64_t begin = arguments[1].integer();
+  if (elements_of(out.shape) < 0 || out.shape.size() > 16 || begin < 0 || begin > most_elements) {
+    return corrupt(what + " has an odd shape");
+  }
   std::int64_t expected = 1;
   for (std::size_t d = out.shape.size(); d > 0; --d) {
     const std::int64_t size = out.shape[d - 1];
-    if (size < 0 || size > (std::int64_t{1} << 48)) return corrupt(what + " has an odd shape");
     if (size > 1 && (d > strides.size() || strides[d - 1] != expected)) {
       return Status(Code::not_supported,
                     fmt::format("{}: the elements of {} are not in order", source_, what));
     }
     expected *= std::max<std::int64_t>(size, 1);
-    if (expected > (std::int64_t{1} << 48)) return corrupt(what + " has an odd shape");
   }
   const std::int64_t bytes_each = size_of(*dtype).value;
-  const std::int64_t first = arguments[1].integer() * bytes_each;
-  if (first < 0 || first + out.numel().value * bytes_each > entry->second.bytes) {
+  const std::int64_t first = begin * bytes_each;
+  if (first + out.numel().value * bytes_each > entry->second.bytes) {
     return corrupt(fmt::format("the data of {} are cut short", what));
   }
   out.offset = entry->second.offset + first;

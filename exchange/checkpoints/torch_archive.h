@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,5 +63,8 @@ class TorchArchive {
 
 /// The elements of a torch.Size, a list or a tuple of numbers.
 std::vector<std::int64_t> integers_of(TreeValue value);
+
+/// Elements of a tensor; -1 for sizes that no tensor has, as damage makes them.
+std::int64_t elements_of(const std::vector<std::int64_t>& shape);
 
 }  // namespace tessera::exchange

@@ -3,6 +3,7 @@
 // (tests/golden/checkpoints/record.py).
 #include "tessera/exchange/checkpoints.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

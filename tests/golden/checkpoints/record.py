@@ -7,9 +7,11 @@
 Each is of 3 ranks after 3 steps of AdamW; NAME.json has all values and moments, as the original
 package gathers them.
 """
+import argparse
 import json
 import os
 import sys
+import tempfile
 
 import torch
 from torch import nn
@@ -66,7 +68,6 @@ def deepspeed(rank, folder, stage):
     join(rank, 29620 + stage)
     import deepspeed as ds
     import deepspeed.comm.torch as backend
-    from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
     backend.build_shm_op = lambda: None  # which would be compiled
     ds.init_distributed("gloo")
     model = net()
@@ -81,12 +82,20 @@ def deepspeed(rank, folder, stage):
         engine.backward(engine(batch(step, rank).bfloat16()).float().square().sum())
         engine.step()
     engine.save_checkpoint(f"{folder}/zero{stage}", tag="global_step3")
+
+
+def universal(folder, stage):
+    """All values and moments, as DeepSpeed's own conversion puts them together."""
+    from deepspeed.checkpoint.ds_to_universal import main
+    out = tempfile.mkdtemp()
+    main(argparse.Namespace(input_folder=f"{folder}/zero{stage}/global_step3", output_folder=out, num_extract_workers=1,
+                            num_merge_workers=1, keep_temp_folder=False, strict=True, inject_missing_state=True))
     full = {}
-    for name, parameter in engine.module.named_parameters():
-        full[name] = safe_get_full_fp32_param(parameter)
-        for state in ("exp_avg", "exp_avg_sq"):
-            full[f"{name}.{state}"] = safe_get_full_optimizer_state(parameter, state)
-    note(f"{folder}/zero{stage}.json", rank, full)
+    for name in sorted(n for n in os.listdir(f"{out}/zero") if os.path.isdir(f"{out}/zero/{n}")):
+        for state, end in (("fp32", ""), ("exp_avg", ".exp_avg"), ("exp_avg_sq", ".exp_avg_sq")):
+            saved = torch.load(f"{out}/zero/{name}/{state}.pt", weights_only=False)
+            full[name + end] = saved["param"] if isinstance(saved, dict) else saved
+    note(f"{folder}/zero{stage}.json", 0, full)
 
 
 if __name__ == "__main__":
@@ -97,3 +106,4 @@ if __name__ == "__main__":
             processes.spawn(dcp, args=(sys.argv[1],), nprocs=RANKS)
         else:
             processes.spawn(deepspeed, args=(sys.argv[1], int(what)), nprocs=RANKS)
+            universal(sys.argv[1], what)
