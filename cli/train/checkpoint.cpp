@@ -25,6 +25,8 @@ struct CheckpointArguments {
   std::string model;
   std::string adapter;
   std::string dtype = "float32";
+  std::string format = "safetensors";
+  bool dtype_given = false;
   std::string into;
   std::optional<std::string> prefix;
   std::optional<std::int64_t> step;
@@ -127,6 +129,16 @@ Status verify(const CheckpointArguments& a) {
 
 Status export_weights(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  if (a.format == "dcp") {
+    if (a.dtype_given) {
+      return Status(Code::invalid_argument,
+                    "--dtype means nothing to --format dcp, which has float32: leave it out");
+    }
+    TESSERA_TRY(exchange::export_dcp(info.path, a.file));
+    fmt::print("{}: {} elements of step {} with the optimizer's state\n", a.file,
+               with_separators(elements_of(info)), info.step);
+    return {};
+  }
   TESSERA_TRY(export_checkpoint(info.path, a.file, exported_dtypes.at(a.dtype)));
   fmt::print("{}: {} elements of step {} as {}\n", a.file, with_separators(elements_of(info)),
              info.step, a.dtype);
@@ -195,7 +207,9 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   whole->add_flag("--json", a.json, "Print one JSON object");
   CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
                       exit_code, export_weights);
-  out->add_option("FILE", a.file, "The safetensors file")->required();
+  out->add_option("FILE", a.file, "The safetensors file, or the folder of dcp")->required();
+  out->add_option("--format", a.format, "dcp: torch.distributed.checkpoint, with AdamW's state")
+      ->check(CLI::IsMember({"safetensors", "dcp"}));
   CLI::App* merged =
       add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
           exit_code, merge);
@@ -219,7 +233,9 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   });
   std::vector<std::string> known;
   for (const auto& [name, dtype] : exported_dtypes) known.push_back(name);
-  out->add_option("--dtype", a.dtype, "Of the weights in the file")->check(CLI::IsMember(known));
+  out->add_option("--dtype", a.dtype, "Of the weights in the file")
+      ->check(CLI::IsMember(known))
+      ->each([arguments](const std::string&) { arguments->dtype_given = true; });
 }
 
 }  // namespace tessera::cli

@@ -66,6 +66,26 @@ TEST_CASE("a checkpoint of PyTorch or DeepSpeed becomes ours with all of AdamW's
   }
 }
 
+TEST_CASE("what is written for torch.distributed.checkpoint is read again bit by bit",
+          "[exchange][checkpoint]") {
+  const Model model = recorded_model();
+  const test::TemporaryFolder folder;
+  const std::string first = folder.path() + "/first", second = folder.path() + "/second";
+  const std::string dcp = folder.path() + "/dcp";
+  test::require_ok(import_checkpoint(recorded("zero2"), model, first, {}).status());
+  test::require_ok(exchange::export_dcp(first, dcp));
+  CHECK(exchange::export_dcp(first, dcp).code() == Code::invalid_argument);
+  const auto done = test::require_value(import_checkpoint(dcp, model, second, {}));
+  CHECK(done.with_state == 6);
+  CHECK(done.step == 3);
+  const auto bytes = [](const std::string& path) {
+    std::ifstream file(path + "/step-000003/rank-00000.0.safetensors", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  CHECK(bytes(first).size() > 1000);
+  CHECK(bytes(first) == bytes(second));
+}
+
 TEST_CASE("what a foreign checkpoint lacks, or has otherwise, is named", "[exchange][checkpoint]") {
   const test::TemporaryFolder folder;
   Model model = recorded_model();

@@ -48,4 +48,11 @@ Result<CheckpointImport> import_checkpoint(const std::string& path, const Model&
                                            const std::string& directory,
                                            const CheckpointImportOptions& options);
 
+/// The checkpoint at `path` (as for read_checkpoint) as one of torch.distributed.checkpoint in the
+/// new folder `folder`: "model.NAME", "optim.state.NAME.exp_avg", "...exp_avg_sq" and "...step", in
+/// float32. It has no param groups: load it with DefaultLoadPlanner(allow_partial_load=True).
+/// Takes the memory of the largest parameter twice. Fails: invalid_argument (the folder exists),
+/// corrupt, io_error, not_supported (a parameter of 4 GiB): then there is no folder.
+Status export_dcp(const std::string& path, const std::string& folder);
+
 }  // namespace tessera::exchange
