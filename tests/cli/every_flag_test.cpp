@@ -397,7 +397,7 @@ TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
         "trace recover, trace verify, trace import, trace export, trace merge, query, compare, "
         "inspect, collective, cluster list, cluster show, cluster check, calibrate, "
         "checkpoint info, checkpoint verify, checkpoint export, checkpoint merge, "
-        "doctor, ");
+        "checkpoint import, doctor, ");
 }
 
 }  // namespace tessera::test

@@ -303,7 +303,8 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
     CHECK(shown(command + " saved") != shown(command + " saved --json"));
   }
   CHECK(missing(flags_of("checkpoint merge"), {{"--adapter", "", ""}}) == "");
-  CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}}) == "");
+  CHECK(missing(flags_of("checkpoint import"), {{"--prefix", "", ""}, {"--step", "", ""}}) == "");
+  CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}, {"--format", "", ""}}) == "");
   CHECK(shown("checkpoint export saved out.safetensors") !=
         shown("checkpoint export saved out.safetensors --dtype bf16"));
   CHECK(shown("checkpoint export saved out.safetensors") !=
