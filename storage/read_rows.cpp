@@ -119,7 +119,8 @@ Result<TraceInfo> read_info(const Database& database) {
   TraceInfo info;
   info.unfinished = !meta.has("content_hash");
   if (info.unfinished && !meta.has("version")) {
-    return Status(Code::corrupt, "The recording was stopped before anything was in it.");
+    return Status(Code::corrupt,
+                  "Nothing is in the recording yet, or it was stopped before anything was in it.");
   }
   TESSERA_TRY(read_run(database, info.run));
   info.run.options = meta.text("options");

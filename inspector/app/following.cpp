@@ -31,12 +31,15 @@ void App::look_for_more(Surface& ui) {
 
 // What is looked at stays as it is: spans are only ever added behind those of their lane.
 void App::renew(std::unique_ptr<TraceModel> newer) {
+  const std::int32_t before = model_->steps().steps;
   newer->set_against(model_->release_against());
   newer->forgive_unfinished();
   if (!model_->recorded(state_.rank)) state_.rank = newer->slowest_recorded();
   std::erase_if(panels_, [&](auto& panel) { return !panel.second->renew(*newer); });
   model_ = std::move(newer);
-  const Time from = state_.time.from(), to = state_.time.to();
+  const bool first_step = before == 0 && model_->last_step() >= 0;
+  const Time from = first_step ? model_->step_range(model_->last_step()).first : state_.time.from();
+  const Time to = first_step ? model_->info().end : state_.time.to();
   state_.time = TimeView(0, 1, model_->info().end);
   state_.time.show(from, to);
   if (state_.selection) {

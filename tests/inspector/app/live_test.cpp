@@ -117,6 +117,20 @@ TEST_CASE("what is added to a recording appears, and the view follows its end or
   CHECK(session.state().fields["live"].empty());
 }
 
+TEST_CASE("a recording that has only begun shows its steps when there are some",
+          "[inspector][app][live]") {
+  Recording recording;
+  recording.await(0);
+  Session session({}, 1280, 720, trace_file(recording.path));
+  CHECK(session.app->follows());
+  for (int k = 0; k < 2; ++k) recording.record_step();
+  recording.await(2);
+  session.steps(2);
+  CHECK(session.state().time.from() == step_ns);
+  CHECK(session.state().time.to() == 2 * step_ns);
+  CHECK(session.app->follows());
+}
+
 TEST_CASE("every panel goes on with a recording", "[inspector][app][live]") {
   Recording recording;
   for (int k = 0; k < 2; ++k) recording.record_step();
