@@ -220,7 +220,8 @@ class MergedRun {
       TESSERA_ASSIGN(const auto diagnostics, all_.sources[s].reader.diagnostics());
       for (const auto& d : diagnostics) {
         if (!said.emplace(d.code, d.rank, d.message).second) continue;
-        sink_.diagnostic({d.severity, d.code, d.rank, d.op, aligned(s, d.time), d.message});
+        const Time time = std::clamp<Time>(d.time, 0, merge_time_max);
+        sink_.diagnostic({d.severity, d.code, d.rank, d.op, aligned(s, time), d.message});
       }
     }
     for (const std::string& warning : warnings) {

@@ -4,12 +4,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 namespace tessera::exchange {
 namespace {
 
 constexpr Time whole_run_end = std::numeric_limits<Time>::max();
+
+bool possible(const std::vector<Time>& times) {
+  return std::all_of(times.begin(), times.end(),
+                     [](Time time) { return time >= -merge_time_max && time <= merge_time_max; });
+}
+
+/// A file that claims other times is damaged in a way that no reader has to notice.
+Status check_times(const MergeSource& source, std::initializer_list<const std::vector<Time>*> all) {
+  for (const std::vector<Time>* times : all) {
+    if (possible(*times)) continue;
+    return {Code::corrupt,
+            fmt::format("\"{}\" is damaged: it has times that no run has.", source.path)};
+  }
+  return {};
+}
 
 Status not_one_run(const MergeSources& all, std::size_t other, const std::string& what) {
   return {Code::invalid_argument,
@@ -78,6 +94,7 @@ Result<MergeRank> read_rank(const MergeSource& source, std::size_t index, Rank r
   MergeRank out{.rank = rank, .source = index};
   TESSERA_ASSIGN(const auto lanes, source.reader.lanes(rank, 0, whole_run_end));
   for (const storage::Lane& lane : lanes) {
+    TESSERA_TRY(check_times(source, {&lane.begin, &lane.ready, &lane.end}));
     for (std::size_t k = 0; k < lane.op.size(); ++k) {
       out.spans.push_back({lane.op[k], lane.begin[k], lane.ready[k], lane.end[k]});
     }
@@ -85,6 +102,7 @@ Result<MergeRank> read_rank(const MergeSource& source, std::size_t index, Rank r
   std::stable_sort(out.spans.begin(), out.spans.end(),
                    [](const auto& a, const auto& b) { return a.op < b.op; });
   TESSERA_ASSIGN(out.memory, source.reader.memory(rank));
+  TESSERA_TRY(check_times(source, {&out.memory.time}));
   return out;
 }
 
@@ -151,6 +169,9 @@ Result<MergeSources> open_merge_sources(const std::vector<std::string>& files) {
     TESSERA_ASSIGN(auto steps, reader.rank_steps());
     all.sources.push_back({file, std::move(reader), std::move(steps)});
     const std::size_t source = all.sources.size() - 1;
+    const storage::RankSteps& s = all.sources[source].steps;
+    TESSERA_TRY(check_times(all.sources[source],
+                            {&s.begin, &s.end, &s.compute, &s.communication, &s.wait}));
     if (all.info(source).run.backend == "import") {
       return Status(Code::not_supported,
                     fmt::format("\"{}\" was imported: import the files of all ranks together "

@@ -11,6 +11,8 @@
 
 namespace tessera::exchange {
 
+inline constexpr Time merge_time_max = Time{1} << 60;  // 36 years: sums of such do not overflow
+
 struct MergeSource {
   std::string path;
   storage::TraceReader reader;

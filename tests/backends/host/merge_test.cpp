@@ -175,6 +175,17 @@ TEST_CASE("of a rank that several files have the longest is taken, and others' s
   CHECK(steps->end[2] > steps->begin[2]);
 }
 
+TEST_CASE("a file whose times overflow is damaged, not added to", "[host][merge]") {
+  const test::TemporaryFolder folder;
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, merge_ranks);
+  const auto path = [&](const char* name) { return folder.path() + "/" + name; };
+  record(run, path("a"), 0, 0);
+  record(run, path("b"), 1, std::numeric_limits<Time>::max() / 2);
+  const auto merged = exchange::merge_traces({path("a"), path("b")}, path("merged"));
+  CHECK(merged.status().code() == Code::corrupt);
+  CHECK(merged.status().message().find("it has times that no run has") != std::string::npos);
+}
+
 TEST_CASE("files of different runs are not merged, and nothing is written", "[host][merge]") {
   const test::TemporaryFolder folder;
   const auto path = [&](const char* name) { return folder.path() + "/" + name; };
