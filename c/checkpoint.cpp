@@ -35,9 +35,10 @@ using tessera::c::guarded;
 int tessera_save(tessera_engine* engine, const char* directory, int64_t step,
                  const tessera_save_options* options) {
   return guarded(
-      [&] { return tessera::c::save(*engine, directory, step, tessera::c::taken(options)); });
+      [&] { return tessera::c::save(*engine, directory, step, tessera::c::taken(options)); },
+      engine, directory);
 }
 
 int tessera_load(tessera_engine* engine, const char* path, int64_t* step, const char** state) {
-  return guarded([&] { return tessera::c::load(*engine, path, step, state); });
+  return guarded([&] { return tessera::c::load(*engine, path, step, state); }, engine, path);
 }

@@ -67,12 +67,30 @@ Status step(tessera_engine& engine, const tessera_step_options& options, tessera
                                                                     : ActivationCheckpointing::none,
                            .adam = adam_of(options),
                            .max_grad_norm = options.max_grad_norm};
+  engine.grad_norm.reset();
+  if (options.grad_norm != 0 || options.max_grad_norm > 0) {
+    training.grad_norm = [&engine](Rank rank, float norm) {
+      if (rank == engine.runtime.calls->local_ranks().first()) engine.grad_norm = norm;
+    };
+  }
   training.body = [&](ModuleId module, ModuleWork::Pass pass,
                       std::int32_t micro_batch) -> std::function<void(const BodyContext&)> {
     return ProgramBody{engine.model.get(), engine.dtype, module, pass, micro_batch, compute, user};
   };
   return run_training_step(*engine.engine, *engine.model, training);
 }
+
+Status grad_norm(tessera_engine& engine, float& norm) {
+  TESSERA_TRY(engine.runtime.calls->wait());
+  if (!engine.grad_norm) {
+    return Status(Code::invalid_argument,
+                  "the last step computed no norm: set grad_norm or max_grad_norm of its options");
+  }
+  norm = *engine.grad_norm;
+  return {};
+}
+
+}  // namespace
 
 Result<ParameterId> known(const tessera_engine& engine, std::int32_t parameter) {
   const auto count = static_cast<std::int32_t>(engine.model->parameters.size());
@@ -81,50 +99,61 @@ Result<ParameterId> known(const tessera_engine& engine, std::int32_t parameter) 
                 fmt::format("parameter {}: the model has {}", parameter, count));
 }
 
-}  // namespace
 }  // namespace tessera::c
 
 using tessera::c::guarded;
 
 int tessera_engine_create(tessera_runtime* runtime, const tessera_model* model, const char* scheme,
                           const char* options, tessera_engine** engine) {
-  return guarded([&]() -> tessera::Status {
-    if (!model->model->reads.empty()) {
-      return {tessera::Code::not_supported,
-              "the model has `reads`: callbacks get a module's own parameters only"};
-    }
-    const auto ranks = static_cast<tessera::Rank>(runtime->calls->world().count());
-    TESSERA_ASSIGN(const tessera::Scheme chosen, tessera::c::scheme_of(scheme, options, ranks));
-    TESSERA_ASSIGN(auto made, tessera::make_engine(*runtime->calls, *model->model, chosen));
-    *engine = new tessera_engine{*runtime, model->model, tessera::compute_dtype(chosen), scheme,
-                                 std::move(made)};
-    return {};
-  });
+  return guarded(
+      [&]() -> tessera::Status {
+        if (!model->model->reads.empty()) {
+          return {tessera::Code::not_supported,
+                  "the model has `reads`: callbacks get a module's own parameters only"};
+        }
+        const auto ranks = static_cast<tessera::Rank>(runtime->calls->world().count());
+        TESSERA_ASSIGN(const tessera::Scheme chosen, tessera::c::scheme_of(scheme, options, ranks));
+        TESSERA_ASSIGN(auto made, tessera::make_engine(*runtime->calls, *model->model, chosen));
+        *engine = new tessera_engine{*runtime, model->model, tessera::compute_dtype(chosen), scheme,
+                                     std::move(made)};
+        if (runtime->trace) runtime->trace->engine_made(*(*engine)->engine);
+        return {};
+      },
+      runtime, model, scheme, engine);
 }
 
 void tessera_engine_destroy(tessera_engine* engine) { delete engine; }
 
 int tessera_engine_initialise(tessera_engine* engine, tessera_value_fn value, void* user) {
-  return guarded([&] {
-    return engine->engine->initialise([=](tessera::ParameterId parameter, tessera::Numel index) {
-      return value(user, parameter.value, index.value);
-    });
-  });
+  return guarded(
+      [&] {
+        return engine->engine->initialise(
+            [=](tessera::ParameterId parameter, tessera::Numel index) {
+              return value(user, parameter.value, index.value);
+            });
+      },
+      engine, reinterpret_cast<const void*>(value));
 }
 
 int tessera_engine_step(tessera_engine* engine, const tessera_step_options* options,
                         tessera_compute_fn compute, void* user) {
   return guarded(
-      [&] { return tessera::c::step(*engine, tessera::c::taken(options), compute, user); });
+      [&] { return tessera::c::step(*engine, tessera::c::taken(options), compute, user); }, engine);
 }
 
 int tessera_engine_read_shards(tessera_engine* engine, int32_t parameter, tessera_shard_fn read,
                                void* user) {
-  return guarded([&]() -> tessera::Status {
-    TESSERA_ASSIGN(const tessera::ParameterId id, tessera::c::known(*engine, parameter));
-    return engine->engine->inspect_shards(
-        id, [&](tessera::Rank rank, tessera::Numel first, std::span<const float> values) {
+  return guarded(
+      [&]() -> tessera::Status {
+        TESSERA_ASSIGN(const tessera::ParameterId id, tessera::c::known(*engine, parameter));
+        return engine->engine->inspect_shards(id, [&](tessera::Rank rank, tessera::Numel first,
+                                                      std::span<const float> values) {
           read(user, rank, first.value, values.data(), static_cast<std::int64_t>(values.size()));
         });
-  });
+      },
+      engine, reinterpret_cast<const void*>(read));
+}
+
+int tessera_engine_grad_norm(tessera_engine* engine, float* norm) {
+  return guarded([&] { return tessera::c::grad_norm(*engine, *norm); }, engine, norm);
 }

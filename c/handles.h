@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "c/program_trace.h"
 #include "tessera/c/tessera.h"
 #include "tessera/engine.h"
 #include "tessera/process_runtime.h"
@@ -23,11 +24,10 @@ struct tessera_model {
 };
 
 struct tessera_runtime {
-  std::unique_ptr<tessera::sim::CostModel> cost;  // the simulator's, which must outlive it
+  std::unique_ptr<tessera::sim::CostModel> cost;    // the simulator's, which must outlive it
+  std::unique_ptr<tessera::c::ProgramTrace> trace;  // which must, too
   std::unique_ptr<tessera::CheckedRuntime> calls;
   tessera::ProcessRuntime* process = nullptr;  // the same one, unless it is the simulator
-  tessera::StreamId stream;                    // the stream of the program's own operations
-  tessera::View scalar;
 };
 
 struct tessera_engine {
@@ -46,6 +46,7 @@ struct tessera_engine {
   std::unique_ptr<tessera::Engine> engine;
   Driven driven = {};
   std::string loaded_state = {};
+  std::optional<float> grad_norm = {};  // of the last step, on the first local rank
 };
 
 namespace tessera::c {
@@ -53,10 +54,15 @@ namespace tessera::c {
 /// Remembers the message for tessera_last_error.
 int code_of(const Status& status);
 
-/// Runs `call`, which returns a Status. Nothing is thrown beyond it.
-template <class Call>
-int guarded(const Call& call) {
+/// Runs `call`, which returns a Status, unless one of `pointers` is null. Nothing is thrown beyond
+/// it.
+template <class Call, class... Pointers>
+int guarded(const Call& call, const Pointers*... pointers) {
   try {
+    const auto is_null = [](const void* pointer) { return pointer == nullptr; };
+    if ((is_null(pointers) || ...)) {
+      return code_of(Status(Code::invalid_argument, "an argument is null that must not be"));
+    }
     return code_of(call());
   } catch (const std::bad_alloc&) {
     return code_of(Status(Code::out_of_memory, "the process has no memory left"));
@@ -73,6 +79,9 @@ Options taken(const Options* given) {
   std::memcpy(&all, given, std::min<std::size_t>(given->struct_size, sizeof all));
   return all;
 }
+
+/// Fails: invalid_argument.
+Result<ParameterId> known(const tessera_engine& engine, std::int32_t parameter);
 
 /// The parameters that bodies of `module` see: its own, then those of its children.
 std::vector<ParameterId> parameters_of(const Model& model, ModuleId module);

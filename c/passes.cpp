@@ -71,17 +71,6 @@ Status count_uses(tessera_engine& engine, ModuleId module) {
   return {};
 }
 
-// Returns when all submitted work is done.
-Status wait(tessera_engine& engine) {
-  Runtime& runtime = *engine.runtime.calls;
-  TESSERA_ASSIGN(const EventId done, runtime.submit({.stream = engine.engine->compute_stream(),
-                                                     .where = runtime.world(),
-                                                     .after = {},
-                                                     .cause = {.module = "program"},
-                                                     .what = Wait{}}));
-  return runtime.wait(done);
-}
-
 Status compute(tessera_engine& engine, const char* name, tessera_compute_fn compute, void* user) {
   if (compute == nullptr) return Status(Code::invalid_argument, "compute: a function");
   TESSERA_ASSIGN(const ModuleId id, module_named(engine, name, "tessera_engine_compute"));
@@ -89,7 +78,7 @@ Status compute(tessera_engine& engine, const char* name, tessera_compute_fn comp
   work.body = ProgramBody{engine.model.get(),        engine.dtype, id,  work.pass,
                           engine.driven.micro_batch, compute,      user};
   TESSERA_TRY(engine.engine->compute(work));
-  TESSERA_TRY(wait(engine));
+  TESSERA_TRY(engine.runtime.calls->wait());
   return count_uses(engine, id);
 }
 
@@ -120,26 +109,27 @@ Status update(tessera_engine& engine, const tessera_step_options& options) {
 using tessera::c::guarded;
 
 int tessera_engine_begin(tessera_engine* engine, int32_t pass_kind) {
-  return guarded([&] { return tessera::c::begin(*engine, pass_kind); });
+  return guarded([&] { return tessera::c::begin(*engine, pass_kind); }, engine);
 }
 
 int tessera_engine_enter(tessera_engine* engine, const char* module) {
-  return guarded([&] { return tessera::c::enter(*engine, module); });
+  return guarded([&] { return tessera::c::enter(*engine, module); }, engine, module);
 }
 
 int tessera_engine_compute(tessera_engine* engine, const char* module, tessera_compute_fn compute,
                            void* user) {
-  return guarded([&] { return tessera::c::compute(*engine, module, compute, user); });
+  return guarded([&] { return tessera::c::compute(*engine, module, compute, user); }, engine,
+                 module);
 }
 
 int tessera_engine_leave(tessera_engine* engine, const char* module) {
-  return guarded([&] { return tessera::c::leave(*engine, module); });
+  return guarded([&] { return tessera::c::leave(*engine, module); }, engine, module);
 }
 
 int tessera_engine_end(tessera_engine* engine) {
-  return guarded([&] { return tessera::c::end(*engine); });
+  return guarded([&] { return tessera::c::end(*engine); }, engine);
 }
 
 int tessera_engine_update(tessera_engine* engine, const tessera_step_options* options) {
-  return guarded([&] { return tessera::c::update(*engine, tessera::c::taken(options)); });
+  return guarded([&] { return tessera::c::update(*engine, tessera::c::taken(options)); }, engine);
 }

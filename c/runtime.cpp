@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "c/handles.h"
 #include "tessera/host_runtime.h"
@@ -25,6 +26,8 @@ class EqualCosts final : public sim::CostModel {
 Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
   HostOptions host;
   host.clock = real_time;
+  if (options.trace != nullptr) runtime.trace = std::make_unique<ProgramTrace>();
+  host.sink = runtime.trace.get();
   if (options.deadline_seconds < 0 || !std::isfinite(options.deadline_seconds)) {
     return Status(Code::invalid_argument, "deadline_seconds: a number above 0");
   }
@@ -46,46 +49,34 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
     }
     case TESSERA_SIMULATOR: {
       runtime.cost = std::make_unique<EqualCosts>();
+      std::vector<Rank> recorded(static_cast<std::size_t>(std::max(options.ranks, 1)));
+      std::iota(recorded.begin(), recorded.end(), 0);
       TESSERA_ASSIGN(runtime.calls,
                      sim::LockstepRuntime::create({.world_size = std::max(options.ranks, 1),
                                                    .cost = runtime.cost.get(),
-                                                   .numerics = true}));
+                                                   .numerics = true,
+                                                   .sink = runtime.trace.get(),
+                                                   .recorded_ranks = recorded}));
       break;
     }
     default:
       return Status(Code::invalid_argument,
                     "kind: TESSERA_LOCAL, TESSERA_MPI or TESSERA_SIMULATOR");
   }
-  Runtime& calls = *runtime.calls;
-  TESSERA_ASSIGN(runtime.stream, calls.create_stream("program", StreamRole::compute));
-  TESSERA_ASSIGN(const BufferId scalar, calls.allocate({.bytes = Bytes{4},
-                                                        .stream = runtime.stream,
-                                                        .where = calls.world(),
-                                                        .cause = {},
-                                                        .name = "program.scalar"}));
-  runtime.scalar = View::whole(scalar, DType::float32, Numel{1});
-  return {};
+  return runtime.trace ? runtime.trace->begin(*runtime.calls, options.trace) : Status{};
 }
 
 Status mean(tessera_runtime& runtime, const float* values, float& result) {
-  Runtime& calls = *runtime.calls;
-  const Rank first = calls.local_ranks().first();
-  Op op{.stream = runtime.stream,
-        .where = calls.world(),
-        .after = {},
-        .cause = {.module = "program"},
-        .what =
-            Compute{.cost = {}, .reads = {}, .writes = {runtime.scalar}, .body = {}, .zeroed = {}}};
-  // `read` waits for this and all that was submitted before, so the values are still there.
-  std::get<Compute>(op.what).body = [values, first](const BodyContext& context) {
-    context.write_as<float>(0)[0] = values[context.rank() - first];
-  };
-  TESSERA_TRY(calls.submit(op).status());
-  TESSERA_ASSIGN(const PerRank<float> all, calls.read(runtime.scalar));
-  double sum = 0;
-  for (Rank rank = 0; rank < calls.world().count(); ++rank) sum += static_cast<double>(all[rank]);
-  result = static_cast<float>(sum / calls.world().count());
+  const Rank first = runtime.calls->local_ranks().first();
+  TESSERA_ASSIGN(const double all,
+                 runtime.calls->mean([&](Rank rank) { return values[rank - first]; }));
+  result = static_cast<float>(all);
   return {};
+}
+
+Status finish(tessera_runtime& runtime) {
+  TESSERA_TRY(runtime.calls->finish());
+  return runtime.trace ? runtime.trace->finish() : Status{};
 }
 
 }  // namespace
@@ -94,40 +85,47 @@ Status mean(tessera_runtime& runtime, const float* values, float& result) {
 using tessera::c::guarded;
 
 int tessera_runtime_create(const tessera_runtime_options* options, tessera_runtime** runtime) {
-  return guarded([&]() -> tessera::Status {
-    auto made = std::make_unique<tessera_runtime>();
-    TESSERA_TRY(tessera::c::open(tessera::c::taken(options), *made));
-    *runtime = made.release();
-    return {};
-  });
+  return guarded(
+      [&]() -> tessera::Status {
+        auto made = std::make_unique<tessera_runtime>();
+        TESSERA_TRY(tessera::c::open(tessera::c::taken(options), *made));
+        *runtime = made.release();
+        return {};
+      },
+      runtime);
 }
 
 void tessera_runtime_destroy(tessera_runtime* runtime) { delete runtime; }
 
 int32_t tessera_runtime_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->calls->world().count());
+  return runtime == nullptr ? -1 : static_cast<std::int32_t>(runtime->calls->world().count());
 }
 
 int32_t tessera_runtime_first_rank(const tessera_runtime* runtime) {
-  return runtime->calls->local_ranks().first();
+  return runtime == nullptr ? -1 : runtime->calls->local_ranks().first();
 }
 
 int32_t tessera_runtime_local_ranks(const tessera_runtime* runtime) {
-  return static_cast<std::int32_t>(runtime->calls->local_ranks().count());
+  return runtime == nullptr ? -1 : static_cast<std::int32_t>(runtime->calls->local_ranks().count());
 }
 
 int tessera_runtime_mean(tessera_runtime* runtime, const float* values, float* mean) {
-  return guarded([&] { return tessera::c::mean(*runtime, values, *mean); });
+  return guarded([&] { return tessera::c::mean(*runtime, values, *mean); }, runtime, values, mean);
+}
+
+int tessera_runtime_wait(tessera_runtime* runtime) {
+  return guarded([&] { return runtime->calls->wait(); }, runtime);
 }
 
 int tessera_runtime_poll(tessera_runtime* runtime) {
-  return guarded([&] { return runtime->calls->poll(); });
+  return guarded([&] { return runtime->calls->poll(); }, runtime);
 }
 
 int tessera_runtime_finish(tessera_runtime* runtime) {
-  return guarded([&] { return runtime->calls->finish(); });
+  return guarded([&] { return tessera::c::finish(*runtime); }, runtime);
 }
 
 void tessera_runtime_give_up(tessera_runtime* runtime, const char* why) {
-  if (runtime->process != nullptr) runtime->process->give_up({tessera::Code::cancelled, why});
+  if (runtime == nullptr || runtime->process == nullptr) return;
+  runtime->process->give_up({tessera::Code::cancelled, why == nullptr ? "no reason given" : why});
 }

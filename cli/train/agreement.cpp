@@ -5,8 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 namespace tessera::cli {
 namespace {
@@ -35,6 +39,23 @@ std::map<std::string, std::string> facts_in(const std::string& text) {
   return facts;
 }
 
+bool is_digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// 1e-3 is 0.001. Whole numbers stay texts: doubles do not tell large ones apart.
+bool is_same(const std::string& a, const std::string& b) {
+  if (a == b || (is_digits(a) && is_digits(b))) return a == b;
+  const auto number = [](const std::string& text) -> std::optional<double> {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+  };
+  const auto left = number(a);
+  return left && left == number(b);
+}
+
 // The first rank that differs from rank 0 in each fact.
 std::vector<std::string> differences(const std::vector<std::string>& texts) {
   const auto first = facts_in(texts[0]);
@@ -48,7 +69,7 @@ std::vector<std::string> differences(const std::vector<std::string>& texts) {
         const auto at = facts.find(key);
         return at == facts.end() ? std::string("unknown") : at->second;
       };
-      if (value(first) == value(other)) continue;
+      if (is_same(value(first), value(other))) continue;
       found.try_emplace(name, fmt::format("{} is {} on rank 0, but {} on rank {}", name,
                                           value(first), value(other), r));
     }

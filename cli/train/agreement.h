@@ -19,7 +19,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Compares `facts` over all ranks. Fails: invalid_argument, naming each fact in which some rank
 /// differs from rank 0, that rank and both values; not_supported, where ranks cannot exchange
-/// texts.
+/// texts. Numbers are compared as such: 1e-3 is 0.001.
 Status agree(ProcessRuntime& runtime, const Facts& facts);
 
 }  // namespace tessera::cli

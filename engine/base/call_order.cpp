@@ -18,6 +18,37 @@ Status CallOrder::expect(Stage stage, const char* call) const {
                             names[static_cast<int>(stage_)], names[static_cast<int>(stage)]));
 }
 
+Status CallOrder::expect(Stage stage, const char* call, ModuleId module) const {
+  TESSERA_TRY(expect_known(call, module));
+  return expect(stage, call);
+}
+
+Status CallOrder::expect(Stage stage, const char* call, ParameterId parameter) const {
+  TESSERA_TRY(expect_known(call, parameter));
+  return expect(stage, call);
+}
+
+Status CallOrder::expect_known(const char* call, ModuleId module) const {
+  const std::size_t count = trained_model_.modules.size();
+  if (module.valid() && module.index() < count) return {};
+  return Status(Code::invalid_argument, fmt::format("{} of module {}: {} has modules 0 to {}", call,
+                                                    module.value, trained_model_.name, count - 1));
+}
+
+Status CallOrder::expect_known(const char* call, ParameterId parameter) const {
+  const std::size_t count = trained_model_.parameters.size();
+  if (parameter.valid() && parameter.index() < count) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} of parameter {}: {} has {} parameters, counted from 0", call,
+                            parameter.value, trained_model_.name, count));
+}
+
+Status CallOrder::expect_known(const char* call, const ModuleWork& work) const {
+  TESSERA_TRY(expect_known(call, work.module));
+  for (const ParameterId id : work.only) TESSERA_TRY(expect_known(call, id));
+  return {};
+}
+
 std::string_view CallOrder::busy() const {
   switch (stage_) {
     case Stage::idle: return "";
@@ -57,7 +88,7 @@ Status CallOrder::announce_pass(const ForwardPass& pass, bool any_graph) {
 void CallOrder::begin_pass() { pass_ = std::exchange(next_, ForwardPass{}); }
 
 Status CallOrder::begin_recompute(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "recompute_begin"));
+  TESSERA_TRY(expect(Stage::backward, "recompute_begin", module));
   if (recomputing()) {
     return Status(
         Code::invalid_argument,
@@ -69,6 +100,7 @@ Status CallOrder::begin_recompute(ModuleId module) {
 }
 
 Status CallOrder::end_recompute(ModuleId module) {
+  TESSERA_TRY(expect_known("recompute_end", module));
   if (recomputed_ != module) {
     return Status(Code::invalid_argument,
                   fmt::format("recompute_end of module {}, which is not being recomputed",

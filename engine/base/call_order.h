@@ -20,6 +20,13 @@ class CallOrder {
 
   /// Fails: invalid_argument, naming `call` and where it belongs.
   Status expect(Stage stage, const char* call) const;
+  /// The same for a call that names a module or a parameter. Fails: invalid_argument, too, if the
+  /// model has none with this id.
+  Status expect(Stage stage, const char* call, ModuleId module) const;
+  Status expect(Stage stage, const char* call, ParameterId parameter) const;
+  Status expect_known(const char* call, ModuleId module) const;
+  Status expect_known(const char* call, ParameterId parameter) const;
+  Status expect_known(const char* call, const ModuleWork& work) const;
   bool in(Stage stage) const { return stage_ == stage; }
   /// Why the engine cannot be summoned now, for a message; "" if it can.
   std::string_view busy() const;

@@ -31,20 +31,24 @@ Status EngineBase::next_forward(const ForwardPass& pass) {
   return announce_pass(pass, runs_any_graph());
 }
 
-Status EngineBase::pre_forward(ModuleId) {
-  return recomputing() ? Status{} : expect(Stage::forward, "pre_forward");
+Status EngineBase::pre_forward(ModuleId module) {
+  return recomputing() ? Status{} : expect(Stage::forward, "pre_forward", module);
 }
 
 Status EngineBase::post_forward(ModuleId module) {
   if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  TESSERA_TRY(expect(Stage::forward, "post_forward", module));
   if (ends_pass(module)) stage_ = Stage::idle;
   return {};
 }
 
-Status EngineBase::pre_backward(ModuleId) { return expect(Stage::backward, "pre_backward"); }
+Status EngineBase::pre_backward(ModuleId module) {
+  return expect(Stage::backward, "pre_backward", module);
+}
 
-Status EngineBase::post_backward(ModuleId) { return expect(Stage::backward, "post_backward"); }
+Status EngineBase::post_backward(ModuleId module) {
+  return expect(Stage::backward, "post_backward", module);
+}
 
 Cause EngineBase::cause_of(const ModuleWork& work, Reason reason) const {
   return cause(unit_name_of(work.module), model_.module(work.module).path, reason);
@@ -78,21 +82,36 @@ Status EngineBase::add_views(const ModuleWork& work, Compute& what) {
 }
 
 Status EngineBase::compute(const ModuleWork& work) {
+  TESSERA_TRY(expect_known("compute", work));
   Compute what{.cost = work.cost, .reads = {}, .writes = {}, .body = work.body};
   what.on_numbers = !work.on_device;
   what.repeated = work.repeated;
   TESSERA_TRY(add_views(work, what));
   const bool again = work.pass == ModuleWork::Pass::recompute;
   const Cause why = cause_of(work, again ? Reason::recompute : Reason::none);
-  return activations_.run(work, why, std::move(what));
+  if (work.summed.empty()) return activations_.run(work, why, std::move(what));
+  ModuleWork beside = work;
+  for (ParameterId id : work.summed) {
+    TESSERA_ASSIGN(const View gradient,
+                   locals_.find(id) != nullptr ? locals_.gradient_view(id) : gradient_view(id));
+    beside.temporary += 2 * bytes_of(gradient.numel, gradient.dtype);
+  }
+  return activations_.run(beside, why, std::move(what));
 }
 
 Status EngineBase::keep_activations(const ModuleWork& work) {
+  TESSERA_TRY(expect_known("keep_activations", work));
   return activations_.keep(work, cause_of(work, Reason::none));
 }
 
 Status EngineBase::restore_activations(const ModuleWork& work) {
+  TESSERA_TRY(expect_known("restore_activations", work));
   return activations_.restore(work, cause_of(work, Reason::recompute));
+}
+
+Status EngineBase::free_activations(ModuleId module) {
+  TESSERA_TRY(expect_known("free_activations", module));
+  return activations_.free(module);
 }
 
 }  // namespace tessera

@@ -44,7 +44,7 @@ class EngineBase : public virtual Engine,
   Status compute(const ModuleWork& work) override;
   Status keep_activations(const ModuleWork& work) override;
   Status restore_activations(const ModuleWork& work) override;
-  Status free_activations(ModuleId module) override { return activations_.free(module); }
+  Status free_activations(ModuleId module) override;
   StreamId compute_stream() const override { return Issuer::compute_stream(); }
 
   Status step(const AdamOptions& options) override { return optimizer_.step(options); }

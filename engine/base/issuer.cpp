@@ -30,7 +30,23 @@ Issuer::Issuer(Runtime& runtime, const Model& model, const RankSet& ranks)
       model_(model),
       everyone_(ranks),
       active_(everyone_),
-      drives_(runtime.drive(model)) {}
+      drives_(runtime.drive(model)),
+      runtime_lives_(runtime.lifetime()) {}
+
+Issuer::~Issuer() {
+  const EventId quiet = runtime_lives_.expired() ? EventId{} : runtime_.quiet();
+  if (!quiet.valid()) return;
+  for (const BufferId id : std::set<BufferId>(std::move(buffers_))) {
+    BufferId buffer = id;
+    (void)release(buffer, quiet).ok();  // a collective's result that was never used stays
+  }
+}
+
+Result<StreamId> Issuer::create_stream(std::string_view name, StreamRole role) {
+  TESSERA_ASSIGN(const StreamId stream, runtime_.create_stream(name, role));
+  held_.push_back(runtime_.hold(stream));
+  return stream;
+}
 
 Status Issuer::expect_not_driven(const Runtime& runtime, const Model& model) {
   if (!runtime.is_driven(model)) return {};
@@ -91,38 +107,62 @@ Result<BufferId> Issuer::allocate(const std::string& name, Bytes bytes, MemoryCl
                                   StreamId stream, const Cause& cause, Memory memory) {
   const bool of_passes =
       memory_class == MemoryClass::activations || memory_class == MemoryClass::unsharded_gradients;
-  auto id = runtime_.allocate({.bytes = bytes,
-                               .memory = memory,
-                               .memory_class = memory_class,
-                               .stream = stream,
-                               .where = of_passes ? active_ : everyone_,
-                               .cause = cause,
-                               .name = name});
-  if (id.ok() && of_passes && active_ != everyone_) partial_[*id] = active_;
-  return id;
+  const RankSet& where = of_passes ? active_ : everyone_;
+  return allocated(runtime_.allocate({.bytes = bytes,
+                                      .memory = memory,
+                                      .memory_class = memory_class,
+                                      .stream = stream,
+                                      .where = where,
+                                      .cause = cause,
+                                      .name = name}),
+                   where);
+}
+
+Result<BufferId> Issuer::allocated(Result<BufferId> buffer, const RankSet& where) {
+  if (!buffer.ok()) return buffer;
+  buffers_.insert(*buffer);
+  if (where != everyone_) partial_[*buffer] = where;
+  return buffer;
 }
 
 Result<BufferId> Issuer::allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
                                      MemoryClass memory_class, const Cause& cause, Memory memory) {
-  return runtime_.allocate({.bytes = bytes,
-                            .memory = memory,
-                            .memory_class = memory_class,
-                            .stream = compute_,
-                            .where = ranks,
-                            .cause = cause,
-                            .name = name});
+  return allocated(runtime_.allocate({.bytes = bytes,
+                                      .memory = memory,
+                                      .memory_class = memory_class,
+                                      .stream = compute_,
+                                      .where = ranks,
+                                      .cause = cause,
+                                      .name = name}),
+                   ranks);
 }
 
 Status Issuer::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
-  forget_writes(buffer);
-  return runtime_.release(std::exchange(buffer, BufferId{}), after, ranks);
+  const BufferId id = std::exchange(buffer, BufferId{});
+  forget(id, ranks);
+  return runtime_.release(id, after, ranks);
 }
 
 Status Issuer::release(BufferId& buffer, EventId after) {
   const BufferId id = std::exchange(buffer, BufferId{});
   const auto partial = partial_.extract(id);
+  buffers_.erase(id);
   forget_writes(id);
   return runtime_.release(id, after, partial.empty() ? everyone_ : partial.mapped());
+}
+
+// `ranks` no longer have it, others may.
+void Issuer::forget(BufferId id, const RankSet& ranks) {
+  forget_writes(id);
+  if (!buffers_.contains(id)) return;
+  const auto partial = partial_.find(id);
+  RankSet rest = (partial == partial_.end() ? everyone_ : partial->second).minus(ranks);
+  if (rest.empty()) {
+    partial_.erase(id);
+    buffers_.erase(id);
+  } else {
+    partial_[id] = std::move(rest);
+  }
 }
 
 bool Issuer::first_write(const View& gradient) {

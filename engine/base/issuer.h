@@ -30,6 +30,8 @@ class Issuer {
   Issuer(Runtime& runtime, const Model& model, const RankSet& ranks);
   Issuer(const Issuer&) = delete;
   Issuer& operator=(const Issuer&) = delete;
+  /// Gives streams back, and memory, if the runtime is quiet.
+  ~Issuer();
 
   /// Two engines on one model would both believe that the parameters are theirs.
   /// Fails: invalid_argument, if one drives `model` on `runtime`.
@@ -45,6 +47,9 @@ class Issuer {
   StreamId host_stream() const { return host_; }
   /// The compute stream's youngest event that all active ranks have.
   EventId last_compute() const { return last_compute_; }
+
+  /// As Runtime::create_stream; the engine's for as long as it lives.
+  Result<StreamId> create_stream(std::string_view name, StreamRole role);
 
   Cause cause(std::string_view unit, Reason reason) const;
   /// Why an operation exists that one parameter or module of a unit asks for.
@@ -69,6 +74,8 @@ class Issuer {
   Result<BufferId> allocate_on(const RankSet& ranks, const std::string& name, Bytes bytes,
                                MemoryClass memory_class, const Cause& cause,
                                Memory memory = Memory::device);
+  /// What was allocated for `where` is the engine's, until it is released.
+  Result<BufferId> allocated(Result<BufferId> buffer, const RankSet& where);
   /// Gives the buffer back on the ranks that have it, and clears `buffer`.
   Status release(BufferId& buffer, EventId after);
   Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
@@ -101,13 +108,17 @@ class Issuer {
   std::int32_t micro_batch_ = 0;
 
  private:
+  void forget(BufferId buffer, const RankSet& ranks);
   void forget_writes(BufferId buffer);
 
   Phase phase_ = Phase::init;
   EventId last_compute_;
-  const std::shared_ptr<const void> drives_;      // what the runtime knows the engine by
-  std::map<BufferId, RankSet> partial_;           // buffers that only some ranks have
-  std::set<std::pair<BufferId, Numel>> written_;  // where gradients begin that have been written
+  const std::shared_ptr<const void> drives_;  // what the runtime knows the engine by
+  const std::weak_ptr<const void> runtime_lives_;
+  std::vector<std::shared_ptr<const void>> held_;  // what the runtime knows the streams by
+  std::set<BufferId> buffers_;                     // that are not released
+  std::map<BufferId, RankSet> partial_;            // those that only some ranks have
+  std::set<std::pair<BufferId, Numel>> written_;   // where gradients begin that have been written
 };
 
 }  // namespace tessera

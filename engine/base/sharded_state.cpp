@@ -67,7 +67,7 @@ Status write_values(ShardedState& state, const std::function<float(ParameterId, 
 Status read_values(ShardedState& state, ParameterId id,
                    const std::function<void(Rank, Numel, std::span<const float>)>& read) {
   Issuer& issuer = state.issuer();
-  TESSERA_TRY(state.parts().calls.expect(CallOrder::Stage::idle, "inspect_shards"));
+  TESSERA_TRY(state.parts().calls.expect(CallOrder::Stage::idle, "inspect_shards", id));
   TESSERA_TRY(state.load_shards(false));
   for (const ParamShard* shard : state.all_shards()) {
     if (!shard->map.holds(id)) continue;

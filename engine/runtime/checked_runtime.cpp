@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/runtime/checked_state.h"
 
@@ -42,6 +43,23 @@ const CheckedRuntime::Buffer& CheckedRuntime::buffer(BufferId id) const {
   return state_->buffers.at(id);
 }
 
+Status CheckedRuntime::check_scalar(const View& scalar) const {
+  const Buffer* known = state_->buffers.find(scalar.buffer);
+  const State::Live* live = state_->live.find(scalar.buffer);
+  if (known == nullptr || live == nullptr || !live->holders.covers(local_ranks())) {
+    return Status(Code::invalid_argument,
+                  fmt::format("read: there is no buffer {}", scalar.buffer.value));
+  }
+  const bool inside =
+      scalar.first >= Numel{0} && bytes_of(scalar.end, scalar.dtype) <= known->bytes;
+  if (scalar.numel == Numel{1} && scalar.end_at(0) - scalar.begin_at(0) == Numel{1} && inside) {
+    return {};
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("read of {}: {} elements up to {}, where it takes one of {} bytes",
+                            known->name, scalar.numel.value, scalar.end.value, known->bytes.value));
+}
+
 Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
   return id.valid() ? communicator(id).groups.index_of(rank) : 0;
 }
@@ -49,6 +67,24 @@ Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
 Bytes CheckedRuntime::offset_of(BufferId id, Rank rank) const {
   if (!state_->places) return {};
   return state_->memories.of(rank).state.placement(state_->live.at(id)).offset;
+}
+
+std::vector<CheckedRuntime::MemoryPiece> CheckedRuntime::device_memory(Rank rank,
+                                                                       StreamId stream) const {
+  std::vector<MemoryPiece> pieces;
+  if (!state_->places) return pieces;
+  const State::OfRanks& memory = state_->memories.of(rank).state;
+  std::map<State::PieceId, BufferId> buffers;
+  state_->live.any_of([&](BufferId id, const State::Live& live) {
+    const bool there = live.memory == Memory::device && live.holders.contains(rank);
+    if (there) buffers[memory.pieces[live.place]] = id;
+    return false;
+  });
+  memory.allocators[static_cast<std::size_t>(Memory::device)].for_each_piece(
+      stream, [&](State::PieceId piece, Bytes offset, Bytes bytes, bool used, bool usable) {
+        pieces.push_back({offset, bytes, used ? buffers[piece] : BufferId{}, !used && usable});
+      });
+  return pieces;
 }
 
 void CheckedRuntime::set_listener(CallListener& listener) {
@@ -71,10 +107,14 @@ void CheckedRuntime::enter_step(std::int32_t step) {
 }
 
 Result<StreamId> CheckedRuntime::create_stream(std::string_view name, StreamRole role) {
+  const auto holders = [this](StreamId id) { return holders_of(id); };
+  if (const auto again = state_->given_back(name, role, holders)) return *again;
   if (state_->streams.size() == stream_count_max) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("stream '{}': a runtime has at most {} streams", name, stream_count_max));
+    if (const auto other = state_->shared(name, role, holders)) return *other;
+    return Status(Code::invalid_argument,
+                  fmt::format("stream '{}': a runtime has at most {} streams, and none of its "
+                              "name is there to be shared: destroy engines that are not needed",
+                              name, stream_count_max));
   }
   const StreamId id{static_cast<std::int32_t>(state_->streams.size())};
   const Stream& created = state_->streams.emplace_back(Stream{std::string(name), role});
@@ -209,7 +249,52 @@ Status CheckedRuntime::wait(EventId event) {
   return await_event(event);
 }
 
+Status CheckedRuntime::wait() {
+  if (state_->streams.empty()) return {};
+  TESSERA_ASSIGN(const EventId last, after_everything(StreamId{0}, world()));
+  TESSERA_TRY(wait(last));
+  state_->quiet = last;
+  return {};
+}
+
+Result<double> CheckedRuntime::mean(const std::function<float(Rank)>& value) {
+  TESSERA_TRY(wait());
+  if (!state_->streams.empty()) StreamId{0} = StreamId{0};
+  if (state_->streams.empty()) {
+    TESSERA_ASSIGN(const StreamId own, create_stream("default", StreamRole::compute));
+    hold(own);  // and gives it back: the first engine's
+  }
+  const Cause why{.module = "program", .step = state_->step};
+  TESSERA_ASSIGN(BufferId buffer, allocate({.bytes = Bytes{4},
+                                            .stream = StreamId{0},
+                                            .where = world(),
+                                            .cause = why,
+                                            .name = "program.mean"}));
+  const View scalar = View::whole(buffer, DType::float32, Numel{1});
+  Op op{.stream = StreamId{0}, .where = world(), .after = {}, .cause = why, .what = {}};
+  Compute write{.writes = {scalar}};
+  write.on_numbers = true;
+  write.body = [&value](const BodyContext& context) {
+    context.write_as<float>(0)[0] = value(context.rank());
+  };
+  op.what = std::move(write);
+  TESSERA_ASSIGN(const EventId written, submit(op));
+  TESSERA_ASSIGN(const PerRank<float> all, read(scalar));
+  TESSERA_TRY(wait(written));
+  TESSERA_TRY(release(buffer, written, world()));
+  state_->quiet = written;
+  double sum = 0;
+  for (Rank rank = 0; rank < world().count(); ++rank) sum += static_cast<double>(all[rank]);
+  return sum / static_cast<double>(world().count());
+}
+
+EventId CheckedRuntime::quiet() const {
+  const EventId last = state_->quiet;
+  return last.valid() && last.value + 1 == state_->next_event ? last : EventId{};
+}
+
 Status CheckedRuntime::finish() {
+  state_->quiet = {};
   TESSERA_TRY(state_->check_consumed());
   if (state_->listener == nullptr) return {};
   enter_step(state_->step + 1);

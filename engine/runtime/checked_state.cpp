@@ -258,4 +258,34 @@ Status CheckedRuntime::State::check_consumed() const {
   return wrong;
 }
 
+// The work of its holders was submitted, so whoever comes next runs after it.
+std::optional<StreamId> CheckedRuntime::State::given_back(std::string_view name, StreamRole role,
+                                                          const Holders& holders) const {
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const StreamId id{static_cast<std::int32_t>(s)};
+    if (streams[s].name == name && streams[s].role == role && holders(id) == std::size_t{0}) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+// One that nobody has now and that is for the same kind of work, or else the one with its name that
+// the fewest have. A stream is an order, so sharing adds waits and takes none away.
+std::optional<StreamId> CheckedRuntime::State::shared(std::string_view name, StreamRole role,
+                                                      const Holders& holders) const {
+  std::optional<StreamId> best;
+  std::size_t fewest = 0;
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const StreamId id{static_cast<std::int32_t>(s)};
+    const auto held = holders(id);
+    if (!held || streams[s].role != role) continue;
+    if (*held > 0 && streams[s].name != name) continue;
+    if (best && *held >= fewest) continue;
+    best = id;
+    fewest = *held;
+  }
+  return best;
+}
+
 }  // namespace tessera

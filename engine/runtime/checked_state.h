@@ -73,6 +73,13 @@ struct CheckedRuntime::State {
   /// Whether the order of the event was forgotten for some ranks.
   bool is_uncertain(EventId event) const;
   Index group_size_of(const Op& op) const;
+  /// Runtime::holders_of.
+  using Holders = std::function<std::optional<std::size_t>(StreamId)>;
+  /// A stream that was held and is not; one that may be shared when there are no more.
+  std::optional<StreamId> given_back(std::string_view name, StreamRole role,
+                                     const Holders& holders) const;
+  std::optional<StreamId> shared(std::string_view name, StreamRole role,
+                                 const Holders& holders) const;
   const StreamOrder& order_of(const RankSet& alike) const { return orders.of(alike.first()).state; }
   Live& add_live(BufferId id, const Allocation& request);
   /// Where the buffer lies on `ranks`, whose memory is `memory`.
@@ -110,6 +117,7 @@ struct CheckedRuntime::State {
   Bytes peak_reserved{};
   CallListener* listener = nullptr;
   std::int32_t step = 0;  // that the listener is in
+  EventId quiet;          // after everything, when the program waited for it last
 
  private:
   Status check_waits(const Op& op) const;

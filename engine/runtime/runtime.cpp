@@ -23,4 +23,19 @@ bool Runtime::is_driven(const Model& model) const {
   return std::any_of(begin, end, [](const auto& driver) { return !driver.second.expired(); });
 }
 
+std::shared_ptr<const void> Runtime::hold(StreamId stream) {
+  auto& all = holders_[stream];
+  std::erase_if(all, [](const auto& holder) { return holder.expired(); });
+  auto token = std::make_shared<StreamId>(stream);
+  all.push_back(token);
+  return token;
+}
+
+std::optional<std::size_t> Runtime::holders_of(StreamId stream) const {
+  const auto found = holders_.find(stream);
+  if (found == holders_.end()) return std::nullopt;
+  return static_cast<std::size_t>(std::count_if(found->second.begin(), found->second.end(),
+                                                [](const auto& h) { return !h.expired(); }));
+}
+
 }  // namespace tessera

@@ -56,6 +56,7 @@ class OwnRuntime final : public tessera::CheckedRuntime {
   Status execute(const tessera::Op& op, tessera::EventId event) override {
     const Time begin = now()[0];
     std::visit([&](const auto& what) { run(what, op.where); }, op.what);
+    TESSERA_TRY(body_);
     if (trace_) trace_->ran(event, begin, now()[0]);
     return {};
   }
@@ -72,7 +73,9 @@ class OwnRuntime final : public tessera::CheckedRuntime {
   void run(const tessera::Compute& op, const RankSet& where) {
     where.for_each([&](Rank rank) {
       const Index i = index_in(op.index_in, rank);
-      tessera::compute_in_memory(op, rank, [&](const View& view) { return bytes(view, rank, i); });
+      if (!body_.ok()) return;
+      body_ =
+          tessera::compute_in_memory(op, rank, [&](const View& v) { return bytes(v, rank, i); });
     });
   }
   void run(const tessera::AllGather& op, const RankSet& where) {
@@ -142,6 +145,7 @@ class OwnRuntime final : public tessera::CheckedRuntime {
 
   std::vector<std::array<std::vector<std::byte>, tessera::memory_count>> memory_;  // by rank
   std::optional<tessera::RuntimeTrace> trace_;
+  tessera::Status body_;  // what a body asked for and did not have
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

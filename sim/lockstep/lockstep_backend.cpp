@@ -278,7 +278,7 @@ Status LockstepBackend::do_numbers(const Op& op) {
       return id.valid() ? &groups(id) : nullptr;
     }
     void operator()(const Copy& o) { status = numbers.copy(o, where, index_in(o.index_in)); }
-    void operator()(const Compute& o) { numbers.compute(o, where, index_in(o.index_in)); }
+    void operator()(const Compute& o) { status = numbers.compute(o, where, index_in(o.index_in)); }
     void operator()(const Wait&) {}
     void operator()(const Mark&) {}
   };
@@ -347,6 +347,7 @@ Result<PerRank<float>> LockstepBackend::read(const View& scalar) {
     return Status(Code::not_supported,
                   "this simulation keeps no numbers: create it with numerics = true");
   }
+  TESSERA_TRY(check_scalar(scalar));
   std::vector<float> values;
   for (Rank r = 0; r < options_.world_size; ++r) values.push_back(numbers_.value(scalar, r, 0));
   for (std::size_t s = 0; s < streams_.size(); ++s) {

@@ -68,13 +68,16 @@ Status NumericStore::copy(const Copy& copy, const RankSet& where, const RankGrou
   return status;
 }
 
-void NumericStore::compute(const Compute& compute, const RankSet& where,
-                           const RankGroups* index_in) {
-  if (!compute.body && compute.zeroed.empty()) return;
+Status NumericStore::compute(const Compute& compute, const RankSet& where,
+                             const RankGroups* index_in) {
+  Status status;
+  if (!compute.body && compute.zeroed.empty()) return status;
   where.for_each([&](Rank r) {
     const Index index = index_in == nullptr ? 0 : index_in->index_of(r);
-    compute_in_memory(compute, r, [&](const View& view) { return bytes(view, r, index); });
+    if (!status.ok()) return;
+    status = compute_in_memory(compute, r, [&](const View& v) { return bytes(v, r, index); });
   });
+  return status;
 }
 
 void NumericStore::all_gather(const AllGather& op, const RankSet& where, const RankGroups& groups) {

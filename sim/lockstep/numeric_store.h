@@ -25,7 +25,8 @@ class NumericStore {
 
   /// Fails: io_error.
   Status copy(const Copy& copy, const RankSet& where, const RankGroups* index_in);
-  void compute(const Compute& compute, const RankSet& where, const RankGroups* index_in);
+  /// Fails: as run_body.
+  Status compute(const Compute& compute, const RankSet& where, const RankGroups* index_in);
   void all_gather(const AllGather& op, const RankSet& where, const RankGroups& groups);
   void reduce_scatter(const ReduceScatter& op, const RankSet& where, const RankGroups& groups);
   /// only_root: the index that receives, or -1 for all.

@@ -8,52 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "tessera/c/tessera.h"
+#include "tests/c_api/handles.h"
 
 namespace {
 
 using Catch::Matchers::Contains;
 
-constexpr const char* two_layers = R"({"tessera_model": 1, "name": "two", "root": {"class": "Net",
-  "modules": [
-    {"name": "a", "class": "Linear", "parameters": [{"name": "weight", "shape": [3, 5]},
-                                                    {"name": "bias", "shape": [3]}]},
-    {"name": "b", "class": "Linear", "parameters": [{"name": "weight", "shape": [7]},
-       {"name": "fixed", "shape": [2], "requires_grad": false}]}]}})";
+using tessera::test::Handles;
+using tessera::test::initial;
+using tessera::test::open;
+using tessera::test::two_layers;
 
-struct Handles {
-  tessera_model* model = nullptr;
-  tessera_runtime* runtime = nullptr;
-  tessera_engine* engine = nullptr;
-
-  Handles() = default;
-  Handles(const Handles&) = delete;
-  Handles& operator=(const Handles&) = delete;
-  ~Handles() {
-    tessera_engine_destroy(engine);
-    tessera_runtime_destroy(runtime);
-    tessera_model_destroy(model);
-  }
-};
-
-void require_ok(int code) {
-  INFO(tessera_last_error());
-  REQUIRE(code == TESSERA_OK);
-}
-
-void open(Handles& all, const char* scheme, const char* options, std::int32_t ranks) {
-  require_ok(tessera_model_from_json(two_layers, &all.model));
-  tessera_runtime_options runtime{};
-  runtime.struct_size = sizeof runtime;
-  runtime.kind = TESSERA_SIMULATOR;
-  runtime.ranks = ranks;
-  require_ok(tessera_runtime_create(&runtime, &all.runtime));
-  require_ok(tessera_engine_create(all.runtime, all.model, scheme, options, &all.engine));
-}
-
-float initial(void*, std::int32_t parameter, std::int64_t index) {
-  return static_cast<float>(parameter) + static_cast<float>(index) / 16;
-}
+void require_ok(int code) { tessera::test::require_done(code); }
 
 struct Seen {
   std::vector<std::string> calls;
@@ -251,6 +217,13 @@ TEST_CASE("models say what they have", "[c_api]") {
   CHECK(std::string(tessera_model_parameter_name(all.model, 1)) == "a.bias");
   CHECK(tessera_model_parameter_numel(all.model, 0) == 15);
   CHECK(tessera_model_parameter_name(all.model, 4) == nullptr);
+  std::array<std::int64_t, 4> shape{-1, -1, -1, -1};
+  CHECK(tessera_model_parameter_shape(all.model, 0, shape.data(), 1) == 2);
+  CHECK(shape == std::array<std::int64_t, 4>{3, -1, -1, -1});
+  CHECK(tessera_model_parameter_shape(all.model, 0, shape.data(), 4) == 2);
+  CHECK(shape == std::array<std::int64_t, 4>{3, 5, -1, -1});
+  CHECK(tessera_model_parameter_shape(all.model, 4, shape.data(), 4) == -1);
+  CHECK(tessera_model_parameter_shape(all.model, 0, nullptr, 0) == 2);
   CHECK(tessera_model_parameter_numel(all.model, -1) == -1);
 }
 

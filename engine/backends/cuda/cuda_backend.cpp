@@ -317,6 +317,7 @@ Status CudaBackend::finish_all() {
 
 Result<PerRank<float>> CudaBackend::read(const View& scalar) {
   TESSERA_TRY(usable());
+  TESSERA_TRY(check_scalar(scalar));
   std::vector<float> all(static_cast<std::size_t>(peers_->ranks()));
   TESSERA_TRY(noted(read_all(scalar, all)));
   return PerRank<float>(std::move(all));

@@ -176,18 +176,18 @@ Status CudaBackend::launch(const Compute& compute, Lane& lane, const Spans& read
 Status CudaBackend::run(const Compute& compute, Lane& lane, const Spans& reads,
                         const Spans& writes) {
   CudaKernels on_device = kernels(lane);
-  compute.body(SpanContext(rank_, {reads.begin(), reads.end()}, writes, on_device));
+  const Status ran =
+      run_body(compute, SpanContext(rank_, {reads.begin(), reads.end()}, writes, on_device));
   const Status status = on_device.finish();
   entries_ += on_device.launches();
-  return status;
+  return ran.ok() ? status : ran;
 }
 
 // A body on the host: its views are in pinned memory, so it only waits for the stream.
 Status CudaBackend::run_on_host(const Compute& compute, Lane& lane, const Spans& reads,
                                 const Spans& writes) {
   TESSERA_TRY(drain(lane));
-  compute.body(SpanContext(rank_, {reads.begin(), reads.end()}, writes));
-  return {};
+  return run_body(compute, SpanContext(rank_, {reads.begin(), reads.end()}, writes));
 }
 
 CudaKernels CudaBackend::kernels(Lane& lane) {
@@ -236,7 +236,8 @@ Status CudaBackend::run_staged(const Compute& compute, Lane& lane, const Spans& 
   for (std::size_t i = 0; i < changed.size(); ++i) {
     if (on_device(compute.writes[i])) changed[i] = staged.copy_of(writes[i]);
   }
-  compute.body(SpanContext(rank_, {seen.begin(), seen.end()}, std::move(changed)));
+  TESSERA_TRY(
+      run_body(compute, SpanContext(rank_, {seen.begin(), seen.end()}, std::move(changed))));
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (on_device(compute.writes[i])) {
       TESSERA_TRY(staged.copy_out(module_.cuda, writes[i], lane.stream()));

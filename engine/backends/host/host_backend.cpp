@@ -175,7 +175,7 @@ Status HostBackend::run_now(const Op& op, EventId event, std::int64_t place) {
   {
     const HangGuard::Inside inside(guard_, &op);
     if (trace_) trace_->begin(place);
-    run(op);
+    TESSERA_TRY(run(op));
   }
   last_[op.stream.index()] = event;
   ended(event, place);
@@ -256,7 +256,7 @@ Result<bool> HostBackend::advance(std::deque<Queued>& queue) {
 Result<bool> HostBackend::start(Queued& next) {
   if (trace_) trace_->begin(next.trace_place);
   if (takes_no_turns(next.op)) {
-    run(next.op);
+    TESSERA_TRY(run(next.op));
     return true;
   }
   if (const auto* work = std::get_if<Copy>(&next.op.what)) {
@@ -346,6 +346,7 @@ Status HostBackend::end_trace() {
 }
 
 Result<PerRank<float>> HostBackend::read(const View& scalar) {
+  TESSERA_TRY(check_scalar(scalar));
   TESSERA_TRY(drain());
   TESSERA_ASSIGN(const auto all, meet("read", "", load_number(bytes(scalar, 0), scalar.dtype, 0)));
   std::vector<float> values;

@@ -101,13 +101,13 @@ class HostBackend final : public ProcessRuntime {
   static bool takes_no_turns(const Op& op);
   bool may_run_now(const Op& op) const;
   Status run_now(const Op& op, EventId event, std::int64_t place);
-  void run(const Op& op);
+  Status run(const Op& op);
   void ended(EventId event, std::int64_t place);
   Result<bool> start(Queued& next);
   std::span<std::byte> bytes(const View& view, Index index) const;
   void copy(const Copy& copy) const;
   std::unique_ptr<RunningTask> start_files(const Copy& copy);  // on the way to or from NVMe
-  void compute(const Compute& compute) const;
+  Status compute(const Compute& compute) const;
   CollectiveCall call(CommunicatorId id, const View& input, const View& output) const;
   Result<std::unique_ptr<CollectiveTask>> start_collective(const Op& op);
 

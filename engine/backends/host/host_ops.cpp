@@ -20,13 +20,15 @@ bool HostBackend::takes_no_turns(const Op& op) {
   return !uses_files(copy->route);
 }
 
-void HostBackend::run(const Op& op) {
+Status HostBackend::run(const Op& op) {
   if (const auto* work = std::get_if<Copy>(&op.what)) copy(*work);
   if (const auto* work = std::get_if<Compute>(&op.what)) {
     in_body_ = true;
-    compute(*work);
+    const Status ran = compute(*work);
     in_body_ = false;
+    if (!ran.ok()) return fail({ran.code(), fmt::format("{}: {}", describe(op), ran.message())});
   }
+  return {};
 }
 
 void HostBackend::copy(const Copy& copy) const {
@@ -45,9 +47,9 @@ std::unique_ptr<RunningTask> HostBackend::start_files(const Copy& copy) {
   return std::make_unique<FileTask>(std::move(moves));
 }
 
-void HostBackend::compute(const Compute& compute) const {
+Status HostBackend::compute(const Compute& compute) const {
   const Index index = index_in(compute.index_in, rank_);
-  compute_in_memory(compute, rank_, [&](const View& view) { return bytes(view, index); });
+  return compute_in_memory(compute, rank_, [&](const View& view) { return bytes(view, index); });
 }
 
 CollectiveCall HostBackend::call(CommunicatorId id, const View& input, const View& output) const {

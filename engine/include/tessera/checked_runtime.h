@@ -25,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,6 +68,13 @@ class CheckedRuntime : public Runtime {
     const MemoryUse& device;  // of these ranks, with this buffer
   };
 
+  /// A piece of a rank's device memory up to `reserved`.
+  struct MemoryPiece {
+    Bytes offset{}, bytes{};
+    BufferId buffer;      // not valid: it is free
+    bool usable = false;  // by the stream that was asked for, if it is free
+  };
+
   ~CheckedRuntime() override;
   CheckedRuntime(const CheckedRuntime&) = delete;
   CheckedRuntime& operator=(const CheckedRuntime&) = delete;
@@ -79,6 +87,25 @@ class CheckedRuntime : public Runtime {
   Status release(BufferId buffer, EventId after, const RankSet& where) final;
   Result<EventId> submit(const Op& op) final;
   Status wait(EventId event) final;
+  EventId quiet() const final;
+
+  /// Stops the host until everything that was submitted so far is done, bodies included: what they
+  /// wrote in the program's own variables is there. Other calls return at once, so a loop that
+  /// looks at its loss calls this, or `mean`, before; and an engine that ends between it and the
+  /// next call gives its memory back to the runtime.
+  ///
+  ///   TESSERA_TRY(run_training_step(*engine, model, options));
+  ///   TESSERA_TRY(runtime->wait());
+  ///   std::cout << "step " << step << " loss " << loss << '\n';
+  Status wait();
+
+  /// The mean of one value per rank of the world, the same on all of them: waits as `wait` does,
+  /// then asks for the value of each local rank. All ranks call it, at the same place.
+  ///
+  ///   TESSERA_ASSIGN(const double loss, runtime->mean([&](Rank) { return own_loss; }));
+  ///
+  /// Fails: not_supported, where a runtime keeps no numbers.
+  Result<double> mean(const std::function<float(Rank)>& value);
 
   /// Lets work make progress, for bodies that compute for milliseconds. The base does nothing.
   virtual Status poll() { return {}; }
@@ -125,12 +152,17 @@ class CheckedRuntime : public Runtime {
   /// everything is done when `execute` returns.
   virtual Status await_event(EventId event);
 
+  /// What `read` may read. Fails: invalid_argument, if no such buffer is there, or the view is not
+  /// one element of it.
+  Status check_scalar(const View& scalar) const;
   const Stream& stream(StreamId id) const;
   const Communicator& communicator(CommunicatorId id) const;
   /// REQUIRES: some rank has it, or has released it a moment ago.
   const Buffer& buffer(BufferId id) const;
   /// Its place on `rank`. REQUIRES: the rank has it.
   Bytes offset_of(BufferId id, Rank rank) const;
+  /// All pieces of its device memory, by offset; `stream` has a buffer there. None without places.
+  std::vector<MemoryPiece> device_memory(Rank rank, StreamId stream) const;
   /// The index of `rank` in its group, which the steps of views are multiplied by; 0 without a
   /// communicator.
   Index index_in(CommunicatorId id, Rank rank) const;

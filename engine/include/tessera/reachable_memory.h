@@ -6,11 +6,14 @@
 #pragma once
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "tessera/number_arrays.h"
 #include "tessera/op.h"
+#include "tessera/status.h"
 
 namespace tessera {
 
@@ -47,15 +50,31 @@ void copy_in_memory(const Copy& copy, BytesOf&& bytes) {
   }
 }
 
-/// Zeroes what is to be zero and runs the body, if there is one.
+/// Runs the body of `compute`. Fails: invalid_argument, if it asks for a view that it does not
+/// have.
+inline Status run_body(const Compute& compute, const BodyContext& context) {
+  try {
+    compute.body(context);
+  } catch (const std::out_of_range& error) {
+    return Status(Code::invalid_argument,
+                  "a body on rank " + std::to_string(context.rank()) +
+                      " asked for what is not there: it has " +
+                      std::to_string(compute.reads.size()) + " views to read and " +
+                      std::to_string(compute.writes.size()) + " to write (" + error.what() + ")");
+  }
+  return {};
+}
+
+/// Zeroes what is to be zero and runs the body, if there is one. Fails: as run_body.
 template <class BytesOf>
-void compute_in_memory(const Compute& compute, Rank rank, BytesOf&& bytes) {
+Status compute_in_memory(const Compute& compute, Rank rank, BytesOf&& bytes) {
   std::vector<std::span<const std::byte>> reads;
   std::vector<std::span<std::byte>> writes;
   for (const View& view : compute.reads) reads.push_back(bytes(view));
   for (const View& view : compute.writes) writes.push_back(bytes(view));
   for (std::size_t k : compute.zeroed) std::fill(writes[k].begin(), writes[k].end(), std::byte{0});
-  if (compute.body) compute.body(SpanContext(rank, std::move(reads), std::move(writes)));
+  if (!compute.body) return {};
+  return run_body(compute, SpanContext(rank, std::move(reads), std::move(writes)));
 }
 
 }  // namespace tessera

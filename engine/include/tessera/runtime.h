@@ -21,9 +21,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/op.h"
 #include "tessera/per_rank.h"
@@ -61,7 +63,9 @@ class Runtime {
   /// The processor of bodies, which decides how much memory they need.
   virtual Processor processor() const { return Processor::cpu; }
 
-  /// Fails: invalid_argument, beyond 16 streams.
+  /// A runtime has at most 16 streams. One that an engine gave back (hold) is handed out again to
+  /// who asks for its name and role; beyond 16, streams with the same name and role are shared,
+  /// which is only more order than was asked for. Fails: invalid_argument, if none is like it.
   virtual Result<StreamId> create_stream(std::string_view name, StreamRole role) = 0;
 
   /// One id for all groups of a mesh axis. Collectives of one communicator run one after another.
@@ -101,9 +105,25 @@ class Runtime {
   std::shared_ptr<const void> drive(const Model& model);
   bool is_driven(const Model& model) const;
 
+  /// While what it returns lives, the stream is in use by its holder. Engines hold their streams,
+  /// so that those of one that has ended are used again. A stream that was never held is in use for
+  /// ever.
+  std::shared_ptr<const void> hold(StreamId stream);
+  /// The event after all that was submitted, if the program has waited for it and the run goes on:
+  /// an engine that ends now gives its memory back. None otherwise.
+  virtual EventId quiet() const { return {}; }
+  /// Expires with the runtime.
+  std::weak_ptr<const void> lifetime() const { return life_; }
+
+ protected:
+  /// Those who hold `stream` now; none: it was never held.
+  std::optional<std::size_t> holders_of(StreamId stream) const;
+
  private:
   std::set<std::string> names_;
   std::multimap<const Model*, std::weak_ptr<const void>> drivers_;
+  std::map<StreamId, std::vector<std::weak_ptr<const void>>> holders_;
+  const std::shared_ptr<const void> life_ = std::make_shared<char>();
 };
 
 }  // namespace tessera

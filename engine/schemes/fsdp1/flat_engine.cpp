@@ -48,11 +48,10 @@ Status FlatEngine::plan_mesh() {
 }
 
 Status FlatEngine::create_streams_and_groups() {
-  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(unshard_stream_, runtime_.create_stream("unshard", StreamRole::communication));
-  TESSERA_ASSIGN(pre_unshard_, runtime_.create_stream("pre_unshard", StreamRole::copy));
-  TESSERA_ASSIGN(post_backward_stream_,
-                 runtime_.create_stream("post_backward", StreamRole::communication));
+  TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(unshard_stream_, create_stream("unshard", StreamRole::communication));
+  TESSERA_ASSIGN(pre_unshard_, create_stream("pre_unshard", StreamRole::copy));
+  TESSERA_ASSIGN(post_backward_stream_, create_stream("post_backward", StreamRole::communication));
   all_reduce_ = post_backward_stream_;
   if (sharded()) {
     TESSERA_ASSIGN(const auto groups, mesh_.groups("shard"));
@@ -60,7 +59,7 @@ Status FlatEngine::create_streams_and_groups() {
   }
   if (replicas_ == 1) return {};
   if (sharded()) {
-    TESSERA_ASSIGN(all_reduce_, runtime_.create_stream("all_reduce", StreamRole::communication));
+    TESSERA_ASSIGN(all_reduce_, create_stream("all_reduce", StreamRole::communication));
   }
   TESSERA_ASSIGN(const auto groups, mesh_.groups("replicate"));
   TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(groups, "replicate"));
@@ -80,6 +79,14 @@ Status FlatEngine::add_unit(std::size_t u) {
   FlatUnit unit;
   unit.name = unit_name(u);
   unit.module = assignment_.units[u].module;
+  const UnitOverrides known{.mixed_precision = overrides(u).mixed_precision,
+                            .reshard_after_forward = overrides(u).reshard_after_forward};
+  if (!(overrides(u) == known)) {
+    return Status(Code::not_supported,
+                  fmt::format("unit {}: the schemes of FSDP1 take only mixed_precision and "
+                              "reshard_after_forward of a plan, fully_shard takes all",
+                              unit.name));
+  }
   const auto parameters = pre_order(assignment_.units[u].parameters);
   for (ParameterId id : parameters) {
     const Parameter& first = model_.parameter(parameters.front());
@@ -197,7 +204,7 @@ Status FlatEngine::begin_forward() {
 
 Status FlatEngine::pre_forward(ModuleId module) {
   if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "pre_forward"));
+  TESSERA_TRY(expect(Stage::forward, "pre_forward", module));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
   // The first training step decides the order in which forward prefetches from then on.
@@ -213,7 +220,7 @@ Status FlatEngine::pre_forward(ModuleId module) {
 
 Status FlatEngine::post_forward(ModuleId module) {
   if (recomputing()) return {};
-  TESSERA_TRY(expect(Stage::forward, "post_forward"));
+  TESSERA_TRY(expect(Stage::forward, "post_forward", module));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
   const bool root = unit == &units_.front();
@@ -247,7 +254,7 @@ Status FlatEngine::begin_backward() {
 }
 
 Status FlatEngine::pre_backward(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "pre_backward"));
+  TESSERA_TRY(expect(Stage::backward, "pre_backward", module));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
   TESSERA_TRY(mark(cause(unit->name, Reason::none), marks::pre_backward, compute_).status());
@@ -261,7 +268,7 @@ Status FlatEngine::pre_backward(ModuleId module) {
 }
 
 Status FlatEngine::post_backward(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  TESSERA_TRY(expect(Stage::backward, "post_backward", module));
   FlatUnit* unit = unit_of(module);
   // The views of the root's flat parameter are autograd's first nodes, so it is reduced last.
   if (unit == nullptr || unit == &units_.front()) return {};

@@ -48,7 +48,10 @@ class FlatEngine final : public EngineBase {
   Status post_forward(ModuleId module) override;
   Status begin_backward() override;
   Status pre_backward(ModuleId module) override;
-  Status grad_ready(ParameterId) override { return {}; }  // the flat gradient is reduced as one
+  // The flat gradient is reduced as one.
+  Status grad_ready(ParameterId parameter) override {
+    return expect_known("grad_ready", parameter);
+  }
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
   std::vector<UnitInfo> units() const override;

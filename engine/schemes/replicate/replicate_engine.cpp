@@ -42,8 +42,8 @@ Status ReplicateEngine::setup() {
                   "bucket_caps says what bucket_cap and first_bucket_cap would: leave these out");
   }
   assign_whole_model();
-  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(nccl_, create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   TESSERA_TRY(add_parameters());
@@ -117,7 +117,17 @@ std::vector<ParamShard*> ReplicateEngine::shards() {
   return all;
 }
 
+Status ReplicateEngine::expect_finished() const {
+  if (unfinished_.empty()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("the last backward did not finish its reduction: {} got no gradient; "
+                            "set find_unused_parameters, or use every parameter in the loss",
+                            unfinished_));
+}
+
+// torch steps what only some buckets have reduced, and complains in the next forward pass.
 Status ReplicateEngine::complete_gradients() {
+  TESSERA_TRY(expect_finished());
   for (const ReplicatedParameter& p : parameters_) {
     if (p.trained && p.has_gradient && used_since_sync_[p.id.index()]) return not_reduced(name(p));
   }
@@ -136,12 +146,7 @@ Status ReplicateEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
   begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  if (trains() && !unfinished_.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the last backward did not finish its reduction: {} got no gradient; "
-                              "set find_unused_parameters, or use every parameter in the loss",
-                              unfinished_));
-  }
+  if (trains()) TESSERA_TRY(expect_finished());
   started_ = true;
   used_.assign(parameters_.size(), false);
   uses_now_.assign(parameters_.size(), 0);
@@ -149,6 +154,7 @@ Status ReplicateEngine::begin_forward() {
 }
 
 Status ReplicateEngine::compute(const ModuleWork& work) {
+  TESSERA_TRY(expect_known("compute", work));
   for (ParameterId id : parameters_of(work)) {
     if (work.pass == ModuleWork::Pass::forward) used_[id.index()] = true;
     if (work.pass == ModuleWork::Pass::backward) ++uses_now_[id.index()];
@@ -168,7 +174,7 @@ Status ReplicateEngine::begin_backward() {
 }
 
 Status ReplicateEngine::grad_ready(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  TESSERA_TRY(expect(Stage::backward, "grad_ready", parameter));
   ReplicatedParameter& p = at(parameter);
   if (!p.trained) return accumulate(p);
   if (p.ready) return ready_twice(name(p));

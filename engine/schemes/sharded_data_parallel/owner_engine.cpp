@@ -63,8 +63,8 @@ Status OwnerEngine::setup() {
                   fmt::format("{} is no dtype of gradients: choose a float", name_of(*dtype)));
   }
   assign_whole_model();
-  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(comm_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(comm_, create_stream("nccl", StreamRole::communication));
   const char* const name = groups_.group_count() == 1 ? "world" : "group";
   TESSERA_ASSIGN(group_, runtime_.create_communicator(groups_, name));
   TESSERA_TRY(add_parameters());
@@ -95,7 +95,7 @@ Status OwnerEngine::begin_backward() {
 }
 
 Status OwnerEngine::grad_ready(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  TESSERA_TRY(expect(Stage::backward, "grad_ready", parameter));
   OwnedParameter& p = at(parameter);
   if (!p.trained) return {};
   if (p.ready) return ready_twice(p.shard.name);
@@ -171,7 +171,7 @@ Status OwnerEngine::clip_grad_norm(float max_norm, double norm_type,
 
 Status OwnerEngine::inspect_gradient(
     ParameterId parameter, const std::function<void(Rank, std::span<const float>)>& read) {
-  TESSERA_TRY(expect(Stage::idle, "inspect_gradient"));
+  TESSERA_TRY(expect(Stage::idle, "inspect_gradient", parameter));
   const OwnedParameter& p = at(parameter);
   if (!p.trained || !buckets_[p.bucket].gradient.valid()) return {};
   Compute look;

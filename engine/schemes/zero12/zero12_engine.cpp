@@ -48,7 +48,7 @@ Status Zero12Engine::begin_backward() {
 }
 
 Status Zero12Engine::grad_ready(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  TESSERA_TRY(expect(Stage::backward, "grad_ready", parameter));
   PartedParameter& p = at(parameter);
   if (!p.trained) return {};
   if (p.ready) return ready_twice(name(p));

@@ -39,15 +39,15 @@ Status Zero12Engine::check_options() const {
 }
 
 Status Zero12Engine::create_streams_and_groups() {
-  TESSERA_ASSIGN(compute_, runtime_.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
   reduce_ = compute_;
   if (overlaps()) {
-    TESSERA_ASSIGN(reduce_, runtime_.create_stream("reduction", StreamRole::copy));
+    TESSERA_ASSIGN(reduce_, create_stream("reduction", StreamRole::copy));
   }
   if (offloads()) {
-    TESSERA_ASSIGN(host_, runtime_.create_stream("cpu", StreamRole::host));
+    TESSERA_ASSIGN(host_, create_stream("cpu", StreamRole::host));
   }
-  TESSERA_ASSIGN(nccl_, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(nccl_, create_stream("nccl", StreamRole::communication));
   TESSERA_ASSIGN(const auto groups, RankGroups::strided(everyone_.count(), ranks_));
   TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
   return {};

@@ -8,14 +8,15 @@ namespace tessera {
 Result<BufferId> Operations::allocate_in(std::string_view directory, Memory memory,
                                          const std::string& name, Bytes bytes,
                                          MemoryClass memory_class, const Cause& cause) {
-  return issuer_.runtime().allocate({.bytes = bytes,
-                                     .memory = memory,
-                                     .memory_class = memory_class,
-                                     .stream = issuer_.compute_stream(),
-                                     .where = issuer_.everyone(),
-                                     .cause = cause,
-                                     .name = name,
-                                     .directory = directory});
+  return issuer_.allocated(issuer_.runtime().allocate({.bytes = bytes,
+                                                       .memory = memory,
+                                                       .memory_class = memory_class,
+                                                       .stream = issuer_.compute_stream(),
+                                                       .where = issuer_.everyone(),
+                                                       .cause = cause,
+                                                       .name = name,
+                                                       .directory = directory}),
+                           issuer_.everyone());
 }
 
 // What crosses a link is there for the sake of offloading, whatever asked for it.

@@ -35,7 +35,7 @@ class Operations {
   /// The event after the model's youngest work.
   EventId worked() const { return issuer_.last_compute(); }
   Result<StreamId> create_stream(std::string_view name, StreamRole role) {
-    return issuer_.runtime().create_stream(name, role);
+    return issuer_.create_stream(name, role);
   }
 
   Result<BufferId> allocate(const std::string& name, Bytes bytes, MemoryClass memory_class,

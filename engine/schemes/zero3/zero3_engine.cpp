@@ -32,6 +32,7 @@ Status Zero3Engine::start_forward() {
 // Recomputing is a forward pass inside of backward, and its hooks run as in any other. Only the
 // recomputed module itself has what pre_backward fetched.
 Status Zero3Engine::pre_forward(ModuleId module) {
+  TESSERA_TRY(expect_known("pre_forward", module));
   if (recomputes(module) || parts_.leaves.inside(module)) return {};
   if (!recomputing()) {
     TESSERA_TRY(expect(Stage::forward, "pre_forward"));
@@ -42,6 +43,7 @@ Status Zero3Engine::pre_forward(ModuleId module) {
 }
 
 Status Zero3Engine::post_forward(ModuleId module) {
+  TESSERA_TRY(expect_known("post_forward", module));
   if (recomputes(module) || parts_.leaves.inside(module)) return {};
   if (!recomputing()) {
     TESSERA_TRY(expect(Stage::forward, "post_forward"));
@@ -56,6 +58,7 @@ Status Zero3Engine::post_forward(ModuleId module) {
 
 // DeepSpeed sees reads of what the module does not need; a plan wants to know before.
 Status Zero3Engine::compute(const ModuleWork& work) {
+  TESSERA_TRY(expect_known("compute", work));
   const bool forward = stage_ == Stage::forward;
   const bool finds = forward && parts_.facts.rules.finds_needs_as_they_happen;
   const ModuleId runs = parts_.leaves.around(work.module);
@@ -82,18 +85,18 @@ Status Zero3Engine::begin_backward() {
 }
 
 Status Zero3Engine::pre_backward(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "pre_backward"));
+  TESSERA_TRY(expect(Stage::backward, "pre_backward", module));
   return parts_.leaves.inside(module) ? Status{} : remember(parts_.policy->pre_backward(module));
 }
 
 Status Zero3Engine::grad_ready(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::backward, "grad_ready"));
+  TESSERA_TRY(expect(Stage::backward, "grad_ready", parameter));
   return parts_.bucket.ready(parameter);
 }
 
 // A leaf module's missing gradients are made up before it is released, as those that came are.
 Status Zero3Engine::post_backward(ModuleId module) {
-  TESSERA_TRY(expect(Stage::backward, "post_backward"));
+  TESSERA_TRY(expect(Stage::backward, "post_backward", module));
   if (parts_.leaves.inside(module)) return {};
   if (parts_.leaves.is_leaf(module) && parts_.leaves.leave(module)) {
     const auto only =
@@ -114,22 +117,24 @@ Status Zero3Engine::end_backward() {
 }
 
 Status Zero3Engine::register_external_parameter(ModuleId module, ParameterId parameter) {
+  TESSERA_TRY(expect_known("register_external_parameter", module));
   TESSERA_TRY(expect(Stage::idle, "register_external_parameter"));
   return parts_.external.add(module, parameter, *parts_.policy);
 }
 
 Status Zero3Engine::unregister_external_parameter(ModuleId module, ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::idle, "unregister_external_parameter"));
+  TESSERA_TRY(expect_known("unregister_external_parameter", module));
+  TESSERA_TRY(expect(Stage::idle, "unregister_external_parameter", parameter));
   return parts_.external.remove(module, parameter);
 }
 
 Status Zero3Engine::touch(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::forward, "touch"));
+  TESSERA_TRY(expect(Stage::forward, "touch", parameter));
   return parts_.external.touch(parameter, *parts_.policy);
 }
 
 Status Zero3Engine::return_parameter(ParameterId parameter) {
-  TESSERA_TRY(expect(Stage::forward, "return_parameter"));
+  TESSERA_TRY(expect(Stage::forward, "return_parameter", parameter));
   return parts_.external.give_back(parameter);
 }
 

@@ -102,13 +102,14 @@ Status Zero3Setup::create_node_groups() {
 
 Status Zero3Setup::create_streams_and_groups() {
   Zero3Facts& facts = parts_.facts;
-  TESSERA_ASSIGN(facts.compute, runtime_.create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(facts.all_gather, runtime_.create_stream("all_gather", StreamRole::copy));
-  TESSERA_ASSIGN(facts.reduce, runtime_.create_stream("reduce_and_partition", StreamRole::copy));
+  TESSERA_ASSIGN(facts.compute, parts_.operations.create_stream("default", StreamRole::compute));
+  TESSERA_ASSIGN(facts.all_gather, parts_.operations.create_stream("all_gather", StreamRole::copy));
+  TESSERA_ASSIGN(facts.reduce,
+                 parts_.operations.create_stream("reduce_and_partition", StreamRole::copy));
   // Gathers and reductions share a process group, so they share its stream.
-  TESSERA_ASSIGN(facts.nccl, runtime_.create_stream("nccl", StreamRole::communication));
+  TESSERA_ASSIGN(facts.nccl, parts_.operations.create_stream("nccl", StreamRole::communication));
   if (parts_.home.steps_on_host()) {
-    TESSERA_ASSIGN(facts.host, runtime_.create_stream("cpu", StreamRole::host));
+    TESSERA_ASSIGN(facts.host, parts_.operations.create_stream("cpu", StreamRole::host));
   }
   const Rank world = facts.everyone;
   const Index ranks = facts.ranks;
