@@ -50,6 +50,18 @@ bool same_steps(const RankSteps& a, const RankSteps& b) {
   return same;
 }
 
+bool same_block(const MemoryBlock& a, const MemoryBlock& b) {
+  const auto all = [](const MemoryBlock& m) {
+    return std::tie(m.address, m.bytes, m.segment, m.stream, m.buffer);
+  };
+  return all(a) == all(b);
+}
+
+bool same_shortage(const MemoryShortageRow& a, const MemoryShortageRow& b) {
+  return same_row<TraceMemoryShortage>(a, b) &&
+         std::equal(a.map.begin(), a.map.end(), b.map.begin(), b.map.end(), same_block);
+}
+
 Result<bool> same_tables(const TraceReader& a, const TraceReader& b) {
   TESSERA_ASSIGN(const auto buffers_a, a.buffers());
   TESSERA_ASSIGN(const auto buffers_b, b.buffers());
@@ -59,12 +71,15 @@ Result<bool> same_tables(const TraceReader& a, const TraceReader& b) {
   TESSERA_ASSIGN(const auto kernels_b, b.kernels());
   TESSERA_ASSIGN(const auto peaks_a, a.peak_memory());
   TESSERA_ASSIGN(const auto peaks_b, b.peak_memory());
+  TESSERA_ASSIGN(const auto short_a, a.memory_shortages());
+  TESSERA_ASSIGN(const auto short_b, b.memory_shortages());
   const auto same_classes = [](const PeakMemory& x, const PeakMemory& y) {
     return x.by_class == y.by_class;
   };
   return same_rows(buffers_a, buffers_b) && same_rows(diagnostics_a, diagnostics_b) &&
          same_rows(kernels_a, kernels_b) && same_rows(peaks_a, peaks_b) &&
-         std::equal(peaks_a.begin(), peaks_a.end(), peaks_b.begin(), same_classes);
+         std::equal(peaks_a.begin(), peaks_a.end(), peaks_b.begin(), same_classes) &&
+         std::equal(short_a.begin(), short_a.end(), short_b.begin(), short_b.end(), same_shortage);
 }
 
 Result<bool> same_ops(const TraceReader& a, const TraceReader& b) {

@@ -209,6 +209,20 @@ class MergedRun {
     return {};
   }
 
+  /// Of the ranks that are taken from this file.
+  Status write_shortages(std::size_t source) {
+    TESSERA_ASSIGN(const auto shortages, all_.sources[source].reader.memory_shortages());
+    for (const storage::MemoryShortageRow& row : shortages) {
+      const MergeRank* const rank = all_.find(row.rank);
+      if (rank != nullptr && rank->source != source) continue;
+      TraceMemoryShortage shortage = row;
+      shortage.time = aligned(source, std::clamp<Time>(row.time, 0, merge_time_max));
+      shortage.blocks = row.map;
+      sink_.memory_shortage(shortage);
+    }
+    return {};
+  }
+
   Status write_rest(const std::vector<std::string>& warnings) {
     std::set<std::pair<std::int32_t, Rank>> kernels;
     std::set<std::tuple<std::string, Rank, std::string>> said;
@@ -217,6 +231,7 @@ class MergedRun {
       for (const TraceKernel& kernel : rows) {
         if (kernels.emplace(kernel.op, kernel.rank).second) sink_.kernel(kernel);
       }
+      TESSERA_TRY(write_shortages(s));
       TESSERA_ASSIGN(const auto diagnostics, all_.sources[s].reader.diagnostics());
       for (const auto& d : diagnostics) {
         if (!said.emplace(d.code, d.rank, d.message).second) continue;

@@ -23,6 +23,9 @@ class OneRankSink final : public TraceSink {
   void kernel(const TraceKernel& kernel) override { to_.kernel(kernel); }
   void buffer(const TraceBuffer& buffer) override { to_.buffer(buffer); }
   void peak_memory(const PeakMemory& peak) override { to_.peak_memory(peak); }
+  void memory_shortage(const TraceMemoryShortage& s) override {
+    if (s.rank == rank_) to_.memory_shortage(s);
+  }
   void diagnostic(const TraceDiagnostic& d) override { to_.diagnostic(d); }
   Status finish() override { return to_.finish(); }
 
