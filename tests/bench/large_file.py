@@ -81,8 +81,9 @@ with tempfile.TemporaryDirectory() as name:
     small = apart(folder, folder / "small.bin", a.ranks, 2)
     large = apart(folder, folder / "large.bin", a.ranks, 2)
     for kind, of in (("1 MB", small), (f"{a.bytes / 1e9:g} GB", large)):
-        print(f"{kind:>6}: largest rank {of['MiB']:.1f} MiB, first step after {of['seconds']:.2f} s")
-    print(f"growth {large['MiB'] - small['MiB']:.1f} MiB (bar 64), {large['seconds'] - small['seconds']:.2f} s (bar 1)")
+        print(f"{kind:>6}: largest rank {of['MiB']:.1f} MiB, first step at {of['seconds']:.2f} s")
+    grown, later = (large[what] - small[what] for what in ("MiB", "seconds"))
+    print(f"growth {grown:.1f} MiB (bar 64), {later:.2f} s (bar 1)")
     for ranks in (1, 2):
         other = apart(folder, folder / "large.bin", ranks, 2 * a.ranks // ranks)
         apart_by = max(abs(x - y) for x, y in zip(other["losses"], large["losses"]))

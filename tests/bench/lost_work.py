@@ -173,7 +173,8 @@ case("a checkpoint and an export on a full disk", done.returncode, said[0] if sa
      bool(said) and not Path("big.st").exists())
 
 if a.markdown:
-    print("| what goes wrong | exit code | what it says | nothing lost |\n| --- | --- | --- | --- |")
+    print("| what goes wrong | exit code | what it says | nothing lost |")
+    print("| --- | --- | --- | --- |")
     for what, code, said, kept in rows:
         print(f"| {what} | {code} | {said.replace('|', '/')} | {'yes' if kept else '**no**'} |")
 lost = sum(not kept for _, _, _, kept in rows)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of `tessera train` beside the same loop in PyTorch, for variants of published architectures.
+"""Losses of `tessera train` beside the same loop in PyTorch, for published architectures.
 
     python3 tests/bench/torch_losses.py PROGRAM [--steps 50] [--only gpt2]
 
