@@ -46,6 +46,7 @@ void add_cluster(CLI::App& app, int& exit_code);
 void add_calibrate(CLI::App& app, int& exit_code);
 void add_checkpoint(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);
 
 /// The arguments of the program: if `tessera train` is given a run file first (a name that ends in
 /// .toml), with the options in it that the others do not give. Fails: io_error, invalid_argument

@@ -101,6 +101,7 @@ int run(int argc, char** argv) {
   add_calibrate(app, exit_code);
   add_checkpoint(app, exit_code);
   add_doctor(app, exit_code);
+  add_completion(app, exit_code);
   // CLI11 speaks in exceptions; none leaves this function.
   try {
     TESSERA_ASSERT(argc > 0, "a program has a name");

@@ -12,19 +12,24 @@ endforeach()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 
 foreach(component ${tessera_components})
-  install(TARGETS tessera_${component} EXPORT tessera_targets FILE_SET HEADERS)
+  install(TARGETS tessera_${component} EXPORT tessera_targets
+          LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
+          ARCHIVE COMPONENT development
+          FILE_SET HEADERS COMPONENT development)
 endforeach()
 install(EXPORT tessera_targets NAMESPACE tessera:: FILE tesseraTargets.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT development)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in
   ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
-              ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package_dir})
+              ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package_dir}
+        COMPONENT development)
 if(TARGET tessera_inspector AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake)
-  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake DESTINATION ${package_dir})
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindImGui.cmake DESTINATION ${package_dir}
+          COMPONENT development)
 endif()
 
 # pkg-config: tessera-c for C, tessera for C++ (static libraries, so what they use comes along).
@@ -46,5 +51,31 @@ if(TESSERA_ICU)
 endif()
 foreach(package tessera tessera-c)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT development)
 endforeach()
+
+# Packages of Debian: `cpack -G DEB` in the build folder makes tessera (program, modules, C library,
+# pages of man, completions) and libtessera-dev (headers, static libraries, package files).
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME tessera)
+set(CPACK_PACKAGE_CONTACT "The Tessera authors <tessera@example.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL runtime development)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME tessera)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "openmpi-bin, python3-numpy")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtessera-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+    "tessera (= ${PROJECT_VERSION}), libfmt-dev, libsqlite3-dev, nlohmann-json3-dev")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
+    "Simulates, trains and records sharded data parallelism (FSDP, DDP, ZeRO),\n and shows what happened.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers and libraries for programs that embed Tessera.")
+include(CPack)

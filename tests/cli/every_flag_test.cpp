@@ -303,6 +303,9 @@ TEST_CASE("every flag of estimate, wrap, report and doctor acts or is refused", 
   check_cases("report small.tessera", "", report);
   CHECK(missing(flags_of("doctor"), {{"--json", "", ""}}) == "");
   check_cases("doctor", "", {{"--json", "", ""}});
+  const std::vector<FlagCase> completion = {{"--output", "c.bash", ""}};
+  CHECK(missing(flags_of("completion"), completion) == "");
+  check_cases("completion bash", "", completion);
 }
 
 #ifdef TESSERA_HAS_INSPECTOR
@@ -397,7 +400,7 @@ TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
         "trace recover, trace verify, trace import, trace export, trace merge, query, compare, "
         "inspect, collective, cluster list, cluster show, cluster check, calibrate, "
         "checkpoint info, checkpoint verify, checkpoint export, checkpoint merge, "
-        "checkpoint import, doctor, ");
+        "checkpoint import, doctor, completion, ");
 }
 
 }  // namespace tessera::test

@@ -25,7 +25,7 @@ std::string file_text(const std::string& name) {
 TEST_CASE("every sub-command explains itself with examples and exit codes", "[cli]") {
   for (const std::string command :
        {"", "train", "tokenize", "generate", "simulate", "ops", "estimate", "wrap", "report",
-        "inspect", "collective", "cluster", "calibrate", "doctor"}) {
+        "inspect", "collective", "cluster", "calibrate", "doctor", "completion"}) {
     CAPTURE(command);
     const ProgramRun run = run_tessera(command + " --help");
     CHECK(run.exit_code == 0);

@@ -6,8 +6,8 @@
 >>> run.step_time, run.peak_memory, run.fits
 >>> tessera.open_trace("run.tessera").rank_steps()["compute"]
 
-Whole runs are the ``tessera`` program's: options are its flags with underscores, and what it refuses
-is a `TesseraError` with its sentence. Loops of your own drive the engine in this process, through
+Whole runs are the ``tessera`` program's: options are its flags with underscores, and what it
+refuses is a `TesseraError` with its sentence. Loops of your own drive the engine in this process, through
 the C library: see `Runtime` and `Engine`.
 """
 from ._errors import TesseraError

@@ -40,7 +40,8 @@ def version() -> str:
 @functools.lru_cache(maxsize=None)
 def known_flags(command: str) -> Mapping[str, bool]:
     """The options of a sub-command, and whether each takes a value."""
-    said = subprocess.run([program(), command, "--help"], capture_output=True, text=True, check=True)
+    arguments = [program(), command, "--help"]
+    said = subprocess.run(arguments, capture_output=True, text=True, check=True)
     flags = {}
     for line in said.stdout.splitlines():
         found = re.match(r"  (?:-\w,)?(--[\w-]+)(.*)", line)

@@ -291,8 +291,8 @@ class Engine:
         return float(norm.value)
 
     def set_groups(self, groups: Sequence[Mapping[str, Any]]) -> None:
-        """What the optimizer steps: [{"parameters": names, "weight_decay": 0.1}, ...], each with the
-        numbers that differ from those of a step. Before the first one."""
+        """What the optimizer steps: [{"parameters": names, "weight_decay": 0.1}, ...], each with
+        the numbers that differ from those of a step. Before the first one."""
         made = (lib.Group * len(groups))()
         kept = []
         for group, given in zip(made, groups):

@@ -92,7 +92,8 @@ def simulate(
 ) -> Simulation:
     """Simulates training steps of `model` on `nodes` nodes of `cluster`.
 
-    ``model``: a config.json, its path or its content. ``cluster``: a preset, a file, or its content.
+    ``model``: a config.json, its path or its content. ``cluster``: a preset, a file, or its
+    content.
     ``trace``: where the recorded run is written; without it no operation is recorded.
     ``options``: flags of ``tessera simulate`` with underscores: ``batch=2, sequence_length=4096,
     checkpointing="full", param_dtype="bfloat16", units=["h.0", "h.1"], offload_params=True``.

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Losses of `tessera train` beside the same loop in PyTorch, for published architectures.
+
+    python3 tests/bench/torch_losses.py PROGRAM [--steps 50] [--only gpt2]
+
+transformers makes each model, torch and the program begin with its weights and see one sample, so
+that no order matters; float32, AdamW, a constant rate. Prints the largest difference of
+the losses; exit code 1 if one is above the bar of 1e-6. Needs torch, transformers and numpy.
+"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+import torch
+import transformers as t
+
+t.logging.set_verbosity_error()
+t.logging.disable_progress_bar()
+
+arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+arguments.add_argument("program")
+arguments.add_argument("--steps", type=int, default=50)
+arguments.add_argument("--only", default="")
+a = arguments.parse_args()
+torch.set_num_threads(1)
+LENGTH, RATE, BAR = 64, 1e-4, 1e-6
+common = dict(vocab_size=256, max_position_embeddings=64, tie_word_embeddings=False)
+llama = dict(
+    common,
+    hidden_size=64,
+    intermediate_size=128,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+)
+gpt2 = dict(
+    vocab_size=256, n_positions=64, n_embd=64, n_layer=3, n_head=4,
+    bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+)
+stretched = dict(rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0)
+MODELS = {
+    "gpt2": lambda: t.GPT2Config(**gpt2),
+    "gpt2, exact gelu, untied": lambda: t.GPT2Config(
+        **gpt2, activation_function="gelu", tie_word_embeddings=False
+    ),
+    "llama": lambda: t.LlamaConfig(**llama),
+    "llama, biases, gelu": lambda: t.LlamaConfig(
+        **llama, attention_bias=True, mlp_bias=True, hidden_act="gelu"
+    ),
+    "llama, rope of 3.1": lambda: t.LlamaConfig(
+        **llama, rope_scaling=dict(stretched, original_max_position_embeddings=32)
+    ),
+    "mistral, window 16": lambda: t.MistralConfig(**llama, sliding_window=16),
+    "qwen2, tied": lambda: t.Qwen2Config(**dict(llama, tie_word_embeddings=True)),
+}
+
+
+def in_torch(model, tokens):
+    model.train()
+    adam = torch.optim.AdamW(
+        model.parameters(), lr=RATE, betas=(0.9, 0.95), eps=1e-8, weight_decay=0
+    )
+    inputs = torch.from_numpy(tokens[None, :-1].astype(numpy.int64))
+    wanted = torch.from_numpy(tokens[None, 1:].astype(numpy.int64))
+    losses = []
+    for _ in range(a.steps):
+        logits = model(inputs).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    return losses
+
+
+def in_tessera(folder):
+    command = [a.program, "train", "config.json", "--load", "model.safetensors"]
+    command += ["--data", "tokens.bin", "--data-format", "uint16", "--batch", 1]
+    command += ["--sequence-length", LENGTH, "--steps", a.steps, "--learning-rate", RATE]
+    command += ["--schedule", "constant", "--threads", 1, "-q", "--json", "log.json"]
+    subprocess.run([str(word) for word in command], cwd=folder, check=True)
+    rows = (folder / "log.json").read_text().splitlines()
+    return [row["loss"] for row in map(json.loads, rows) if "loss" in row]
+
+
+worst = 0.0
+for name, config in MODELS.items():
+    if a.only and not name.startswith(a.only):
+        continue
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        torch.manual_seed(1)
+        model = t.AutoModelForCausalLM.from_config(config(), attn_implementation="eager").float()
+        model.save_pretrained(folder)
+        # As many as one sample has: every step sees the same.
+        tokens = numpy.random.default_rng(2).integers(0, 256, LENGTH + 1).astype("uint16")
+        tokens.tofile(folder / "tokens.bin")
+        ours, theirs = in_tessera(folder), in_torch(model, tokens)
+        apart = max(abs(x - y) for x, y in zip(ours, theirs))
+        first = max(abs(x - y) for x, y in zip(ours[:10], theirs[:10]))
+        worst = max(worst, apart)
+        print(
+            f"{name:25} {len(ours)} steps, loss {ours[0]:.4f} to {ours[-1]:.4f}: at most "
+            f"{apart:.1e} apart ({first:.1e} in the first ten)",
+            flush=True,
+        )
+sys.exit(worst > BAR)
