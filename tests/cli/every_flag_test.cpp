@@ -336,23 +336,21 @@ TEST_CASE("every flag of trace acts or is refused", "[cli][flags]") {
   check_cases("trace recover small.tessera -o x.tessera", "x.tessera", recover);
   CHECK(missing(flags_of("trace merge"), recover + json) == "");
   check_cases("trace merge small.tessera -o m.tessera", "m.tessera", recover + json);
-  const std::vector<FlagCase> verify = {{"--json", "", ""}};
-  CHECK(missing(flags_of("trace verify"), verify) == "");
-  check_cases("trace verify small.tessera", "", verify);
+  CHECK(missing(flags_of("trace verify"), json) == "");
+  check_cases("trace verify small.tessera", "", json);
   const std::vector<FlagCase> quiet = {{"--quiet", "", ""}};
   const std::vector<FlagCase> to_export = {
       {"--output", "other.csv", ""}, {"--ranks", "0", ""}, {"--format", "chrome", ""}};
   CHECK(missing(flags_of("trace export"), to_export + quiet) == "");
   check_cases("trace export small.tessera -f csv -o x.csv", "x.csv", to_export);
   write_profile();
-  const std::vector<FlagCase> import = {{"--output", "other.tessera", ""}, {"--json", "", ""}};
-  CHECK(missing(flags_of("trace import"), import + quiet) == "");
-  check_cases("trace import rank0.json -o i.tessera", "i.tessera", import);
+  CHECK(missing(flags_of("trace import"), recover + json + quiet) == "");
+  check_cases("trace import rank0.json -o i.tessera", "i.tessera", recover + json);
   const std::vector<FlagCase> query = {{"--csv", "", ""}, {"--json", "", ""}};
   CHECK(missing(flags_of("query"), query) == "");
   check_cases("query small.tessera 'SELECT * FROM run'", "", query);
-  CHECK(missing(flags_of("compare"), {{"--json", "", ""}}) == "");
-  check_cases("compare small.tessera small.tessera", "", {{"--json", "", ""}});
+  CHECK(missing(flags_of("compare"), json) == "");
+  check_cases("compare small.tessera small.tessera", "", json);
 }
 
 TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", "[cli][flags]") {
@@ -370,9 +368,8 @@ TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", 
       {"--plot", "x.svg", "--sizes 1M "}};
   CHECK(missing(flags_of("collective"), collective) == "");
   check_cases("collective all_reduce", "x.svg", collective);
-  for (const std::string command : {"cluster list", "cluster show", "cluster check"}) {
+  for (const std::string command : {"cluster list", "cluster show", "cluster check"})
     CHECK(flags_of(command).empty());
-  }
   std::ofstream log(run_folder() + "plain.log");
   for (std::int64_t bytes = 32 << 10; bytes <= 256 << 20; bytes *= 2) {
     const std::string us = std::to_string(20 + static_cast<double>(bytes) / 2e5);
