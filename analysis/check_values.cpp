@@ -58,6 +58,18 @@ Status check_values(const Trace& trace) {
     if (kernel.time >= 0 && kernel.time <= time_max) continue;
     return wrong(fmt::format("op_kernel has {} ns for op {}", kernel.time, kernel.op));
   }
+  for (const storage::MemoryShortageRow& row : trace.memory_shortages()) {
+    bool right = is_time(row.time);
+    for (const Bytes bytes : {row.request, row.capacity, row.free, row.largest_free}) {
+      right = right && bytes >= Bytes{} && bytes.value <= total_max;
+    }
+    Bytes end{};  // so blocks do not overlap, and their sums are numbers
+    for (const MemoryBlock& block : row.map) {
+      right = right && block.address >= end && block.bytes.value <= total_max - block.address.value;
+      if (right) end = block.address + block.bytes;
+    }
+    if (!right) return wrong(fmt::format("memory_shortage of rank {} is impossible", row.rank));
+  }
   if (is_time(trace.info().end)) return {};
   return wrong(fmt::format("the run ends at {} ns", trace.info().end));
 }

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <tuple>
 
 #include "analysis/op_pairs.h"
+#include "analysis/step_noise.h"
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
 #include "tessera/analysis/spans.h"
@@ -96,19 +98,58 @@ Status add_rank(const Trace& trace, Rank rank, const Steps& steps, TimesOfOps& t
   return {};
 }
 
+/// What each step of a run took, ns: how much they differ is what chance does.
+struct BySteps {
+  std::vector<Time> compute, other, late, waiting;
+  std::array<std::vector<Time>, static_cast<std::size_t>(op_kind_last) + 1> transfer;
+
+  std::vector<Time> all_transfers() const {
+    std::vector<Time> sums(waiting.size());
+    for (const auto& kind : transfer) {
+      for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += kind[s];
+    }
+    return sums;
+  }
+};
+
 struct Run {
   const Trace* trace;
   TimesOfOps times;
   Summary summary;
   LateRank late;
   StepParts parts;
+  BySteps steps;
 };
 
+BySteps by_steps(const Trace& trace, const TimesOfOps& times, const Steps& steps, Time ranks) {
+  BySteps out;
+  for (std::int32_t s = steps.first; s < steps.end; ++s) {
+    const Summary one = summary_of(trace.steps(), {s, s + 1});
+    const Time compute = median(one.compute);
+    out.compute.push_back(compute);
+    out.late.push_back(late_rank_of(one).late);
+    out.other.push_back(median(one.step) - compute - median(one.exposed));
+  }
+  const auto count = static_cast<std::size_t>(steps.count());
+  out.waiting.resize(count);
+  for (auto& kind : out.transfer) kind.resize(count);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const storage::OpRow& op = trace.ops()[i];
+    if (op.step < steps.first || op.step >= steps.end) continue;
+    const auto s = static_cast<std::size_t>(op.step - steps.first);
+    out.waiting[s] += times[i].waiting / ranks;
+    out.transfer[static_cast<std::size_t>(op.kind)][s] += times[i].transfer / ranks;
+  }
+  return out;
+}
+
 Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks, const Steps& steps) {
-  Run run{&trace, TimesOfOps(trace.ops().size()), summary_of(trace.steps(), steps), {}, {}};
+  Run run{&trace, TimesOfOps(trace.ops().size()), summary_of(trace.steps(), steps), {}, {}, {}};
   run.late = late_rank_of(run.summary);
   for (const Rank rank : ranks) TESSERA_TRY(add_rank(trace, rank, steps, run.times));
-  const auto shared = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1)) * steps.count();
+  const auto recorded = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1));
+  run.steps = by_steps(trace, run.times, steps, recorded);
+  const Time shared = recorded * steps.count();
   for (const OpTimes& op : run.times) {
     run.parts.transfer += op.transfer;
     run.parts.waiting += op.waiting;
@@ -192,7 +233,7 @@ class Differences {
 
 /// Exposed transfers: by kind, or, if operations are issued at other moments, as one cause, since
 /// what waits for a late gather exposes others in its turn.
-void add_transfers(const Differences& differences, Comparison& out) {
+void add_transfers(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
   Time all = 0;
   const std::string what = "transfers that compute does not hide";
   if (out.other_reason > 0) {
@@ -201,7 +242,7 @@ void add_transfers(const Differences& differences, Comparison& out) {
     out.causes.push_back(
         {fmt::format("{}, as {} operations are issued for another reason (prefetch)", what,
                      out.other_reason),
-         all, std::move(ops)});
+         all, std::move(ops), noise_of(a.steps.all_transfers(), b.steps.all_transfers())});
     return;
   }
   for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce,
@@ -209,7 +250,9 @@ void add_transfers(const Differences& differences, Comparison& out) {
     const auto of_kind = [kind](const storage::OpRow& op) { return op.kind == kind; };
     std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, of_kind, all);
     if (ops.empty()) continue;
-    out.causes.push_back({fmt::format("{}: {}", name_of(kind), what), all, std::move(ops)});
+    const auto k = static_cast<std::size_t>(kind);
+    out.causes.push_back({fmt::format("{}: {}", name_of(kind), what), all, std::move(ops),
+                          noise_of(a.steps.transfer[k], b.steps.transfer[k])});
   }
 }
 
@@ -218,28 +261,37 @@ void add_causes(const Run& a, const Run& b, const Differences& differences, Comp
   const auto computes = [](const storage::OpRow& op) { return !is_collective(op.kind); };
   const Time compute = b.parts.compute - a.parts.compute;
   out.causes.push_back({"compute of the median rank", compute,
-                        differences.largest(&OpTimes::duration, computes, all)});
-  add_transfers(differences, out);
+                        differences.largest(&OpTimes::duration, computes, all),
+                        noise_of(a.steps.compute, b.steps.compute)});
+  add_transfers(a, b, differences, out);
   const Time late = b.late.late - a.late.late;
   const LateRank& who = late > 0 ? b.late : a.late;
   out.causes.push_back({fmt::format("rank {} computes longer than the median rank in {}, and "
                                     "the others wait for it",
                                     who.rank, late > 0 ? "B" : "A"),
                         late,
-                        {}});
+                        {},
+                        noise_of(a.steps.late, b.steps.late)});
   const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
   std::vector<ChangedOps> waits = differences.largest(&OpTimes::waiting, collective, all);
   // The median rank waits for the late one about as long as that is late.
   const Time rest = (all > 0) == (late > 0) ? std::max<Time>(0, std::abs(all) - std::abs(late)) : 0;
   out.causes.push_back({"waiting in collectives for ranks that come late in turn",
-                        all > 0 ? rest : -rest, std::move(waits)});
+                        all > 0 ? rest : -rest, std::move(waits),
+                        noise_of(a.steps.waiting, b.steps.waiting)});
   out.causes.push_back({"neither compute nor collectives: the host, copies, I/O",
                         b.parts.other - a.parts.other,
-                        {}});
+                        {},
+                        noise_of(a.steps.other, b.steps.other)});
   std::stable_sort(out.causes.begin(), out.causes.end(), [](const Cause& x, const Cause& y) {
     return std::abs(x.time) > std::abs(y.time);
   });
   std::erase_if(out.causes, [](const Cause& cause) { return cause.time == 0; });
+  const auto chance =
+      std::stable_partition(out.causes.begin(), out.causes.end(),
+                            [](const Cause& cause) { return std::abs(cause.time) > cause.noise; });
+  out.chance.assign(chance, out.causes.end());
+  out.causes.erase(chance, out.causes.end());
 }
 
 PeakMemory highest_peak(const Trace& trace) {

@@ -2,48 +2,64 @@
 #include "tessera/analysis/memory_shortage.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <string>
+#include <bit>
+#include <map>
 
 namespace tessera::analysis {
 namespace {
 
-// "... does not fit into 78.02 GiB; ...", as sim/lockstep/lockstep_trace.cpp writes it.
-std::optional<Bytes> limit_in(const std::string& message) {
-  constexpr std::string_view before = "does not fit into ";
-  const std::size_t at = message.find(before);
-  if (at == std::string::npos) return {};
-  char* end = nullptr;
-  const double gibibytes = std::strtod(message.c_str() + at + before.size(), &end);
-  if (!std::string_view(end).starts_with(" GiB") || !(gibibytes > 0 && gibibytes < 1e6)) return {};
-  return Bytes{std::llround(gibibytes * (1 << 30))};
+// use(bytes) for each run of free neighbours.
+template <class F>
+void for_each_free_piece(const storage::MemoryShortageRow& shortage, F use) {
+  const MemoryBlock* before = nullptr;
+  Bytes run{};
+  for (const MemoryBlock& block : shortage.map) {
+    const bool joins = before != nullptr && before->buffer < 0 && block.buffer < 0 &&
+                       before->address + before->bytes == block.address &&
+                       before->segment == block.segment;
+    if (!joins && run > Bytes{}) use(run);
+    if (!joins) run = {};
+    if (block.buffer < 0) run += block.bytes;
+    before = &block;
+  }
+  if (run > Bytes{}) use(run);
 }
 
 }  // namespace
 
-std::optional<MemoryShortage> memory_shortage(const storage::MemorySeries& series,
-                                              std::span<const storage::BufferRow> buffers,
-                                              const storage::DiagnosticRow& error) {
-  const std::optional<Bytes> limit = limit_in(error.message);
-  if (error.code != "out_of_memory" || !limit) return {};
-  const auto first = std::lower_bound(series.time.begin(), series.time.end(), error.time);
+std::optional<std::size_t> sample_of(const storage::MemoryShortageRow& shortage,
+                                     const storage::MemorySeries& series) {
+  const auto first = std::lower_bound(series.time.begin(), series.time.end(), shortage.time);
   for (auto k = static_cast<std::size_t>(first - series.time.begin()); k < series.time.size();
        ++k) {
-    if (series.delta[k] <= Bytes{} || series.reserved[k] <= *limit) continue;
-    const auto buffer = std::lower_bound(
-        buffers.begin(), buffers.end(), series.buffer[k],
-        [](const storage::BufferRow& row, std::int32_t id) { return row.id < id; });
-    if (buffer == buffers.end() || buffer->id != series.buffer[k]) continue;
-    if (error.message.find(": " + buffer->name + " of ") == std::string::npos) continue;
-    return MemoryShortage{.sample = k,
-                          .time = series.time[k],
-                          .request = *buffer,
-                          .asked = series.delta[k],
-                          .limit = *limit,
-                          .allocated = series.allocated[k] - series.delta[k]};
+    const bool grows = series.delta[k] > Bytes{} && series.reserved[k] > shortage.capacity;
+    if (grows && series.buffer[k] == shortage.buffer) return k;
   }
   return {};
+}
+
+std::vector<Room> free_rooms(const storage::MemoryShortageRow& shortage) {
+  std::map<std::int64_t, Room, std::greater<>> rooms;
+  for_each_free_piece(shortage, [&](Bytes bytes) {
+    const auto floor = std::bit_floor(static_cast<std::uint64_t>(bytes.value));
+    Room& room = rooms[static_cast<std::int64_t>(floor)];
+    room.from = Bytes{static_cast<std::int64_t>(floor)};
+    room.bytes += bytes;
+    ++room.count;
+  });
+  std::vector<Room> out;
+  for (const auto& [from, room] : rooms) out.push_back(room);
+  return out;
+}
+
+double fragmentation(const storage::MemoryShortageRow& shortage) {
+  Bytes all{}, largest{};
+  for_each_free_piece(shortage, [&](Bytes bytes) {
+    all += bytes;
+    largest = std::max(largest, bytes);
+  });
+  if (all <= Bytes{}) return 0;
+  return 1 - static_cast<double>(largest.value) / static_cast<double>(all.value);
 }
 
 }  // namespace tessera::analysis

@@ -16,6 +16,7 @@ Result<Trace> Trace::open(const std::string& path, Check check) {
   TESSERA_ASSIGN(trace.steps_, trace.reader_.rank_steps());
   TESSERA_ASSIGN(trace.peaks_, trace.reader_.peak_memory());
   TESSERA_ASSIGN(trace.diagnostics_, trace.reader_.diagnostics());
+  TESSERA_ASSIGN(trace.shortages_, trace.reader_.memory_shortages());
   TESSERA_ASSIGN(trace.kernels_, trace.reader_.kernels());
   const Status values = check_values(trace);
   if (!values.ok()) {

@@ -36,6 +36,7 @@ void add_wrap(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 void add_trace_import(CLI::App& trace, int& exit_code);
 void add_trace_export(CLI::App& trace, int& exit_code);
+void add_trace_merge(CLI::App& trace, int& exit_code);
 void add_query(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);

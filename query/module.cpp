@@ -104,8 +104,16 @@ std::optional<Condition> condition_of(Bound bound, unsigned char op) {
   return std::nullopt;
 }
 
+/// Rows come rank by rank, so what is grouped by rank needs no sorting.
+bool comes_in_order(const TableKind& kind, const sqlite3_index_info& info) {
+  if (kind.whole || info.nOrderBy != 1 || info.aOrderBy[0].desc != 0) return false;
+  const int column = info.aOrderBy[0].iColumn;
+  return column >= 0 && kind.columns[static_cast<std::size_t>(column)].bound == Bound::rank;
+}
+
 int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
-  const auto& columns = reinterpret_cast<VirtualTable*>(table)->registered.kind->columns;
+  const TableKind& kind = *reinterpret_cast<VirtualTable*>(table)->registered.kind;
+  const auto& columns = kind.columns;
   std::string plan;
   double rows = 1e8;
   for (int i = 0; i < info->nConstraint; ++i) {
@@ -127,6 +135,7 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
   }
   info->idxStr = sqlite3_mprintf("%s", plan.c_str());
   info->needToFreeIdxStr = 1;
+  info->orderByConsumed = comes_in_order(kind, *info) ? 1 : 0;
   info->estimatedRows = static_cast<sqlite3_int64>(std::max(rows, 1.0));
   // Without a rank all are unpacked, whatever else is asked for.
   info->estimatedCost = (plan.find_first_of("rp") == std::string::npos ? 1e8 : 1e5) + rows;

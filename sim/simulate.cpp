@@ -11,15 +11,6 @@
 namespace tessera::sim {
 namespace {
 
-SimulatedRun run_of(const Model& model, const SimulateOptions& options) {
-  return {.profile = name_unless_changed(options.stack),
-          .gpu = options.cluster.gpu.name,
-          .cluster = name_unless_changed(options.cluster),
-          .scheme = std::string(name_of(options.scheme)),
-          .ranks = options.cluster.ranks(),
-          .parameters = model.parameter_count()};
-}
-
 // Everything a run depends on, so that a trace says how to make it again.
 std::string options_json(const Model& model, const SimulateOptions& options) {
   nlohmann::ordered_json json;
@@ -177,6 +168,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .between_ns = options.stack.between_ns,
                       .parts = options.stack.parts,
                       .memory_per_rank = capacity,
+                      .ends_when_full = options.ends_when_full,
                       .allocator = options.stack.allocator,
                       .sink = options.sink,
                       .recorded_ranks = options.recorded_ranks}));
@@ -193,6 +185,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
         {static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel, unit.padding});
   }
   TrainingOptions training = options.training;
+  training.sums_in_place = options.stack.saves == StackProfile::Saves::fused;
   if (!training.adam.state_type) training.adam.state_type = options.stack.optimizer_dtype;
   TrainingSteps steps(*engine, model);
   for (std::int32_t step = 0; step < options.steps; ++step) {

@@ -19,6 +19,7 @@ SimulateOptions quick(const SimulateOptions& options) {
   out.sink = nullptr;
   out.recorded_ranks.clear();
   out.progress = nullptr;
+  out.ends_when_full = true;
   return out;
 }
 

@@ -45,6 +45,7 @@ enum class Call : std::uint8_t {
   peak_memory,
   rank_steps,
   diagnostic,
+  memory_shortage,
   work
 };
 
@@ -62,6 +63,7 @@ constexpr Call call_of() {
   if constexpr (std::is_same_v<T, PeakMemory>) return Call::peak_memory;
   if constexpr (std::is_same_v<T, RankStepBatch>) return Call::rank_steps;
   if constexpr (std::is_same_v<T, TraceDiagnostic>) return Call::diagnostic;
+  if constexpr (std::is_same_v<T, TraceMemoryShortage>) return Call::memory_shortage;
   if constexpr (std::is_same_v<T, WorkCall>) return Call::work;
 }
 
@@ -169,6 +171,7 @@ void replay_one(Reader& reader, Calls& calls, TraceSink& sink) {
     case Call::peak_memory: return sink.peak_memory(read<PeakMemory>(reader));
     case Call::rank_steps: return sink.rank_steps(read<RankStepBatch>(reader));
     case Call::diagnostic: return sink.diagnostic(read<TraceDiagnostic>(reader));
+    case Call::memory_shortage: return sink.memory_shortage(read<TraceMemoryShortage>(reader));
     case Call::work: return std::exchange(calls.works[read<WorkCall>(reader).place], {})(sink);
   }
 }
@@ -194,6 +197,7 @@ void CallLog::memory(std::span<const MemorySample> samples) { append(MemoryCall{
 void CallLog::peak_memory(const PeakMemory& peak) { append(peak); }
 void CallLog::rank_steps(const RankStepBatch& steps) { append(steps); }
 void CallLog::diagnostic(const TraceDiagnostic& diagnostic) { append(diagnostic); }
+void CallLog::memory_shortage(const TraceMemoryShortage& shortage) { append(shortage); }
 
 void CallLog::defer(Bytes size, std::function<void(TraceSink&)> work) {
   append(WorkCall{calls_.works.size()});

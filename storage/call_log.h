@@ -42,6 +42,7 @@ class CallLog : public TraceSink {
   void peak_memory(const PeakMemory& peak) override;
   void rank_steps(const RankStepBatch& steps) override;
   void diagnostic(const TraceDiagnostic& diagnostic) override;
+  void memory_shortage(const TraceMemoryShortage& shortage) override;
   void defer(Bytes size, std::function<void(TraceSink&)> work) override;
   /// Does nothing: what ends a log is its owner's business.
   Status finish() override { return {}; }

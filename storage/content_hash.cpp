@@ -58,10 +58,18 @@ Status add_later(const Database& database, const std::string& sql, Checksum& che
   return {};
 }
 
-Status add_kernels(const Database& database, Checksum& checksum) {
-  TESSERA_ASSIGN(const bool there, database.has_table(List<TraceKernel>::table));
+template <class Record>
+Status add_later_table(const Database& database, Checksum& checksum) {
+  TESSERA_ASSIGN(const bool there, database.has_table(List<Record>::table));
   if (!there) return {};
-  return add_later(database, select_sql<TraceKernel>([](const auto&) { return true; }), checksum);
+  return add_later(database, select_sql<Record>([](const auto&) { return true; }), checksum);
+}
+
+template <class... Records>
+Status add_later_tables(const Database& database, Checksum& checksum, std::tuple<Records...>*) {
+  Status status;
+  ((status.ok() ? void(status = add_later_table<Records>(database, checksum)) : void()), ...);
+  return status;
 }
 
 template <class... Records>
@@ -69,7 +77,7 @@ Status add_tables(const Database& database, Checksum& checksum, std::tuple<Recor
   Status status;
   ((status.ok() ? void(status = add_table<Records>(database, checksum)) : void()), ...);
   TESSERA_TRY(std::move(status));
-  TESSERA_TRY(add_kernels(database, checksum));
+  TESSERA_TRY(add_later_tables(database, checksum, static_cast<LaterTables*>(nullptr)));
   std::vector<LaterColumn> later;
   (append_later<Records>(later), ...);
   for (const LaterColumn& column : later) {

@@ -140,8 +140,8 @@ Result<Database> Database::open_recording(const std::string& path, int descripto
   // A log, so that what was committed survives this process and can be read meanwhile. Nobody waits
   // for the device: a commit is for the death of processes, not for that of the machine.
   TESSERA_TRY(database.run(
-      "PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8'; PRAGMA auto_vacuum = NONE;"
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
+      "PRAGMA synchronous = OFF; PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8';"
+      "PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
       "PRAGMA cache_size = -16384;"));
   database.descriptor_ = descriptor;
   return database;

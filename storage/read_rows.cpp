@@ -119,7 +119,8 @@ Result<TraceInfo> read_info(const Database& database) {
   TraceInfo info;
   info.unfinished = !meta.has("content_hash");
   if (info.unfinished && !meta.has("version")) {
-    return Status(Code::corrupt, "The recording was stopped before anything was in it.");
+    return Status(Code::corrupt,
+                  "Nothing is in the recording yet, or it was stopped before anything was in it.");
   }
   TESSERA_TRY(read_run(database, info.run));
   info.run.options = meta.text("options");
@@ -206,6 +207,39 @@ Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
         return {};
       }));
   return diagnostics;
+}
+
+Result<std::vector<MemoryShortageRow>> read_memory_shortages(const Database& database,
+                                                             const TraceInfo& info) {
+  std::vector<MemoryShortageRow> shortages;
+  for (const char* table : {List<TraceMemoryShortage>::table, List<MemoryBlockRow>::table}) {
+    TESSERA_ASSIGN(const bool known, database.has_table(table));
+    if (!known) return shortages;  // older traces lack the tables
+  }
+  std::vector<std::int64_t> ids;
+  TESSERA_TRY(read_rows<TraceMemoryShortage>(
+      database, [&](std::int64_t id, TraceMemoryShortage&& row) -> Status {
+        if (!has_rank(info, row.rank)) {
+          return damaged(fmt::format("memory_shortage {} is of rank {} in a run of {} ranks", id,
+                                     row.rank, info.run.ranks));
+        }
+        ids.push_back(id);
+        shortages.push_back({row, {}});
+        return {};
+      }));
+  std::size_t at = 0;
+  TESSERA_TRY(read_rows<MemoryBlockRow>(database, [&](const MemoryBlockRow& row) -> Status {
+    while (at < ids.size() && ids[at] < row.shortage) ++at;
+    if (at == ids.size() || ids[at] != row.shortage) {
+      return damaged(fmt::format("memory_shortage has no row {}", row.shortage));
+    }
+    if (row.bytes <= Bytes{}) {
+      return damaged(fmt::format("memory_block has a block of {} bytes", row.bytes.value));
+    }
+    shortages[at].map.push_back(row);
+    return {};
+  }));
+  return shortages;
 }
 
 Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info) {

@@ -19,6 +19,8 @@ Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, 
 Result<std::vector<PeakMemory>> read_peak_memory(const Database& database, const TraceInfo& info);
 Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
                                                     const TraceInfo& info);
+Result<std::vector<MemoryShortageRow>> read_memory_shortages(const Database& database,
+                                                             const TraceInfo& info);
 Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info);
 /// The same of one table, with entries of so many bytes in memory.
 Status check_density(const Database& database, const char* table, std::int64_t entry_size);

@@ -15,63 +15,9 @@
 #include <tuple>
 
 #include "storage/column.h"
-#include "storage/database.h"
-#include "tessera/trace.h"
+#include "storage/own_rows.h"
 
 namespace tessera::storage {
-
-// Tables whose rows are no record of tessera/trace.h.
-
-struct MetaRow {
-  std::string_view key, value;
-};
-struct RankRow {
-  Rank rank = 0;
-  std::int32_t node = 0;
-  std::int32_t recorded = 0;
-};
-struct StringRow {
-  std::int32_t id = 0;
-  std::string_view text;
-};
-struct AfterRow {
-  std::int32_t op = 0;
-  std::int32_t after = 0;
-};
-struct PeakClassRow {
-  std::int64_t peak = 0;
-  MemoryClass memory_class = MemoryClass::temporary;
-  Bytes bytes{};
-};
-struct SpanChunkRow {
-  Rank rank = 0;
-  std::int32_t stream = 0;
-  std::int64_t seq = 0, count = 0;
-  Time t0 = 0, t1 = 0;
-  std::int64_t checksum = 0;
-  Blob data;
-};
-struct MemoryChunkRow {
-  Rank rank = 0;
-  std::int64_t seq = 0, count = 0;
-  Time t0 = 0, t1 = 0;
-  std::int64_t checksum = 0;
-  Blob data;
-};
-struct RankStepChunkRow {
-  std::int64_t step = 0;
-  Rank rank = 0;
-  std::int64_t count = 0;
-  Time t0 = 0, t1 = 0;
-  std::int64_t checksum = 0;
-  Blob data;
-};
-/// One rank of a RankStepBatch.
-template <class T>
-using OneValue = T;
-struct RankStepRow : RankStepColumns<OneValue> {
-  Rank rank = 0;
-};
 
 template <>
 struct List<MetaRow> {
@@ -302,6 +248,39 @@ struct List<DiagnosticRecord<Text>> {
 };
 
 template <>
+struct List<TraceMemoryShortage> {
+  using R = TraceMemoryShortage;
+  static constexpr const char* table = "memory_shortage";
+  static constexpr Key key = Key::arrival;
+  static constexpr std::tuple columns = {
+      column("rank", &R::rank, "", "rank.rank"),
+      column("time", &R::time, "ns", "when"),
+      column("buffer", &R::buffer, "", "buffer.id of what was asked for"),
+      column("request", &R::request, "bytes", "its size"),
+      column("capacity", &R::capacity, "bytes", "what may be taken from the device"),
+      column("free", &R::free, "bytes", "of the capacity, what nobody held"),
+      column("largest_free", &R::largest_free, "bytes",
+             "the largest block that the request could have had")};
+  static constexpr std::tuple unlisted = {&R::blocks};  // memory_block
+};
+
+template <>
+struct List<MemoryBlockRow> {
+  using R = MemoryBlockRow;
+  static constexpr const char* table = "memory_block";
+  static constexpr Key key = Key::two;
+  static constexpr std::tuple columns = {
+      column("shortage", &R::shortage, "", "memory_shortage.id"),
+      column("address", &R::address, "bytes", "from the start of the allocator's range"),
+      column("bytes", &R::bytes, "bytes", "its size"),
+      column("segment", &R::segment, "bytes",
+             "address of what it was cut from; blocks of two never join"),
+      column("stream", &R::stream, "", "stream.id whose requests it serves, -1: any"),
+      column("buffer", &R::buffer, "", "buffer.id of what lies there, -1: it is free")};
+  static constexpr std::tuple<> unlisted = {};
+};
+
+template <>
 struct List<SpanChunkRow> {
   using R = SpanChunkRow;
   static constexpr const char* table = "span_chunk";
@@ -366,13 +345,15 @@ struct List<RankStepBatch> {
   static constexpr std::tuple unlisted = {&RankStepBatch::step};
 };
 
-/// All tables, in the order of the content hash; `op_kernel`, which came later, and `string`, whose
-/// texts are hashed where they are used, are not in it.
+/// All tables, in the order of the content hash; those that came later, and `string`, whose texts
+/// are hashed where they are used, are not in it.
 using HashedTables =
     std::tuple<MetaRow, TraceRun, RankRow, TraceStream, TraceCommunicator, TraceUnit, TraceOp,
                AfterRow, TraceBuffer, RankStepChunkRow, PeakMemory, PeakClassRow, TraceDiagnostic,
                SpanChunkRow, MemoryChunkRow>;
-using OtherTables = std::tuple<StringRow, TraceKernel>;
+using OtherTables = std::tuple<StringRow>;
+/// Files may lack them, or have nothing in them.
+using LaterTables = std::tuple<TraceKernel, TraceMemoryShortage, MemoryBlockRow>;
 /// Of the first version: it has rows in the place of RankStepChunkRow.
 using OlderTables = std::tuple<RankStepRow>;
 

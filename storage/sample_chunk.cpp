@@ -13,7 +13,7 @@ namespace {
 
 enum Column : std::size_t { edge, offset, buffer, memory_class, delta, allocated, reserved };
 constexpr std::size_t models_max = 64;
-// Of samples that are elsewhere than where the model's are, more make a chunk a model of its own.
+// Of samples that are elsewhere than where the model's are, more cost more than edges of one's own.
 constexpr std::size_t strangers_per_chunk = chunk_count_max / 8;
 
 /// All columns but the times.
@@ -163,8 +163,8 @@ void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
   SampleColumns columns;
   set_values(samples, columns);
   const Model* model = complete ? model_for(header.seq, columns) : nullptr;
+  // Where the model's edges are not this rank's, it has edges of its own and shares the rest.
   if (model == nullptr || !take_times(samples, header.rank, *model, columns)) {
-    model = nullptr;
     find_times(samples, header.rank, columns);
   }
   std::array<std::int64_t, 2> start{header.rank, 0};

@@ -136,6 +136,27 @@ CREATE TABLE diagnostic (
   message TEXT NOT NULL       -- one sentence
 );
 
+CREATE TABLE memory_shortage (
+  id INTEGER PRIMARY KEY,        -- in order of arrival, from 1
+  rank INTEGER NOT NULL,         -- rank.rank
+  time INTEGER NOT NULL,         -- when (ns)
+  buffer INTEGER NOT NULL,       -- buffer.id of what was asked for
+  request INTEGER NOT NULL,      -- its size (bytes)
+  capacity INTEGER NOT NULL,     -- what may be taken from the device (bytes)
+  free INTEGER NOT NULL,         -- of the capacity, what nobody held (bytes)
+  largest_free INTEGER NOT NULL  -- the largest block that the request could have had (bytes)
+);
+
+CREATE TABLE memory_block (
+  shortage INTEGER NOT NULL,  -- memory_shortage.id
+  address INTEGER NOT NULL,   -- from the start of the allocator's range (bytes)
+  bytes INTEGER NOT NULL,     -- its size (bytes)
+  segment INTEGER NOT NULL,   -- address of what it was cut from; blocks of two never join (bytes)
+  stream INTEGER NOT NULL,    -- stream.id whose requests it serves, -1: any
+  buffer INTEGER NOT NULL,    -- buffer.id of what lies there, -1: it is free
+  PRIMARY KEY (shortage, address)
+) WITHOUT ROWID;
+
 CREATE TABLE span_chunk (
   rank INTEGER NOT NULL,      -- rank.rank
   stream INTEGER NOT NULL,    -- stream.id

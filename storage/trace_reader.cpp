@@ -175,6 +175,10 @@ Result<std::vector<KernelRow>> TraceReader::kernels() const {
   return state_->named(read_kernels(state_->database, state_->info));
 }
 
+Result<std::vector<MemoryShortageRow>> TraceReader::memory_shortages() const {
+  return state_->named(read_memory_shortages(state_->database, state_->info));
+}
+
 Result<std::vector<DiagnosticRow>> TraceReader::diagnostics() const {
   return state_->named(read_diagnostics(state_->database, state_->info));
 }
@@ -203,7 +207,8 @@ Result<std::vector<std::string>> TraceReader::find_damage() const {
        {state_->may_unpack(), read_ops(database, info).status(), read_buffers(database).status(),
         read_rank_steps(database, info.run.ranks, info.steps).status(),
         read_peak_memory(database, info).status(), read_diagnostics(database, info).status(),
-        read_kernels(database, info).status(), state_->compare_hash()}) {
+        read_memory_shortages(database, info).status(), read_kernels(database, info).status(),
+        state_->compare_hash()}) {
     if (!status.ok()) damages.push_back(status.message());
   }
   return damages;

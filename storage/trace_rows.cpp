@@ -27,7 +27,7 @@ template <class... Records>
 struct InsertsOf<std::tuple<Records...>> {
   using type = std::tuple<Insert<Records>...>;
 };
-using AllTables = decltype(std::tuple_cat(HashedTables(), OtherTables()));
+using AllTables = decltype(std::tuple_cat(HashedTables(), OtherTables(), LaterTables()));
 
 struct TraceRows::Statements {
   InsertsOf<AllTables>::type inserts;
@@ -253,6 +253,13 @@ void TraceRows::kernel(const TraceKernel& kernel) {
 
 void TraceRows::diagnostic(const TraceDiagnostic& diagnostic) {
   if (ready()) write(diagnostic);
+}
+
+void TraceRows::memory_shortage(const TraceMemoryShortage& shortage) {
+  if (!ready() || !has_rank(shortage.rank, "A memory shortage")) return;
+  ++shortages_;
+  write(shortage);
+  for (const MemoryBlock& block : shortage.blocks) write(MemoryBlockRow{block, shortages_});
 }
 
 void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans) {

@@ -42,6 +42,7 @@ class TraceRows : public TraceSink {
   void peak_memory(const PeakMemory& peak) override;
   void rank_steps(const RankStepBatch& steps) override;
   void diagnostic(const TraceDiagnostic& diagnostic) override;
+  void memory_shortage(const TraceMemoryShortage& shortage) override;
   /// Commits all calls so far. Fails: as `finish`.
   Status save();
   /// Writes what is still buffered and commits. Fails: invalid_argument (calls that contradict each
@@ -85,7 +86,7 @@ class TraceRows : public TraceSink {
   std::int32_t ranks_ = 0;  // 0: `begin` was not called
   std::int32_t steps_ = 0;
   Time end_ = 0;
-  std::int64_t peaks_ = 0;
+  std::int64_t peaks_ = 0, shortages_ = 0;
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
   struct KnownOp {
     std::int32_t id, stream;

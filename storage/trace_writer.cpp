@@ -86,6 +86,9 @@ class ThreadedWriter final : public TraceWriter {
     log(&CallLog::rank_steps, s);
   }
   void diagnostic(const TraceDiagnostic& d) override { log(&CallLog::diagnostic, d); }
+  void memory_shortage(const TraceMemoryShortage& shortage) override {
+    log(&CallLog::memory_shortage, shortage);
+  }
   void defer(Bytes size, std::function<void(TraceSink&)> work) override {
     log(&CallLog::defer, size, std::move(work));
   }

@@ -68,6 +68,7 @@ class Meter(Shapes):
         super().__init__()
         self.names = {m: name for name, m in model.named_modules(remove_duplicate=True)}
         self.sizes, self.order, self.pending = defaultdict(Sizes), [], Sizes()
+        self.begun = []  # place in the order and container: where each of its calls begins
         self.leaf, self.fused, self.kept, self.weights = None, 0, {}, set()
         for tensor in [*model.parameters(), *model.buffers()]:
             self.weights.add(tensor.untyped_storage()._cdata)
@@ -243,8 +244,11 @@ def measure(model, inputs, eager):
         hooks.append(module.register_forward_hook(lambda *unused: meter.leave()))
     for module in containers:
         entered = []
-        hooks.append(module.register_forward_pre_hook(
-            lambda m, a, entered=entered: entered.append(len(meter.order))))
+
+        def begin(m, a, entered=entered):
+            entered.append(len(meter.order))
+            meter.begun.append((len(meter.order), meter.names[m]))
+        hooks.append(module.register_forward_pre_hook(begin))
         hooks.append(module.register_forward_hook(
             lambda *unused, entered=entered: meter.flush() if len(meter.order) > entered.pop() else None))
     for module in [] if eager else leaves:
@@ -425,14 +429,33 @@ def parts_of(model, order, blocks):
     return out
 
 
+def lies_in(path, container):
+    return path != container and (container == "" or path.startswith(container + "."))
+
+
+def with_revisits(meter):
+    """The order, and where a container ends and begins again between two of its own entries."""
+    out = []
+    for place, path in enumerate(meter.order):
+        again = [c for at, c in meter.begun if at == place > 0
+                 and lies_in(path, c) and lies_in(meter.order[place - 1], c)]
+        out += [{"again": min(again, key=len)}] if again else []
+        out.append(path)
+    return out
+
+
 def coarser(meter, parts):
     """The order of parts, each with what its leaves have done."""
-    order, before = [], None
-    for leaf in meter.order:
+    order, before, begun = [], None, []
+    for place, leaf in enumerate(meter.order):
         part = parts[leaf]
-        if part == leaf or part != before:
+        calls = [path for at, path in meter.begun if at == place]
+        again = any(part == path or lies_in(part, path) for path in calls)
+        if part == leaf or part != before or again:
             order.append(part)
         before = part
+        begun += [(len(order) - 1, path) for path in calls]
+    meter.begun = begun
     sizes = defaultdict(Sizes)
     for leaf in dict.fromkeys(meter.order):
         meter.add(sizes[parts[leaf]], meter.sizes[leaf])
@@ -455,7 +478,7 @@ def export(model, inputs_of, name, eager=False, leaves=False):
             coarser(meter, parts)
     root, ties, aliases = tree_of(model, passes, logits_of(out))
     tree = {"tessera_model": 1, "name": name, "dtype": name_of(next(model.parameters()).dtype),
-            "root": root, "forward": passes[0].order}
+            "root": root, "forward": with_revisits(passes[0])}
     tree.update({key: value for key, value in (("ties", ties), ("module_aliases", aliases),
                                                ("units", blocks)) if value})
     return tree

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "cli/options/plan_file.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -28,7 +30,11 @@ const std::vector<Option>& wrap_flags() {
        .help = "The same of single parameters, by name",
        .flag = "--ignore-parameters",
        .kind = OptionKind::list,
-       .standard = std::vector<std::string>{}}};
+       .standard = std::vector<std::string>{}},
+      {.name = "plan",
+       .help = "Instead of these: a file that says units and their settings (wrap --write-plan)",
+       .kind = OptionKind::text,
+       .standard = ""}};
   return flags;
 }
 
@@ -95,6 +101,17 @@ Result<WrapPlan> plan_wrapping_of(const std::string& wrap_class, std::vector<std
 Status apply_wrapping(const GivenFlags& given, const Model& model, Scheme& scheme) {
   std::optional<WrapPlan>* const plan = plan_of(scheme);
   if (plan == nullptr) return {};
+  if (const auto file = given.find("--plan"); file != given.end()) {
+    for (const char* flag : {"--units", "--wrap", "--ignore-modules", "--ignore-parameters"}) {
+      if (!given.contains(flag)) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("--plan says which modules are units and which are ignored: leave "
+                                "{} out",
+                                flag));
+    }
+    TESSERA_ASSIGN(*plan, load_wrap_plan(file->second, model));
+    return {};
+  }
   const auto wrap = given.find(flag_of(wrap_flags()[0]));
   const std::string wrap_class = wrap == given.end() ? "" : wrap->second;
   TESSERA_ASSIGN(const auto modules, list_of(given, wrap_flags()[1]));

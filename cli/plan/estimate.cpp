@@ -108,12 +108,7 @@ Result<Row> row_of(std::int32_t stage, const Model& model, const sim::Cluster& c
   row.activations = sum(sink.peak, {activations, temporary, inputs});
   row.unused = sum(sink.peak, {reserved_unused});
   row.total = sink.peak.reserved;
-  row.sure = sim::memory_error({.profile = sim::name_unless_changed(options.stack),
-                                .gpu = cluster.gpu.name,
-                                .cluster = sim::name_unless_changed(cluster),
-                                .scheme = std::string(name_of(options.scheme)),
-                                .ranks = cluster.ranks(),
-                                .parameters = model.parameter_count()});
+  row.sure = sim::memory_error(sim::run_of(model, options));
   row.buffers =
       row.total - row.parameters - row.gradients - row.optimizer - row.activations - row.unused;
   return row;

@@ -8,7 +8,9 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/plan_file.h"
 #include "cli/plan/wrap_sizes.h"
+#include "cli/text_file.h"
 #include "engine/text/json_reader.h"
 
 namespace tessera::cli {
@@ -21,6 +23,8 @@ Names list_of(const std::set<std::string>& names) { return {names.begin(), names
 struct WrapArguments {
   std::string model_path;
   std::string policy = "blocks";
+  std::string plan;        // a file
+  std::string write_plan;  // another
   Names classes;
   std::int64_t min_params = SizeWrap{}.min_num_params.value;
   Names force_leaf = list_of(SizeWrap{}.force_leaf);
@@ -37,6 +41,8 @@ constexpr const char* wrap_examples = R"(Examples:
   tessera wrap examples/models/llama-3-8b.json --ranks 64
   tessera wrap config.json --policy class --class LlamaDecoderLayer,Embedding --layout flat
   tessera wrap config.json --policy size --min-params 20000000 --json
+  tessera wrap config.json --policy class --class LlamaDecoderLayer --write-plan plan.json
+  tessera wrap config.json --plan plan.json
 
 Exit codes: 0 done, 2 bad input.)";
 
@@ -77,6 +83,11 @@ Status check_options(const WrapArguments& a, const CLI::App& command) {
       return error(fmt::format("{} belongs to --policy size, not to {}", option, a.policy));
     }
   }
+  for (const char* option : {"--policy", "--ignore-modules", "--ignore-parameters"}) {
+    if (!a.plan.empty() && command.count(option) > 0) {
+      return error(fmt::format("{} and --plan: the plan says it, leave {} out", option, option));
+    }
+  }
   if (!a.ignored_modules.empty() && !a.ignored_parameters.empty()) {
     return error("give --ignore-modules or --ignore-parameters, not both");
   }
@@ -99,9 +110,12 @@ Status print_wrap(const WrapArguments& a, const CLI::App& command) {
   const WrapOptions options{.ignored_modules = a.ignored_modules,
                             .ignored_states = a.ignored_parameters,
                             .uniform_requires_grad = sharding.layout == WrapLayout::flat};
-  TESSERA_ASSIGN(const WrapPlan plan, plan_wrapping(model, policy_of(a), options));
+  const Result<WrapPlan> made =
+      a.plan.empty() ? plan_wrapping(model, policy_of(a), options) : load_wrap_plan(a.plan, model);
+  TESSERA_ASSIGN(const WrapPlan plan, made);
   TESSERA_ASSIGN(WrapSizes sizes, sizes_of(model, plan, sharding));
-  sizes.policy = a.policy;
+  sizes.policy = a.plan.empty() ? a.policy : a.plan;
+  if (!a.write_plan.empty()) TESSERA_TRY(write_text_file(a.write_plan, to_json(plan, model)));
   const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   fmt::print("{}", a.json ? wrap_json(sizes) + "\n" : wrap_text(sizes, bold));
   return {};
@@ -128,6 +142,9 @@ void add_wrap(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--policy", a.policy, "What decides")
       ->check(CLI::IsMember({"always", "class", "transformer", "size", "blocks"}));
+  command->add_option("--plan", a.plan, "Instead of a policy: a file that --write-plan wrote");
+  command->add_option("--write-plan", a.write_plan,
+                      "Write the plan, for --plan of this and other sub-commands");
   add_list(*command, "--class", a.classes, "class, transformer: classes that become units, A,B");
   command->add_option("--min-params", a.min_params, "size: fewest elements of a unit")
       ->check(within(0, 1e15));

@@ -8,6 +8,7 @@
 #include "engine/model/module_graph.h"
 #include "engine/schemes/fsdp1/flat_layout.h"
 #include "engine/schemes/fully_shard/dim0_layout.h"
+#include "tessera/device_mesh.h"
 
 namespace tessera::cli {
 namespace {
@@ -25,6 +26,15 @@ Result<Shard> shard_of(const Model& model, const std::vector<ParameterId>& param
   }
   TESSERA_ASSIGN(const UnitLayout layout, dim0_layout(model, parameters, sharding.ranks));
   return Shard{layout.shard, layout.padding};
+}
+
+// A unit may have a mesh of its own.
+Result<WrapSharding> own_sharding(const WrapUnit& unit, WrapSharding sharding) {
+  if (const Index own = unit.overrides.shard_group.value_or(0); own > 0) {
+    TESSERA_TRY(DeviceMesh::sharding(sharding.ranks, own).status());
+    sharding.ranks = own;
+  }
+  return sharding;
 }
 
 // By ParameterId: the tensor has a second name, its own or that of a module above it.
@@ -83,7 +93,8 @@ Result<WrapSizes> sizes_of(const Model& model, const WrapPlan& plan, const WrapS
                    .class_name = module.class_name,
                    .aliases = unit.aliases};
     count(model, unit.parameters, shared, made);
-    TESSERA_ASSIGN(const Shard shard, shard_of(model, unit.parameters, sharding));
+    TESSERA_ASSIGN(const WrapSharding own, own_sharding(unit, sharding));
+    TESSERA_ASSIGN(const Shard shard, shard_of(model, unit.parameters, own));
     made.padding = shard.padding;
     made.unsharded = bytes_of(made.numel, sharding.dtype);
     made.per_rank = bytes_of(shard.per_rank, sharding.dtype);

@@ -66,6 +66,12 @@ Table causes_table(const Comparison& c) {
                  ms(ops.b)});
     }
   }
+  if (!c.chance.empty()) {
+    table.note(fmt::format("{} {} not larger than what steps of one run differ by: up to {} ms",
+                           c.chance.size(),
+                           c.chance.size() == 1 ? "other difference is" : "other differences are",
+                           ms(std::abs(c.chance.front().time))));
+  }
   return table;
 }
 
@@ -114,6 +120,21 @@ nlohmann::ordered_json json_of(const PeakMemory& peak) {
   return json;
 }
 
+nlohmann::ordered_json json_of(const std::vector<Cause>& causes) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Cause& cause : causes) {
+    nlohmann::ordered_json row{
+        {"what", cause.what}, {"time_ns", cause.time}, {"noise_ns", cause.noise}};
+    row["ops"] = nlohmann::ordered_json::array();
+    for (const auto& ops : cause.ops) {
+      row["ops"].push_back(
+          {{"what", ops.what}, {"count", ops.count}, {"a_ns", ops.a}, {"b_ns", ops.b}});
+    }
+    json.push_back(row);
+  }
+  return json;
+}
+
 void print_comparison_json(const Comparison& c) {
   nlohmann::ordered_json json{{"ops_a", c.ops_a},
                               {"ops_b", c.ops_b},
@@ -125,16 +146,8 @@ void print_comparison_json(const Comparison& c) {
                               {"ranks", c.ranks},
                               {"a", json_of(c.a)},
                               {"b", json_of(c.b)}};
-  json["causes"] = nlohmann::ordered_json::array();
-  for (const Cause& cause : c.causes) {
-    nlohmann::ordered_json row{{"what", cause.what}, {"time_ns", cause.time}};
-    row["ops"] = nlohmann::ordered_json::array();
-    for (const auto& ops : cause.ops) {
-      row["ops"].push_back(
-          {{"what", ops.what}, {"count", ops.count}, {"a_ns", ops.a}, {"b_ns", ops.b}});
-    }
-    json["causes"].push_back(row);
-  }
+  json["causes"] = json_of(c.causes);
+  json["chance"] = json_of(c.chance);
   json["peak_a"] = json_of(c.peak_a);
   json["peak_b"] = json_of(c.peak_b);
   json["only"] = nlohmann::ordered_json::array();
@@ -157,7 +170,8 @@ Status run_compare(const CompareArguments& arguments) {
     return {};
   }
   fmt::print("{}", parts_table(c).text(/*bold=*/false));
-  if (!c.causes.empty()) fmt::print("{}", causes_table(c).text(/*bold=*/false));
+  if (!c.causes.empty() || !c.chance.empty())
+    fmt::print("{}", causes_table(c).text(/*bold=*/false));
   fmt::print("{}", memory_table(c).text(/*bold=*/false));
   if (!c.only.empty()) fmt::print("{}", only_table(c).text(/*bold=*/false));
   return {};

@@ -23,6 +23,7 @@ struct TraceArguments {
 constexpr const char* trace_examples = R"(Examples:
   tessera trace recover run.tessera.partial -o run.tessera
   tessera trace verify run.tessera
+  tessera trace merge run.*.tessera -o run.tessera
   tessera trace import rank*.json.gz -o run.tessera
 
 Exit codes: 0 done, 2 bad input, or the trace is damaged.)";
@@ -73,7 +74,8 @@ Status verify(const TraceArguments& a) {
 void add_trace(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TraceArguments>();
   TraceArguments& a = *arguments;
-  CLI::App* command = app.add_subcommand("trace", "Check, recover, import, export trace files");
+  CLI::App* command =
+      app.add_subcommand("trace", "Check, recover, merge, import, export trace files");
   command->footer(trace_examples);
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* text, Status (*run)(const TraceArguments&)) {
@@ -91,6 +93,7 @@ void add_trace(CLI::App& app, int& exit_code) {
   whole->add_flag("--json", a.json, "Print one JSON object");
   add_trace_import(*command, exit_code);
   add_trace_export(*command, exit_code);
+  add_trace_merge(*command, exit_code);
 }
 
 }  // namespace tessera::cli

@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "tessera/exchange/checkpoints.h"
 #include "tessera/lora.h"
 
 namespace tessera::cli {
@@ -23,6 +25,11 @@ struct CheckpointArguments {
   std::string model;
   std::string adapter;
   std::string dtype = "float32";
+  std::string format = "safetensors";
+  bool dtype_given = false;
+  std::string into;
+  std::optional<std::string> prefix;
+  std::optional<std::int64_t> step;
   bool json = false;
 };
 
@@ -30,6 +37,7 @@ constexpr const char* checkpoint_examples = R"(Examples:
   tessera checkpoint info run
   tessera checkpoint verify run/step-000500
   tessera checkpoint export run model.safetensors --dtype bfloat16
+  tessera checkpoint import dcp-folder config.json run
   tessera checkpoint merge run config.json merged.safetensors --adapter adapter
 
 Exit codes: 0 done, 2 bad input, damage included.)";
@@ -121,9 +129,30 @@ Status verify(const CheckpointArguments& a) {
 
 Status export_weights(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  if (a.format == "dcp") {
+    if (a.dtype_given) {
+      return Status(Code::invalid_argument,
+                    "--dtype means nothing to --format dcp, which has float32: leave it out");
+    }
+    TESSERA_TRY(exchange::export_dcp(info.path, a.file));
+    fmt::print("{}: {} elements of step {} with the optimizer's state\n", a.file,
+               with_separators(elements_of(info)), info.step);
+    return {};
+  }
   TESSERA_TRY(export_checkpoint(info.path, a.file, exported_dtypes.at(a.dtype)));
   fmt::print("{}: {} elements of step {} as {}\n", a.file, with_separators(elements_of(info)),
              info.step, a.dtype);
+  return {};
+}
+
+Status import_foreign(const CheckpointArguments& a) {
+  TESSERA_ASSIGN(const Model model, load_model(a.model));
+  TESSERA_ASSIGN(
+      const exchange::CheckpointImport done,
+      exchange::import_checkpoint(a.path, model, a.into, {.prefix = a.prefix, .step = a.step}));
+  print_warnings(done.warnings);
+  fmt::print("{}: {}, {} parameters, {} of them with AdamW's state, step {}\n", done.checkpoint,
+             done.format, done.parameters, done.with_state, done.step);
   return {};
 }
 
@@ -178,7 +207,9 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   whole->add_flag("--json", a.json, "Print one JSON object");
   CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
                       exit_code, export_weights);
-  out->add_option("FILE", a.file, "The safetensors file")->required();
+  out->add_option("FILE", a.file, "The safetensors file, or the folder of dcp")->required();
+  out->add_option("--format", a.format, "dcp: torch.distributed.checkpoint, with AdamW's state")
+      ->check(CLI::IsMember({"safetensors", "dcp"}));
   CLI::App* merged =
       add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
           exit_code, merge);
@@ -187,9 +218,24 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   merged
       ->add_option("--adapter", a.adapter, "Folder that gets the adapters by themselves, for PEFT")
       ->default_str("");
+  CLI::App* in = command->add_subcommand(
+      "import", "Make a checkpoint of one that PyTorch (DCP) or DeepSpeed (ZeRO) has saved");
+  in->add_option("FROM", a.path, "Their folder")->required();
+  in->add_option("MODEL", a.model, "Hugging Face config.json, or a module tree")->required();
+  in->add_option("DIR", a.into, "The folder that gets the checkpoint, for train --resume")
+      ->required();
+  in->add_option("--prefix", a.prefix, "What stands in front of the parameters' names, if several");
+  in->add_option("--step", a.step, "Its number, instead of the optimizer's steps")
+      ->check(within(0, 1'000'000'000));
+  in->callback([arguments, &exit_code] {
+    const Status status = import_foreign(*arguments);
+    if (!status.ok()) exit_code = complain(status);
+  });
   std::vector<std::string> known;
   for (const auto& [name, dtype] : exported_dtypes) known.push_back(name);
-  out->add_option("--dtype", a.dtype, "Of the weights in the file")->check(CLI::IsMember(known));
+  out->add_option("--dtype", a.dtype, "Of the weights in the file")
+      ->check(CLI::IsMember(known))
+      ->each([arguments](const std::string&) { arguments->dtype_given = true; });
 }
 
 }  // namespace tessera::cli

@@ -55,6 +55,7 @@ Options host_options(const RuntimeOptions& options, const RuntimeNeeds& needs) {
   host.clock = steady_time;
   host.aio = needs.aio;
   host.sink = needs.sink;
+  host.own_trace = needs.own_trace;
   host.deadline = static_cast<Time>(options.deadline_s * 1e9);
   return host;
 }

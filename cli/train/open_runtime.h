@@ -29,9 +29,10 @@ struct OpenedRuntime {
 /// What a run needs besides its options.
 struct RuntimeNeeds {
   Aio aio;                    // how files on NVMe are read and written
-  TraceSink* sink = nullptr;  // of rank 0; must outlive the runtime
+  TraceSink* sink = nullptr;  // of rank 0, or of each; must outlive the runtime
   bool owners = false;        // have memory that others lack: the scheme cannot use windows
   bool traced = false;        // on some rank
+  bool own_trace = false;     // each rank has a sink that gets its own times
 };
 
 /// Fails: not_supported (no MPI or no GPU here), saying what is missing; invalid_argument (options

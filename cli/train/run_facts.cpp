@@ -24,8 +24,9 @@ constexpr std::array may_differ = {"--help",    "--threads",    "--deadline",   
                                    "--json",    "--log-every",  "--csv",         "--tensorboard",
                                    "--cluster", "--peak-flops", "--profile-nccl"};
 /// Paths of inputs, which are compared by content.
-constexpr std::array by_content = {"--data",      "--validation", "--load",    "--resume",
-                                   "--deepspeed", "--tokenizer",  "--weights", "--checkpoint"};
+constexpr std::array by_content = {"--data",    "--validation", "--load",
+                                   "--resume",  "--deepspeed",  "--tokenizer",
+                                   "--weights", "--checkpoint", "--plan"};
 /// Paths of a machine, which all ranks have or none.
 constexpr std::array by_presence = {"--save",  "--export",    "--export-adapter",
                                     "--trace", "--nvme-path", "--optimizer-nvme-path"};
@@ -118,6 +119,9 @@ Facts facts_of(const TrainArguments& arguments, const TrainRun& run, const Train
   TESSERA_ASSERT(arguments.command != nullptr, "options come from a command line");
   Facts facts = command_facts(*arguments.command, arguments.engine.model_path, run.model);
   facts.emplace_back("--deepspeed", file_fact(arguments.engine.deepspeed));
+  const auto plan = arguments.engine.scheme.given.find("--plan");
+  const bool planned = plan != arguments.engine.scheme.given.end();
+  facts.emplace_back("--plan", file_fact(planned ? plan->second : std::string()));
   facts.emplace_back("--tokenizer", file_fact(arguments.data.tokenizer));
   facts.emplace_back("--load", file_fact(arguments.files.load));
   const auto from = checkpoint_to_resume(arguments.files);

@@ -7,6 +7,11 @@
 #include <fstream>
 
 namespace tessera::cli {
+namespace {
+
+constexpr std::string_view rank_place = "{rank}";
+
+}  // namespace
 
 Status check_trace_name(const char* option, const std::string& path) {
   std::error_code error;
@@ -17,6 +22,17 @@ Status check_trace_name(const char* option, const std::string& path) {
   if (file.gcount() == 0 || start == "SQLite format 3") return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} {}: exists and is no trace: choose another name", option, path));
+}
+
+bool names_rank(const std::string& path) { return path.find(rank_place) != std::string::npos; }
+
+std::string trace_name(const std::string& path, Rank rank) {
+  std::string name = path;
+  for (std::size_t at = name.find(rank_place); at != std::string::npos;
+       at = name.find(rank_place)) {
+    name.replace(at, rank_place.size(), fmt::format("{}", rank));
+  }
+  return name;
 }
 
 }  // namespace tessera::cli

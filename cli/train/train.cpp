@@ -102,19 +102,12 @@ class TrainProgram {
     const Rank expected = ranks_of(arguments_.runtime, launch_);
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
     TESSERA_ASSIGN(const TrainData data, open_data(arguments_, run_.model));
-    const bool first = launch_.rank == 0 || !launch_.by_launcher;
-    if (first && !arguments_.trace.empty()) {
-      TESSERA_TRY(check_trace_name("--trace", arguments_.trace));
-      TESSERA_ASSIGN(
-          trace_, storage::TraceWriter::create(arguments_.trace,
-                                               {.clock = steady_time, .warn = [this](auto& said) {
-                                                  if (begun_) warn_of_recording(said);
-                                                }}));
-    }
-    TESSERA_ASSIGN(opened_,
-                   open_runtime(arguments_.runtime, launch_,
-                                {aio_of(run_.options.scheme), trace_.get(),
-                                 has_owners(run_.options.scheme), !arguments_.trace.empty()}));
+    TESSERA_TRY(open_trace());
+    TESSERA_ASSIGN(
+        opened_,
+        open_runtime(arguments_.runtime, launch_,
+                     {aio_of(run_.options.scheme), trace_.get(), has_owners(run_.options.scheme),
+                      !arguments_.trace.empty(), names_rank(arguments_.trace)}));
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }
@@ -131,6 +124,24 @@ class TrainProgram {
   int exit_code() const { return was_stopped() && launch_.rank == 0 ? exit_stopped(stop_) : 0; }
 
  private:
+  Status open_trace() {
+    const bool first = launch_.rank == 0 || !launch_.by_launcher;
+    if (arguments_.trace.empty() || !(first || names_rank(arguments_.trace))) return {};
+    if (names_rank(arguments_.trace) && runtime_of(arguments_.runtime, launch_) == "simulator") {
+      return Status(Code::invalid_argument,
+                    fmt::format("--trace {}: the simulator's ranks are one program and have one "
+                                "trace: leave {{rank}} out",
+                                arguments_.trace));
+    }
+    const std::string name = trace_name(arguments_.trace, launch_.rank);
+    TESSERA_TRY(check_trace_name("--trace", name));
+    TESSERA_ASSIGN(trace_, storage::TraceWriter::create(
+                               name, {.clock = steady_time, .warn = [this](auto& said) {
+                                        if (begun_) warn_of_recording(said);
+                                      }}));
+    return {};
+  }
+
   // A disk that is full takes a part of the trace, not the training.
   Status finish_trace() {
     if (!begun_) return {};  // so there is nothing to tell

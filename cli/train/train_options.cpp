@@ -129,7 +129,9 @@ void add_log_options(CLI::App& command, TrainArguments& a) {
           "FLOP/s of one rank that MFU refers to; 0: what the GPU's maker states; on CPUs measured")
       ->check(within(0, 1e18))
       ->group(group);
-  command.add_option("--trace", a.trace, "Trace file that records the run")
+  command
+      .add_option("--trace", a.trace,
+                  "Trace file that records the run; with {rank} in it: one per rank")
       ->default_str("")
       ->group(group);
   add_recording_options(command, a.recording);

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "cli/command.h"
+#include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
 #include "engine/text/option_json.h"
 
@@ -79,8 +80,12 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
     out.peak_flops_per_rank = peak.value;
     out.peak_name = fmt::format("{}, {}", peak.name, readable_flops(peak.value));
   }
-  out.recorded_ranks.resize(static_cast<std::size_t>(ranks));
-  std::iota(out.recorded_ranks.begin(), out.recorded_ranks.end(), 0);
+  if (names_rank(a.trace)) {
+    out.recorded_ranks = {launch.rank};
+  } else {
+    out.recorded_ranks.resize(static_cast<std::size_t>(ranks));
+    std::iota(out.recorded_ranks.begin(), out.recorded_ranks.end(), 0);
+  }
   static_cast<void>(apply(a.recording, out));  // was checked with the other flags
   return out;
 }

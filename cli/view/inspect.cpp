@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/trace_warning.h"
@@ -37,10 +41,43 @@ Exit codes: 0 done, 2 bad input, no display, or built without the inspector.)";
 
 std::vector<std::string> panel_names() { return inspector::panel_names(); }
 
+namespace fs = std::filesystem;
+
+// The examples, as installed or as built from sources; "": they are not here.
+std::string traces_folder() {
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none).parent_path();
+  if (none) return {};
+  for (const char* place : {"../share/tessera/traces", "../../traces", "../traces"}) {
+    const fs::path folder = program / place;
+    if (fs::exists(folder / "README.md", none)) return folder.lexically_normal().string();
+  }
+  return {};
+}
+
+// https://specifications.freedesktop.org/basedir-spec
+std::string recent_file() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  const char* const home = std::getenv("HOME");
+  if (state != nullptr && *state != 0) return std::string(state) + "/tessera/traces";
+  return home == nullptr ? "" : std::string(home) + "/.local/state/tessera/traces";
+}
+
+Status check_start(const InspectArguments& a) {
+  const bool about_trace =
+      !a.against.empty() || !a.panel.empty() || !a.time.empty() || !a.query.empty() || a.rank >= 0;
+  if (!a.trace.empty() || !about_trace) return {};
+  return {Code::invalid_argument,
+          "no trace is given: --against, --panel, --time, --query and --rank are about one"};
+}
+
 Status run_inspect(const InspectArguments& arguments) {
+  TESSERA_TRY(check_start(arguments));
   TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
   inspector::InspectOptions options;
-  options.path = arguments.trace;
+  options.path = arguments.trace.empty() ? "" : inspector::trace_file(arguments.trace);
+  options.traces = traces_folder();
+  if (arguments.screenshot.empty()) options.recent_file = recent_file();
   options.against = arguments.against;
   options.width = size.width;
   options.height = size.height;
@@ -66,8 +103,10 @@ Status run_inspect(const InspectArguments& arguments) {
   if (!arguments.time.empty()) {
     TESSERA_ASSIGN(options.time, parse_time_range(arguments.time));
   }
-  TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(arguments.trace));
-  warn_of_trace(arguments.trace, reader.info());
+  if (!options.path.empty()) {
+    TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(options.path));
+    warn_of_trace(options.path, reader.info());
+  }
   if (arguments.rank >= 0) options.rank = arguments.rank;
   return arguments.screenshot.empty() ? inspector::inspect(options)
                                       : inspector::screenshot(options, arguments.screenshot);
@@ -91,7 +130,9 @@ void add_inspect(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand("inspect", "Show a trace in a window or as a picture");
   command->footer(inspect_examples);
-  command->add_option("FILE", arguments->trace, "Trace file")->required();
+  command->add_option("FILE", arguments->trace,
+                      "Trace file, also of a recording that goes on; default: a page that opens "
+                      "one, with examples");
   const char* view = "View";
   command->add_option("--against", arguments->against, "Another trace file, to compare with")
       ->group(view);

@@ -32,10 +32,12 @@ class AdapterInsertion {
     for (Buffer& buffer : out_.buffers) buffer.module = module(buffer.module);
     for (Tie& tie : out_.ties) tie.parameter = parameter(tie.parameter);
     for (ModuleAlias& alias : out_.module_aliases) alias.module = module(alias.module);
-    for (ModuleId& id : out_.forward) id = module(id);
-    for (Graph& graph : out_.graphs) {
-      for (ModuleId& id : graph.forward) id = module(id);
-    }
+    const auto renumber = [&](std::vector<ModuleId>& forward, std::vector<Revisit>& again) {
+      for (ModuleId& id : forward) id = module(id);
+      for (Revisit& revisit : again) revisit.module = module(revisit.module);
+    };
+    renumber(out_.forward, out_.again);
+    for (Graph& graph : out_.graphs) renumber(graph.forward, graph.again);
     for (auto* uses : {&out_.reads, &out_.returns}) {
       for (ParameterUse& use : *uses) use = {module(use.module), parameter(use.parameter)};
     }

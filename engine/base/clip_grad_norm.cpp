@@ -17,6 +17,7 @@ Norm norm_of(double norm_type) {
 
 struct Part {
   bool whole;
+  Index own_group;
   ShardMap map;
   DType dtype;
 };
@@ -25,7 +26,7 @@ std::vector<Part> parts_of(const std::vector<ParamShard*>& shards, std::vector<V
   std::vector<Part> parts;
   for (const ParamShard* shard : shards) {
     if (!shard->gradient.buffer.valid()) continue;
-    parts.push_back({shard->whole, shard->map, shard->gradient.dtype});
+    parts.push_back({shard->whole, shard->own_group(), shard->map, shard->gradient.dtype});
     views.push_back(shard->gradient);
   }
   return parts;
@@ -56,9 +57,13 @@ Compute OptimizerStep::local_norm(const std::vector<ParamShard*>& shards, const 
     const Elements one{context.write(0), DType::float32};
     const Index index = state_.shard_index(context.rank());
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      if (parts[k].whole && index != 0) continue;  // counted once, by the first of the group
-      for (const ShardPiece& piece : parts[k].map.pieces(index, /*trained_only=*/true)) {
-        const ConstElements gradient{context.read(k), parts[k].dtype};
+      const Part& part = parts[k];
+      // Counted once, by the first of the group, or of the world's groups.
+      if (part.own_group > 0 ? context.rank() >= part.own_group : part.whole && index != 0)
+        continue;
+      const Index own = part.own_group > 0 ? static_cast<Index>(context.rank()) : index;
+      for (const ShardPiece& piece : part.map.pieces(own, /*trained_only=*/true)) {
+        const ConstElements gradient{context.read(k), part.dtype};
         context.kernels().add_norm(norm, part_of(gradient, piece), one);
       }
     }

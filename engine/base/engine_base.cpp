@@ -89,7 +89,14 @@ Status EngineBase::compute(const ModuleWork& work) {
   TESSERA_TRY(add_views(work, what));
   const bool again = work.pass == ModuleWork::Pass::recompute;
   const Cause why = cause_of(work, again ? Reason::recompute : Reason::none);
-  return activations_.run(work, why, std::move(what));
+  if (work.summed.empty()) return activations_.run(work, why, std::move(what));
+  ModuleWork beside = work;
+  for (ParameterId id : work.summed) {
+    TESSERA_ASSIGN(const View gradient,
+                   locals_.find(id) != nullptr ? locals_.gradient_view(id) : gradient_view(id));
+    beside.temporary += 2 * bytes_of(gradient.numel, gradient.dtype);
+  }
+  return activations_.run(beside, why, std::move(what));
 }
 
 Status EngineBase::keep_activations(const ModuleWork& work) {

@@ -15,8 +15,7 @@ class OptimizerStateOps {
  public:
   using Range = std::function<void(Rank, const StateRange&)>;
 
-  explicit OptimizerStateOps(ShardedState& state)
-      : state_(state), issuer_(state.issuer()), groups_(state.shard_groups()) {}
+  explicit OptimizerStateOps(ShardedState& state) : state_(state), issuer_(state.issuer()) {}
 
   const Model& model() const { return issuer_.model(); }
   const ParamGroups& param_groups() const { return state_.parts().optimizer.groups(); }
@@ -40,7 +39,9 @@ class OptimizerStateOps {
     Index parts;         // that lie one behind another in the staging buffer
   };
 
-  bool sharded(const ParamShard& shard) const { return !shard.whole && groups_.size > 1; }
+  ShardGroups groups_of(const ParamShard& shard) const { return state_.groups_of(shard); }
+  // Parts of the shard's parameter that lie on different ranks.
+  Index parts_of(const ParamShard& shard) const { return shard.whole ? 1 : groups_of(shard).size; }
   Status read(const ParamShard& shard, StateTensor tensor);
   Status fetch(const Slice& slice);
   Status show(const Slice& slice);
@@ -69,7 +70,6 @@ class OptimizerStateOps {
 
   ShardedState& state_;
   Issuer& issuer_;
-  const ShardGroups groups_;
   RankSet recipients_;
   Bytes staged_bytes_{};
   const Range* range_ = nullptr;
@@ -86,7 +86,7 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
   const std::vector<ParamShard*> all = state_.all_shards();
   for (const ParamShard* shard : all) {
     if (!exists(*shard, tensors.front())) continue;
-    const Bytes element = size_of(shard->dtype) * (sharded(*shard) ? groups_.size : 1);
+    const Bytes element = size_of(shard->dtype) * parts_of(*shard);
     least = std::max(least, element);
     most = std::max(most, element * shard->map.shard().value);
   }
@@ -113,7 +113,7 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
 }
 
 Status OptimizerStateOps::read(const ParamShard& shard, StateTensor tensor) {
-  const Index parts = sharded(shard) ? groups_.size : 1;
+  const Index parts = parts_of(shard);
   const Numel at_once{staged_bytes_.value / size_of(shard.dtype).value / parts};
   for (Numel first{}; first < shard.map.shard(); first += at_once) {
     const Slice slice{&shard, tensor, first, std::min(at_once, shard.map.shard() - first), parts};
@@ -126,18 +126,19 @@ Status OptimizerStateOps::read(const ParamShard& shard, StateTensor tensor) {
 // Into the staging buffer of every rank.
 Status OptimizerStateOps::fetch(const Slice& s) {
   const CopyRoute route = *route_between(s.shard->memory, Memory::device);
-  if (sharded(*s.shard)) {
+  const ShardGroups groups = groups_of(*s.shard);
+  if (s.parts > 1) {
     View own = source(s);
     if (route != CopyRoute::on_device) {  // a collective reads device memory
       own = View::shard(staging_, s.shard->dtype, s.numel, s.parts);
       TESSERA_TRY(issuer_
                       .submit(issuer_.compute_stream(), why(),
-                              Copy{.index_in = groups_.shard,
+                              Copy{.index_in = groups.shard,
                                    .pieces = {{.from = source(s), .to = own}},
                                    .route = route})
                       .status());
     }
-    return issuer_.submit(issuer_.compute_stream(), why(), AllGather{groups_.shard, own, staged(s)})
+    return issuer_.submit(issuer_.compute_stream(), why(), AllGather{groups.shard, own, staged(s)})
         .status();
   }
   const RankSet some = only_on(s);
@@ -146,10 +147,9 @@ Status OptimizerStateOps::fetch(const Slice& s) {
                              why(),
                              Copy{.pieces = {{.from = source(s), .to = staged(s)}}, .route = route})
                   .status());
-  if (some.empty() || !groups_.replica.valid()) return {};
+  if (some.empty() || !groups.replica.valid()) return {};
   return issuer_
-      .submit(issuer_.compute_stream(), why(),
-              Broadcast{groups_.replica, staged(s), s.shard->owner})
+      .submit(issuer_.compute_stream(), why(), Broadcast{groups.replica, staged(s), s.shard->owner})
       .status();
 }
 
@@ -211,8 +211,8 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
     }
     work.cost.elementwise_bytes = 2 * static_cast<double>(shard->bytes().value);
     work.body = [this, &states, map = shard->map, whole = shard->whole,
-                 dtype = shard->dtype](const BodyContext& context) {
-      const Index index = whole ? 0 : state_.shard_index(context.rank());
+                 own_group = shard->own_group(), dtype = shard->dtype](const BodyContext& context) {
+      const Index index = state_.index_of(whole, own_group, context.rank());
       for (const ShardPiece& piece : map.pieces(index)) {
         const auto* state = states[piece.parameter.index()];
         const auto count = static_cast<std::size_t>(piece.numel.value);

@@ -3,6 +3,7 @@
 // steps, checkpoints save and full parameters are summoned, whatever the scheme.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,13 +13,24 @@
 
 namespace tessera {
 
+/// The sharing of shards between ranks: groups of `size` ranks hold all of them, replicas hold the
+/// same.
+struct ShardGroups {
+  Index size = 1;
+  CommunicatorId shard;    // the ranks of a group; none if size is 1
+  CommunicatorId replica;  // ranks with the same shard; none if there is one group
+};
+
 /// One buffer of a rank that the optimizer steps, and what belongs to it.
 struct ParamShard {
   bool whole = false;     // the same elements on every rank, whatever its shard index
   Index parts = 1;        // above 1: every rank has the shards of all in `value`, and steps its own
   std::string name;       // "L1.weight", "L1.flat_param"
   std::string_view unit;  // in the Model
-  ShardMap map;           // which elements of which parameters it is
+  /// How the world shares it, where units have meshes of their own: groups of consecutive ranks.
+  /// None: as the engine shares all.
+  std::optional<ShardGroups> groups;
+  ShardMap map;  // which elements of which parameters it is
   DType dtype = DType::float32;
   Memory memory = Memory::device;  // of value and gradient
   BufferId value;
@@ -31,6 +43,8 @@ struct ParamShard {
   std::optional<StateType> state_type;  // of those two, where it is not `dtype`
   bool swapped = false;  // its buffers exist only once shards are loaded, or in its step
 
+  /// Ranks that share it by `groups`; 0: as the engine says.
+  Index own_group() const { return groups ? groups->size : 0; }
   View values() const {
     return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
                      : View::part(value, dtype, first, map.shard());
@@ -40,14 +54,6 @@ struct ParamShard {
   /// All of `moment`, which is exp_avg or exp_avg_sq: as bytes where it is kept in 8 bits.
   View moment(BufferId moment) const;
   Bytes moment_bytes() const;
-};
-
-/// The sharing of shards between ranks: groups of `size` ranks hold all of them, replicas hold the
-/// same.
-struct ShardGroups {
-  Index size = 1;
-  CommunicatorId shard;    // the ranks of a group; none if size is 1
-  CommunicatorId replica;  // ranks with the same shard; none if there is one group
 };
 
 }  // namespace tessera

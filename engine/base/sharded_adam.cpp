@@ -17,6 +17,7 @@ constexpr std::size_t views_per_parameter = 3;  // parameter, exp_avg, exp_avg_s
 // One shard as an op of the optimizer knows it, views aside.
 struct Stepped {
   bool whole;
+  Index own_group;
   ShardMap map;
   DType dtype;
   DType gradient_dtype;
@@ -31,11 +32,13 @@ struct Stepped {
   }
 };
 
-void run_adam(const BodyContext& context, const std::vector<Stepped>& stepped, Index own) {
+void run_adam(const BodyContext& context, const std::vector<Stepped>& stepped,
+              const ShardedState& state) {
   for (std::size_t k = 0; k < stepped.size(); ++k) {
     const Stepped& now = stepped[k];
     const std::size_t first = views_per_parameter * k;
-    for (const ShardPiece& piece : now.map.pieces(now.whole ? 0 : own, /*trained_only=*/true)) {
+    const Index own = state.index_of(now.whole, now.own_group, context.rank());
+    for (const ShardPiece& piece : now.map.pieces(own, /*trained_only=*/true)) {
       const AdamNumbers* const numbers = now.of(piece.parameter);
       if (numbers == nullptr) continue;
       const auto written = [&](std::size_t view) {
@@ -154,7 +157,8 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
   std::vector<Stepped> stepped;
   for (const ParamShard* shard : shards) {
     if (!shard->gradient.buffer.valid() || !steps(*shard)) continue;
-    stepped.push_back({shard->whole, shard->map, shard->dtype, shard->gradient.dtype, {}});
+    stepped.push_back(
+        {shard->whole, shard->own_group(), shard->map, shard->dtype, shard->gradient.dtype, {}});
     for (const auto& s : shard->map.segments()) {
       if (steps(s))
         stepped.back().steps.emplace_back(s.parameter, adam_numbers(s.parameter, options));
@@ -175,7 +179,7 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   if (!has_numbers) return work;
   work.body = [this, stepped = std::move(stepped)](const BodyContext& context) {
-    run_adam(context, stepped, state_.shard_index(context.rank()));
+    run_adam(context, stepped, state_);
   };
   return work;
 }

@@ -71,9 +71,17 @@ class ShardedState {
   std::vector<ParamShard*> local_shards();
   /// Both: all that the optimizer may step.
   std::vector<ParamShard*> all_shards();
-  /// The index by which a shard's map says what `rank` has of it.
+  /// Which ranks together hold the shard's parameters once.
+  ShardGroups groups_of(const ParamShard& shard) const {
+    return shard.groups.value_or(shard_groups());
+  }
+  /// The index by which a shard's map says what `rank` has of it; `own_group` is the shard's.
+  Index index_of(bool whole, Index own_group, Rank rank) const {
+    if (whole) return 0;
+    return own_group > 0 ? static_cast<Index>(rank) % own_group : shard_index(rank);
+  }
   Index index_of(const ParamShard& shard, Rank rank) const {
-    return shard.whole ? 0 : shard_index(rank);
+    return index_of(shard.whole, shard.own_group(), rank);
   }
   /// Empty work whose views of shards know the rank's index.
   Compute shard_work() const;

@@ -13,11 +13,11 @@ namespace tessera {
 
 // Tensors that the same ranks hold share one buffer and few copies: an allocation per tensor would
 // cost a model of many parameters more than the copies themselves.
-Snapshot::Group& Snapshot::group_of(const RankSet& where) {
+Snapshot::Group& Snapshot::group_of(const RankSet& where, const ShardGroups& sharing) {
   for (Group& group : groups_) {
-    if (group.where == where) return group;
+    if (group.where == where && group.sharing.size == sharing.size) return group;
   }
-  groups_.push_back({.where = where, .parts = {}, .copies = {}});
+  groups_.push_back({.where = where, .sharing = sharing, .parts = {}, .copies = {}});
   return groups_.back();
 }
 
@@ -46,11 +46,12 @@ Status Snapshot::add(const ParamShard& shard, StateTensor tensor, bool local) {
   // that replicas hold equally is sliced, so that each replica writes 1 / replicas of it. A
   // parameter in no unit is saved by every rank if it is trained, since its values may differ, else
   // by the first rank.
-  const ShardGroups groups = state_.shard_groups();
+  const ShardGroups groups = state_.groups_of(shard);
   const bool alone = moment && !shard.where.empty();
   const Index replicas = issuer_.everyone().count() / groups.size;
   Part part{.from = from, .memory = shard.memory, .map = shard.map, .tensor = tensor};
   part.whole = shard.whole;
+  part.own_group = shard.own_group();
   part.of_rank = local && shard.map.requires_grad();
   part.of_first = local && !part.of_rank;
   part.sliced = replicas > 1 && !alone && !local;
@@ -61,7 +62,7 @@ Status Snapshot::add(const ParamShard& shard, StateTensor tensor, bool local) {
     part.slice = Numel{(shard.map.shard().value + replicas - 1) / replicas};
     part.from.numel = part.from.step = part.slice;
   }
-  Group& group = group_of(alone ? shard.where : issuer_.everyone());
+  Group& group = group_of(alone ? shard.where : issuer_.everyone(), groups);
   part.offset = group.numel;
   group.numel += part.slice;
   group.parts.push_back(std::move(part));
@@ -79,7 +80,7 @@ Status Snapshot::copy(Group& group) {
     pieces.push_back(
         {*route_between(part.memory, Memory::pinned_host), {.from = part.from, .to = to}});
   }
-  const ShardGroups groups = state_.shard_groups();
+  const ShardGroups& groups = group.sharing;
   const bool everyone = group.where == issuer_.everyone();
   const bool replicated = everyone && issuer_.everyone().count() > groups.size;
   const CommunicatorId index_in = replicated ? groups.replica : groups.shard;
@@ -122,10 +123,11 @@ void Snapshot::append(Rank rank, const Part& part, std::span<const float> copy,
   // A rank's slice [begin, end) of its shard is intersected with the parameters in the shard, and
   // each intersection is cut into pieces; what they are called does not depend on the ranks.
   const Numel shard = part.map.shard();
-  const Numel begin =
-      part.sliced ? std::min(shard, part.slice * state_.replica_index(rank)) : Numel{0};
+  const Index replica =
+      part.own_group > 0 ? static_cast<Index>(rank) / part.own_group : state_.replica_index(rank);
+  const Numel begin = part.sliced ? std::min(shard, part.slice * replica) : Numel{0};
   const Numel end = std::min(shard, begin + part.slice);
-  const Index index = part.whole ? 0 : state_.shard_index(rank);
+  const Index index = state_.index_of(part.whole, part.own_group, rank);
   for (const ShardPiece& held : part.map.pieces(index)) {
     if (part.tensor != StateTensor::value && !was_stepped(held.parameter)) continue;
     Numel from = std::max(begin, held.offset);

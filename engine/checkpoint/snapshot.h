@@ -33,15 +33,17 @@ class Snapshot {
     ShardMap map;
     StateTensor tensor = StateTensor::value;
     bool whole = false;     // map of one shard
+    Index own_group = 0;    // as the shard's
     bool of_rank = false;   // every rank has values of its own
     bool of_first = false;  // the first rank saves it
     bool sliced = false;
     Numel slice{};
     Numel offset{};  // in the copy
   };
-  // The copies of one set of ranks, in one buffer.
+  // The copies of one set of ranks that share what is copied alike, in one buffer.
   struct Group {
     RankSet where;
+    ShardGroups sharing;
     std::vector<Part> parts;
     Numel numel{};
     BufferId buffer;
@@ -50,7 +52,7 @@ class Snapshot {
 
   Status add(const ParamShard& shard, StateTensor tensor, bool local);
   bool was_stepped(ParameterId parameter) const;
-  Group& group_of(const RankSet& where);
+  Group& group_of(const RankSet& where, const ShardGroups& sharing);
   Status copy(Group& group);
   void append(Rank rank, const Part& part, std::span<const float> copy,
               std::vector<PieceData>& pieces) const;

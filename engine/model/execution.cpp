@@ -38,22 +38,55 @@ class ExecutionReader {
     return Status(Code::invalid_argument, fmt::format("{}: {} {}", source_, where, what));
   }
 
-  Result<std::vector<ModuleId>> modules(const Json& list, const std::string& where) const {
+  // {"again": "blk"}: the call of blk that the last entry belongs to has ended.
+  static bool is_revisit(const Json& entry) {
+    return entry.is_object() && entry.size() == 1 && entry.contains("again") &&
+           entry["again"].is_string();
+  }
+
+  Result<Graph> order(const Json& list, const std::string& where) const {
     bool good = list.is_array();
-    for (const Json& entry : list) good = good && entry.is_string();
-    if (!good) return error(where, "must be a list of strings");
-    std::vector<ModuleId> out;
+    for (const Json& entry : list) good = good && (entry.is_string() || is_revisit(entry));
+    if (!good) return error(where, "must be a list of strings and {\"again\": \"PATH\"}");
+    Graph out;
     for (std::size_t k = 0; k < list.size(); ++k) {
       const std::string here = fmt::format("{}: {}[{}]", source_, where, k);
-      TESSERA_ASSIGN(const ModuleId id, paths_.find(list[k].get<std::string>(), here));
-      out.push_back(id);
+      const bool again = !list[k].is_string();
+      const Json& path = again ? list[k]["again"] : list[k];
+      TESSERA_ASSIGN(const ModuleId id, paths_.find(path.get<std::string>(), here));
+      if (again) {
+        out.again.push_back({out.forward.size(), id});
+      } else {
+        out.forward.push_back(id);
+      }
     }
+    for (const Revisit& revisit : out.again) TESSERA_TRY(check(revisit, out.forward, where));
     return out;
+  }
+
+  bool lies_in(ModuleId id, ModuleId container) const {
+    for (ModuleId m = model_.module(id).parent; m.valid(); m = model_.module(m).parent) {
+      if (m == container) return true;
+    }
+    return false;
+  }
+
+  Status check(const Revisit& revisit, const std::vector<ModuleId>& forward,
+               const std::string& where) const {
+    const auto inside = [&](std::size_t entry) {
+      return entry < forward.size() && lies_in(forward[entry], revisit.module);
+    };
+    if (revisit.entry > 0 && inside(revisit.entry - 1) && inside(revisit.entry)) return {};
+    return error(where, fmt::format("has \"again\": {} where the entries before and behind it are "
+                                    "not both in that module",
+                                    in_quotes(model_.module(revisit.module).path)));
   }
 
   Status forward() {
     if (json_.contains("forward")) {
-      TESSERA_ASSIGN(model_.forward, modules(json_["forward"], "forward"));
+      TESSERA_ASSIGN(Graph whole, order(json_["forward"], "forward"));
+      model_.forward = std::move(whole.forward);
+      model_.again = std::move(whole.again);
       return {};
     }
     for (std::size_t m = 0; m < model_.modules.size(); ++m) {
@@ -77,8 +110,9 @@ class ExecutionReader {
         return error("graphs", fmt::format("names a graph {}: use letters, digits and dashes",
                                            in_quotes(name)));
       }
-      TESSERA_ASSIGN(auto entries, modules(list, fmt::format("graphs.{}", name)));
-      model_.graphs.push_back({name, std::move(entries)});
+      TESSERA_ASSIGN(Graph graph, order(list, fmt::format("graphs.{}", name)));
+      graph.name = name;
+      model_.graphs.push_back(std::move(graph));
     }
     return {};
   }

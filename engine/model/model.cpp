@@ -49,6 +49,24 @@ const std::vector<ModuleId>* Model::find_graph(std::string_view wanted) const {
   return nullptr;
 }
 
+const std::vector<Revisit>& Model::revisits(std::string_view wanted) const {
+  for (const Graph& graph : graphs) {
+    if (graph.name == wanted) return graph.again;
+  }
+  return again;
+}
+
+bool Model::begins_again(const std::vector<Revisit>& revisits, std::size_t entry,
+                         ModuleId id) const {
+  for (const Revisit& revisit : revisits) {
+    if (revisit.entry != entry) continue;
+    for (ModuleId m = id; m.valid(); m = module(m).parent) {
+      if (m == revisit.module) return true;
+    }
+  }
+  return false;
+}
+
 Numel Model::parameter_count() const {
   Numel total{};
   for (const Parameter& parameter : parameters) total += parameter.numel();

@@ -41,6 +41,11 @@ PassProgram::PassProgram(Engine& engine, const Model& model, const std::string& 
       frozen_(model, used_),
       ready_(ready_orders(model, used_)) {
   for (ModuleId id : forward_) chains_.push_back(chain(id));
+  kept_open_.assign(forward_.size(), model.modules.size());
+  for (const Revisit& revisit : model.revisits(graph)) {
+    std::size_t& kept = kept_open_[revisit.entry];
+    kept = std::min(kept, chain(revisit.module).size() - 1);
+  }
   std::int32_t blocks = 0;
   for (const Module& m : model.modules) {
     outputs_.push_back(m.outputs);
@@ -59,11 +64,15 @@ std::vector<ModuleId> PassProgram::chain(ModuleId id) const {
   return out;
 }
 
-// The open modules between two entries: the ancestors of the entry. The entry itself is left, so
-// that a module that runs twice in a row gets post_forward and pre_forward in between.
-std::span<const ModuleId> PassProgram::above(std::size_t entry) const {
+// The open modules between an entry and the one that comes `next` to it, in either direction: the
+// ancestors of the entry. The entry itself is left, so that a module that runs twice in a row gets
+// post_forward and pre_forward in between; so is a container that begins again.
+std::span<const ModuleId> PassProgram::above(std::size_t entry, std::size_t next) const {
   const std::span<const ModuleId> whole = chains_[entry];
-  return whole.first(whole.size() - (whole.size() > 1 ? 1 : 0));
+  const std::size_t ancestors = whole.size() - (whole.size() > 1 ? 1 : 0);
+  const std::size_t later = std::max(entry, next);
+  return whole.first(later < kept_open_.size() ? std::min(ancestors, kept_open_[later])
+                                               : ancestors);
 }
 
 bool PassProgram::checkpointed(ModuleId id) const {
@@ -131,14 +140,30 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
   }
   if (computes()) out.body = options_->body(id, pass, micro_batch_);
   if (options_->repeated) out.repeated = options_->repeated(id, pass);
+  const bool copies = known_by_costs() && !options_->sums_in_place;
+  if (pass == Pass::backward && copies) out.summed = summed_by(id);
   return out;
 }
 
 // Only where costs stand for a framework's program: bodies compute a module as one.
 bool PassProgram::ends_in_loss(std::size_t entry) const {
   const ModuleId id = forward_[entry];
-  const bool real = options_->memory || options_->body || options_->repeated;
-  return module(id).cost.logits > 0 && !real && !checkpointed(id);
+  return module(id).cost.logits > 0 && known_by_costs() && !checkpointed(id);
+}
+
+bool PassProgram::known_by_costs() const {
+  return !options_->memory && !options_->body && !options_->repeated;
+}
+
+// Tied parameters: autograd keeps the gradient of a use until that of the next one is there, and
+// adds both into a new tensor (torch 2.15; also without a dispatch mode).
+std::vector<ParameterId> PassProgram::summed_by(ModuleId id) const {
+  std::vector<ParameterId> summed;
+  for (ParameterId p : used_[id.index()]) {
+    const bool left = uses_left_[p.index()] < uses_[p.index()];
+    if (left && model_.parameter(p).requires_grad) summed.push_back(p);
+  }
+  return summed;
 }
 
 ModuleWork PassProgram::layer(std::size_t entry, Pass pass) const {
@@ -222,7 +247,7 @@ Status PassProgram::forward(const TrainingOptions& options, ForwardPass::Use use
   for (std::size_t k = 0; k < forward_.size(); ++k) {
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(compute_forward(k));
-    TESSERA_TRY(move(open_, above(k), leave, enter));
+    TESSERA_TRY(move(open_, above(k, k + 1), leave, enter));
   }
   return move(open_, {}, leave, enter);
 }
@@ -236,7 +261,11 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
   auto inside = [&](std::size_t k) {
     return std::find(chains_[k].begin(), chains_[k].end(), block) != chains_[k].end();
   };
-  while (forward_[last] != block && first > 0 && inside(first - 1)) --first;
+  const auto& again = model_.revisits(graph_);
+  while (forward_[last] != block && first > 0 && inside(first - 1) &&
+         !model_.begins_again(again, first, block)) {
+    --first;
+  }
   auto enter = [this](ModuleId id) -> Status {
     TESSERA_TRY(engine_.pre_forward(id));
     return read(id, Pass::recompute);
@@ -249,7 +278,7 @@ Status PassProgram::recompute(ModuleId block, std::size_t last) {
   for (std::size_t k = first; k <= last; ++k) {
     TESSERA_TRY(move(open, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(work(k, Pass::recompute)));
-    TESSERA_TRY(move(open, above(k), leave, enter));
+    if (k < last) TESSERA_TRY(move(open, above(k, k + 1), leave, enter));
   }
   TESSERA_TRY(move(open, outside, leave, enter));
   return engine_.recompute_end(block);
@@ -290,6 +319,7 @@ Status PassProgram::backward() {
   auto enter = [&](ModuleId id) { return enter_backward(id, k); };
   auto leave = [this](ModuleId id) { return leave_backward(id); };
   TESSERA_TRY(engine_.begin_backward());
+  uses_ = uses_left_;
   while (k > 0 && flow_.runs_backward(k - 1)) {
     const ModuleId id = forward_[--k];
     // The program computes the loss outside of the model, so no hook has fired by then.
@@ -298,7 +328,7 @@ Status PassProgram::backward() {
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
     TESSERA_TRY(engine_.compute(apart ? layer(k, Pass::backward) : work(k, Pass::backward)));
     TESSERA_TRY(gradients_ready(ready_[id.index()]));
-    TESSERA_TRY(move(open_, above(k), leave, enter));
+    TESSERA_TRY(move(open_, above(k, k > 0 ? k - 1 : k), leave, enter));
   }
   TESSERA_TRY(move(open_, {}, leave, enter));
   return engine_.end_backward();

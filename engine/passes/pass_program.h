@@ -28,7 +28,7 @@ class PassProgram {
 
   const Module& module(ModuleId id) const { return model_.module(id); }
   std::vector<ModuleId> chain(ModuleId id) const;  // root ... id
-  std::span<const ModuleId> above(std::size_t entry) const;
+  std::span<const ModuleId> above(std::size_t entry, std::size_t next) const;
   bool checkpointed(ModuleId id) const;
   bool keeps() const { return use_ == ForwardPass::Use::train; }
   // A forward pass whose outputs are thrown away needs no numbers.
@@ -37,6 +37,8 @@ class PassProgram {
   const std::vector<ParameterId>& reads(ModuleId container) const;
   Bytes per_batch(const Polynomial& bytes) const;
   ModuleWork work(std::size_t entry, Pass pass) const;
+  bool known_by_costs() const;
+  std::vector<ParameterId> summed_by(ModuleId id) const;
   bool ends_in_loss(std::size_t entry) const;
   ModuleWork layer(std::size_t entry, Pass pass) const;
   ModuleWork loss(std::size_t entry, Pass pass) const;
@@ -57,6 +59,7 @@ class PassProgram {
   const std::string graph_;
   const std::vector<ModuleId>& forward_;
   std::vector<std::vector<ModuleId>> chains_;  // of each of them
+  std::vector<std::size_t> kept_open_;         // of each: modules that the entry before leaves open
   const GradientFlow flow_;
   const std::vector<std::vector<ParameterId>> used_;   // by ModuleId
   const std::vector<std::vector<ParameterId>> reads_;  // by ModuleId, of containers
@@ -69,6 +72,7 @@ class PassProgram {
   ForwardPass::Use use_ = ForwardPass::Use::train;
   std::int32_t micro_batch_ = 0;
   std::vector<std::int32_t> uses_left_;  // by ParameterId: backward passes until it is complete
+  std::vector<std::int32_t> uses_;       // the same at the begin of backward
   std::vector<ModuleId> open_;
 };
 

@@ -48,6 +48,17 @@ class EventOrderedAllocator {
     return {piece, Bytes{at(piece).offset}, at(piece).ready};
   }
 
+  /// f(piece, offset, bytes, used, usable) in the order of addresses; usable: `stream`, which has
+  /// allocated something, may have it now, if it is not used.
+  template <class F>
+  void for_each_piece(StreamId stream, F&& f) const {
+    for (PieceId id = first_; id != none; id = at(id).after) {
+      const Piece& piece = at(id);
+      f(id, Bytes{piece.offset}, Bytes{piece.bytes}, piece.used,
+        ((piece.usable_by >> stream.value) & 1U) != 0);
+    }
+  }
+
   Bytes allocated() const { return allocated_; }  // requested bytes handed out
   Bytes reserved() const { return reserved_; }    // pages taken from the device, never returned
   /// Walks all pieces; for tests and assertions. They must tile [0, reserved).

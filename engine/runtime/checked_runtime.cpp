@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/runtime/checked_state.h"
 
@@ -51,12 +52,10 @@ Status CheckedRuntime::check_scalar(const View& scalar) const {
   }
   const bool inside =
       scalar.first >= Numel{0} && bytes_of(scalar.end, scalar.dtype) <= known->bytes;
-  if (scalar.numel == Numel{1} && scalar.end_at(0) - scalar.begin_at(0) == Numel{1} && inside) {
-    return {};
-  }
+  if (scalar.end_at(0) > scalar.begin_at(0) && inside) return {};
   return Status(Code::invalid_argument,
-                fmt::format("read of {}: {} elements up to {}, where it takes one of {} bytes",
-                            known->name, scalar.numel.value, scalar.end.value, known->bytes.value));
+                fmt::format("read of {}: a view of {} elements up to {}, in {} bytes", known->name,
+                            scalar.numel.value, scalar.end.value, known->bytes.value));
 }
 
 Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
@@ -66,6 +65,24 @@ Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {
 Bytes CheckedRuntime::offset_of(BufferId id, Rank rank) const {
   if (!state_->places) return {};
   return state_->memories.of(rank).state.placement(state_->live.at(id)).offset;
+}
+
+std::vector<CheckedRuntime::MemoryPiece> CheckedRuntime::device_memory(Rank rank,
+                                                                       StreamId stream) const {
+  std::vector<MemoryPiece> pieces;
+  if (!state_->places) return pieces;
+  const State::OfRanks& memory = state_->memories.of(rank).state;
+  std::map<State::PieceId, BufferId> buffers;
+  state_->live.any_of([&](BufferId id, const State::Live& live) {
+    const bool there = live.memory == Memory::device && live.holders.contains(rank);
+    if (there) buffers[memory.pieces[live.place]] = id;
+    return false;
+  });
+  memory.allocators[static_cast<std::size_t>(Memory::device)].for_each_piece(
+      stream, [&](State::PieceId piece, Bytes offset, Bytes bytes, bool used, bool usable) {
+        pieces.push_back({offset, bytes, used ? buffers[piece] : BufferId{}, !used && usable});
+      });
+  return pieces;
 }
 
 void CheckedRuntime::set_listener(CallListener& listener) {

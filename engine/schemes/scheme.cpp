@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/scheme.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 namespace tessera {
@@ -61,6 +63,25 @@ DType compute_dtype(const Scheme& scheme) {
   if (const auto* o = std::get_if<Zero12Options>(&scheme)) return o->param_dtype;
   if (const auto* o = std::get_if<Zero3Options>(&scheme)) return o->param_dtype;
   return std::get<FullyShardOptions>(scheme).param_dtype;
+}
+
+Status check_one_dtype(const Scheme& scheme) {
+  const auto* const sharded = std::get_if<FullyShardOptions>(&scheme);
+  if (sharded == nullptr || !sharded->plan) return {};
+  for (const WrapUnit& unit : sharded->plan->units) {
+    const UnitOverrides& own = unit.overrides;
+    const bool mixed = own.mixed_precision.value_or(true);
+    const DType gathered =
+        own.param_dtype.value_or(mixed ? sharded->param_dtype : sharded->sharded_dtype);
+    if (gathered == sharded->param_dtype) continue;
+    return Status(
+        Code::not_supported,
+        fmt::format("the wrap plan gathers parameters of a unit in {}, those of others in "
+                    "{}: training computes in one dtype, leave param_dtype and "
+                    "mixed_precision out of the plan (simulate takes them)",
+                    name_of(gathered), name_of(sharded->param_dtype)));
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Engine>> make_engine(Runtime& runtime, const Model& model,

@@ -26,6 +26,9 @@ struct FullCopySource {
 struct FullCopy {
   std::string name;  // "L1.summoned"
   std::string_view unit;
+  // All sources have the same sharing.
+  ShardGroups groups;
+  Index own_group = 0;
   std::vector<FullCopySource> sources;
   DType dtype = DType::float32;
   MemoryClass memory_class = MemoryClass::unsharded_parameters;

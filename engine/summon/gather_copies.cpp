@@ -8,7 +8,7 @@ namespace tessera {
 
 View SummonOps::own_part(const FullCopy& copy, Numel offset, Numel part) const {
   View view = View::part(copy.buffer, copy.dtype, offset, part);
-  if (group_size() == 1) return view;
+  if (copy.groups.size == 1) return view;
   view.step = copy.rank_part;
   view.end = numel(copy);
   return view;
@@ -22,13 +22,13 @@ CopyBlocks SummonOps::from_unsharded(const FullCopy& copy, const FullCopySource&
   to.end = numel(copy);
   return {.from = from,
           .to = to,
-          .count = group_size(),
+          .count = copy.groups.size,
           .from_pitch = shard,
           .to_pitch = copy.rank_part};
 }
 
 Status SummonOps::copy_own_parts(const FullCopy& copy, const std::vector<RoutedBlocks>& pieces) {
-  const CommunicatorId index_in = group_size() == 1 ? CommunicatorId{} : groups_.shard;
+  const CommunicatorId index_in = copy.groups.size == 1 ? CommunicatorId{} : copy.groups.shard;
   for (Copy& routed : copies_by_route(index_in, pieces)) {
     TESSERA_TRY(submit(copy, std::move(routed), everyone_).status());
   }
@@ -52,7 +52,7 @@ Status SummonOps::gather(FullCopy& copy) {
 // memory, are first packed into the rank's own part of the output, which then is an in-place
 // all_gather.
 Status SummonOps::gather_shards(const FullCopy& copy) {
-  const bool sharded = group_size() > 1;
+  const bool sharded = copy.groups.size > 1;
   const bool in_place =
       !sharded || copy.sources.size() > 1 || copy.sources.front().memory != Memory::device;
   if (in_place) {
@@ -67,7 +67,7 @@ Status SummonOps::gather_shards(const FullCopy& copy) {
   if (!sharded) return {};
   const View input =
       in_place ? own_part(copy, Numel{0}, copy.rank_part) : copy.sources.front().shard;
-  return submit(copy, AllGather{groups_.shard, input, whole(copy)}, everyone_).status();
+  return submit(copy, AllGather{copy.groups.shard, input, whole(copy)}, everyone_).status();
 }
 
 // Leaves the copy on the holders only, in the memory that the options ask for. All other ranks free

@@ -10,7 +10,6 @@ namespace tessera {
 SummonOps::SummonOps(ShardedState& state, bool rank0_only)
     : state_(state),
       issuer_(state.issuer()),
-      groups_(state.shard_groups()),
       everyone_(issuer_.everyone()),
       holders_(rank0_only ? state.first_ranks() : everyone_) {}
 
@@ -45,6 +44,8 @@ SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
   unit.values.unit = unit.gradients.unit = name;
   for (const ParamShard* shard : state_.shards()) {
     if (shard->unit != name) continue;
+    unit.values.groups = unit.gradients.groups = state_.groups_of(*shard);
+    unit.values.own_group = unit.gradients.own_group = shard->own_group();
     unit.values.add(*shard, shard->values(), shard->unsharded);
     unit.left_unsharded |= shard->unsharded.buffer.valid();
     if (with_grads && shard->gradient.buffer.valid()) {

@@ -46,8 +46,7 @@ class SummonOps {
                bool writes, const std::function<void(Rank, std::span<float>)>& body);
 
  private:
-  Index group_size() const { return groups_.size; }
-  Numel numel(const FullCopy& copy) const { return copy.rank_part * group_size(); }
+  Numel numel(const FullCopy& copy) const { return copy.rank_part * copy.groups.size; }
   View whole(const FullCopy& copy) const {
     return View::whole(copy.buffer, copy.dtype, numel(copy));
   }
@@ -74,7 +73,6 @@ class SummonOps {
 
   ShardedState& state_;
   Issuer& issuer_;
-  const ShardGroups groups_;
   const RankSet everyone_;
   const RankSet holders_;
 };

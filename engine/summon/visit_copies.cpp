@@ -12,10 +12,10 @@ struct Run {
   std::size_t count;
 };
 
-std::vector<Run> runs_of(const FullCopy& copy, const FullCopySource& source, Index group_size,
+std::vector<Run> runs_of(const FullCopy& copy, const FullCopySource& source,
                          ParameterId parameter) {
   std::vector<Run> runs;
-  for (Index i = 0; i < group_size; ++i) {
+  for (Index i = 0; i < copy.groups.size; ++i) {
     for (const ShardPiece& piece : source.map.pieces(i)) {
       if (piece.parameter != parameter) continue;
       const Numel at = copy.rank_part * i + source.offset + piece.offset;
@@ -37,7 +37,7 @@ Status SummonOps::visit(const FullCopy& copy, const FullCopySource& source, Para
   work.cost.elementwise_bytes =
       static_cast<double>((writes ? 2 : 1) * bytes_of(count, copy.dtype).value);
   work.body = [=, dtype = copy.dtype,
-               runs = runs_of(copy, source, group_size(), parameter)](const BodyContext& context) {
+               runs = runs_of(copy, source, parameter)](const BodyContext& context) {
     std::vector<float> values(static_cast<std::size_t>(count.value));
     const ConstElements all{context.read(0), dtype};
     for (const Run& run : runs) {

@@ -24,18 +24,18 @@ Status SummonOps::broadcast(const FullCopy& copy) {
   Copy fill{.pieces = {{.from = whole(copy), .to = whole(sent)}},
             .route = *route_between(copy.memory, Memory::device)};
   TESSERA_TRY(submit(copy, std::move(fill), holders_).status());
-  if (groups_.replica.valid()) {
+  if (copy.groups.replica.valid()) {
     std::vector<Rank> first;
     for (const RankRange& range : everyone_.ranges()) {
       for (Rank rank = range.begin; rank < range.end; ++rank) {
-        if (state_.shard_index(rank) == 0) first.push_back(rank);
+        if (state_.index_of(false, copy.own_group, rank) == 0) first.push_back(rank);
       }
     }
     TESSERA_TRY(
-        submit(sent, Broadcast{groups_.replica, whole(sent), 0}, RankSet::of(first)).status());
+        submit(sent, Broadcast{copy.groups.replica, whole(sent), 0}, RankSet::of(first)).status());
   }
-  if (group_size() > 1) {
-    TESSERA_TRY(submit(sent, Broadcast{groups_.shard, whole(sent), 0}, everyone_).status());
+  if (copy.groups.size > 1) {
+    TESSERA_TRY(submit(sent, Broadcast{copy.groups.shard, whole(sent), 0}, everyone_).status());
   }
   TESSERA_TRY(scatter(sent));
   TESSERA_ASSIGN(const EventId done, submit(sent, Wait{}, everyone_));

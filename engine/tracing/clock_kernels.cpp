@@ -26,6 +26,15 @@ void clock_max(Time* __restrict out, const Time* __restrict a, const Time* __res
 }
 
 TESSERA_VECTOR_CLONES
+void clock_clamp(Time* __restrict out, const Time* __restrict a, const Time* __restrict low,
+                 const Time* __restrict high, std::int64_t n) {
+  for (std::int64_t r = 0; r < n; ++r) {
+    const Time above = a[r] > low[r] ? a[r] : low[r];
+    out[r] = above < high[r] ? above : high[r];
+  }
+}
+
+TESSERA_VECTOR_CLONES
 void clock_add(Time* __restrict out, const Time* __restrict a, Time duration, std::int64_t n) {
   for (std::int64_t r = 0; r < n; ++r) out[r] = a[r] + duration;
 }

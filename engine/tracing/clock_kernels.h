@@ -30,6 +30,8 @@ inline std::uint32_t hash32(std::uint32_t x) {
 
 /// out = max(a, b)
 void clock_max(Time* out, const Time* a, const Time* b, std::int64_t n);
+/// out = a, or the nearer of `low` and `high` where it is outside. REQUIRES: low <= high.
+void clock_clamp(Time* out, const Time* a, const Time* low, const Time* high, std::int64_t n);
 /// out = a + duration
 void clock_add(Time* out, const Time* a, Time duration, std::int64_t n);
 /// out = a + a duration of its own per rank; rank_key[r] identifies rank and seed.

@@ -2,12 +2,12 @@
 #include "engine/tracing/step_accounts.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace tessera {
 
 StepAccounts::StepAccounts(std::size_t ranks)
     : ranks_(static_cast<std::int64_t>(ranks)),
+      pool_(ranks),
       idle_(ranks),
       blocking_(ranks),
       exposed_(ranks),
@@ -16,40 +16,82 @@ StepAccounts::StepAccounts(std::size_t ranks)
       step_begin_(ranks) {}
 
 void StepAccounts::add_overlap(const Interval& interval, const Interval& other) {
-  if (other.end->highest <= interval.begin->lowest ||
-      interval.end->highest <= other.begin->lowest) {
-    return;
-  }
   clock_add_overlap(exposed_.data(), interval.begin->data(), interval.end->data(),
                     other.begin->data(), other.end->data(), ranks_);
 }
 
-// Those behind one that goes on may stay a while: they overlap nothing any more.
-void StepAccounts::forget_before(std::deque<Interval>& intervals, Time horizon) {
-  while (!intervals.empty() && intervals.front().end->highest <= horizon) intervals.pop_front();
+// A stream that rests may keep many of them: they are gone through from the youngest on.
+void StepAccounts::add_overlaps(const Interval& interval, const Intervals& others) {
+  for (auto other = others.rbegin(); other != others.rend(); ++other) {
+    if (other->end->highest <= interval.begin->lowest) break;
+    if (other->begin->lowest < interval.end->highest) add_overlap(interval, *other);
+  }
+}
+
+bool StepAccounts::has_length(const Interval& interval) const {
+  bool any = false;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(ranks_); ++r) {
+    any |= (*interval.begin)[r] < (*interval.end)[r];
+  }
+  return any;
+}
+
+void StepAccounts::cut(std::vector<Interval>& pieces, const Interval& other) {
+  std::vector<Interval> left;
+  const auto keep = [&](const Interval& piece) {
+    if (has_length(piece)) left.push_back(piece);
+  };
+  for (const Interval& piece : pieces) {
+    auto before = pool_.take();
+    clock_clamp(before->data(), other.begin->data(), piece.begin->data(), piece.end->data(),
+                ranks_);
+    auto behind = pool_.take();
+    clock_clamp(behind->data(), other.end->data(), piece.begin->data(), piece.end->data(), ranks_);
+    for (const auto& clock : {before, behind}) {
+      const ClockBounds bounds = clock_bounds(clock->data(), ranks_);
+      clock->lowest = bounds.lowest;
+      clock->highest = bounds.highest;
+    }
+    keep({piece.begin, before});
+    keep({behind, piece.end});
+  }
+  pieces = std::move(left);
 }
 
 void StepAccounts::gap(const Clock& begin, const Clock& end, bool blocking) {
   clock_add_span((blocking ? blocking_ : idle_).data(), begin->data(), end->data(), ranks_);
   const Interval gap{begin, end};
-  for (const Interval& run : collectives_) add_overlap(gap, run);
-  // Later gaps begin after this one: what ended before can meet none of them.
-  forget_before(collectives_, begin->lowest);
+  for (const auto& [id, stream] : streams_) add_overlaps(gap, stream.covered);
   gaps_.push_back(gap);
+  // Later gaps begin after this one, later collectives after those of their stream.
+  Time horizon = begin->lowest;
+  for (const auto& [id, stream] : streams_) horizon = std::min(horizon, stream.horizon);
+  forget_before(horizon);
 }
 
 void StepAccounts::collective(std::int32_t stream, const Clock& begin, const Clock& end) {
-  const Interval run{begin, end};
-  // Gaps follow one another, and a stream that rests may keep many of them.
-  for (auto gap = gaps_.rbegin(); gap != gaps_.rend(); ++gap) {
-    if (gap->end->highest <= begin->lowest) break;
-    add_overlap(run, *gap);
+  std::vector<Interval> pieces{{begin, end}};
+  for (const auto& [id, other] : streams_) {
+    if (id == stream) continue;
+    for (auto run = other.covered.rbegin(); run != other.covered.rend(); ++run) {
+      if (run->end->highest <= begin->lowest) break;
+      if (run->begin->lowest < end->highest) cut(pieces, *run);
+    }
   }
-  collective_horizon_[stream] = begin->lowest;
-  Time horizon = std::numeric_limits<Time>::max();
-  for (const auto& [id, time] : collective_horizon_) horizon = std::min(horizon, time);
-  forget_before(gaps_, horizon);
-  collectives_.push_back(run);
+  Stream& own = streams_[stream];
+  own.horizon = begin->lowest;
+  for (const Interval& piece : pieces) {
+    add_overlaps(piece, gaps_);
+    own.covered.push_back(piece);
+  }
+}
+
+void StepAccounts::forget_before(Time horizon) {
+  const auto forget = [horizon](Intervals& intervals) {
+    while (!intervals.empty() && intervals.front().end->highest <= horizon) intervals.pop_front();
+  };
+  forget(gaps_);
+  for (auto& [id, stream] : streams_) forget(stream.covered);
 }
 
 void StepAccounts::meet_all(const Clock& arrival, Time ready, Time cost) {
@@ -82,6 +124,8 @@ void StepAccounts::close(std::int32_t step, const Clock& end, std::span<const By
                       .peak_allocated = peak_allocated,
                       .peak_reserved = peak_reserved});
   }
+  // A stream that is used no more would keep everything: nothing begins before the step that ended.
+  forget_before(clock_bounds(step_begin_.data(), ranks_).lowest);
   step_begin_ = end->times;
   transfer_all_ = 0;
   for (auto* sums : {&idle_, &blocking_, &exposed_, &wait_, &transfer_}) {

@@ -3,7 +3,8 @@
 //
 // The idea: the compute stream is busy except in gaps, and gaps only appear when it waits. Exposed
 // communication is what collectives and gaps have in common; each pair is counted when the later
-// of the two becomes known, so no span is stored and every rank is exact.
+// of the two becomes known, so no span is stored and every rank is exact. Where two streams
+// communicate at once only one of them is counted: of a collective, what others do not cover yet.
 #pragma once
 
 #include <deque>
@@ -38,18 +39,29 @@ class StepAccounts {
   struct Interval {
     Clock begin, end;
   };
+  using Intervals = std::deque<Interval>;  // one after the other
+
   void add_overlap(const Interval& interval, const Interval& other);
-  static void forget_before(std::deque<Interval>& intervals, Time horizon);
+  void add_overlaps(const Interval& interval, const Intervals& others);
+  /// Replaces each of `pieces` by what is before and what is behind `other`.
+  void cut(std::vector<Interval>& pieces, const Interval& other);
+  bool has_length(const Interval& interval) const;
+  void forget_before(Time horizon);
 
   std::int64_t ranks_;
+  ClockPool pool_;
   using Sums = std::vector<Time>;
   // All without what `transfer_all_` says of every rank.
   Sums idle_, blocking_;  // gaps of the compute stream: for other work, for a collective
   Sums exposed_, wait_, transfer_;
   Time transfer_all_ = 0;
   std::vector<Time> step_begin_;
-  std::deque<Interval> gaps_, collectives_;
-  std::map<std::int32_t, Time> collective_horizon_;  // by stream: later ones begin after this
+  Intervals gaps_;
+  struct Stream {
+    Intervals covered;  // by its collectives and by none of another stream's
+    Time horizon = 0;   // later ones begin after this
+  };
+  std::map<std::int32_t, Stream> streams_;
 };
 
 }  // namespace tessera

@@ -3,18 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/wrap/unit_overrides.h"
+
 namespace tessera {
 namespace {
 
 constexpr std::string_view root_name = "(root)";
-
-struct OverrideName {
-  std::string_view name;
-  std::optional<bool> UnitOverrides::*member;
-};
-constexpr OverrideName override_names[] = {
-    {"mixed_precision", &UnitOverrides::mixed_precision},
-    {"reshard_after_forward", &UnitOverrides::reshard_after_forward}};
 
 struct UnitLine {
   std::string path;
@@ -29,19 +23,11 @@ Result<UnitLine> parse_line(const std::string& line) {
   while (at != std::string::npos) {
     const std::size_t end = line.find(' ', at + 1);
     const std::string word = line.substr(at + 1, end == std::string::npos ? end : end - at - 1);
-    bool known = false;
-    for (const auto& [name, member] : override_names) {
-      for (const bool value : {false, true}) {
-        if (word != fmt::format("{}={}", name, value)) continue;
-        unit.overrides.*member = value;
-        known = true;
-      }
-    }
-    if (!known) {
-      return Status(Code::invalid_argument,
-                    fmt::format("the plan's line '{}' has '{}', which overrides nothing: give "
-                                "mixed_precision=false or reshard_after_forward=true",
-                                line, word));
+    const std::size_t equals = word.find('=');
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (const Status read = set_override(unit.overrides, word.substr(0, equals), value);
+        !read.ok()) {
+      return Status(read.code(), fmt::format("the plan's line '{}': {}", line, read.message()));
     }
     at = end;
   }
@@ -55,9 +41,8 @@ PlanText to_text(const WrapPlan& plan, const Model& model) {
   for (const WrapUnit& unit : plan.units) {
     const std::string& path = model.module(unit.module).path;
     std::string line = path.empty() ? std::string(root_name) : path;
-    for (const auto& [name, member] : override_names) {
-      const std::optional<bool>& value = unit.overrides.*member;
-      if (value) line += fmt::format(" {}={}", name, *value);
+    for (const auto& [name, value] : overrides_as_text(unit.overrides)) {
+      line += fmt::format(" {}={}", name, value);
     }
     text.units.push_back(std::move(line));
   }

@@ -12,8 +12,16 @@
 namespace tessera {
 
 UnitOverrides overridden(UnitOverrides base, const UnitOverrides& stronger) {
-  if (stronger.mixed_precision) base.mixed_precision = stronger.mixed_precision;
-  if (stronger.reshard_after_forward) base.reshard_after_forward = stronger.reshard_after_forward;
+  const auto take = [&](auto member) {
+    if (stronger.*member) base.*member = stronger.*member;
+  };
+  take(&UnitOverrides::mixed_precision);
+  take(&UnitOverrides::reshard_after_forward);
+  take(&UnitOverrides::offload_params);
+  take(&UnitOverrides::param_dtype);
+  take(&UnitOverrides::reduce_dtype);
+  take(&UnitOverrides::shard_group);
+  take(&UnitOverrides::reshard_group);
   return base;
 }
 

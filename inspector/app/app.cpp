@@ -86,7 +86,9 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
 }
 
 App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
-    : model_(std::move(model)), state_{.time = TimeView(0, 1, model_->info().end)} {
+    : model_(std::move(model)),
+      state_{.time = TimeView(0, 1, model_->info().end)},
+      live_(model_->path(), model_->info().unfinished) {
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
   state_.sql = options.query;
@@ -97,12 +99,16 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   if (failure == nullptr && !options.time) {
     // What two runs have in common, and what modules do, is looked for in a whole step.
     const bool whole = options.panel == "compare" || options.panel == "model";
-    const auto [begin, end] = whole ? model_->step_range(model_->last_step()) : first_view();
+    const auto step = model_->step_range(model_->last_step());
+    const auto [begin, end] = live_.goes_on() ? std::pair(step.first, model_->info().end)
+                              : whole         ? step
+                                              : first_view();
     state_.time.show(begin, end);
   }
   const bool no_spans = model_->run().recorded_ranks.empty();
   state_.panel = wanted.needs_spans && no_spans ? panel_rows().front().name : wanted.name;
-  if (!no_spans && failure == nullptr) select_a_prefetch();
+  if (!no_spans && failure == nullptr && !live_.goes_on()) select_a_prefetch();
+  follow(live_.goes_on() && failure == nullptr && !options.time);
 }
 
 // A run that failed opens where it did, unless another rank is asked for.
@@ -154,7 +160,8 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   float x = box.min.x + theme.px(14);
   // Tabs come first where there is little room, and begin at the left edge at most.
   const float tabs = std::max(box.min.x + theme.px(8), box.max.x - theme.px(14) - tabs_width(ui));
-  ImGui::GetWindowDrawList()->PushClipRect(box.min, {tabs - theme.px(8), box.max.y}, true);
+  const float live = draw_live(ui, tabs, box.min.y + theme.px(9));
+  ImGui::GetWindowDrawList()->PushClipRect(box.min, {live - theme.px(8), box.max.y}, true);
   draw_text(ui.fonts.title, {x, y}, theme.text, run.name);
   x += text_width(ui.fonts.title, run.name) + theme.px(18);
   const std::string facts =
@@ -217,6 +224,7 @@ void App::draw_help(const Surface& ui) {
 }
 
 bool App::draw(Surface& ui) {
+  look_for_more(ui);
   model_->take_check();
   state_.busy = false;
   state_.hovered.reset();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "inspector/app/finder.h"
+#include "inspector/app/live_trace.h"
 #include "inspector/widgets/panel.h"
 #include "tessera/inspector/inspector.h"
 
@@ -36,6 +37,9 @@ class App {
   void frame_selection();
   void clear();
   void show_step(std::int32_t step);
+  /// Whether the view stays at the end of a recording that goes on; moving it ends that.
+  bool follows() const { return followed_.has_value(); }
+  void follow(bool on);
   /// Moves the view to `span` if it is not wholly in it.
   void bring_into_view(const SpanRef& span);
 
@@ -46,6 +50,9 @@ class App {
   void select_a_prefetch();
   void draw_top_bar(Surface& ui, const Box& box);
   void draw_tabs(Surface& ui);
+  float draw_live(Surface& ui, float right, float top);
+  void look_for_more(Surface& ui);
+  void renew(std::unique_ptr<TraceModel> newer);
   Panel& shown();
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
@@ -54,6 +61,8 @@ class App {
 
   std::unique_ptr<TraceModel> model_;
   ViewState state_;
+  LiveTrace live_;
+  std::optional<std::pair<Time, Time>> followed_;  // the view, if it stays at the end
   Finder finder_;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };

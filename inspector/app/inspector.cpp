@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/app/app.h"
+#include "inspector/app/shell.h"
 #include "inspector/render/headless.h"
 #include "inspector/render/window.h"
 
@@ -28,25 +28,27 @@ Status check(const InspectOptions& options) {
 
 Status inspect(const InspectOptions& options) {
   TESSERA_TRY(check(options));
-  TESSERA_ASSIGN(auto app, App::open(options));
-  const WindowOptions window{.title = app->model().run().name + " - Tessera",
+  TESSERA_ASSIGN(auto shell, Shell::open(options));
+  const WindowOptions window{.title = shell->title(),
                              .width = options.width,
                              .height = options.height,
                              .theme = options.theme,
                              .zoom = options.scale};
-  return run_window(window, [&](Surface& ui) { return app->draw(ui); });
+  return run_window(window, [&](Surface& ui) { return shell->draw(ui); });
 }
 
 Status screenshot(const InspectOptions& options, const std::string& png_path) {
   TESSERA_TRY(check(options));
-  TESSERA_ASSIGN(auto app, App::open(options));
+  TESSERA_ASSIGN(auto shell, Shell::open(options));
   Headless screen(options.width, options.height, options.theme, options.scale);
   // Two frames without a picture: ImGui learns sizes in the first.
-  screen.step([&](Surface& ui) { app->draw(ui); });
-  screen.step([&](Surface& ui) { app->draw(ui); });
-  TESSERA_TRY(app->model().await_check());
-  if (app->model().against() != nullptr) TESSERA_TRY(app->model().against()->await_check());
-  return write_png(screen.frame([&](Surface& ui) { app->draw(ui); }), png_path);
+  screen.step([&](Surface& ui) { shell->draw(ui); });
+  screen.step([&](Surface& ui) { shell->draw(ui); });
+  if (App* const app = shell->app()) {
+    TESSERA_TRY(app->model().await_check());
+    if (app->model().against() != nullptr) TESSERA_TRY(app->model().against()->await_check());
+  }
+  return write_png(screen.frame([&](Surface& ui) { shell->draw(ui); }), png_path);
 }
 
 }  // namespace tessera::inspector

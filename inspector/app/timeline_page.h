@@ -19,6 +19,7 @@ class TimelinePage final : public Panel {
 
   /// The column of details and legends is left out where it would take more than half the width.
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
+  bool renew(const TraceModel&) override { return true; }  // all is laid out in each frame
 
  private:
   void draw_column(Surface& ui, TraceModel& model, ViewState& state, const Box& box,

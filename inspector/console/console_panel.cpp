@@ -70,6 +70,11 @@ void ConsolePanel::begin(const TraceModel& model, const ViewState& state) {
   ask(std::move(sql));
 }
 
+bool ConsolePanel::renew(const TraceModel& model) {
+  if (job_ != nullptr) job_->renew(model.path());
+  return true;
+}
+
 void ConsolePanel::ask(std::string sql) {
   sql.resize(std::min(sql.size(), text_max - 1));
   text_.assign(sql.begin(), sql.end());

@@ -17,6 +17,8 @@ class ConsolePanel final : public Panel {
   /// A click on a question asks it of the opened rank and the step in view, a click on a row of
   /// the answer opens the timeline there.
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
+  /// What was asked, and its answer, stay; the next question is asked of what there is then.
+  bool renew(const TraceModel& model) override;
 
  private:
   void begin(const TraceModel& model, const ViewState& state);

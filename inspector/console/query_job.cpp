@@ -40,6 +40,10 @@ std::optional<Answer> QueryJob::await() {
 }
 
 void QueryJob::begin(std::string sql) {
+  if (renewed_) {
+    path_ = *std::exchange(renewed_, std::nullopt);
+    query_.reset();
+  }
   stop_ = false;
   began_ = Clock::now();
   future_ = std::async(std::launch::async, [this, asked = std::move(sql)] {

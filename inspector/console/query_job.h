@@ -39,6 +39,8 @@ class QueryJob {
 
   /// What is being answered is stopped first; nothing is waited for.
   void ask(std::string sql);
+  /// The next question is asked of what is at `path` then.
+  void renew(const std::string& path) { renewed_ = path; }
   /// It is then answered soon, with what was found so far.
   void stop();
   bool running() const { return future_.valid(); }
@@ -58,6 +60,7 @@ class QueryJob {
   std::optional<query::Query> query_;  // of the thread, while there is one
   std::atomic<bool> stop_ = false;
   std::future<Answer> future_;
+  std::optional<std::string> renewed_;
   std::optional<std::string> next_;  // asked while another was answered
   Clock::time_point began_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "inspector/holders/shortage_page.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
 #include "inspector/widgets/op_text.h"
@@ -27,9 +28,13 @@ std::string buffer_text(const std::string& buffer, const std::string& unit) {
 
 std::string text_of(const Holder& holder) { return buffer_text(holder.name, holder.unit); }
 
-std::string request_text(const storage::BufferRow& request) {
-  return fmt::format("{} ({})", buffer_text(request.name, request.unit),
-                     name_of(request.memory_class));
+std::string request_text(const std::vector<storage::BufferRow>& buffers, std::int32_t id) {
+  for (const storage::BufferRow& row : buffers) {
+    if (row.id == id) {
+      return fmt::format("{} ({})", buffer_text(row.name, row.unit), name_of(row.memory_class));
+    }
+  }
+  return "a buffer";
 }
 
 }  // namespace
@@ -42,8 +47,9 @@ void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
     sample_ = -2;
     find_shortage(model, state);
   }
-  const std::ptrdiff_t sample = fails_in(state)
-                                    ? static_cast<std::ptrdiff_t>(shortage_->sample)
+  fails_ = fails_in(state, memory);
+  const std::ptrdiff_t sample = fails_
+                                    ? static_cast<std::ptrdiff_t>(request_)
                                     : memory.pyramid->highest(state.time.from(), state.time.to());
   if (sample == sample_) return;
   sample_ = sample;
@@ -53,41 +59,20 @@ void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
 }
 
 void HoldersPanel::find_shortage(TraceModel& model, const ViewState& state) {
-  shortage_.reset();
-  for (const storage::DiagnosticRow& row : model.diagnostics()) {
-    if (shortage_ || row.rank != state.rank) continue;
-    shortage_ = analysis::memory_shortage(model.memory(state.rank).samples, model.buffers(), row);
+  shortage_ = nullptr;
+  for (const storage::MemoryShortageRow& row : model.memory_shortages()) {
+    if (shortage_ != nullptr || row.rank != state.rank) continue;
+    const auto sample = analysis::sample_of(row, model.memory(state.rank).samples);
+    if (!sample) continue;
+    shortage_ = &row;
+    request_ = *sample;
   }
 }
 
-bool HoldersPanel::fails_in(const ViewState& state) const {
-  return shortage_ && state.time.from() <= shortage_->time && shortage_->time <= state.time.to();
-}
-
-// Why there was no room, in a few lines.
-float HoldersPanel::draw_shortage(const Surface& ui, ViewState& state, const Box& box) const {
-  const analysis::MemoryShortage& s = *shortage_;
-  const float values = std::min(ui.theme.px(150), box.width() / 2);
-  float y = box.min.y;
-  const auto line = [&](const char* name, const std::string& value, Colour colour) {
-    ImGui::PushFont(ui.fonts.body);
-    draw_text(ui.fonts.body, {box.min.x, y}, ui.theme.dim, fitted(name, values));
-    draw_text(ui.fonts.body, {box.min.x + values, y}, colour,
-              fitted(value, std::max(box.width() - values, 1.0F)));
-    ImGui::PopFont();
-    state.fields[std::string("shortage/") + name] = value;
-    y += ui.fonts.body->FontSize + ui.theme.px(6);
-  };
-  line("asked for", format_memory(s.asked), ui.theme.text);
-  line("room for", format_memory(s.limit), ui.theme.text);
-  line("held before", format_memory(s.allocated), ui.theme.text);
-  if (s.free() > Bytes{}) {
-    line("free",
-         format_memory(s.free()) +
-             (s.free() < s.asked ? "" : ", in pieces that are too small or kept for other streams"),
-         ui.theme.text);
-  }
-  return y + ui.theme.px(8);
+bool HoldersPanel::fails_in(const ViewState& state, const RankMemory& memory) const {
+  if (shortage_ == nullptr) return false;
+  const Time time = memory.samples.time[request_];
+  return state.time.from() <= time && time <= state.time.to();
 }
 
 float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
@@ -100,15 +85,15 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
   const std::string capacity = model.run().memory_per_rank > Bytes{}
                                    ? " of " + format_memory(model.run().memory_per_rank)
                                    : "";
-  const bool fails = fails_in(state);
   const std::string title =
-      fails ? fmt::format("Rank {} had no room for {} at {}", state.rank,
-                          request_text(shortage_->request), format_time(shortage_->time))
-            : fmt::format("Rank {} holds {}{} at {}, the highest moment in view", state.rank,
-                          format_memory(moment_.allocated), capacity, format_time(moment_.time));
+      fails_
+          ? fmt::format("Rank {} had no room for {} at {}", state.rank,
+                        request_text(model.buffers(), shortage_->buffer), format_time(moment_.time))
+          : fmt::format("Rank {} holds {}{} at {}, the highest moment in view", state.rank,
+                        format_memory(moment_.allocated), capacity, format_time(moment_.time));
   say(ui.fonts.title, ui.theme.text, title);
   state.fields["holders"] = title;
-  if (fails) y = draw_shortage(ui, state, {{box.min.x, y}, box.max});
+  if (fails_) y = draw_shortage(ui, model, state, *shortage_, {{box.min.x, y}, box.max});
   ImGui::SetCursorScreenPos({box.min.x, y});
   if (tab_button(ui, state, "Show in the timeline", "holders/timeline", false)) {
     const auto [begin, end] = model.step_range(model.step_at(moment_.time));

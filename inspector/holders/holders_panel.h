@@ -15,15 +15,16 @@ class HoldersPanel final : public Panel {
 
  private:
   void find_out(TraceModel& model, const ViewState& state);
-  bool fails_in(const ViewState& state) const;
+  bool fails_in(const ViewState& state, const RankMemory& memory) const;
   void find_shortage(TraceModel& model, const ViewState& state);
-  float draw_shortage(const Surface& ui, ViewState& state, const Box& box) const;
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box) const;
   float draw_classes(const Surface& ui, ViewState& state, const Box& box) const;
   float draw_holders(const Surface& ui, ViewState& state, const Box& box) const;
 
   analysis::MemoryMoment moment_;
-  std::optional<analysis::MemoryShortage> shortage_;  // of the rank, if it reported one
+  const storage::MemoryShortageRow* shortage_ = nullptr;  // of the rank, in its model; or null
+  std::size_t request_ = 0;                               // its sample
+  bool fails_ = false;                                    // in view
   // The rank and the sample that they are of; -2: none yet.
   Rank rank_ = -1;
   std::ptrdiff_t sample_ = -2;

@@ -7,6 +7,12 @@
 #include <set>
 
 namespace tessera::inspector {
+namespace {
+
+constexpr const char* unfinished_sentence =
+    "The recording is unfinished: its last step may be incomplete.";
+
+}  // namespace
 
 OpClass class_of(const storage::OpRow& op) {
   switch (op.kind) {
@@ -74,8 +80,21 @@ TraceModel::TraceModel(Trace trace)
     problems_.push_back({row.message, dated ? std::optional(row.time) : std::nullopt, row.rank});
   }
   if (info().unfinished) {
-    problems_.push_back({"The recording is unfinished: its last step may be incomplete.", {}, -1});
+    problems_.push_back({unfinished_sentence, {}, -1});
   }
+}
+
+std::vector<Rank> TraceModel::loaded_ranks() const {
+  constexpr std::size_t most = 64;
+  std::vector<Rank> ranks;
+  for (const auto& [rank, data] : ranks_) {
+    if (ranks.size() < most) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+void TraceModel::forgive_unfinished() {
+  std::erase_if(problems_, [](const Problem& p) { return p.text == unfinished_sentence; });
 }
 
 void TraceModel::name_classes() {

@@ -72,6 +72,11 @@ class TraceModel : public analysis::Trace {
   /// The run that this one is compared with; nullptr: none.
   TraceModel* against() { return against_.get(); }
   void set_against(std::unique_ptr<TraceModel> other) { against_ = std::move(other); }
+  std::unique_ptr<TraceModel> release_against() { return std::move(against_); }
+  /// Ranks whose spans somebody has looked at, ascending; of many the first.
+  std::vector<Rank> loaded_ranks() const;
+  /// The recording goes on, so that it is no problem that it is unfinished.
+  void forgive_unfinished();
 
   /// What the run did, as `tessera report` says it.
   const analysis::RunFigures& figures() const { return figures_; }

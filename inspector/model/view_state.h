@@ -37,6 +37,7 @@ struct ViewState {
   bool busy = false;                       // something goes on without input: draw again
   bool show_help = false;
   bool show_palette = false;
+  bool show_start = false;     // the page that opens traces
   bool show_path = false;      // the critical path as a line in the timeline
   bool scroll_to_rank = true;  // bring the opened rank into view once
 

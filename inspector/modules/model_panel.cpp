@@ -92,6 +92,9 @@ void ModelPanel::find_out(TraceModel& model, const ViewState& state) {
     tree_ = std::make_unique<ModuleTree>(model);
     open_.assign(static_cast<std::size_t>(tree_->size()), false);
     open_[0] = true;
+    for (int node = 1; node < tree_->size(); ++node) {
+      open_[static_cast<std::size_t>(node)] = opened_.contains(tree_->node(node).path);
+    }
   }
   if (rank_ == state.rank) return;
   rank_ = state.rank;
@@ -102,6 +105,18 @@ void ModelPanel::find_out(TraceModel& model, const ViewState& state) {
   memory_.reset();
   if (pyramid_ == nullptr) return;
   memory_ = std::make_unique<ModuleMemory>(*tree_, memory.samples, model.buffers());
+}
+
+bool ModelPanel::renew(const TraceModel&) {
+  opened_.clear();
+  for (int node = 0; tree_ != nullptr && node < tree_->size(); ++node) {
+    if (open_[static_cast<std::size_t>(node)]) opened_.insert(tree_->node(node).path);
+  }
+  tree_.reset();
+  memory_.reset();
+  pyramid_ = nullptr;
+  rank_ = -1;
+  return true;
 }
 
 // Of the opened rank in a step.

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "inspector/modules/module_memory.h"
@@ -30,6 +31,8 @@ class ModelPanel final : public Panel {
  public:
   /// The moment is that under the mouse, or the one that was clicked, or the highest in view.
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
+  /// What is open stays open.
+  bool renew(const TraceModel& model) override;
 
  private:
   struct Places;
@@ -48,7 +51,8 @@ class ModelPanel final : public Panel {
   std::unique_ptr<ModuleTree> tree_;
   std::unique_ptr<ModuleMemory> memory_;  // nullptr: the rank has no samples
   const MemoryPyramid* pyramid_ = nullptr;
-  Rank rank_ = -1;  // of what is above
+  Rank rank_ = -1;                // of what is above
+  std::set<std::string> opened_;  // paths, of a tree that is made again
   std::vector<bool> open_;
   std::vector<NodeTimes> times_;
   std::int32_t step_ = -1;  // of times_

@@ -112,6 +112,12 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
   state.time.show(begin, end);
 }
 
+bool OverviewPanel::renew(const TraceModel&) {
+  spreads_.clear();
+  map_width_ = 0;  // the texture is kept, what it shows is not
+  return true;
+}
+
 void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& state,
                                   const Box& box) {
   const Theme& theme = ui.theme;

@@ -13,6 +13,7 @@ class OverviewPanel final : public Panel {
  public:
   /// A click on a cell opens that rank and step in the timeline.
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
+  bool renew(const TraceModel& model) override;
 
  private:
   float draw_metrics(Surface& ui, ViewState& state, const Box& box);

@@ -42,6 +42,7 @@ struct Surface {
     float zoom = 1.0F;  // of text and all else, times the display's own scale; kept in [0.5, 3]
     std::string title;  // of the window; empty: as it is
     bool quit = false;
+    double wake_s = 0;  // draw again after so long without input; 0: only when there is some
   } wish;
 
   const Palette& colours() const { return palette(theme.kind); }

@@ -180,7 +180,8 @@ void Window::sleep(bool moving) const {
   if (moving || frames_wanted_ > 0 || options_.screenshot_after_frames > 0) {
     glfwPollEvents();
   } else {
-    glfwWaitEventsTimeout(ImGui::GetIO().WantTextInput ? cursor_blink_s : sleep_s_max);
+    const double wake = surface_->wish.wake_s > 0 ? surface_->wish.wake_s : sleep_s_max;
+    glfwWaitEventsTimeout(ImGui::GetIO().WantTextInput ? std::min(wake, cursor_blink_s) : wake);
   }
 }
 
@@ -208,10 +209,11 @@ Status Window::run(const std::function<bool(Surface&)>& draw) {
   bool moving = true;
   for (int frame = 1; glfwWindowShouldClose(window_) == GLFW_FALSE;) {
     sleep(moving);
-    const bool blinks = ImGui::GetIO().WantTextInput;
-    if (!moving && frames_wanted_ == 0 && !blinks && options_.screenshot_after_frames == 0) {
+    const bool wakes = ImGui::GetIO().WantTextInput || surface_->wish.wake_s > 0;
+    if (!moving && frames_wanted_ == 0 && !wakes && options_.screenshot_after_frames == 0) {
       continue;
     }
+    surface_->wish.wake_s = 0;
     frames_wanted_ = std::max(frames_wanted_ - 1, 0);
     do_out_wish();
     moving = draw_frame(draw);

@@ -12,6 +12,12 @@ class Panel {
   virtual ~Panel() = default;
   /// One frame into `box`, whatever its size; what is clicked changes the state.
   virtual void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) = 0;
+  /// `model` takes the place of the last one: the same run, with more in it. Forgets what was found out
+  /// about the last one and returns true, or returns false: then a new panel takes its place.
+  virtual bool renew(const TraceModel& model) {
+    static_cast<void>(model);
+    return false;
+  }
 };
 
 }  // namespace tessera::inspector

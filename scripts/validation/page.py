@@ -92,10 +92,15 @@ def families(rows, measured, memory):
             done, lambda r: (r.family, r.profile, r.report["gpu"])).items():
         span = lambda key: [min(r.report[key] for r in same), max(r.report[key] for r in same)]
         others = left_out(same)
+        sizes = [r.sizes() for r in same]
+        between = lambda key: [min(s[key] for s in sizes), max(s[key] for s in sizes)]
         out.append({"name": family, "profile": profile, "gpu": gpu,
                     "clusters": sorted({r.preset for r in same}),
                     "schemes": sorted({r.report["scheme"] for r in same}),
-                    "ranks": span("ranks"), "parameters": span("parameters"), "rows": len(same),
+                    "ranks": span("ranks"), "parameters": span("parameters"),
+                    "sequence": between("sequence"), "tokens": between("tokens"),
+                    "checkpointing": sorted({s["checkpointing"] for s in sizes}),
+                    "offload": sorted({s["offload"] for s in sizes})[-1], "rows": len(same),
                     "p90": round(max(p90([r.error for r in same]), p90(others) if others else 0),
                                  3)})
     lines = lambda items: ",\n".join("    " + json.dumps(item) for item in items)

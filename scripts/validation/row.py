@@ -17,6 +17,17 @@ class Row:
             self.changes["gpus_per_node"] = min(ranks, per_node)
         self.report, self.error, self.refused = None, None, ""
 
+    def option(self, name, otherwise):
+        """What follows `name` among the options."""
+        return self.options[self.options.index(name) + 1] if name in self.options else otherwise
+
+    def sizes(self):
+        """Tokens of a sequence and of a micro-batch, checkpointing, what is offloaded."""
+        sequence = int(self.option("--sequence-length", 0))
+        return {"sequence": sequence, "tokens": sequence * int(self.option("--batch", 1)),
+                "checkpointing": self.option("--checkpointing", "none"),
+                "offload": "optimizer" if "--offload-optimizer" in self.options else ""}
+
     def key(self):
         """Text that two equal simulations share."""
         return json.dumps([self.profile, self.preset, self.changes, self.nodes, self.model,

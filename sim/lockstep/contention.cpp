@@ -29,13 +29,17 @@ Clock Contention::stretched(const Clock& begin, const Clock& alone, ClockPool& p
   out->times = begin->times;
   left_.assign(ranks, 0);
   clock_add_span(left_.data(), begin->data(), alone->data(), n);
+  // All work is over by then, whatever slows it down.
+  Time over = alone->highest;
+  const Time longest = over - begin->lowest;
   bool slowed = false;
   for (const Collective& c : under_way_) {
-    // All work is over before its data moves.
-    if (!slowed && c.end->lowest - c.cost >= alone->highest) return alone;
+    if (c.end->lowest - c.cost >= over) break;
     clock_slow_down(out->data(), left_.data(), c.end->data(), c.cost, kept_, n);
+    over = begin->highest + longest * (kept_whole / kept_ + 1);
     slowed = true;
   }
+  if (!slowed) return alone;
   clock_add_each(out->data(), left_.data(), n);
   const ClockBounds bounds = clock_bounds(out->data(), n);
   out->lowest = bounds.lowest;

@@ -101,10 +101,13 @@ class LockstepBackend final : public LockstepRuntime {
   void close_memory(const std::vector<PeakMemory>& peaks);
   CachedMemory::Taken take(BufferId id, const Allocation& request, const RankSet& ranks,
                            const MemoryUse& device);
-  void tell_out_of_memory(const Buffer& request, Rank rank, const MemoryUse& device,
-                          Bytes reserved);
+  void tell_out_of_memory(BufferId id, const Allocation& request, Rank rank,
+                          const MemoryUse& device, Bytes reserved);
+  void trace_shortage(BufferId id, const Allocation& request, Rank rank);
   void trace_op(const Op& op, EventId event);
   void trace_spans(const Op& op, EventId event, const Timing& timing);
+  // Rows of buffers are there for the samples that refer to them.
+  bool traces_buffers() const { return options_.sink != nullptr && !memory_.ranks().empty(); }
   Time time_at(const EventTime* event, Rank rank) const;
   Time horizon(Rank rank) const;
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/runtime/allocator.h"
 #include "engine/tracing/trace_row.h"
 #include "sim/lockstep/lockstep_backend.h"
+#include "sim/memory/memory_map.h"
 
 namespace tessera::sim {
 namespace {
@@ -85,12 +87,41 @@ void LockstepBackend::trace_spans(const Op& op, EventId event, const Timing& tim
 Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
   if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
-  if (options_.sink != nullptr) traced_.add(id, request, *options_.sink);
+  if (traces_buffers()) traced_.add(id, request, *options_.sink);
   return {};
 }
 
-void LockstepBackend::tell_out_of_memory(const Buffer& request, Rank rank, const MemoryUse& device,
-                                         Bytes reserved) {
+// What lay where when there was no room for `id`, which has got memory that is not there since.
+void LockstepBackend::trace_shortage(BufferId id, const Allocation& request, Rank rank) {
+  MemoryMap map(options_.memory_per_rank, cached_ ? Bytes{1} : allocator_page);
+  const auto row = [&](BufferId of) { return of.valid() ? traced_.row_of(of) : -1; };
+  if (cached_) {
+    for (const CachedMemory::Piece& piece : cached_->pieces_at_failure(rank)) {
+      const bool usable = piece.at.stream == request.stream.value;
+      map.add(
+          {piece.at.address, piece.at.bytes, piece.at.segment, piece.at.stream, row(piece.buffer)},
+          usable);
+    }
+  } else {
+    for (const MemoryPiece& piece : device_memory(rank, request.stream)) {
+      const bool own = piece.buffer == id;
+      map.add({piece.offset, piece.bytes, {}, -1, own ? -1 : row(piece.buffer)},
+              own || piece.usable);
+    }
+  }
+  map.add_rest();
+  options_.sink->memory_shortage({.rank = rank,
+                                  .time = horizon(rank),
+                                  .buffer = traced_.row_of(id),
+                                  .request = request.bytes,
+                                  .capacity = options_.memory_per_rank,
+                                  .free = map.free(),
+                                  .largest_free = map.largest_free(),
+                                  .blocks = map.blocks()});
+}
+
+void LockstepBackend::tell_out_of_memory(BufferId id, const Allocation& request, Rank rank,
+                                         const MemoryUse& device, Bytes reserved) {
   auto by_class = device.by_class;
   by_class[static_cast<std::size_t>(MemoryClass::reserved_unused)] = reserved - device.allocated;
   out_of_memory_ =
@@ -103,6 +134,7 @@ void LockstepBackend::tell_out_of_memory(const Buffer& request, Rank rank, const
                              .rank = rank,
                              .time = horizon(rank),
                              .message = out_of_memory_});
+  trace_shortage(id, request, rank);
 }
 
 // What the allocator that the run is said to have takes for a buffer of `ranks`.
@@ -120,7 +152,7 @@ CachedMemory::Taken LockstepBackend::take(BufferId id, const Allocation& request
     ++cache_returns_;
   }
   if (!taken.fits && out_of_memory_.empty()) {
-    tell_out_of_memory(buffer(id), ranks.first(), device, taken.reserved);
+    tell_out_of_memory(id, request, ranks.first(), device, taken.reserved);
   }
   return taken;
 }
@@ -130,7 +162,8 @@ Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, co
                                       const Placement& placement) {
   if (request.memory != Memory::device) return {};
   const CachedMemory::Taken taken = take(id, request, ranks, placement.device);
-  if (options_.sink == nullptr) return {};
+  if (!taken.fits && options_.ends_when_full) return {Code::out_of_memory, out_of_memory_};
+  if (!traces_buffers()) return {};
   const Bytes end = cached_ ? taken.reserved : placement.offset + request.bytes;
   const StreamState& stream = state(request.stream);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
@@ -174,7 +207,7 @@ void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet&
       return CachedMemory::Use{event->stream, time_at(event, rank)};
     });
   }
-  if (options_.sink == nullptr) return;
+  if (!traces_buffers()) return;
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;

@@ -2,6 +2,7 @@
 #include "sim/memory/cached_memory.h"
 
 #include <algorithm>
+#include <map>
 
 namespace tessera::sim {
 
@@ -43,6 +44,22 @@ CachedMemory::Taken CachedMemory::allocate(BufferId id, Bytes bytes, StreamId st
   TESSERA_ASSERT(status.ok(), "accounts do not fail");
   highest_ = std::max(highest_, taken.reserved);
   return taken;
+}
+
+std::vector<CachedMemory::Piece> CachedMemory::pieces_at_failure(Rank rank) const {
+  const Account& account = ranks_.of(rank).state;
+  std::map<CachingAllocator::BlockId, BufferId> buffers;
+  held_.any_of([&](BufferId id, const Held& held) {
+    const bool here = held.place < account.blocks.size() && account.blocks[held.place] >= 0;
+    if (here) buffers[account.blocks[held.place]] = id;
+    return false;
+  });
+  std::vector<Piece> out;
+  for (const CachingAllocator::Piece& piece : account.allocator.pieces_at_failure()) {
+    const auto found = buffers.find(piece.block);
+    out.push_back({piece, found == buffers.end() ? BufferId{} : found->second});
+  }
+  return out;
 }
 
 void CachedMemory::restart_peaks() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/runtime/id_table.h"
@@ -39,7 +40,7 @@ class CachedMemory {
   void release(BufferId id, const RankSet& ranks, UseOf&& use_of) {
     const Held held = given_back(id, ranks);
     const auto give = [&](const RankSet& alike, Account& account) -> Status {
-      const auto block = account.blocks[held.place];
+      const auto block = std::exchange(account.blocks[held.place], -1);
       if (const std::optional<Use> use = use_of(held.stream, alike.first())) {
         account.allocator.release(block, use->user, use->done);
       } else {
@@ -50,6 +51,14 @@ class CachedMemory {
     const Status status = ranks_.for_each_in(ranks, give);
     TESSERA_ASSERT(status.ok(), "accounts do not fail");
   }
+
+  /// A piece of what a rank had taken from its device; without a valid buffer it is free.
+  struct Piece {
+    CachingAllocator::Piece at;
+    BufferId buffer;
+  };
+  /// By address, when the request that `allocate` was just called for did not fit.
+  std::vector<Piece> pieces_at_failure(Rank rank) const;
 
   Bytes reserved(Rank rank) const { return ranks_.of(rank).state.allocator.reserved(); }
   /// The most that was reserved on `rank` since restart_peaks.

@@ -257,6 +257,24 @@ void CachingAllocator::give_back() {
   }
 }
 
+std::vector<CachingAllocator::Piece> CachingAllocator::pieces() const {
+  std::vector<bool> exists(blocks_.size(), true);
+  for (const BlockId id : unused_) exists[static_cast<std::size_t>(id)] = false;
+  std::vector<Piece> out;
+  for (std::size_t k = 0; k < blocks_.size(); ++k) {
+    const Block& first = blocks_[k];
+    if (!exists[k] || first.before != none) continue;
+    for (auto id = static_cast<BlockId>(k); id != none; id = at(id).after) {
+      if (at(id).use == Use::unmapped) continue;
+      out.push_back({Bytes{at(id).address}, Bytes{at(id).bytes}, Bytes{first.address}, first.stream,
+                     at(id).use == Use::free ? none : id});
+    }
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Piece& a, const Piece& b) { return a.address < b.address; });
+  return out;
+}
+
 CachingAllocator::Given CachingAllocator::allocate(Bytes bytes, StreamId stream, Time now) {
   TESSERA_ASSERT(bytes.value >= 0, "an allocation has no negative size");
   const std::int64_t wanted = round_up(std::max<std::int64_t>(bytes.value, 1), block_unit);
@@ -272,6 +290,7 @@ CachingAllocator::Given CachingAllocator::allocate(Bytes bytes, StreamId stream,
     given.block = more(wanted, stream.value, pool);
   }
   if (given.block == none) {
+    pieces_at_failure_ = pieces();
     given.fits = limited_ = false;
     given.block = more(wanted, stream.value, pool);
   }

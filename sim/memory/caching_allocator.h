@@ -43,6 +43,13 @@ class CachingAllocator {
     bool fits = true;       // false: even then it was too much; from then on there is no limit
   };
 
+  struct Piece {
+    Bytes address{}, bytes{};
+    Bytes segment{};  // its address
+    std::int32_t stream = 0;
+    BlockId block = -1;  // none: it is free
+  };
+
   explicit CachingAllocator(const CachingOptions& options)
       : options_(options), limited_(options.capacity > Bytes{}) {}
 
@@ -57,6 +64,8 @@ class CachingAllocator {
   Bytes active() const { return active_; }        // and what other streams may still use
   Bytes reserved() const { return reserved_; }    // taken from the device
   std::int64_t retries() const { return retries_; }
+  /// What it had taken from the device, by address, when a request did not fit; empty: all did.
+  const std::vector<Piece>& pieces_at_failure() const { return pieces_at_failure_; }
 
  private:
   static constexpr BlockId none = -1;
@@ -82,6 +91,7 @@ class CachingAllocator {
     std::set<std::pair<std::int64_t, BlockId>> gaps;  // address and block of all that is not mapped
   };
 
+  const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
   Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
   FreeBlocks& cache(const Block& block) { return free_[block.pool == Pool::large ? 1 : 0]; }
   FreeBlocks::Entry key(BlockId id);
@@ -92,6 +102,7 @@ class CachingAllocator {
   void see_events(Time now);
   void make_free(BlockId id);
   Time synchronise(Time now);
+  std::vector<Piece> pieces() const;
 
   BlockId find(std::int64_t bytes, std::int32_t stream, Pool pool);
   /// A free block of at least `bytes` in memory that the device gives, or none.
@@ -115,6 +126,7 @@ class CachingAllocator {
   std::int64_t next_address_ = 0;
   Bytes allocated_{}, active_{}, reserved_{};
   std::int64_t retries_ = 0;
+  std::vector<Piece> pieces_at_failure_;
 };
 
 }  // namespace tessera::sim

@@ -13,7 +13,10 @@ namespace tessera::sim {
 namespace {
 
 // Beyond these multiples of what was validated a run is not near it any more.
-constexpr double ranks_beyond = 4, parameters_beyond = 4, nodes_beyond = 2, bytes_beyond = 4;
+constexpr double ranks_beyond = 4, parameters_beyond = 4, tokens_beyond = 4, nodes_beyond = 2,
+                 bytes_beyond = 4;
+// Differences that a sentence names.
+constexpr std::size_t named = 4;
 
 bool beyond(double value, const Span& span, double times) {
   return value > span.most * times || value * times < span.least;
@@ -21,6 +24,23 @@ bool beyond(double value, const Span& span, double times) {
 
 bool among(const std::vector<std::string>& known, const std::string& value) {
   return known.empty() || std::find(known.begin(), known.end(), value) != known.end();
+}
+
+// The same of how it trains.
+void add_training(const SimulatedRun& run, const RunFamily& f, std::vector<std::string>& out) {
+  const auto tokens = [&](std::int64_t of_run, const Span& span, const char* what) {
+    if (of_run == 0 || !beyond(static_cast<double>(of_run), span, tokens_beyond)) return;
+    out.push_back(fmt::format("{} have {:.0f} to {:.0f} tokens", what, span.least, span.most));
+  };
+  tokens(run.sequence, f.sequence, "its sequences");
+  tokens(run.tokens, f.tokens, "its micro-batches");
+  if (!run.checkpointing.empty() && !among(f.checkpointing, run.checkpointing)) {
+    out.push_back(fmt::format("its checkpointing is {}", fmt::join(f.checkpointing, " or ")));
+  }
+  if (run.offload != f.offload) {
+    out.push_back(fmt::format("it offloads {}", f.offload.empty() ? "nothing" : f.offload));
+  }
+  out.insert(out.end(), run.beside.begin(), run.beside.end());
 }
 
 // What keeps a run from being one of the family's, worst first; empty: nothing.
@@ -45,6 +65,7 @@ std::vector<std::string> differences(const SimulatedRun& run, const RunFamily& f
     out.push_back(
         fmt::format("it has {:.2g} to {:.2g} parameters", f.parameters.least, f.parameters.most));
   }
+  add_training(run, f, out);
   return out;
 }
 
@@ -59,6 +80,10 @@ ErrorRange nearest(const std::vector<Family>& families, const char* number,
     if (found != nullptr && here.size() >= apart.size()) continue;
     found = &family;
     apart = std::move(here);
+  }
+  if (apart.size() > named) {
+    apart.resize(named);
+    apart.emplace_back("more differs");
   }
   if (found == nullptr) return {.text = fmt::format("{}: nothing was ever validated", number)};
   ErrorRange range{.near = apart.empty(), .p90 = found->p90, .text = {}};
@@ -100,9 +125,11 @@ ErrorRange calibrated_error(std::int64_t runs, double p90) {
 }
 
 ErrorRange memory_error(const SimulatedRun& run) {
+  SimulatedRun held = run;
+  if (!run.memory_profile.empty()) held.profile = run.memory_profile;
   return nearest(
       validated().memory, "peak memory",
-      [&](const RunFamily& family) { return differences(run, family); }, "runs");
+      [&](const RunFamily& family) { return differences(held, family); }, "runs");
 }
 
 ErrorRange collective_error(const std::string& cluster, const CollectiveShape& shape, Bytes least,

@@ -17,7 +17,9 @@ std::vector<RunFamily> runs_of(const Json& json) {
   for (const Json& f : json) {
     out.push_back({f.at("name"), f.value("profile", ""), f.value("gpu", ""),
                    f.value("clusters", std::vector<std::string>()), f.at("schemes"),
-                   span_of(f.at("ranks")), span_of(f.at("parameters")), f.at("rows"), f.at("p90")});
+                   span_of(f.at("ranks")), span_of(f.at("parameters")), span_of(f.at("sequence")),
+                   span_of(f.at("tokens")), f.at("checkpointing"), f.at("offload"), f.at("rows"),
+                   f.at("p90")});
   }
   return out;
 }

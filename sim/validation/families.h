@@ -13,12 +13,14 @@ struct Span {
   double least = 0, most = 0;
 };
 
-/// Runs of one source, GPU and profile. A memory family has no profile and no GPU: bytes are those
-/// of any.
+/// Runs of one source, GPU and profile. A memory family has no GPU: bytes are those of any.
 struct RunFamily {
   std::string name, profile, gpu;
   std::vector<std::string> clusters, schemes;
   Span ranks, parameters;
+  Span sequence, tokens;  // of a sequence, of a micro-batch
+  std::vector<std::string> checkpointing;
+  std::string offload;
   std::int64_t rows = 0;
   double p90 = 0;
 };

@@ -59,32 +59,36 @@ TEST_CASE("holders are what is not released, and sum to the allocator's counter"
   CHECK(memory_at({}, buffers, 0).holders.empty());
 }
 
-TEST_CASE("the request that did not fit is the one that the error names, and what fits is told",
+TEST_CASE("the request that did not fit is found among the samples, and what was free in pieces",
           "[analysis][holders]") {
-  constexpr std::int64_t gib = 1 << 30;
   storage::MemorySeries series;
-  change(series, 0, 40 * gib, 40 * gib);
-  change(series, 1, 30 * gib, 70 * gib);
-  change(series, 1, -30 * gib, 70 * gib);
-  change(series, 2, 50 * gib, 120 * gib);
-  storage::DiagnosticRow error;
-  error.code = "out_of_memory";
-  error.time = 15;
-  error.message =
-      "rank 0 is out of memory in step 0: ag_out of 50.00 GiB does not fit into 75.50 "
-      "GiB; it holds optimizer state 40.00 GiB";
-  const auto shortage = memory_shortage(series, buffers, error);
-  REQUIRE(shortage);
-  CHECK(shortage->sample == 3);
-  CHECK(shortage->request.unit == "h.1");
-  CHECK(shortage->asked.value == 50 * gib);
-  CHECK(shortage->allocated.value == 40 * gib);
-  CHECK(shortage->free().value == 71 * gib / 2);
-  error.time = 31;
-  CHECK_FALSE(memory_shortage(series, buffers, error));
-  error.time = 0;
-  error.message = "rank 0 is out of memory";
-  CHECK_FALSE(memory_shortage(series, buffers, error));
+  change(series, 0, 40, 40);
+  change(series, 1, 30, 70);
+  change(series, 1, -30, 70);
+  change(series, 2, 50, 120);
+  storage::MemoryShortageRow shortage;
+  shortage.time = 15;
+  shortage.buffer = 2;
+  shortage.request = Bytes{50};
+  shortage.capacity = Bytes{75};
+  // The neighbours 48 and 52 are of two segments; 60 and 61 are one piece.
+  shortage.map = {
+      {Bytes{0}, Bytes{40}, Bytes{0}, -1, 0},   {Bytes{40}, Bytes{8}, Bytes{0}, -1, 1},
+      {Bytes{48}, Bytes{4}, Bytes{0}, -1, -1},  {Bytes{52}, Bytes{4}, Bytes{52}, -1, -1},
+      {Bytes{56}, Bytes{4}, Bytes{52}, -1, 1},  {Bytes{60}, Bytes{1}, Bytes{52}, -1, -1},
+      {Bytes{61}, Bytes{14}, Bytes{52}, -1, -1}};
+  CHECK(sample_of(shortage, series) == std::optional<std::size_t>(3));
+  const std::vector<Room> rooms = free_rooms(shortage);
+  REQUIRE(rooms.size() == 2);
+  CHECK(rooms[0].from == Bytes{8});
+  CHECK(rooms[0].bytes == Bytes{15});
+  CHECK(rooms[1].bytes == Bytes{8});
+  CHECK(rooms[1].count == 2);
+  CHECK(fragmentation(shortage) == Approx(8.0 / 23));
+  shortage.time = 31;
+  CHECK_FALSE(sample_of(shortage, series));
+  shortage.map.clear();
+  CHECK(fragmentation(shortage) == 0);
 }
 
 }  // namespace

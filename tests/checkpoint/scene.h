@@ -85,7 +85,10 @@ class SimulatedRun {
   }
 
   Engine& engine() { return *engine_; }
-  void step() { require_ok(run_training_step(*engine_, model_, training_)); }
+  void step(float max_norm = 0) {
+    training_.max_grad_norm = max_norm;
+    require_ok(run_training_step(*engine_, model_, training_));
+  }
   float loss() const { return real_->loss(); }
   Contents contents() { return contents_of(*engine_, model_); }
   void finish() { require_ok(runtime_->finish()); }

@@ -45,7 +45,10 @@ struct Seen {
   std::string messages;
 };
 
-void write_model() { std::ofstream(run_folder() + "small.json") << model_text; }
+void write_model() {
+  std::ofstream(run_folder() + "small.json") << model_text;
+  std::ofstream(run_folder() + "plan.json") << R"({"tessera_plan": 1, "units": []})";
+}
 
 // One kernel, as PyTorch's profiler writes it.
 void write_profile() {
@@ -178,6 +181,7 @@ const std::vector<FlagCase> planning_cases = {
     {"--ignore-modules", "h.1", "--scheme replicate "},
     {"--ignore-parameters", "h.1.weight", ""},
     {"--ignore-parameters", "h.1.weight", "--scheme no_shard "},
+    {"--plan", "plan.json", ""},
     {"--deepspeed", "ds.json", ""},
     {"--batch", "3", ""},
     {"--sequence-length", "7", ""},
@@ -285,12 +289,14 @@ TEST_CASE("every flag of estimate, wrap, report and doctor acts or is refused", 
                                       {"--exclude", "Linear", "--policy size --min-params 9 "},
                                       {"--ignore-modules", "h.1", ""},
                                       {"--ignore-parameters", "h.1.weight", ""},
+                                      {"--plan", "plan.json", ""},
+                                      {"--write-plan", "written.json", ""},
                                       {"--layout", "flat", ""},
                                       {"--ranks", "3", ""},
                                       {"--dtype", "bf16", ""},
                                       {"--json", "", ""}};
   CHECK(missing(flags_of("wrap"), wrap) == "");
-  check_cases("wrap small.json", "", wrap);
+  check_cases("wrap small.json", "written.json", wrap);
   REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
   const std::vector<FlagCase> report = {{"--ranks", "0", ""}, {"--json", "", ""}};
   CHECK(missing(flags_of("report"), report) == "");
@@ -325,8 +331,11 @@ TEST_CASE("every flag of trace acts or is refused", "[cli][flags]") {
   write_model();
   REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
   const std::vector<FlagCase> recover = {{"--output", "other.tessera", ""}};
+  const std::vector<FlagCase> json = {{"--json", "", ""}};
   CHECK(missing(flags_of("trace recover"), recover) == "");
   check_cases("trace recover small.tessera -o x.tessera", "x.tessera", recover);
+  CHECK(missing(flags_of("trace merge"), recover + json) == "");
+  check_cases("trace merge small.tessera -o m.tessera", "m.tessera", recover + json);
   const std::vector<FlagCase> verify = {{"--json", "", ""}};
   CHECK(missing(flags_of("trace verify"), verify) == "");
   check_cases("trace verify small.tessera", "", verify);
@@ -388,10 +397,10 @@ TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
   for (const std::string& name : sub_commands()) names += name + ", ";
   CHECK(names ==
         "train, evaluate, tokenize, generate, simulate, ops, estimate, wrap, report, "
-        "trace recover, trace verify, trace import, trace export, query, compare, "
+        "trace recover, trace verify, trace import, trace export, trace merge, query, compare, "
         "inspect, collective, cluster list, cluster show, cluster check, calibrate, "
         "checkpoint info, checkpoint verify, checkpoint export, checkpoint merge, "
-        "doctor, completion, ");
+        "checkpoint import, doctor, completion, ");
 }
 
 }  // namespace tessera::test

@@ -142,6 +142,7 @@ const std::vector<FlagCase> cases = {
     {"--ignore-modules", "h.0", ""},
     {"--ignore-modules", "h.0", "--scheme replicate "},
     {"--ignore-parameters", "wte.weight", ""},
+    {"--plan", "plan.json", ""},
     {"--nvme-path", "/nowhere", "--scheme zero3 --offload-param nvme --nvme-smallest 0 "},
     {"--deepspeed", "ds.json", ""},
     {"--batch", "3", ""},
@@ -166,6 +167,8 @@ const std::vector<std::string> only_how = {
 TEST_CASE("every flag of train acts or is refused", "[cli][flags][train]") {
   prepare();
   std::ofstream(run_folder() + "other.txt") << std::string(600, 'x') + std::string(600, 'y');
+  std::ofstream(run_folder() + "plan.json")
+      << R"({"tessera_plan": 1, "units": [{"modules": "h.0", "param_dtype": "float16"}]})";
   std::ofstream(run_folder() + "ds.json")
       << R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
   std::filesystem::remove_all(run_folder() + "saved");
@@ -300,7 +303,8 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
     CHECK(shown(command + " saved") != shown(command + " saved --json"));
   }
   CHECK(missing(flags_of("checkpoint merge"), {{"--adapter", "", ""}}) == "");
-  CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}}) == "");
+  CHECK(missing(flags_of("checkpoint import"), {{"--prefix", "", ""}, {"--step", "", ""}}) == "");
+  CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}, {"--format", "", ""}}) == "");
   CHECK(shown("checkpoint export saved out.safetensors") !=
         shown("checkpoint export saved out.safetensors --dtype bf16"));
   CHECK(shown("checkpoint export saved out.safetensors") !=

@@ -120,6 +120,19 @@ void write_trace(const MadeTrace& made, const std::string& path) {
                      .rank = 1,
                      .time = *made.out_of_memory,
                      .message = "rank 1 is out of memory in step 1"});
+    const MemoryBlock blocks[] = {
+        {.address = Bytes{0}, .bytes = Bytes{3 << 20}, .buffer = 0},
+        {.address = Bytes{3 << 20}, .bytes = Bytes{1 << 20}, .stream = 1},
+        {.address = Bytes{4 << 20}, .bytes = Bytes{1 << 19}},
+        {.address = Bytes{9 << 19}, .bytes = Bytes{1 << 19}, .segment = Bytes{1}, .buffer = 1}};
+    sink.memory_shortage({.rank = 1,
+                          .time = *made.out_of_memory,
+                          .buffer = 1,
+                          .request = Bytes{1 << 20},
+                          .capacity = Bytes{5 << 20},
+                          .free = Bytes{3 << 19},
+                          .largest_free = Bytes{1 << 19},
+                          .blocks = blocks});
   }
   INFO((*writer)->finish().message());
   REQUIRE(!(*writer)->content_hash().empty());

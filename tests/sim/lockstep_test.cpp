@@ -256,6 +256,18 @@ TEST_CASE("memory that does not fit is a result that names what holds it", "[sim
   CHECK(runtime->out_of_memory().find("rank 0 is out of memory in step 0") == 0);
   REQUIRE(sink.diagnostics.size() == 1);
   CHECK(sink.diagnostics[0] == runtime->out_of_memory());
+  REQUIRE(sink.shortages.size() == 1);
+  const TraceMemoryShortage& shortage = sink.shortages[0];
+  CHECK(shortage.capacity == s.memory);
+  CHECK(shortage.request > shortage.largest_free);
+  Bytes all{}, free{};
+  for (const MemoryBlock& block : sink.blocks) {
+    CHECK(block.address == all);
+    all += block.bytes;
+    if (block.buffer < 0) free += block.bytes;
+  }
+  CHECK(all == s.memory);
+  CHECK(free == shortage.free);
   CHECK(runtime->peak_reserved() >= Bytes{2 << 20});
 }
 

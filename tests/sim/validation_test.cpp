@@ -47,6 +47,61 @@ TEST_CASE("memory was compared for fully_shard alone", "[error]") {
   CHECK(memory_error(run).text.find("fully_shard") != std::string::npos);
 }
 
+TEST_CASE("unusual settings are not taken for validated ones", "[error]") {
+  const auto model = load_model(TESSERA_SOURCE_DIR "/examples/models/llama-3-8b.json");
+  REQUIRE(model.ok());
+  SimulateOptions usual{.cluster = *load_cluster("dgx-h100", 1)};
+  usual.stack = *load_profile("torchtitan");
+  FullyShardOptions half{.param_dtype = DType::bfloat16};
+  usual.scheme = half;
+  usual.training.sequence_length = 8192;
+  REQUIRE(step_time_error(run_of(*model, usual)).near);
+  REQUIRE(memory_error(run_of(*model, usual)).near);
+  FullyShardOptions offloaded = half, hybrid = half;
+  offloaded.offload_params = true;
+  hybrid.shard_group = 4;
+  const auto check = [&](const char* named, bool memory, const auto& change) {
+    SimulateOptions options = usual;
+    change(options);
+    const SimulatedRun run = run_of(*model, options);
+    const ErrorRange time = step_time_error(run), held = memory_error(run);
+    INFO(time.text << " / " << held.text);
+    CHECK_FALSE(time.near);
+    CHECK(held.near != memory);
+    CHECK((memory ? held : time).text.find(named) != std::string::npos);
+  };
+  using O = SimulateOptions;
+  check("sequences have", true, [](O& o) { o.training.sequence_length = 32; });
+  check("micro-batches have", true, [](O& o) { o.training.batch = 64; });
+  check("16 bit", true, [](O& o) { o.scheme = FullyShardOptions{}; });
+  check("offloads nothing", true, [&](O& o) { o.scheme = offloaded; });
+  check("shard together", true, [&](O& o) { o.scheme = hybrid; });
+  check("two states", true, [](O& o) { o.training.adam.states = 0; });
+  check("eager", true, [](O& o) { o.stack.loss = StackProfile::Loss::chunked; });
+  check("eager", true, [](O& o) { o.stack.fp8 = true; });
+  check("GPUs are", false, [](O& o) { o.cluster = *load_cluster("mi300x", 1); });
+  check("ranks", true, [](O& o) { o.cluster.nodes = 12'500; });
+  check("on purpose", true, [](O& o) { o.slow_ranks = {{0, 1.5}}; });
+  check("full or none", true,
+        [](O& o) { o.training.checkpointing = ActivationCheckpointing::operators; });
+}
+
+TEST_CASE("experts, frozen parameters and tiny models were never validated", "[error]") {
+  SimulateOptions options{.cluster = *load_cluster("dgx-h100", 1)};
+  options.scheme = FullyShardOptions{.param_dtype = DType::bfloat16};
+  options.training.sequence_length = 1024;
+  const auto text = [&](const char* file) {
+    const auto model = load_model(std::string(TESSERA_SOURCE_DIR "/examples/models/") + file);
+    REQUIRE(model.ok());
+    const SimulatedRun run = run_of(*model, options);
+    CHECK_FALSE(memory_error(run).near);
+    return step_time_error(run).text;
+  };
+  CHECK(text("mixtral-8x7b.json").find("no experts") != std::string::npos);
+  CHECK(text("lora.json").find("parameters are trained") != std::string::npos);
+  CHECK(text("llama-tiny.json").find("parameters") != std::string::npos);
+}
+
 TEST_CASE("collectives are as sure as those of their cluster, operation and nodes", "[error]") {
   const CollectiveShape shape{OpKind::all_reduce, Bytes{1 << 20}, 8, 1, 8};
   const Bytes least{1 << 15}, most{1 << 30};
@@ -181,6 +236,27 @@ TEST_CASE("what would have fitted is found by trying", "[memory]") {
                     [](const std::string& flags) { return flags.starts_with("--batch "); }));
   options.cluster.gpu.memory = Bytes{1 << 20};
   CHECK(what_would_fit(*model, options).empty());
+  options.ends_when_full = true;
+  const auto ended = simulate(*model, options);
+  CHECK(ended.status().code() == Code::out_of_memory);
+  CHECK(ended.status().message().find("is out of memory in step 0") != std::string::npos);
+}
+
+TEST_CASE("a trace without recorded ranks has no rows of buffers, and all else", "[memory]") {
+  const auto model = parse_model(small_gpt2, "gpt2");
+  auto options = options_for(Bytes{});
+  test::VectorSink all, none;
+  options.sink = &all;
+  options.recorded_ranks = {0};
+  REQUIRE(simulate(*model, options).ok());
+  options.sink = &none;
+  options.recorded_ranks.clear();
+  REQUIRE(simulate(*model, options).ok());
+  CHECK(all.buffers.size() > 10);
+  CHECK(none.buffers.empty());
+  CHECK(none.labels == all.labels);
+  REQUIRE(none.peaks.size() == all.peaks.size());
+  CHECK(none.peaks.front().by_class == all.peaks.front().by_class);
 }
 
 TEST_CASE("the context takes its part of a GPU's memory", "[memory]") {

@@ -32,6 +32,8 @@ struct VectorSink final : TraceSink {
   std::vector<PeakMemory> peaks;
   std::vector<StepRow> steps;
   std::vector<std::string> diagnostics;
+  std::vector<TraceMemoryShortage> shortages;  // without blocks
+  std::vector<MemoryBlock> blocks;             // of all of them
 
   void begin(const TraceRun& r) override { run = r; }
   void stream(const TraceStream& s) override { streams.push_back(s.role); }
@@ -64,6 +66,11 @@ struct VectorSink final : TraceSink {
                      copy(b.peak_reserved)});
   }
   void diagnostic(const TraceDiagnostic& d) override { diagnostics.emplace_back(d.message); }
+  void memory_shortage(const TraceMemoryShortage& s) override {
+    shortages.push_back(s);
+    shortages.back().blocks = {};
+    blocks.insert(blocks.end(), s.blocks.begin(), s.blocks.end());
+  }
   Status finish() override { return {}; }
 };
 

@@ -28,6 +28,12 @@ auto tied(const storage::Lane& r) {
 auto tied(const storage::DiagnosticRow& r) {
   return std::tie(r.severity, r.code, r.message, r.rank, r.op, r.time);
 }
+auto tied(const storage::MemoryShortageRow& r) {
+  return std::tie(r.rank, r.time, r.buffer, r.request, r.capacity, r.free, r.largest_free);
+}
+auto tied(const MemoryBlock& r) {
+  return std::tie(r.address, r.bytes, r.segment, r.stream, r.buffer);
+}
 auto tied(const storage::KernelRow& r) { return std::tie(r.op, r.rank, r.time); }
 auto tied(const PeakMemory& r) {
   return std::tie(r.step, r.first_rank, r.end_rank, r.allocated, r.reserved, r.by_class);
@@ -109,6 +115,12 @@ void check_equal(const storage::TraceReader& reader, const Recording& recording)
   auto kernels = reader.kernels();
   REQUIRE(kernels.ok());
   check_rows("kernels", *kernels, recording.kernels);
+  auto shortages = reader.memory_shortages();
+  REQUIRE(shortages.ok());
+  check_rows("shortages", *shortages, recording.shortages);
+  for (std::size_t i = 0; i < recording.shortages.size(); ++i) {
+    check_rows("blocks", (*shortages)[i].map, recording.shortages[i].map);
+  }
 }
 
 }  // namespace tessera::test

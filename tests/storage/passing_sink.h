@@ -24,6 +24,9 @@ class PassingSink : public TraceSink {
   void peak_memory(const PeakMemory& v) override { call(&TraceSink::peak_memory, v); }
   void rank_steps(const RankStepBatch& v) override { call(&TraceSink::rank_steps, v); }
   void diagnostic(const TraceDiagnostic& v) override { call(&TraceSink::diagnostic, v); }
+  void memory_shortage(const TraceMemoryShortage& v) override {
+    call(&TraceSink::memory_shortage, v);
+  }
   Status finish() override { return to_.finish(); }
 
  protected:

@@ -216,6 +216,20 @@ Recording random_recording(std::uint64_t seed, const RecordingSize& size) {
     if (random.chance(30)) recording.kernels.push_back({0, op.id, number(random)});
     if (random.chance(30)) recording.kernels.push_back({size.ranks - 1, op.id, number(random)});
   }
+  for (Rank rank = 0; rank < 2; ++rank) {
+    storage::MemoryShortageRow row;
+    row.rank = rank;
+    row.time = number(random);
+    row.buffer = static_cast<std::int32_t>(random.below(20));
+    for (Bytes* bytes : {&row.request, &row.capacity, &row.free, &row.largest_free}) {
+      *bytes = Bytes{number(random)};
+    }
+    for (std::int64_t address = 0; random.chance(80); address += 2) {
+      row.map.push_back({Bytes{address}, Bytes{1 + random.below(1000)}, Bytes{number(random)},
+                         random.chance(50) ? 7 : -1, random.chance(50) ? 2 : -1});
+    }
+    recording.shortages.push_back(row);
+  }
   return recording;
 }
 
@@ -244,6 +258,10 @@ void send(const Recording& recording, TraceSink& sink) {
   }
   for (const auto& d : recording.diagnostics) {
     sink.diagnostic({d.severity, d.code, d.rank, d.op, d.time, d.message});
+  }
+  for (storage::MemoryShortageRow row : recording.shortages) {
+    row.blocks = row.map;
+    sink.memory_shortage(row);
   }
 }
 

@@ -24,6 +24,7 @@ struct Recording {
   std::vector<PeakMemory> peaks;
   std::vector<storage::DiagnosticRow> diagnostics;
   std::vector<storage::KernelRow> kernels;
+  std::vector<storage::MemoryShortageRow> shortages;
 };
 
 struct RecordingSize {

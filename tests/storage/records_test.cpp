@@ -97,6 +97,7 @@ template <class F>
 void for_each_table(F use) {
   for_each_table(use, static_cast<HashedTables*>(nullptr));
   for_each_table(use, static_cast<OtherTables*>(nullptr));
+  for_each_table(use, static_cast<LaterTables*>(nullptr));
 }
 
 /// Replaces what is in `text` from `begin` to the first `end` after it.

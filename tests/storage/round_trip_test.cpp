@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sqlite3.h>
+
 #include <catch2/catch.hpp>
 
+#include "tessera/storage/same_content.h"
 #include "tests/storage/recording.h"
 
 namespace tessera {
@@ -65,6 +68,44 @@ TEST_CASE("the content hash is that of the content, not of the writer", "[storag
   recording.lanes.back().end.back() -= 1;
   recording.ops.front().label += "!";
   CHECK(test::write(recording, folder / "e") != hash);
+}
+
+TEST_CASE("traces say the same if they hold the same, in whatever bytes", "[storage]") {
+  const Folder folder("same-content");
+  const Recording recording = random_recording(3);
+  const auto path = [&](const char* name) { return folder / name; };
+  test::write(recording, path("a"));
+  test::write(recording, path("b"));
+  sqlite3* connection = nullptr;
+  REQUIRE(sqlite3_open(path("b").c_str(), &connection) == SQLITE_OK);
+  CHECK(sqlite3_exec(connection, "PRAGMA page_size = 16384; VACUUM", nullptr, nullptr, nullptr) ==
+        SQLITE_OK);
+  sqlite3_close(connection);
+  CHECK(test::read_file(path("a")) != test::read_file(path("b")));
+  const auto same = [&](const Recording& other) {
+    test::write(other, path("c"));
+    auto a = TraceReader::open(path("b")), c = TraceReader::open(path("c"));
+    REQUIRE(a.ok());
+    REQUIRE(c.ok());
+    const auto answer = storage::same_content(*a, *c);
+    REQUIRE(answer.ok());
+    return *answer;
+  };
+  CHECK(same(recording));
+  Recording span = recording, sample = recording, op = recording, step = recording, run = recording;
+  ++span.lanes.back().end.back();
+  CHECK_FALSE(same(span));
+  ++sample.memory.back().reserved.back().value;
+  CHECK_FALSE(same(sample));
+  op.ops.front().label += "?";
+  CHECK_FALSE(same(op));
+  ++step.rank_steps.compute.front();
+  CHECK_FALSE(same(step));
+  ++run.info.run.seed;
+  CHECK_FALSE(same(run));
+  run = recording;
+  run.info.run.version += " later";
+  CHECK(same(run));
 }
 
 }  // namespace

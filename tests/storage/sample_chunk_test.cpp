@@ -107,21 +107,25 @@ TEST_CASE("samples come back, whatever they are", "[storage][chunk]") {
 }
 
 TEST_CASE("what ranks have in common is kept once", "[storage][chunk]") {
-  Ranks ranks(4);
+  Ranks ranks(5);
   const Samples first = ranks.samples_of(0, 10), second = ranks.samples_of(1, 11),
-                late = ranks.samples_of(2, 12, 5), other = ranks.samples_of(3, 13, 0, true);
+                late = ranks.samples_of(2, 12, 5), other = ranks.samples_of(3, 13, 0, true),
+                elsewhere = ranks.samples_of(4, 14, 60);
   const auto& a = ranks.encode(0, first);
   const auto& b = ranks.encode(1, second);
   const auto& c = ranks.encode(2, late);
   const auto& d = ranks.encode(3, other);
+  const auto& e = ranks.encode(4, elsewhere);
   CHECK(a.data.size() > 1000);
   CHECK(b.data.size() < 8);
   CHECK(c.data.size() < 150);  // a byte or two for each that lies elsewhere
   CHECK(d.data.size() > 1000);
+  CHECK(e.data.size() < a.data.size() / 2);  // times of its own, the rest is shared
   ranks.check(a, first);
   ranks.check(b, second);
   ranks.check(c, late);
   ranks.check(d, other);
+  ranks.check(e, elsewhere);
 }
 
 TEST_CASE("a chunk that is not complete stands alone, and nobody builds on it",

@@ -55,6 +55,29 @@ inline SummonScheme dim0_scheme(const std::string& name, FullyShardOptions optio
           }};
 }
 
+/// Units that all ranks share, that every rank has whole, and that half of the ranks share.
+inline SummonScheme units_with_meshes() {
+  return {"meshes of units",
+          [](Runtime& runtime, const Model& model,
+             const std::vector<std::string>& units) -> Result<std::unique_ptr<Engine>> {
+            const Rank ranks = runtime.world().count();
+            std::vector<std::string> paths = units;
+            for (const Module& m : model.modules) {
+              if (units.empty() && m.is_block) paths.push_back(m.path);
+            }
+            WrapContext context(model);
+            TESSERA_ASSIGN(const auto scope, context.enable_wrap());
+            for (std::size_t k = 0; k < paths.size(); ++k) {
+              const Index group = k == 0 ? 0 : k == 1 ? 1 : static_cast<Index>((ranks + 1) / 2);
+              const bool divides = group == 0 || ranks % group == 0;
+              TESSERA_TRY(context.wrap(paths[k], {.shard_group = divides ? group : 0}));
+            }
+            TESSERA_ASSIGN(WrapPlan plan, context.plan({}));
+            TESSERA_ASSIGN(auto engine, fully_shard(runtime, model, {.plan = std::move(plan)}));
+            return std::unique_ptr<Engine>(std::move(engine));
+          }};
+}
+
 inline std::vector<SummonScheme> summon_schemes() {
   using enum ShardingStrategy;
   std::vector<SummonScheme> all;
@@ -83,6 +106,7 @@ inline std::vector<SummonScheme> summon_schemes() {
   all.push_back(flat_scheme("hybrid offload", {.strategy = hybrid_shard, .offload_params = true}));
   all.push_back(dim0_scheme("hybrid fully_shard", {}, /*hybrid=*/true));
   all.push_back(dim0_scheme("hybrid fully_shard, offload", {.offload_params = true}, true));
+  all.push_back(units_with_meshes());
   for (const std::int32_t stage : {1, 2}) {
     all.push_back({"zero" + std::to_string(stage),
                    [stage](Runtime& runtime, const Model& model, const std::vector<std::string>&) {

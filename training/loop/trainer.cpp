@@ -45,6 +45,7 @@ Status check_dtypes(const TrainerOptions& options) {
                     "in {}: leave it unset",
                     name_of(options.dtype)));
   }
+  TESSERA_TRY(check_one_dtype(options.scheme));
   if (gathered == DType::float32 || gathered == options.dtype) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} gathers parameters in {}, but modules compute in {}: choose one "

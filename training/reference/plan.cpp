@@ -129,7 +129,10 @@ class Planner {
     }
     if (!block.valid() || block == id) return k;
     std::size_t first = k;
-    while (first > 0 && inside(model_.forward[first - 1], block)) --first;
+    while (first > 0 && inside(model_.forward[first - 1], block) &&
+           !model_.begins_again(model_.again, first, block)) {
+      --first;
+    }
     return first;
   }
 

@@ -24,7 +24,9 @@ Status CudaBackend::start_trace(int device) {
   const auto complete = [&](TraceLink::Request request) {
     return noted(until([&] { return trace_link_->test(request); }));
   };
-  const HostTrace::Wanted wanted{rank_ == 0 ? options_.sink : nullptr, options_.profile_nccl};
+  const bool has_sink = rank_ == 0 || options_.own_trace;
+  const HostTrace::Wanted wanted{has_sink ? options_.sink : nullptr, options_.profile_nccl,
+                                 options_.own_trace};
   TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_, wanted, options_.clock, complete));
   if (!trace_) return trace_link_.reset(), Status{};
   times_ = std::make_unique<OpTimes>(module_.cuda, *trace_, options_.clock);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/backends/host/one_rank_sink.h"
+
 namespace tessera {
 
 Bytes AlignedReplay::Step::size() const {
@@ -44,24 +46,41 @@ void AlignedReplay::tighten(const Step& step) {
   }
 }
 
+// Alignment is right to some microseconds, so it may place an end before its begin, or the first
+// begin before the start of the trace: both are cut, since durations cannot be negative.
+void AlignedReplay::align(const Step& step, std::size_t k, std::span<Time> begin,
+                          std::span<Time> end) {
+  for (std::size_t r = 0; r < ranks_; ++r) {
+    const auto rank = static_cast<Rank>(r);
+    const Time* theirs = step.of(only_ ? 0 : r) + 2 * k;
+    const auto aligned = [&](Time time) { return only_ ? time : clocks_.aligned(rank, time); };
+    begin[r] = std::max<Time>(0, aligned(theirs[0]) - start_);
+    end[r] = std::max(begin[r], aligned(theirs[1]) - start_);
+  }
+}
+
 void AlignedReplay::play(Step& step, TraceSink& sink) {
-  TESSERA_ASSERT(step.all.size() == step.pitch * ranks_ && 2 * step.count <= step.pitch,
-                 "begin and end of every operation on every rank");
-  tighten(step);
+  TESSERA_ASSERT(
+      step.all.size() == step.pitch * (only_ ? 1 : ranks_) && 2 * step.count <= step.pitch,
+      "begin and end of every operation on every rank");
+  if (!only_) tighten(step);
   std::size_t k = 0;
   const auto next = [&](std::span<Time> begin, std::span<Time> end) {
     TESSERA_ASSERT(k < step.count, "the replay asks for the operations that were timed");
-    // Alignment is right to some microseconds, so it may place an end before its begin, or the
-    // first begin before the start of the trace: both are cut, since durations cannot be negative.
-    for (std::size_t r = 0; r < ranks_; ++r) {
-      const auto rank = static_cast<Rank>(r);
-      const Time* theirs = step.of(r) + 2 * k;
-      begin[r] = std::max<Time>(0, clocks_.aligned(rank, theirs[0]) - start_);
-      end[r] = std::max(begin[r], clocks_.aligned(rank, theirs[1]) - start_);
-    }
-    ++k;
+    align(step, k++, begin, end);
   };
-  replay_.play(std::exchange(step.items, {}), next, sink);
+  if (only_) {
+    OneRankSink own(sink, *only_);
+    replay_.play(std::exchange(step.items, {}), next, own);
+  } else {
+    replay_.play(std::exchange(step.items, {}), next, sink);
+  }
+}
+
+void AlignedReplay::finish(TraceSink& sink) {
+  if (!only_) return replay_.finish(sink);
+  OneRankSink own(sink, *only_);
+  replay_.finish(own);
 }
 
 }  // namespace tessera

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/backends/host/clock_alignment.h"
@@ -36,23 +38,27 @@ class AlignedReplay {
     const Time* of(std::size_t rank) const { return all.data() + rank * pitch; }
   };
 
-  /// `start` is the begin of the trace by rank 0's clock.
-  AlignedReplay(Rank ranks, ClockAlignment clocks, Time start)
+  /// `start` is the begin of the trace by rank 0's clock. `only`: steps have one column of numbers,
+  /// which are of that rank and by its clock, as is `start`; the sink gets nothing else.
+  AlignedReplay(Rank ranks, ClockAlignment clocks, Time start, std::optional<Rank> only = {})
       : ranks_(static_cast<std::size_t>(ranks)),
         clocks_(std::move(clocks)),
         start_(start),
+        only_(only),
         replay_(ranks) {}
 
   /// Writes the next step to `sink` and empties `step`.
   void play(Step& step, TraceSink& sink);
-  void finish(TraceSink& sink) { replay_.finish(sink); }
+  void finish(TraceSink& sink);
 
  private:
   void tighten(const Step& step);
+  void align(const Step& step, std::size_t k, std::span<Time> begin, std::span<Time> end);
 
   const std::size_t ranks_;
   ClockAlignment clocks_;
   const Time start_;
+  const std::optional<Rank> only_;
   TraceReplay replay_;
 };
 

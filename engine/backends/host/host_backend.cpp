@@ -38,11 +38,13 @@ Status HostBackend::prepare() {
                      "the start of all ranks"));
   watch_.watch(PeerProcesses(names));
   TESSERA_ASSIGN(trace_link_, trace_link_of(*transport_));
-  TESSERA_ASSIGN(trace_,
-                 HostTrace::start(*trace_link_, {.sink = rank_ == 0 ? options_.sink : nullptr},
-                                  options_.clock, [this](Transport::Request request) {
-                                    return complete(request, "the start of the trace");
-                                  }));
+  const bool has_sink = rank_ == 0 || options_.own_trace;
+  TESSERA_ASSIGN(trace_, HostTrace::start(*trace_link_,
+                                          {.sink = has_sink ? options_.sink : nullptr,
+                                           .own = options_.own_trace},
+                                          options_.clock, [this](Transport::Request request) {
+                                            return complete(request, "the start of the trace");
+                                          }));
   return {};
 }
 

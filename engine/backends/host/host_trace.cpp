@@ -35,12 +35,13 @@ Status no_clock(TraceLink& link) {
 
 }  // namespace
 
-HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels)
+HostTrace::HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels, bool own)
     : link_(link),
       clock_(std::move(clock)),
       rank_(link.rank()),
       ranks_(static_cast<std::size_t>(link.ranks())),
-      with_kernels_(with_kernels) {}
+      with_kernels_(with_kernels),
+      own_(own) {}
 
 HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up before its end")); }
 
@@ -51,21 +52,29 @@ Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, const Wante
   // collective.
   const bool timeless = !clock;
   if (wanted.sink != nullptr && timeless) return no_clock(link);
-  std::vector<std::byte> word{std::byte{wanted.sink != nullptr}, std::byte{wanted.kernels}};
+  std::vector<std::byte> word{std::byte{wanted.sink != nullptr}, std::byte{wanted.kernels},
+                              std::byte{wanted.own}};
   TESSERA_ASSIGN(const auto asked, link.broadcast(word));
   TESSERA_TRY(complete(asked));
   if (word[0] == std::byte{0}) return std::unique_ptr<HostTrace>();
+  const bool own = word[2] != std::byte{0};
+  if (own && wanted.sink == nullptr) return std::unique_ptr<HostTrace>();
   if (timeless) return no_clock(link);
   const bool with_kernels = word[1] != std::byte{0};
-  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock), with_kernels));
-  TESSERA_ASSIGN(auto clocks, trace->align(complete));
-  trace->start_ = trace->clock_();
-  if (trace->rank_ == 0) {
-    trace->submitted_.emplace(*wanted.sink);
-    trace->replay_ =
-        std::make_shared<AlignedReplay>(link.ranks(), std::move(clocks), trace->start_);
+  std::unique_ptr<HostTrace> trace(new HostTrace(link, std::move(clock), with_kernels, own));
+  ClockAlignment clocks(link.ranks());
+  if (!own) {
+    TESSERA_ASSIGN(clocks, trace->align(complete));
   }
+  trace->start_ = trace->clock_();
+  if (own || trace->rank_ == 0) trace->keep_record(*wanted.sink, std::move(clocks));
   return trace;
+}
+
+void HostTrace::keep_record(TraceSink& sink, ClockAlignment clocks) {
+  submitted_.emplace(sink);
+  const auto only = own_ ? std::optional(rank_) : std::nullopt;
+  replay_ = std::make_shared<AlignedReplay>(link_.ranks(), std::move(clocks), start_, only);
 }
 
 Result<ClockAlignment> HostTrace::align(const Complete& complete) {
@@ -105,7 +114,7 @@ std::int64_t HostTrace::submit(const Op& op, EventId event, EventId first_live, 
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) return -1;
   if (with_kernels_ && is_collective(kind_of(op))) kernels_.expect(event.value);
   times_.push_back({.op = event.value, .done = !here, .exchange = nullptr});
-  if (submitted_ && needs_all(kind_of(op)) && op.where.contains(0)) {
+  if (submitted_ && !own_ && needs_all(kind_of(op)) && op.where.contains(0)) {
     times_.back().exchange = with_0_.at(communicator_of(op));
   }
   return first_ + static_cast<std::int64_t>(times_.size()) - 1;
@@ -142,10 +151,10 @@ bool HostTrace::front_is_done() {
   return done_ == steps_.front();
 }
 
-bool HostTrace::full() const { return !link_.at_any_time() && steps_.size() >= steps_max; }
+bool HostTrace::full() const { return !own_ && !link_.at_any_time() && steps_.size() >= steps_max; }
 
 Status HostTrace::advance(bool together) {
-  if (over_ || !(together || link_.at_any_time())) return {};
+  if (over_ || !(together || own_ || link_.at_any_time())) return {};
   if (sending_) {
     TESSERA_ASSIGN(const bool arrived, link_.test(sending_->request));
     if (!arrived) return {};
@@ -156,9 +165,9 @@ Status HostTrace::advance(bool together) {
   return ready ? send() : Status{};
 }
 
-// Sends the next step, or, behind the last one, the kernel times that are left. All ranks send the
-// same number of times, because operations are the same everywhere: a rank that an operation does
-// not hold for sends zeros in its place.
+// Sends or keeps the next step, or, behind the last one, the kernel times that are left. All ranks
+// send the same number of times, because operations are the same everywhere: a rank that an
+// operation does not hold for sends zeros in its place.
 Status HostTrace::send() {
   const auto count = steps_.empty() ? 0 : static_cast<std::size_t>(steps_.front() - first_);
   auto sending = std::make_unique<Sending>();
@@ -172,6 +181,12 @@ Status HostTrace::send() {
     sending->own.push_back(times_[k].end);
   }
   for (const KernelTimes::Row& kernel : sending->kernels) sending->own.push_back(kernel.time);
+  if (own_) {
+    if (sending->is_step) steps_.pop_front();
+    sending->all = sending->own;
+    take(*sending);
+    return {};
+  }
   if (rank_ == 0) sending->all.resize(sending->own.size() * ranks_);
   TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
   sending_ = std::move(sending);
@@ -185,10 +200,11 @@ void HostTrace::forget(std::size_t count) {
   first_ += static_cast<std::int64_t>(count);
 }
 
-// The times of a step have arrived on rank 0. They and the operations, buffers and peaks of the
-// step move into a value that the sink's thread replays; this thread keeps nothing that it uses.
+// The times of a step have arrived where there is a sink. They and the operations, buffers and
+// peaks of the step move into a value that the sink's thread replays; this thread keeps nothing
+// that it uses.
 void HostTrace::take(Sending& sent) {
-  TESSERA_ASSERT(rank_ == 0, "only rank 0 receives times");
+  TESSERA_ASSERT(own_ || rank_ == 0, "only rank 0 receives times");
   write_kernels(sent);
   if (!sent.is_step) return;
   auto step = std::make_shared<AlignedReplay::Step>();
@@ -207,8 +223,12 @@ void HostTrace::take(Sending& sent) {
 
 void HostTrace::write_kernels(const Sending& sent) {
   for (std::size_t k = 0; k < sent.kernels.size(); ++k) {
-    for (Rank rank = 0; rank < static_cast<Rank>(ranks_); ++rank) {
-      write_kernel(rank, {sent.kernels[k].op, sent.of(rank)[2 * sent.count + k]});
+    const auto row = [&](Rank rank) {
+      return KernelTimes::Row{sent.kernels[k].op, sent.of(rank)[2 * sent.count + k]};
+    };
+    if (own_) write_kernel(rank_, row(0));
+    for (Rank rank = 0; !own_ && rank < static_cast<Rank>(ranks_); ++rank) {
+      write_kernel(rank, row(rank));
     }
   }
 }
@@ -228,7 +248,7 @@ void HostTrace::finish() {
 void HostTrace::fail(const Status& why) {
   if (std::exchange(over_, true) || !submitted_) return;
   const Time now = clock_() - start_;
-  const Rank self = 0;
+  const Rank self = rank_;
   for (const Times& t : times_) {
     if (!t.begun) continue;
     const Time begin = t.begin - start_;
@@ -241,6 +261,7 @@ void HostTrace::fail(const Status& why) {
   for (const KernelTimes::Row& kernel : kernels_.rows()) write_kernel(self, kernel);
   submitted_->sink().diagnostic({.severity = TraceDiagnostic::Severity::error,
                                  .code = name_of(why.code()),
+                                 .rank = own_ ? rank_ : -1,
                                  .time = now,
                                  .message = why.message()});
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace of all ranks of a real run, written by rank 0.
+// The trace of all ranks of a real run, written by rank 0; or of each rank, written by itself.
 //
 // The idea: every rank notes when its operations begin and end. At the end of a step these two
 // columns are sent to rank 0, without waiting, while later steps run. All other columns follow from
 // them: operations are the same on all ranks, so rank 0 knows them, and the sink's thread computes
 // the rest (AlignedReplay). Where kernels of collectives are timed as well, a third column, that of
-// the step before, is sent with them.
+// the step before, is sent with them. Where every rank has a sink of its own nothing is sent.
 #pragma once
 
 #include <deque>
@@ -29,9 +29,11 @@ class HostTrace {
   struct Wanted {
     TraceSink* sink = nullptr;
     bool kernels = false;  // times of the kernels of collectives
+    bool own = false;      // every rank's sink gets the times of that rank alone
   };
 
-  /// Starts the trace on all ranks together; the result is null if rank 0 has no sink. `complete`
+  /// Starts the trace on all ranks together; the result is null if rank 0 has no sink, or with
+  /// `own` this rank. `complete`
   /// waits for a request. `link` must outlive the trace.
   static Result<std::unique_ptr<HostTrace>> start(TraceLink& link, const Wanted& wanted,
                                                   std::function<Time()> clock,
@@ -114,7 +116,8 @@ class HostTrace {
     }
   };
 
-  HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels);
+  HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels, bool own);
+  void keep_record(TraceSink& sink, ClockAlignment clocks);
   Result<ClockAlignment> align(const Complete& complete);
   Times& times(std::int64_t place) { return times_[static_cast<std::size_t>(place - first_)]; }
   bool front_is_done();
@@ -130,6 +133,7 @@ class HostTrace {
   const Rank rank_;
   const std::size_t ranks_;
   const bool with_kernels_;
+  const bool own_;
   Time start_ = 0;
   std::int32_t step_ = 0;
   std::deque<Times> times_;  // times_[k] has place first_ + k
@@ -139,7 +143,7 @@ class HostTrace {
   KernelTimes kernels_;
   bool closed_ = false;  // the last step is
   std::unique_ptr<Sending> sending_;
-  std::optional<SubmittedTrace> submitted_;  // on rank 0 only, as the next three
+  std::optional<SubmittedTrace> submitted_;  // where there is a sink, as the next three
   std::deque<TraceItems> items_;             // of closed steps
   std::shared_ptr<AlignedReplay> replay_;    // only deferred work uses it, so it needs no lock
   std::map<CommunicatorId, std::shared_ptr<const std::vector<Rank>>> with_0_;  // rank 0's groups

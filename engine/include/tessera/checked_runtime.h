@@ -68,6 +68,13 @@ class CheckedRuntime : public Runtime {
     const MemoryUse& device;  // of these ranks, with this buffer
   };
 
+  /// A piece of a rank's device memory up to `reserved`.
+  struct MemoryPiece {
+    Bytes offset{}, bytes{};
+    BufferId buffer;      // not valid: it is free
+    bool usable = false;  // by the stream that was asked for, if it is free
+  };
+
   ~CheckedRuntime() override;
   CheckedRuntime(const CheckedRuntime&) = delete;
   CheckedRuntime& operator=(const CheckedRuntime&) = delete;
@@ -145,8 +152,8 @@ class CheckedRuntime : public Runtime {
   /// everything is done when `execute` returns.
   virtual Status await_event(EventId event);
 
-  /// What `read` may read. Fails: invalid_argument, if no such buffer is there, or the view is not
-  /// one element of it.
+  /// What `read` may read: the first element of a view. Fails: invalid_argument, if no such buffer
+  /// is there, or the view is empty or not inside of it.
   Status check_scalar(const View& scalar) const;
   const Stream& stream(StreamId id) const;
   const Communicator& communicator(CommunicatorId id) const;
@@ -154,6 +161,8 @@ class CheckedRuntime : public Runtime {
   const Buffer& buffer(BufferId id) const;
   /// Its place on `rank`. REQUIRES: the rank has it.
   Bytes offset_of(BufferId id, Rank rank) const;
+  /// All pieces of its device memory, by offset; `stream` has a buffer there. None without places.
+  std::vector<MemoryPiece> device_memory(Rank rank, StreamId stream) const;
   /// The index of `rank` in its group, which the steps of views are multiplied by; 0 without a
   /// communicator.
   Index index_in(CommunicatorId id, Rank rank) const;

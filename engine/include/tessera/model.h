@@ -131,10 +131,18 @@ struct ParameterUse {
   friend bool operator==(const ParameterUse&, const ParameterUse&) = default;
 };
 
+/// A container that ends and begins again between two entries of a forward order that both lie in
+/// it, as a layer that is called twice in a row: without it they are one call.
+struct Revisit {
+  std::size_t entry = 0;  // place in the order of the first entry of the later call
+  ModuleId module;
+};
+
 /// Another order in which a model may run: a shorter one, or one with another route.
 struct Graph {
   std::string name;
   std::vector<ModuleId> forward;  // as Model::forward
+  std::vector<Revisit> again = {};
 };
 
 enum class ActivationCheckpointing : std::uint8_t {
@@ -195,6 +203,7 @@ struct Model {
   std::vector<ModuleAlias> module_aliases;  // no module contains itself through them
   std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not
                                   // contain each other
+  std::vector<Revisit> again;     // by entry
   std::vector<Graph> graphs;      // beside it; entries of none contain those of another
   // Parameters of other modules that a module reads where its forward begins, before its children.
   std::vector<ParameterUse> reads;
@@ -221,6 +230,10 @@ struct Model {
   ParameterId find_parameter(std::string_view name) const;
   /// The order called `name`, `forward` for "", or null.
   const std::vector<ModuleId>* find_graph(std::string_view name) const;
+  /// Where containers begin again in that order. REQUIRES: there is one of that name.
+  const std::vector<Revisit>& revisits(std::string_view name) const;
+  /// Whether an entry begins another call of `module`, by itself or with a module around it.
+  bool begins_again(const std::vector<Revisit>& again, std::size_t entry, ModuleId module) const;
   /// Elements of all parameters, tied ones once.
   Numel parameter_count() const;
 };

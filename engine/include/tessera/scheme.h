@@ -41,6 +41,10 @@ std::string_view name_of(ShardingStrategy strategy);
 /// The dtype of forward and backward.
 DType compute_dtype(const Scheme& scheme);
 
+/// Fails: not_supported, if a wrap plan lets a unit's parameters have another dtype: those who
+/// compute with one dtype alone ask.
+Status check_one_dtype(const Scheme& scheme);
+
 /// "fully_shard", "full_shard", ..., "zero3".
 std::vector<std::string> scheme_names();
 

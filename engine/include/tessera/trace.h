@@ -253,6 +253,30 @@ struct DiagnosticRecord {
 };
 using TraceDiagnostic = DiagnosticRecord<std::string_view>;
 
+/// A piece of a device's memory.
+struct MemoryBlock {
+  Bytes address{};           // from the start of the allocator's range
+  Bytes bytes{};             // > 0
+  Bytes segment{};           // the address of what it was cut from: blocks of two never join
+  std::int32_t stream = -1;  // whose requests it serves, -1: any
+  std::int32_t buffer = -1;  // its row, -1: it is free
+};
+
+/// A request for which a device's memory was too small, at that moment; the diagnostic
+/// "out_of_memory" of the same rank says so in a sentence.
+struct TraceMemoryShortage {
+  Rank rank = 0;
+  Time time = 0;
+  std::int32_t buffer = 0;  // what was asked for
+  Bytes request{};
+  Bytes capacity{};      // what may be taken from the device
+  Bytes free{};          // of it, all that nobody holds
+  Bytes largest_free{};  // the largest block of that which the request could have had
+  // By address, and what was not taken from the device yet as the last: they sum to the capacity.
+  // A reader has them beside it.
+  std::span<const MemoryBlock> blocks;
+};
+
 class TraceSink {
  public:
   virtual ~TraceSink() = default;
@@ -271,6 +295,8 @@ class TraceSink {
   virtual void peak_memory(const PeakMemory& peak) = 0;
   virtual void rank_steps(const RankStepBatch& steps) = 0;
   virtual void diagnostic(const TraceDiagnostic& diagnostic) = 0;
+  /// Few runs have one. The row of its buffer comes before it.
+  virtual void memory_shortage(const TraceMemoryShortage&) {}
 
   /// Postpones calls that belong at this place but take work to compute: `work` makes them, on the
   /// sink that it is given. It runs once, before any later call has an effect: now, or in a thread

@@ -57,6 +57,8 @@ struct TrainingOptions {
   AdamOptions adam = {};
   float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
   double norm_type = 2;     // 1, 2 or infinity
+  /// Gradients of tied parameters are added in place; autograd adds into a third copy.
+  bool sums_in_place = false;
   /// Real numbers: gets every rank's norm of the gradients, before they are clipped. Without
   /// max_grad_norm the norm is only computed.
   std::function<void(Rank, float)> grad_norm = {};

@@ -41,10 +41,19 @@
 
 namespace tessera {
 
-/// Settings of one unit; those that are unset are the scheme's.
+/// Settings of one unit; those that are unset are the scheme's. FSDP1 knows the first two,
+/// fully_shard all.
 struct UnitOverrides {
   std::optional<bool> mixed_precision = {};  // false: full precision although the root's is mixed
   std::optional<bool> reshard_after_forward = {};
+  std::optional<bool> offload_params = {};  // the unit's shards live in host memory
+  /// Of gathered parameters, of reductions; they say more than mixed_precision does.
+  std::optional<DType> param_dtype = {}, reduce_dtype = {};
+  /// The unit's mesh: so many consecutive ranks shard it, replicas between them. 0: all ranks
+  /// shard it; 1: every rank has it whole (torch `replicate` beside `fully_shard`).
+  std::optional<Index> shard_group = {};
+  /// Instead of reshard_after_forward: shards of a smaller group from forward to backward; 0: no.
+  std::optional<Index> reshard_group = {};
 
   bool empty() const { return *this == UnitOverrides{}; }
   bool operator==(const UnitOverrides&) const = default;
@@ -153,6 +162,24 @@ struct WrapOptions {
 /// units of full precision; a policy that wraps nothing below the root.
 Result<WrapPlan> plan_wrapping(const Model& model, const WrapPolicy& policy,
                                const WrapOptions& options);
+
+/// A plan as a file says it, so that every program that is given the file shards alike:
+///
+///   {"tessera_plan": 1,
+///    "units": [{"modules": "layers.*", "param_dtype": "bfloat16"},
+///              {"class": "Embedding", "shard_group": 1},
+///              {"modules": "", "reshard_after_forward": true}],
+///    "ignored_parameters": []}
+///
+/// An entry names modules by a path, in which * stands for any text without a dot and ** for any,
+/// or by their class; "" is the root, which is a unit anyway. All other keys are those of
+/// UnitOverrides; of several entries for a module the later ones say more. Comments are allowed.
+/// Fails: invalid_argument, naming `source`, the entry and the key; what WrapContext refuses.
+Result<WrapPlan> read_wrap_plan(std::string_view text, const std::string& source,
+                                const Model& model);
+
+/// The same as text, an entry for each unit.
+std::string to_json(const WrapPlan& plan, const Model& model);
 
 /// Wrapping by hand: enable_wrap() and wrap() of torch. Not thread-safe; contexts are independent
 /// of each other.

@@ -79,6 +79,14 @@ Status FlatEngine::add_unit(std::size_t u) {
   FlatUnit unit;
   unit.name = unit_name(u);
   unit.module = assignment_.units[u].module;
+  const UnitOverrides known{.mixed_precision = overrides(u).mixed_precision,
+                            .reshard_after_forward = overrides(u).reshard_after_forward};
+  if (!(overrides(u) == known)) {
+    return Status(Code::not_supported,
+                  fmt::format("unit {}: the schemes of FSDP1 take only mixed_precision and "
+                              "reshard_after_forward of a plan, fully_shard takes all",
+                              unit.name));
+  }
   const auto parameters = pre_order(assignment_.units[u].parameters);
   for (ParameterId id : parameters) {
     const Parameter& first = model_.parameter(parameters.front());

@@ -12,16 +12,16 @@ FullyShardEngine::FullyShardEngine(Runtime& runtime, const Model& model, FullySh
 
 Status FullyShardEngine::check_options() {
   TESSERA_ASSIGN(mesh_, DeviceMesh::sharding(everyone_.count(), options_.shard_group));
-  group_size_ = mesh_.size("shard");
-  replicas_ = mesh_.size("replicate");
+  main_.size = mesh_.size("shard");
+  main_.replicas = mesh_.size("replicate");
   const Index k = options_.reshard_group;
   const bool to_group = options_.reshard_after_forward == ReshardAfterForward::to_group;
-  if (to_group ? k < 1 || group_size_ % k != 0 : k != 0) {
+  if (to_group ? k < 1 || main_.size % k != 0 : k != 0) {
     return Status(Code::invalid_argument,
                   to_group
                       ? fmt::format("reshard_group {}: must divide the {} ranks that shard "
                                     "together",
-                                    k, group_size_)
+                                    k, main_.size)
                       : fmt::format("reshard_group {} is for reshard_after_forward to_group", k));
   }
   if (options_.reduce_scatter_max_input_buffers < 1) {
@@ -38,17 +38,18 @@ Status FullyShardEngine::create_streams_and_groups() {
   TESSERA_ASSIGN(all_gather_, create_stream("all_gather", StreamRole::communication));
   TESSERA_ASSIGN(reduce_scatter_, create_stream("reduce_scatter", StreamRole::communication));
   TESSERA_ASSIGN(const auto shards, mesh_.groups("shard"));
-  TESSERA_ASSIGN(shard_group_,
-                 runtime_.create_communicator(shards, replicas_ == 1 ? "world" : "shard"));
-  if (replicas_ > 1) {
+  TESSERA_ASSIGN(main_.shard,
+                 runtime_.create_communicator(shards, main_.replicas == 1 ? "world" : "shard"));
+  if (main_.replicas > 1) {
     TESSERA_ASSIGN(all_reduce_, create_stream("all_reduce", StreamRole::communication));
     TESSERA_ASSIGN(const auto replicas, mesh_.groups("replicate"));
-    TESSERA_ASSIGN(replica_group_, runtime_.create_communicator(replicas, "replicate"));
+    TESSERA_ASSIGN(main_.replicate, runtime_.create_communicator(replicas, "replicate"));
   }
   if (options_.reshard_group == 0) return {};
   TESSERA_ASSIGN(const auto smaller,
                  RankGroups::strided(mesh_.world_size(), options_.reshard_group));
-  TESSERA_ASSIGN(post_forward_group_, runtime_.create_communicator(smaller, "post_forward"));
+  TESSERA_ASSIGN(post_forward_groups_[options_.reshard_group],
+                 runtime_.create_communicator(smaller, "post_forward"));
   return {};
 }
 
@@ -62,6 +63,7 @@ Status FullyShardEngine::setup() {
                               "could be gathered: name its members as units",
                               lists.front()));
   }
+  TESSERA_TRY(share_by_units());
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
@@ -74,19 +76,8 @@ Status FullyShardEngine::add_unit(std::size_t index) {
   Unit unit;
   unit.module = assigned.module;
   unit.name = unit_name(index);
-  // A group of one rank keeps everything, a group of all keeps what it holds anyway.
-  const auto when = options_.reshard_after_forward;
-  const Index k = options_.reshard_group;
-  const bool to_group = when == ReshardAfterForward::to_group && k > 1;
-  unit.reshard_after_forward = when == ReshardAfterForward::always || to_group ||
-                               (when == ReshardAfterForward::automatic && !root);
-  unit.reshards_to_group = to_group && k < group_size_;
-  unit.reshard_after_forward =
-      overrides(index).reshard_after_forward.value_or(unit.reshard_after_forward);
-  const bool mixed = overrides(index).mixed_precision.value_or(true);
-  unit.param_dtype = mixed ? options_.param_dtype : options_.sharded_dtype;
-  unit.reduce_dtype = mixed ? options_.reduce_dtype : options_.sharded_dtype;
-  TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, group_size_));
+  TESSERA_TRY(settings_of(index, unit));
+  TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, unit.mesh.size));
   const std::size_t prefix = root ? 0 : unit.name.size() + 1;
   for (const auto& layout : unit.layout.parameters) {
     const Parameter& source = model_.parameter(layout.id);
@@ -95,7 +86,8 @@ Status FullyShardEngine::add_unit(std::size_t index) {
     p.shard.name = fmt::format("{}.{}", unit.name, p.name);
     p.shard.unit = unit.name;
     p.shard.dtype = options_.sharded_dtype;
-    if (options_.offload_params) p.shard.memory = Memory::pinned_host;
+    if (unit.offload) p.shard.memory = Memory::pinned_host;
+    if (!meshes_.empty()) p.shard.groups = groups_of_mesh(unit.mesh);
     p.shard.map =
         ShardMap({{layout.id, Numel{0}, layout.numel, source.requires_grad}}, layout.shard);
     unit.parameters.push_back(std::move(p));
@@ -135,7 +127,7 @@ std::vector<ParamShard*> FullyShardEngine::shards() {
       p.shard.gradient = p.shard.unsharded = {};
       if (unit.unsharded) {
         p.shard.unsharded =
-            View::whole(p.unsharded, unit.param_dtype, p.layout.shard * group_size_);
+            View::whole(p.unsharded, unit.param_dtype, p.layout.shard * unit.mesh.size);
       }
       if (unit.sharded_gradient.valid() && p.layout.gradient) {
         p.shard.gradient = View::part(unit.sharded_gradient, options_.sharded_dtype,
@@ -149,7 +141,7 @@ std::vector<ParamShard*> FullyShardEngine::shards() {
 
 std::vector<StreamId> FullyShardEngine::side_streams() const {
   std::vector<StreamId> streams = {copy_in_, all_gather_, reduce_scatter_};
-  if (replicas_ > 1) streams.push_back(all_reduce_);
+  if (all_reduce_.valid()) streams.push_back(all_reduce_);
   return streams;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,15 +32,26 @@ struct UnitParameter {
   BufferId accumulated;   // unsharded sum of micro-batches without sync, in reduce_dtype
 };
 
+/// Who shards a unit, and who holds the same shards.
+struct UnitMesh {
+  Index size = 1;  // ranks that shard together
+  Index replicas = 1;
+  CommunicatorId shard, replicate;
+};
+
 struct Unit {
   std::string_view name;  // "root" or the module's path in the Model
   ModuleId module;
+  UnitMesh mesh;
   std::vector<UnitParameter> parameters;
   UnitLayout layout;
   DType param_dtype = DType::float32;
   DType reduce_dtype = DType::float32;
   bool reshard_after_forward = true;
-  bool reshards_to_group = false;                                // then, to a smaller group
+  bool offload = false;            // shards in host memory
+  bool reshards_to_group = false;  // then, to a smaller group
+  Index reshard_group = 0;         // of so many ranks
+  CommunicatorId post_forward_group;
   std::vector<std::size_t> forward_prefetch, backward_prefetch;  // explicit lists
 
   bool unsharded = false;
@@ -108,17 +120,28 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Result<View> gradient_view(ParameterId id) override;
   std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override { return mesh_.index("shard", rank); }
+  CommunicatorId norm_group() const override {
+    return norm_group_.valid() ? norm_group_ : EngineBase::norm_group();
+  }
   Status complete_gradients() override;
   Status free_gradients(EventId stepped) override;
-  ShardGroups shard_groups() const override {
-    return {group_size_, group_size_ > 1 ? shard_group_ : CommunicatorId{}, replica_group_};
-  }
+  ShardGroups shard_groups() const override { return groups_of_mesh(main_); }
   std::vector<StreamId> side_streams() const override;
   Status finish_gathers() override;
   Unit* unit_of(ModuleId module);
   Status add_unit(std::size_t index);
   Status check_options();
   Status create_streams_and_groups();
+
+  // unit_settings.cpp
+  Status share_by_units();
+  Result<UnitMesh> mesh_of(Index shard_group);
+  Status settings_of(std::size_t index, Unit& unit);
+  Status reshard_settings_of(std::size_t index, Unit& unit);
+  static ShardGroups groups_of_mesh(const UnitMesh& mesh) {
+    return {mesh.size, mesh.size > 1 ? mesh.shard : CommunicatorId{}, mesh.replicate};
+  }
+
   Result<Unit*> named_unit(ModuleId module, const char* call);
   Result<std::vector<std::size_t>> named_units(const std::vector<ModuleId>& modules,
                                                const char* call);
@@ -154,13 +177,14 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
 
   const FullyShardOptions options_;
   DeviceMesh mesh_;
-  Index group_size_ = 1;  // ranks that shard together
-  Index replicas_ = 1;
+  UnitMesh main_;                                        // of units that have none of their own
+  std::map<Index, UnitMesh> meshes_;                     // by size, if units have several
+  std::map<Index, CommunicatorId> post_forward_groups_;  // by size
+  CommunicatorId norm_group_;                            // the world, if units have several meshes
   const GradientFlow flow_;
 
   std::vector<Unit> units_;                     // pre-order, root first
   std::vector<std::size_t> slot_of_parameter_;  // by ParameterId: place in its unit
-  CommunicatorId shard_group_, replica_group_, post_forward_group_;
   StreamId copy_in_, all_gather_, reduce_scatter_, all_reduce_;
 
   bool reshard_after_backward_ = true;
@@ -170,7 +194,8 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   std::vector<std::size_t> forward_order_;  // units in the order of their post_forward
   std::optional<Pending> last_gathered_;    // forward: kept so that the next copy-in may overlap
   std::deque<Pending> packed_;              // inputs of reduce_scatters, oldest first
-  EventId last_reduced_;                    // the youngest unit whose gradients are sharded
+  // The youngest unit whose gradients are sharded, with replicas and without.
+  EventId last_all_reduced_, last_reduced_;
 };
 
 }  // namespace tessera

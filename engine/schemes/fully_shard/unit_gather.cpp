@@ -9,7 +9,7 @@
 namespace tessera {
 
 Status FullyShardEngine::allocate_shards(Unit& unit) {
-  const bool host = options_.offload_params;
+  const bool host = unit.offload;
   for (UnitParameter& p : unit.parameters) {
     TESSERA_ASSIGN(
         p.shard.value,
@@ -21,21 +21,21 @@ Status FullyShardEngine::allocate_shards(Unit& unit) {
 }
 
 FullyShardEngine::Gathering FullyShardEngine::gathering(const Unit& unit) const {
-  if (!unit.post_forward_sharded) return {shard_group_, group_size_, 1};
-  return {post_forward_group_, options_.reshard_group, group_size_ / options_.reshard_group};
+  if (!unit.post_forward_sharded) return {unit.mesh.shard, unit.mesh.size, 1};
+  return {unit.post_forward_group, unit.reshard_group, unit.mesh.size / unit.reshard_group};
 }
 
 Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
   // Called again for a unit whose gather is under way or done: prefetches and hooks overlap.
   if (unit.unsharded || unit.gather_buffer.valid() || unit.parameters.empty()) return {};
   TESSERA_ASSIGN(unit.gathered, copy_in(unit, reason));
-  if (group_size_ == 1) return {};  // the copy-in already made the full buffer
+  if (unit.mesh.size == 1) return {};  // the copy-in already made the full buffer
   TESSERA_TRY(wait_stream(all_gather_, copy_in_, cause(unit.name, Reason::order)));
   const Gathering g = gathering(unit);
   const View own =
       View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
   const View full =
-      View::whole(unit.gather_buffer, unit.param_dtype, unit.layout.shard * group_size_);
+      View::whole(unit.gather_buffer, unit.param_dtype, unit.layout.shard * unit.mesh.size);
   TESSERA_ASSIGN(unit.gathered,
                  submit(all_gather_, cause(unit.name, reason), AllGather{g.group, own, full}));
   return {};
@@ -44,13 +44,13 @@ Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
 Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
   TESSERA_ASSIGN(unit.gather_buffer,
                  allocate(fmt::format("{}.ag_out", unit.name),
-                          bytes_of(unit.layout.shard * group_size_, unit.param_dtype),
+                          bytes_of(unit.layout.shard * unit.mesh.size, unit.param_dtype),
                           MemoryClass::all_gather_buffers, copy_in_, cause(unit.name, reason)));
   const Gathering g = gathering(unit);
   // After reshard_to_group the unit's own slice is larger, on the device, and cast already.
   const bool again = unit.post_forward_sharded;
   Copy copy{.index_in = g.group};
-  if (options_.offload_params && !again) copy.route = CopyRoute::to_device;
+  if (unit.offload && !again) copy.route = CopyRoute::to_device;
   for (const UnitParameter& p : unit.parameters) {
     View slice =
         View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
@@ -108,13 +108,13 @@ Status FullyShardEngine::copy_out(Unit& unit) {
   // The all_gather leaves rank after rank; parameters want their own rows together, rank by rank.
   Copy copy;
   for (UnitParameter& p : unit.parameters) {
-    const Numel padded = p.layout.shard * group_size_;
+    const Numel padded = p.layout.shard * unit.mesh.size;
     TESSERA_ASSIGN(p.unsharded,
                    allocate(p.shard.name + ".unsharded", bytes_of(padded, unit.param_dtype),
                             MemoryClass::unsharded_parameters, compute_, why));
     const Numel block = p.layout.shard * g.scale;
     View from = View::part(unit.gather_buffer, unit.param_dtype, p.layout.offset * g.scale, block);
-    from.end = unit.layout.shard * group_size_;
+    from.end = unit.layout.shard * unit.mesh.size;
     View to = View::part(p.unsharded, unit.param_dtype, Numel{0}, block);
     to.end = padded;
     copy.pieces.push_back({.from = from,

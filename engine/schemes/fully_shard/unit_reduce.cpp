@@ -3,6 +3,8 @@
 // _fsdp_collectives.foreach_reduce).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/fully_shard/fully_shard_engine.h"
 
@@ -39,7 +41,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   // Inputs of older reduce_scatters bound the memory that reductions may run behind with.
   const auto alive = static_cast<std::size_t>(options_.reduce_scatter_max_input_buffers - 1);
   TESSERA_TRY(free_packed(alive, unit.name));
-  const Numel padded = unit.layout.trained * group_size_;
+  const Numel padded = unit.layout.trained * unit.mesh.size;
   TESSERA_ASSIGN(
       const BufferId packed,
       allocate(fmt::format("{}.rs_in", unit.name), bytes_of(padded, unit.reduce_dtype),
@@ -52,7 +54,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
                           bytes_of(unit.layout.trained, unit.reduce_dtype),
                           MemoryClass::sharded_gradients, reduce_scatter_, why));
   TESSERA_TRY(scatter(unit, packed, shard));
-  if (replicas_ > 1) return all_reduce(unit, shard);
+  if (unit.mesh.replicas > 1) return all_reduce(unit, shard);
   return keep_sharded_gradient(unit, shard);
 }
 
@@ -83,7 +85,7 @@ Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
   }
   TESSERA_TRY(wait_stream(all_reduce_, reduce_scatter_, cause(unit.name, Reason::order)));
   // With a factor of its own the reduce_scatter has divided for all ranks, replicas included.
-  AllReduce what{replica_group_, view, view, Reduction::average};
+  AllReduce what{unit.mesh.replicate, view, view, Reduction::average};
   if (options_.gradient_divide_factor) what.reduction = Reduction::sum;
   TESSERA_TRY(submit(all_reduce_, cause(unit.name, Reason::reduce_gradients), what).status());
   return keep_sharded_gradient(unit, shard);
@@ -94,7 +96,7 @@ Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
 // ones are left out.
 Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
   Copy copy;
-  const Numel padded = unit.layout.trained * group_size_;
+  const Numel padded = unit.layout.trained * unit.mesh.size;
   for (const UnitParameter& p : unit.parameters) {
     if (!p.layout.gradient) continue;
     const bool summed = p.accumulated.valid();
@@ -105,7 +107,7 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
     to.end = padded;
     copy.pieces.push_back({.from = from,
                            .to = to,
-                           .count = group_size_,
+                           .count = unit.mesh.size,
                            .from_pitch = p.layout.shard,
                            .to_pitch = unit.layout.trained});
   }
@@ -120,15 +122,15 @@ Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
 
 Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
   const Cause why = cause(unit.name, Reason::reduce_gradients);
-  const View input = View::whole(packed, unit.reduce_dtype, unit.layout.trained * group_size_);
+  const View input = View::whole(packed, unit.reduce_dtype, unit.layout.trained * unit.mesh.size);
   const View output = View::whole(shard, unit.reduce_dtype, unit.layout.trained);
-  ReduceScatter reduce{shard_group_, input, output, Reduction::average};
+  ReduceScatter reduce{unit.mesh.shard, input, output, Reduction::average};
   if (options_.gradient_divide_factor) {
     reduce.reduction = Reduction::sum;
     reduce.factor = 1 / *options_.gradient_divide_factor;
   }
   decltype(Op::what) what = reduce;
-  if (group_size_ == 1) what = Copy{.pieces = {{.from = input, .to = output}}};
+  if (unit.mesh.size == 1) what = Copy{.pieces = {{.from = input, .to = output}}};
   TESSERA_ASSIGN(const EventId reduced, submit(reduce_scatter_, why, std::move(what)));
   packed_.push_back({packed, reduced});
   return {};
@@ -137,8 +139,9 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
 // The reduce_scatter's output becomes the sharded gradient, or is added to that of earlier
 // micro-batches, in the shards' dtype.
 Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
-  const bool host = options_.offload_params;
-  const StreamId stream = replicas_ > 1 ? all_reduce_ : reduce_scatter_;
+  const bool host = unit.offload;
+  const bool replicated = unit.mesh.replicas > 1;
+  const StreamId stream = replicated ? all_reduce_ : reduce_scatter_;
   const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.trained);
   const bool first = !unit.sharded_gradient.valid();
   // The common case copies nothing: what was scattered is what the optimizer reads.
@@ -163,8 +166,9 @@ Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
     TESSERA_ASSIGN(const EventId done, submit(stream, why, std::move(what)));
     TESSERA_TRY(release(scattered, done));
   }
-  TESSERA_ASSIGN(last_reduced_, mark(cause(unit.name, Reason::reduce_gradients),
-                                     marks::gradients_sharded, stream));
+  EventId& last = replicated ? last_all_reduced_ : last_reduced_;
+  TESSERA_ASSIGN(
+      last, mark(cause(unit.name, Reason::reduce_gradients), marks::gradients_sharded, stream));
   return {};
 }
 
@@ -192,13 +196,16 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
   return {};
 }
 
-// The compute stream follows the last reduction, so that the optimizer sees all gradients.
+// The compute stream follows the last reductions, so that the optimizer sees all gradients.
 Status FullyShardEngine::finish_reduce() {
   if (packed_.empty()) return {};
-  if (last_reduced_.valid()) {
-    TESSERA_TRY(wait_event(compute_, last_reduced_, cause("root", Reason::needed)));
+  const bool offloads =
+      std::any_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.offload; });
+  for (const EventId last : {last_reduced_, last_all_reduced_}) {
+    if (!last.valid()) continue;
+    TESSERA_TRY(wait_event(compute_, last, cause("root", Reason::needed)));
     // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
-    if (options_.offload_params) TESSERA_TRY(runtime_.wait(last_reduced_));
+    if (offloads) TESSERA_TRY(runtime_.wait(last));
   }
   return free_packed(0, "root");
 }

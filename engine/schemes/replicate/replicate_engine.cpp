@@ -117,7 +117,17 @@ std::vector<ParamShard*> ReplicateEngine::shards() {
   return all;
 }
 
+Status ReplicateEngine::expect_finished() const {
+  if (unfinished_.empty()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("the last backward did not finish its reduction: {} got no gradient; "
+                            "set find_unused_parameters, or use every parameter in the loss",
+                            unfinished_));
+}
+
+// torch steps what only some buckets have reduced, and complains in the next forward pass.
 Status ReplicateEngine::complete_gradients() {
+  TESSERA_TRY(expect_finished());
   for (const ReplicatedParameter& p : parameters_) {
     if (p.trained && p.has_gradient && used_since_sync_[p.id.index()]) return not_reduced(name(p));
   }
@@ -136,12 +146,7 @@ Status ReplicateEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
   begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  if (trains() && !unfinished_.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the last backward did not finish its reduction: {} got no gradient; "
-                              "set find_unused_parameters, or use every parameter in the loss",
-                              unfinished_));
-  }
+  if (trains()) TESSERA_TRY(expect_finished());
   started_ = true;
   used_.assign(parameters_.size(), false);
   uses_now_.assign(parameters_.size(), 0);

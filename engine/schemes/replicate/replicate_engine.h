@@ -141,6 +141,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
                          std::function<float(Rank)> value);
 
   Status check_same_uses() const;
+  Status expect_finished() const;
   bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
   bool views() const { return options_.gradient_as_bucket_view; }
 

@@ -13,7 +13,7 @@ Bytes GatheredMemory::of(ParameterId parameter) const {
 Bytes GatheredMemory::most_of(std::span<const ParameterId> parameters) const {
   Bytes bytes{};
   for (ParameterId id : parameters) bytes += of(id);
-  return parameters.size() > 1 && facts_.ranks > 1 ? 2 * bytes : bytes;
+  return most_of(bytes, parameters.size());
 }
 
 // torch.cat makes the unpadded size; the padding stays here, so that a copy of it is simple.

@@ -25,6 +25,10 @@ class GatheredMemory {
   Bytes promised() const { return promised_; }
   /// The most that one gather of these needs at any time, its end included.
   Bytes most_of(std::span<const ParameterId> parameters) const;
+  /// The same of `count` parameters of which `bytes` stay.
+  Bytes most_of(Bytes bytes, std::size_t count) const {
+    return count > 1 && facts_.ranks > 1 ? 2 * bytes : bytes;
+  }
   /// The bytes that stay of it.
   Bytes of(ParameterId parameter) const;
 

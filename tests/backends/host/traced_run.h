@@ -27,15 +27,18 @@ struct SkewedClocks {
   }
 };
 
-inline std::vector<Status> traced(const Run& run, TraceSink& sink,
-                                  const std::function<std::function<Time()>(Rank)>& clock) {
+using ClockOfRank = std::function<std::function<Time()>(Rank)>;
+
+/// `sink_of`: null where a rank has none.
+inline std::vector<Status> traced(const Run& run, const std::function<TraceSink*(Rank)>& sink_of,
+                                  bool own, const ClockOfRank& clock) {
   ThreadWorld world(run.ranks);
   std::vector<Status> statuses(static_cast<std::size_t>(run.ranks));
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < run.ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      HostOptions options{.clock = clock(rank), .aio = {}};
-      if (rank == 0) options.sink = &sink;
+      const HostOptions options{
+          .clock = clock(rank), .aio = {}, .sink = sink_of(rank), .own_trace = own};
       auto runtime = make_host_runtime(world.join(rank), options);
       Status& status = statuses[static_cast<std::size_t>(rank)];
       status = runtime.status();
@@ -48,6 +51,19 @@ inline std::vector<Status> traced(const Run& run, TraceSink& sink,
   }
   for (std::thread& thread : threads) thread.join();
   return statuses;
+}
+
+inline std::vector<Status> traced(const Run& run, TraceSink& sink, const ClockOfRank& clock) {
+  return traced(
+      run, [&](Rank rank) { return rank == 0 ? &sink : nullptr; }, false, clock);
+}
+
+/// Each rank into a trace of its own.
+template <class Trace>
+std::vector<Status> traced_alone(const Run& run, std::vector<Trace>& traces,
+                                 const ClockOfRank& clock) {
+  return traced(
+      run, [&](Rank rank) { return &traces[static_cast<std::size_t>(rank)]; }, true, clock);
 }
 
 }  // namespace tessera::test

@@ -39,6 +39,9 @@ class TwoProcesses {
           "zero_optimization": {{"stage": 2}},
           "optimizer": {{"type": "AdamW", "params": {{"lr": {}}}}}}})",
                                                                rate));
+      write(std::string("plan-") + rate + ".json", fmt::format(R"({{"tessera_plan": 1, // {}
+                "units": []}})",
+                                                               rate));
       run(
           fmt::format("'{0}' train gpt.json --data text.txt --batch 2 --steps 1 --threads 1 -q "
                       "--learning-rate {1} --save saved-{1} --export weights-{1}",
@@ -162,6 +165,7 @@ const std::vector<Disagreement> disagreements = {
       {"--offload-params", nullptr, ""},
       {"--gradient-divide-factor", "3", "4"},
       {"--max-input-buffers", "2", "3"}}},
+    {"--scheme fully_shard", {{"--plan", "plan-0.1.json", "plan-0.2.json"}}},
     {"--scheme fully_shard",
      {{"--wrap", "GPT2Block", nullptr},
       {"--ignore-modules", "ln_f", nullptr},
@@ -259,8 +263,8 @@ std::string given(const Difference& d, const char* value) {
 // "--seed is 1 on rank 0, but 2 on rank 1", as far as the test knows it: defaults and checksums are
 // whatever they are.
 std::vector<std::string> parts_of_sentence(const Difference& d) {
-  static const std::set<std::string> by_content = {"--data",      "--validation", "--load",
-                                                   "--deepspeed", "--tokenizer",  "--resume"};
+  static const std::set<std::string> by_content = {
+      "--data", "--validation", "--load", "--deepspeed", "--plan", "--tokenizer", "--resume"};
   static const std::set<std::string> by_presence = {"--save", "--export", "--export-adapter",
                                                     "--trace", "--optimizer-nvme-path"};
   const auto shown = [&](const char* value) -> std::string {

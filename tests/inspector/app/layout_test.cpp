@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "inspector/app/app.h"
 #include "inspector/app/panels.h"
+#include "inspector/app/shell.h"
 #include "inspector/render/headless.h"
 #include "tests/inspector/made_trace.h"
 #include "tests/temporary_folder.h"
@@ -71,23 +71,28 @@ std::string overlap_of(std::vector<Glyph> glyphs) {
   return "";
 }
 
-void check_layout(const std::string& path, const std::string& panel, int width, int height,
-                  float scale) {
-  auto app = App::open({.path = path, .panel = panel, .against = path});
-  REQUIRE(app.ok());
+template <class Draw>
+void check_frame(Draw draw, int width, int height, float scale) {
   Headless screen(width, height, ThemeKind::dark, scale);
   ImTextureID font = nullptr;
   for (int k = 0; k < 3; ++k) {
     screen.step([&](Surface& ui) {
       ImGui::GetStyle().AntiAliasedLinesUseTex = false;  // lines would look like characters
       font = ImGui::GetIO().Fonts->TexID;
-      (*app)->draw(ui);
+      draw(ui);
     });
   }
-  INFO(panel << " at " << width << "x" << height << ", scale " << scale);
   const bool beyond_4k = width * height > 3840 * 2160;  // more rows than anybody looks at
   CHECK(screen.vertex_count() < (beyond_4k ? 150'000 : 100'000));
   CHECK(overlap_of(glyphs_of(screen.draw_data(), font)) == "");
+}
+
+void check_layout(const std::string& path, const std::string& panel, int width, int height,
+                  float scale) {
+  auto app = App::open({.path = path, .panel = panel, .against = path});
+  REQUIRE(app.ok());
+  INFO(panel << " at " << width << "x" << height << ", scale " << scale);
+  check_frame([&](Surface& ui) { (*app)->draw(ui); }, width, height, scale);
 }
 
 constexpr std::pair<int, int> sizes[] = {{200, 150},   {320, 240},   {440, 600},   {455, 1000},
@@ -104,6 +109,17 @@ TEST_CASE("no text lies on another at 60 sizes and scales", "[inspector][layout]
         const auto rows = panel_rows();
         check_layout(gpt2, rows[turn++ % rows.size()].name, width, height, scale);
       }
+    }
+  }
+}
+
+TEST_CASE("no text lies on another on the first page", "[inspector][layout]") {
+  for (const auto& [width, height] : sizes) {
+    for (const float scale : scales) {
+      INFO(width << "x" << height << ", scale " << scale);
+      auto shell = Shell::open({.traces = std::string(TESSERA_SOURCE_DIR) + "/traces"});
+      REQUIRE(shell.ok());
+      check_frame([&](Surface& ui) { (*shell)->draw(ui); }, width, height, scale);
     }
   }
 }

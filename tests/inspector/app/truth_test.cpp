@@ -65,6 +65,28 @@ TEST_CASE("the failure is said on the overview, too, and a click on it goes ther
   CHECK(view.app->state().panel == "all");
 }
 
+TEST_CASE("where memory was too small it is said why, and the map names what lies under the mouse",
+          "[inspector][truth]") {
+  constexpr Time moment = made_step + made_step / 3;
+  View view({.ranks = 4, .steps = 5, .out_of_memory = moment}, {.panel = "holders"});
+  auto& state = view.app->state();
+  state.time.show(0, 5 * made_step);  // the request is in the next step
+  view.screen.step([&](Surface& ui) { view.app->draw(ui); });
+  CHECK(view.field("holders").find("Rank 1 had no room for buffer") == 0);
+  CHECK(view.field("shortage/asked for") == "1.00 MiB");
+  CHECK(view.field("shortage/free") == "1.50 MiB: 1 piece from 1.00 MiB");
+  CHECK(view.field("shortage/largest for it") == "512 KiB");
+  CHECK(view.field("shortage/kept for others") == "1.00 MiB of stream gather");
+  const Box map = state.widgets.at("shortage/map");
+  view.screen.move_mouse(map.min.x + map.width() / 2, map.min.y + 4);
+  view.screen.step([&](Surface& ui) { view.app->draw(ui); });
+  CHECK(view.field("shortage/block") == "buffer 3.00 MiB");
+  // What lies elsewhere in time is not said of this view.
+  state.time.show(4 * made_step, 5 * made_step);
+  view.screen.step([&](Surface& ui) { view.app->draw(ui); });
+  CHECK(view.field("holders").find("Rank 1 holds") == 0);
+}
+
 TEST_CASE("damage is named, never shown as emptiness", "[inspector][truth]") {
   View view({.ranks = 2, .steps = 3}, {}, true);
   CHECK(view.field("banner").find("rank") != std::string::npos);

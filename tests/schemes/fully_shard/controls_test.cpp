@@ -94,6 +94,52 @@ TEST_CASE("a unit of full precision is gathered and reduced in full precision", 
   }
 }
 
+TEST_CASE("a unit with a mesh of its own is gathered and reduced by that mesh", "[shard]") {
+  const Model model = test::g3();
+  const auto plan = read_wrap_plan(R"({"tessera_plan": 1, "units": [
+      {"modules": "", "shard_group": 1}, {"modules": "L1", "shard_group": 2},
+      {"modules": "L2"}, {"modules": "L3", "reshard_group": 2}]})",
+                                   "plan", model);
+  REQUIRE(plan.ok());
+  Recording recording;
+  auto runtime = make_recording_runtime(4, recording);
+  auto engine = fully_shard(*runtime, model, {.plan = *plan});
+  INFO(engine.status().message());
+  REQUIRE(engine.ok());
+  REQUIRE(run_training_step(**engine, model, {}).ok());
+  std::map<std::string, std::string> seen;  // by unit: each collective and its group's size
+  for (const Record& r : recording.records) {
+    if (r.kind != Record::Kind::op) continue;
+    if (const auto* o = std::get_if<AllGather>(&r.op.what)) {
+      seen[std::string(r.cause.unit)] +=
+          " gather " + std::to_string(o->output.numel.value / o->input.numel.value);
+    } else if (const auto* s = std::get_if<ReduceScatter>(&r.op.what)) {
+      seen[std::string(r.cause.unit)] +=
+          " scatter " + std::to_string(s->input.numel.value / s->output.numel.value);
+    } else if (std::holds_alternative<AllReduce>(r.op.what)) {
+      seen[std::string(r.cause.unit)] += " all_reduce";
+    }
+  }
+  CHECK(seen["root"] == " all_reduce");
+  CHECK(seen["L1"] == " gather 2 gather 2 scatter 2 all_reduce");
+  CHECK(seen["L2"] == " gather 4 gather 4 scatter 4");
+  CHECK(seen["L3"] == " gather 4 gather 2 scatter 4");
+  for (const auto& [settings, words] : std::map<std::string, std::string>{
+           {R"("shard_group": 3)", "unit L1: "}, {R"("reshard_group": 3)", "unit L1: "}}) {
+    const auto bad = read_wrap_plan(
+        R"({"tessera_plan": 1, "units": [{"modules": "L1", )" + settings + "}]}", "plan", model);
+    REQUIRE(bad.ok());
+    auto other = make_recording_runtime(4, recording);
+    const auto refused = fully_shard(*other, model, {.plan = *bad});
+    REQUIRE(!refused.ok());
+    CHECK(refused.status().message().starts_with(words));
+    CHECK(refused.status().message().find('3') != std::string::npos);
+    const auto flat = fsdp1(*other, model, {.plan = *bad});
+    REQUIRE(!flat.ok());
+    CHECK(flat.status().message().find("fully_shard takes all") != std::string::npos);
+  }
+}
+
 TEST_CASE("explicit prefetch gathers what it was told to", "[shard]") {
   const Model model = test::g3();
   Recording recording;

@@ -30,6 +30,9 @@ struct Cause {
   std::string what;             // "all_gather: transfers that compute does not hide"
   Time time = 0;                // ns per step
   std::vector<ChangedOps> ops;  // the largest differences first, three at most
+  // What steps of these runs differ by: means of equal runs do so by less in 99 of 100 cases. 0:
+  // not known, as there is a single step.
+  Time noise = 0;
 };
 
 /// Means per steady step over the ranks, ns.
@@ -56,7 +59,8 @@ struct Comparison {
   std::int32_t steps = 0;             // that both have
   std::vector<Rank> ranks;            // that both have recorded
   StepParts a, b;
-  std::vector<Cause> causes;    // the largest |time| first
+  std::vector<Cause> causes;    // the largest |time| first, those above their noise
+  std::vector<Cause> chance;    // likewise, those that may be chance
   PeakMemory peak_a, peak_b;    // of the highest step and rank
   std::vector<OnlyInOne> only;  // the most operations first
 

@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request for which a rank's memory was too small.
+// The request for which a rank's memory was too small, and where it is among the rank's samples.
 //
-// The idea: a simulated run goes on after it, so the trace has it among its samples: the first that
-// the error's sentence names, at its time or after. Of a real run, which ended there, nothing is
-// known.
+// The idea: a simulated run goes on after it, so the samples have the request: the first of its
+// buffer that needs more than there is, at its time or after. Of a real run, which ended there,
+// nothing is known.
 //
-//   for (const auto& row : trace.diagnostics()) {
-//     if (const auto shortage = memory_shortage(series, buffers, row)) print(shortage->free());
+//   for (const auto& row : trace.memory_shortages()) {
+//     const auto sample = sample_of(row, series);
+//     for (const Room& room : free_rooms(row)) print(room.bytes, room.count);
 //   }
 #pragma once
 
 #include <optional>
-#include <span>
+#include <vector>
 
 #include "tessera/analysis/trace.h"
 
 namespace tessera::analysis {
 
-struct MemoryShortage {
-  std::size_t sample = 0;  // of the series
-  Time time = 0;
-  storage::BufferRow request;
-  Bytes asked{};
-  Bytes limit{};      // what may be reserved; to 0.01 GiB, as the sentence says it
-  Bytes allocated{};  // before the request, in the order of time
+/// The sample of the request in `series`, which is of its rank; none if it was not recorded.
+std::optional<std::size_t> sample_of(const storage::MemoryShortageRow& shortage,
+                                     const storage::MemorySeries& series);
 
-  /// What nobody holds: in pieces that are too small, or kept by the allocator for other streams.
-  /// Negative if the host asked for what streams use later before that.
-  Bytes free() const { return limit - allocated; }
+/// Free memory in pieces of a power of two.
+struct Room {
+  Bytes from{};            // pieces of [from, 2 * from)
+  Bytes bytes{};           // of all of them
+  std::int64_t count = 0;  // > 0
 };
+/// How free memory is cut up: neighbours of one segment are one piece. The largest first.
+std::vector<Room> free_rooms(const storage::MemoryShortageRow& shortage);
 
-/// Nothing if `error` is not a simulated rank's "out_of_memory" or the samples lack the request.
-/// `series`: of the rank that it names; `buffers`: by ascending id.
-std::optional<MemoryShortage> memory_shortage(const storage::MemorySeries& series,
-                                              std::span<const storage::BufferRow> buffers,
-                                              const storage::DiagnosticRow& error);
+/// The part of free memory that is not in its largest piece, 0 to 1: 0 if it is one piece.
+double fragmentation(const storage::MemoryShortageRow& shortage);
 
 }  // namespace tessera::analysis

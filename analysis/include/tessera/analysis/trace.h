@@ -37,6 +37,7 @@ class Trace {
   const storage::RankSteps& steps() const { return steps_; }
   const std::vector<PeakMemory>& peaks() const { return peaks_; }
   const std::vector<storage::DiagnosticRow>& diagnostics() const { return diagnostics_; }
+  const std::vector<storage::MemoryShortageRow>& memory_shortages() const { return shortages_; }
   /// By op, then rank.
   const std::vector<storage::KernelRow>& kernels() const { return kernels_; }
 
@@ -79,6 +80,7 @@ class Trace {
   storage::RankSteps steps_;
   std::vector<PeakMemory> peaks_;
   std::vector<storage::DiagnosticRow> diagnostics_;
+  std::vector<storage::MemoryShortageRow> shortages_;
   std::vector<storage::KernelRow> kernels_;
   std::vector<std::pair<Time, Time>> step_ranges_;  // by step, over all ranks
 };

@@ -40,6 +40,8 @@ struct CudaOptions {
   /// then need a clock. Without MPI NCCL carries times, and every sixteenth step waits for those
   /// before it.
   TraceSink* sink = nullptr;
+  /// As HostOptions::own_trace.
+  bool own_trace = false;
   /// The trace says by which algorithm, protocol and channels NCCL carries out collectives, and
   /// how long their kernels run on every GPU: NCCL loads the module as its profiler plugin, unless
   /// NCCL_PROFILER_PLUGIN names another. A rank that does not set it has no times of kernels.

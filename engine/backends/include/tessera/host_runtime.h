@@ -38,6 +38,10 @@ struct HostOptions {
   /// are ignored. All ranks then need a clock. A run that fails ends its trace with a diagnostic.
   /// Finish it after the runtime's `finish`, or when the runtime is gone. Must outlive the runtime.
   TraceSink* sink = nullptr;
+  /// Every rank's sink gets the same, with the times of that rank alone by its own clock, and
+  /// nothing is sent: what a rank records outlives the others. The same on all ranks. Steps of
+  /// other ranks have no length, and `ready` of a collective is its begin.
+  bool own_trace = false;
   /// Asked while this rank waits: true ends the run (cancelled). Often a flag that a handler of
   /// SIGTERM sets, which is what launchers send to those who are left when a process dies.
   std::function<bool()> interrupted = {};

@@ -50,6 +50,17 @@ bool LiveRoom::can_be_made(Bytes bytes, std::int32_t after, const GatheredMemory
   return fits(bytes, memory);
 }
 
+Bytes LiveRoom::most_after(std::int32_t after, Bytes enough, const GatheredMemory& memory) {
+  refresh();
+  Bytes room = budget_ - memory.live() - memory.promised();
+  for (const Place& place : idle_) {
+    if (room >= enough || !may_go(place, after)) break;
+    ++looks_;
+    room += memory.of(place.id);
+  }
+  return room;
+}
+
 OnDemandParameter& LiveRoom::first_to_go(std::int32_t after) {
   refresh();
   TESSERA_ASSERT(!idle_.empty() && may_go(*idle_.begin(), after),

@@ -32,6 +32,8 @@ class LiveRoom {
   }
   /// Whether `bytes` fit once all went that is used after the place `after`.
   bool can_be_made(Bytes bytes, std::int32_t after, const GatheredMemory& memory);
+  /// How much that is, counted up to `enough`.
+  Bytes most_after(std::int32_t after, Bytes enough, const GatheredMemory& memory);
   /// The one of those to go first. There is one if room can be made and nothing fits yet.
   OnDemandParameter& first_to_go(std::int32_t after);
 

@@ -31,7 +31,8 @@ StrictPolicy::StrictPolicy(const PolicyGround& ground)
       orders_(model()),
       room_(parameters(), orders_),
       open_visits_(model().modules.size(), 0),
-      prefetched_(model().parameters.size(), false) {}
+      prefetched_(model().parameters.size(), false),
+      chosen_(model().parameters.size(), false) {}
 
 Status StrictPolicy::refuse(ModuleId module, Bytes needed) const {
   const Bytes largest = largest_need(model(), all_needs(), mover().memory()).bytes;
@@ -62,6 +63,7 @@ Status StrictPolicy::check() {
   for (OnDemandParameter& p : parameters()) {
     if (p.persistent) small += bytes_of(p.id);
     p.persistent = p.persistent && persistent_share * small <= budget;
+    if (p.persistent) persistent_.push_back(p.id);
   }
   return {};
 }
@@ -263,37 +265,47 @@ Result<bool> StrictPolicy::gather_ahead(ParameterId id, std::int32_t place) {
 }
 
 // What is missing next, `first` before; of what stays because it is small, all at once: it will be
-// needed anyway, and is most of all latency.
+// needed anyway, and is most of all latency. Alone, if the others would be too much: the later they
+// are used, the less room can be made for them, so there never is more of it than after `place`.
 StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t place) {
+  const GatheredMemory& memory = mover().memory();
+  const Bytes room = room_.most_after(place, memory.most_of(together_, 2), memory);
   Together out{{first}, place};
-  chosen_.assign(parameters().size(), false);
-  chosen_[index(first)] = true;
   Bytes bytes = bytes_of(first);
-  const OnDemandParameters& all = parameters();
-  auto missing = [&](ParameterId id) { return all[id].copy.missing() && !chosen_[index(id)]; };
-  auto add = [&](ParameterId id) {
-    const Bytes more = bytes + bytes_of(id);
-    if (more > together_) return false;
+  chosen_[index(first)] = true;
+  list_together(out, [&](ParameterId id) {
+    bytes += bytes_of(id);
+    if (bytes > together_) return false;
     out.parameters.push_back(id);
     chosen_[index(id)] = true;
-    bytes = more;
-    return true;
+    return memory.most_of(bytes, out.parameters.size()) <= room;
+  });
+  for (ParameterId id : out.parameters) chosen_[index(id)] = false;
+  if (memory.most_of(out.parameters) > room) out = {{first}, place};
+  return out;
+}
+
+// add(parameter) for what is to come with the first of `out`, until it returns false.
+template <class Add>
+void StrictPolicy::list_together(Together& out, const Add& add) {
+  const OnDemandParameters& all = parameters();
+  const auto missing = [&](ParameterId id) {
+    return all[id].copy.missing() && !chosen_[index(id)];
   };
-  if (all[first].persistent) {
-    for (const OnDemandParameter& p : all) {
-      const bool used = p.persistent && orders_.next_use(p.id) != UseTable::never;
-      if (used && missing(p.id) && !add(p.id)) return out;
+  if (all[out.parameters.front()].persistent) {
+    for (ParameterId id : persistent_) {
+      const bool used = orders_.next_use(id) != UseTable::never;
+      if (used && missing(id) && !add(id)) return;
     }
   }
   const Visits& expected = orders_.expected();
-  for (; place < static_cast<std::int32_t>(expected.size()); ++place) {
-    for (ParameterId id : needs(expected[static_cast<std::size_t>(place)].module)) {
+  for (auto k = static_cast<std::size_t>(out.last); k < expected.size(); ++k) {
+    for (ParameterId id : needs(expected[k].module)) {
       if (!missing(id)) continue;
-      if (!add(id)) return out;
-      out.last = place;
+      if (!add(id)) return;
+      out.last = static_cast<std::int32_t>(k);
     }
   }
-  return out;
 }
 
 // A gather of several costs its bytes twice until it is split, so not more than two may wait for

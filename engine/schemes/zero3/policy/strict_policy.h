@@ -53,6 +53,8 @@ class StrictPolicy final : public FetchPolicy {
     std::int32_t last = 0;  // the place of the last one's use
   };
   Together together(ParameterId first, std::int32_t place);
+  template <class Add>
+  void list_together(Together& out, const Add& add);
   Status gather(std::vector<ParameterId> ids, Reason reason);
 
   Result<bool> make_room(Bytes bytes, std::int32_t after);
@@ -70,6 +72,7 @@ class StrictPolicy final : public FetchPolicy {
   std::vector<int> open_visits_;  // by ModuleId
   std::vector<bool> prefetched_;  // by ParameterId: not used since it was gathered
   std::vector<bool> chosen_;      // by ParameterId: for the gather that is put together
+  std::vector<ParameterId> persistent_;
 };
 
 }  // namespace tessera

@@ -15,7 +15,10 @@ class Walk {
       : model_(model), flow_(model), recomputes_(recomputes) {}
 
   Visits forward() {
-    for (ModuleId entry : model_.forward) run(entry, Visit::Kind::forward, open_);
+    for (std::size_t k = 0; k < model_.forward.size(); ++k) {
+      end_visits(open_, k);
+      run(model_.forward[k], Visit::Kind::forward, open_);
+    }
     return visits_;
   }
   // From the last entry back to the first that gets a gradient: what is before it never runs.
@@ -24,6 +27,7 @@ class Walk {
     std::size_t k = model_.forward.size();
     while (k > 0 && flow_.runs_backward(k - 1)) {
       --k;
+      end_visits(open_, k + 1);
       enter(chain(model_.forward[k]), Visit::Kind::backward, open_, k);
       leave_entry(open_);
     }
@@ -41,6 +45,13 @@ class Walk {
   }
   static void leave_entry(Chain& open) {
     if (open.size() > 1) open.pop_back();
+  }
+  // Between entry k - 1 and entry k, in either direction.
+  void end_visits(Chain& open, std::size_t k) const {
+    for (const Revisit& revisit : model_.again) {
+      if (revisit.entry != k) continue;
+      open.erase(std::find(open.begin(), open.end(), revisit.module), open.end());
+    }
   }
   void run(ModuleId entry, Visit::Kind kind, Chain& open) {
     enter(chain(entry), kind, open, 0);
@@ -65,9 +76,13 @@ class Walk {
       return std::find(above.begin(), above.end(), block) != above.end();
     };
     std::size_t first = last;
-    while (model_.forward[last] != block && first > 0 && inside(first - 1)) --first;
+    while (model_.forward[last] != block && first > 0 && inside(first - 1) &&
+           !model_.begins_again(model_.again, first, block)) {
+      --first;
+    }
     Chain open = chain(block);
     for (std::size_t k = first; k <= last; ++k) {
+      if (k > first) end_visits(open, k);
       if (model_.forward[k] != block) run(model_.forward[k], Visit::Kind::recompute, open);
     }
   }

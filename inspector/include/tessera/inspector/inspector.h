@@ -28,7 +28,7 @@ enum class ThemeKind : std::uint8_t { dark, light };
 std::vector<std::string> panel_names();
 
 struct InspectOptions {
-  std::string path;  // a trace file
+  std::string path;  // a trace file; "": the page that opens one
   int width = 1920;  // px
   int height = 1080;
   ThemeKind theme = ThemeKind::dark;
@@ -38,10 +38,17 @@ struct InspectOptions {
                                               // the last step, or where the run failed
   std::optional<Rank> rank;                   // the rank to open; default: the slowest
   std::string against;                        // another trace file, to compare with; "": none
-  std::string query;  // SQL that the panel "query" asks first; "": one of its own
+  std::string query;        // SQL that the panel "query" asks first; "": one of its own
+  std::string traces;       // the folder of the examples that the first page offers; "": none
+  std::string recent_file;  // where names of opened traces are kept; "": nowhere
 };
 
-/// Opens a window and returns when it is closed.
+/// The file to show for `path`: of a recording under way, whose name is not there yet, its
+/// ".partial"; otherwise `path`.
+std::string trace_file(const std::string& path);
+
+/// Opens a window and returns when it is closed. A recording that goes on is followed: what is
+/// added to it appears.
 /// Fails: what TraceReader::open fails with; invalid_argument (a range that is empty or not within
 /// the run, a rank that was not recorded, an unknown panel, "compare" without another run);
 /// not_supported (no display).

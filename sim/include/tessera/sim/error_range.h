@@ -7,10 +7,14 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "tessera/model.h"
 #include "tessera/sim/cost_model.h"
 
 namespace tessera::sim {
+
+struct SimulateOptions;
 
 struct ErrorRange {
   bool near = false;  // whether something like it was validated
@@ -26,7 +30,16 @@ struct SimulatedRun {
   std::string profile, gpu, cluster, scheme;
   Rank ranks = 1;
   Numel parameters{};
+  std::int64_t sequence = 0, tokens = 0;  // of a sequence, of a micro-batch; 0: of any
+  std::string checkpointing = {};         // none, full or operators; empty: any
+  std::string offload = {};               // "optimizer", "parameters to NVMe"; empty: nothing
+  std::string memory_profile = {};        // whose memory is the same; empty: `profile`
+  /// What all validated runs are and this one is not: "it has no experts".
+  std::vector<std::string> beside = {};
 };
+
+/// All of it, of a run.
+SimulatedRun run_of(const Model& model, const SimulateOptions& options);
 
 /// From the family of validated runs (docs/validation.md) that is nearest; a sentence that says so
 /// where none is near.

@@ -61,7 +61,8 @@ struct LockstepOptions {
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
   Aio aio = {};                          // numerics: how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io = {};  // of each; none: the system's
-  Bytes memory_per_rank{};  // 0: unlimited. More is recorded as out_of_memory, once
+  Bytes memory_per_rank{};      // 0: unlimited. More is recorded as out_of_memory, once
+  bool ends_when_full = false;  // more than that fails with out_of_memory
   StackProfile::Allocator allocator = StackProfile::Allocator::events;  // that reserves memory
   TraceSink* sink = nullptr;              // gets everything but `begin` and `unit`
   std::vector<Rank> recorded_ranks = {};  // ranks with spans and memory samples, ascending

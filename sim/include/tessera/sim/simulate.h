@@ -36,6 +36,7 @@ struct SimulateOptions {
   TraceSink* sink = nullptr;  // may be null
   std::function<void(std::int32_t step, std::int32_t steps)> progress = {};  // after every step
   std::function<bool()> stopped = {};  // asked after every step: true ends the run there
+  bool ends_when_full = false;         // what does not fit fails with out_of_memory
 };
 
 struct SimulateSummary {
@@ -51,7 +52,8 @@ struct SimulateSummary {
 };
 
 /// Runs `steps` training steps of `model` on the simulated cluster. Calls sink->begin but not
-/// finish. Fails: invalid_argument (options), hazard (a fault of the schedule).
+/// finish. Fails: invalid_argument (options), out_of_memory (ends_when_full), hazard (a fault of
+/// the schedule).
 Result<SimulateSummary> simulate(const Model& model, const SimulateOptions& options);
 
 /// The `count` ranks whose kernels take longest all through the run, by the cluster's spread and

@@ -29,6 +29,10 @@ using OpRow = OpRecord<std::string>;
 using BufferRow = BufferRecord<std::string>;
 using DiagnosticRow = DiagnosticRecord<std::string>;
 using KernelRow = TraceKernel;
+/// `blocks` of what it derives from is empty.
+struct MemoryShortageRow : TraceMemoryShortage {
+  std::vector<MemoryBlock> map;  // by address
+};
 
 /// Spans of one stream of one rank in ascending time: parallel columns.
 struct Lane {
@@ -98,6 +102,8 @@ class TraceReader {
   Result<RankSteps> rank_steps() const;
   Result<std::vector<PeakMemory>> peak_memory() const;
   Result<std::vector<DiagnosticRow>> diagnostics() const;
+  /// In the order of arrival; of simulated runs.
+  Result<std::vector<MemoryShortageRow>> memory_shortages() const;
   /// By op, then rank. Empty if nobody knew any.
   Result<std::vector<KernelRow>> kernels() const;
   /// Ascending ids of the ops that `op` waited for besides its own stream.

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrap plans as JSON files.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "engine/text/json_reader.h"
+#include "engine/wrap/plan_text.h"
+#include "engine/wrap/unit_overrides.h"
+
+namespace tessera {
+namespace {
+
+using PlanJson = nlohmann::json;
+
+// "*" stands for any text without a dot, "**" for any text.
+bool matches(std::string_view pattern, std::string_view path) {
+  if (pattern.empty()) return path.empty();
+  if (pattern.front() != '*') {
+    return !path.empty() && path.front() == pattern.front() &&
+           matches(pattern.substr(1), path.substr(1));
+  }
+  const bool dots = pattern.starts_with("**");
+  const std::string_view rest = pattern.substr(dots ? 2 : 1);
+  for (std::size_t taken = 0;; ++taken) {
+    if (matches(rest, path.substr(taken))) return true;
+    if (taken == path.size() || (!dots && path[taken] == '.')) return false;
+  }
+}
+
+// One entry of "units": which modules, and what is set for them.
+class PlanEntry {
+ public:
+  PlanEntry(const PlanJson& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  Status read() {
+    if (!json_.is_object()) return bad("must be an object with \"modules\" or \"class\"");
+    for (const auto& [key, value] : json_.items()) {
+      if (key == "modules" || key == "class") {
+        if (!value.is_string()) return bad(fmt::format("\"{}\" must be a string", key));
+        (key == "class" ? by_class_ : by_path_) = value.get<std::string>();
+        continue;
+      }
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      const Status set = set_override(settings_, key, text);
+      if (!set.ok()) return bad(set.message());
+    }
+    if (by_path_.has_value() == by_class_.has_value()) {
+      return bad("give either \"modules\", a path that may have *, or \"class\"");
+    }
+    return {};
+  }
+
+  // Later entries say more than earlier ones.
+  Status add_to(std::map<ModuleId, UnitOverrides>& units, const Model& model) const {
+    bool any = false;
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+      const Module& module = model.modules[m];
+      if (by_path_ ? !matches(*by_path_, module.path) : module.class_name != *by_class_) continue;
+      any = true;
+      UnitOverrides& unit = units[ModuleId{static_cast<std::int32_t>(m)}];
+      unit = overridden(unit, settings_);
+    }
+    if (any) return {};
+    return bad(fmt::format("{} {} is no module of {}", by_path_ ? "path" : "class",
+                           in_quotes(by_path_ ? *by_path_ : *by_class_), model.name));
+  }
+
+ private:
+  Status bad(const std::string& what) const {
+    return Status(Code::invalid_argument, fmt::format("{}: {}", where_, what));
+  }
+
+  const PlanJson& json_;
+  std::string where_;
+  std::optional<std::string> by_path_, by_class_;
+  UnitOverrides settings_;
+};
+
+Result<std::vector<std::string>> names_in(const PlanJson& json, const char* key,
+                                          const std::string& source) {
+  std::vector<std::string> names;
+  if (!json.contains(key)) return names;
+  for (const PlanJson& name : json[key]) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  if (json[key].is_array() && names.size() == json[key].size()) return names;
+  return Status(Code::invalid_argument,
+                fmt::format("{}: {} must be a list of strings", source, key));
+}
+
+}  // namespace
+
+Result<WrapPlan> read_wrap_plan(std::string_view text, const std::string& source,
+                                const Model& model) {
+  TESSERA_ASSIGN(const PlanJson json, parse_commented_json(text, source));
+  if (!json.is_object() || !json.contains("tessera_plan")) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{}: a wrap plan is an object that begins with \"tessera_plan\": 1", source));
+  }
+  JsonReader reader(json, source);
+  reader.only({"tessera_plan", "units", "ignored_modules", "ignored_parameters"});
+  if (reader.integer("tessera_plan", 1) > 1) reader.fail("tessera_plan", "only 1 is known");
+  TESSERA_TRY(reader.status());
+  if (!json.contains("units") || !json["units"].is_array()) {
+    return Status(Code::invalid_argument, fmt::format("{}: units must be a list", source));
+  }
+  WrapOptions options{.full_precision_classes = {}};
+  TESSERA_ASSIGN(options.ignored_modules, names_in(json, "ignored_modules", source));
+  TESSERA_ASSIGN(options.ignored_states, names_in(json, "ignored_parameters", source));
+  std::map<ModuleId, UnitOverrides> units;
+  for (std::size_t k = 0; k < json["units"].size(); ++k) {
+    PlanEntry entry(json["units"][k], fmt::format("{}: units[{}]", source, k));
+    TESSERA_TRY(entry.read());
+    TESSERA_TRY(entry.add_to(units, model));
+  }
+  WrapContext context(model);
+  TESSERA_ASSIGN(const auto scope, context.enable_wrap());
+  // Pre-order from behind: nested units are made before those around them.
+  for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+    if (unit->first == ModuleId{0}) {
+      options.root = unit->second;
+    } else {
+      TESSERA_TRY(context.wrap(model.module(unit->first).path, unit->second));
+    }
+  }
+  Result<WrapPlan> plan = context.plan(options);
+  if (plan.ok()) return plan;
+  return Status(plan.status().code(), fmt::format("{}: {}", source, plan.status().message()));
+}
+
+std::string to_json(const WrapPlan& plan, const Model& model) {
+  nlohmann::ordered_json json = {{"tessera_plan", 1}, {"units", nlohmann::ordered_json::array()}};
+  for (const WrapUnit& unit : plan.units) {
+    nlohmann::ordered_json entry = {{"modules", model.module(unit.module).path}};
+    for (const auto& [name, value] : overrides_as_text(unit.overrides)) {
+      // Booleans and numbers as such, names of dtypes as strings.
+      const auto parsed = PlanJson::parse(value, nullptr, /*allow_exceptions=*/false);
+      const std::string key(name);
+      if (parsed.is_discarded()) {
+        entry[key] = value;
+      } else {
+        entry[key] = parsed;
+      }
+    }
+    json["units"].push_back(std::move(entry));
+  }
+  for (const ParameterId id : plan.ignored) {
+    json["ignored_parameters"].push_back(model.parameter(id).name);
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clocks of files that become one trace.
+#pragma once
+
+#include <vector>
+
+#include "exchange/import/merge_sources.h"
+
+namespace tessera::exchange {
+
+/// Members of one group, ascending. `world`: ranks of the run; empty: `rank` is in none, or nobody
+/// can tell.
+std::vector<Rank> group_members(const storage::CommunicatorRow& of, Rank world, Rank rank);
+
+/// What to add to the times of one file: a line through points, as clocks drift.
+struct ClockLine {
+  struct Point {
+    Time at = 0;  // by this clock
+    Time offset = 0;
+  };
+  std::vector<Point> points;  // ascending
+
+  Time aligned(Time time) const;
+};
+
+struct MergeClocks {
+  std::vector<ClockLine> lines;     // by source
+  std::vector<std::size_t> lonely;  // sources that have no collective in common with others
+  Time spread = 0;                  // ClockOffsets::spread, the largest of any stretch of time
+};
+
+/// No aligned time is before 0 where those of the files are not.
+MergeClocks find_merge_clocks(const MergeSources& all);
+
+}  // namespace tessera::exchange

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a run decides whether something like it was validated.
+#include <algorithm>
+
+#include "tessera/sim/error_range.h"
+#include "tessera/sim/simulate.h"
+
+namespace tessera::sim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr double jitter_most = 0.05;  // of what real kernels do
+
+bool has_experts(const Model& model) {
+  return std::any_of(model.modules.begin(), model.modules.end(), [](const Module& m) {
+    return std::any_of(m.cost.linears.begin(), m.cost.linears.end(),
+                       [](const LinearShape& linear) { return linear.rows_per_token < 1; });
+  });
+}
+
+bool has_frozen(const Model& model) {
+  return std::any_of(model.parameters.begin(), model.parameters.end(),
+                     [](const Parameter& p) { return !p.requires_grad; });
+}
+
+// Of schemes, what another of the same name does not have.
+struct SchemeFacts {
+  SimulatedRun& run;
+
+  void operator()(const FullyShardOptions& o) const {
+    if (o.offload_params) run.offload = "parameters";
+    if (o.shard_group != 0 || o.reshard_group != 0) {
+      run.beside.emplace_back("all its ranks shard together");
+    }
+  }
+  void operator()(const Fsdp1Options& o) const {
+    if (o.offload_params) run.offload = "parameters";
+  }
+  void operator()(const Zero3Options& o) const {
+    offloads("optimizer", o.offload_optimizer);
+    offloads("parameters", o.offload_param);
+    if (o.shard_group != 0) run.beside.emplace_back("all its ranks shard together");
+  }
+  void operator()(const Zero12Options& o) const { offloads("optimizer", o.offload_optimizer); }
+  void operator()(const auto&) const {}
+
+  void offloads(const char* what, const Offload& offload) const {
+    if (offload.device == Offload::Device::cpu) run.offload = what;
+    if (offload.device == Offload::Device::nvme) run.offload = std::string(what) + " to NVMe";
+  }
+};
+
+const char* name_of_checkpointing(ActivationCheckpointing kind) {
+  switch (kind) {
+    case ActivationCheckpointing::none: return "none";
+    case ActivationCheckpointing::full: return "full";
+    case ActivationCheckpointing::operators: return "operators";
+  }
+  return "?";
+}
+
+// The profile, or `eager` where memory is that of eager.
+std::string memory_profile(const StackProfile& stack) {
+  const StackProfile eager;
+  const bool same = stack.loss == eager.loss && stack.saves == eager.saves &&
+                    stack.fp8 == eager.fp8 && stack.autocast == eager.autocast &&
+                    stack.dropout == eager.dropout && !stack.optimizer_dtype &&
+                    stack.attention != "unfused";
+  return same ? eager.name : name_unless_changed(stack);
+}
+
+Words unlike_all(const Model& model, const SimulateOptions& options) {
+  Words beside;
+  if (has_experts(model)) beside.emplace_back("it has no experts");
+  if (has_frozen(model)) beside.emplace_back("all its parameters are trained");
+  const bool half = options.stack.autocast || compute_dtype(options.scheme) != DType::float32;
+  if (!half) beside.emplace_back("it computes in 16 bit");
+  if (options.training.adam.states != 2) beside.emplace_back("its optimizer keeps two states");
+  if (!options.training.passes.empty()) beside.emplace_back("its steps only train");
+  if (options.jitter > jitter_most || !options.slow_ranks.empty()) {
+    beside.emplace_back("nothing slows it down on purpose");
+  }
+  return beside;
+}
+
+}  // namespace
+
+SimulatedRun run_of(const Model& model, const SimulateOptions& options) {
+  const TrainingOptions& training = options.training;
+  SimulatedRun run{.profile = name_unless_changed(options.stack),
+                   .gpu = options.cluster.gpu.name,
+                   .cluster = name_unless_changed(options.cluster),
+                   .scheme = std::string(name_of(options.scheme)),
+                   .ranks = options.cluster.ranks(),
+                   .parameters = model.parameter_count(),
+                   .sequence = training.sequence_length,
+                   .tokens = training.batch * training.sequence_length,
+                   .checkpointing = name_of_checkpointing(training.checkpointing),
+                   .offload = {},
+                   .memory_profile = memory_profile(options.stack),
+                   .beside = unlike_all(model, options)};
+  std::visit(SchemeFacts{run}, options.scheme);
+  return run;
+}
+
+}  // namespace tessera::sim

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints that PyTorch and DeepSpeed have saved become ours, bit by bit
+// (tests/golden/checkpoints/record.py).
+#include "tessera/exchange/checkpoints.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "tests/random.h"
+#include "tests/require_ok.h"
+#include "tests/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using exchange::import_checkpoint;
+
+Model recorded_model() {
+  const auto layer = [](int name, const char* kind, const std::string& weight, int bias) {
+    return R"({"name": ")" + std::to_string(name) + R"(", "class": ")" + kind +
+           R"(", "parameters": [{"name": "weight", "shape": [)" + weight +
+           R"(]}, {"name": "bias", "shape": [)" + std::to_string(bias) + "]}]}";
+  };
+  return test::require_value(
+      parse_model(R"({"tessera_model": 1, "name": "net", "root": {"class": "Net", "modules": [)" +
+                      layer(0, "Linear", "7, 5", 7) + "," + layer(1, "LayerNorm", "7", 7) + "," +
+                      layer(2, "Linear", "3, 7", 3) + "]}}",
+                  "net"));
+}
+
+std::string recorded(const std::string& name) {
+  return std::string(TESSERA_SOURCE_DIR) + "/tests/golden/checkpoints/" + name;
+}
+
+TEST_CASE("a checkpoint of PyTorch or DeepSpeed becomes ours with all of AdamW's state",
+          "[exchange][checkpoint]") {
+  const std::string name = GENERATE(as<std::string>(), "dcp", "zero1", "zero2", "zero3");
+  INFO(name);
+  const Model model = recorded_model();
+  const test::TemporaryFolder folder;
+  const auto done =
+      test::require_value(import_checkpoint(recorded(name), model, folder.path(), {}));
+  CHECK(done.step == 3);
+  CHECK(done.parameters == 6);
+  CHECK(done.with_state == 6);
+  CHECK(done.warnings.empty());
+  test::require_ok(verify_checkpoint(folder.path()));
+  auto reader = test::require_value(CheckpointReader::open(system_files(), folder.path()));
+  std::ifstream file(recorded(name + ".json"));
+  const nlohmann::json wanted = nlohmann::json::parse(file);
+  for (const Parameter& parameter : model.parameters) {
+    for (const auto& [end, tensor] : {std::pair{"", StateTensor::value},
+                                      {".exp_avg", StateTensor::exp_avg},
+                                      {".exp_avg_sq", StateTensor::exp_avg_sq}}) {
+      const auto expected = wanted.at(parameter.name + end).get<std::vector<float>>();
+      std::vector<float> values(expected.size());
+      test::require_ok(reader.read(parameter.name, tensor, 0, Numel{0}, values));
+      INFO(parameter.name << end);
+      CHECK(values == expected);
+    }
+  }
+}
+
+TEST_CASE("what is written for torch.distributed.checkpoint is read again bit by bit",
+          "[exchange][checkpoint]") {
+  const Model model = recorded_model();
+  const test::TemporaryFolder folder;
+  const std::string first = folder.path() + "/first", second = folder.path() + "/second";
+  const std::string dcp = folder.path() + "/dcp";
+  test::require_ok(import_checkpoint(recorded("zero2"), model, first, {}).status());
+  test::require_ok(exchange::export_dcp(first, dcp));
+  CHECK(exchange::export_dcp(first, dcp).code() == Code::invalid_argument);
+  const auto done = test::require_value(import_checkpoint(dcp, model, second, {}));
+  CHECK(done.with_state == 6);
+  CHECK(done.step == 3);
+  const auto bytes = [](const std::string& path) {
+    std::ifstream file(path + "/step-000003/rank-00000.0.safetensors", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  CHECK(bytes(first).size() > 1000);
+  CHECK(bytes(first) == bytes(second));
+}
+
+TEST_CASE("what a foreign checkpoint lacks, or has otherwise, is named", "[exchange][checkpoint]") {
+  const test::TemporaryFolder folder;
+  Model model = recorded_model();
+  const auto refusal = [&](const std::string& path,
+                           const exchange::CheckpointImportOptions& options = {}) {
+    const auto done = import_checkpoint(path, model, folder.path() + "/run", options);
+    REQUIRE_FALSE(done.ok());
+    CHECK_FALSE(fs::exists(folder.path() + "/run"));
+    return done.status().message();
+  };
+  CHECK(refusal(folder.path()).find(".metadata") != std::string::npos);
+  CHECK(refusal(recorded("dcp"), {.prefix = "ema."}).find("lacks the parameter ema.0.weight") !=
+        std::string::npos);
+  model.parameters[4].shape = {7, 3};
+  CHECK(refusal(recorded("dcp")).find("model.2.weight is [3, 7], in net it is [7, 3]") !=
+        std::string::npos);
+  model.parameters[4].name = "3.weight";
+  CHECK(refusal(recorded("dcp")).find("lacks the parameter model.3.weight of net") !=
+        std::string::npos);
+}
+
+TEST_CASE("a damaged foreign checkpoint is refused or read, and never believed to be whole",
+          "[exchange][checkpoint][property]") {
+  const std::uint64_t seed = GENERATE(range(std::uint64_t{1}, test::generated(150) + 1));
+  test::Random random(seed);
+  const std::string name = random.chance(50) ? "dcp" : "zero3/global_step3";
+  const test::TemporaryFolder folder;
+  const fs::path copy = fs::path(folder.path()) / "copy";
+  fs::copy(recorded(name), copy, fs::copy_options::recursive);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(copy)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  const fs::path file = files[static_cast<std::size_t>(random.below(std::ssize(files)))];
+  const auto size = static_cast<std::int64_t>(fs::file_size(file));
+  INFO("seed " << seed << ": " << file);
+  const bool cut = random.chance(30);
+  if (cut) {
+    fs::resize_file(file, static_cast<std::uintmax_t>(random.below(size)));
+  } else {
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    for (int k = 0; k < 4; ++k) {
+      bytes.seekp(random.below(size));
+      bytes.put(static_cast<char>(random.below(256)));
+    }
+  }
+  const auto done = import_checkpoint(copy.string(), recorded_model(), folder.path() + "/run", {});
+  if (done.ok()) test::require_ok(verify_checkpoint(folder.path() + "/run"));
+  if (!done.ok()) CHECK(done.status().message().find('\n') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

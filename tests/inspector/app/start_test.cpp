@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page that opens traces.
+#include <filesystem>
+#include <set>
+
+#include "inspector/app/shell.h"
+#include "tests/inspector/app/session.h"
+#include "tests/inspector/golden.h"
+#include "tests/temporary_folder.h"
+
+namespace tessera::inspector {
+namespace {
+
+const std::string bundled_folder = std::string(TESSERA_SOURCE_DIR) + "/traces";
+
+struct Start {
+  std::unique_ptr<Shell> shell;
+  Headless screen;
+
+  explicit Start(InspectOptions options = {}, int width = 1280, int height = 720)
+      : screen(width, height, options.theme, options.scale) {
+    options.traces = bundled_folder;
+    auto opened = Shell::open(options);
+    REQUIRE(opened.ok());
+    shell = std::move(opened).value();
+    steps(3);
+  }
+  void steps(int count) {
+    for (int k = 0; k < count; ++k) screen.step([&](Surface& ui) { shell->draw(ui); });
+  }
+  void click(const std::string& widget) {
+    auto& widgets = shell->start().state().widgets;
+    REQUIRE(widgets.contains(widget));
+    const Box box = widgets[widget];
+    screen.move_mouse((box.min.x + box.max.x) / 2, (box.min.y + box.max.y) / 2);
+    steps(2);
+    screen.press_mouse();
+    steps(1);
+    screen.release_mouse();
+    steps(2);
+  }
+};
+
+TEST_CASE("the first page", "[inspector][app][start][golden]") {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    Start start({.theme = kind});
+    const std::string name = kind == ThemeKind::dark ? "app_start_dark" : "app_start_light";
+    check_golden(start.screen.frame([&](Surface& ui) { start.shell->draw(ui); }), name);
+  }
+}
+
+TEST_CASE("every example is there and opens, and every bundled trace is an example",
+          "[inspector][app][start]") {
+  std::set<std::string> named;
+  for (const Example& example : examples()) {
+    INFO(example.file);
+    named.insert(example.file);
+    if (*example.against != 0) named.insert(example.against);
+    Start start({}, 1280, 1000);
+    const std::string against = *example.against != 0 ? std::string("/") + example.against : "";
+    start.click("start/example/" + std::string(example.file) + against);
+    REQUIRE(start.shell->app() != nullptr);
+    CHECK(start.shell->app()->model().path() == bundled_folder + "/" + example.file + ".tessera");
+    CHECK(start.shell->app()->state().panel == example.panel);
+    CHECK((start.shell->app()->model().against() != nullptr) == (*example.against != 0));
+  }
+  for (const auto& file : std::filesystem::directory_iterator(bundled_folder)) {
+    if (file.path().extension() != ".tessera") continue;
+    INFO(file.path().stem().string());
+    CHECK(named.contains(file.path().stem().string()));
+  }
+}
+
+TEST_CASE("what was opened last is offered, and what is gone is not", "[inspector][app][start]") {
+  test::TemporaryFolder folder;
+  const std::string kept = folder.path() + "/state/traces", copy = folder.path() + "/b.tessera";
+  std::filesystem::copy_file(bundled_trace, copy);
+  { Start first({.path = copy, .recent_file = kept}); }
+  { Start second({.path = bundled_trace, .recent_file = kept}); }
+  RecentFiles recent(kept);
+  CHECK(recent.there() == std::vector<std::string>{bundled_trace, copy});
+  Start start({.recent_file = kept});
+  start.click("start/recent/1");
+  REQUIRE(start.shell->app() != nullptr);
+  CHECK(start.shell->app()->model().path() == copy);
+  CHECK(RecentFiles(kept).there().front() == copy);
+  std::filesystem::remove(copy);
+  CHECK(RecentFiles(kept).there() == std::vector<std::string>{bundled_trace});
+}
+
+TEST_CASE("a name is typed, Ctrl+O asks for another, and what cannot be opened is said",
+          "[inspector][app][start]") {
+  Start start;
+  start.click("start/path");
+  start.screen.type(bundled_folder + "/no-such.tessera");
+  start.steps(2);
+  start.screen.press_key(GLFW_KEY_ENTER);
+  start.steps(1);
+  start.screen.release_key(GLFW_KEY_ENTER);
+  start.steps(2);
+  CHECK(start.shell->app() == nullptr);
+  CHECK(start.shell->start().state().fields["start/problem"].find("There is no file") == 0);
+  start.click("start/example/gpt2-8-h100");
+  REQUIRE(start.shell->app() != nullptr);
+  start.screen.press_key(GLFW_KEY_LEFT_CONTROL);
+  start.screen.press_key(GLFW_KEY_O);
+  start.steps(1);
+  start.screen.release_key(GLFW_KEY_O);
+  start.screen.release_key(GLFW_KEY_LEFT_CONTROL);
+  start.steps(2);
+  CHECK(start.shell->app()->state().show_start);
+  start.screen.press_key(GLFW_KEY_ESCAPE);
+  start.steps(1);
+  start.screen.release_key(GLFW_KEY_ESCAPE);
+  start.steps(1);
+  CHECK_FALSE(start.shell->app()->state().show_start);
+  start.screen.drop_file(bundled_folder + "/fused.tessera");
+  start.steps(2);
+  CHECK(start.shell->app()->model().path() == bundled_folder + "/fused.tessera");
+}
+
+}  // namespace
+}  // namespace tessera::inspector
