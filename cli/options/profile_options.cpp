@@ -24,7 +24,7 @@ void add_profile_options(CLI::App& command, ProfileOptions& o) {
   command
       .add_option("--allocator", o.allocator,
                   "Instead of the profile's: how device memory is reserved and reused")
-      ->check(CLI::IsMember({"events", "pytorch", "expandable"}))
+      ->check(CLI::IsMember({"events", "pytorch", "expandable", "planned"}))
       ->default_str("")
       ->group(stack);
   command
@@ -43,7 +43,8 @@ Result<sim::StackProfile> resolve_profile(const ProfileOptions& o) {
     if (o.loss == sim::name_of(loss)) profile.loss = loss;
   }
   using Allocator = sim::StackProfile::Allocator;
-  for (const Allocator allocator : {Allocator::events, Allocator::pytorch, Allocator::expandable}) {
+  for (const Allocator allocator :
+       {Allocator::events, Allocator::pytorch, Allocator::expandable, Allocator::planned}) {
     if (o.allocator == sim::name_of(allocator)) profile.allocator = allocator;
   }
   if (!o.attention.empty()) profile.attention = o.attention;

@@ -25,12 +25,12 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
       memory_(options.recorded_ranks),
       numbers_(SwapStore(options.aio, options.swap_io)) {
   using Allocator = StackProfile::Allocator;
-  if (options.allocator != Allocator::events) {
-    cached_.emplace(
-        RankSet::all(options.world_size),
-        CachingOptions{options.memory_per_rank, options.allocator == Allocator::expandable});
-    leave_out_places();
+  const bool expandable = options.allocator == Allocator::expandable;
+  if (expandable || options.allocator == Allocator::pytorch) {
+    cached_.emplace(RankSet::all(options.world_size),
+                    CachingOptions{options.memory_per_rank, expandable});
   }
+  if (options.allocator != Allocator::events) leave_out_places();
   const auto low = static_cast<std::uint32_t>(options.seed);
   const auto high = static_cast<std::uint32_t>(options.seed >> 32);
   seed_key_ = hash32(low ^ hash32(high ^ 0x9E3779B9U));

@@ -131,7 +131,7 @@ class LockstepBackend final : public LockstepRuntime {
   NumericStore numbers_;
   std::int32_t step_ = 0;
   bool step_open_ = false;
-  std::optional<CachedMemory> cached_;  // none: the engine's own allocator takes the memory
+  std::optional<CachedMemory> cached_;  // none: `reserved` is what the engine's accounts say
   std::string out_of_memory_;
   std::int64_t cache_returns_ = 0;
   std::int64_t op_ranks_ = 0;

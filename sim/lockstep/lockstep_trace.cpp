@@ -134,7 +134,8 @@ void LockstepBackend::tell_out_of_memory(BufferId id, const Allocation& request,
                              .rank = rank,
                              .time = horizon(rank),
                              .message = out_of_memory_});
-  trace_shortage(id, request, rank);
+  // Without recorded ranks there are no buffers that it could name.
+  if (traces_buffers()) trace_shortage(id, request, rank);
 }
 
 // What the allocator that the run is said to have takes for a buffer of `ranks`.
@@ -164,7 +165,8 @@ Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, co
   const CachedMemory::Taken taken = take(id, request, ranks, placement.device);
   if (!taken.fits && options_.ends_when_full) return {Code::out_of_memory, out_of_memory_};
   if (!traces_buffers()) return {};
-  const Bytes end = cached_ ? taken.reserved : placement.offset + request.bytes;
+  const bool placed = options_.allocator == StackProfile::Allocator::events;
+  const Bytes end = placed ? placement.offset + request.bytes : taken.reserved;
   const StreamState& stream = state(request.stream);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];

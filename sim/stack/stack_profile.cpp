@@ -21,7 +21,7 @@ constexpr const char* losses[] = {"eager", "fused", "chunked"};
 constexpr const char* matmul_dtypes[] = {"bf16", "fp8"};
 constexpr const char* state_types[] = {"fp32", "bf16", "int8"};
 constexpr const char* saved[] = {"eager", "fused", "compiled"};
-constexpr const char* allocators[] = {"events", "pytorch", "expandable"};
+constexpr const char* allocators[] = {"events", "pytorch", "expandable", "planned"};
 
 Result<StackProfile> read_profile(std::string_view text, const std::string& source, bool shipped);
 

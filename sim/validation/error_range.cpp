@@ -93,8 +93,8 @@ ErrorRange nearest(const std::vector<Family>& families, const char* number,
   } else {
     name = fmt::format("{} on {}", found->operation, found->cluster);
   }
-  const std::string seen = fmt::format("{:.0f} % for 9 in 10 of {} {} of {}", 100 * found->p90,
-                                       found->rows, rows_of, name);
+  const std::string seen = fmt::format("{:.{}f} % for 9 in 10 of {} {} of {}", 100 * found->p90,
+                                       found->p90 < 0.01 ? 1 : 0, found->rows, rows_of, name);
   range.text = range.near ? fmt::format("{} within {}", number, seen)
                           : fmt::format(
                                 "{}: nothing near was ever validated; the nearest is within {}, "

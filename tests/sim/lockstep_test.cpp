@@ -221,6 +221,14 @@ TEST_CASE("the allocator decides what is reserved, and nothing else", "[sim][mem
     a.by_class[unused] = b.by_class[unused] = {};
     CHECK(a.by_class == b.by_class);
   }
+  s.allocator = sim::StackProfile::Allocator::planned;
+  test::VectorSink planned;
+  simulate(s, &planned);
+  CHECK(planned.span_rows == placed.span_rows);
+  REQUIRE(planned.peaks.size() == placed.peaks.size());
+  for (std::size_t k = 0; k < planned.peaks.size(); ++k) {
+    CHECK(planned.peaks[k].reserved == placed.peaks[k].allocated);
+  }
 }
 
 TEST_CASE("the same seed gives the same run, another seed another", "[sim][determinism]") {

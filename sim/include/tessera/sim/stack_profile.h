@@ -40,6 +40,7 @@ struct StackProfile {
     events,   // blocks are reused by the order of recorded events alone, as on this engine's GPUs
     pytorch,  // PyTorch's caching allocator: segments, streams apart, reuse when the host asks
     expandable,  // the same with expandable_segments
+    planned,     // all places are decided before the run: as much as is held at once
   };
   enum class Loss : std::uint8_t {
     eager,    // logits, their fp32 copy and its gradient are kept and passed over one by one
@@ -99,7 +100,7 @@ std::vector<std::string> shipped_profile_names();
 
 /// "eager", "fused", "chunked".
 const char* name_of(StackProfile::Loss loss);
-/// "events", "pytorch", "expandable".
+/// "events", "pytorch", "expandable", "planned".
 const char* name_of(StackProfile::Allocator allocator);
 
 /// All of it as a JSON object, which load_profile reads.
