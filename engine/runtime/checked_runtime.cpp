@@ -52,12 +52,10 @@ Status CheckedRuntime::check_scalar(const View& scalar) const {
   }
   const bool inside =
       scalar.first >= Numel{0} && bytes_of(scalar.end, scalar.dtype) <= known->bytes;
-  if (scalar.numel == Numel{1} && scalar.end_at(0) - scalar.begin_at(0) == Numel{1} && inside) {
-    return {};
-  }
+  if (scalar.end_at(0) > scalar.begin_at(0) && inside) return {};
   return Status(Code::invalid_argument,
-                fmt::format("read of {}: {} elements up to {}, where it takes one of {} bytes",
-                            known->name, scalar.numel.value, scalar.end.value, known->bytes.value));
+                fmt::format("read of {}: a view of {} elements up to {}, in {} bytes", known->name,
+                            scalar.numel.value, scalar.end.value, known->bytes.value));
 }
 
 Index CheckedRuntime::index_in(CommunicatorId id, Rank rank) const {

@@ -134,7 +134,8 @@ void LockstepBackend::tell_out_of_memory(BufferId id, const Allocation& request,
                              .rank = rank,
                              .time = horizon(rank),
                              .message = out_of_memory_});
-  trace_shortage(id, request, rank);
+  // Without recorded ranks there are no buffers that it could name.
+  if (traces_buffers()) trace_shortage(id, request, rank);
 }
 
 // What the allocator that the run is said to have takes for a buffer of `ranks`.

@@ -152,8 +152,8 @@ class CheckedRuntime : public Runtime {
   /// everything is done when `execute` returns.
   virtual Status await_event(EventId event);
 
-  /// What `read` may read. Fails: invalid_argument, if no such buffer is there, or the view is not
-  /// one element of it.
+  /// What `read` may read: the first element of a view. Fails: invalid_argument, if no such buffer
+  /// is there, or the view is empty or not inside of it.
   Status check_scalar(const View& scalar) const;
   const Stream& stream(StreamId id) const;
   const Communicator& communicator(CommunicatorId id) const;

@@ -72,7 +72,12 @@ Said simulated(const Model& model, const Scheme& scheme, TraceSink* sink = nullp
                bool validates = true) {
   const test::TestCosts costs;
   auto simulator = sim::LockstepRuntime::create(
-      {.world_size = ranks, .cost = &costs, .numerics = true, .aio = {}, .sink = sink});
+      {.world_size = ranks,
+       .cost = &costs,
+       .numerics = true,
+       .aio = {},
+       .sink = sink,
+       .recorded_ranks = sink != nullptr ? std::vector<Rank>{0, 1, 2, 3} : std::vector<Rank>{}});
   REQUIRE(simulator.ok());
   Said said;
   TrainerOptions options = test::small_options(scheme, 1, steps);
