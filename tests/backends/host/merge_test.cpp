@@ -115,11 +115,12 @@ std::vector<std::string> lines_of(const std::string& path, Time ahead) {
                                   memory->allocated[k].value));
     }
   }
-  const auto steps = reader->rank_steps();
-  for (std::size_t k = 0; k < steps->begin.size(); ++k) {
-    lines.push_back(fmt::format("step {} {} {} {} {} {} {}", steps->begin[k] - ahead,
-                                steps->end[k] - ahead, steps->compute[k], steps->communication[k],
-                                steps->exposed[k], steps->wait[k], steps->peak_allocated[k].value));
+  const auto of_steps = reader->rank_steps();
+  for (std::size_t k = 0; k < of_steps->begin.size(); ++k) {
+    lines.push_back(fmt::format("step {} {} {} {} {} {} {}", of_steps->begin[k] - ahead,
+                                of_steps->end[k] - ahead, of_steps->compute[k],
+                                of_steps->communication[k], of_steps->exposed[k], of_steps->wait[k],
+                                of_steps->peak_allocated[k].value));
   }
   return lines;
 }
@@ -168,11 +169,11 @@ TEST_CASE("of a rank that several files have the longest is taken, and others' s
   CHECK(merged->warnings[1].find("not all members are in a file") != std::string::npos);
   auto reader = TraceReader::open(path("merged"));
   REQUIRE(reader.ok());
-  const auto steps = reader->rank_steps();
-  REQUIRE(steps->steps == test::training_run_steps + 1);
-  CHECK(steps->end[0] > steps->begin[0]);
-  CHECK(steps->end[1] == steps->begin[1]);
-  CHECK(steps->end[2] > steps->begin[2]);
+  const auto of_steps = reader->rank_steps();
+  REQUIRE(of_steps->steps == test::training_run_steps + 1);
+  CHECK(of_steps->end[0] > of_steps->begin[0]);
+  CHECK(of_steps->end[1] == of_steps->begin[1]);
+  CHECK(of_steps->end[2] > of_steps->begin[2]);
 }
 
 TEST_CASE("a file whose times overflow is damaged, not added to", "[host][merge]") {
