@@ -52,7 +52,7 @@ TEST_CASE("a missing argument is named", "[cli]") {
   check_refused("simulate " + tiny + " -o", "--output");
   check_refused("ops", "MODEL is required");
   check_refused("report", "FILE is required");
-  check_refused("inspect", "FILE is required");
+  check_refused("inspect --panel memory", "no trace is given");
 }
 
 TEST_CASE("a model that cannot be read is refused", "[cli]") {

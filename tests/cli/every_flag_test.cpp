@@ -389,15 +389,4 @@ TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", 
   check_cases("calibrate plain.log -o x.json", "x.json", calibrate);
 }
 
-TEST_CASE("these tests try the flags of every sub-command", "[cli][flags]") {
-  std::string names;
-  for (const std::string& name : sub_commands()) names += name + ", ";
-  CHECK(names ==
-        "train, evaluate, tokenize, generate, simulate, ops, estimate, wrap, report, "
-        "trace recover, trace verify, trace import, trace export, trace merge, query, compare, "
-        "inspect, collective, cluster list, cluster show, cluster check, calibrate, "
-        "checkpoint info, checkpoint verify, checkpoint export, checkpoint merge, "
-        "checkpoint import, doctor, completion, ");
-}
-
 }  // namespace tessera::test
