@@ -13,13 +13,12 @@ namespace tessera::test {
 /// Records the same run in the simulator.
 inline void simulate(const Run& run, RecordedTrace& sink) {
   const TestCosts costs;
-  auto simulator = sim::LockstepRuntime::create(
-      {.world_size = run.ranks,
-       .cost = &costs,
-       .numerics = true,
-       .aio = {},
-       .sink = &sink,
-       .recorded_ranks = {0}});
+  auto simulator = sim::LockstepRuntime::create({.world_size = run.ranks,
+                                                 .cost = &costs,
+                                                 .numerics = true,
+                                                 .aio = {},
+                                                 .sink = &sink,
+                                                 .recorded_ranks = {0}});
   REQUIRE(simulator.ok());
   std::vector<Trained> all(static_cast<std::size_t>(run.ranks));
   const Status status = train(
