@@ -170,7 +170,7 @@ const std::vector<Disagreement> disagreements = {
      {{"--wrap", "GPT2Block", nullptr},
       {"--ignore-modules", "ln_f", nullptr},
       {"--ignore-parameters", nullptr, "ln_f.bias"},
-      {"--sharded-dtype", "float32", nullptr}}},
+      {"--sharded-dtype", "bfloat16", nullptr}}},
     {"--reshard-after-forward to_group", {{"--reshard-group", "1", "2"}}},
     {"--scheme full_shard",
      {{"--backward-prefetch", "pre", "post"},
