@@ -9,7 +9,7 @@
 #include <span>
 
 #include "engine/checkpoint/checkpoint_reader.h"
-#include "exchange/checkpoints/pickle_writer.h"
+#include "exchange/checkpoints/object_pickle.h"
 #include "tessera/exchange/checkpoints.h"
 
 namespace tessera::exchange {
@@ -90,7 +90,7 @@ class ZipWriter {
 };
 
 std::string tensor_archive(const std::vector<std::int64_t>& shape, std::span<const float> values) {
-  PickleWriter pickle;
+  ObjectPickle pickle;
   pickle.name("torch._utils", "_rebuild_tensor_v2");
   pickle.mark();
   pickle.mark();
@@ -98,16 +98,16 @@ std::string tensor_archive(const std::vector<std::int64_t>& shape, std::span<con
   pickle.name("torch", "FloatStorage");
   pickle.text("0");
   pickle.text("cpu");
-  pickle.integer(static_cast<std::int64_t>(values.size()));
+  pickle.number(static_cast<std::int64_t>(values.size()));
   pickle.tuple();
   pickle.persistent();
-  pickle.integer(0);
-  pickle.integers(shape);
+  pickle.number(0);
+  pickle.numbers(shape);
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t d = shape.size(); d > 1; --d) {
     strides[d - 2] = strides[d - 1] * std::max<std::int64_t>(shape[d - 1], 1);
   }
-  pickle.integers(strides);
+  pickle.numbers(strides);
   pickle.boolean(false);
   pickle.name("collections", "OrderedDict");
   pickle.empty_tuple();
@@ -115,7 +115,8 @@ std::string tensor_archive(const std::vector<std::int64_t>& shape, std::span<con
   pickle.tuple();
   pickle.call();
   ZipWriter zip;
-  zip.add("archive/data.pkl", pickle.finish());
+  pickle.finish();
+  zip.add("archive/data.pkl", pickle.take());
   zip.add("archive/byteorder", "little");
   const auto bytes = std::as_bytes(values);
   zip.add("archive/data/0", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -136,7 +137,7 @@ struct DcpEntry {
   }
 };
 
-void write_tensor_metadata(PickleWriter& out, const DcpEntry& entry) {
+void write_tensor_metadata(ObjectPickle& out, const DcpEntry& entry) {
   const std::vector<std::int64_t> begin(entry.shape.size(), 0);
   out.name(dcp_module, "TensorStorageMetadata");
   out.make();
@@ -165,7 +166,7 @@ void write_tensor_metadata(PickleWriter& out, const DcpEntry& entry) {
   out.attributes();
 }
 
-void write_place(PickleWriter& out, const DcpEntry& entry) {
+void write_place(ObjectPickle& out, const DcpEntry& entry) {
   out.name(dcp_module, "MetadataIndex");
   out.make();
   out.begin_dict();
@@ -174,7 +175,7 @@ void write_place(PickleWriter& out, const DcpEntry& entry) {
   out.text("offset");
   out.torch_size(std::vector<std::int64_t>(entry.shape.size(), 0));
   out.text("index");
-  out.integer(0);
+  out.number(0);
   out.end_dict();
   out.attributes();
   out.name("torch.distributed.checkpoint.filesystem", "_StorageInfo");
@@ -183,15 +184,15 @@ void write_place(PickleWriter& out, const DcpEntry& entry) {
   out.text("relative_path");
   out.text(data_file);
   out.text("offset");
-  out.integer(entry.begin);
+  out.number(entry.begin);
   out.text("length");
-  out.integer(entry.bytes);
+  out.number(entry.bytes);
   out.end_dict();
   out.attributes();
 }
 
 std::string metadata_of(const std::vector<DcpEntry>& entries) {
-  PickleWriter out;
+  ObjectPickle out;
   out.name(dcp_module, "Metadata");
   out.make();
   out.begin_dict();
@@ -219,7 +220,8 @@ std::string metadata_of(const std::vector<DcpEntry>& entries) {
   out.text("1.0.0");
   out.end_dict();
   out.attributes();
-  return out.finish();
+  out.finish();
+  return out.take();
 }
 
 class DcpExport {

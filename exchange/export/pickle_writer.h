@@ -58,6 +58,7 @@ class PickleWriter {
     for (int i = 0; i < size; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xFF);
   }
 
+ protected:
   std::string bytes_;
 };
 
