@@ -122,10 +122,12 @@ struct MapPlace {
   // The byte under the mouse, -1 beside the map.
   double byte_at(ImVec2 mouse) const {
     const float down = mouse.y - box.min.y;
+    // Where the mouse is not known its place is no number of pixels.
+    const bool on = mouse.x >= box.min.x && mouse.x < box.max.x && down >= 0 && down < height();
+    if (!on) return -1;
     const auto k = static_cast<int>(down / (row + gap));
-    const bool on = mouse.x >= box.min.x && mouse.x < box.max.x && down >= 0 && k < map_rows &&
-                    down - static_cast<float>(k) * (row + gap) < row;
-    return on ? (static_cast<double>(k) * box.width() + (mouse.x - box.min.x)) * per_px : -1;
+    if (down - static_cast<float>(k) * (row + gap) >= row) return -1;
+    return (static_cast<double>(k) * box.width() + (mouse.x - box.min.x)) * per_px;
   }
 };
 
