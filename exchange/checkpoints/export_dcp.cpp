@@ -53,7 +53,7 @@ class ZipWriter {
     directory_ += "PK\1\2";
     put(directory_, 20, 2);
     head(directory_, name, crc, data.size());
-    put(directory_, 0, 10);  // comment, disk and attributes
+    directory_.append(10, '\0');  // comment, disk and attributes
     put(directory_, at, 4);
     directory_ += name;
     ++entries_;
