@@ -16,6 +16,17 @@ namespace tessera::inspector {
 inline const std::string bundled_trace =
     std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
 
+/// Moves the mouse into the middle of `box` and clicks there; `steps(n)` draws n frames.
+template <class Steps>
+void click_into(const Box& box, Headless& screen, const Steps& steps) {
+  screen.move_mouse((box.min.x + box.max.x) / 2, (box.min.y + box.max.y) / 2);
+  steps(2);
+  screen.press_mouse();
+  steps(1);
+  screen.release_mouse();
+  steps(2);
+}
+
 struct Session {
   std::unique_ptr<App> app;
   Headless screen;
@@ -39,13 +50,7 @@ struct Session {
   }
   void click(const std::string& widget) {
     REQUIRE(state().widgets.contains(widget));
-    const Box box = state().widgets[widget];
-    screen.move_mouse((box.min.x + box.max.x) / 2, (box.min.y + box.max.y) / 2);
-    steps(2);
-    screen.press_mouse();
-    steps(1);
-    screen.release_mouse();
-    steps(2);
+    click_into(state().widgets[widget], screen, [this](int count) { steps(count); });
   }
   void press(int key) {
     screen.press_key(key);

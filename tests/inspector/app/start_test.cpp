@@ -31,13 +31,8 @@ struct Start {
   void click(const std::string& widget) {
     auto& widgets = shell->start().state().widgets;
     REQUIRE(widgets.contains(widget));
-    const Box box = widgets[widget];
-    screen.move_mouse((box.min.x + box.max.x) / 2, (box.min.y + box.max.y) / 2);
-    steps(2);
-    screen.press_mouse();
-    steps(1);
-    screen.release_mouse();
-    steps(2);
+    const Box box = widgets[widget];  // the page may be gone after the first frame
+    click_into(box, screen, [this](int count) { steps(count); });
   }
 };
 
