@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "engine/deepspeed/sections.h"
 #include "engine/text/json_reader.h"
+#include "engine/text/text_file.h"
 
 namespace tessera {
 namespace {
@@ -150,15 +148,8 @@ Result<DeepSpeedConfig> parse_deepspeed_config(std::string_view json, const std:
 }
 
 Result<DeepSpeedConfig> load_deepspeed_config(const std::string& path, Rank ranks) {
-  std::error_code error;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, error)) {
-    return Status(Code::io_error,
-                  fmt::format("{}: cannot be read: check the path and its permissions", path));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_deepspeed_config(text.str(), path, ranks);
+  TESSERA_ASSIGN(const std::string text, text_of_file(path));
+  return parse_deepspeed_config(text, path, ranks);
 }
 
 }  // namespace tessera

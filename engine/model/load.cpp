@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "engine/model/hugging_face.h"
+#include "engine/text/text_file.h"
 
 namespace tessera {
 namespace {
@@ -35,14 +34,8 @@ Result<Model> load_model(const std::string& path) {
     return Status(Code::io_error,
                   fmt::format("{} is a directory: name the config.json in it", path));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return Status(Code::io_error,
-                  fmt::format("{}: cannot be read: check the path and its permissions", path));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_model(text.str(), path);
+  TESSERA_ASSIGN(const std::string text, text_of_file(path));
+  return parse_model(text, path);
 }
 
 }  // namespace tessera
