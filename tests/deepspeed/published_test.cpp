@@ -3,6 +3,9 @@
 // one changes in a file changes a run, is refused, or is said.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/deepspeed/outcome.h"
 
@@ -246,6 +249,25 @@ TEST_CASE("nothing that a published configuration says is silent", "[deepspeed]"
     CHECK(outcome.message.find(refused) != std::string::npos);
     if (!outcome.refused) expect_heard(file, nlohmann::json::json_pointer(), outcome);
   }
+}
+
+// TESSERA_DEEPSPEED_FILES=FOLDER test_deepspeed "[.files]": the same of files as they are.
+TEST_CASE("nothing is silent that any file in a folder says", "[.files]") {
+  const char* const folder = std::getenv("TESSERA_DEEPSPEED_FILES");
+  REQUIRE(folder != nullptr);
+  int read = 0, refused = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream stream(entry.path());
+    const auto file = nlohmann::json::parse(stream, nullptr, false);
+    if (file.is_discarded()) continue;  // templates, comments
+    const Outcome outcome = outcome_of(file);
+    INFO(entry.path());
+    ++read;
+    refused += outcome.refused ? 1 : 0;
+    if (outcome.refused) WARN(entry.path().filename() << ": " << outcome.message);
+    if (!outcome.refused) expect_heard(file, nlohmann::json::json_pointer(), outcome);
+  }
+  WARN(read << " files, " << refused << " refused");
 }
 
 }  // namespace
