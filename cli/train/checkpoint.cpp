@@ -137,11 +137,18 @@ Status export_weights(const CheckpointArguments& a) {
                                 a.format));
     }
     const bool dcp = a.format == "dcp";
-    TESSERA_TRY(dcp ? exchange::export_dcp(info.path, a.file)
-                    : exchange::export_universal(info.path, a.file));
+    const std::string prefix = a.prefix.value_or("");
+    TESSERA_TRY(dcp ? exchange::export_dcp(info.path, a.file, prefix)
+                    : exchange::export_universal(info.path, a.file, prefix));
     fmt::print("{}: {} elements of step {} with the optimizer's state\n", a.file,
                with_separators(elements_of(info)), info.step);
     return {};
+  }
+  if (a.prefix) {
+    return Status(
+        Code::invalid_argument,
+        "--prefix means nothing to --format safetensors, which has published names: leave "
+        "it out");
   }
   TESSERA_TRY(export_checkpoint(info.path, a.file, exported_dtypes.at(a.dtype)));
   fmt::print("{}: {} elements of step {} as {}\n", a.file, with_separators(elements_of(info)),
@@ -215,6 +222,7 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   out->add_option("--format", a.format,
                   "dcp: torch.distributed.checkpoint, universal: DeepSpeed; with AdamW's state")
       ->check(CLI::IsMember({"safetensors", "dcp", "universal"}));
+  out->add_option("--prefix", a.prefix, "dcp, universal: what is put in front of names");
   CLI::App* merged =
       add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
           exit_code, merge);

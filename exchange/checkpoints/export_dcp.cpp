@@ -118,15 +118,17 @@ std::string metadata_of(const std::vector<DcpEntry>& entries) {
 
 class DcpExport {
  public:
-  DcpExport(CheckpointReader& reader, WrittenFile& file) : reader_(reader), file_(file) {}
+  DcpExport(CheckpointReader& reader, WrittenFile& file, std::string prefix)
+      : reader_(reader), file_(file), prefix_(std::move(prefix)) {}
 
   Status write(const CheckpointParameter& parameter) {
-    TESSERA_TRY(write(parameter, StateTensor::value, {"model", parameter.name}));
+    const std::string name = prefix_ + parameter.name;
+    TESSERA_TRY(write(parameter, StateTensor::value, {"model", name}));
     if (parameter.steps == 0) return {};
-    const std::vector<std::string> state = {"optim", "state", parameter.name};
-    const auto in_state = [&](const char* name) {
+    const std::vector<std::string> state = {"optim", "state", name};
+    const auto in_state = [&](const char* what) {
       std::vector<std::string> path = state;
-      path.emplace_back(name);
+      path.emplace_back(what);
       return path;
     };
     TESSERA_TRY(write(parameter, StateTensor::exp_avg, in_state("exp_avg")));
@@ -164,13 +166,14 @@ class DcpExport {
 
   CheckpointReader& reader_;
   WrittenFile& file_;
+  const std::string prefix_;
   std::int64_t at_ = 0;
   std::vector<DcpEntry> entries_;
 };
 
 }  // namespace
 
-Status export_dcp(const std::string& path, const std::string& folder) {
+Status export_dcp(const std::string& path, const std::string& folder, const std::string& prefix) {
   FileSystem& files = system_files();
   std::error_code error;
   if (std::filesystem::exists(folder, error)) {
@@ -181,7 +184,7 @@ Status export_dcp(const std::string& path, const std::string& folder) {
   TESSERA_TRY(files.make_folder(folder));
   const auto write = [&]() -> Status {
     TESSERA_ASSIGN(const auto data, files.create(folder + "/" + data_file));
-    DcpExport out(reader, *data);
+    DcpExport out(reader, *data, prefix);
     for (const CheckpointParameter& parameter : reader.manifest().parameters) {
       TESSERA_TRY(out.write(parameter));
     }

@@ -107,13 +107,15 @@ std::string latest_universal_in(FileSystem& files, const std::string& path) {
 
 class UniversalExport {
  public:
-  UniversalExport(CheckpointReader& reader, FileSystem& files, std::string folder)
-      : reader_(reader), files_(files), folder_(std::move(folder)) {}
+  UniversalExport(CheckpointReader& reader, FileSystem& files, std::string folder,
+                  std::string prefix)
+      : reader_(reader), files_(files), folder_(std::move(folder)), prefix_(std::move(prefix)) {}
 
   Status check() const {
     for (const CheckpointParameter& p : reader_.manifest().parameters) {
-      if (p.name.find('/') != std::string::npos || p.name.starts_with(".")) {
-        return refuse(fmt::format("the parameter '{}' would be no folder", p.name));
+      const std::string name = prefix_ + p.name;
+      if (name.find('/') != std::string::npos || name.starts_with(".")) {
+        return refuse(fmt::format("the parameter '{}' would be no folder", name));
       }
       if (numel_of(p).value >= (std::int64_t{1} << 30)) {
         return refuse(fmt::format("{} has more than 4 GiB", p.name));
@@ -135,7 +137,7 @@ class UniversalExport {
       TESSERA_TRY(files_.make_folder(made));
     }
     for (const CheckpointParameter& p : reader_.manifest().parameters) {
-      TESSERA_TRY(write_parameter(p, inside + "/zero/" + p.name));
+      TESSERA_TRY(write_parameter(p, inside + "/zero/" + prefix_ + p.name));
     }
     TESSERA_TRY(write_file(inside + "/zero/optimizer_state.pt", optimizer_state()));
     // Stages 1 and 2 look for the first, stage 3 for the second.
@@ -228,7 +230,7 @@ class UniversalExport {
 
   CheckpointReader& reader_;
   FileSystem& files_;
-  const std::string folder_;
+  const std::string folder_, prefix_;
 };
 
 }  // namespace
@@ -244,7 +246,8 @@ Result<std::unique_ptr<ForeignCheckpoint>> open_universal(FileSystem& files, std
   return std::unique_ptr<ForeignCheckpoint>(std::move(made));
 }
 
-Status export_universal(const std::string& path, const std::string& folder) {
+Status export_universal(const std::string& path, const std::string& folder,
+                        const std::string& prefix) {
   FileSystem& files = system_files();
   std::error_code error;
   if (std::filesystem::exists(folder, error)) {
@@ -253,7 +256,7 @@ Status export_universal(const std::string& path, const std::string& folder) {
         fmt::format("{} exists: a universal checkpoint gets a folder of its own", folder));
   }
   TESSERA_ASSIGN(CheckpointReader reader, CheckpointReader::open(files, path));
-  UniversalExport out(reader, files, folder);
+  UniversalExport out(reader, files, folder, prefix);
   TESSERA_TRY(out.check());
   const Status written = out.write();
   if (!written.ok()) std::filesystem::remove_all(folder, error);

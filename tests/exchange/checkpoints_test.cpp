@@ -93,7 +93,7 @@ TEST_CASE("a universal checkpoint of DeepSpeed is read again bit by bit",
   const std::string first = folder.path() + "/first", second = folder.path() + "/second";
   const std::string out = folder.path() + "/universal";
   test::require_ok(import_checkpoint(recorded("zero3"), model, first, {}).status());
-  test::require_ok(exchange::export_universal(first, out));
+  test::require_ok(exchange::export_universal(first, out, "app.model."));
   CHECK(exchange::export_universal(first, out).code() == Code::invalid_argument);
   const auto done = test::require_value(import_checkpoint(out, model, second, {}));
   CHECK(done.format == "DeepSpeed universal");

@@ -96,7 +96,7 @@ TEST_CASE("an option that means nothing because of others is named with what it 
   };
   CHECK(message("zero3", {}, {"max_reuse_distance"}) ==
         "--max-reuse-distance means nothing to the scheme zero3 without --policy compatible or "
-        "--policy compatible-0.19: leave it out");
+        "compatible-0.19: leave it out");
   CHECK(message("zero3", {{"policy", "compatible"}}, {"max_reuse_distance"}).empty());
   CHECK(message("zero3", {{"policy", "compatible"}}, {"live_budget"}) ==
         "--live-budget means nothing to the scheme zero3 without --policy strict: leave it out");

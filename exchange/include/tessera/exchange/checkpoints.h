@@ -55,14 +55,17 @@ Result<CheckpointImport> import_checkpoint(const std::string& path, const Model&
 /// The checkpoint at `path` (as for read_checkpoint) as one of torch.distributed.checkpoint in the
 /// new folder `folder`: "model.NAME", "optim.state.NAME.exp_avg", "...exp_avg_sq" and "...step", in
 /// float32. It has no param groups: load it with DefaultLoadPlanner(allow_partial_load=True).
-/// Takes the memory of the largest parameter twice. Fails: invalid_argument (the folder exists),
-/// corrupt, io_error, not_supported (a parameter of 4 GiB): then there is no folder.
-Status export_dcp(const std::string& path, const std::string& folder);
+/// `prefix` stands in front of every NAME ("transformer."). Takes the memory of the largest
+/// parameter twice. Fails: invalid_argument (the folder exists), corrupt, io_error, not_supported
+/// (a parameter of 4 GiB): then there is no folder.
+Status export_dcp(const std::string& path, const std::string& folder,
+                  const std::string& prefix = {});
 
 /// The same as a universal checkpoint of DeepSpeed in the new folder `folder`, which its
 /// load_checkpoint reads under stages 1 to 3 on any number of ranks ("load_universal": true).
 /// Fails: as export_dcp; not_supported (parameters that were not stepped equally often): then there
 /// is no folder.
-Status export_universal(const std::string& path, const std::string& folder);
+Status export_universal(const std::string& path, const std::string& folder,
+                        const std::string& prefix = {});
 
 }  // namespace tessera::exchange
