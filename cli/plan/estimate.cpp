@@ -79,6 +79,35 @@ Scheme scheme_of(std::int32_t stage) {
   return Zero12Options{.stage = stage, .overlap_comm = stage == 2, .param_dtype = DType::bfloat16};
 }
 
+// What DeepSpeed's own table of offloading has.
+struct OffloadRow {
+  std::int32_t stage = 0;
+  const char* offloaded = "";
+  bool zero_init = true;
+  DeepSpeedAnswer says;
+};
+
+std::vector<OffloadRow> offload_rows(const Model& model, const sim::Cluster& cluster) {
+  DeepSpeedQuestion q{.parameters = static_cast<double>(model.parameter_count().value),
+                      .largest_layer = static_cast<double>(largest_layer(model).value),
+                      .gpus_per_node = cluster.gpus_per_node,
+                      .nodes = cluster.nodes};
+  std::vector<OffloadRow> rows;
+  for (q.stage = 2; q.stage <= 3; ++q.stage) {
+    for (const int offloaded : {0, 1, 2}) {
+      q.offload_optimizer = offloaded > 0;
+      q.offload_parameters = offloaded == 2;
+      for (const bool init : {true, false}) {
+        q.zero_init = init;
+        if (q.stage == 2 && (!init || q.offload_parameters)) continue;
+        constexpr const char* names[] = {"none", "optimizer", "optimizer, parameters"};
+        rows.push_back({q.stage, names[offloaded], init, deepspeed_estimate(q)});
+      }
+    }
+  }
+  return rows;
+}
+
 Result<Row> row_of(std::int32_t stage, const Model& model, const sim::Cluster& cluster,
                    const TrainingOptions& training) {
   using enum MemoryClass;
@@ -120,7 +149,7 @@ std::string gib(Bytes bytes) { return gib(static_cast<double>(bytes.value)); }
 void print_table(const Model& model, const sim::Cluster& cluster, const std::vector<Row>& rows) {
   Table table(fmt::format("{}, {} parameters on {} GPUs, GiB per GPU", model.name,
                           with_separators(model.parameter_count().value), cluster.ranks()),
-              {"stage", "ZeRO paper", "DeepSpeed says", "simulated", "parameters", "gradients",
+              {"stage", "ZeRO paper", "DeepSpeed 0.19 says", "simulated", "parameters", "gradients",
                "optimizer", "activations", "buffers", "unused"});
   for (const Row& r : rows) {
     table.row({std::to_string(r.stage), gib(r.paper), r.deepspeed > 0 ? gib(r.deepspeed) : "-",
@@ -137,6 +166,19 @@ void print_table(const Model& model, const sim::Cluster& cluster, const std::vec
     }
   }
   fmt::print("{}", table.text(false));
+}
+
+void print_offload_table(const std::vector<OffloadRow>& rows) {
+  Table table("What DeepSpeed 0.19 says of model states, GiB",
+              {"stage", "on the CPU", "zero.Init", "per GPU", "host, per node"});
+  for (const OffloadRow& r : rows) {
+    table.row({std::to_string(r.stage), r.offloaded,
+               r.stage == 2  ? "-"
+               : r.zero_init ? "yes"
+                             : "no",
+               gib(r.says.device), gib(r.says.host)});
+  }
+  fmt::print("\n{}", table.text(false));
 }
 
 void print_json(const Model& model, const sim::Cluster& cluster, const std::vector<Row>& rows) {
@@ -157,6 +199,13 @@ void print_json(const Model& model, const sim::Cluster& cluster, const std::vect
     row["validated"] = {{"memory", Json::parse(sim::to_json(r.sure))}};
     out["stages"].push_back(std::move(row));
   }
+  for (const OffloadRow& r : offload_rows(model, cluster)) {
+    out["deepspeed_0_19"].push_back({{"stage", r.stage},
+                                     {"offloaded", r.offloaded},
+                                     {"zero_init", r.zero_init},
+                                     {"device_bytes", r.says.device},
+                                     {"host_bytes", r.says.host}});
+  }
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -175,7 +224,12 @@ Status estimate(const EstimateArguments& a) {
     TESSERA_ASSIGN(const Row row, row_of(stage, model, cluster, training));
     rows.push_back(row);
   }
-  a.json ? print_json(model, cluster, rows) : print_table(model, cluster, rows);
+  if (a.json) {
+    print_json(model, cluster, rows);
+  } else {
+    print_table(model, cluster, rows);
+    print_offload_table(offload_rows(model, cluster));
+  }
   return {};
 }
 

@@ -129,15 +129,26 @@ Status verify(const CheckpointArguments& a) {
 
 Status export_weights(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
-  if (a.format == "dcp") {
+  if (a.format != "safetensors") {
     if (a.dtype_given) {
       return Status(Code::invalid_argument,
-                    "--dtype means nothing to --format dcp, which has float32: leave it out");
+                    fmt::format("--dtype means nothing to --format {}, which has float32: leave it "
+                                "out",
+                                a.format));
     }
-    TESSERA_TRY(exchange::export_dcp(info.path, a.file));
+    const bool dcp = a.format == "dcp";
+    const std::string prefix = a.prefix.value_or("");
+    TESSERA_TRY(dcp ? exchange::export_dcp(info.path, a.file, prefix)
+                    : exchange::export_universal(info.path, a.file, prefix));
     fmt::print("{}: {} elements of step {} with the optimizer's state\n", a.file,
                with_separators(elements_of(info)), info.step);
     return {};
+  }
+  if (a.prefix) {
+    return Status(
+        Code::invalid_argument,
+        "--prefix means nothing to --format safetensors, which has published names: leave "
+        "it out");
   }
   TESSERA_TRY(export_checkpoint(info.path, a.file, exported_dtypes.at(a.dtype)));
   fmt::print("{}: {} elements of step {} as {}\n", a.file, with_separators(elements_of(info)),
@@ -207,9 +218,11 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   whole->add_flag("--json", a.json, "Print one JSON object");
   CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
                       exit_code, export_weights);
-  out->add_option("FILE", a.file, "The safetensors file, or the folder of dcp")->required();
-  out->add_option("--format", a.format, "dcp: torch.distributed.checkpoint, with AdamW's state")
-      ->check(CLI::IsMember({"safetensors", "dcp"}));
+  out->add_option("FILE", a.file, "The safetensors file, or the new folder")->required();
+  out->add_option("--format", a.format,
+                  "dcp: torch.distributed.checkpoint, universal: DeepSpeed; with AdamW's state")
+      ->check(CLI::IsMember({"safetensors", "dcp", "universal"}));
+  out->add_option("--prefix", a.prefix, "dcp, universal: what is put in front of names");
   CLI::App* merged =
       add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
           exit_code, merge);

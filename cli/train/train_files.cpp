@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "tessera/exchange/checkpoints.h"
 #include "tessera/weights.h"
 
 namespace tessera::cli {
@@ -85,8 +86,23 @@ Result<std::string> checkpoint_to_resume(const TrainFileOptions& options) {
   return checkpoints.empty() ? std::string() : options.save;
 }
 
+void TrainFiles::begin_after(const CheckpointInfo& info, const std::string& format) {
+  trainer_.begin_after(info.step);
+  saved_step_ = info.step;
+  if (!context_.prints) return;
+  print_warnings(
+      {fmt::format("{}: {} said nothing of samples, learning rate and loss scale: "
+                   "samples begin with the first, the rest is this run's after step {}",
+                   info.path, format, info.step)});
+}
+
 Status TrainFiles::resume(const std::string& from) {
   TESSERA_ASSIGN(const CheckpointInfo info, load_checkpoint(trainer_.engine(), from));
+  const auto imported = info.blobs.find(exchange::imported_blob);
+  if (imported != info.blobs.end()) {
+    begin_after(info, imported->second);
+    return {};
+  }
   const auto found = info.blobs.find(lora_blob);
   const std::string then = found == info.blobs.end() ? "none" : found->second;
   const std::string now = context_.lora ? to_text(*context_.lora) : "none";

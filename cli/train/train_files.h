@@ -66,6 +66,7 @@ class TrainFiles {
       : options_(options), trainer_(trainer), context_(context) {}
   Status save();
   Status resume(const std::string& from);
+  void begin_after(const CheckpointInfo& info, const std::string& format);
   Status export_all() const;
 
   const TrainFileOptions& options_;

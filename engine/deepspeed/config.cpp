@@ -42,8 +42,10 @@ void read_dtype(ConfigObject& root, DeepSpeedConfig& config) {
         "fp16 is off");
   }
   fp16.finish(UnknownKeys::refused);
-  const bool old_name = root.value({"bf16"}) == nullptr;
-  ConfigObject bf16 = root.object("bf16", root.value({old_name ? "bfloat16" : "bf16"}));
+  const nlohmann::json* const given = root.value({"bf16"});
+  const nlohmann::json* const old = given == nullptr ? root.value({"bfloat16"}) : nullptr;
+  if (old != nullptr && !old->is_object()) root.fail("bfloat16", "must be an object {...}");
+  ConfigObject bf16 = root.object("bf16", given == nullptr ? old : given);
   const bool brain = bf16.boolean({"enabled"}).value_or(false);
   bf16.finish(UnknownKeys::refused);
   if (half && brain) bf16.fail("enabled", "and fp16.enabled are true: choose one of them");
@@ -68,6 +70,7 @@ void read_scheduler(ConfigObject& root, DeepSpeedConfig& config) {
   config.scheduler = scheduler.text({"type"}).value_or("");
   scheduler.value({"params"});
   scheduler.finish(UnknownKeys::listed);
+  if (config.scheduler.empty()) root.without_meaning({"scheduler"}, "it has no type");
   if (!config.scheduler.empty()) root.numbers_differ("scheduler");
 }
 

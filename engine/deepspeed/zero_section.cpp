@@ -41,7 +41,9 @@ void read_offload(ConfigObject& zero, Zero3Options& o) {
 
 void check_offload(ConfigObject& zero, std::int32_t stage, const Zero3Options& o) {
   if (stage != 3 && o.offload_param.device != Device::none) {
-    zero.fail("offload_param", fmt::format("is for stage 3, found stage {}", stage));
+    const bool old = zero.value({"cpu_offload_param"}) != nullptr;
+    zero.fail(old ? "cpu_offload_param" : "offload_param",
+              fmt::format("is for stage 3, found stage {}", stage));
   }
   if ((stage == 1 || stage == 2) && o.offload_optimizer.device == Device::nvme) {
     zero.fail("offload_optimizer.device",
@@ -145,18 +147,28 @@ void list_other_stages(ConfigObject& zero, std::int32_t stage) {
   }
 }
 
+// `"zero_optimization": true` has its one number at the top.
+void read_allgather_size(ConfigObject& root, Scheme& scheme) {
+  const auto size = root.integer({"allgather_size"});
+  if (size && *size % 2 != 0) root.fail("allgather_size", "must be a multiple of 2");
+  if (size) std::get<Zero12Options>(scheme).allgather_bucket = Numel{*size};
+}
+
 }  // namespace
 
 void read_zero(ConfigObject& root, DeepSpeedConfig& config, Zero3Options& offloading) {
   const nlohmann::json* value = root.value({"zero_optimization"});
+  bool before_sections = false;
   if (value != nullptr && value->is_boolean()) {  // deprecated
     config.stage = value->get<bool>() ? 1 : 0;
     value = nullptr;
+    before_sections = config.stage == 1;
   }
   ConfigObject zero = root.object("zero_optimization", value);
   config.stage = static_cast<std::int32_t>(zero.integer({"stage"}, 0, 3).value_or(config.stage));
   if (config.stage == 0) config.scheme = ReplicateOptions{};
   if (config.stage == 1 || config.stage == 2) config.scheme = read_stages12(zero, config.stage);
+  if (before_sections) read_allgather_size(root, config.scheme);
   if (config.stage == 3) config.scheme = read_stage3(zero);
   list_other_stages(zero, config.stage);
   read_offload(zero, offloading);

@@ -15,7 +15,9 @@ DeepSpeedAnswer estimate_stage2(const DeepSpeedQuestion& q) {
   if (q.offload_optimizer) {
     return {.device = 2 * p, .host = p * std::max(4 * gpus, 16.0) * q.buffer_factor};
   }
-  return {.device = 4 * p + 16 * p / gpus, .host = p * 4 * q.gpus_per_node * q.buffer_factor};
+  const double shared = q.as_0_9_0 ? 16 : 18;  // bytes of a parameter, by all GPUs
+  return {.device = (20 - shared) * p + shared * p / gpus,
+          .host = p * 4 * q.gpus_per_node * q.buffer_factor};
 }
 
 DeepSpeedAnswer estimate_stage3(const DeepSpeedQuestion& q) {

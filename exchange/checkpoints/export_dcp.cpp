@@ -3,13 +3,11 @@
 // torch.save archive (a zip without compression), .metadata says where.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <span>
 
 #include "engine/checkpoint/checkpoint_reader.h"
-#include "exchange/checkpoints/object_pickle.h"
+#include "exchange/checkpoints/archive_writer.h"
 #include "tessera/exchange/checkpoints.h"
 
 namespace tessera::exchange {
@@ -17,112 +15,6 @@ namespace {
 
 constexpr const char* dcp_module = "torch.distributed.checkpoint.metadata";
 constexpr const char* data_file = "__0_0.distcp";
-
-// CRC-32 as zip has it (ISO 3309).
-std::uint32_t crc32_of(std::string_view bytes) {
-  static const auto table = [] {
-    std::array<std::uint32_t, 256> all{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      std::uint32_t c = i;
-      for (int k = 0; k < 8; ++k) c = (c & 1U) != 0 ? 0xEDB88320U ^ (c >> 1) : c >> 1;
-      all[i] = c;
-    }
-    return all;
-  }();
-  std::uint32_t crc = 0xFFFFFFFFU;
-  for (const char byte : bytes) {
-    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xFFU] ^ (crc >> 8);
-  }
-  return crc ^ 0xFFFFFFFFU;
-}
-
-void put(std::string& out, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
-}
-
-// Sizes and places of entries below 4 GiB, as tensors of up to 2^30 floats are.
-class ZipWriter {
- public:
-  void add(const std::string& name, std::string_view data) {
-    const std::uint32_t crc = crc32_of(data);
-    const std::size_t at = out_.size();
-    out_ += "PK\3\4";
-    head(out_, name, crc, data.size());
-    out_ += name;
-    out_ += data;
-    directory_ += "PK\1\2";
-    put(directory_, 20, 2);
-    head(directory_, name, crc, data.size());
-    directory_.append(10, '\0');  // comment, disk and attributes
-    put(directory_, at, 4);
-    directory_ += name;
-    ++entries_;
-  }
-  std::string finish() {
-    const std::size_t at = out_.size();
-    out_ += directory_;
-    out_ += "PK\5\6";
-    put(out_, 0, 4);
-    put(out_, entries_, 2);
-    put(out_, entries_, 2);
-    put(out_, directory_.size(), 4);
-    put(out_, at, 4);
-    put(out_, 0, 2);
-    return std::move(out_);
-  }
-
- private:
-  // Version, flags, no compression, no time; checksum, both sizes, the lengths of name and extra.
-  static void head(std::string& out, const std::string& name, std::uint32_t crc,
-                   std::uint64_t size) {
-    put(out, 20, 2);
-    put(out, 0, 4);
-    put(out, 0x00210000, 4);  // the first day of 1980
-    put(out, crc, 4);
-    put(out, size, 4);
-    put(out, size, 4);
-    put(out, name.size(), 2);
-    put(out, 0, 2);
-  }
-
-  std::string out_, directory_;
-  std::uint64_t entries_ = 0;
-};
-
-std::string tensor_archive(const std::vector<std::int64_t>& shape, std::span<const float> values) {
-  ObjectPickle pickle;
-  pickle.name("torch._utils", "_rebuild_tensor_v2");
-  pickle.mark();
-  pickle.mark();
-  pickle.text("storage");
-  pickle.name("torch", "FloatStorage");
-  pickle.text("0");
-  pickle.text("cpu");
-  pickle.number(static_cast<std::int64_t>(values.size()));
-  pickle.tuple();
-  pickle.persistent();
-  pickle.number(0);
-  pickle.numbers(shape);
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t d = shape.size(); d > 1; --d) {
-    strides[d - 2] = strides[d - 1] * std::max<std::int64_t>(shape[d - 1], 1);
-  }
-  pickle.numbers(strides);
-  pickle.boolean(false);
-  pickle.name("collections", "OrderedDict");
-  pickle.empty_tuple();
-  pickle.call();
-  pickle.tuple();
-  pickle.call();
-  ZipWriter zip;
-  pickle.finish();
-  zip.add("archive/data.pkl", pickle.take());
-  zip.add("archive/byteorder", "little");
-  const auto bytes = std::as_bytes(values);
-  zip.add("archive/data/0", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  zip.add("archive/version", "3\n");
-  return zip.finish();
-}
 
 // A tensor of the new checkpoint.
 struct DcpEntry {
@@ -226,15 +118,17 @@ std::string metadata_of(const std::vector<DcpEntry>& entries) {
 
 class DcpExport {
  public:
-  DcpExport(CheckpointReader& reader, WrittenFile& file) : reader_(reader), file_(file) {}
+  DcpExport(CheckpointReader& reader, WrittenFile& file, std::string prefix)
+      : reader_(reader), file_(file), prefix_(std::move(prefix)) {}
 
   Status write(const CheckpointParameter& parameter) {
-    TESSERA_TRY(write(parameter, StateTensor::value, {"model", parameter.name}));
+    const std::string name = prefix_ + parameter.name;
+    TESSERA_TRY(write(parameter, StateTensor::value, {"model", name}));
     if (parameter.steps == 0) return {};
-    const std::vector<std::string> state = {"optim", "state", parameter.name};
-    const auto in_state = [&](const char* name) {
+    const std::vector<std::string> state = {"optim", "state", name};
+    const auto in_state = [&](const char* what) {
       std::vector<std::string> path = state;
-      path.emplace_back(name);
+      path.emplace_back(what);
       return path;
     };
     TESSERA_TRY(write(parameter, StateTensor::exp_avg, in_state("exp_avg")));
@@ -261,7 +155,9 @@ class DcpExport {
 
   Status add(std::vector<std::string> path, const std::vector<std::int64_t>& shape,
              std::span<const float> values) {
-    const std::string archive = tensor_archive(shape, values);
+    TorchArchiveWriter writer;
+    writer.tensor(shape, values);
+    const std::string archive = writer.finish();
     const auto bytes = static_cast<std::int64_t>(archive.size());
     entries_.push_back({std::move(path), shape, at_, bytes});
     at_ += bytes;
@@ -270,13 +166,14 @@ class DcpExport {
 
   CheckpointReader& reader_;
   WrittenFile& file_;
+  const std::string prefix_;
   std::int64_t at_ = 0;
   std::vector<DcpEntry> entries_;
 };
 
 }  // namespace
 
-Status export_dcp(const std::string& path, const std::string& folder) {
+Status export_dcp(const std::string& path, const std::string& folder, const std::string& prefix) {
   FileSystem& files = system_files();
   std::error_code error;
   if (std::filesystem::exists(folder, error)) {
@@ -287,7 +184,7 @@ Status export_dcp(const std::string& path, const std::string& folder) {
   TESSERA_TRY(files.make_folder(folder));
   const auto write = [&]() -> Status {
     TESSERA_ASSIGN(const auto data, files.create(folder + "/" + data_file));
-    DcpExport out(reader, *data);
+    DcpExport out(reader, *data, prefix);
     for (const CheckpointParameter& parameter : reader.manifest().parameters) {
       TESSERA_TRY(out.write(parameter));
     }

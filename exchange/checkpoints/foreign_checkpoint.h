@@ -35,4 +35,8 @@ Result<std::unique_ptr<ForeignCheckpoint>> open_dcp(FileSystem& files, const std
 bool is_deepspeed(FileSystem& files, const std::string& path);
 Result<std::unique_ptr<ForeignCheckpoint>> open_deepspeed(FileSystem& files, std::string path);
 
+/// A folder with zero/NAME/fp32.pt, or one of several that its file "latest_universal" names.
+bool is_universal(FileSystem& files, const std::string& path);
+Result<std::unique_ptr<ForeignCheckpoint>> open_universal(FileSystem& files, std::string path);
+
 }  // namespace tessera::exchange

@@ -15,6 +15,7 @@ namespace {
 Result<std::unique_ptr<ForeignCheckpoint>> open_foreign(FileSystem& files,
                                                         const std::string& path) {
   if (is_dcp(files, path)) return open_dcp(files, path);
+  if (is_universal(files, path)) return open_universal(files, path);
   if (is_deepspeed(files, path)) return open_deepspeed(files, path);
   return Status(Code::invalid_argument,
                 fmt::format("{}: is no folder of torch.distributed.checkpoint (which has "
@@ -65,7 +66,8 @@ Result<CheckpointImport> import_checkpoint(const std::string& path, const Model&
   TESSERA_ASSIGN(const auto named, match_parameters(*checkpoint, model, path, options.prefix));
   CheckpointImport done{
       .format = checkpoint->format(), .checkpoint = {}, .warnings = left_out(*checkpoint, named)};
-  Manifest about{.model = model.name, .scheme = done.format};
+  Manifest about{
+      .model = model.name, .scheme = done.format, .blobs = {{imported_blob, done.format}}};
   for (std::size_t p = 0; p < named.size(); ++p) {
     const Parameter& parameter = model.parameters[p];
     TESSERA_ASSIGN(const std::int64_t steps, step_of(*checkpoint, named[p]));

@@ -54,7 +54,7 @@ std::vector<TreeValue> entries_of(TreeValue list) {
 std::optional<DType> dtype_of_storage(std::string_view name) {
   constexpr std::pair<std::string_view, DType> known[] = {
       {"torch.FloatStorage", DType::float32},
-      {"torch.DoubleStorage", DType::float64},
+      {"torch.IntStorage", DType::int32},
       {"torch.HalfStorage", DType::float16},
       {"torch.BFloat16Storage", DType::bfloat16},
       {"torch.storage.FloatStorage", DType::float32}};

@@ -142,6 +142,37 @@ TEST_CASE("a resumed run goes on bit by bit, with another scheme", "[cli][train]
   CHECK(report.output.find("zero3") != std::string::npos);
 }
 
+TEST_CASE("an imported checkpoint goes on bit by bit where nobody counts samples", "[cli][train]") {
+  prepare();
+  write("one.txt", "all is one sample");  // so that every step sees the same
+  const std::string one = "train gpt.json --data one.txt --threads 1 -q --schedule constant ";
+  for (const char* old : {"native", "whole", "foreign", "taken", "gone-on"}) {
+    std::filesystem::remove_all(run_folder() + old);
+  }
+  REQUIRE(run_tessera(one + "--steps 2 --save native").exit_code == 0);
+  REQUIRE(run_tessera(one + "--steps 5 --save whole --json whole.json").exit_code == 0);
+  REQUIRE(run_tessera("checkpoint export native foreign --format dcp").exit_code == 0);
+  REQUIRE(run_tessera("checkpoint import foreign gpt.json taken").exit_code == 0);
+  const ProgramRun run = run_tessera(one +
+                                     "--steps 5 --resume taken --save gone-on --json gone-on.json "
+                                     "--runtime simulator --ranks 1 --scheme zero3");
+  INFO(run.messages);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.messages.find("PyTorch DCP said nothing of samples, learning rate and loss scale") !=
+        std::string::npos);
+  const auto whole = lines_of("whole.json"), rest = lines_of("gone-on.json");
+  REQUIRE(rest.size() == 3);
+  for (std::size_t k = 0; k < 3; ++k) {
+    CHECK(rest[k]["step"] == whole[k + 2]["step"]);
+    CHECK(rest[k]["loss"] == whole[k + 2]["loss"]);
+  }
+  const auto weights = [](const std::string& folder) {
+    REQUIRE(run_tessera("checkpoint export " + folder + " " + folder + ".st").exit_code == 0);
+    return text_of(folder + ".st");
+  };
+  CHECK(weights("whole") == weights("gone-on"));
+}
+
 TEST_CASE("a run in float16 keeps its scale when it is resumed", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "halves");

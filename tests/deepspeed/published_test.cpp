@@ -3,6 +3,9 @@
 // one changes in a file changes a run, is refused, or is said.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/deepspeed/outcome.h"
 
@@ -219,10 +222,10 @@ nlohmann::json changed(const nlohmann::json& value) {
 }
 
 void expect_heard(const nlohmann::json& file, const nlohmann::json::json_pointer& at,
-                  const Outcome& before) {
+                  const Outcome& before, Rank ranks = 8) {
   const nlohmann::json& value = file[at];
   if (value.is_object()) {
-    for (const auto& [key, below] : value.items()) expect_heard(file, at / key, before);
+    for (const auto& [key, below] : value.items()) expect_heard(file, at / key, before, ranks);
     return;
   }
   nlohmann::json other = file;
@@ -230,7 +233,7 @@ void expect_heard(const nlohmann::json& file, const nlohmann::json::json_pointer
   if (other == file) return;
   std::string path = at.to_string().substr(1);
   std::replace(path.begin(), path.end(), '/', '.');
-  const Outcome after = outcome_of(other);
+  const Outcome after = outcome_of(other, ranks);
   INFO(path << " in " << file.dump() << after.message << after.said);
   CHECK((after.refused || after.decided != before.decided || after.says(path)));
 }
@@ -246,6 +249,29 @@ TEST_CASE("nothing that a published configuration says is silent", "[deepspeed]"
     CHECK(outcome.message.find(refused) != std::string::npos);
     if (!outcome.refused) expect_heard(file, nlohmann::json::json_pointer(), outcome);
   }
+}
+
+// TESSERA_DEEPSPEED_FILES=FOLDER test_deepspeed "[.files]": the same of files as they are.
+TEST_CASE("nothing is silent that any file in a folder says", "[.files]") {
+  const char* const folder = std::getenv("TESSERA_DEEPSPEED_FILES");
+  REQUIRE(folder != nullptr);
+  int read = 0, refused = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream stream(entry.path());
+    const auto file = nlohmann::json::parse(stream, nullptr, false);
+    if (file.is_discarded()) continue;  // templates, comments
+    Rank ranks = 8;                     // or as many as its batch sizes allow
+    Outcome outcome = outcome_of(file, ranks);
+    while (outcome.message.find("train_batch_size") != std::string::npos && ranks > 1) {
+      outcome = outcome_of(file, ranks /= 2);
+    }
+    INFO(entry.path());
+    ++read;
+    refused += outcome.refused ? 1 : 0;
+    if (outcome.refused) WARN(entry.path().filename() << ": " << outcome.message);
+    if (!outcome.refused) expect_heard(file, nlohmann::json::json_pointer(), outcome, ranks);
+  }
+  WARN(read << " files, " << refused << " refused");
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ TEST_CASE("DeepSpeed's estimates are those of its documentation", "[estimate]") 
   check(false, false, false, 127.45, 6.09);
   q.stage = 2;
   check(false, true, true, 127.45, 5.31);
+  check(false, false, true, 127.45, 11.28);
+  q.as_0_9_0 = true;
   check(false, false, true, 127.45, 15.93);
 }
 

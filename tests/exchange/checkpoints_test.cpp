@@ -86,6 +86,32 @@ TEST_CASE("what is written for torch.distributed.checkpoint is read again bit by
   CHECK(bytes(first) == bytes(second));
 }
 
+TEST_CASE("a universal checkpoint of DeepSpeed is read again bit by bit",
+          "[exchange][checkpoint]") {
+  Model model = recorded_model();
+  const test::TemporaryFolder folder;
+  const std::string first = folder.path() + "/first", second = folder.path() + "/second";
+  const std::string out = folder.path() + "/universal";
+  test::require_ok(import_checkpoint(recorded("zero3"), model, first, {}).status());
+  test::require_ok(exchange::export_universal(first, out, "app.model."));
+  CHECK(exchange::export_universal(first, out).code() == Code::invalid_argument);
+  const auto done = test::require_value(import_checkpoint(out, model, second, {}));
+  CHECK(done.format == "DeepSpeed universal");
+  CHECK(done.with_state == 6);
+  CHECK(done.step == 3);
+  auto reader = test::require_value(CheckpointReader::open(system_files(), second));
+  auto wanted = test::require_value(CheckpointReader::open(system_files(), first));
+  for (const Parameter& parameter : model.parameters) {
+    for (const auto tensor : {StateTensor::value, StateTensor::exp_avg, StateTensor::exp_avg_sq}) {
+      std::vector<float> values(static_cast<std::size_t>(parameter.numel().value));
+      std::vector<float> expected(values.size());
+      test::require_ok(reader.read(parameter.name, tensor, 0, Numel{0}, values));
+      test::require_ok(wanted.read(parameter.name, tensor, 0, Numel{0}, expected));
+      CHECK(values == expected);
+    }
+  }
+}
+
 TEST_CASE("what a foreign checkpoint lacks, or has otherwise, is named", "[exchange][checkpoint]") {
   const test::TemporaryFolder folder;
   Model model = recorded_model();

@@ -387,6 +387,8 @@ Status Trainer::resume(const std::map<std::string, std::string>& state, bool any
   return {};
 }
 
+void Trainer::begin_after(std::int64_t step) { state_->place.step = step; }
+
 Status Trainer::finish() {
   TESSERA_TRY(state_->loss.release());
   return state_->language.release();

@@ -34,6 +34,7 @@ struct DeepSpeedQuestion {
   bool offload_parameters = false;  // stage 3, together with the optimizer
   bool zero_init = true;            // stage 3: the model is made in parts (zero.Init)
   double buffer_factor = 1.5;       // for the host
+  bool as_0_9_0 = false;            // stage 2 without offloading counted gradients of all ranks
 };
 
 struct DeepSpeedAnswer {
@@ -41,9 +42,8 @@ struct DeepSpeedAnswer {
   double host = 0;    // bytes per node
 };
 
-/// The memory that DeepSpeed estimates (deepspeed/runtime/zero/stage3.py and stage_1_and_2.py:
-/// estimate_zero*_model_states_mem_needs).
-/// REQUIRES: stage 2 or 3.
+/// The memory that DeepSpeed 0.19.8, or 0.9.0, estimates (deepspeed/runtime/zero/stage3.py and
+/// stage_1_and_2.py: estimate_zero*_model_states_mem_needs). REQUIRES: stage 2 or 3.
 DeepSpeedAnswer deepspeed_estimate(const DeepSpeedQuestion& question);
 
 /// The largest number of parameters that a module of `model` has itself: DeepSpeed's largest layer.

@@ -13,6 +13,9 @@
 // - compatible: what DeepSpeed 0.9.0 does (below). The first step records; a step that runs
 //   otherwise throws the record away: the rest of it gathers on demand, the next step records, the
 //   one after that gathers ahead again.
+// - compatible-0.19 (compatible_0_19): what DeepSpeed 0.19.8 does. One record for training and
+//   evaluation, which starts over when a forward pass begins; what still flies then, at a step or
+//   where a record is thrown away is freed, and so is what no hook freed at the end of backward.
 //
 //   Zero3Options options{.prefetch_bucket = Numel{50'000'000}};
 //   TESSERA_ASSIGN(auto engine, zero3(runtime, model, options));
@@ -78,7 +81,7 @@ namespace tessera {
 struct Recording;
 
 /// The rule of what is gathered and kept when: see `zero3`.
-enum class Zero3Policy : std::uint8_t { strict, compatible };
+enum class Zero3Policy : std::uint8_t { strict, compatible, compatible_0_19 };
 
 /// Names in brackets: the keys of DeepSpeed's `zero_optimization`, whose defaults these are.
 struct Zero3Options {

@@ -28,8 +28,11 @@ class DeepSpeedNotation {
 
   std::vector<std::string> lines() {
     for (const Record& record : recording_.records) {
-      if (record.kind != Record::Kind::op || record.cause.phase == Phase::init) continue;
-      if (const auto* mark = std::get_if<Mark>(&record.op.what)) {
+      if (record.kind != Record::Kind::op) continue;
+      const auto* const mark = std::get_if<Mark>(&record.op.what);
+      const bool announces = mark != nullptr && mark->kind == marks::evaluating;
+      if (record.cause.phase == Phase::init && !announces) continue;
+      if (mark != nullptr) {
         note(record, *mark);
       } else if (const auto* reduce = std::get_if<ReduceScatter>(&record.op.what)) {
         emit_training(fmt::format("  REDUCE_SCATTER numel {}", reduce->input.numel.value));
@@ -100,7 +103,7 @@ class DeepSpeedNotation {
     const bool backward = r.cause.phase == Phase::backward && r.cause.reason != Reason::recompute;
     return fmt::format("{} step={} mod={}", backward ? 'B' : 'F', step, module(r.cause));
   }
-  Pass& pass() { return passes_[forward_ == Forward::evaluation ? 1 : 0]; }
+  Pass& pass() { return passes_[!one_order_ && forward_ == Forward::evaluation ? 1 : 0]; }
 
   void note(const Record& r, const Mark& mark) {
     const std::string name(r.cause.module);
@@ -130,7 +133,7 @@ class DeepSpeedNotation {
     } else if (kind == marks::traced) {
       pass().uses.push_back(fmt::format("('{}', {})", name, mark.number));
     } else if (kind == marks::trace_reset) {
-      reset(r.cause);
+      reset(r.cause, mark.number == 1);
     } else {
       note_of_step(mark, name);
     }
@@ -186,7 +189,9 @@ class DeepSpeedNotation {
                      first ? "" : " (already complete)"));
   }
 
-  void reset(const Cause& cause) {
+  // DeepSpeed 0.19 has one order of all passes, which does not begin before the first of them.
+  void reset(const Cause& cause, bool forward_begins) {
+    if (forward_begins && !std::exchange(one_order_, true)) passes_[0].mode = "INVALID";
     const std::string before = pass().mode;
     pass().mode = before == "INVALID" ? "RECORD" : "COMPLETE";
     emit(fmt::format("RESET_STEP {}->{} modules={} params=[{}]", before, pass().mode,
@@ -210,6 +215,7 @@ class DeepSpeedNotation {
   std::map<std::string, Numel> numel_;  // by parameter
   std::vector<std::string> lines_;
   Pass passes_[2];
+  bool one_order_ = false;
   Forward forward_ = Forward::training;
   Forward next_ = Forward::training;
   bool between_ = true;  // no forward since the last backward began

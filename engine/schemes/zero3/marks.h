@@ -12,7 +12,8 @@ inline constexpr Mark::Kind fetched = "visit {}";  // a module needs its paramet
 inline constexpr Mark::Kind released = "released before visit {}";
 inline constexpr Mark::Kind traced = "recorded for visit {}";  // part of the recorded order
 inline constexpr Mark::Kind trace_mismatch = "not recorded at visit {}";  // another module runs
-/// A pass is over: a recorded order is complete, an invalid one is forgotten.
+/// A pass is over, or (number 1) the next forward begins: a recorded order is complete, an invalid
+/// one is forgotten.
 inline constexpr Mark::Kind trace_reset = "the order starts over";
 /// The next phase has no backward; number 1: in training mode nevertheless.
 inline constexpr Mark::Kind evaluating = "evaluation";

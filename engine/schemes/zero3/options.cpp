@@ -23,8 +23,9 @@ Option elements(const char* name, const char* help, double least,
 
 void add_gathering(OptionList<O>& list) {
   list.add(&O::policy, {.name = "policy",
-                        .help = "strict: within the budget; compatible: as DeepSpeed",
-                        .words = {"strict", "compatible"}})
+                        .help = "strict: within the budget; compatible: as DeepSpeed 0.9.0",
+                        .more = "compatible-0.19: as DeepSpeed 0.19.8",
+                        .words = {"strict", "compatible", "compatible-0.19"}})
       .add(&O::live_budget,
            {.name = "live_budget",
             .help = "Bytes that gathered parameters never exceed",
@@ -41,7 +42,7 @@ void add_gathering(OptionList<O>& list) {
   Option reuse =
       elements("max_reuse_distance", "Keep parameters that are used again within so many elements",
                0, {"stage3_max_reuse_distance", "max_reuse_distance"});
-  reuse.needs = {{"policy", {"compatible"}}};
+  reuse.needs = {{"policy", {"compatible", "compatible-0.19"}}};
   list.add(&O::max_reuse_distance, std::move(reuse));
   list.add(&O::max_live_parameters,
            elements("max_live_parameters", "Gather nothing ahead while more than this is gathered",

@@ -106,11 +106,13 @@ Status Zero3Engine::post_backward(ModuleId module) {
   return parts_.policy->post_backward(module);
 }
 
-// Freeing comes before the last reduction: it needs no gathered parameter.
+// Freeing comes before the last reduction, which needs no gathered parameter; or as DeepSpeed.
 Status Zero3Engine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
-  TESSERA_TRY(parts_.policy->end_pass(false));
+  const bool behind = parts_.facts.rules.frees_after_reducing;
+  if (!behind) TESSERA_TRY(parts_.policy->end_pass(false));
   TESSERA_TRY(parts_.bucket.finish());
+  if (behind) TESSERA_TRY(parts_.policy->end_pass(false));
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};

@@ -52,6 +52,7 @@ Values values_of(Engine& engine, const Model& model) {
 Zero3Options random_options(Random& random, const RandomTree& tree, bool compatible) {
   Zero3Options o;
   o.policy = compatible ? Zero3Policy::compatible : Zero3Policy::strict;
+  if (compatible && random.chance(50)) o.policy = Zero3Policy::compatible_0_19;
   o.prefetch_bucket = Numel{random.chance(50) ? 0 : random.below(40)};
   o.max_reuse_distance = Numel{random.chance(50) ? 0 : random.below(40)};
   o.max_live_parameters = Numel{random.below(100)};
@@ -216,7 +217,8 @@ TEST_CASE("after a step the second copy is not gathered from", "[zero3][property
     Random random(seed);
     const RandomTree tree(random);
     const Model model = parsed(tree.json());
-    for (const auto policy : {Zero3Policy::strict, Zero3Policy::compatible}) {
+    for (const auto policy :
+         {Zero3Policy::strict, Zero3Policy::compatible, Zero3Policy::compatible_0_19}) {
       Zero3Options o{.policy = policy};
       o.prefetch_bucket = o.max_reuse_distance = Numel{0};
       o.plus_plus.secondary_group = 2;

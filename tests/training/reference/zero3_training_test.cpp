@@ -30,7 +30,9 @@ Bytes smallest_budget(const Model& model, Rank ranks) {
 Zero3Options random_options(Random& random, const Model& model, Rank ranks,
                             const std::string& nvme_path) {
   Zero3Options o;
-  o.policy = random.chance(75) ? Zero3Policy::strict : Zero3Policy::compatible;
+  o.policy = random.chance(60)   ? Zero3Policy::strict
+             : random.chance(50) ? Zero3Policy::compatible
+                                 : Zero3Policy::compatible_0_19;
   if (random.chance(80)) {
     const Bytes smallest = smallest_budget(model, ranks);
     o.live_budget = smallest + Bytes{random.chance(30) ? 0 : random.below(3 * smallest.value + 1)};

@@ -135,6 +135,9 @@ class Trainer {
   /// Continues from a `state`, perhaps on another number of ranks. Fails: corrupt (not such a
   /// state), invalid_argument (other data, seed or sequence length, unless `anyway`), naming both.
   Status resume(const std::map<std::string, std::string>& state, bool anyway = false);
+  /// Continues what another program has trained for `step` steps: the learning rate goes on there,
+  /// samples begin with the first. Before the first step.
+  void begin_after(std::int64_t step);
 
   /// Gives the trainer's memory back. Call it after the last step.
   Status finish();

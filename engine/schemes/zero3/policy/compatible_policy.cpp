@@ -16,10 +16,10 @@ constexpr std::size_t fetches_in_flight = 2;
 
 }  // namespace
 
-CompatiblePolicy::CompatiblePolicy(const PolicyGround& ground)
+CompatiblePolicy::CompatiblePolicy(const PolicyGround& ground, ModuleTrace::Mode first)
     : FetchPolicy(ground),
-      coordinators_{Coordinator{ModuleTrace(model(), all_needs().all()), {}},
-                    Coordinator{ModuleTrace(model(), all_needs().all()), {}}},
+      coordinators_{Coordinator{ModuleTrace(model(), all_needs().all(), first), {}},
+                    Coordinator{ModuleTrace(model(), all_needs().all(), first), {}}},
       inputs_(model().modules.size()),
       gradients_remaining_(model().modules.size(), 0) {}
 
@@ -57,7 +57,7 @@ Status CompatiblePolicy::post_backward(ModuleId module) {
   const bool hooked = visits.back();
   visits.pop_back();
   if (!hooked || --gradients_remaining_[index(module)] != 0) return {};
-  return release(module);
+  return release_after_backward(module);
 }
 
 // fetch_sub_module: what is missing, then a wait for all of it, then what comes next. The wait
@@ -67,6 +67,7 @@ Status CompatiblePolicy::fetch(ModuleId module) {
   ModuleTrace& trace = coordinator().trace;
   if (!trace.visit(module)) {
     TESSERA_TRY(mover().note(module, {marks::trace_mismatch, trace.step()}));
+    TESSERA_TRY(mismatched());
   }
   TESSERA_TRY(mover().note(module, {marks::fetched, trace.step()}));
   std::vector<ParameterId> missing;
@@ -135,10 +136,15 @@ Status CompatiblePolicy::gather_ahead(ModuleId module) {
   return read_ahead();
 }
 
-// Whether it does so depends on where the optimizer's states live: DeepSpeed 0.9.0 passes one
-// configuration for the other (stage3.py). At least one, and no more than twice what flies.
+// DeepSpeed 0.9.0 passes the configuration of the optimizer's states for that of parameters
+// (stage3.py).
+bool CompatiblePolicy::reads_ahead() const {
+  return options().offload_optimizer.device == Offload::Device::nvme;
+}
+
+// At least one, and no more than twice what flies.
 Status CompatiblePolicy::read_ahead() {
-  if (options().offload_optimizer.device != Offload::Device::nvme) return {};
+  if (!reads_ahead()) return {};
   Numel flying{};
   for (const OnDemandParameter& p : parameters()) flying += p.copy.flying() ? p.numel : Numel{};
   Numel considered{};
@@ -193,7 +199,10 @@ Status CompatiblePolicy::check_none_flies() {
 Status CompatiblePolicy::end_pass(bool dropped) {
   if (dropped) return {};  // no hook of DeepSpeed runs then
   TESSERA_TRY(check_none_flies());
-  Coordinator& c = coordinator();
+  return start_over(coordinator(), 0);
+}
+
+Status CompatiblePolicy::start_over(Coordinator& c, std::int32_t when) {
   const bool recorded = c.trace.mode() == ModuleTrace::Mode::record;
   c.trace.reset();
   if (recorded) {
@@ -202,7 +211,7 @@ Status CompatiblePolicy::end_pass(bool dropped) {
     }
   }
   c.available = Numel{0};
-  return mover().note({marks::trace_reset});
+  return mover().note({marks::trace_reset, when});
 }
 
 Status CompatiblePolicy::values_changed() {

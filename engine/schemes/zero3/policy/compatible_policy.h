@@ -14,9 +14,10 @@
 
 namespace tessera {
 
-class CompatiblePolicy final : public FetchPolicy {
+class CompatiblePolicy : public FetchPolicy {
  public:
-  explicit CompatiblePolicy(const PolicyGround& ground);
+  explicit CompatiblePolicy(const PolicyGround& ground,
+                            ModuleTrace::Mode first = ModuleTrace::Mode::record);
 
   Status begin_forward(const ForwardPass& pass) override;
   Status pre_forward(ModuleId module, bool recomputing) override;
@@ -30,15 +31,27 @@ class CompatiblePolicy final : public FetchPolicy {
   Status after_step() override;
   Status values_changed() override;
 
- private:
-  // One per mode of the model, as in DeepSpeed.
+ protected:
   struct Coordinator {
     ModuleTrace trace;
     Numel available{};  // of gathered parameters; reset with the trace, whatever is left
   };
 
+  bool training() const { return training_; }
+  // One per mode of the model.
+  virtual Coordinator& coordinator() { return coordinators_[training_ ? 0 : 1]; }
+  // Something else than was recorded runs.
+  virtual Status mismatched() { return {}; }
+  virtual Status release_after_backward(ModuleId module) { return release(module); }
+  virtual bool reads_ahead() const;
+
+  Coordinator& first_coordinator() { return coordinators_[0]; }
+  // A pass is over: what was recorded may be complete. `when` is the mark's number.
+  Status start_over(Coordinator& c, std::int32_t when);
+  Status release(OnDemandParameter& p);
+
+ private:
   static std::size_t index(ModuleId id) { return id.index(); }
-  Coordinator& coordinator() { return coordinators_[training_ ? 0 : 1]; }
 
   void explain(const OnDemandParameter& p, LiveParameter& live) const override;
   Status fetch(ModuleId module);
@@ -48,7 +61,6 @@ class CompatiblePolicy final : public FetchPolicy {
   Status gather_ahead(ModuleId module);
   Status read_ahead();
   Status release(ModuleId module);
-  Status release(OnDemandParameter& p);
   Status check_none_flies();
 
   std::array<Coordinator, 2> coordinators_;  // training, evaluation

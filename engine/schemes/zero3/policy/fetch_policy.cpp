@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schemes/zero3/policy/fetch_policy.h"
 
-#include "engine/schemes/zero3/policy/compatible_policy.h"
+#include "engine/schemes/zero3/policy/compatible_0_19_policy.h"
 #include "engine/schemes/zero3/policy/strict_policy.h"
 
 namespace tessera {
@@ -31,7 +31,8 @@ std::vector<LiveParameter> FetchPolicy::live() const {
 
 std::unique_ptr<FetchPolicy> make_fetch_policy(Zero3Policy policy, const PolicyGround& ground) {
   if (policy == Zero3Policy::strict) return std::make_unique<StrictPolicy>(ground);
-  return std::make_unique<CompatiblePolicy>(ground);
+  if (policy == Zero3Policy::compatible) return std::make_unique<CompatiblePolicy>(ground);
+  return std::make_unique<Compatible019Policy>(ground);
 }
 
 }  // namespace tessera

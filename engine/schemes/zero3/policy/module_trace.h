@@ -28,7 +28,8 @@ class ModuleTrace {
   using Needs = std::vector<std::vector<ParameterId>>;
 
   /// Both must outlive the trace; `needs` may change between passes.
-  ModuleTrace(const Model& model, const Needs& needs) : model_(model), needs_(needs) {}
+  ModuleTrace(const Model& model, const Needs& needs, Mode first = Mode::record)
+      : model_(model), needs_(needs), mode_(first) {}
 
   Mode mode() const { return mode_; }
   bool complete() const { return mode_ == Mode::complete; }
@@ -65,7 +66,7 @@ class ModuleTrace {
 
   const Model& model_;
   const Needs& needs_;
-  Mode mode_ = Mode::record;
+  Mode mode_;
   std::int32_t step_ = 0;
   std::vector<ModuleId> modules_;                    // of the trace
   std::vector<Use> uses_;                            // of the complete trace

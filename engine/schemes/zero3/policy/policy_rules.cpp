@@ -14,7 +14,8 @@ PolicyRules rules_of(Zero3Policy policy) {
           .host_waits_for_copies = true,
           .host_waits_for_reads = true,
           .keeps_swap_buffers = true,
-          .waits_where_gathers_run = true};
+          .waits_where_gathers_run = true,
+          .frees_after_reducing = policy == Zero3Policy::compatible_0_19};
 }
 
 }  // namespace tessera

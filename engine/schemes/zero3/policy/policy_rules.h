@@ -3,7 +3,7 @@
 // buckets and swappers ask.
 //
 // The idea: whoever asks names what it wants to know and not who is asked, so a third policy is a
-// third row here. False is what a plan does, true what DeepSpeed 0.9.0 does, unless said otherwise.
+// third row here. False is what a plan does, true what DeepSpeed does, unless said otherwise.
 #pragma once
 
 #include "tessera/zero3.h"
@@ -29,6 +29,8 @@ struct PolicyRules {
   bool waits_where_gathers_run = false;
   /// strict: the next bucket is packed while one is reduced, and its result is looked at later.
   bool packs_while_reducing = false;
+  /// 0.19: what backward left gathered is freed behind the last reduction, otherwise before it.
+  bool frees_after_reducing = false;
   /// strict: another set of trained parameters may be known from the next pass on.
   bool follows_what_is_trained = false;
   /// strict: what cannot be pipelined for want of swap buffers is done one after the other, with a

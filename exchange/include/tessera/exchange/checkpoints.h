@@ -11,7 +11,7 @@
 //
 // Read are: torch.distributed.checkpoint (a folder with .metadata; FSDP, DDP, torchtitan), also
 // what torch saved with its optimizer state under "optim.state." or "state."; DeepSpeed's
-// zero_pp_rank_*_optim_states.pt of stages 1, 2 and 3.
+// zero_pp_rank_*_optim_states.pt of stages 1, 2 and 3, and its universal checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,10 @@ struct CheckpointImportOptions {
   /// Of the new checkpoint. None: how often its parameters were stepped.
   std::optional<std::int64_t> step = {};
 };
+
+/// The blob of a new checkpoint that says where it is from; it has no other. A run that goes on
+/// from it has no order of samples, learning rate or loss scale of before.
+inline constexpr const char* imported_blob = "imported";
 
 struct CheckpointImport {
   std::string format;      // "PyTorch DCP", "DeepSpeed ZeRO-3 of 8 ranks"
@@ -51,8 +55,17 @@ Result<CheckpointImport> import_checkpoint(const std::string& path, const Model&
 /// The checkpoint at `path` (as for read_checkpoint) as one of torch.distributed.checkpoint in the
 /// new folder `folder`: "model.NAME", "optim.state.NAME.exp_avg", "...exp_avg_sq" and "...step", in
 /// float32. It has no param groups: load it with DefaultLoadPlanner(allow_partial_load=True).
-/// Takes the memory of the largest parameter twice. Fails: invalid_argument (the folder exists),
-/// corrupt, io_error, not_supported (a parameter of 4 GiB): then there is no folder.
-Status export_dcp(const std::string& path, const std::string& folder);
+/// `prefix` stands in front of every NAME ("transformer."). Takes the memory of the largest
+/// parameter twice. Fails: invalid_argument (the folder exists), corrupt, io_error, not_supported
+/// (a parameter of 4 GiB): then there is no folder.
+Status export_dcp(const std::string& path, const std::string& folder,
+                  const std::string& prefix = {});
+
+/// The same as a universal checkpoint of DeepSpeed in the new folder `folder`, which its
+/// load_checkpoint reads under stages 1 to 3 on any number of ranks ("load_universal": true).
+/// Fails: as export_dcp; not_supported (parameters that were not stepped equally often): then there
+/// is no folder.
+Status export_universal(const std::string& path, const std::string& folder,
+                        const std::string& prefix = {});
 
 }  // namespace tessera::exchange
