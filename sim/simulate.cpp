@@ -167,8 +167,8 @@ Status check_program(const SimulateOptions& options) {
 }
 
 HostProgramMaker maker_of(const SimulateOptions& options) {
-  const bool own = options.stack.program == StackProfile::Program::framework;
-  return own ? ShapeProgram::create : options.program;
+  if (options.stack.program == StackProfile::Program::train) return options.program;
+  return ShapeProgram::create;
 }
 
 }  // namespace
