@@ -35,10 +35,12 @@ Status check_steps(const storage::RankSteps& rows) {
 }
 
 Status check_ops(const std::vector<storage::OpRow>& ops) {
-  const std::int64_t most =
-      total_max / static_cast<std::int64_t>(std::max<std::size_t>(ops.size(), 1));
+  std::int64_t left = total_max;  // so that the sum of all is a number
   for (const storage::OpRow& op : ops) {
-    if (op.bytes.value >= 0 && op.bytes.value <= most && op.flops >= 0 && op.step >= -1) continue;
+    const bool right =
+        op.bytes.value >= 0 && op.bytes.value <= left && op.flops >= 0 && op.step >= -1;
+    left -= right ? op.bytes.value : 0;
+    if (right) continue;
     return wrong(fmt::format("op {} has {} bytes and {} FLOP in step {}", op.id, op.bytes.value,
                              op.flops, op.step));
   }

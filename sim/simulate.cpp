@@ -25,7 +25,9 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   const ErrorRange time = stack.calibrated_runs > 0
                               ? calibrated_error(stack.calibrated_runs, stack.calibrated_p90)
                               : step_time_error(run);
-  json["validated"] = {{"step_time", parsed(time)}, {"memory", parsed(memory_error(run))}};
+  const bool planned = stack.program == StackProfile::Program::train;
+  const ErrorRange memory = planned ? planned_memory_error() : memory_error(run);
+  json["validated"] = {{"step_time", parsed(time)}, {"memory", parsed(memory)}};
   json["steps"] = options.steps;
   json["seed"] = options.seed;
   json["jitter"] = options.jitter;
@@ -131,6 +133,44 @@ Status check_passes(const Model& model, const std::vector<TrainingPass>& passes)
                 "the passes of a simulated step must end with their only optimizer step");
 }
 
+// The host program of models that are known by shape and cost.
+class ShapeProgram final : public HostProgram {
+ public:
+  static Result<std::unique_ptr<HostProgram>> create(Runtime& runtime, const Model& model,
+                                                     const SimulateOptions& options) {
+    TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
+    return std::unique_ptr<HostProgram>(
+        std::make_unique<ShapeProgram>(std::move(engine), model, options));
+  }
+  ShapeProgram(std::unique_ptr<Engine> engine, const Model& model, const SimulateOptions& options)
+      : engine_(std::move(engine)), steps_(*engine_, model), training_(options.training) {
+    training_.sums_in_place = options.stack.saves == StackProfile::Saves::fused;
+    if (!training_.adam.state_type) training_.adam.state_type = options.stack.optimizer_dtype;
+  }
+
+  Engine& engine() override { return *engine_; }
+  Status step() override { return steps_.run(training_); }
+  Status finish() override { return {}; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  TrainingSteps steps_;
+  TrainingOptions training_;
+};
+
+Status check_program(const SimulateOptions& options) {
+  if (options.stack.program == StackProfile::Program::framework || options.program) return {};
+  return Status(Code::not_supported,
+                fmt::format("profile {} is of the program of tessera train, which is not here: "
+                            "tessera simulate has it, or choose another profile",
+                            options.stack.name));
+}
+
+HostProgramMaker maker_of(const SimulateOptions& options) {
+  if (options.stack.program == StackProfile::Program::train) return options.program;
+  return ShapeProgram::create;
+}
+
 }  // namespace
 
 Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& options) {
@@ -142,6 +182,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TESSERA_TRY(check_passes(described, options.training.passes));
   TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
   TESSERA_TRY(check_fp8(options.stack, options.cluster.gpu));
+  TESSERA_TRY(check_program(options));
   const bool limited = options.cluster.gpu.memory > Bytes{};  // 0: whatever it takes
   const Bytes capacity = limited ? options.cluster.gpu.memory - options.stack.context : Bytes{};
   if (limited && capacity <= Bytes{}) {
@@ -150,6 +191,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                               options.cluster.gpu.name, options.stack.context.value));
   }
   const Model model = adapted(described, options.stack);
+  const bool reads = options.stack.program != StackProfile::Program::framework;
   const auto cost = make_cost_model(options.cluster, options.stack);
   TESSERA_ASSIGN(auto runtime,
                  LockstepRuntime::create(
@@ -167,16 +209,17 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .one_thread = options.stack.one_thread,
                       .between_ns = options.stack.between_ns,
                       .parts = options.stack.parts,
+                      .reads = reads ? std::optional(1.0F) : std::nullopt,
                       .memory_per_rank = capacity,
                       .ends_when_full = options.ends_when_full,
                       .allocator = options.stack.allocator,
                       .sink = options.sink,
                       .recorded_ranks = options.recorded_ranks}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
-  TESSERA_ASSIGN(auto engine, make_engine(*runtime, model, options.scheme));
+  TESSERA_ASSIGN(const auto program, maker_of(options)(*runtime, model, options));
   SimulateSummary summary;
-  summary.units = engine->units();
-  summary.warnings = engine->warnings();
+  summary.units = program->engine().units();
+  summary.warnings = program->engine().warnings();
   if (!model.cost_note.empty()) summary.warnings.push_back(model.cost_note);
   if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
@@ -184,16 +227,13 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
     options.sink->unit(
         {static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel, unit.padding});
   }
-  TrainingOptions training = options.training;
-  training.sums_in_place = options.stack.saves == StackProfile::Saves::fused;
-  if (!training.adam.state_type) training.adam.state_type = options.stack.optimizer_dtype;
-  TrainingSteps steps(*engine, model);
   for (std::int32_t step = 0; step < options.steps; ++step) {
-    TESSERA_TRY(steps.run(training));
+    TESSERA_TRY(program->step());
     summary.steps = step + 1;
     if (options.progress) options.progress(step + 1, options.steps);
     if (options.stopped && options.stopped()) break;
   }
+  TESSERA_TRY(program->finish());
   TESSERA_TRY(runtime->finish());
   summary.out_of_memory = runtime->out_of_memory();
   summary.fits = summary.out_of_memory.empty();

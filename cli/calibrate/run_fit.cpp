@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/calibrate/cluster_file.h"
+#include "cli/train/host_program.h"
 
 namespace tessera::cli {
 namespace {
@@ -91,6 +92,7 @@ Result<StepSink> simulated(const RunTrace& run, const sim::Cluster& cluster,
   sim::SimulateOptions options;
   options.cluster = cluster;
   options.cluster.gpu.memory = Bytes{};
+  options.program = train_program();
   options.stack = stack;
   options.scheme = run.scheme;
   options.training = run.training;
@@ -101,11 +103,15 @@ Result<StepSink> simulated(const RunTrace& run, const sim::Cluster& cluster,
   return sink;
 }
 
-sim::StackProfile one_thread() {
+// Processes on CPUs hold what their program plans; a trace without threads does not say how much.
+sim::StackProfile stack_of(const RunTrace& run) {
   sim::StackProfile stack;
   stack.name = "calibrated";
   stack.one_thread = true;
   stack.dropout = false;
+  if (run.run.backend == "cuda" || run.threads == 0) return stack;
+  stack.program = sim::StackProfile::Program::train;
+  stack.threads = run.threads;
   return stack;
 }
 
@@ -138,7 +144,7 @@ Result<Fitted> fitted_to(const std::vector<const RunTrace*>& runs) {
   const std::string text = machine_of(runs.front()->run).dump();
   Fitted out;
   TESSERA_ASSIGN(out.cluster, sim::parse_cluster(text, "the machine", 1));
-  out.stack = one_thread();
+  out.stack = stack_of(*runs.front());
   std::vector<sim::MeasuredPart> parts, between;
   std::vector<sim::MeasuredCollective> collectives;
   for (const RunTrace* run : runs) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/plan/again.h"
+#include "engine/text/json_reader.h"
 #include "tessera/storage/trace_reader.h"
 
 namespace tessera::cli {
@@ -156,6 +157,8 @@ Result<RunTrace> read_run_trace(const std::string& path) {
   out.model = std::move(described.model);
   out.scheme = std::move(described.scheme);
   out.training = std::move(described.training);
+  TESSERA_ASSIGN(const nlohmann::json options, parse_json(out.run.options, path + ": options"));
+  out.threads = JsonReader(options, path + ": options").integer("threads", 0, 0);
   TESSERA_ASSIGN(const auto ops, reader.ops());
   TESSERA_ASSIGN(const auto steps, reader.rank_steps());
   Samples samples;

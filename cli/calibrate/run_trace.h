@@ -26,6 +26,7 @@ struct RunTrace {
   Scheme scheme;
   TrainingOptions training;
   TraceRun run;
+  std::int64_t threads = 0;  // of each rank; 0: the trace does not say
   std::vector<PartSum> parts;
   std::vector<sim::MeasuredCollective> collectives;
   double step_ns = 0;

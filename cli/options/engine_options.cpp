@@ -49,6 +49,18 @@ std::vector<std::string> model_warnings(const std::string& model_path, const Mod
 
 namespace {
 
+// Of a rank's micro-batch: with more the bytes of a run would soon be beyond what is counted.
+constexpr std::int64_t tokens_max = std::int64_t{1} << 24;
+
+Status check_tokens(const TrainingOptions& t) {
+  const std::int64_t most = std::max<std::int64_t>(1, tokens_max / t.sequence_length);
+  if (t.batch <= most) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--batch {}: no rank takes so many sequences of {} tokens at once, "
+                            "choose at most {}",
+                            t.batch, t.sequence_length, most));
+}
+
 Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) {
   TrainingOptions t;
   t.sequence_length = 0;
@@ -69,6 +81,7 @@ Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) 
                               model.name, model.sequence_length_max));
   }
   if (t.sequence_length == 0) t.sequence_length = std::min<std::int64_t>(8192, longest);
+  TESSERA_TRY(check_tokens(t));
   return t;
 }
 

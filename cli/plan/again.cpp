@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/train/host_program.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/option_json.h"
 #include "tessera/storage/trace_reader.h"
@@ -24,9 +25,9 @@ bool is_training(const std::string& name) {
 
 // Those of the run itself, and what follows from all; others are the scheme's or the step's.
 bool is_run(const std::string& name) {
-  static const std::vector<std::string> names = {"cluster", "nodes", "profile",       "validated",
-                                                 "steps",   "seed",  "jitter",        "slow_ranks",
-                                                 "data",    "dtype", "learning_rate", "schedule"};
+  static const std::vector<std::string> names = {
+      "cluster",    "nodes", "profile", "validated", "steps",         "seed",    "jitter",
+      "slow_ranks", "data",  "dtype",   "threads",   "learning_rate", "schedule"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -131,6 +132,7 @@ Result<Again> read_again(const std::string& trace) {
     TESSERA_ASSIGN(again.options.stack,
                    sim::parse_profile(json.at("profile").dump(), of_run.source()));
   }
+  again.options.program = train_program();
   again.options.jitter = json.value("jitter", 0.0);
   again.options.seed = run.seed;
   again.options.run_name = run.name;

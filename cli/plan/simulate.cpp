@@ -17,6 +17,7 @@
 #include "cli/report/table.h"
 #include "cli/stop_signal.h"
 #include "cli/trace_warning.h"
+#include "cli/train/host_program.h"
 #include "cli/train/trace_name.h"
 #include "tessera/storage/same_content.h"
 #include "tessera/storage/trace_writer.h"
@@ -91,6 +92,7 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
                                               const sim::Cluster& cluster,
                                               const Training& training) {
   sim::SimulateOptions options;
+  options.program = train_program();
   options.cluster = cluster;
   TESSERA_ASSIGN(options.stack, resolve_profile(arguments.profile));
   TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));

@@ -310,7 +310,7 @@ bool CheckedRuntime::runs_after(StreamId stream, EventId event, Rank rank) const
 std::vector<PeakMemory> CheckedRuntime::take_peaks(std::int32_t step) {
   std::vector<PeakMemory> peaks;
   for (auto& c : state_->memories.all()) {
-    const MemoryUse& peak = c.state.ledger.peak();
+    const MemoryUse peak = c.state.ledger.peak();
     for (const RankRange& range : c.ranks.ranges()) {
       peaks.push_back({step, range.begin, range.end, peak.allocated, peak.reserved, peak.by_class});
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds the device memory of a rank, by class, and the highest moment of a step.
+// Who holds the device memory of a rank, by class, and the highest moments of a step.
 #pragma once
 
+#include <algorithm>
 #include <numeric>
 
 #include "tessera/assert.h"
@@ -22,7 +23,7 @@ class MemoryLedger {
     now_.reserved = reserved;
     TESSERA_ASSERT(std::accumulate(now_.by_class.begin(), now_.by_class.end(), Bytes{}) == reserved,
                    "memory classes must sum to the allocator's counter");
-    if (now_.allocated > peak_.allocated) peak_ = now_;
+    note_peak();
   }
 
   /// The same where all that is reserved is allocated.
@@ -30,17 +31,32 @@ class MemoryLedger {
     now_.by_class[static_cast<std::size_t>(memory_class)] += delta;
     now_.allocated += delta;
     now_.reserved = now_.allocated;
-    if (now_.allocated > peak_.allocated) peak_ = now_;
+    note_peak();
   }
 
   const Use& now() const { return now_; }
-  /// The moment with the most allocated bytes since `restart_peak`.
-  const Use& peak() const { return peak_; }
-  void restart_peak() { peak_ = now_; }
+  /// The moment with the most allocated bytes since `restart_peak`, and the most that was reserved
+  /// since then, at whatever moment: what the first does not use of it is unused.
+  Use peak() const {
+    Use out = peak_;
+    out.reserved = highest_;
+    out.by_class[static_cast<std::size_t>(MemoryClass::reserved_unused)] = highest_ - out.allocated;
+    return out;
+  }
+  void restart_peak() {
+    peak_ = now_;
+    highest_ = now_.reserved;
+  }
 
  private:
+  void note_peak() {
+    if (now_.allocated > peak_.allocated) peak_ = now_;
+    highest_ = std::max(highest_, now_.reserved);
+  }
+
   Use now_;
   Use peak_;
+  Bytes highest_{};  // reserved
 };
 
 }  // namespace tessera

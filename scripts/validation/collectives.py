@@ -4,6 +4,8 @@ from .figures import groups, mean, p90
 from .tables import read
 
 LEAST = 32 << 10  # below, a time is the host's
+HALF_DIGIT = 0.005  # GB/s, of what nccl-tests print
+COARSEST = 0.05  # what rounding may change of a time
 # Of a system's name, which cluster it is; the first that occurs.
 SYSTEMS = (("64xH100 IB", "dgx-h100"), ("Azure ND H100", "nd-h100-v5"), ("DGX H100", "dgx-h100"),
            ("H100 SXM HGX", "dgx-h100"), ("Azure ND H200", "nd-h200-v5"), ("8xH200", "dgx-h200"),
@@ -23,9 +25,13 @@ class Measured:
         self.us = float(line["time_us"] or 0)
         ranks = self.nodes * self.per_node
         busbw = float(line["busbw_GBps"] or 0)
-        if not self.us and busbw > 0 and ranks > 1:
+        self.coarse = False
+        if busbw > 0 and ranks > 1:
             factor = 2 if self.operation == "all_reduce" else 1
-            self.us = self.bytes * factor * (ranks - 1) / ranks / (busbw * 1e3)
+            by_busbw = self.bytes * factor * (ranks - 1) / ranks / (busbw * 1e3)
+            self.us = self.us or by_busbw
+            # The table was made from bandwidths in hundredths of GB/s.
+            self.coarse = abs(self.us / by_busbw - 1) < 1e-6 and HALF_DIGIT / busbw > COARSEST
         # A rack is one node of the cluster's file.
         if "NVL72" in self.system or "racks" in self.system:
             self.nodes, self.per_node = (1, ranks) if ranks <= 72 else (ranks // 64, 64)
@@ -52,6 +58,8 @@ def read_collectives(folder):
                 refuse(table, "no time")
             elif row.bytes < LEAST:
                 refuse(table, "below 32 KiB")
+            elif row.coarse:
+                refuse(table, "a time by a bandwidth of one digit")
             else:
                 rows.append(row)
     return rows, refused

@@ -75,6 +75,7 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
                               source, version));
   }
   cluster.name = reader.text("name");
+  if (status.ok() && cluster.name.empty()) reader.fail("name", "must not be empty");
   cluster.gpus_per_node = static_cast<Index>(reader.integer("gpus_per_node", 1, 4096));
   cluster.gpu = read_gpu(reader.object("gpu"), source + ": gpu.", status);
   cluster.intra_node =

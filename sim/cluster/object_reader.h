@@ -30,7 +30,7 @@ class ObjectReader {
   /// A truth value; false after a complaint.
   bool flag(const char* key);
   // The ranges only keep out what must be a mistake of units, such as Gb/s for bytes/s.
-  double rate(const char* key) { return number(key, 1e6, 1e21); }
+  double rate(const char* key) { return number(key, 1e6, 1e18); }
   double share(const char* key) { return number(key, 0.01, 1); }
   Time nanoseconds(const char* key) { return integer(key, 0, 1e9); }
   /// The nested object; the null value if there is none.

@@ -38,12 +38,26 @@ AttentionCurve read_attention(const std::string& name, const nlohmann::json& jso
 
 // Everything that is known kernel by kernel; a GPU without it has one efficiency for all.
 void read_curves(ObjectReader& reader, const std::string& where, Gpu& gpu, Status& status) {
+  for (const char* curves : {"matmul", "attention"}) {
+    if (reader.has("multiprocessors") || !reader.has(curves)) continue;
+    reader.fail(curves, "says nothing without multiprocessors: give both");
+  }
   if (!reader.has("multiprocessors")) return;
-  gpu.multiprocessors = static_cast<Index>(reader.integer("multiprocessors", 1, 1e6));
+  gpu.multiprocessors = static_cast<Index>(reader.integer("multiprocessors", 1, 1e4));
   gpu.matmul = read_matmul(reader.object("matmul"), where + "matmul.", status);
   const nlohmann::json& kernels = reader.object("attention");
   for (const auto& [name, curve] : kernels.items()) {
     gpu.attention.push_back(read_attention(name, curve, where + "attention." + name + ".", status));
+  }
+}
+
+// No matrix unit is slower in fewer bits: two numbers were mixed up.
+void check_peaks(ObjectReader& reader, const Gpu& gpu) {
+  if (gpu.fp32_flops_per_s > gpu.bf16_flops_per_s) {
+    reader.fail("fp32_flops_per_s", "must not be above bf16_flops_per_s");
+  }
+  if (gpu.fp8_flops_per_s > 0 && gpu.fp8_flops_per_s < gpu.bf16_flops_per_s) {
+    reader.fail("fp8_flops_per_s", "must not be below bf16_flops_per_s");
   }
 }
 
@@ -67,6 +81,7 @@ Gpu read_gpu(const nlohmann::json& json, const std::string& where, Status& statu
   gpu.memory_bytes_per_s = reader.rate("memory_bytes_per_s");
   gpu.memory_efficiency = reader.share("memory_efficiency");
   gpu.kernel_launch_ns = reader.nanoseconds("kernel_launch_ns");
+  check_peaks(reader, gpu);
   read_curves(reader, where, gpu, status);
   return gpu;
 }

@@ -26,6 +26,16 @@ std::optional<OpKind> collective_named(const std::string& name) {
   return std::nullopt;
 }
 
+// What has no effect without another key.
+void check_pairs(ObjectReader& reader) {
+  const auto needs = [&](const char* key, const char* other) {
+    if (!reader.has(key) || reader.has(other)) return;
+    reader.fail(key, fmt::format("does nothing without {}: give both", other));
+  };
+  needs("oversubscription", "nodes_per_pod");
+  needs("switch_gpus", "shared_bytes_per_s");
+}
+
 Link read_fabric(ObjectReader& reader, const Link& otherwise) {
   const std::string name = reader.text("fabric");
   if (const Link* fabric = find_fabric(name)) return *fabric;
@@ -64,6 +74,7 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
   if (reader.has("nodes_per_pod")) {
     link.nodes_per_pod = static_cast<Index>(reader.integer("nodes_per_pod", 1, 1e6));
   }
+  check_pairs(reader);
   return link;
 }
 

@@ -343,13 +343,16 @@ Status LockstepBackend::await_event(EventId event) {
 }
 
 Result<PerRank<float>> LockstepBackend::read(const View& scalar) {
-  if (!options_.numerics) {
+  if (!options_.numerics && !options_.reads) {
     return Status(Code::not_supported,
                   "this simulation keeps no numbers: create it with numerics = true");
   }
   TESSERA_TRY(check_scalar(scalar));
-  std::vector<float> values;
-  for (Rank r = 0; r < options_.world_size; ++r) values.push_back(numbers_.value(scalar, r, 0));
+  std::vector<float> values(static_cast<std::size_t>(options_.world_size),
+                            options_.reads.value_or(0));
+  for (Rank r = 0; r < options_.world_size && options_.numerics; ++r) {
+    values[static_cast<std::size_t>(r)] = numbers_.value(scalar, r, 0);
+  }
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     host_.wait(resolve(StreamId{static_cast<std::int32_t>(s)}), pool_);
   }

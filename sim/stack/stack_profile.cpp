@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 constexpr const char* losses[] = {"eager", "fused", "chunked"};
 constexpr const char* matmul_dtypes[] = {"bf16", "fp8"};
 constexpr const char* state_types[] = {"fp32", "bf16", "int8"};
+constexpr const char* programs[] = {"framework", "train"};
 constexpr const char* saved[] = {"eager", "fused", "compiled"};
 constexpr const char* allocators[] = {"events", "pytorch", "expandable", "planned"};
 
@@ -56,6 +57,8 @@ class ProfileReader {
                  "contention",
                  "collectives",
                  "gradient_bytes",
+                 "program",
+                 "threads",
                  "loss",
                  "saves",
                  "dropout",
@@ -99,6 +102,8 @@ class ProfileReader {
     StateType states = profile_.optimizer_dtype.value_or(StateType::float32);
     choice("optimizer_dtype", state_types, states);
     if (reader_.has("optimizer_dtype")) profile_.optimizer_dtype = states;
+    choice("program", programs, profile_.program);
+    if (reader_.has("threads")) profile_.threads = reader_.integer("threads", 1, 4096);
     choice("loss", losses, profile_.loss);
     choice("saves", saved, profile_.saves);
     choice("allocator", allocators, profile_.allocator);
@@ -222,6 +227,10 @@ std::string to_json(const StackProfile& p) {
   json["contention"] = p.contention;
   json["collectives"] = p.collectives;
   json["gradient_bytes"] = p.gradient_bytes;
+  if (p.program != StackProfile::Program::framework) {
+    json["program"] = programs[static_cast<std::size_t>(p.program)];
+    json["threads"] = p.threads;
+  }
   json["loss"] = name_of(p.loss);
   json["saves"] = saved[static_cast<std::size_t>(p.saves)];
   json["dropout"] = p.dropout ? 1 : 0;

@@ -124,6 +124,12 @@ ErrorRange calibrated_error(std::int64_t runs, double p90) {
                               100 * p90, runs)};
 }
 
+ErrorRange planned_memory_error() {
+  return {.near = true,
+          .p90 = 0,
+          .text = "peak memory to the byte: what tessera train itself asks for on CPUs"};
+}
+
 ErrorRange memory_error(const SimulatedRun& run) {
   SimulatedRun held = run;
   if (!run.memory_profile.empty()) held.profile = run.memory_profile;

@@ -84,6 +84,8 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
   for (const std::string value : {"1.5", "1", "-0.1", "nan", "inf", "much"}) {
     check_refused(simulate_tiny + "--jitter " + value, "choose 0 to 0.99");
   }
+  check_refused("simulate '" + example_model("llama-3-8b") + "' -o x --batch 1000000",
+                "of 8192 tokens at once, choose at most 2048");
   check_refused("simulate '" + example_model("llama-3-8b") + "' -o x --sequence-length 9000",
                 "at most 8192 tokens");
 }

@@ -71,6 +71,7 @@ TEST_CASE("traces of real runs become a machine that takes as long", "[cli][cali
   const auto stack = json_in("stack.json");
   CHECK(stack["one_thread"] == true);
   CHECK(stack["calibrated_runs"] == 2);
+  CHECK(stack["program"] == "train");
   CHECK(stack["parts"]["mlp"]["backward"]["factor"] >= 0);
   const ProgramRun simulated = run_tessera(
       "simulate net.json --batch 4 --cluster machine.json --profile stack.json -o c.tessera "

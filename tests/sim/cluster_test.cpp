@@ -145,6 +145,34 @@ TEST_CASE("every complaint about a cluster file names file and key", "[cluster]"
   }
 }
 
+TEST_CASE("numbers of a cluster that contradict each other are refused", "[cluster]") {
+  const auto complaint_of = [](const char* object, const char* key, const nlohmann::json& value) {
+    auto json = preset_json();
+    json[object][key] = value;
+    return complaint(json.dump());
+  };
+  CHECK(complaint_of("gpu", "fp32_flops_per_s", 2e15)
+            .find("gpu.fp32_flops_per_s must not be above bf16_flops_per_s") != std::string::npos);
+  CHECK(
+      complaint_of("gpu", "fp8_flops_per_s", 1e12).find("gpu.fp8_flops_per_s must not be below") !=
+      std::string::npos);
+  CHECK(complaint_of("inter_node", "oversubscription", 4)
+            .find("inter_node.oversubscription does nothing without nodes_per_pod") !=
+        std::string::npos);
+  CHECK(complaint_of("intra_node", "switch_gpus", 2)
+            .find("intra_node.switch_gpus does nothing without shared_bytes_per_s") !=
+        std::string::npos);
+  CHECK(complaint_of("intra_node", "bytes_per_s", 1e20).find("must be 1e+06 to 1e+18") !=
+        std::string::npos);
+  auto json = preset_json();
+  json["gpu"].erase("multiprocessors");
+  CHECK(complaint(json.dump()).find("gpu.matmul says nothing without multiprocessors") !=
+        std::string::npos);
+  json = preset_json();
+  json["name"] = "";
+  CHECK(complaint(json.dump()).find("name must not be empty") != std::string::npos);
+}
+
 TEST_CASE("a network may be named, and its numbers changed", "[cluster]") {
   auto json = preset_json();
   json["inter_node"] = {{"fabric", "efa"}, {"bytes_per_s", 50e9}, {"launch_ns", 7}};

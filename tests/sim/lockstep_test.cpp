@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "engine/runtime/memory_ledger.h"
 #include "engine/tracing/clock_kernels.h"
 #include "tessera/fully_shard.h"
 #include "tessera/recording.h"
@@ -91,6 +92,24 @@ Time jittered(const Scenario& s, std::int32_t event, Rank rank, Time nominal) {
     if (slow.rank == rank) taken += std::llround(static_cast<double>(taken) * (slow.factor - 1));
   }
   return taken;
+}
+
+TEST_CASE("a peak's reserved bytes are the step's highest, whenever that was", "[lockstep]") {
+  MemoryLedger ledger;
+  ledger.record(MemoryClass::activations, Bytes{100}, Bytes{100}, Bytes{128});
+  ledger.record(MemoryClass::activations, Bytes{-100}, Bytes{0}, Bytes{128});
+  ledger.record(MemoryClass::temporary, Bytes{90}, Bytes{90}, Bytes{256});
+  const auto of = [](const MemoryLedger::Use& use, MemoryClass c) {
+    return use.by_class[static_cast<std::size_t>(c)];
+  };
+  const MemoryLedger::Use peak = ledger.peak();
+  CHECK(peak.allocated == Bytes{100});
+  CHECK(peak.reserved == Bytes{256});
+  CHECK(of(peak, MemoryClass::activations) == Bytes{100});
+  CHECK(of(peak, MemoryClass::reserved_unused) == Bytes{156});
+  ledger.restart_peak();
+  CHECK(ledger.peak().allocated == Bytes{90});
+  CHECK(of(ledger.peak(), MemoryClass::reserved_unused) == Bytes{166});
 }
 
 TEST_CASE("clocks equal those of an event queue, rank by rank, jitter included",

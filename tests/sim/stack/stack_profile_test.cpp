@@ -116,6 +116,19 @@ TEST_CASE("of fp8 the head is left out, and a GPU that has none refuses it", "[s
   CHECK(simulate(*model, options).status().message().find("has no fp8") != std::string::npos);
 }
 
+TEST_CASE("a profile of a program that is not there is refused", "[stack]") {
+  const auto model = parse_model(gpt2, "gpt2");
+  const auto profile = load_profile("train");
+  REQUIRE(profile.ok());
+  CHECK(profile->program == StackProfile::Program::train);
+  CHECK(to_json(*profile_of(to_json(*profile))) == to_json(*profile));
+  SimulateOptions options{.cluster = *load_cluster("dgx-a100", 1), .stack = *profile};
+  options.scheme = FullyShardOptions{};
+  options.training.sequence_length = 8;
+  CHECK(simulate(*model, options).status().message().find("of the program of tessera train") !=
+        std::string::npos);
+}
+
 TEST_CASE("without dropout no masks are kept", "[stack]") {
   const auto model = parse_model(gpt2, "gpt2");
   StackProfile profile;

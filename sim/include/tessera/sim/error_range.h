@@ -48,6 +48,9 @@ ErrorRange step_time_error(const SimulatedRun& run);
 /// Of a profile that was fitted to runs of the same machine.
 ErrorRange calibrated_error(std::int64_t runs, double p90);
 
+/// Of the memory of a program that plans its bytes itself (StackProfile::program).
+ErrorRange planned_memory_error();
+
 /// The same of peak memory, from runs whose memory was compared.
 ErrorRange memory_error(const SimulatedRun& run);
 

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tessera/checked_runtime.h"
@@ -58,6 +59,7 @@ struct LockstepOptions {
   Time between_ns = 0;      // one_thread: from the end of one to the next
   std::vector<PartTime> parts = {};      // of computations and copies, instead of what they cost
   Processor processor = Processor::cpu;  // that ranks are said to have
+  std::optional<float> reads = {};       // what read() returns without numerics; none: it fails
   bool numerics = false;                 // keep real bytes per rank, run bodies, reduce for real
   Aio aio = {};                          // numerics: how files on NVMe are read and written
   std::function<std::unique_ptr<BlockIo>()> swap_io = {};  // of each; none: the system's

@@ -12,6 +12,7 @@
 
 #include "tessera/scheme.h"
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/host_program.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tessera/training.h"
 
@@ -37,6 +38,8 @@ struct SimulateOptions {
   std::function<void(std::int32_t step, std::int32_t steps)> progress = {};  // after every step
   std::function<bool()> stopped = {};  // asked after every step: true ends the run there
   bool ends_when_full = false;         // what does not fit fails with out_of_memory
+  /// Required where StackProfile::program is `train`; the program that such a profile is of.
+  HostProgramMaker program = {};
 };
 
 struct SimulateSummary {

@@ -47,6 +47,10 @@ struct StackProfile {
     fused,    // one kernel each way, gradients over the logits
     chunked,  // fused, a part of the tokens at a time: the logits never exist as a whole
   };
+  enum class Program : std::uint8_t {
+    framework,  // holds what a framework's modules hold, by the model's costs
+    train,      // tessera train's own on CPUs: the bytes that it plans, of `threads` threads a rank
+  };
   enum class Saves : std::uint8_t {
     eager,     // what every operator keeps for its own backward
     fused,     // without the activation inside of a gated MLP, which its backward computes again
@@ -69,6 +73,8 @@ struct StackProfile {
   double contention = 0;         // share of the time that compute loses beside communication
   double collectives = 1;        // their time, beside that on idle GPUs
   double gradient_bytes = 0;     // moved per parameter where backward adds its gradient to another
+  Program program = Program::framework;
+  std::int64_t threads = 1;  // of each rank, where the program plans memory by them
   Loss loss = Loss::eager;
   Saves saves = Saves::eager;
   bool fp8 = false;       // linear layers of blocks multiply in 8 bit, operands cast before
