@@ -166,7 +166,7 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   x += text_width(ui.fonts.title, run.name) + theme.px(18);
   const std::string facts =
       fmt::format("{}  ·  {}  ·  {}  ·  {}  ·  {}", run.scheme, format_many(run.ranks, "rank"),
-                  run.cluster, format_many(model_->steps().steps, "step"), run.backend);
+                  run.cluster, format_many(model_->step_count(), "step"), run.backend);
   draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
   ImGui::GetWindowDrawList()->PopClipRect();
   ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
@@ -225,6 +225,7 @@ void App::draw_help(const Surface& ui) {
 
 bool App::draw(Surface& ui) {
   look_for_more(ui);
+  model_->set_patient(ui.scripted);
   model_->take_check();
   state_.busy = false;
   state_.hovered.reset();
@@ -255,7 +256,7 @@ bool App::draw(Surface& ui) {
   // Keys first: what opens the finder is not its first letter.
   const bool moving = handle_keys(ui);
   finder_.draw(*this, ui);
-  return moving || state_.busy;
+  return moving || state_.busy || model_->at_work();
 }
 
 }  // namespace tessera::inspector

@@ -54,7 +54,7 @@ std::int32_t App::step_in_view() const {
 }
 
 void App::step_step(int direction) {
-  if (model_->steps().steps == 0) return;
+  if (model_->step_count() == 0) return;
   show_step(std::clamp(step_in_view() + direction, 0, model_->last_step()));
 }
 

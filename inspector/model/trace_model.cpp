@@ -61,6 +61,7 @@ void TraceModel::take_check() {
   if (check_.valid() && check_.wait_for(now) == std::future_status::ready) {
     static_cast<void>(await_check());
   }
+  if (auto problem = metrics_.take_problem()) problems_.push_back({std::move(*problem), {}, -1});
 }
 
 Status TraceModel::await_check() {
@@ -112,15 +113,35 @@ void TraceModel::name_classes() {
   }
 }
 
-const analysis::MetricFigures& TraceModel::metric(analysis::Metric metric) {
-  const auto known = metrics_.find(metric);
-  if (known != metrics_.end()) return known->second;
-  return metrics_[metric] = analysis::figures_of(steps(), metric);
+void TraceModel::set_patient(bool patient) {
+  patient_ = patient;
+  metrics_.set_patient(patient);
 }
 
-const Result<std::vector<analysis::Finding>>& TraceModel::findings() {
-  if (!findings_) findings_ = analysis::findings_of(*this);
-  return *findings_;
+Time TraceModel::step_begin(std::int32_t step, Rank rank) {
+  constexpr std::size_t begins_kept = 4096;
+  if (rank < 0 || rank >= rank_count()) return step_range(step).first;
+  const auto known = step_begins_.find({step, rank});
+  if (known != step_begins_.end()) return known->second;
+  const auto rows = step_rows(step);
+  if (step_begins_.size() >= begins_kept) step_begins_.clear();
+  // What cannot be read is named where numbers are shown; a line may stand where ranks begin.
+  const Time begin =
+      rows.ok() ? rows->begin[static_cast<std::size_t>(rank)] : step_range(step).first;
+  return step_begins_[{step, rank}] = begin;
+}
+
+const Result<std::vector<analysis::Finding>>* TraceModel::findings() {
+  constexpr std::chrono::seconds now{0};
+  if (findings_) return &*findings_;
+  if (!finding_.valid()) {
+    const bool here = patient_ || holds_steps();
+    finding_ = std::async(here ? std::launch::deferred : std::launch::async,
+                          [this] { return analysis::findings_of(*this); });
+    if (here) finding_.wait();
+  }
+  if (finding_.wait_for(now) == std::future_status::timeout) return nullptr;
+  return &findings_.emplace(finding_.get());
 }
 
 const Result<analysis::CriticalPath>& TraceModel::critical_path(std::int32_t step) {
@@ -129,19 +150,6 @@ const Result<analysis::CriticalPath>& TraceModel::critical_path(std::int32_t ste
   if (known != paths_.end()) return known->second;
   if (paths_.size() >= paths_kept) paths_.clear();
   return paths_.emplace(step, analysis::critical_path(*this, step)).first->second;
-}
-
-const std::vector<analysis::Outlier>& TraceModel::outliers(analysis::Metric wanted) {
-  const auto known = outliers_.find(wanted);
-  if (known != outliers_.end()) return known->second;
-  return outliers_[wanted] = analysis::outliers(metric(wanted).table);
-}
-
-analysis::Metric TraceModel::telling_metric() {
-  return analysis::telling_metric(
-      [this](analysis::Metric wanted) -> const std::vector<analysis::Outlier>& {
-        return outliers(wanted);
-      });
 }
 
 analysis::SpanFacts TraceModel::facts(const SpanRef& span) {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "inspector/model/memory_pyramid.h"
+#include "inspector/model/rank_metrics.h"
 #include "inspector/model/span_pyramid.h"
 #include "tessera/analysis/critical_path.h"
 #include "tessera/analysis/findings.h"
-#include "tessera/analysis/metrics.h"
 #include "tessera/analysis/run.h"
 #include "tessera/analysis/spans.h"
 
@@ -64,7 +64,7 @@ class TraceModel : public analysis::Trace {
   /// Fails: what Trace::open fails with.
   static Result<std::unique_ptr<TraceModel>> open(const std::string& path);
   const std::string& path() const { return path_; }
-  /// Adds what the thread has found to the problems; once, when it is through.
+  /// Adds what threads have found to the problems, once each.
   void take_check();
   /// Waits until it is. Fails: as TraceReader::verify_tables.
   Status await_check();
@@ -80,23 +80,24 @@ class TraceModel : public analysis::Trace {
 
   /// What the run did, as `tessera report` says it.
   const analysis::RunFigures& figures() const { return figures_; }
-  /// One metric of all ranks and steps; found out on first use.
-  const analysis::MetricFigures& metric(analysis::Metric metric);
+  /// Metrics of all ranks and steps.
+  RankMetrics& metrics() { return metrics_; }
+  /// Whether answers wait for what they need, rather than come beside the frames.
+  void set_patient(bool patient);
+  /// Something is still found out beside the frames.
+  bool at_work() const { return metrics_.at_work() || finding_.valid(); }
+  /// When `step` begins on `rank`, or, of one that the run does not have, on the first.
+  Time step_begin(std::int32_t step, Rank rank);
 
   /// The name of a colour in this trace: several kinds share one, and only those that occur are
   /// named ("broadcast" where nothing is all-reduced).
   const std::string& class_name(OpClass op_class) const {
     return class_names_[static_cast<std::size_t>(op_class)];
   }
-  /// The faults of the run; found out on first use.
-  const Result<std::vector<analysis::Finding>>& findings();
+  /// The faults of the run; found out on first use. nullptr: not yet.
+  const Result<std::vector<analysis::Finding>>* findings();
   /// The critical path of `step`; found out on first use.
   const Result<analysis::CriticalPath>& critical_path(std::int32_t step);
-  /// Ranks that stand out in it; found out on first use.
-  const std::vector<analysis::Outlier>& outliers(analysis::Metric metric);
-  /// The metric that an overview shows first; reads those concerned on first use.
-  analysis::Metric telling_metric();
-
   /// Loads the rank's spans on first use; none if it was not recorded or cannot be read.
   const RankData& rank(Rank rank);
   /// All buffers, by ascending id; read on first use, none if they cannot be read.
@@ -122,8 +123,9 @@ class TraceModel : public analysis::Trace {
   std::string path_;
   std::unique_ptr<TraceModel> against_;
   analysis::RunFigures figures_;
-  std::map<analysis::Metric, analysis::MetricFigures> metrics_;
-  std::map<analysis::Metric, std::vector<analysis::Outlier>> outliers_;
+  RankMetrics metrics_{*this};
+  bool patient_ = false;
+  std::map<std::pair<std::int32_t, Rank>, Time> step_begins_;
   std::map<Rank, RankData> ranks_;
   std::map<Rank, RankMemory> memories_;
   std::optional<std::vector<storage::BufferRow>> buffers_;
@@ -132,6 +134,7 @@ class TraceModel : public analysis::Trace {
   std::future<Status> check_;  // not valid: its result was taken
   Status checked_;
   std::optional<Result<std::vector<analysis::Finding>>> findings_;
+  std::future<Result<std::vector<analysis::Finding>>> finding_;  // valid: under way
   std::map<std::int32_t, Result<analysis::CriticalPath>> paths_;  // by step, the last few
 };
 
