@@ -194,6 +194,27 @@ const std::vector<storage::BufferRow>& TraceModel::buffers() {
   return buffers_.emplace(read.ok() ? std::move(read).value() : std::vector<storage::BufferRow>{});
 }
 
+namespace {
+
+storage::MemorySeries samples_of(const storage::MemorySeries& all, MemoryClass wanted) {
+  storage::MemorySeries host;
+  host.rank = all.rank;
+  Bytes held{};
+  for (std::size_t i = 0; i < all.time.size(); ++i) {
+    if (all.memory_class[i] != wanted) continue;
+    held += all.delta[i];
+    host.time.push_back(all.time[i]);
+    host.buffer.push_back(all.buffer[i]);
+    host.memory_class.push_back(all.memory_class[i]);
+    host.delta.push_back(all.delta[i]);
+    host.allocated.push_back(held);
+    host.reserved.push_back(held);
+  }
+  return host;
+}
+
+}  // namespace
+
 const RankMemory& TraceModel::memory(Rank rank) {
   const auto known = memories_.find(rank);
   if (known != memories_.end()) return known->second;
@@ -211,6 +232,14 @@ const RankMemory& TraceModel::memory(Rank rank) {
   if (s.time.empty()) return memory;
   memory.pyramid =
       std::make_unique<MemoryPyramid>(s.time, s.memory_class, s.delta, s.allocated, s.reserved);
+  memory.host.reserve(host_memory_stack.size());  // pyramids refer to samples, which must not move
+  for (const MemoryClass c : host_memory_stack) {
+    if (std::find(s.memory_class.begin(), s.memory_class.end(), c) == s.memory_class.end()) continue;
+    HostMemory& host = memory.host.emplace_back(HostMemory{c, samples_of(s, c), nullptr});
+    const auto& h = host.samples;
+    host.pyramid = std::make_unique<MemoryPyramid>(h.time, h.memory_class, h.delta, h.allocated,
+                                                   h.reserved, false);
+  }
   return memory;
 }
 

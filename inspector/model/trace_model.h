@@ -36,10 +36,18 @@ struct RankData {
   const LaneData* lane(std::int32_t stream) const;
 };
 
+/// What a rank holds elsewhere than on its device, of one class; `allocated` is its sum.
+struct HostMemory {
+  MemoryClass memory_class = MemoryClass::pinned_host;
+  storage::MemorySeries samples;
+  std::unique_ptr<MemoryPyramid> pyramid;
+};
+
 /// The memory of one recorded rank.
 struct RankMemory {
   storage::MemorySeries samples;
   std::unique_ptr<MemoryPyramid> pyramid;  // nullptr without samples
+  std::vector<HostMemory> host;            // where there is any
   Status problem;                          // why, if they cannot be read
 };
 

@@ -30,7 +30,7 @@ struct Holder {
 struct MemoryMoment {
   Time time = 0;
   Bytes allocated{}, reserved{};
-  std::array<Bytes, memory_class_count> by_class{};  // reserved_unused included: sums to reserved
+  std::array<Bytes, memory_class_count> by_class{};  // those on the device and reserved_unused sum to reserved
   std::vector<Holder> holders;                       // the largest first; equal ones by name
 };
 
