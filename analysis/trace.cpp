@@ -116,6 +116,11 @@ std::vector<std::int32_t> Trace::waited_for(std::int32_t op) const {
   return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
 }
 
+std::vector<std::int32_t> Trace::waiting_for(std::int32_t op, std::int32_t most) const {
+  auto ids = reader_.waiting_for(op, most);
+  return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
+}
+
 bool Trace::recorded(Rank rank) const {
   const auto& ranks = run().recorded_ranks;
   return std::binary_search(ranks.begin(), ranks.end(), rank);

@@ -198,16 +198,35 @@ Result<std::vector<DiagnosticRow>> TraceReader::diagnostics() const {
   return state_->named(read_diagnostics(state_->database, state_->info));
 }
 
+namespace {
+
+Result<std::vector<std::int32_t>> ids_of(Statement& rows) {
+  std::vector<std::int32_t> ops;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, rows.next());
+    if (!row) return ops;
+    ops.push_back(rows.int32(0));
+  }
+}
+
+}  // namespace
+
 Result<std::vector<std::int32_t>> TraceReader::waited_for(std::int32_t op) const {
   TESSERA_ASSIGN(Statement rows, state_->named(state_->database.prepare(
                                      "SELECT after FROM op_after WHERE op = ? ORDER BY after")));
   rows.bind(op);
-  std::vector<std::int32_t> ops;
-  for (;;) {
-    TESSERA_ASSIGN(const bool row, state_->named(rows.next()));
-    if (!row) return ops;
-    ops.push_back(rows.int32(0));
-  }
+  return state_->named(ids_of(rows));
+}
+
+Result<std::vector<std::int32_t>> TraceReader::waiting_for(std::int32_t op,
+                                                           std::int32_t most) const {
+  constexpr std::int64_t near = 65536;  // there is no index: who waits is issued soon after
+  TESSERA_ASSIGN(Statement rows,
+                 state_->named(state_->database.prepare(
+                     "SELECT op FROM op_after WHERE op > ? AND op <= ? AND after = ?"
+                     " ORDER BY op LIMIT ?")));
+  rows.bind(op, std::int64_t{op} + near, op, most);
+  return state_->named(ids_of(rows));
 }
 
 Status TraceReader::verify_tables() const { return in_file(state_->path, state_->compare_hash()); }

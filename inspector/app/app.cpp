@@ -92,6 +92,10 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
   state_.sql = options.query;
+  state_.notes = Notes(model_->path());
+  state_.layout = options.layout_file.empty() ? Layout{} : read_layout(options.layout_file);
+  layout_file_ = options.layout_file;
+  kept_layout_ = state_.layout;
   const PanelRow& wanted = *find_panel(options.panel);
   const Problem* failure = options.time ? nullptr : first_failure(options.rank);
   if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
@@ -223,7 +227,15 @@ void App::draw_help(const Surface& ui) {
   ImGui::End();
 }
 
+// Once nobody drags any more.
+void App::keep_layout() {
+  if (state_.layout == kept_layout_ || ImGui::IsMouseDown(0)) return;
+  kept_layout_ = state_.layout;
+  write_layout(layout_file_, kept_layout_);
+}
+
 bool App::draw(Surface& ui) {
+  keep_layout();
   look_for_more(ui);
   model_->set_patient(ui.scripted);
   model_->take_check();

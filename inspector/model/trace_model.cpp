@@ -157,6 +157,21 @@ analysis::SpanFacts TraceModel::facts(const SpanRef& span) {
   return analysis::facts_of(*this, data.compute, data.lane(span.stream)->spans, span.index);
 }
 
+const TraceModel::Flow& TraceModel::flow(const SpanRef& span) {
+  constexpr std::int32_t uses_most = 4;
+  if (flow_of_ == span) return flow_;
+  flow_of_ = span;
+  flow_ = {};
+  const std::int32_t id = rank(span.rank).lane(span.stream)->spans.op[span.index];
+  for (const std::int32_t cause : waited_for(id)) {
+    if (const auto found = find(span.rank, cause)) flow_.causes.push_back(*found);
+  }
+  for (const std::int32_t use : waiting_for(id, uses_most)) {
+    if (const auto found = find(span.rank, use)) flow_.uses.push_back(*found);
+  }
+  return flow_;
+}
+
 const RankData& TraceModel::rank(Rank rank) {
   const auto known = ranks_.find(rank);
   if (known != ranks_.end()) return known->second;

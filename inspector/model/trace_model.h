@@ -123,6 +123,12 @@ class TraceModel : public analysis::Trace {
   std::optional<SpanRef> find(Rank rank, std::int32_t op);
   /// REQUIRES: a span of this trace.
   analysis::SpanFacts facts(const SpanRef& span);
+  /// What a span waited for, and the first spans that waited for it, on its rank; kept for the
+  /// latest one. REQUIRES: a span of this trace.
+  struct Flow {
+    std::vector<SpanRef> causes, uses;
+  };
+  const Flow& flow(const SpanRef& span);
 
  private:
   explicit TraceModel(Trace trace);
@@ -139,6 +145,8 @@ class TraceModel : public analysis::Trace {
   std::optional<std::vector<storage::BufferRow>> buffers_;
   std::array<std::string, op_class_count> class_names_;
   std::vector<Problem> problems_;
+  std::optional<SpanRef> flow_of_;
+  Flow flow_;
   std::future<Status> check_;  // not valid: its result was taken
   Status checked_;
   std::optional<Result<std::vector<analysis::Finding>>> findings_;

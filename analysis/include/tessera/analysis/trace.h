@@ -71,6 +71,8 @@ class Trace {
   Time kernel_time(Rank rank, std::int32_t op) const;
   /// Ids of the ops that `op` waited for besides its own stream; none if they cannot be read.
   std::vector<std::int32_t> waited_for(std::int32_t op) const;
+  /// Ids of the first ops that waited for `op`, `most` of them; none if they cannot be read.
+  std::vector<std::int32_t> waiting_for(std::int32_t op, std::int32_t most) const;
 
   /// Whether `rank` has spans and memory samples.
   bool recorded(Rank rank) const;
