@@ -34,13 +34,13 @@ std::vector<Rank> ranks_of(const Trace& trace, const storage::RankSteps& rows) {
 }
 
 // What the step ends with: copies that nobody waits for may end later.
-std::int32_t last_span(const Trace& trace, const StepGraph& graph,
-                       const storage::RankSteps& rows) {
+std::int32_t last_span(const Trace& trace, const StepGraph& graph, const storage::RankSteps& rows) {
   std::int32_t last = -1;
   for (std::size_t i = 0; i < graph.spans().size(); ++i) {
     const StepSpan& span = graph.spans()[i];
     const bool computes = trace.stream(span.stream).role == StreamRole::compute;
-    if (span.fixed || (!computes && span.end > rows.end[static_cast<std::size_t>(span.rank)])) continue;
+    if (span.fixed || (!computes && span.end > rows.end[static_cast<std::size_t>(span.rank)]))
+      continue;
     if (last < 0 || span.end > graph.spans()[static_cast<std::size_t>(last)].end) {
       last = static_cast<std::int32_t>(i);
     }

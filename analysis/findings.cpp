@@ -161,9 +161,8 @@ Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
   if (capacity <= 0) return {};
   const auto& steps = trace.summary().steps;
   const auto fullest = std::max_element(
-      steps.begin(), steps.end(), [](const auto& a, const auto& b) {
-        return a.peak_reserved < b.peak_reserved;
-      });
+      steps.begin(), steps.end(),
+      [](const auto& a, const auto& b) { return a.peak_reserved < b.peak_reserved; });
   TESSERA_ASSIGN(const storage::RankSteps rows, trace.step_rows(fullest->step));
   const auto worst = static_cast<std::size_t>(
       std::max_element(rows.peak_reserved.begin(), rows.peak_reserved.end()) -

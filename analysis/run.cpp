@@ -34,9 +34,9 @@ std::vector<RankMeans> rank_means(const Trace& trace) {
     if (first > 0) leave_out_first(trace.first_rows(), sums);
     const Time count = partly ? sums.steps : trace.step_count() - first;
     if (count <= 0) continue;
-    means.push_back({sums.rank, sums.time / count, sums.compute / count,
-                     sums.communication / count, sums.exposed / count, sums.blocking / count,
-                     sums.wait / count, 0, sums.peak_allocated, sums.peak_reserved});
+    means.push_back({sums.rank, sums.time / count, sums.compute / count, sums.communication / count,
+                     sums.exposed / count, sums.blocking / count, sums.wait / count, 0,
+                     sums.peak_allocated, sums.peak_reserved});
   }
   return means;
 }

@@ -35,29 +35,19 @@ const storage::RankSteps& Trace::steps() const {
   return *steps_;
 }
 
-Result<storage::RankSteps> Trace::read_rows(std::int32_t from, std::int32_t to) const {
-  TESSERA_ASSIGN(storage::RankSteps rows, reader_.rank_steps(from, to));
+Result<storage::RankSteps> Trace::step_rows(std::int32_t step, std::int32_t count) const {
+  TESSERA_ASSIGN(storage::RankSteps rows, reader_.rank_steps(step, step + count));
   TESSERA_TRY(damaged(check_steps(rows, step_count())));
   return rows;
-}
-
-Result<storage::RankSteps> Trace::step_rows(std::int32_t step) const {
-  return read_rows(step, step + 1);
-}
-
-// As many as memory need not know of.
-std::int32_t Trace::steps_at_once() const {
-  constexpr std::int32_t rows_at_once = 1 << 17;
-  return std::max(1, rows_at_once / std::max(1, rank_count()));
 }
 
 Status Trace::read_steps(Check check) {
   constexpr std::int64_t few = 1 << 19;  // rows of 72 bytes
   if (check == Check::now || std::int64_t{rank_count()} * step_count() <= few) {
-    TESSERA_ASSIGN(steps_, read_rows(0, step_count()));
+    TESSERA_ASSIGN(steps_, step_rows(0, step_count()));
   }
-  TESSERA_ASSIGN(first_rows_, read_rows(0, std::min(2, step_count())));
-  TESSERA_ASSIGN(last_rows_, read_rows(std::max(0, last_step()), step_count()));
+  TESSERA_ASSIGN(first_rows_, step_rows(0, std::min(2, step_count())));
+  TESSERA_ASSIGN(last_rows_, step_rows(std::max(0, last_step()), std::min(1, step_count())));
   TESSERA_ASSIGN(auto summary, reader_.step_summary());
   if (!summary) return sum_up();
   summary_ = std::move(*summary);
@@ -144,9 +134,9 @@ std::pair<Time, Time> Trace::step_range(std::int32_t step) const {
 
 std::int32_t Trace::step_at(Time time) const {
   const auto& rows = summary_.steps;
-  const auto after = std::upper_bound(
-      rows.begin(), rows.end(), time,
-      [](Time t, const storage::StepSummaryRow& row) { return t < row.begin; });
+  const auto after =
+      std::upper_bound(rows.begin(), rows.end(), time,
+                       [](Time t, const storage::StepSummaryRow& row) { return t < row.begin; });
   return after == rows.begin() ? 0 : static_cast<std::int32_t>(after - rows.begin()) - 1;
 }
 

@@ -105,8 +105,8 @@ Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, 
   return result;
 }
 
-Result<std::optional<StepSummary>> read_step_summary(const Database& database,
-                                                     std::int32_t ranks, std::int32_t steps) {
+Result<std::optional<StepSummary>> read_step_summary(const Database& database, std::int32_t ranks,
+                                                     std::int32_t steps) {
   const std::optional<StepSummary> none;
   TESSERA_ASSIGN(const bool by_step, database.has_table(List<StepSummaryRow>::table));
   TESSERA_ASSIGN(const bool by_rank, database.has_table(List<RankSummaryRow>::table));

@@ -391,8 +391,8 @@ using HashedTables =
                SpanChunkRow, MemoryChunkRow>;
 using OtherTables = std::tuple<StringRow>;
 /// Files may lack them, or have nothing in them.
-using LaterTables = std::tuple<TraceKernel, TraceMemoryShortage, MemoryBlockRow, StepSummaryRow,
-                               RankSummaryRow>;
+using LaterTables =
+    std::tuple<TraceKernel, TraceMemoryShortage, MemoryBlockRow, StepSummaryRow, RankSummaryRow>;
 /// Of the first version: it has rows in the place of RankStepChunkRow.
 using OlderTables = std::tuple<RankStepRow>;
 

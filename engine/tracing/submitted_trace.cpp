@@ -40,10 +40,9 @@ void SubmittedTrace::submit(const Op& op, EventId event, EventId first_live,
 void SubmittedTrace::place(BufferId id, const Allocation& request, const RankSet& ranks,
                            Bytes end) {
   const StreamId stream = request.stream;
-  items_.emplace_back(MemoryChange{buffers_.row_of(id),
-                                   class_in(request.memory, request.memory_class), request.bytes,
-                                   end, ranks, stream,
-                                   stream.valid() ? waited_.before_next(stream) : nullptr});
+  items_.emplace_back(MemoryChange{
+      buffers_.row_of(id), class_in(request.memory, request.memory_class), request.bytes, end,
+      ranks, stream, stream.valid() ? waited_.before_next(stream) : nullptr});
 }
 
 void SubmittedTrace::release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,

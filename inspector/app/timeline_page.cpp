@@ -14,7 +14,7 @@ namespace {
 
 constexpr float details_width = 340, details_least = 200;
 constexpr float memory_height = 286, memory_least = 90;
-constexpr float parts_gap = 6;  // between the parts of a page
+constexpr float parts_gap = 6;      // between the parts of a page
 constexpr float share_most = 0.7F;  // of the page that a part can be given
 
 // The time under the mouse, over everything that shares the axis.
@@ -93,8 +93,8 @@ void TimelinePage::drag_edges(const Surface& ui, ViewState& state, const Box& bo
   if (movable) state.place("edge/memory", below.min, below.max);
   if (side < box.max.x) state.place("edge/details", beside.min, beside.max);
   const bool over_memory = movable && below.contains(io.MousePos) && ImGui::IsWindowHovered();
-  const bool over_details = side < box.max.x && beside.contains(io.MousePos) &&
-                            ImGui::IsWindowHovered();
+  const bool over_details =
+      side < box.max.x && beside.contains(io.MousePos) && ImGui::IsWindowHovered();
   if (over_memory || dragged_ == Edge::memory) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
   if (over_details || dragged_ == Edge::details) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   if (ImGui::IsMouseClicked(0)) {

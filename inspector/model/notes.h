@@ -21,8 +21,8 @@ struct Note {
 class Notes {
  public:
   Notes() = default;
-  /// Those beside `trace`, or beside the trace that a recording of that name becomes. Lines that are
-  /// no notes are left out, and kept in the file.
+  /// Those beside `trace`, or beside the trace that a recording of that name becomes. Lines that
+  /// are no notes are left out, and kept in the file.
   explicit Notes(const std::string& trace);
 
   const std::vector<Note>& all() const { return notes_; }  // by time

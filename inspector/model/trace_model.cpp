@@ -249,7 +249,8 @@ const RankMemory& TraceModel::memory(Rank rank) {
       std::make_unique<MemoryPyramid>(s.time, s.memory_class, s.delta, s.allocated, s.reserved);
   memory.host.reserve(host_memory_stack.size());  // pyramids refer to samples, which must not move
   for (const MemoryClass c : host_memory_stack) {
-    if (std::find(s.memory_class.begin(), s.memory_class.end(), c) == s.memory_class.end()) continue;
+    if (std::find(s.memory_class.begin(), s.memory_class.end(), c) == s.memory_class.end())
+      continue;
     HostMemory& host = memory.host.emplace_back(HostMemory{c, samples_of(s, c), nullptr});
     const auto& h = host.samples;
     host.pyramid = std::make_unique<MemoryPyramid>(h.time, h.memory_class, h.delta, h.allocated,

@@ -150,7 +150,7 @@ class TraceModel : public analysis::Trace {
   std::future<Status> check_;  // not valid: its result was taken
   Status checked_;
   std::optional<Result<std::vector<analysis::Finding>>> findings_;
-  std::future<Result<std::vector<analysis::Finding>>> finding_;  // valid: under way
+  std::future<Result<std::vector<analysis::Finding>>> finding_;   // valid: under way
   std::map<std::int32_t, Result<analysis::CriticalPath>> paths_;  // by step, the last few
 };
 

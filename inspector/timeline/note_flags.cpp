@@ -71,8 +71,7 @@ void draw_note_flags(Surface& ui, ViewState& state, const Box& box) {
     draw->AddRectFilled({x, flag.min.y}, {x + 1, box.max.y}, ui.theme.accent);
     draw->AddRectFilled(flag.min, flag.max, ui.theme.accent, ui.theme.px(2));
     ImGui::PushFont(ui.fonts.small);
-    const std::string words =
-        fitted(notes[k].text, flag.max.x - flag.min.x - ui.theme.px(6));
+    const std::string words = fitted(notes[k].text, flag.max.x - flag.min.x - ui.theme.px(6));
     ImGui::PopFont();
     draw_text(ui.fonts.small, {x + ui.theme.px(4), flag.min.y + ui.theme.px(2)},
               text_on(ui.theme.accent), words);

@@ -121,8 +121,8 @@ void draw_ruler_labels(const Surface& ui, ViewState& state, const Box& box) {
   }
 }
 
-void draw_step_lines(const Surface& ui, TraceModel& model, const ViewState& state,
-                     const Box& box, const TimeStretch& stretch) {
+void draw_step_lines(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box,
+                     const TimeStretch& stretch) {
   const std::int32_t steps = model.step_count();
   if (steps == 0) return;
   const std::int32_t first = model.step_at(state.time.from());
@@ -154,8 +154,7 @@ void draw_time_header(Surface& ui, TraceModel& model, ViewState& state, const Bo
                     {{box.min.x, map_end}, {box.max.x, map_end + ui.theme.px(ruler_height)}});
 }
 
-void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state,
-                    const Box& box) {
+void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box) {
   const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(right_margin));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float right = stretch.left + stretch.width;

@@ -87,7 +87,8 @@ void check_same(const Trace& a, const Trace& b) {
                     r.wait_caused, r.peak_allocated, r.peak_reserved);
   };
   bool alike = true;
-  for (std::size_t k = 0; k < one.ranks.size(); ++k) alike &= of(one.ranks[k]) == of(other.ranks[k]);
+  for (std::size_t k = 0; k < one.ranks.size(); ++k)
+    alike &= of(one.ranks[k]) == of(other.ranks[k]);
   CHECK(alike);
 }
 

@@ -10,8 +10,7 @@
 namespace tessera::inspector {
 namespace {
 
-analysis::MetricFigures figures_of(int ranks, int steps,
-                                   const std::vector<std::int64_t>& values) {
+analysis::MetricFigures figures_of(int ranks, int steps, const std::vector<std::int64_t>& values) {
   analysis::MetricTable table(analysis::Metric::wait, ranks);
   for (int step = 0; step < steps; ++step) {
     table.add_step(std::span(values).subspan(static_cast<std::size_t>(step * ranks),

@@ -51,8 +51,7 @@ class MetricTable {
                          : wide_[i];
   }
   bool known(std::int32_t step, Rank rank) const {
-    return unknown_.empty() || index(step, rank) >= unknown_.size() ||
-           !unknown_[index(step, rank)];
+    return unknown_.empty() || index(step, rank) >= unknown_.size() || !unknown_[index(step, rank)];
   }
   /// All ranks of one step.
   std::vector<std::int64_t> step(std::int32_t step) const;

@@ -43,9 +43,9 @@ class Trace {
   const storage::RankSteps& steps() const;
   /// Whether they are in memory: after Check::now, and where there are few.
   bool holds_steps() const { return steps_.has_value(); }
-  /// The rows of one step, in `step` of the result. REQUIRES: the trace has it. Fails: what
+  /// The rows of `count` steps from `step` on. REQUIRES: the trace has them. Fails: what
   /// TraceReader::rank_steps fails with; corrupt, where a number is none that a run can have.
-  Result<storage::RankSteps> step_rows(std::int32_t step) const;
+  Result<storage::RankSteps> step_rows(std::int32_t step, std::int32_t count = 1) const;
   /// Calls use(step, rows, first) for each of the steps [from, to): entry `first` of the columns of
   /// `rows` is its rank 0. Reads a few at a time. Fails: as `step_rows`.
   template <class F>
@@ -99,8 +99,6 @@ class Trace {
   Status damaged(const Status& values) const;
   Status read_steps(Check check);
   Status sum_up();
-  Result<storage::RankSteps> read_rows(std::int32_t from, std::int32_t to) const;
-  std::int32_t steps_at_once() const;
 
   storage::TraceReader reader_;
   std::string path_;
@@ -126,9 +124,11 @@ Status Trace::for_each_step(std::int32_t from, std::int32_t to, F use) const {
     pass(*steps_, from, to);
     return {};
   }
-  for (std::int32_t step = from; step < to; step += steps_at_once()) {
-    const std::int32_t end = std::min(step + steps_at_once(), to);
-    TESSERA_ASSIGN(const storage::RankSteps rows, read_rows(step, end));
+  constexpr std::int32_t rows_at_once = 1 << 17;  // of 72 bytes
+  const std::int32_t steps_at_once = std::max(1, rows_at_once / std::max(1, rank_count()));
+  for (std::int32_t step = from; step < to; step += steps_at_once) {
+    const std::int32_t end = std::min(step + steps_at_once, to);
+    TESSERA_ASSIGN(const storage::RankSteps rows, step_rows(step, end - step));
     pass(rows, step, end);
   }
   return {};

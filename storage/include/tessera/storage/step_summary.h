@@ -21,7 +21,7 @@ struct StepSummaryRow {
   std::int32_t step = 0;
   Time begin = 0, end = 0;  // the first rank's, the last one's; of all ranks
   Time shortest = 0, median = 0, longest = 0;
-  Rank slowest = 0;                          // whose step is longest, the first of equals
+  Rank slowest = 0;                         // whose step is longest, the first of equals
   Bytes peak_allocated{}, peak_reserved{};  // the highest
 };
 

@@ -117,8 +117,8 @@ class TraceReader {
   Result<std::vector<KernelRow>> kernels() const;
   /// Ascending ids of the ops that `op` waited for besides its own stream.
   Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
-  /// The other way round: ascending ids of the first ops that waited for `op`, `most` of them, among
-  /// the 65,536 after it.
+  /// The other way round: ascending ids of the first ops that waited for `op`, `most` of them,
+  /// among the 65,536 after it.
   Result<std::vector<std::int32_t>> waiting_for(std::int32_t op, std::int32_t most) const;
 
   /// Recomputes the content hash, by which a change of any table shows; the data of chunks, whose
