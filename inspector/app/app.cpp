@@ -20,6 +20,7 @@ constexpr float gap_px = 6;
 constexpr float least_body = 40;  // of width and height: less shows nothing
 constexpr float between_tabs = 4;
 constexpr float before_buttons = 16;
+constexpr float help_column = 480;
 
 const char* theme_label(const Theme& theme) {
   return theme.kind == ThemeKind::dark ? "Light" : "Dark";
@@ -212,18 +213,29 @@ void App::draw_help(const Surface& ui) {
   ImGui::Begin("Keys", &state_.show_help,
                ImGuiWindowFlags_NoResize | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoMove);
-  const auto line = [&](const std::string& key, const char* meaning) {
+  std::vector<std::pair<std::string, const char*>> lines;
+  for (const Command& command : commands()) lines.emplace_back(keys_text(command), command.title);
+  for (const PanelRow& row : panel_rows()) {
+    if (row.key != 0) lines.emplace_back(std::string(1, row.key), row.tab);
+  }
+  for (const MouseHabit& habit : mouse_habits()) lines.emplace_back(habit.gesture, habit.meaning);
+  // As many columns as the height asks for and the width has room for.
+  const float tall = ImGui::GetTextLineHeightWithSpacing();
+  const auto fit = std::max<std::size_t>(1, static_cast<std::size_t>(0.8F * screen.y / tall));
+  const auto room =
+      std::max<std::size_t>(1, static_cast<std::size_t>(screen.x / ui.theme.px(help_column)));
+  const std::size_t columns = std::min(room, (lines.size() + fit - 1) / fit);
+  const std::size_t rows = (lines.size() + columns - 1) / columns;
+  for (std::size_t k = 0; k < lines.size(); ++k) {
+    if (k % rows == 0 && k > 0) ImGui::SameLine(0, ui.theme.px(32));
+    if (k % rows == 0) ImGui::BeginGroup();
     ImGui::PushFont(ui.fonts.strong);
-    ImGui::TextUnformatted(key.c_str());
+    ImGui::TextUnformatted(lines[k].first.c_str());
     ImGui::PopFont();
     ImGui::SameLine(ui.theme.px(110));
-    ImGui::TextUnformatted(meaning);
-  };
-  for (const Command& command : commands()) line(keys_text(command), command.title);
-  for (const PanelRow& row : panel_rows()) {
-    if (row.key != 0) line(std::string(1, row.key), row.tab);
+    ImGui::TextUnformatted(lines[k].second);
+    if (k % rows == rows - 1 || k + 1 == lines.size()) ImGui::EndGroup();
   }
-  for (const MouseHabit& habit : mouse_habits()) line(habit.gesture, habit.meaning);
   ImGui::End();
 }
 

@@ -82,6 +82,8 @@ constexpr MouseHabit habits[] = {
     {"click", "select an operation, open a rank"},
     {"double click", "zoom to the operation"},
     {"Ctrl+drag", "measure a range, which Communication then is of"},
+    {"drag an edge", "resize memory or details; double click: back"},
+    {"click a flag", "write into a note"},
 };
 
 std::string name_of_key(int key) {
