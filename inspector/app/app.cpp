@@ -249,6 +249,7 @@ void App::keep_layout() {
 bool App::draw(Surface& ui) {
   keep_layout();
   look_for_more(ui);
+  model_->begin_frame();
   model_->set_patient(ui.scripted);
   model_->take_check();
   state_.busy = false;

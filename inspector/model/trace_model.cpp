@@ -56,6 +56,35 @@ Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
   return model;
 }
 
+namespace {
+
+// Forgets what was looked at longest ago, until what is left is few enough or all in use.
+template <class OfRanks, class Size>
+void forget_old(OfRanks& ranks, std::int64_t frame, std::size_t most, Size size_of) {
+  constexpr std::int64_t in_use = 3;  // frames
+  std::size_t sum = 0;
+  for (const auto& [rank, data] : ranks) sum += size_of(data);
+  while (sum > most) {
+    const auto oldest = std::min_element(
+        ranks.begin(), ranks.end(),
+        [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    if (oldest->second.used + in_use > frame) return;
+    sum -= size_of(oldest->second);
+    ranks.erase(oldest);
+  }
+}
+
+}  // namespace
+
+void TraceModel::begin_frame() {
+  constexpr std::size_t spans_most = 6'000'000;    // of about 35 bytes
+  constexpr std::size_t samples_most = 4'000'000;  // of about 40 bytes
+  ++frame_;
+  forget_old(ranks_, frame_, spans_most, [](const RankData& data) { return data.spans; });
+  forget_old(memories_, frame_, samples_most,
+             [](const RankMemory& memory) { return memory.samples.time.size(); });
+}
+
 void TraceModel::take_check() {
   constexpr std::chrono::seconds now{0};
   if (check_.valid() && check_.wait_for(now) == std::future_status::ready) {
@@ -174,8 +203,12 @@ const TraceModel::Flow& TraceModel::flow(const SpanRef& span) {
 
 const RankData& TraceModel::rank(Rank rank) {
   const auto known = ranks_.find(rank);
-  if (known != ranks_.end()) return known->second;
+  if (known != ranks_.end()) {
+    known->second.used = frame_;
+    return known->second;
+  }
   RankData& data = ranks_[rank];
+  data.used = frame_;
   if (!recorded(rank)) return data;
   auto lanes =
       reader().lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
@@ -187,6 +220,7 @@ const RankData& TraceModel::rank(Rank rank) {
   }
   for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
   for (LaneData& lane : data.lanes) {
+    data.spans += lane.spans.op.size();
     std::vector<OpClass> classes;
     classes.reserve(lane.spans.op.size());
     for (std::int32_t id : lane.spans.op) classes.push_back(class_of(op(id)));
@@ -232,8 +266,12 @@ storage::MemorySeries samples_of(const storage::MemorySeries& all, MemoryClass w
 
 const RankMemory& TraceModel::memory(Rank rank) {
   const auto known = memories_.find(rank);
-  if (known != memories_.end()) return known->second;
+  if (known != memories_.end()) {
+    known->second.used = frame_;
+    return known->second;
+  }
   RankMemory& memory = memories_[rank];
+  memory.used = frame_;
   if (!recorded(rank)) return memory;
   auto samples = reader().memory(rank);
   if (!samples.ok()) {

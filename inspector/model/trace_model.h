@@ -32,6 +32,8 @@ struct RankData {
   std::vector<std::int32_t> order;            // their streams, compute first
   std::vector<const storage::Lane*> compute;  // those of `lanes` that compute
   Status problem;                             // why there are no lanes, if they cannot be read
+  std::size_t spans = 0;                      // of all lanes
+  std::int64_t used = 0;                      // the frame in which somebody looked last
 
   const LaneData* lane(std::int32_t stream) const;
 };
@@ -49,6 +51,7 @@ struct RankMemory {
   std::unique_ptr<MemoryPyramid> pyramid;  // nullptr without samples
   std::vector<HostMemory> host;            // where there is any
   Status problem;                          // why, if they cannot be read
+  std::int64_t used = 0;                   // the frame in which somebody looked last
 };
 
 /// Something wrong with the run or its file, for everybody to see.
@@ -72,6 +75,9 @@ class TraceModel : public analysis::Trace {
   /// Fails: what Trace::open fails with.
   static Result<std::unique_ptr<TraceModel>> open(const std::string& path);
   const std::string& path() const { return path_; }
+  /// Begins a frame: of very many spans and samples those are forgotten that no frame has shown for
+  /// a while. References to them end here.
+  void begin_frame();
   /// Adds what threads have found to the problems, once each.
   void take_check();
   /// Waits until it is. Fails: as TraceReader::verify_tables.
@@ -140,6 +146,7 @@ class TraceModel : public analysis::Trace {
   RankMetrics metrics_{*this};
   bool patient_ = false;
   std::map<std::pair<std::int32_t, Rank>, Time> step_begins_;
+  std::int64_t frame_ = 0;
   std::map<Rank, RankData> ranks_;
   std::map<Rank, RankMemory> memories_;
   std::optional<std::vector<storage::BufferRow>> buffers_;
