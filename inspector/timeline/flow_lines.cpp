@@ -17,7 +17,7 @@ struct FlowEnds {
 void draw_flow(const Surface& ui, const FlowEnds& ends) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float bend =
-      std::clamp(std::abs(ends.to.x - ends.from.x) / 2, ui.theme.px(14), ui.theme.px(60));
+      std::clamp(std::abs(ends.to.x - ends.from.x) / 2, ui.theme.px(4), ui.theme.px(60));
   const ImVec2 out{ends.from.x + bend, ends.from.y}, in{ends.to.x - bend, ends.to.y};
   constexpr int pieces = 16;
   // With an edge, so that it shows on bars of every colour.

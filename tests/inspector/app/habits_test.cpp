@@ -75,10 +75,10 @@ TEST_CASE("edges between parts are dragged, and parts hidden, within limits",
   };
   drag_to(edge.min.y - 40);
   CHECK(session.state().widgets.at("memory").height() > before + 30);
-  session.state().widgets.erase("memory");
   session.press(GLFW_KEY_J);
+  session.state().widgets.erase("memory");
+  session.steps(1);
   CHECK_FALSE(session.state().widgets.contains("memory"));
-  session.state().widgets.erase("details");
   const float wide = session.state().widgets.at("timeline/rows").width();
   session.press(GLFW_KEY_H);
   CHECK(session.state().widgets.at("timeline/rows").width() > wide + 200);
