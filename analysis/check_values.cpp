@@ -16,24 +16,6 @@ Status wrong(const std::string& what) { return {Code::corrupt, what}; }
 
 bool is_time(Time time) { return time >= -time_max && time <= time_max; }
 
-Status check_steps(const storage::RankSteps& rows) {
-  const auto ranks = static_cast<std::size_t>(std::max(rows.ranks, 1));
-  const std::int64_t most = total_max / std::max(rows.steps, 1);
-  for (std::size_t i = 0; i < rows.begin.size(); ++i) {
-    bool right = is_time(rows.begin[i]) && is_time(rows.end[i]) && rows.begin[i] <= rows.end[i] &&
-                 rows.end[i] - rows.begin[i] <= most;
-    for (const auto* column :
-         {&rows.compute, &rows.communication, &rows.exposed, &rows.blocking, &rows.wait}) {
-      right = right && (*column)[i] >= 0 && (*column)[i] <= most;
-    }
-    right = right && rows.peak_allocated[i].value >= 0 && rows.peak_reserved[i].value >= 0;
-    if (right) continue;
-    return wrong(fmt::format("rank_step has impossible numbers for rank {} in step {}", i % ranks,
-                             i / ranks));
-  }
-  return {};
-}
-
 Status check_ops(const std::vector<storage::OpRow>& ops) {
   std::int64_t left = total_max;  // so that the sum of all is a number
   for (const storage::OpRow& op : ops) {
@@ -49,8 +31,45 @@ Status check_ops(const std::vector<storage::OpRow>& ops) {
 
 }  // namespace
 
+Status check_steps(const storage::RankSteps& rows, std::int32_t steps) {
+  const auto ranks = static_cast<std::size_t>(std::max(rows.ranks, 1));
+  const std::int64_t most = total_max / std::max(steps, 1);
+  for (std::size_t i = 0; i < rows.begin.size(); ++i) {
+    bool right = is_time(rows.begin[i]) && is_time(rows.end[i]) && rows.begin[i] <= rows.end[i] &&
+                 rows.end[i] - rows.begin[i] <= most;
+    for (const auto* column :
+         {&rows.compute, &rows.communication, &rows.exposed, &rows.blocking, &rows.wait}) {
+      right = right && (*column)[i] >= 0 && (*column)[i] <= most;
+    }
+    right = right && rows.peak_allocated[i].value >= 0 && rows.peak_reserved[i].value >= 0;
+    if (right) continue;
+    return wrong(fmt::format("rank_step has impossible numbers for rank {} in step {}", i % ranks,
+                             static_cast<std::size_t>(rows.step) + i / ranks));
+  }
+  return {};
+}
+
+Status check_summary(const storage::StepSummary& summary, std::int32_t steps) {
+  const std::int64_t most = total_max / std::max(steps, 1);
+  for (const storage::StepSummaryRow& row : summary.steps) {
+    const bool right = is_time(row.begin) && is_time(row.end) && row.begin <= row.end &&
+                       row.shortest >= 0 && row.shortest <= row.median &&
+                       row.median <= row.longest && row.longest <= most &&
+                       row.peak_allocated.value >= 0 && row.peak_reserved.value >= 0;
+    if (!right) return wrong(fmt::format("step_summary of step {} is impossible", row.step));
+  }
+  for (const storage::RankSummaryRow& row : summary.ranks) {
+    bool right = row.peak_allocated.value >= 0 && row.peak_reserved.value >= 0;
+    for (const Time sum :
+         {row.time, row.compute, row.communication, row.exposed, row.blocking, row.wait}) {
+      right = right && sum >= 0 && sum <= total_max;
+    }
+    if (!right) return wrong(fmt::format("rank_summary of rank {} is impossible", row.rank));
+  }
+  return {};
+}
+
 Status check_values(const Trace& trace) {
-  TESSERA_TRY(check_steps(trace.steps()));
   TESSERA_TRY(check_ops(trace.ops()));
   for (const PeakMemory& peak : trace.peaks()) {
     if (peak.allocated.value >= 0 && peak.reserved.value >= 0) continue;

@@ -7,7 +7,10 @@
 
 namespace tessera::analysis {
 
-/// Fails: corrupt, with what is wrong as the middle of a sentence.
+/// All fail: corrupt, with what is wrong as the middle of a sentence. Of the small tables:
 Status check_values(const Trace& trace);
+/// Of `rank_step`, all of it or some, in a run of so many steps.
+Status check_steps(const storage::RankSteps& rows, std::int32_t steps);
+Status check_summary(const storage::StepSummary& summary, std::int32_t steps);
 
 }  // namespace tessera::analysis

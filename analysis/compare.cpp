@@ -37,27 +37,47 @@ struct Summary {
   std::vector<Time> step, compute, exposed;
 };
 
-Summary summary_of(const storage::RankSteps& rows, const Steps& steps) {
-  Summary summary;
-  bool partly = false;
-  for (Rank rank = 0; rank < rows.ranks; ++rank) partly |= known_step(rows, steps.first, rank);
-  for (Rank rank = 0; rank < rows.ranks; ++rank) {
-    if (partly && !known_step(rows, steps.first, rank)) continue;
-    summary.ranks.push_back(rank);
-    Time step = 0, compute = 0, exposed = 0;
-    for (std::int32_t s = steps.first; s < steps.end; ++s) {
-      const auto i = static_cast<std::size_t>(s) * static_cast<std::size_t>(rows.ranks) +
-                     static_cast<std::size_t>(rank);
-      step += rows.end[i] - rows.begin[i];
-      compute += rows.compute[i];
-      exposed += rows.exposed[i];
+/// Sums of steps, the first of which decides of which ranks something is known.
+class SummarySums {
+ public:
+  /// `first`: the entry of rank 0.
+  void add(const storage::RankSteps& rows, std::size_t first) {
+    if (steps_++ == 0) choose_ranks(rows, first);
+    for (std::size_t k = 0; k < sums_.ranks.size(); ++k) {
+      const std::size_t i = first + static_cast<std::size_t>(sums_.ranks[k]);
+      sums_.step[k] += rows.end[i] - rows.begin[i];
+      sums_.compute[k] += rows.compute[i];
+      sums_.exposed[k] += rows.exposed[i];
     }
-    summary.step.push_back(step / steps.count());
-    summary.compute.push_back(compute / steps.count());
-    summary.exposed.push_back(exposed / steps.count());
   }
-  return summary;
-}
+  /// REQUIRES: a step was added.
+  Summary means() const {
+    Summary means = sums_;
+    for (auto* column : {&means.step, &means.compute, &means.exposed}) {
+      for (Time& sum : *column) sum /= steps_;
+    }
+    return means;
+  }
+
+ private:
+  void choose_ranks(const storage::RankSteps& rows, std::size_t first) {
+    const auto known = [&](Rank rank) {
+      const std::size_t i = first + static_cast<std::size_t>(rank);
+      return rows.begin[i] < rows.end[i];
+    };
+    bool any = false;
+    for (Rank rank = 0; rank < rows.ranks; ++rank) any |= known(rank);
+    for (Rank rank = 0; rank < rows.ranks; ++rank) {
+      if (!any || known(rank)) sums_.ranks.push_back(rank);
+    }
+    for (auto* column : {&sums_.step, &sums_.compute, &sums_.exposed}) {
+      column->resize(sums_.ranks.size());
+    }
+  }
+
+  Time steps_ = 0;
+  Summary sums_;
+};
 
 /// The rank that computes longest, and how much longer than the median one.
 struct LateRank {
@@ -121,15 +141,26 @@ struct Run {
   BySteps steps;
 };
 
-BySteps by_steps(const Trace& trace, const TimesOfOps& times, const Steps& steps, Time ranks) {
-  BySteps out;
-  for (std::int32_t s = steps.first; s < steps.end; ++s) {
-    const Summary one = summary_of(trace.steps(), {s, s + 1});
-    const Time compute = median(one.compute);
-    out.compute.push_back(compute);
-    out.late.push_back(late_rank_of(one).late);
-    out.other.push_back(median(one.step) - compute - median(one.exposed));
-  }
+/// What `rank_step` says of the steps: means over all of them, and each by itself.
+Result<Summary> summary_of(const Trace& trace, const Steps& steps, BySteps& by) {
+  SummarySums all;
+  TESSERA_TRY(trace.for_each_step(
+      steps.first, steps.end, [&](std::int32_t, const storage::RankSteps& rows, std::size_t first) {
+        all.add(rows, first);
+        SummarySums sums;
+        sums.add(rows, first);
+        const Summary one = sums.means();
+        const Time compute = median(one.compute);
+        by.compute.push_back(compute);
+        by.late.push_back(late_rank_of(one).late);
+        by.other.push_back(median(one.step) - compute - median(one.exposed));
+      }));
+  return all.means();
+}
+
+/// What the operations of each step come to.
+void add_operations(const Trace& trace, const TimesOfOps& times, const Steps& steps, Time ranks,
+                    BySteps& out) {
   const auto count = static_cast<std::size_t>(steps.count());
   out.waiting.resize(count);
   for (auto& kind : out.transfer) kind.resize(count);
@@ -140,15 +171,15 @@ BySteps by_steps(const Trace& trace, const TimesOfOps& times, const Steps& steps
     out.waiting[s] += times[i].waiting / ranks;
     out.transfer[static_cast<std::size_t>(op.kind)][s] += times[i].transfer / ranks;
   }
-  return out;
 }
 
 Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks, const Steps& steps) {
-  Run run{&trace, TimesOfOps(trace.ops().size()), summary_of(trace.steps(), steps), {}, {}, {}};
+  Run run{&trace, TimesOfOps(trace.ops().size()), {}, {}, {}, {}};
+  TESSERA_ASSIGN(run.summary, summary_of(trace, steps, run.steps));
   run.late = late_rank_of(run.summary);
   for (const Rank rank : ranks) TESSERA_TRY(add_rank(trace, rank, steps, run.times));
   const auto recorded = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1));
-  run.steps = by_steps(trace, run.times, steps, recorded);
+  add_operations(trace, run.times, steps, recorded, run.steps);
   const Time shared = recorded * steps.count();
   for (const OpTimes& op : run.times) {
     run.parts.transfer += op.transfer;
@@ -329,7 +360,7 @@ double Comparison::matched_share() const {
 
 Result<Comparison> compare(const Trace& a, const Trace& b) {
   Comparison out;
-  out.steps = std::min(a.steps().steps, b.steps().steps);
+  out.steps = std::min(a.step_count(), b.step_count());
   if (out.steps == 0) {
     return Status(Code::invalid_argument,
                   "The traces have no whole step in common, so there is nothing to compare.");

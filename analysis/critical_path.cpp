@@ -22,14 +22,10 @@ constexpr std::size_t path_units_max = 8, path_slow_ranks_max = 4;
 constexpr const char* host_row = "host";
 
 // Those that computed longest: who is not among them waits for one that is.
-std::vector<Rank> ranks_of(const Trace& trace, std::int32_t step) {
+std::vector<Rank> ranks_of(const Trace& trace, const storage::RankSteps& rows) {
   std::vector<Rank> ranks = trace.run().recorded_ranks;
   if (ranks.size() <= path_ranks_max) return ranks;
-  const storage::RankSteps& rows = trace.steps();
-  const auto compute = [&](Rank rank) {
-    return rows.compute[static_cast<std::size_t>(step) * static_cast<std::size_t>(rows.ranks) +
-                        static_cast<std::size_t>(rank)];
-  };
+  const auto compute = [&](Rank rank) { return rows.compute[static_cast<std::size_t>(rank)]; };
   std::stable_sort(ranks.begin(), ranks.end(),
                    [&](Rank a, Rank b) { return compute(a) > compute(b); });
   ranks.resize(path_ranks_max);
@@ -38,15 +34,13 @@ std::vector<Rank> ranks_of(const Trace& trace, std::int32_t step) {
 }
 
 // What the step ends with: copies that nobody waits for may end later.
-std::int32_t last_span(const Trace& trace, const StepGraph& graph, std::int32_t step) {
-  const storage::RankSteps& rows = trace.steps();
+std::int32_t last_span(const Trace& trace, const StepGraph& graph, const storage::RankSteps& rows) {
   std::int32_t last = -1;
   for (std::size_t i = 0; i < graph.spans().size(); ++i) {
     const StepSpan& span = graph.spans()[i];
-    const auto row = static_cast<std::size_t>(step) * static_cast<std::size_t>(rows.ranks) +
-                     static_cast<std::size_t>(span.rank);
     const bool computes = trace.stream(span.stream).role == StreamRole::compute;
-    if (span.fixed || (!computes && span.end > rows.end[row])) continue;
+    if (span.fixed || (!computes && span.end > rows.end[static_cast<std::size_t>(span.rank)]))
+      continue;
     if (last < 0 || span.end > graph.spans()[static_cast<std::size_t>(last)].end) {
       last = static_cast<std::int32_t>(i);
     }
@@ -259,14 +253,14 @@ Time CriticalPath::time_of(PathPart part) const {
 }
 
 std::int32_t typical_step(const Trace& trace) {
-  const storage::RankSteps& rows = trace.steps();
-  if (rows.steps == 0 || rows.ranks == 0) return -1;
+  if (trace.step_count() == 0 || trace.rank_count() == 0) return -1;
   const auto [from, to] = trace.recorded_steps();
   if (from >= to) return -1;
   const std::int32_t first = first_steady(from, to);
-  const MetricTable times = table_of(rows, Metric::step_time);
   std::vector<Time> medians;
-  for (std::int32_t s = first; s < to; ++s) medians.push_back(spread_of(times, s).median);
+  for (std::int32_t s = first; s < to; ++s) {
+    medians.push_back(trace.summary().steps[static_cast<std::size_t>(s)].median);
+  }
   const Time middle = median(medians);
   std::int32_t typical = first;
   for (std::int32_t s = first; s < to; ++s) {
@@ -281,9 +275,10 @@ std::int32_t typical_step(const Trace& trace) {
 Result<CriticalPath> critical_path(const Trace& trace, std::int32_t step) {
   CriticalPath path;
   if (step < 0 || step > trace.last_step()) return path;
-  const std::vector<Rank> ranks = ranks_of(trace, step);
+  TESSERA_ASSIGN(const storage::RankSteps rows, trace.step_rows(step));
+  const std::vector<Rank> ranks = ranks_of(trace, rows);
   TESSERA_ASSIGN(const StepGraph graph, StepGraph::read(trace, step, ranks));
-  const std::int32_t last = last_span(trace, graph, step);
+  const std::int32_t last = last_span(trace, graph, rows);
   if (last < 0) return path;
   path.step = step;
   path.ranks = std::ssize(ranks);

@@ -37,8 +37,7 @@ std::string steps_of(const Outlier& o) {
 
 Time median_step(const Trace& trace) {
   std::vector<Time> lengths;
-  for (std::int32_t step = first_steady(0, trace.steps().steps); step < trace.steps().steps;
-       ++step) {
+  for (std::int32_t step = first_steady(0, trace.step_count()); step < trace.step_count(); ++step) {
     const auto [begin, end] = trace.step_range(step);
     lengths.push_back(end - begin);
   }
@@ -85,12 +84,12 @@ constexpr TimeClaim claims[] = {
      "nodes."},
 };
 
-void add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>& out) {
-  const MetricTable table = table_of(trace.steps(), claim.metric);
+Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>& out) {
+  TESSERA_ASSIGN(const MetricTable table, table_of(trace, claim.metric));
   const Time step_time = median_step(trace);
   for (const Outlier& o : outliers(table)) {
     const double cost = static_cast<double>(o.difference) / static_cast<double>(step_time) *
-                        o.count / std::max(1, trace.steps().steps);
+                        o.count / std::max(1, trace.step_count());
     if (o.excess <= 0 || cost < cost_min) continue;
     const std::int32_t middle = (o.first_step + o.last_step) / 2;
     const Spread usual = spread_of(table, middle);
@@ -106,10 +105,12 @@ void add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>& 
     f.rank = o.first_rank;
     f.step = middle;
   }
+  return {};
 }
 
-void add_unbalanced(const Trace& trace, std::vector<Finding>& out) {
-  for (const Outlier& o : outliers(table_of(trace.steps(), Metric::peak_memory))) {
+Status add_unbalanced(const Trace& trace, std::vector<Finding>& out) {
+  TESSERA_ASSIGN(const MetricTable table, table_of(trace, Metric::peak_memory));
+  for (const Outlier& o : outliers(table)) {
     if (o.excess < memory_excess_min) continue;
     Finding& f = out.emplace_back();
     f.kind = FindingKind::unbalanced_memory;
@@ -124,17 +125,16 @@ void add_unbalanced(const Trace& trace, std::vector<Finding>& out) {
     f.rank = o.first_rank;
     f.step = o.first_step;
   }
+  return {};
 }
 
 // Every steady step's peak over all ranks is above the one before it.
 void add_growth(const Trace& trace, std::vector<Finding>& out) {
-  const storage::RankSteps& rows = trace.steps();
   const std::int32_t first = 1;
-  if (rows.steps - first < growth_steps_min || rows.ranks < 1) return;
+  if (trace.step_count() - first < growth_steps_min || trace.rank_count() < 1) return;
   std::vector<std::int64_t> peaks;
-  for (std::int32_t step = first; step < rows.steps; ++step) {
-    const auto begin = rows.peak_allocated.begin() + static_cast<std::ptrdiff_t>(step) * rows.ranks;
-    peaks.push_back(std::max_element(begin, begin + rows.ranks)->value);
+  for (const storage::StepSummaryRow& row : trace.summary().steps) {
+    if (row.step >= first) peaks.push_back(row.peak_allocated.value);
   }
   for (std::size_t k = 1; k < peaks.size(); ++k) {
     if (peaks[k] <= peaks[k - 1]) return;
@@ -156,18 +156,20 @@ void add_growth(const Trace& trace, std::vector<Finding>& out) {
   f.step = trace.last_step();
 }
 
-void add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
+Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
   const double capacity = static_cast<double>(trace.run().memory_per_rank.value);
-  if (capacity <= 0) return;
-  const storage::RankSteps& rows = trace.steps();
-  std::size_t worst = 0;
-  for (std::size_t i = 0; i < rows.peak_reserved.size(); ++i) {
-    if (rows.peak_reserved[i] > rows.peak_reserved[worst]) worst = i;
-  }
-  if (rows.peak_reserved.empty()) return;
+  if (capacity <= 0) return {};
+  const auto& steps = trace.summary().steps;
+  const auto fullest = std::max_element(
+      steps.begin(), steps.end(),
+      [](const auto& a, const auto& b) { return a.peak_reserved < b.peak_reserved; });
+  TESSERA_ASSIGN(const storage::RankSteps rows, trace.step_rows(fullest->step));
+  const auto worst = static_cast<std::size_t>(
+      std::max_element(rows.peak_reserved.begin(), rows.peak_reserved.end()) -
+      rows.peak_reserved.begin());
   const auto reserved = static_cast<double>(rows.peak_reserved[worst].value);
   const auto unused = reserved - static_cast<double>(rows.peak_allocated[worst].value);
-  if (reserved < nearly_full * capacity || unused < unused_min * reserved) return;
+  if (reserved < nearly_full * capacity || unused < unused_min * reserved) return {};
   Finding& f = out.emplace_back();
   f.kind = FindingKind::fragmentation;
   f.title = fmt::format("{:.1f} GiB of memory are reserved but cannot be used",
@@ -180,8 +182,9 @@ void add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
       "Gather ahead less, so that buffers of one size are used again: keep the limit of gathers "
       "(without --no-limit-all-gathers), or fully_shard.";
   f.cost = unused / reserved * 0.5;
-  f.rank = static_cast<Rank>(worst % static_cast<std::size_t>(std::max(1, rows.ranks)));
-  f.step = static_cast<std::int32_t>(worst / static_cast<std::size_t>(std::max(1, rows.ranks)));
+  f.rank = static_cast<Rank>(worst);
+  f.step = fullest->step;
+  return {};
 }
 
 }  // namespace
@@ -189,12 +192,12 @@ void add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
 Result<std::vector<Finding>> findings_of(const Trace& trace) {
   std::vector<Finding> out;
   add_failures(trace, out);
-  if (trace.steps().steps > 0 && trace.steps().ranks > 0) {
-    for (const TimeClaim& claim : claims) add_slow(trace, claim, out);
+  if (trace.step_count() > 0 && trace.rank_count() > 0) {
+    for (const TimeClaim& claim : claims) TESSERA_TRY(add_slow(trace, claim, out));
     TESSERA_TRY(add_late_gathers(trace, median_step(trace), out));
-    add_unbalanced(trace, out);
+    TESSERA_TRY(add_unbalanced(trace, out));
     add_growth(trace, out);
-    add_fragmentation(trace, out);
+    TESSERA_TRY(add_fragmentation(trace, out));
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const Finding& a, const Finding& b) { return a.cost > b.cost; });

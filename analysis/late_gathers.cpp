@@ -32,10 +32,8 @@ using Key = std::tuple<Phase, std::string>;
 // The rank in the middle, not a slow one: of those recorded, by their compute in the last step.
 Rank usual_rank(const Trace& trace) {
   std::vector<std::pair<Time, Rank>> ranks;
-  const auto row =
-      static_cast<std::size_t>(trace.last_step()) * static_cast<std::size_t>(trace.steps().ranks);
   for (const Rank rank : trace.run().recorded_ranks) {
-    ranks.emplace_back(trace.steps().compute[row + static_cast<std::size_t>(rank)], rank);
+    ranks.emplace_back(trace.last_rows().compute[static_cast<std::size_t>(rank)], rank);
   }
   std::sort(ranks.begin(), ranks.end());
   return ranks.empty() ? -1 : ranks[ranks.size() / 2].second;

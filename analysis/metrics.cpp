@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tessera/analysis/median.h"
 #include "tessera/assert.h"
@@ -29,23 +30,37 @@ std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i)
   return 0;
 }
 
-void fill_unknown(const storage::RankSteps& steps, MetricTable& table) {
-  for (std::int32_t step = 0; step < steps.steps; ++step) {
-    std::vector<std::int64_t> known;
-    for (Rank rank = 0; rank < steps.ranks; ++rank) {
-      if (known_step(steps, step, rank)) known.push_back(table.at(step, rank));
-    }
-    const auto ranks = static_cast<std::size_t>(steps.ranks);
-    if (known.size() == ranks || known.empty()) continue;
-    table.unknown.resize(table.values.size());
-    const std::int64_t usual = median(std::move(known));
-    for (Rank rank = 0; rank < steps.ranks; ++rank) {
-      if (known_step(steps, step, rank)) continue;
-      const std::size_t i = static_cast<std::size_t>(step) * ranks + static_cast<std::size_t>(rank);
-      table.values[i] = usual;
-      table.unknown[i] = true;
-    }
+// Appends the ranks of the step whose first entry is `first`.
+void add_step(const storage::RankSteps& rows, std::size_t first, MetricTable& table) {
+  const auto ranks = static_cast<std::size_t>(rows.ranks);
+  std::vector<std::int64_t> values, known;
+  for (std::size_t i = first; i < first + ranks; ++i) {
+    values.push_back(value_of(rows, table.metric(), i));
+    if (rows.begin[i] < rows.end[i]) known.push_back(values.back());
   }
+  const bool partly = !known.empty() && known.size() < ranks;
+  const std::int64_t usual = partly ? median(std::move(known)) : 0;
+  const auto unknown = [&](std::size_t rank) {
+    return partly && rows.begin[first + rank] >= rows.end[first + rank];
+  };
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (unknown(rank)) values[rank] = usual;
+  }
+  table.add_step(values);
+  for (std::size_t rank = 0; partly && rank < ranks; ++rank) {
+    if (unknown(rank)) table.set_unknown(static_cast<Rank>(rank));
+  }
+}
+
+// Parts of a step are measured by the last step, which no first allocation lengthens.
+void set_unit(const storage::RankSteps& rows, std::size_t first, MetricTable& table) {
+  if (table.metric() != Metric::wait && table.metric() != Metric::exposed) return;
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = first; i < first + static_cast<std::size_t>(rows.ranks); ++i) {
+    if (rows.end[i] > rows.begin[i]) lengths.push_back(rows.end[i] - rows.begin[i]);
+  }
+  if (lengths.empty()) lengths.push_back(0);
+  table.unit = part_of_step * static_cast<double>(median(std::move(lengths)));
 }
 
 }  // namespace
@@ -69,29 +84,30 @@ bool known_step(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
 }
 
 MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
-  MetricTable table{metric, steps.ranks, steps.steps, {}};
-  table.values.reserve(steps.begin.size());
-  for (std::size_t i = 0; i < steps.begin.size(); ++i) {
-    table.values.push_back(value_of(steps, metric, i));
-  }
-  fill_unknown(steps, table);
-  const bool part = metric == Metric::wait || metric == Metric::exposed;
-  if (part && steps.steps > 0 && steps.ranks > 0) {
-    // Of the last step, which no first allocation lengthens.
-    const auto first =
-        static_cast<std::size_t>(steps.steps - 1) * static_cast<std::size_t>(steps.ranks);
-    std::vector<std::int64_t> lengths;
-    for (std::size_t i = first; i < steps.begin.size(); ++i) {
-      if (steps.end[i] > steps.begin[i]) lengths.push_back(steps.end[i] - steps.begin[i]);
-    }
-    if (lengths.empty()) lengths.push_back(0);
-    table.unit = part_of_step * static_cast<double>(median(std::move(lengths)));
+  MetricTable table(metric, steps.ranks);
+  for (std::int32_t step = 0; step < steps.steps && steps.ranks > 0; ++step) {
+    const auto first = static_cast<std::size_t>(step) * static_cast<std::size_t>(steps.ranks);
+    add_step(steps, first, table);
+    if (step + 1 == steps.steps) set_unit(steps, first, table);
   }
   return table;
 }
 
+Result<MetricTable> table_of(const Trace& trace, Metric metric) {
+  MetricTable table(metric, trace.rank_count());
+  table.reserve(trace.step_count());
+  TESSERA_TRY(trace.for_each_step(
+      0, trace.step_count(),
+      [&](std::int32_t step, const storage::RankSteps& rows, std::size_t first) {
+        add_step(rows, first, table);
+        if (step == trace.last_step()) set_unit(rows, first, table);
+      }));
+  return table;
+}
+
 Spread spread_of(const MetricTable& table, std::int32_t step) {
-  TESSERA_ASSERT(0 <= step && step < table.steps && table.ranks > 0, "a step that is in the table");
+  TESSERA_ASSERT(0 <= step && step < table.steps() && table.ranks() > 0,
+                 "a step that is in the table");
   const auto values = table.step(step);
   const auto lowest = std::min_element(values.begin(), values.end());
   const auto highest = std::max_element(values.begin(), values.end());
@@ -103,8 +119,8 @@ Spread spread_of(const MetricTable& table, std::int32_t step) {
     }
     return static_cast<Rank>(first);
   };
-  return {*lowest, median(std::vector<std::int64_t>(values.begin(), values.end())), *highest,
-          rank_of(*lowest, lowest - values.begin()), rank_of(*highest, highest - values.begin())};
+  return {*lowest, median(values), *highest, rank_of(*lowest, lowest - values.begin()),
+          rank_of(*highest, highest - values.begin())};
 }
 
 Usual usual_of(std::span<const std::int64_t> values) {
@@ -121,9 +137,32 @@ MetricScale::MetricScale(std::span<const std::int64_t> values) {
   std::vector<std::int64_t> chosen;
   const std::size_t every = values.size() / enough_values + 1;
   for (std::size_t i = 0; i < values.size(); i += every) chosen.push_back(values[i]);
+  *this = MetricScale(chosen, *std::min_element(values.begin(), values.end()),
+                      *std::max_element(values.begin(), values.end()));
+}
+
+MetricScale::MetricScale(const MetricTable& table) {
+  if (table.size() == 0) return;
+  const auto ranks = static_cast<std::size_t>(table.ranks());
+  const auto at = [&](std::size_t i) {
+    return table.at(static_cast<std::int32_t>(i / ranks), static_cast<Rank>(i % ranks));
+  };
+  std::vector<std::int64_t> chosen;
+  const std::size_t every = table.size() / enough_values + 1;
+  for (std::size_t i = 0; i < table.size(); i += every) chosen.push_back(at(i));
+  std::int64_t low = at(0), high = at(0);
+  for (std::int32_t step = 0; step < table.steps(); ++step) {
+    for (Rank rank = 0; rank < table.ranks(); ++rank) {
+      low = std::min(low, table.at(step, rank));
+      high = std::max(high, table.at(step, rank));
+    }
+  }
+  *this = MetricScale(chosen, low, high);
+}
+
+MetricScale::MetricScale(std::span<const std::int64_t> chosen, std::int64_t low, std::int64_t high)
+    : low_(low), high_(high) {
   const Usual usual = usual_of(chosen);
-  low_ = *std::min_element(values.begin(), values.end());
-  high_ = *std::max_element(values.begin(), values.end());
   median_ = std::llround(usual.median);
   // The outer quarters are never empty, so that differences show in them, too.
   anchors_ = {std::min(static_cast<double>(low_), usual.median - 2 * usual.reach),
@@ -142,10 +181,13 @@ double MetricScale::at(std::int64_t value) const {
   return 1;
 }
 
-MetricFigures figures_of(const storage::RankSteps& steps, Metric metric) {
+MetricFigures figures_of(MetricTable table) {
   MetricFigures figures;
-  figures.table = table_of(steps, metric);
-  figures.scale = MetricScale(figures.table.values);
+  figures.scale = MetricScale(table);
+  for (std::int32_t step = 0; step < table.steps() && table.ranks() > 0; ++step) {
+    figures.spreads.push_back(spread_of(table, step));
+  }
+  figures.table = std::move(table);
   return figures;
 }
 

@@ -32,45 +32,69 @@ double limit_of(std::int64_t tests) {
   return std::max(least_deviations, std::sqrt(2 * ln_2 * bits));
 }
 
-struct Distances {
-  std::vector<double> share;          // [step * ranks + rank] from the step's median
-  std::vector<std::int64_t> medians;  // by step
-};
-
-Distances distances_of(const MetricTable& table) {
-  Distances out;
-  out.share.reserve(table.values.size());
-  for (std::int32_t step = 0; step < table.steps; ++step) {
-    const auto values = table.step(step);
-    const std::int64_t middle = median(std::vector<std::int64_t>(values.begin(), values.end()));
-    const double unit = std::max(static_cast<double>(middle), table.unit);
-    out.medians.push_back(middle);
-    for (const std::int64_t value : values) {
-      out.share.push_back(unit > 0 ? static_cast<double>(value - middle) / unit : 0);
+/// How far each value is from the median of its step, as a share. Nothing but the medians is kept.
+class Distances {
+ public:
+  explicit Distances(const MetricTable& table) : table_(table) {
+    for (std::int32_t step = 0; step < table.steps(); ++step) {
+      medians_.push_back(analysis::median(table.step(step)));
+      units_.push_back(std::max(static_cast<double>(medians_.back()), table.unit));
     }
   }
-  return out;
-}
+
+  double share(std::int32_t step, Rank rank) const {
+    const auto s = static_cast<std::size_t>(step);
+    return units_[s] > 0 ? static_cast<double>(table_.at(step, rank) - medians_[s]) / units_[s] : 0;
+  }
+  std::int64_t median(std::int32_t step) const { return medians_[static_cast<std::size_t>(step)]; }
+
+ private:
+  const MetricTable& table_;
+  std::vector<std::int64_t> medians_;  // by step
+  std::vector<double> units_;
+};
 
 // Of many values every n-th: the deviation of a million is as good as that of all.
-double deviation_of(const std::vector<double>& shares) {
+double deviation_of(const Distances& distances, const MetricTable& table) {
   constexpr std::size_t enough = 1'000'000;
-  const std::size_t every = shares.size() / enough + 1;
+  const std::size_t every = table.size() / enough + 1;
+  const auto ranks = static_cast<std::size_t>(table.ranks());
   std::vector<double> sizes;
-  for (std::size_t i = 0; i < shares.size(); i += every) sizes.push_back(std::abs(shares[i]));
+  for (std::size_t i = 0; i < table.size(); i += every) {
+    sizes.push_back(std::abs(
+        distances.share(static_cast<std::int32_t>(i / ranks), static_cast<Rank>(i % ranks))));
+  }
   return normal_deviation * median(std::move(sizes));
 }
 
 // How far ranks usually are apart over the whole run: GPUs of one make differ by percents, always
 // the same ones, and that is no fault of theirs.
 double between_ranks(const Distances& distances, const MetricTable& table) {
-  std::vector<double> means(static_cast<std::size_t>(table.ranks), 0);
-  for (std::size_t i = 0; i < distances.share.size(); ++i) {
-    means[i % means.size()] += distances.share[i] / table.steps;
+  std::vector<double> means(static_cast<std::size_t>(table.ranks()), 0);
+  for (std::int32_t step = 0; step < table.steps(); ++step) {
+    for (Rank rank = 0; rank < table.ranks(); ++rank) {
+      means[static_cast<std::size_t>(rank)] += distances.share(step, rank) / table.steps();
+    }
   }
   const double middle = median(means);
   for (double& mean : means) mean = std::abs(mean - middle);
   return normal_deviation * median(std::move(means));
+}
+
+// Ranks that are looked at together, as neighbours of a step lie beside each other.
+constexpr std::int32_t ranks_at_once = 16;
+
+/// By rank from `first` on, step after step.
+std::vector<std::vector<double>> shares_of(const Distances& distances, const MetricTable& table,
+                                           Rank first) {
+  const Rank end = std::min(first + ranks_at_once, table.ranks());
+  std::vector<std::vector<double>> shares(static_cast<std::size_t>(end - first));
+  for (std::int32_t step = 0; step < table.steps(); ++step) {
+    for (Rank rank = first; rank < end; ++rank) {
+      shares[static_cast<std::size_t>(rank - first)].push_back(distances.share(step, rank));
+    }
+  }
+  return shares;
 }
 
 struct Stretch {
@@ -81,16 +105,11 @@ struct Stretch {
 /// One rank's distances, and sums of them from the first step on.
 class RankSeries {
  public:
-  RankSeries(const Distances& distances, const MetricTable& table, Rank rank, double deviation,
-             double clip)
-      : deviation_(deviation) {
+  RankSeries(std::vector<double> shares, double deviation, double clip)
+      : deviation_(deviation), shares_(std::move(shares)) {
     sums_.push_back(0);
     clipped_sums_.push_back(0);
-    for (std::int32_t step = 0; step < table.steps; ++step) {
-      const double share =
-          distances.share[static_cast<std::size_t>(step) * static_cast<std::size_t>(table.ranks) +
-                          static_cast<std::size_t>(rank)];
-      shares_.push_back(share);
+    for (const double share : shares_) {
       sums_.push_back(sums_.back() + share);
       // One step beyond all measure must not make a stretch of ordinary ones odd.
       clipped_sums_.push_back(clipped_sums_.back() +
@@ -109,11 +128,12 @@ class RankSeries {
     const auto steps = static_cast<std::int32_t>(shares_.size());
     Stretch best;
     for (std::int32_t length = 1;; length = std::min(steps, 2 * length)) {
+      const double usual = deviation_ * std::sqrt(static_cast<double>(length));
       for (std::int32_t begin = 0; begin + length <= steps; begin += std::max(1, length / 2)) {
         const std::int32_t end = begin + length;
         const double sum = clipped_sums_[static_cast<std::size_t>(end)] -
                            clipped_sums_[static_cast<std::size_t>(begin)];
-        const double off = sum / (deviation_ * std::sqrt(static_cast<double>(length)));
+        const double off = sum / usual;
         if (off * side < limit || mean(begin, end) * side < least) continue;
         if (off * side > best.deviations * side) best = {begin, end, off};
       }
@@ -139,8 +159,7 @@ Outlier outlier_of(const RankSeries& series, const Distances& distances, const M
   double difference = 0;
   for (std::int32_t step = stretch.begin; step < stretch.end; ++step) {
     out.count += ordinary(step) ? 0 : 1;
-    difference += static_cast<double>(table.at(step, rank) -
-                                      distances.medians[static_cast<std::size_t>(step)]);
+    difference += static_cast<double>(table.at(step, rank) - distances.median(step));
   }
   out.difference = std::llround(difference / (stretch.end - stretch.begin));
   return out;
@@ -165,18 +184,22 @@ void join(std::vector<Outlier>& out, const Outlier& next) {
 }  // namespace
 
 std::vector<Outlier> outliers(const MetricTable& table) {
-  if (table.ranks < voters_min || table.steps < 1) return {};
-  const Distances distances = distances_of(table);
-  const double limit = limit_of(2 * std::int64_t{table.ranks} * table.steps);
-  const double deviation = std::max(deviation_of(distances.share), outlier_share / limit);
+  if (table.ranks() < voters_min || table.steps() < 1) return {};
+  const Distances distances(table);
+  const double limit = limit_of(2 * std::int64_t{table.ranks()} * table.steps());
+  const double deviation = std::max(deviation_of(distances, table), outlier_share / limit);
   const double least = std::max(outlier_share, least_of_ranks * between_ranks(distances, table));
   std::vector<Outlier> above, below;
-  for (Rank rank = 0; rank < table.ranks; ++rank) {
-    const RankSeries series(distances, table, rank, deviation, limit + 1);
-    for (const int side : {1, -1}) {
-      const Stretch stretch = series.oddest(side, limit, least);
-      if (stretch.deviations == 0) continue;
-      join(side > 0 ? above : below, outlier_of(series, distances, table, rank, stretch, side));
+  for (Rank first = 0; first < table.ranks(); first += ranks_at_once) {
+    Rank rank = first;
+    for (std::vector<double>& shares : shares_of(distances, table, first)) {
+      const RankSeries series(std::move(shares), deviation, limit + 1);
+      for (const int side : {1, -1}) {
+        const Stretch stretch = series.oddest(side, limit, least);
+        if (stretch.deviations == 0) continue;
+        join(side > 0 ? above : below, outlier_of(series, distances, table, rank, stretch, side));
+      }
+      ++rank;
     }
   }
   above.insert(above.end(), below.begin(), below.end());

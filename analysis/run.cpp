@@ -9,43 +9,34 @@
 namespace tessera::analysis {
 namespace {
 
-std::size_t at(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
-  return static_cast<std::size_t>(step) * static_cast<std::size_t>(steps.ranks) +
-         static_cast<std::size_t>(rank);
+// What the first step adds to the sums, which is not steady.
+void leave_out_first(const storage::RankSteps& rows, storage::RankSummaryRow& sums) {
+  const auto i = static_cast<std::size_t>(sums.rank);
+  if (!known_step(rows, 0, sums.rank)) return;
+  --sums.steps;
+  sums.time -= rows.end[i] - rows.begin[i];
+  sums.compute -= rows.compute[i];
+  sums.communication -= rows.communication[i];
+  sums.exposed -= rows.exposed[i];
+  sums.blocking -= rows.blocking[i];
+  sums.wait -= rows.wait[i];
 }
 
 // Ranks of which nothing is known are left out, unless nothing is known of any.
-std::vector<RankMeans> rank_means(const storage::RankSteps& rows) {
-  const std::int32_t first = first_steady(0, rows.steps);
+std::vector<RankMeans> rank_means(const Trace& trace) {
+  const std::int32_t first = first_steady(0, trace.step_count());
   bool partly = false;
-  for (Rank rank = 0; rank < rows.ranks; ++rank) partly |= known_step(rows, first, rank);
+  for (Rank rank = 0; rank < trace.rank_count(); ++rank) {
+    partly |= known_step(trace.first_rows(), first, rank);
+  }
   std::vector<RankMeans> means;
-  for (Rank rank = 0; rank < rows.ranks; ++rank) {
-    RankMeans mean;
-    mean.rank = rank;
-    Time count = 0;
-    for (std::int32_t step = first; step < rows.steps; ++step) {
-      const std::size_t i = at(rows, step, rank);
-      if (partly && !known_step(rows, step, rank)) continue;
-      ++count;
-      mean.step += rows.end[i] - rows.begin[i];
-      mean.compute += rows.compute[i];
-      mean.communication += rows.communication[i];
-      mean.exposed += rows.exposed[i];
-      mean.blocking += rows.blocking[i];
-      mean.wait += rows.wait[i];
-    }
-    if (count == 0) continue;
-    for (Time* sum : {&mean.step, &mean.compute, &mean.communication, &mean.exposed, &mean.blocking,
-                      &mean.wait}) {
-      *sum /= count;
-    }
-    for (std::int32_t step = 0; step < rows.steps; ++step) {
-      const std::size_t i = at(rows, step, rank);
-      mean.peak_allocated = std::max(mean.peak_allocated, rows.peak_allocated[i]);
-      mean.peak_reserved = std::max(mean.peak_reserved, rows.peak_reserved[i]);
-    }
-    means.push_back(mean);
+  for (storage::RankSummaryRow sums : trace.summary().ranks) {
+    if (first > 0) leave_out_first(trace.first_rows(), sums);
+    const Time count = partly ? sums.steps : trace.step_count() - first;
+    if (count <= 0) continue;
+    means.push_back({sums.rank, sums.time / count, sums.compute / count, sums.communication / count,
+                     sums.exposed / count, sums.blocking / count, sums.wait / count, 0,
+                     sums.peak_allocated, sums.peak_reserved});
   }
   return means;
 }
@@ -74,19 +65,17 @@ TimeShares time_shares(const std::vector<RankMeans>& ranks) {
   return shares;
 }
 
-void add_steps(const storage::RankSteps& rows, RunFigures& figures) {
-  if (rows.ranks == 0 || rows.steps == 0) return;
-  const MetricTable times = table_of(rows, Metric::step_time);
-  for (std::int32_t step = 0; step < rows.steps; ++step) {
-    const Spread spread = spread_of(times, step);
-    figures.steps.push_back({step, spread.low, spread.median, spread.high, spread.highest});
+void add_steps(const Trace& trace, RunFigures& figures) {
+  if (trace.rank_count() == 0 || trace.step_count() == 0) return;
+  for (const storage::StepSummaryRow& row : trace.summary().steps) {
+    figures.steps.push_back({row.step, row.shortest, row.median, row.longest, row.slowest});
   }
   std::vector<Time> steady;
-  for (std::int32_t step = first_steady(0, rows.steps); step < rows.steps; ++step) {
+  for (std::int32_t step = first_steady(0, trace.step_count()); step < trace.step_count(); ++step) {
     steady.push_back(figures.steps[static_cast<std::size_t>(step)].median);
   }
   figures.step_time_steady = median(steady);
-  figures.ranks = rank_means(rows);
+  figures.ranks = rank_means(trace);
   figures.shares = time_shares(figures.ranks);
   for (RankMeans& rank : figures.ranks) {
     rank.wait_caused = figures.shares.wait - rank.wait;
@@ -139,7 +128,7 @@ double TimeShares::overlapped_share() const { return share(overlapped, communica
 
 RunFigures figures_of(const Trace& trace) {
   RunFigures figures;
-  add_steps(trace.steps(), figures);
+  add_steps(trace, figures);
   add_rates(trace.run(), figures);
   add_memory(trace, figures);
   return figures;

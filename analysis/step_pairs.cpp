@@ -18,16 +18,16 @@ namespace {
 using SpansOfOps = std::map<std::int32_t, ComparedSpan>;
 
 /// When the step begins and ends on the rank, ns.
-std::pair<Time, Time> range_of(const Trace& trace, std::int32_t step, Rank rank) {
-  const storage::RankSteps& rows = trace.steps();
-  const auto row = static_cast<std::size_t>(step) * static_cast<std::size_t>(rows.ranks) +
-                   static_cast<std::size_t>(rank);
-  return {rows.begin[row], rows.end[row]};
+Result<std::pair<Time, Time>> range_of(const Trace& trace, std::int32_t step, Rank rank) {
+  TESSERA_ASSIGN(const storage::RankSteps rows, trace.step_rows(step));
+  const auto row = static_cast<std::size_t>(rank);
+  return std::pair{rows.begin[row], rows.end[row]};
 }
 
 // Streams run ahead of steps and behind, so that neighbours are read, too.
 Result<SpansOfOps> read_step(const Trace& trace, std::int32_t step, Rank rank) {
-  const Time zero = range_of(trace, step, rank).first;
+  TESSERA_ASSIGN(const auto range, range_of(trace, step, rank));
+  const Time zero = range.first;
   const Time from = trace.step_range(std::max(0, step - 1)).first;
   const Time to = trace.step_range(std::min(step + 1, trace.last_step())).second + 1;
   TESSERA_ASSIGN(const auto lanes, trace.reader().lanes(rank, from, to));
@@ -97,7 +97,8 @@ Result<StepPairs> pair_step(const Trace& a, const Trace& b, std::int32_t step, R
   StepPairs out;
   out.step = step;
   out.rank = rank;
-  const auto range_a = range_of(a, step, rank), range_b = range_of(b, step, rank);
+  TESSERA_ASSIGN(const auto range_a, range_of(a, step, rank));
+  TESSERA_ASSIGN(const auto range_b, range_of(b, step, rank));
   out.begin_a = range_a.first;
   out.begin_b = range_b.first;
   out.time_a = range_a.second - range_a.first;

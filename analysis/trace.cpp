@@ -6,25 +6,63 @@
 #include <algorithm>
 
 #include "analysis/check_values.h"
+#include "tessera/assert.h"
 
 namespace tessera::analysis {
 
 Result<Trace> Trace::open(const std::string& path, Check check) {
   TESSERA_ASSIGN(storage::TraceReader reader, storage::TraceReader::open(path));
   Trace trace(std::move(reader));
+  trace.path_ = path;
   TESSERA_ASSIGN(trace.ops_, trace.reader_.ops());
-  TESSERA_ASSIGN(trace.steps_, trace.reader_.rank_steps());
   TESSERA_ASSIGN(trace.peaks_, trace.reader_.peak_memory());
   TESSERA_ASSIGN(trace.diagnostics_, trace.reader_.diagnostics());
   TESSERA_ASSIGN(trace.shortages_, trace.reader_.memory_shortages());
   TESSERA_ASSIGN(trace.kernels_, trace.reader_.kernels());
-  const Status values = check_values(trace);
-  if (!values.ok()) {
-    return Status(values.code(), fmt::format("\"{}\" is damaged: {}.", path, values.message()));
-  }
+  TESSERA_TRY(trace.damaged(check_values(trace)));
+  TESSERA_TRY(trace.read_steps(check));
   if (check == Check::now) TESSERA_TRY(trace.reader_.verify_tables());
-  trace.find_step_ranges();
   return trace;
+}
+
+Status Trace::damaged(const Status& values) const {
+  if (values.ok()) return values;
+  return {values.code(), fmt::format("\"{}\" is damaged: {}.", path_, values.message())};
+}
+
+const storage::RankSteps& Trace::steps() const {
+  TESSERA_ASSERT(holds_steps(), "steps that are in memory");
+  return *steps_;
+}
+
+Result<storage::RankSteps> Trace::step_rows(std::int32_t step, std::int32_t count) const {
+  TESSERA_ASSIGN(storage::RankSteps rows, reader_.rank_steps(step, step + count));
+  TESSERA_TRY(damaged(check_steps(rows, step_count())));
+  return rows;
+}
+
+Status Trace::read_steps(Check check) {
+  constexpr std::int64_t few = 1 << 19;  // rows of 72 bytes
+  if (check == Check::now || std::int64_t{rank_count()} * step_count() <= few) {
+    TESSERA_ASSIGN(steps_, step_rows(0, step_count()));
+  }
+  TESSERA_ASSIGN(first_rows_, step_rows(0, std::min(2, step_count())));
+  TESSERA_ASSIGN(last_rows_, step_rows(std::max(0, last_step()), std::min(1, step_count())));
+  TESSERA_ASSIGN(auto summary, reader_.step_summary());
+  if (!summary) return sum_up();
+  summary_ = std::move(*summary);
+  return damaged(check_summary(summary_, step_count()));
+}
+
+// Small traces have no summary, nor have unfinished ones.
+Status Trace::sum_up() {
+  storage::StepSums sums(rank_count());
+  TESSERA_TRY(for_each_step(
+      0, step_count(), [&](std::int32_t step, const storage::RankSteps& rows, std::size_t first) {
+        sums.add(storage::batch_of(rows, step, first));
+      }));
+  summary_ = sums.summary();
+  return {};
 }
 
 const storage::OpRow& Trace::op(std::int32_t id) const {
@@ -68,6 +106,11 @@ std::vector<std::int32_t> Trace::waited_for(std::int32_t op) const {
   return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
 }
 
+std::vector<std::int32_t> Trace::waiting_for(std::int32_t op, std::int32_t most) const {
+  auto ids = reader_.waiting_for(op, most);
+  return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
+}
+
 bool Trace::recorded(Rank rank) const {
   const auto& ranks = run().recorded_ranks;
   return std::binary_search(ranks.begin(), ranks.end(), rank);
@@ -75,36 +118,26 @@ bool Trace::recorded(Rank rank) const {
 
 Rank Trace::slowest_recorded() const {
   Rank slowest = run().recorded_ranks.empty() ? 0 : run().recorded_ranks.front();
-  if (steps_.steps == 0) return slowest;
-  const auto row = static_cast<std::size_t>(last_step()) * static_cast<std::size_t>(steps_.ranks);
+  if (step_count() == 0) return slowest;
   for (Rank rank : run().recorded_ranks) {
-    const auto at = [&](Rank r) { return steps_.compute[row + static_cast<std::size_t>(r)]; };
+    const auto at = [&](Rank r) { return last_rows_.compute[static_cast<std::size_t>(r)]; };
     if (at(rank) > at(slowest)) slowest = rank;
   }
   return slowest;
 }
 
 std::pair<Time, Time> Trace::step_range(std::int32_t step) const {
-  if (step < 0 || step >= steps_.steps) return {0, std::max<Time>(info().end, 1)};
-  return step_ranges_[static_cast<std::size_t>(step)];
+  if (step < 0 || step >= step_count()) return {0, std::max<Time>(info().end, 1)};
+  const storage::StepSummaryRow& row = summary_.steps[static_cast<std::size_t>(step)];
+  return {row.begin, row.end};
 }
 
 std::int32_t Trace::step_at(Time time) const {
-  const auto after = std::upper_bound(step_ranges_.begin(), step_ranges_.end(), time,
-                                      [](Time t, const auto& range) { return t < range.first; });
-  return after == step_ranges_.begin()
-             ? 0
-             : static_cast<std::int32_t>(after - step_ranges_.begin()) - 1;
-}
-
-void Trace::find_step_ranges() {
-  for (std::int32_t step = 0; step < steps_.steps; ++step) {
-    const auto first = static_cast<std::ptrdiff_t>(step) * steps_.ranks;
-    const auto begin = steps_.begin.begin() + first;
-    const auto end = steps_.end.begin() + first;
-    step_ranges_.emplace_back(*std::min_element(begin, begin + steps_.ranks),
-                              *std::max_element(end, end + steps_.ranks));
-  }
+  const auto& rows = summary_.steps;
+  const auto after =
+      std::upper_bound(rows.begin(), rows.end(), time,
+                       [](Time t, const storage::StepSummaryRow& row) { return t < row.begin; });
+  return after == rows.begin() ? 0 : static_cast<std::int32_t>(after - rows.begin()) - 1;
 }
 
 }  // namespace tessera::analysis

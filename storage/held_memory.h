@@ -27,12 +27,12 @@ class HeldMemory {
     for (auto& [rank, holder] : std::exchange(ranks_, {})) {
       Bytes all{};
       for (const auto& [buffer, same] : holder.held) {
-        for (const MemorySample& sample : same) all += sample.delta;
+        for (const MemorySample& sample : same) all += counted(sample);
       }
       Bytes allocated{holder.last.allocated.value - all.value};
       for (const auto& [buffer, same] : holder.held) {
         for (MemorySample sample : same) {
-          allocated += sample.delta;
+          allocated += counted(sample);
           sample.time = holder.last.time;
           sample.allocated = allocated;
           sample.reserved = holder.last.reserved;
@@ -44,6 +44,11 @@ class HeldMemory {
   }
 
  private:
+  /// What it adds to the allocator's counter.
+  static Bytes counted(const MemorySample& sample) {
+    return is_on_device(sample.memory_class) ? sample.delta : Bytes{};
+  }
+
   struct Holder {
     MemorySample last;
     std::map<std::int32_t, std::vector<MemorySample>> held;  // by buffer

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "storage/database.h"
@@ -15,7 +17,14 @@ namespace tessera::storage {
 Result<TraceInfo> read_info(const Database& database);
 Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info);
 Result<std::vector<BufferRow>> read_buffers(const Database& database);
-Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, std::int32_t steps);
+/// Of the steps [from, to), once `check_step_density` is through.
+Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, std::int32_t from,
+                                  std::int32_t to);
+/// Whether what the table claims to hold can be in so few bytes. Fails: corrupt, io_error.
+Status check_step_density(const Database& database);
+/// None if the file has none.
+Result<std::optional<StepSummary>> read_step_summary(const Database& database, std::int32_t ranks,
+                                                     std::int32_t steps);
 Result<std::vector<PeakMemory>> read_peak_memory(const Database& database, const TraceInfo& info);
 Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
                                                     const TraceInfo& info);

@@ -264,10 +264,10 @@ class AscendingKeys {
 /// many rows, and those that it may have anyway.
 inline constexpr std::int64_t texts_per_byte = 4, texts_at_least = 8 << 20;
 
-/// Calls use(record) -> Status, or use(id, record) if the key is the arrival, for each row by key.
-/// Fails: corrupt, not_supported, what `use` fails with.
+/// Calls use(record) -> Status, or use(id, record) if the key is the arrival, for each row by key;
+/// with `where`, " WHERE ...", of these only. Fails: corrupt, not_supported, what `use` fails with.
 template <class Record, class F>
-Status read_rows(const Database& database, F use) {
+Status read_rows(const Database& database, F use, const std::string& where = "") {
   Status unknown;
   const auto there = [&](const auto& column) {
     if (!column.later) return true;
@@ -275,7 +275,7 @@ Status read_rows(const Database& database, F use) {
     if (!found.ok()) unknown = found.status();
     return found.ok() && *found;
   };
-  const std::string sql = select_sql<Record>(there, "NULL");
+  const std::string sql = select_sql<Record>(there, "NULL", where.c_str());
   TESSERA_TRY(std::move(unknown));
   AscendingKeys<Record> keys;
   std::int64_t texts_left = texts_at_least + texts_per_byte * database.size();

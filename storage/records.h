@@ -16,6 +16,7 @@
 
 #include "storage/column.h"
 #include "storage/own_rows.h"
+#include "tessera/storage/step_summary.h"
 
 namespace tessera::storage {
 
@@ -329,6 +330,43 @@ struct List<RankStepChunkRow> {
   static constexpr std::tuple<> unlisted = {};
 };
 
+template <>
+struct List<StepSummaryRow> {
+  using R = StepSummaryRow;
+  static constexpr const char* table = "step_summary";
+  static constexpr Key key = Key::first;
+  static constexpr std::tuple columns = {
+      column("step", &R::step, "", "training step"),
+      column("begin", &R::begin, "ns", "the first rank's"),
+      column("end", &R::end, "ns", "the last rank's"),
+      column("shortest", &R::shortest, "ns", "end - begin of the fastest rank"),
+      column("median", &R::median, "ns", "of the ranks"),
+      column("longest", &R::longest, "ns", "of the slowest rank"),
+      column("slowest", &R::slowest, "", "rank.rank, the first of equals"),
+      column("peak_allocated", &R::peak_allocated, "bytes", "the highest of a rank"),
+      column("peak_reserved", &R::peak_reserved, "bytes", "the highest of a rank")};
+  static constexpr std::tuple<> unlisted = {};
+};
+
+template <>
+struct List<RankSummaryRow> {
+  using R = RankSummaryRow;
+  static constexpr const char* table = "rank_summary";
+  static constexpr Key key = Key::first;
+  static constexpr std::tuple columns = {
+      column("rank", &R::rank, "", "rank.rank"),
+      column("steps", &R::steps, "", "those that take time; the columns of times are sums of them"),
+      column("time", &R::time, "ns", "end - begin"),
+      column("compute", &R::compute, "ns", "as in rank_step"),
+      column("communication", &R::communication, "ns", "as in rank_step"),
+      column("exposed", &R::exposed, "ns", "as in rank_step"),
+      column("blocking", &R::blocking, "ns", "as in rank_step"),
+      column("wait", &R::wait, "ns", "as in rank_step"),
+      column("peak_allocated", &R::peak_allocated, "bytes", "the highest of a step"),
+      column("peak_reserved", &R::peak_reserved, "bytes", "the highest of a step")};
+  static constexpr std::tuple<> unlisted = {};
+};
+
 // Records that a sink is told in columns and no table has as rows: only the log between threads
 // needs it.
 
@@ -353,7 +391,8 @@ using HashedTables =
                SpanChunkRow, MemoryChunkRow>;
 using OtherTables = std::tuple<StringRow>;
 /// Files may lack them, or have nothing in them.
-using LaterTables = std::tuple<TraceKernel, TraceMemoryShortage, MemoryBlockRow>;
+using LaterTables =
+    std::tuple<TraceKernel, TraceMemoryShortage, MemoryBlockRow, StepSummaryRow, RankSummaryRow>;
 /// Of the first version: it has rows in the place of RankStepChunkRow.
 using OlderTables = std::tuple<RankStepRow>;
 

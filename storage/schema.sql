@@ -157,6 +157,31 @@ CREATE TABLE memory_block (
   PRIMARY KEY (shortage, address)
 ) WITHOUT ROWID;
 
+CREATE TABLE step_summary (
+  step INTEGER PRIMARY KEY,         -- training step
+  begin INTEGER NOT NULL,           -- the first rank's (ns)
+  end INTEGER NOT NULL,             -- the last rank's (ns)
+  shortest INTEGER NOT NULL,        -- end - begin of the fastest rank (ns)
+  median INTEGER NOT NULL,          -- of the ranks (ns)
+  longest INTEGER NOT NULL,         -- of the slowest rank (ns)
+  slowest INTEGER NOT NULL,         -- rank.rank, the first of equals
+  peak_allocated INTEGER NOT NULL,  -- the highest of a rank (bytes)
+  peak_reserved INTEGER NOT NULL    -- the highest of a rank (bytes)
+);
+
+CREATE TABLE rank_summary (
+  rank INTEGER PRIMARY KEY,         -- rank.rank
+  steps INTEGER NOT NULL,           -- those that take time; the columns of times are sums of them
+  time INTEGER NOT NULL,            -- end - begin (ns)
+  compute INTEGER NOT NULL,         -- as in rank_step (ns)
+  communication INTEGER NOT NULL,   -- as in rank_step (ns)
+  exposed INTEGER NOT NULL,         -- as in rank_step (ns)
+  blocking INTEGER NOT NULL,        -- as in rank_step (ns)
+  wait INTEGER NOT NULL,            -- as in rank_step (ns)
+  peak_allocated INTEGER NOT NULL,  -- the highest of a step (bytes)
+  peak_reserved INTEGER NOT NULL    -- the highest of a step (bytes)
+);
+
 CREATE TABLE span_chunk (
   rank INTEGER NOT NULL,      -- rank.rank
   stream INTEGER NOT NULL,    -- stream.id

@@ -13,6 +13,7 @@
 #include "storage/read_rows.h"
 #include "storage/read_samples.h"
 #include "storage/schema.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 namespace {
@@ -84,11 +85,17 @@ struct TraceReader::State {
   std::uint32_t version = trace_format_version;  // of the file
   std::once_flag density_known = {};
   Status density = {};
+  std::once_flag steps_known = {};
+  Status steps_density = {};
 
   /// Whether unpacking chunks is harmless; found out before the first is.
   Status may_unpack() {
     std::call_once(density_known, [this] { density = check_chunk_density(database); });
     return density;
+  }
+  Status may_unpack_steps() {
+    std::call_once(steps_known, [this] { steps_density = check_step_density(database); });
+    return steps_density;
   }
   Status compare_hash() const {
     if (info.unfinished) return {};
@@ -162,9 +169,17 @@ Result<MemorySeries> TraceReader::memory(Rank rank) const {
   return state_->named(SampleReader(state_->database, state_->version).read(rank));
 }
 
-Result<RankSteps> TraceReader::rank_steps() const {
+Result<RankSteps> TraceReader::rank_steps() const { return rank_steps(0, state_->info.steps); }
+
+Result<RankSteps> TraceReader::rank_steps(std::int32_t from, std::int32_t to) const {
+  TESSERA_ASSERT(0 <= from && from <= to && to <= state_->info.steps, "steps of the trace");
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack_steps()));
+  return state_->named(read_rank_steps(state_->database, state_->info.run.ranks, from, to));
+}
+
+Result<std::optional<StepSummary>> TraceReader::step_summary() const {
   const TraceInfo& info = state_->info;
-  return state_->named(read_rank_steps(state_->database, info.run.ranks, info.steps));
+  return state_->named(read_step_summary(state_->database, info.run.ranks, info.steps));
 }
 
 Result<std::vector<PeakMemory>> TraceReader::peak_memory() const {
@@ -183,16 +198,35 @@ Result<std::vector<DiagnosticRow>> TraceReader::diagnostics() const {
   return state_->named(read_diagnostics(state_->database, state_->info));
 }
 
+namespace {
+
+Result<std::vector<std::int32_t>> ids_of(Statement& rows) {
+  std::vector<std::int32_t> ops;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, rows.next());
+    if (!row) return ops;
+    ops.push_back(rows.int32(0));
+  }
+}
+
+}  // namespace
+
 Result<std::vector<std::int32_t>> TraceReader::waited_for(std::int32_t op) const {
   TESSERA_ASSIGN(Statement rows, state_->named(state_->database.prepare(
                                      "SELECT after FROM op_after WHERE op = ? ORDER BY after")));
   rows.bind(op);
-  std::vector<std::int32_t> ops;
-  for (;;) {
-    TESSERA_ASSIGN(const bool row, state_->named(rows.next()));
-    if (!row) return ops;
-    ops.push_back(rows.int32(0));
-  }
+  return state_->named(ids_of(rows));
+}
+
+Result<std::vector<std::int32_t>> TraceReader::waiting_for(std::int32_t op,
+                                                           std::int32_t most) const {
+  constexpr std::int64_t near = 65536;  // there is no index: who waits is issued soon after
+  TESSERA_ASSIGN(Statement rows,
+                 state_->named(state_->database.prepare(
+                     "SELECT op FROM op_after WHERE op > ? AND op <= ? AND after = ?"
+                     " ORDER BY op LIMIT ?")));
+  rows.bind(op, std::int64_t{op} + near, op, most);
+  return state_->named(ids_of(rows));
 }
 
 Status TraceReader::verify_tables() const { return in_file(state_->path, state_->compare_hash()); }
@@ -203,9 +237,12 @@ Result<std::vector<std::string>> TraceReader::find_damage() const {
   std::vector<std::string> damages;
   TESSERA_TRY(in_file(state_->path, find_damaged_spans(database, damages)));
   TESSERA_TRY(in_file(state_->path, find_damaged_samples(database, state_->version, damages)));
+  const Status may = state_->may_unpack_steps();
+  const Status steps =
+      may.ok() ? read_rank_steps(database, info.run.ranks, 0, info.steps).status() : may;
   for (const Status& status :
        {state_->may_unpack(), read_ops(database, info).status(), read_buffers(database).status(),
-        read_rank_steps(database, info.run.ranks, info.steps).status(),
+        steps, read_step_summary(database, info.run.ranks, info.steps).status(),
         read_peak_memory(database, info).status(), read_diagnostics(database, info).status(),
         read_memory_shortages(database, info).status(), read_kernels(database, info).status(),
         state_->compare_hash()}) {

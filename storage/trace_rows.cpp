@@ -233,6 +233,8 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
     return keep(wrong(
         fmt::format("Step {} has {} ranks in a run of {} ranks.", b.step, b.begin.size(), ranks_)));
   }
+  if (!sums_) sums_.emplace(ranks_);
+  sums_->add(b);
   ++steps_;
   if (steps_ == recorded_from_) write_held();
   const Time latest = *std::max_element(b.end.begin(), b.end.end());
@@ -289,9 +291,18 @@ Status TraceRows::finish() {
   return status_;
 }
 
+// Where there is little to sum up, readers do so themselves.
+void TraceRows::write_summary() {
+  constexpr std::int64_t rows_min = 65536;
+  if (std::int64_t{ranks_} * steps_ < rows_min || !sums_) return;
+  for (const StepSummaryRow& row : sums_->summary().steps) write(row);
+  for (const RankSummaryRow& row : sums_->summary().ranks) write(row);
+}
+
 Status TraceRows::close() {
   lanes_->flush_all();
   samples_->flush_all();
+  write_summary();
   TESSERA_TRY(Status(status_));
   TESSERA_ASSIGN(content_hash_, close_trace(database_, {steps_, end_}));
   statements_.reset();

@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,6 +21,7 @@
 #include "storage/held_memory.h"
 #include "storage/lane_buffers.h"
 #include "storage/sample_chunk.h"
+#include "tessera/storage/step_summary.h"
 #include "tessera/trace.h"
 
 namespace tessera::storage {
@@ -69,6 +71,7 @@ class TraceRows : public TraceSink {
   void write_ranks(const TraceRun& run);
   void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans);
   void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, bool complete);
+  void write_summary();
   Status close();
 
   struct TextHash {
@@ -86,6 +89,7 @@ class TraceRows : public TraceSink {
   std::int32_t ranks_ = 0;  // 0: `begin` was not called
   std::int32_t steps_ = 0;
   Time end_ = 0;
+  std::optional<StepSums> sums_;  // of rank_step
   std::int64_t peaks_ = 0, shortages_ = 0;
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
   struct KnownOp {

@@ -56,11 +56,13 @@ std::string traces_folder() {
 }
 
 // https://specifications.freedesktop.org/basedir-spec
-std::string recent_file() {
+std::string state_file(const char* name) {
   const char* const state = std::getenv("XDG_STATE_HOME");
   const char* const home = std::getenv("HOME");
-  if (state != nullptr && *state != 0) return std::string(state) + "/tessera/traces";
-  return home == nullptr ? "" : std::string(home) + "/.local/state/tessera/traces";
+  if (state != nullptr && *state != 0) {
+    return std::string(state) + "/tessera/" + name;
+  }
+  return home == nullptr ? "" : std::string(home) + "/.local/state/tessera/" + name;
 }
 
 Status check_start(const InspectArguments& a) {
@@ -77,7 +79,10 @@ Status run_inspect(const InspectArguments& arguments) {
   inspector::InspectOptions options;
   options.path = arguments.trace.empty() ? "" : inspector::trace_file(arguments.trace);
   options.traces = traces_folder();
-  if (arguments.screenshot.empty()) options.recent_file = recent_file();
+  if (arguments.screenshot.empty()) {
+    options.recent_file = state_file("traces");
+    options.layout_file = state_file("layout");
+  }
   options.against = arguments.against;
   options.width = size.width;
   options.height = size.height;

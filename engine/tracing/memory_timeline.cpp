@@ -28,6 +28,11 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
   std::vector<MemorySample> samples;
   samples.reserve(static_cast<std::size_t>(end - lane.pending.begin()));
   for (auto it = lane.pending.begin(); it != end; ++it) {
+    if (!is_on_device(it->memory_class)) {
+      samples.push_back({ranks_[slot], it->time, it->buffer, it->memory_class, it->delta,
+                         lane.allocated, lane.reserved});
+      continue;
+    }
     lane.allocated += it->delta;
     const std::int64_t page = allocator_page.value;
     const Bytes used{(it->address_end.value + page - 1) / page * page};

@@ -4,7 +4,8 @@
 // The idea: buffers come and go in the order of the host's calls, but occupy memory in the time of
 // their streams: from when the first user's stream reaches them until the event they are released
 // after. Changes are sorted by that time before they are sent; `reserved` is the highest address in
-// use so far, in pages, so it never falls below what is allocated.
+// use so far, in pages, so it never falls below what is allocated. Both are the device's: what the
+// host and drives hold changes neither.
 #pragma once
 
 #include <vector>

@@ -96,14 +96,13 @@ void RuntimeTrace::buffer_requested(BufferId id, const Allocation& request) {
 
 void RuntimeTrace::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
                                  Bytes offset) {
-  if (request.memory != Memory::device) return;
   state_->submitted.place(id, request, ranks, offset + request.bytes);
 }
 
 void RuntimeTrace::buffer_released(BufferId id, const CheckedRuntime::Buffer& buffer, EventId after,
                                    const RankSet& ranks) {
-  if (buffer.memory != Memory::device) return;
-  state_->submitted.release(id, buffer.memory_class, buffer.bytes, after, ranks);
+  state_->submitted.release(id, class_in(buffer.memory, buffer.memory_class), buffer.bytes, after,
+                            ranks);
 }
 
 void RuntimeTrace::op_submitted(const Op& op, EventId event, EventId first_live) {

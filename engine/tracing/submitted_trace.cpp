@@ -39,8 +39,10 @@ void SubmittedTrace::submit(const Op& op, EventId event, EventId first_live,
 
 void SubmittedTrace::place(BufferId id, const Allocation& request, const RankSet& ranks,
                            Bytes end) {
-  items_.emplace_back(MemoryChange{buffers_.row_of(id), request.memory_class, request.bytes, end,
-                                   ranks, request.stream, waited_.before_next(request.stream)});
+  const StreamId stream = request.stream;
+  items_.emplace_back(MemoryChange{
+      buffers_.row_of(id), class_in(request.memory, request.memory_class), request.bytes, end,
+      ranks, stream, stream.valid() ? waited_.before_next(stream) : nullptr});
 }
 
 void SubmittedTrace::release(BufferId id, MemoryClass memory_class, Bytes bytes, EventId after,

@@ -10,14 +10,15 @@ void TracedBuffers::add(BufferId id, const Allocation& request, TraceSink& sink)
   key_.assign(request.name);
   append(request.name.size());
   key_.append(request.cause.unit);
-  append(request.memory_class);
+  const MemoryClass memory_class = class_in(request.memory, request.memory_class);
+  append(memory_class);
   append(request.bytes.value);
   const auto [found, is_new] = rows_.try_emplace(key_, static_cast<std::int32_t>(rows_.size()));
   const std::int32_t row = found->second;
   if (is_new) {
-    sink.buffer({row, request.name, request.cause.unit, request.memory_class, request.bytes});
+    sink.buffer({row, request.name, request.cause.unit, memory_class, request.bytes});
   }
-  if (request.memory == Memory::device) live_.add(id, {row, request.where.count()});
+  live_.add(id, {row, request.where.count()});
 }
 
 void TracedBuffers::release(BufferId id, const RankSet& ranks) {

@@ -14,6 +14,12 @@
 
 namespace tessera {
 
+/// The class of what lies in `memory`: what it is for says no more where it is not on the device.
+constexpr MemoryClass class_in(Memory memory, MemoryClass wanted) {
+  if (memory == Memory::pinned_host) return MemoryClass::pinned_host;
+  return memory == Memory::nvme ? MemoryClass::nvme_staging : wanted;
+}
+
 class TracedBuffers {
  public:
   /// Before the first sample of `id`. A new kind's row goes to `sink`.

@@ -127,6 +127,7 @@ class Chrome final : public Exporter {
   bool wants_memory() const override { return true; }
   Status memory(const storage::MemorySeries& series) override {
     for (std::size_t i = 0; i < series.time.size(); ++i) {
+      if (!is_on_device(series.memory_class[i])) continue;  // "Device Type" 1 is a GPU
       line(fmt::format(
           R"({{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": {}, )"
           R"("tid": 0, "ts": {}, "args": {{"Total Reserved": {}, "Total Allocated": {}, "Bytes": )"

@@ -79,7 +79,7 @@ class Snapshot final : public Exporter {
     pickle_.begin_list();
     for (std::size_t i = 0; i < series.time.size(); ++i) {
       const std::int64_t delta = series.delta[i].value;
-      if (delta == 0) continue;
+      if (delta == 0 || !is_on_device(series.memory_class[i])) continue;
       const bool allocates = delta > 0;
       const Block block = allocates ? addresses.allocate(series.buffer[i], delta)
                                     : addresses.release(series.buffer[i], -delta);

@@ -20,6 +20,7 @@ constexpr float gap_px = 6;
 constexpr float least_body = 40;  // of width and height: less shows nothing
 constexpr float between_tabs = 4;
 constexpr float before_buttons = 16;
+constexpr float help_column = 480;
 
 const char* theme_label(const Theme& theme) {
   return theme.kind == ThemeKind::dark ? "Light" : "Dark";
@@ -92,6 +93,10 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   state_.rank = options.rank ? *options.rank : model_->slowest_recorded();
   state_.step = std::max(0, model_->last_step());
   state_.sql = options.query;
+  state_.notes = Notes(model_->path());
+  state_.layout = options.layout_file.empty() ? Layout{} : read_layout(options.layout_file);
+  layout_file_ = options.layout_file;
+  kept_layout_ = state_.layout;
   const PanelRow& wanted = *find_panel(options.panel);
   const Problem* failure = options.time ? nullptr : first_failure(options.rank);
   if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
@@ -166,7 +171,7 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   x += text_width(ui.fonts.title, run.name) + theme.px(18);
   const std::string facts =
       fmt::format("{}  ·  {}  ·  {}  ·  {}  ·  {}", run.scheme, format_many(run.ranks, "rank"),
-                  run.cluster, format_many(model_->steps().steps, "step"), run.backend);
+                  run.cluster, format_many(model_->step_count(), "step"), run.backend);
   draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
   ImGui::GetWindowDrawList()->PopClipRect();
   ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
@@ -208,23 +213,44 @@ void App::draw_help(const Surface& ui) {
   ImGui::Begin("Keys", &state_.show_help,
                ImGuiWindowFlags_NoResize | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoMove);
-  const auto line = [&](const std::string& key, const char* meaning) {
+  std::vector<std::pair<std::string, const char*>> lines;
+  for (const Command& command : commands()) lines.emplace_back(keys_text(command), command.title);
+  for (const PanelRow& row : panel_rows()) {
+    if (row.key != 0) lines.emplace_back(std::string(1, row.key), row.tab);
+  }
+  for (const MouseHabit& habit : mouse_habits()) lines.emplace_back(habit.gesture, habit.meaning);
+  // As many columns as the height asks for and the width has room for.
+  const float tall = ImGui::GetTextLineHeightWithSpacing();
+  const auto fit = std::max<std::size_t>(1, static_cast<std::size_t>(0.8F * screen.y / tall));
+  const auto room =
+      std::max<std::size_t>(1, static_cast<std::size_t>(screen.x / ui.theme.px(help_column)));
+  const std::size_t columns = std::min(room, (lines.size() + fit - 1) / fit);
+  const std::size_t rows = (lines.size() + columns - 1) / columns;
+  for (std::size_t k = 0; k < lines.size(); ++k) {
+    if (k % rows == 0 && k > 0) ImGui::SameLine(0, ui.theme.px(32));
+    if (k % rows == 0) ImGui::BeginGroup();
     ImGui::PushFont(ui.fonts.strong);
-    ImGui::TextUnformatted(key.c_str());
+    ImGui::TextUnformatted(lines[k].first.c_str());
     ImGui::PopFont();
     ImGui::SameLine(ui.theme.px(110));
-    ImGui::TextUnformatted(meaning);
-  };
-  for (const Command& command : commands()) line(keys_text(command), command.title);
-  for (const PanelRow& row : panel_rows()) {
-    if (row.key != 0) line(std::string(1, row.key), row.tab);
+    ImGui::TextUnformatted(lines[k].second);
+    if (k % rows == rows - 1 || k + 1 == lines.size()) ImGui::EndGroup();
   }
-  for (const MouseHabit& habit : mouse_habits()) line(habit.gesture, habit.meaning);
   ImGui::End();
 }
 
+// Once nobody drags any more.
+void App::keep_layout() {
+  if (state_.layout == kept_layout_ || ImGui::IsMouseDown(0)) return;
+  kept_layout_ = state_.layout;
+  write_layout(layout_file_, kept_layout_);
+}
+
 bool App::draw(Surface& ui) {
+  keep_layout();
   look_for_more(ui);
+  model_->begin_frame();
+  model_->set_patient(ui.scripted);
   model_->take_check();
   state_.busy = false;
   state_.hovered.reset();
@@ -255,7 +281,7 @@ bool App::draw(Surface& ui) {
   // Keys first: what opens the finder is not its first letter.
   const bool moving = handle_keys(ui);
   finder_.draw(*this, ui);
-  return moving || state_.busy;
+  return moving || state_.busy || model_->at_work();
 }
 
 }  // namespace tessera::inspector

@@ -33,8 +33,12 @@ class App {
   void step_step(int direction);
   /// Selects the first op that the selected one waited for.
   void select_cause();
+  /// Selects the first op that waited for the selected one.
+  void select_use();
   /// The selection fills the view; if it does already, or nothing is selected, the step in view.
   void frame_selection();
+  /// A mark at the cursor, or at what is selected, to be written into.
+  void add_note();
   void clear();
   void show_step(std::int32_t step);
   /// Whether the view stays at the end of a recording that goes on; moving it ends that.
@@ -58,12 +62,16 @@ class App {
   bool handle_keys(Surface& ui);
   bool move_by_held_keys(const Surface& ui);
   std::int32_t step_in_view() const;
+  void keep_layout();
+  void select_first(const std::vector<SpanRef>& spans);
 
   std::unique_ptr<TraceModel> model_;
   ViewState state_;
   LiveTrace live_;
   std::optional<std::pair<Time, Time>> followed_;  // the view, if it stays at the end
   Finder finder_;
+  std::string layout_file_;
+  Layout kept_layout_;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };
 

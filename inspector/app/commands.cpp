@@ -33,6 +33,8 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) { app.step_span(1); }},
     {"flow/cause", "select what it waited for", GLFW_KEY_LEFT_BRACKET, 0, false,
      [](App& app, Surface&) { app.select_cause(); }},
+    {"flow/use", "select what first waited for it", GLFW_KEY_RIGHT_BRACKET, 0, false,
+     [](App& app, Surface&) { app.select_use(); }},
     {"frame", "frame the selection, again: the step in view", GLFW_KEY_F, 0, false,
      [](App& app, Surface&) { app.frame_selection(); }},
     {"run", "show the whole run", GLFW_KEY_HOME, 0, false,
@@ -45,6 +47,16 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) { app.follow(!app.follows()); }},
     {"path", "critical path in the timeline", GLFW_KEY_C, 0, false,
      [](App& app, Surface&) { app.state().show_path = !app.state().show_path; }},
+    {"note", "a note at the cursor", GLFW_KEY_M, 0, false,
+     [](App& app, Surface&) { app.add_note(); }},
+    {"layout/details", "details beside the timeline, or not", GLFW_KEY_H, 0, false,
+     [](App& app, Surface&) {
+       app.state().layout.hides_details = !app.state().layout.hides_details;
+     }},
+    {"layout/memory", "memory below the timeline, or not", GLFW_KEY_J, 0, false,
+     [](App& app, Surface&) {
+       app.state().layout.hides_memory = !app.state().layout.hides_memory;
+     }},
     {"palette", "find a command, a rank, a unit or a step", GLFW_KEY_P, GLFW_MOD_CONTROL, false,
      [](App& app, Surface&) { app.state().show_palette = !app.state().show_palette; }},
     {"find", "the same", GLFW_KEY_SLASH, 0, false,
@@ -70,6 +82,8 @@ constexpr MouseHabit habits[] = {
     {"click", "select an operation, open a rank"},
     {"double click", "zoom to the operation"},
     {"Ctrl+drag", "measure a range, which Communication then is of"},
+    {"drag an edge", "resize memory or details; double click: back"},
+    {"click a flag", "write into a note"},
 };
 
 std::string name_of_key(int key) {

@@ -31,7 +31,7 @@ void App::look_for_more(Surface& ui) {
 
 // What is looked at stays as it is: spans are only ever added behind those of their lane.
 void App::renew(std::unique_ptr<TraceModel> newer) {
-  const std::int32_t before = model_->steps().steps;
+  const std::int32_t before = model_->step_count();
   newer->set_against(model_->release_against());
   newer->forgive_unfinished();
   if (!model_->recorded(state_.rank)) state_.rank = newer->slowest_recorded();

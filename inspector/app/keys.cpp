@@ -38,14 +38,18 @@ void App::step_span(int direction) {
 
 void App::select_cause() {
   if (!state_.selection) return;
-  const SpanRef chosen = *state_.selection;
-  const std::int32_t op = model_->rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
-  for (const std::int32_t cause : model_->waited_for(op)) {
-    if (const auto span = model_->find(chosen.rank, cause)) {
-      state_.selection = span;
-      return bring_into_view(*span);
-    }
-  }
+  select_first(model_->flow(*state_.selection).causes);
+}
+
+void App::select_use() {
+  if (state_.selection) select_first(model_->flow(*state_.selection).uses);
+}
+
+void App::select_first(const std::vector<SpanRef>& spans) {
+  if (spans.empty()) return;
+  const SpanRef first = spans.front();  // looking at it replaces the flow
+  state_.selection = first;
+  bring_into_view(first);
 }
 
 // The step that most of the view shows.
@@ -54,7 +58,7 @@ std::int32_t App::step_in_view() const {
 }
 
 void App::step_step(int direction) {
-  if (model_->steps().steps == 0) return;
+  if (model_->step_count() == 0) return;
   show_step(std::clamp(step_in_view() + direction, 0, model_->last_step()));
 }
 
@@ -72,7 +76,20 @@ void App::bring_into_view(const SpanRef& span) {
   state_.time.show(begin - length / 2, begin - length / 2 + length);
 }
 
+void App::add_note() {
+  const Time middle = state_.time.from() + (state_.time.to() - state_.time.from()) / 2;
+  Time time = state_.cursor.value_or(middle);
+  if (!state_.cursor && state_.selection) {
+    const SpanRef& chosen = *state_.selection;
+    const Time begin = model_->rank(chosen.rank).lane(chosen.stream)->spans.begin[chosen.index];
+    if (begin >= state_.time.from() && begin <= state_.time.to()) time = begin;
+  }
+  if (find_panel(state_.panel)->tab != find_panel("all")->tab) state_.panel = "all";
+  state_.open_note = state_.notes.add(time);
+}
+
 void App::clear() {
+  if (state_.open_note) return state_.close_note();
   if (!state_.show_help && !state_.show_palette) {
     state_.selection.reset();
     state_.measured.reset();

@@ -27,6 +27,13 @@ class TimelinePage final : public Panel {
   float split_of(const Surface& ui, TraceModel& model, const ViewState& state,
                  const Box& box) const;
 
+  bool shows_memory(const ViewState& state) const {
+    return parts_.memory && (!parts_.timeline || !state.layout.hides_memory);
+  }
+  void drag_edges(const Surface& ui, ViewState& state, const Box& box, float side, float split);
+
+  enum class Edge : std::uint8_t { none, memory, details };
+  Edge dragged_ = Edge::none;
   TimelineParts parts_;
   TimelinePanel timeline_;
 };

@@ -99,13 +99,19 @@ void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   const float pad = ui.theme.px(10);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float wide = std::min(ui.theme.px(card_width), box.width() - 2 * pad);
-  const Result<std::vector<analysis::Finding>>& findings = model.findings();
+  const Result<std::vector<analysis::Finding>>* const found = model.findings();
   float y = at.y + pad;
   const float x = at.x + pad;
   const auto say = [&](ImFont* font, Colour colour, const std::string& words) {
     draw_wrapped(font, {x, y}, colour, words, wide);
     y += wrapped_height(font, words, wide) + ui.theme.px(8);
   };
+  if (found == nullptr) {
+    say(ui.fonts.body, ui.theme.dim, "Looking at all ranks and steps …");
+    ImGui::EndChild();
+    return;
+  }
+  const Result<std::vector<analysis::Finding>>& findings = *found;
   if (!findings.ok()) {
     say(ui.fonts.body, ui.colours().fail, "⚠ " + findings.status().message());
   } else if (findings->empty()) {

@@ -117,12 +117,17 @@ float HoldersPanel::draw_classes(const Surface& ui, ViewState& state, const Box&
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
+  // What is not on the device comes last.
+  for (const MemoryClass c : host_memory_stack) {
+    const Bytes bytes = moment_.by_class[static_cast<std::size_t>(c)];
+    if (bytes > Bytes{}) rows.emplace_back(bytes, c);
+  }
+  const Bytes most = rows.empty() ? Bytes{1} : std::max_element(rows.begin(), rows.end())->first;
   const float bytes_at = box.max.x, wide = box.width() - theme.px(bytes_column);
   std::string all;
   ImGui::PushFont(ui.fonts.body);
   for (const auto& [bytes, c] : rows) {
-    const double share =
-        static_cast<double>(bytes.value) / static_cast<double>(rows.front().first.value);
+    const double share = static_cast<double>(bytes.value) / static_cast<double>(most.value);
     const float base = y + (theme.row_px - ui.fonts.body->FontSize) / 2;
     const std::string name = fitted(std::string(name_of(c)), std::max(wide - theme.px(17), 1.0F));
     draw_swatch(ui, {box.min.x, base + theme.px(3)}, ui.colours().of(c),

@@ -14,6 +14,7 @@
 namespace tessera::inspector {
 namespace {
 
+constexpr float host_strip_height = 38;
 constexpr float plot_columns_max = 2000;  // more are not told apart, and cost a frame its time
 
 struct Scale {
@@ -139,6 +140,50 @@ void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewStat
   bands.end(left + std::max(0.0F, std::ceil(last)));
 }
 
+// What a rank holds on the host or on drives: a strip of its own scale below the device's memory,
+// with its highest moment in view, as no trace says how much there is.
+void draw_host_strip(const Surface& ui, const HostMemory& host, ViewState& state, Time run_end,
+                     const Box& box, float gutter_left) {
+  const MemoryPyramid& memory = *host.pyramid;
+  const float width = box.width();
+  Bytes run_peak{};
+  if (const auto highest = memory.highest(0, std::max<Time>(run_end, 1)); highest >= 0) {
+    run_peak = memory.allocated(highest);
+  }
+  const double top = std::max(1.0, 1.15 * static_cast<double>(run_peak.value));
+  const float wide = std::floor(width / plot_columns_max) + 1;
+  const float last = std::min(width, state.time.x_of(run_end, 0, width));
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled({box.min.x, box.max.y}, {box.max.x, box.max.y + 1}, ui.theme.line);
+  float from_x = 0, high = 0;
+  const auto finish = [&](float x) {
+    if (high > 0) {
+      draw->AddRectFilled({box.min.x + from_x, box.max.y - high}, {box.min.x + x, box.max.y},
+                          ui.colours().of(host.memory_class));
+    }
+  };
+  for (float x = 0; x < last; x += wide) {
+    const Time from = state.time.time_at(x, 0, width), to = state.time.time_at(x + wide, 0, width);
+    const std::ptrdiff_t sample = memory.highest(from, std::max(to, from + 1));
+    const auto bytes = static_cast<double>(memory.allocated(sample).value);
+    const float tall = std::ceil(static_cast<float>(bytes / top) * box.height());
+    if (tall == high) continue;
+    finish(x);
+    from_x = x;
+    high = tall;
+  }
+  finish(std::max(0.0F, std::ceil(last)));
+  const std::ptrdiff_t peak = memory.highest(state.time.from(), state.time.to());
+  const std::string bytes = format_memory(memory.allocated(peak));
+  const float right = box.min.x - ui.theme.px(8);
+  const std::string word = host.memory_class == MemoryClass::nvme_staging ? "drive" : "host";
+  draw_text_right(ui.fonts.small, {right, box.max.y - 2 * ui.fonts.small->FontSize}, ui.theme.dim,
+                  text_width(ui.fonts.small, word) < right - gutter_left ? word : "");
+  draw_text_right(ui.fonts.small, {right, box.max.y - ui.fonts.small->FontSize}, ui.theme.text,
+                  bytes);
+  state.fields["memory/" + word] = bytes;
+}
+
 // A line of text on a ground of its own: what lies below has any colour.
 void draw_note(const Surface& ui, const Box& box, Colour colour, const std::string& words) {
   const float pad = ui.theme.px(4);
@@ -202,6 +247,10 @@ std::vector<ClassRow> class_rows(const MemoryStack& stack) {
   for (auto it = device_memory_stack.rbegin(); it != device_memory_stack.rend(); ++it) {
     const Bytes bytes = stack[static_cast<std::size_t>(*it)];
     if (bytes != Bytes{}) rows.push_back({*it, bytes});
+  }
+  for (const MemoryClass c : host_memory_stack) {  // drawn below the plot
+    const Bytes bytes = stack[static_cast<std::size_t>(c)];
+    if (bytes != Bytes{}) rows.push_back({c, bytes});
   }
   return rows;
 }
@@ -284,7 +333,12 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   const RankMemory& rank = model.memory(state.rank);
   const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(8));
   const float left = stretch.left, width = stretch.width;
-  const Box plot{{left, box.min.y + theme.px(24)}, {left + width, box.max.y - theme.px(10)}};
+  // Strips of the host take what the device's plot can spare.
+  const float strip = theme.px(host_strip_height);
+  const auto strips = static_cast<float>(rank.host.size()) * strip;
+  const bool room = box.height() - strips > theme.px(100);
+  const Box plot{{left, box.min.y + theme.px(24)},
+                 {left + width, box.max.y - theme.px(10) - (room ? strips : 0)}};
   if (rank.pyramid == nullptr) {
     const bool broken = !rank.problem.ok();
     draw_text(
@@ -298,6 +352,11 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   const Scale scale{top_of(model, memory), plot.min.y, plot.max.y};
   draw_grid(ui, scale, plot, left);
   draw_columns(ui, memory, state, model.info().end, scale, left, width);
+  for (std::size_t k = 0; room && k < rank.host.size(); ++k) {
+    const float y = plot.max.y + static_cast<float>(k + 1) * strip;
+    draw_host_strip(ui, rank.host[k], state, model.info().end,
+                    {{left, y - strip + theme.px(6)}, {left + width, y}}, box.min.x);
+  }
   const Box peak = draw_peak(ui, memory, state, scale, left, width);
   draw_capacity(ui, model, scale, plot, left, peak);
   draw->PopClipRect();

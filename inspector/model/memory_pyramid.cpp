@@ -2,7 +2,6 @@
 #include "inspector/model/memory_pyramid.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tessera::inspector {
 namespace {
@@ -14,17 +13,18 @@ constexpr std::size_t checkpoint_every = 64;
 
 MemoryPyramid::MemoryPyramid(const std::vector<Time>& time, const std::vector<MemoryClass>& classes,
                              const std::vector<Bytes>& delta, const std::vector<Bytes>& allocated,
-                             const std::vector<Bytes>& reserved)
+                             const std::vector<Bytes>& reserved, bool on_device)
     : time_(&time),
       classes_(&classes),
       delta_(&delta),
       allocated_(&allocated),
       reserved_(&reserved) {
   MemoryStack running{};
+  Bytes sum{};
   for (std::size_t i = 0; i < size(); ++i) {
     if (i % checkpoint_every == 0) checkpoints_.push_back(running);
     running[static_cast<std::size_t>(classes[i])] += delta[i];
-    const Bytes sum = std::accumulate(running.begin(), running.end(), Bytes{});
+    if (is_on_device(classes[i]) == on_device) sum += delta[i];
     consistent_ &= sum == allocated[i] && allocated[i] <= reserved[i];
   }
   std::size_t below = size();

@@ -19,10 +19,11 @@ using MemoryStack = std::array<Bytes, memory_class_count>;
 
 class MemoryPyramid {
  public:
-  /// Parallel columns in ascending time; entry k is the state from time[k] on.
+  /// Parallel columns in ascending time; entry k is the state from time[k] on. `allocated` counts
+  /// what is on the device, or, of the host's, what is not.
   MemoryPyramid(const std::vector<Time>& time, const std::vector<MemoryClass>& classes,
                 const std::vector<Bytes>& delta, const std::vector<Bytes>& allocated,
-                const std::vector<Bytes>& reserved);
+                const std::vector<Bytes>& reserved, bool on_device = true);
 
   std::size_t size() const { return time_->size(); }
   /// The sample in force at `time`, or -1 before the first.

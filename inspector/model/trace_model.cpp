@@ -56,11 +56,41 @@ Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
   return model;
 }
 
+namespace {
+
+// Forgets what was looked at longest ago, until what is left is few enough or all in use.
+template <class OfRanks, class Size>
+void forget_old(OfRanks& ranks, std::int64_t frame, std::size_t most, Size size_of) {
+  constexpr std::int64_t in_use = 3;  // frames
+  std::size_t sum = 0;
+  for (const auto& [rank, data] : ranks) sum += size_of(data);
+  while (sum > most) {
+    const auto oldest = std::min_element(
+        ranks.begin(), ranks.end(),
+        [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    if (oldest->second.used + in_use > frame) return;
+    sum -= size_of(oldest->second);
+    ranks.erase(oldest);
+  }
+}
+
+}  // namespace
+
+void TraceModel::begin_frame() {
+  constexpr std::size_t spans_most = 6'000'000;    // of about 35 bytes
+  constexpr std::size_t samples_most = 4'000'000;  // of about 40 bytes
+  ++frame_;
+  forget_old(ranks_, frame_, spans_most, [](const RankData& data) { return data.spans; });
+  forget_old(memories_, frame_, samples_most,
+             [](const RankMemory& memory) { return memory.samples.time.size(); });
+}
+
 void TraceModel::take_check() {
   constexpr std::chrono::seconds now{0};
   if (check_.valid() && check_.wait_for(now) == std::future_status::ready) {
     static_cast<void>(await_check());
   }
+  if (auto problem = metrics_.take_problem()) problems_.push_back({std::move(*problem), {}, -1});
 }
 
 Status TraceModel::await_check() {
@@ -112,15 +142,35 @@ void TraceModel::name_classes() {
   }
 }
 
-const analysis::MetricFigures& TraceModel::metric(analysis::Metric metric) {
-  const auto known = metrics_.find(metric);
-  if (known != metrics_.end()) return known->second;
-  return metrics_[metric] = analysis::figures_of(steps(), metric);
+void TraceModel::set_patient(bool patient) {
+  patient_ = patient;
+  metrics_.set_patient(patient);
 }
 
-const Result<std::vector<analysis::Finding>>& TraceModel::findings() {
-  if (!findings_) findings_ = analysis::findings_of(*this);
-  return *findings_;
+Time TraceModel::step_begin(std::int32_t step, Rank rank) {
+  constexpr std::size_t begins_kept = 4096;
+  if (rank < 0 || rank >= rank_count()) return step_range(step).first;
+  const auto known = step_begins_.find({step, rank});
+  if (known != step_begins_.end()) return known->second;
+  const auto rows = step_rows(step);
+  if (step_begins_.size() >= begins_kept) step_begins_.clear();
+  // What cannot be read is named where numbers are shown; a line may stand where ranks begin.
+  const Time begin =
+      rows.ok() ? rows->begin[static_cast<std::size_t>(rank)] : step_range(step).first;
+  return step_begins_[{step, rank}] = begin;
+}
+
+const Result<std::vector<analysis::Finding>>* TraceModel::findings() {
+  constexpr std::chrono::seconds now{0};
+  if (findings_) return &*findings_;
+  if (!finding_.valid()) {
+    const bool here = patient_ || holds_steps();
+    finding_ = std::async(here ? std::launch::deferred : std::launch::async,
+                          [this] { return analysis::findings_of(*this); });
+    if (here) finding_.wait();
+  }
+  if (finding_.wait_for(now) == std::future_status::timeout) return nullptr;
+  return &findings_.emplace(finding_.get());
 }
 
 const Result<analysis::CriticalPath>& TraceModel::critical_path(std::int32_t step) {
@@ -131,28 +181,34 @@ const Result<analysis::CriticalPath>& TraceModel::critical_path(std::int32_t ste
   return paths_.emplace(step, analysis::critical_path(*this, step)).first->second;
 }
 
-const std::vector<analysis::Outlier>& TraceModel::outliers(analysis::Metric wanted) {
-  const auto known = outliers_.find(wanted);
-  if (known != outliers_.end()) return known->second;
-  return outliers_[wanted] = analysis::outliers(metric(wanted).table);
-}
-
-analysis::Metric TraceModel::telling_metric() {
-  return analysis::telling_metric(
-      [this](analysis::Metric wanted) -> const std::vector<analysis::Outlier>& {
-        return outliers(wanted);
-      });
-}
-
 analysis::SpanFacts TraceModel::facts(const SpanRef& span) {
   const RankData& data = rank(span.rank);
   return analysis::facts_of(*this, data.compute, data.lane(span.stream)->spans, span.index);
 }
 
+const TraceModel::Flow& TraceModel::flow(const SpanRef& span) {
+  constexpr std::int32_t uses_most = 4;
+  if (flow_of_ == span) return flow_;
+  flow_of_ = span;
+  flow_ = {};
+  const std::int32_t id = rank(span.rank).lane(span.stream)->spans.op[span.index];
+  for (const std::int32_t cause : waited_for(id)) {
+    if (const auto found = find(span.rank, cause)) flow_.causes.push_back(*found);
+  }
+  for (const std::int32_t use : waiting_for(id, uses_most)) {
+    if (const auto found = find(span.rank, use)) flow_.uses.push_back(*found);
+  }
+  return flow_;
+}
+
 const RankData& TraceModel::rank(Rank rank) {
   const auto known = ranks_.find(rank);
-  if (known != ranks_.end()) return known->second;
+  if (known != ranks_.end()) {
+    known->second.used = frame_;
+    return known->second;
+  }
   RankData& data = ranks_[rank];
+  data.used = frame_;
   if (!recorded(rank)) return data;
   auto lanes =
       reader().lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
@@ -164,6 +220,7 @@ const RankData& TraceModel::rank(Rank rank) {
   }
   for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
   for (LaneData& lane : data.lanes) {
+    data.spans += lane.spans.op.size();
     std::vector<OpClass> classes;
     classes.reserve(lane.spans.op.size());
     for (std::int32_t id : lane.spans.op) classes.push_back(class_of(op(id)));
@@ -186,10 +243,35 @@ const std::vector<storage::BufferRow>& TraceModel::buffers() {
   return buffers_.emplace(read.ok() ? std::move(read).value() : std::vector<storage::BufferRow>{});
 }
 
+namespace {
+
+storage::MemorySeries samples_of(const storage::MemorySeries& all, MemoryClass wanted) {
+  storage::MemorySeries host;
+  host.rank = all.rank;
+  Bytes held{};
+  for (std::size_t i = 0; i < all.time.size(); ++i) {
+    if (all.memory_class[i] != wanted) continue;
+    held += all.delta[i];
+    host.time.push_back(all.time[i]);
+    host.buffer.push_back(all.buffer[i]);
+    host.memory_class.push_back(all.memory_class[i]);
+    host.delta.push_back(all.delta[i]);
+    host.allocated.push_back(held);
+    host.reserved.push_back(held);
+  }
+  return host;
+}
+
+}  // namespace
+
 const RankMemory& TraceModel::memory(Rank rank) {
   const auto known = memories_.find(rank);
-  if (known != memories_.end()) return known->second;
+  if (known != memories_.end()) {
+    known->second.used = frame_;
+    return known->second;
+  }
   RankMemory& memory = memories_[rank];
+  memory.used = frame_;
   if (!recorded(rank)) return memory;
   auto samples = reader().memory(rank);
   if (!samples.ok()) {
@@ -203,6 +285,15 @@ const RankMemory& TraceModel::memory(Rank rank) {
   if (s.time.empty()) return memory;
   memory.pyramid =
       std::make_unique<MemoryPyramid>(s.time, s.memory_class, s.delta, s.allocated, s.reserved);
+  memory.host.reserve(host_memory_stack.size());  // pyramids refer to samples, which must not move
+  for (const MemoryClass c : host_memory_stack) {
+    if (std::find(s.memory_class.begin(), s.memory_class.end(), c) == s.memory_class.end())
+      continue;
+    HostMemory& host = memory.host.emplace_back(HostMemory{c, samples_of(s, c), nullptr});
+    const auto& h = host.samples;
+    host.pyramid = std::make_unique<MemoryPyramid>(h.time, h.memory_class, h.delta, h.allocated,
+                                                   h.reserved, false);
+  }
   return memory;
 }
 

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "inspector/model/layout.h"
+#include "inspector/model/notes.h"
 #include "inspector/model/time_axis.h"
 #include "inspector/model/trace_model.h"
 
@@ -40,6 +42,10 @@ struct ViewState {
   bool show_start = false;     // the page that opens traces
   bool show_path = false;      // the critical path as a line in the timeline
   bool scroll_to_rank = true;  // bring the opened rank into view once
+  Layout layout;
+  Notes notes;
+  std::optional<std::size_t> open_note;  // that is written into
+  std::string note_problem;              // why notes cannot be kept
 
   // For scripts and tests: where things are ("tab/all"), and what fields said last ("run/MFU").
   std::map<std::string, Box> widgets;
@@ -51,6 +57,12 @@ struct ViewState {
     cursor_share = static_cast<double>((x - left) / width);
   }
   void place(const std::string& name, ImVec2 min, ImVec2 max) { widgets[name] = {min, max}; }
+  /// Whoever wrote into a note is through.
+  void close_note() {
+    open_note.reset();
+    const Status kept = notes.save();
+    note_problem = kept.ok() ? "" : kept.message();
+  }
   /// Opens `chosen` where its spans are.
   void open_rank(Rank chosen) {
     rank = chosen;

@@ -28,6 +28,7 @@ ModuleMemory::ModuleMemory(const ModuleTree& tree, const storage::MemorySeries& 
   std::unordered_map<std::int32_t, int> nodes;
   for (const storage::BufferRow& buffer : buffers) nodes[buffer.id] = tree.of(buffer);
   for (std::size_t k = 0; k < samples.time.size(); ++k) {
+    if (!is_on_device(samples.memory_class[k])) continue;
     const auto node = static_cast<std::size_t>(nodes[samples.buffer[k]]);
     const auto holding = static_cast<std::size_t>(holding_of(samples.memory_class[k]));
     std::vector<Change>& changes = changes_[node][holding];

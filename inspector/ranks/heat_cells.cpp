@@ -15,14 +15,14 @@ std::vector<double> heat_cells(const analysis::MetricFigures& figures, int rows,
   const analysis::MetricTable& table = figures.table;
   std::vector<double> cells(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
                             median_place);
-  for (int step = 0; step < table.steps; ++step) {
-    const int c0 = static_cast<int>(std::int64_t{step} * columns / table.steps);
-    const int c1 = static_cast<int>((std::int64_t{step} + 1) * columns / table.steps);
-    for (int rank = 0; rank < table.ranks; ++rank) {
+  for (int step = 0; step < table.steps(); ++step) {
+    const int c0 = static_cast<int>(std::int64_t{step} * columns / table.steps());
+    const int c1 = static_cast<int>((std::int64_t{step} + 1) * columns / table.steps());
+    for (int rank = 0; rank < table.ranks(); ++rank) {
       if (!table.known(step, rank)) continue;
       const double place = figures.scale.at(table.at(step, rank));
-      const auto r0 = static_cast<int>(std::int64_t{rank} * rows / table.ranks);
-      const auto r1 = static_cast<int>((std::int64_t{rank} + 1) * rows / table.ranks);
+      const auto r0 = static_cast<int>(std::int64_t{rank} * rows / table.ranks());
+      const auto r1 = static_cast<int>((std::int64_t{rank} + 1) * rows / table.ranks());
       for (int row = r0; row < std::max(r0 + 1, r1); ++row) {
         for (int column = c0; column < std::max(c0 + 1, c1); ++column) {
           double& cell = cells[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +

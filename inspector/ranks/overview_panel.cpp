@@ -46,7 +46,7 @@ float OverviewPanel::draw_metrics(Surface& ui, ViewState& state, const Box& box)
 }
 
 void OverviewPanel::draw_map_axes(Surface& ui, const TraceModel& model, const Box& map) {
-  const std::int64_t ranks = model.steps().ranks, steps = model.steps().steps;
+  const std::int64_t ranks = model.rank_count(), steps = model.step_count();
   const float tall = ui.fonts.small->FontSize;
   const std::int64_t every_rank =
       every_nth(static_cast<double>(map.height()) / static_cast<double>(ranks), 3 * tall);
@@ -72,7 +72,7 @@ void OverviewPanel::draw_map_axes(Surface& ui, const TraceModel& model, const Bo
 
 // Few cells: the numbers themselves.
 void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map) {
-  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const int ranks = model.rank_count(), steps = model.step_count();
   const float cell_w = map.width() / static_cast<float>(steps);
   const float cell_h = map.height() / static_cast<float>(ranks);
   if (cell_h < ui.fonts.small->FontSize + 2 || cell_w < ui.theme.px(70)) return;
@@ -80,7 +80,7 @@ void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, 
     for (int rank = 0; rank < ranks; ++rank) {
       if (!figures_->table.known(step, rank)) continue;
       const std::int64_t value = figures_->table.at(step, rank);
-      const std::string label = format_metric(figures_->table.metric, value);
+      const std::string label = format_metric(figures_->table.metric(), value);
       const float x = map.min.x + (static_cast<float>(step) + 0.5F) * cell_w;
       const float y = map.min.y + (static_cast<float>(rank) + 0.5F) * cell_h;
       draw_text(ui.fonts.small,
@@ -93,13 +93,13 @@ void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, 
 void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& map) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!map.contains(mouse) || !ImGui::IsWindowHovered()) return;
-  const int ranks = model.steps().ranks, steps = model.steps().steps;
+  const int ranks = model.rank_count(), steps = model.step_count();
   const int step = std::min(
       steps - 1, static_cast<int>((mouse.x - map.min.x) / map.width() * static_cast<float>(steps)));
   const int rank = std::min(ranks - 1, static_cast<int>((mouse.y - map.min.y) / map.height() *
                                                         static_cast<float>(ranks)));
   state.step = step;  // the grid beside shows it
-  const Metric metric = figures_->table.metric;
+  const Metric metric = figures_->table.metric();
   ImGui::SetTooltip("rank %d, node %d, step %d\n%s %s%s", rank,
                     rank / std::max(1, model.run().ranks_per_node), step, name_of(metric),
                     format_metric(metric, figures_->table.at(step, rank)).c_str(),
@@ -113,7 +113,6 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
 }
 
 bool OverviewPanel::renew(const TraceModel&) {
-  spreads_.clear();
   map_width_ = 0;  // the texture is kept, what it shows is not
   return true;
 }
@@ -126,7 +125,7 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
   if (map.width() < theme.px(40) || map.height() < theme.px(16)) return;  // no room
   const int width = std::clamp(static_cast<int>(map.width()), 1, 4096);
   const int height = std::clamp(static_cast<int>(map.height()), 1, 4096);
-  if (width != map_width_ || height != map_height_ || figures_->table.metric != map_metric_) {
+  if (width != map_width_ || height != map_height_ || figures_->table.metric() != map_metric_) {
     const auto cells = heat_cells(*figures_, height, width);
     Texture texture{width, height, std::vector<std::uint32_t>(cells.size()), Sampling::nearest};
     std::transform(cells.begin(), cells.end(), texture.pixels.begin(), sequential);
@@ -135,7 +134,7 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
     } else {
       ui.textures.update(map_texture_, std::move(texture));
     }
-    map_metric_ = figures_->table.metric;
+    map_metric_ = figures_->table.metric();
     map_width_ = width;
     map_height_ = height;
   }
@@ -144,7 +143,7 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
   const ImVec2 low{std::floor(map.min.x), std::floor(map.min.y)};
   draw->AddImage(map_texture_, low,
                  {low.x + static_cast<float>(width), low.y + static_cast<float>(height)});
-  const int steps = model.steps().steps;
+  const int steps = model.step_count();
   for (int step = 1; step < steps && steps <= 40; ++step) {  // cells of steps stay apart
     const float x =
         std::floor(low.x + map.width() * static_cast<float>(step) / static_cast<float>(steps));
@@ -158,8 +157,8 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
 void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
   const Theme& theme = ui.theme;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const int steps = figures_->table.steps;
-  const Metric metric = figures_->table.metric;
+  const int steps = figures_->table.steps();
+  const Metric metric = figures_->table.metric();
   const Box plot{{box.min.x + theme.px(axis_width), box.min.y + theme.px(34)},
                  {box.max.x - theme.px(16), box.max.y - theme.px(14)}};
   if (plot.width() < theme.px(40) || plot.height() < theme.px(30)) return;  // no room
@@ -168,13 +167,8 @@ void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
             fitted(fmt::format("{}: lowest, median and highest rank of each step", name_of(metric)),
                    plot.width()));
   ImGui::PopFont();
-  if (spreads_metric_ != metric || spreads_.empty()) {
-    spreads_.clear();
-    for (int step = 0; step < steps; ++step) spreads_.push_back(spread_of(figures_->table, step));
-    spreads_metric_ = metric;
-  }
   std::int64_t most = 0;
-  for (const analysis::Spread& spread : spreads_) most = std::max(most, spread.high);
+  for (const analysis::Spread& spread : figures_->spreads) most = std::max(most, spread.high);
   const double top = std::max(static_cast<double>(most) * 1.1, 1.0);
   const auto y_of = [&](auto v) {
     return std::floor(plot.max.y -
@@ -187,7 +181,7 @@ void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
                     theme.dim, format_metric(metric, most * k / 2));
   }
   for (int step = 0; step < steps; ++step) {
-    const analysis::Spread& s = spreads_[static_cast<std::size_t>(step)];
+    const analysis::Spread& s = figures_->spreads[static_cast<std::size_t>(step)];
     const float x0 = std::floor(plot.min.x + plot.width() * static_cast<float>(step) /
                                                  static_cast<float>(steps));
     const float x1 = std::floor(plot.min.x + plot.width() * static_cast<float>(step + 1) /
@@ -209,8 +203,13 @@ std::string OverviewPanel::excess_text(const analysis::Outlier& o) const {
 }
 
 void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& state) {
-  const std::vector<analysis::Outlier>& odd = model.outliers(figures_->table.metric);
-  heading(ui, fmt::format("Ranks that stand out: {}", name_of(figures_->table.metric)));
+  const auto* const found = model.metrics().outliers(figures_->table.metric());
+  heading(ui, fmt::format("Ranks that stand out: {}", name_of(figures_->table.metric())));
+  if (found == nullptr) {
+    ImGui::TextDisabled("Looking at all ranks and steps …");
+    return;
+  }
+  const std::vector<analysis::Outlier>& odd = *found;
   if (odd.empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
     ImGui::TextWrapped(
@@ -255,23 +254,37 @@ void OverviewPanel::draw_side(Surface& ui, TraceModel& model, ViewState& state, 
   draw_outliers(ui, model, state);
   ImGui::Dummy({0, ui.theme.px(12)});
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_rank_grid(ui, model, state, figures_->table.metric, state.step, width);
-  if (model.steps().ranks < 2) {
-    draw_scale(ui, state, figures_->table.metric, figures_->scale, width);
+  draw_rank_grid(ui, model, state, figures_->table.metric(), state.step, width);
+  if (model.rank_count() < 2) {
+    draw_scale(ui, state, figures_->table.metric(), figures_->scale, width);
   }
   ImGui::EndChild();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
 }
 
+// Tables of very many ranks and steps take a moment.
+void OverviewPanel::draw_waiting(const Surface& ui, const TraceModel& model, const Box& box) {
+  const std::string words =
+      model.at_work() ? fmt::format("Reading {} of {} …", format_many(model.step_count(), "step"),
+                                    format_many(model.rank_count(), "rank"))
+                      : "The steps of ranks cannot be read.";
+  draw_text(ui.fonts.body, {box.min.x + ui.theme.px(16), box.min.y + ui.theme.px(16)}, ui.theme.dim,
+            fitted(words, box.width() - ui.theme.px(32)));
+}
+
 void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
-  if (model.steps().steps == 0) {
+  if (model.step_count() == 0) {
     draw_text(ui.fonts.body, {box.min.x + ui.theme.px(16), box.min.y + ui.theme.px(16)},
               ui.theme.dim, "This trace has no step summaries.");
     return;
   }
-  if (!state.metric) state.metric = model.telling_metric();
-  figures_ = &model.metric(*state.metric);
+  if (!state.metric) state.metric = model.metrics().telling();
+  figures_ = model.metrics().figures(state.metric.value_or(Metric::step_time));
+  if (figures_ == nullptr) {
+    draw_waiting(ui, model, box);
+    return;
+  }
   const float gap = ui.theme.px(6);
   // The map comes first where there is little room.
   const float wanted = ui.theme.px(side_width);
@@ -282,7 +295,7 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   draw->AddRectFilled(left.min, left.max, ui.theme.panel);
   const float top = draw_metrics(ui, state, left);
   // Rows of few ranks need not be higher than their text wants; the spread takes the rest.
-  const float rows = ui.theme.px(highest_row) * static_cast<float>(model.steps().ranks);
+  const float rows = ui.theme.px(highest_row) * static_cast<float>(model.rank_count());
   const float spread = std::min(ui.theme.px(spread_height), 0.35F * box.height());
   const float split = std::min(box.max.y - spread, top + rows + ui.theme.px(26));
   draw_heat_map(ui, model, state, {{left.min.x, top}, {left.max.x, split - gap}});

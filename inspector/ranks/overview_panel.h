@@ -22,13 +22,12 @@ class OverviewPanel final : public Panel {
   void draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map);
   void hover_map(TraceModel& model, ViewState& state, const Box& map);
   void draw_spread(const Surface& ui, const Box& box);
+  static void draw_waiting(const Surface& ui, const TraceModel& model, const Box& box);
   void draw_side(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   std::string excess_text(const analysis::Outlier& outlier) const;
   void draw_outliers(Surface& ui, TraceModel& model, ViewState& state);
 
   const analysis::MetricFigures* figures_ = nullptr;  // this frame's; the model's
-  std::vector<analysis::Spread> spreads_;             // per step, of spreads_metric_
-  analysis::Metric spreads_metric_ = analysis::Metric::step_time;
   // What the texture shows.
   ImTextureID map_texture_ = nullptr;
   analysis::Metric map_metric_ = analysis::Metric::step_time;

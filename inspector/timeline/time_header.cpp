@@ -36,7 +36,7 @@ class StepStrip {
 
   // Of steps narrower than a few pixels several make a block, so that blocks can be told apart.
   void draw() const {
-    const std::int64_t steps = model_.steps().steps;
+    const std::int64_t steps = model_.step_count();
     if (steps == 0) return;
     const double apart = static_cast<double>(box_.width()) / static_cast<double>(steps);
     const std::int64_t block = every_nth(apart, ui_.theme.px(4));
@@ -121,20 +121,17 @@ void draw_ruler_labels(const Surface& ui, ViewState& state, const Box& box) {
   }
 }
 
-void draw_step_lines(const Surface& ui, const TraceModel& model, const ViewState& state,
-                     const Box& box, const TimeStretch& stretch) {
-  const std::int32_t steps = model.steps().steps;
+void draw_step_lines(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box,
+                     const TimeStretch& stretch) {
+  const std::int32_t steps = model.step_count();
   if (steps == 0) return;
   const std::int32_t first = model.step_at(state.time.from());
   const std::int32_t last = model.step_at(state.time.to());
   const std::int64_t every =
       every_nth(static_cast<double>(stretch.width) / (last - first + 1), ui.theme.px(60));
   const ImU32 colour = with_alpha(ui.theme.accent, 150);
-  const bool known = 0 <= state.rank && state.rank < model.steps().ranks;
   for (std::int64_t step = (first + every - 1) / every * every; step <= last; step += every) {
-    const auto row = static_cast<std::size_t>(step) * static_cast<std::size_t>(model.steps().ranks);
-    const Time begin = known ? model.steps().begin[row + static_cast<std::size_t>(state.rank)]
-                             : model.step_range(static_cast<std::int32_t>(step)).first;
+    const Time begin = model.step_begin(static_cast<std::int32_t>(step), state.rank);
     const float x = std::floor(state.time.x_of(begin, stretch.left, stretch.width));
     if (x < stretch.left || x > stretch.left + stretch.width) continue;
     for (float y = box.min.y; y < box.max.y; y += ui.theme.px(6)) {
@@ -157,8 +154,7 @@ void draw_time_header(Surface& ui, TraceModel& model, ViewState& state, const Bo
                     {{box.min.x, map_end}, {box.max.x, map_end + ui.theme.px(ruler_height)}});
 }
 
-void draw_time_grid(const Surface& ui, const TraceModel& model, const ViewState& state,
-                    const Box& box) {
+void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box) {
   const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(right_margin));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float right = stretch.left + stretch.width;

@@ -14,8 +14,7 @@ float time_header_height(const Surface& ui);
 void draw_time_header(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
 /// Lines at the ruler's ticks and at steps' begins in `box`, and the ground of an empty page before
 /// the run's begin and after its end. To be drawn first.
-void draw_time_grid(const Surface& ui, const TraceModel& model, const ViewState& state,
-                    const Box& box);
+void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box);
 /// The range that is marked, with its length. To be drawn last.
 void draw_measured(const Surface& ui, ViewState& state, const Box& box);
 /// The moments of problems, over what is in `box`.

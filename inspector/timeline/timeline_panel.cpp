@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/timeline/flow_lines.h"
 #include "inspector/timeline/operation_legend.h"
 #include "inspector/timeline/path_line.h"
 #include "inspector/timeline/time_header.h"
@@ -273,6 +274,14 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   path_drawn_ = draw_path(ui, model, state, rows);
   handle_mouse(ui, model, state, rows);
   draw_selection(ui, model, state, rows);
+  draw_flow_lines(ui, model, state, rows, [&](Rank rank, std::int32_t stream) {
+    for (const LaneBox& lane : lane_boxes_) {
+      if (lane.rank == rank && lane.stream == stream) {
+        return std::optional(std::floor(lane.y + lane.height / 2));
+      }
+    }
+    return std::optional<float>();
+  });
   draw_scrollbar(ui, rows);
   draw->PopClipRect();
   draw_problem_marks(ui, model, state, rows);

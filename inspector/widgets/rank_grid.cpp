@@ -76,10 +76,10 @@ GridShape shape_of(int ranks, int per_node) {
 }
 
 /// What a cell shows: of its ranks the one furthest from the middle of the scale.
-Rank shown_rank(const analysis::MetricFigures& figures, std::int32_t step, Rank first, Rank end) {
+Rank shown_rank(const analysis::MetricFigures& figures, Rank first, Rank end) {
   Rank furthest = first;
   const auto distance = [&](Rank rank) {
-    return std::abs(figures.scale.at(figures.table.at(step, rank)) - 0.5);
+    return std::abs(figures.scale.at(figures.table.at(0, rank)) - 0.5);
   };
   for (Rank rank = first + 1; rank < end; ++rank) {
     if (distance(rank) > distance(furthest)) furthest = rank;
@@ -101,13 +101,15 @@ std::string cell_text(const TraceModel& model, Metric metric, std::int64_t value
 
 std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Metric metric,
                            std::int32_t wanted_step, float width) {
-  const storage::RankSteps& s = model.steps();
-  if (s.steps == 0 || s.ranks < 2) return "";
-  const analysis::MetricFigures& figures = model.metric(metric);
+  const std::int32_t ranks = model.rank_count();
+  if (model.step_count() == 0 || ranks < 2) return "";
   const std::int32_t step = std::clamp(wanted_step, 0, model.last_step());
+  const analysis::MetricFigures* const of_step = model.metrics().step(metric, step);
+  if (of_step == nullptr) return "";
+  const analysis::MetricFigures& figures = *of_step;
   heading(ui, fmt::format("{} by rank, step {}", name_of(metric), step));
   const int per_node = std::max(1, model.run().ranks_per_node);
-  const GridShape shape = shape_of(s.ranks, per_node);
+  const GridShape shape = shape_of(ranks, per_node);
   const float node_gap = shape.roomy ? ui.theme.px(4) : 0;
   const float gap = shape.roomy ? ui.theme.px(2) : 1;
   const float gaps = node_gap * static_cast<float>((shape.columns - 1) / per_node);
@@ -115,17 +117,17 @@ std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Met
                                 1 + gap, ui.theme.px(40));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  for (int k = 0; k * shape.per_cell < s.ranks; ++k) {
+  for (int k = 0; k * shape.per_cell < ranks; ++k) {
     const Rank first = k * shape.per_cell;
-    const Rank end = std::min<Rank>(s.ranks, first + shape.per_cell);
+    const Rank end = std::min<Rank>(ranks, first + shape.per_cell);
     const int column = k % shape.columns;
     const float nodes = shape.roomy ? static_cast<float>(column / per_node) : 0;
     const float x = at.x + static_cast<float>(column) * cell + node_gap * nodes;
     const float y = at.y + static_cast<float>(k / shape.columns) * cell;
     const ImVec2 low{std::floor(x), std::floor(y)};
     const ImVec2 high{low.x + cell - gap, low.y + cell - gap};
-    const Rank shown = shown_rank(figures, step, first, end);
-    const std::int64_t value = figures.table.at(step, shown);
+    const Rank shown = shown_rank(figures, first, end);
+    const std::int64_t value = figures.table.at(0, shown);
     draw->AddRectFilled(low, high, sequential(figures.scale.at(value)), shape.roomy ? 2.0F : 0.0F);
     if (first <= state.rank && state.rank < end) {
       draw->AddRect({low.x - 1, low.y - 1}, {high.x + 1, high.y + 1}, ui.theme.text, 2.0F);
@@ -142,9 +144,9 @@ std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Met
   }
   ImGui::Dummy({width, static_cast<float>(shape.rows) * cell + ui.theme.px(4)});
   draw_scale(ui, state, metric, figures.scale, width);
-  const analysis::Spread spread = spread_of(figures.table, step);
+  const analysis::Spread& spread = figures.spreads.front();
   if (spread.high == spread.low) return "all ranks alike";
-  if (spread.median <= 0 || s.ranks < 3) return fmt::format("highest: rank {}", spread.highest);
+  if (spread.median <= 0 || ranks < 3) return fmt::format("highest: rank {}", spread.highest);
   const double excess = static_cast<double>(spread.high) / static_cast<double>(spread.median) - 1;
   return fmt::format("highest: rank {}, {:+.1f} % over the median", spread.highest, 100 * excess);
 }

@@ -11,8 +11,9 @@
 namespace tessera::inspector {
 
 /// Draws `metric` of `step` at the cursor of the current ImGui window, coloured by the scale of all
-/// steps. Of very many ranks whole nodes share a cell, which shows the rank furthest off. A click
-/// opens a recorded rank. Returns a sentence about the highest rank, or "".
+/// steps, as long as that is not known by that of this one. Of very many ranks whole nodes share a
+/// cell, which shows the rank furthest off. A click opens a recorded rank. Returns a sentence about
+/// the highest rank, or "".
 std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state,
                            analysis::Metric metric, std::int32_t step, float width);
 

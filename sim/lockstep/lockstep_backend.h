@@ -110,6 +110,8 @@ class LockstepBackend final : public LockstepRuntime {
   bool traces_buffers() const { return options_.sink != nullptr && !memory_.ranks().empty(); }
   Time time_at(const EventTime* event, Rank rank) const;
   Time horizon(Rank rank) const;
+  /// When `rank` reaches what the stream does next.
+  Time next_begin(StreamId stream, Rank rank) const;
 
   const LockstepOptions options_;
   ClockPool pool_;

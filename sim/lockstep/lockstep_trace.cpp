@@ -161,23 +161,32 @@ CachedMemory::Taken LockstepBackend::take(BufferId id, const Allocation& request
 // The moment a stream reaches its next op: where buffers for that op begin to exist.
 Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
                                       const Placement& placement) {
-  if (request.memory != Memory::device) return {};
-  const CachedMemory::Taken taken = take(id, request, ranks, placement.device);
-  if (!taken.fits && options_.ends_when_full) return {Code::out_of_memory, out_of_memory_};
+  const bool on_device = request.memory == Memory::device;
+  CachedMemory::Taken taken{};
+  if (on_device) taken = take(id, request, ranks, placement.device);
+  if (on_device && !taken.fits && options_.ends_when_full) {
+    return {Code::out_of_memory, out_of_memory_};
+  }
   if (!traces_buffers()) return {};
   const bool placed = options_.allocator == StackProfile::Allocator::events;
   const Bytes end = placed ? placement.offset + request.bytes : taken.reserved;
-  const StreamState& stream = state(request.stream);
+  const MemoryClass memory_class = class_in(request.memory, request.memory_class);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;
-    Time time = (*stream.clock)[static_cast<std::size_t>(rank)];
-    for (const Pending& pending : stream.pending) {
-      time = std::max(time, (*pending.clock)[static_cast<std::size_t>(rank)]);
-    }
-    memory_.change(slot, time, traced_.row_of(id), request.memory_class, request.bytes, end);
+    const Time time = request.stream.valid() ? next_begin(request.stream, rank) : horizon(rank);
+    memory_.change(slot, time, traced_.row_of(id), memory_class, request.bytes, end);
   }
   return {};
+}
+
+Time LockstepBackend::next_begin(StreamId id, Rank rank) const {
+  const StreamState& stream = streams_[static_cast<std::size_t>(id.value)];
+  Time time = (*stream.clock)[static_cast<std::size_t>(rank)];
+  for (const Pending& pending : stream.pending) {
+    time = std::max(time, (*pending.clock)[static_cast<std::size_t>(rank)]);
+  }
+  return time;
 }
 
 Time LockstepBackend::horizon(Rank rank) const {
@@ -201,9 +210,8 @@ Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
 void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   if (options_.numerics) numbers_.release(id, ranks);
   const Buffer& released = buffer(id);
-  if (released.memory != Memory::device) return;
   const EventTime* event = after.valid() ? find(after) : nullptr;
-  if (cached_) {
+  if (cached_ && released.memory == Memory::device) {
     cached_->release(id, ranks, [&](StreamId owner, Rank rank) -> std::optional<CachedMemory::Use> {
       if (event == nullptr || runs_after(owner, after, rank)) return {};
       return CachedMemory::Use{event->stream, time_at(event, rank)};
@@ -213,8 +221,8 @@ void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet&
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;
-    memory_.change(slot, time_at(event, rank), traced_.row_of(id), released.memory_class,
-                   -released.bytes, Bytes{});
+    memory_.change(slot, time_at(event, rank), traced_.row_of(id),
+                   class_in(released.memory, released.memory_class), -released.bytes, Bytes{});
   }
   traced_.release(id, ranks);
 }

@@ -8,8 +8,13 @@
 namespace tessera::analysis {
 namespace {
 
-MetricTable table(int ranks, int steps, std::vector<std::int64_t> values) {
-  return {Metric::compute, ranks, steps, std::move(values)};
+MetricTable table(int ranks, int steps, const std::vector<std::int64_t>& values) {
+  MetricTable made(Metric::compute, ranks);
+  for (int step = 0; step < steps; ++step) {
+    made.add_step(std::span(values).subspan(static_cast<std::size_t>(step * ranks),
+                                            static_cast<std::size_t>(ranks)));
+  }
+  return made;
 }
 
 std::vector<std::int64_t> noise(std::uint64_t seed, int count) {

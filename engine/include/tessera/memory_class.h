@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The purposes of memory. At every event the classes of a rank sum to its allocator's own counter:
+// The purposes of memory. At every event those on the device sum to its allocator's own counter:
 // the runtime asserts it and the inspector shows it.
 #pragma once
 
@@ -29,6 +29,12 @@ enum class MemoryClass : std::uint8_t {
 };
 
 inline constexpr int memory_class_count = 16;
+
+/// Whether memory of that class is the device's, and counts in its allocator's counter; all other
+/// is the host's or a drive's.
+constexpr bool is_on_device(MemoryClass memory_class) {
+  return memory_class != MemoryClass::pinned_host && memory_class != MemoryClass::nvme_staging;
+}
 
 /// "sharded parameters", ..., in the order of the enumerators.
 std::string_view name_of(MemoryClass memory_class);

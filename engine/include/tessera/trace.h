@@ -204,7 +204,7 @@ struct MemorySample {
   std::int32_t buffer = 0;
   MemoryClass memory_class = MemoryClass::temporary;
   Bytes delta{};      // > 0 allocation, < 0 release
-  Bytes allocated{};  // the allocator's counter after it
+  Bytes allocated{};  // the device allocator's counter after it: `is_on_device` classes only
   Bytes reserved{};   // bytes held from the device after it, >= allocated
 };
 

@@ -67,7 +67,7 @@ inline void check_memory(const RecordedTrace& trace, Rank ranks) {
     for (const MemorySample& sample : trace.memory_of.at(rank)) {
       CHECK(sample.time >= last);
       last = sample.time;
-      allocated += sample.delta;
+      if (is_on_device(sample.memory_class)) allocated += sample.delta;
       CHECK(sample.allocated == allocated);
       CHECK(sample.reserved >= allocated);
     }

@@ -79,7 +79,7 @@ TEST_CASE("what is added to a recording appears, and the view follows its end or
   for (int k = 0; k < 4; ++k) recording.record_step();
   recording.await(7);
   session.steps(2);
-  CHECK(app.model().steps().steps == 7);
+  CHECK(app.model().step_count() == 7);
   CHECK(session.state().fields["live"] == "● until 7.00 ms");
   CHECK(session.state().time.to() == 7 * step_ns);
   CHECK(app.model().rank(0).lanes[0].spans.op.size() == 7);
@@ -93,7 +93,7 @@ TEST_CASE("what is added to a recording appears, and the view follows its end or
   recording.record_step();
   recording.await(8);
   session.steps(2);
-  CHECK(app.model().steps().steps == 8);
+  CHECK(app.model().step_count() == 8);
   CHECK(session.state().time.from() == step_ns);
   CHECK(session.state().time.to() == 2 * step_ns);
   CHECK(session.state().selection == SpanRef{1, 0, 1});
@@ -109,7 +109,7 @@ TEST_CASE("what is added to a recording appears, and the view follows its end or
   recording.record_step();
   REQUIRE(recording.writer->finish().ok());
   session.steps(2);
-  CHECK(app.model().steps().steps == 9);
+  CHECK(app.model().step_count() == 9);
   CHECK(app.model().path() == recording.path);
   CHECK_FALSE(session.state().widgets.contains("no such widget"));
   session.state().fields["live"].clear();
@@ -144,7 +144,7 @@ TEST_CASE("every panel goes on with a recording", "[inspector][app][live]") {
     recording.record_step();
     recording.await(++steps);
     session.steps(2);
-    CHECK(session.app->model().steps().steps == steps);
+    CHECK(session.app->model().step_count() == steps);
   }
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("a trace without end that nobody writes is shown as it is", "[inspecto
   recording.await(1);
   Session session({}, 1280, 720, trace_file(recording.path));
   session.steps(3);
-  CHECK(session.app->model().steps().steps == 1);
+  CHECK(session.app->model().step_count() == 1);
   CHECK(session.state().fields["banner"].find("unfinished") != std::string::npos);
 }
 

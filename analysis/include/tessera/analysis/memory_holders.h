@@ -30,8 +30,9 @@ struct Holder {
 struct MemoryMoment {
   Time time = 0;
   Bytes allocated{}, reserved{};
-  std::array<Bytes, memory_class_count> by_class{};  // reserved_unused included: sums to reserved
-  std::vector<Holder> holders;                       // the largest first; equal ones by name
+  std::array<Bytes, memory_class_count>
+      by_class{};               // those on the device and reserved_unused sum to reserved
+  std::vector<Holder> holders;  // the largest first; equal ones by name
 };
 
 /// After sample `sample`, which is the last one if there are no as many. Nothing without samples.

@@ -6,7 +6,7 @@
 // deviation from it says how far ranks may be apart before one of them is odd. Where a colour or a
 // list says "odd", it says so by the same limit.
 //
-//   const MetricFigures wait = figures_of(trace.steps(), Metric::wait);
+//   const MetricFigures wait = figures_of(table_of(steps, Metric::wait));
 //   draw(colour(wait.scale.at(wait.table.at(step, rank))));
 //   label(colour(wait.scale.at(wait.scale.high())), wait.scale.high());
 #pragma once
@@ -17,51 +17,21 @@
 #include <span>
 #include <vector>
 
-#include "tessera/storage/trace_reader.h"
+#include "tessera/analysis/metric_table.h"
+#include "tessera/analysis/trace.h"
 
 namespace tessera::analysis {
 
-/// Columns of `rank_step`: ns, `peak_memory` bytes (the step's highest allocated). `transfer`:
-/// inside collectives after their last member has arrived, so it tells slow links.
-enum class Metric : std::uint8_t { step_time, compute, exposed, wait, peak_memory, transfer };
-inline constexpr int metric_count = 6;
-
 /// "Step time", ..., for titles.
 const char* name_of(Metric metric);
-
-/// A metric of every rank in every step.
-struct MetricTable {
-  Metric metric = Metric::step_time;
-  std::int32_t ranks = 0;
-  std::int32_t steps = 0;
-  std::vector<std::int64_t> values;  // ns or bytes, entry [step * ranks + rank]
-  // Differences count as shares of the median, or of this where that is less: a rank that waits
-  // 20 us where others wait 10 us is not odd in a step of a second. 0: always of the median.
-  double unit = 0;
-  // Entries of ranks of which nothing is known, as imported traces have: there `values` has the
-  // step's median, so that nobody stands out. Empty: all are known.
-  std::vector<bool> unknown;
-
-  bool known(std::int32_t step, Rank rank) const {
-    return unknown.empty() ||
-           !unknown[static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
-                    static_cast<std::size_t>(rank)];
-  }
-  std::int64_t at(std::int32_t step, Rank rank) const {
-    return values[static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
-                  static_cast<std::size_t>(rank)];
-  }
-  /// All ranks of one step.
-  std::span<const std::int64_t> step(std::int32_t step) const {
-    const auto size = static_cast<std::size_t>(ranks);
-    return std::span(values).subspan(static_cast<std::size_t>(step) * size, size);
-  }
-};
 
 /// Whether anything is known of `rank` in `step`: no step takes no time.
 bool known_step(const storage::RankSteps& steps, std::int32_t step, Rank rank);
 
 MetricTable table_of(const storage::RankSteps& steps, Metric metric);
+/// Reads a few steps at a time, so that it needs no more memory than the table takes. Fails: as
+/// `Trace::rows`.
+Result<MetricTable> table_of(const Trace& trace, Metric metric);
 
 /// One step over its ranks.
 struct Spread {
@@ -88,6 +58,7 @@ class MetricScale {
   MetricScale() = default;
   /// The median and the deviation of more than a million values are those of an even choice.
   explicit MetricScale(std::span<const std::int64_t> values);
+  explicit MetricScale(const MetricTable& table);
 
   /// The place of `value`, 0 to 1; it ascends with the value.
   double at(std::int64_t value) const;
@@ -97,6 +68,8 @@ class MetricScale {
   std::int64_t high() const { return high_; }
 
  private:
+  MetricScale(std::span<const std::int64_t> chosen, std::int64_t low, std::int64_t high);
+
   std::array<double, 5> anchors_ = {0, 1, 2, 3, 4};  // ascending values at 0, 1/4, ... 1
   std::int64_t low_ = 0, median_ = 0, high_ = 0;
 };
@@ -122,10 +95,11 @@ std::vector<Outlier> outliers(const MetricTable& table);
 /// All of one metric.
 struct MetricFigures {
   MetricTable table;
-  MetricScale scale;  // of all ranks and steps
+  MetricScale scale;            // of all ranks and steps
+  std::vector<Spread> spreads;  // by step
 };
 
-MetricFigures figures_of(const storage::RankSteps& steps, Metric metric);
+MetricFigures figures_of(MetricTable table);
 
 /// The metric to show first: step time, unless only compute has ranks that take too long
 /// (collectives hide a slow rank in the step time of all). `outliers_of` tells those of a metric; a

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +24,9 @@ inline std::int32_t first_steady(std::int32_t from, std::int32_t to) {
 
 class Trace {
  public:
-  /// Whether `open` compares the content hash, which takes about as long as all else that it does,
-  /// or the caller does so beside what is shown, with `TraceReader::verify_tables` of its own.
+  /// Whether `open` compares the content hash and reads all of `rank_step`, or the caller does the
+  /// one beside what is shown, with `TraceReader::verify_tables` of its own, and reads of the other
+  /// what it shows.
   enum class Check : std::uint8_t { now, later };
   /// Fails: what TraceReader::open, its tables and `verify_tables` fail with; corrupt, where a
   /// number is none that a run can have. So what is shown is what was recorded.
@@ -34,7 +36,25 @@ class Trace {
   const storage::TraceInfo& info() const { return reader_.info(); }
   const TraceRun& run() const { return reader_.info().run; }
   const std::vector<storage::OpRow>& ops() const { return ops_; }
-  const storage::RankSteps& steps() const { return steps_; }
+  std::int32_t rank_count() const { return run().ranks; }
+  /// Those that are complete.
+  std::int32_t step_count() const { return info().steps; }
+  /// All of `rank_step`. REQUIRES: `holds_steps`.
+  const storage::RankSteps& steps() const;
+  /// Whether they are in memory: after Check::now, and where there are few.
+  bool holds_steps() const { return steps_.has_value(); }
+  /// The rows of `count` steps from `step` on. REQUIRES: the trace has them. Fails: what
+  /// TraceReader::rank_steps fails with; corrupt, where a number is none that a run can have.
+  Result<storage::RankSteps> step_rows(std::int32_t step, std::int32_t count = 1) const;
+  /// Calls use(step, rows, first) for each of the steps [from, to): entry `first` of the columns of
+  /// `rows` is its rank 0. Reads a few at a time. Fails: as `step_rows`.
+  template <class F>
+  Status for_each_step(std::int32_t from, std::int32_t to, F use) const;
+  /// What all steps, and all ranks, come to.
+  const storage::StepSummary& summary() const { return summary_; }
+  /// The first steps, two at most; and the last one: `ranks` rows, none without steps.
+  const storage::RankSteps& first_rows() const { return first_rows_; }
+  const storage::RankSteps& last_rows() const { return last_rows_; }
   const std::vector<PeakMemory>& peaks() const { return peaks_; }
   const std::vector<storage::DiagnosticRow>& diagnostics() const { return diagnostics_; }
   const std::vector<storage::MemoryShortageRow>& memory_shortages() const { return shortages_; }
@@ -51,18 +71,20 @@ class Trace {
   Time kernel_time(Rank rank, std::int32_t op) const;
   /// Ids of the ops that `op` waited for besides its own stream; none if they cannot be read.
   std::vector<std::int32_t> waited_for(std::int32_t op) const;
+  /// Ids of the first ops that waited for `op`, `most` of them; none if they cannot be read.
+  std::vector<std::int32_t> waiting_for(std::int32_t op, std::int32_t most) const;
 
   /// Whether `rank` has spans and memory samples.
   bool recorded(Rank rank) const;
   /// The steps of which there are operations and spans: the first, and one past the last.
   std::pair<std::int32_t, std::int32_t> recorded_steps() const {
-    return {std::min(run().recorded_from, steps_.steps), std::min(run().recorded_to, steps_.steps)};
+    return {std::min(run().recorded_from, step_count()), std::min(run().recorded_to, step_count())};
   }
   /// The recorded rank that computed longest in the last step: collectives make step times alike,
   /// so they do not tell who is slow. 0 if no rank was recorded.
   Rank slowest_recorded() const;
   /// The last step's number, -1 without steps.
-  std::int32_t last_step() const { return steps_.steps - 1; }
+  std::int32_t last_step() const { return step_count() - 1; }
   /// ns: begin of the first and end of the last rank in `step`; the whole run if there is no such
   /// step.
   std::pair<Time, Time> step_range(std::int32_t step) const;
@@ -73,16 +95,43 @@ class Trace {
   explicit Trace(storage::TraceReader reader) : reader_(std::move(reader)) {}
 
  private:
-  void find_step_ranges();
+  /// `values` with the file's name.
+  Status damaged(const Status& values) const;
+  Status read_steps(Check check);
+  Status sum_up();
 
   storage::TraceReader reader_;
+  std::string path_;
   std::vector<storage::OpRow> ops_;
-  storage::RankSteps steps_;
+  std::optional<storage::RankSteps> steps_;
+  storage::RankSteps first_rows_, last_rows_;
+  storage::StepSummary summary_;
   std::vector<PeakMemory> peaks_;
   std::vector<storage::DiagnosticRow> diagnostics_;
   std::vector<storage::MemoryShortageRow> shortages_;
   std::vector<storage::KernelRow> kernels_;
-  std::vector<std::pair<Time, Time>> step_ranges_;  // by step, over all ranks
 };
+
+template <class F>
+Status Trace::for_each_step(std::int32_t from, std::int32_t to, F use) const {
+  const auto ranks = static_cast<std::size_t>(rank_count());
+  const auto pass = [&](const storage::RankSteps& rows, std::int32_t begin, std::int32_t end) {
+    for (std::int32_t step = begin; step < end; ++step) {
+      use(step, rows, static_cast<std::size_t>(step - rows.step) * ranks);
+    }
+  };
+  if (holds_steps()) {
+    pass(*steps_, from, to);
+    return {};
+  }
+  constexpr std::int32_t rows_at_once = 1 << 17;  // of 72 bytes
+  const std::int32_t steps_at_once = std::max(1, rows_at_once / std::max(1, rank_count()));
+  for (std::int32_t step = from; step < to; step += steps_at_once) {
+    const std::int32_t end = std::min(step + steps_at_once, to);
+    TESSERA_ASSIGN(const storage::RankSteps rows, step_rows(step, end - step));
+    pass(rows, step, end);
+  }
+  return {};
+}
 
 }  // namespace tessera::analysis

@@ -41,6 +41,7 @@ struct InspectOptions {
   std::string query;        // SQL that the panel "query" asks first; "": one of its own
   std::string traces;       // the folder of the examples that the first page offers; "": none
   std::string recent_file;  // where names of opened traces are kept; "": nowhere
+  std::string layout_file;  // where it is kept how parts of the page share it; "": nowhere
 };
 
 /// The file to show for `path`: of a recording under way, whose name is not there yet, its

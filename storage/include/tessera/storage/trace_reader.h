@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tessera/status.h"
+#include "tessera/storage/step_summary.h"
 #include "tessera/trace.h"
 
 namespace tessera::storage {
@@ -60,6 +61,9 @@ struct RankSteps : RankStepColumns<OwnedColumn> {
   std::int32_t steps = 0;
 };
 
+/// The step whose rank 0 is entry `first` of the columns. REQUIRES: they have all its ranks.
+RankStepBatch batch_of(const RankSteps& steps, std::int32_t step, std::size_t first);
+
 struct TraceInfo {
   TraceRun run;
   std::int32_t steps = 0;
@@ -99,7 +103,12 @@ class TraceReader {
                                   std::optional<std::int32_t> stream = {}) const;
   /// All memory samples of `rank`; empty if it was not recorded.
   Result<MemorySeries> memory(Rank rank) const;
+  /// All of it; or the steps [from, to), which `RankSteps::step` begins with. REQUIRES: the trace
+  /// has these steps.
   Result<RankSteps> rank_steps() const;
+  Result<RankSteps> rank_steps(std::int32_t from, std::int32_t to) const;
+  /// What it says over all ranks, and over all steps; none if the file has no such summary.
+  Result<std::optional<StepSummary>> step_summary() const;
   Result<std::vector<PeakMemory>> peak_memory() const;
   Result<std::vector<DiagnosticRow>> diagnostics() const;
   /// In the order of arrival; of simulated runs.
@@ -108,6 +117,9 @@ class TraceReader {
   Result<std::vector<KernelRow>> kernels() const;
   /// Ascending ids of the ops that `op` waited for besides its own stream.
   Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
+  /// The other way round: ascending ids of the first ops that waited for `op`, `most` of them,
+  /// among the 65,536 after it.
+  Result<std::vector<std::int32_t>> waiting_for(std::int32_t op, std::int32_t most) const;
 
   /// Recomputes the content hash, by which a change of any table shows; the data of chunks, whose
   /// checksums are compared when they are read, is left out. It takes about as long as reading the

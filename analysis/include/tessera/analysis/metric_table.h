@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A metric of every rank in every step.
+//
+// The idea: 16,384 ranks and 1,000 steps are 16 million numbers, and ranks of a step are alike, so
+// each is kept as 32 bits above the lowest of its step; only where some are further apart than that
+// all are kept as they are.
+//
+//   MetricTable table(Metric::wait, /*ranks=*/2);
+//   table.add_step(std::vector<std::int64_t>{100, 120});
+//   table.at(/*step=*/0, /*rank=*/1);  // 120
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/types.h"
+
+namespace tessera::analysis {
+
+/// Columns of `rank_step`: ns, `peak_memory` bytes (the step's highest allocated). `transfer`:
+/// inside collectives after their last member has arrived, so it tells slow links.
+enum class Metric : std::uint8_t { step_time, compute, exposed, wait, peak_memory, transfer };
+inline constexpr int metric_count = 6;
+
+class MetricTable {
+ public:
+  MetricTable() = default;
+  /// Without steps. REQUIRES: ranks >= 0.
+  MetricTable(Metric metric, std::int32_t ranks) : metric_(metric), ranks_(ranks) {}
+
+  Metric metric() const { return metric_; }
+  std::int32_t ranks() const { return ranks_; }
+  std::int32_t steps() const { return steps_; }
+  std::size_t size() const {
+    return static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(steps_);
+  }
+
+  /// Room for so many steps.
+  void reserve(std::int32_t steps);
+  /// Appends a step, ns or bytes by rank. REQUIRES: one of each rank.
+  void add_step(std::span<const std::int64_t> values);
+  /// Of the last step `rank` is not known, as in imported traces: its value is to be the step's
+  /// median, so that nobody stands out.
+  void set_unknown(Rank rank);
+
+  /// REQUIRES of all: a step and a rank of the table.
+  std::int64_t at(std::int32_t step, Rank rank) const {
+    const std::size_t i = index(step, rank);
+    return wide_.empty() ? lowest_[static_cast<std::size_t>(step)] + std::int64_t{narrow_[i]}
+                         : wide_[i];
+  }
+  bool known(std::int32_t step, Rank rank) const {
+    return unknown_.empty() || index(step, rank) >= unknown_.size() || !unknown_[index(step, rank)];
+  }
+  /// All ranks of one step.
+  std::vector<std::int64_t> step(std::int32_t step) const;
+
+  // Differences count as shares of the median, or of this where that is less: a rank that waits
+  // 20 us where others wait 10 us is not odd in a step of a second. 0: always of the median.
+  double unit = 0;
+
+ private:
+  std::size_t index(std::int32_t step, Rank rank) const {
+    return static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks_) +
+           static_cast<std::size_t>(rank);
+  }
+  void widen();
+
+  Metric metric_ = Metric::step_time;
+  std::int32_t ranks_ = 0, steps_ = 0;
+  std::vector<std::int64_t> lowest_;   // by step
+  std::vector<std::uint32_t> narrow_;  // [step * ranks + rank], above the lowest of the step
+  std::vector<std::int64_t> wide_;     // or as they are
+  std::vector<bool> unknown_;          // likewise, as far as there are any
+};
+
+}  // namespace tessera::analysis

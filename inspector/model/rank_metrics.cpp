@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspector/model/rank_metrics.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tessera::inspector {
+
+using analysis::Metric;
+using analysis::MetricFigures;
+using analysis::Outlier;
+
+namespace {
+
+constexpr std::size_t large_table = 4'000'000;  // entries of 4 bytes
+constexpr int large_tables_kept = 2;
+
+}  // namespace
+
+const MetricFigures* RankMetrics::figures(Metric metric) {
+  take();
+  known(metric).used = ++clock_;
+  if (known(metric).figures == nullptr && !known(metric).failed) look(metric, false);
+  return known(metric).figures.get();
+}
+
+const std::vector<Outlier>* RankMetrics::outliers(Metric metric) {
+  take();
+  if (!known(metric).outliers && !known(metric).failed) look(metric, true);
+  return known(metric).outliers ? &*known(metric).outliers : nullptr;
+}
+
+std::optional<Metric> RankMetrics::telling() {
+  bool whole = true;
+  static const std::vector<Outlier> none;
+  const Metric telling = analysis::telling_metric([&](Metric metric) -> const auto& {
+    const std::vector<Outlier>* const found = outliers(metric);
+    whole &= found != nullptr || known(metric).failed;
+    return found == nullptr ? none : *found;
+  });
+  if (!whole) return {};
+  return telling;
+}
+
+const MetricFigures* RankMetrics::step(Metric metric, std::int32_t step) {
+  const MetricFigures* const all =
+      waits() || known(metric).figures != nullptr ? figures(metric) : nullptr;
+  const bool same = step_ == step && of_step_.table.metric() == metric;
+  if (same && step_scaled_ == (all != nullptr)) return &of_step_;
+  const auto rows = trace_.step_rows(step);
+  if (!rows.ok()) {
+    fail(rows.status());
+    return nullptr;
+  }
+  of_step_ = analysis::figures_of(analysis::table_of(*rows, metric));
+  if (all != nullptr) of_step_.scale = all->scale;
+  step_ = step;
+  step_scaled_ = all != nullptr;
+  return &of_step_;
+}
+
+void RankMetrics::look(Metric metric, bool wants_outliers) {
+  if (job_.valid()) {
+    if (!waits()) return;
+    job_.wait();
+    take();
+  }
+  sought_ = metric;
+  const auto seek = [&trace = trace_, metric, wants_outliers,
+                     figures = known(metric).figures]() -> Result<Found> {
+    Found found{figures, {}};
+    if (found.figures == nullptr) {
+      TESSERA_ASSIGN(auto table, analysis::table_of(trace, metric));
+      found.figures = std::make_shared<const MetricFigures>(analysis::figures_of(std::move(table)));
+    }
+    if (wants_outliers) found.outliers = analysis::outliers(found.figures->table);
+    return found;
+  };
+  job_ = std::async(waits() ? std::launch::deferred : std::launch::async, seek);
+  if (!waits()) return;
+  job_.wait();
+  take();
+}
+
+void RankMetrics::take() {
+  constexpr std::chrono::seconds now{0};
+  if (!job_.valid()) return;
+  if (job_.wait_for(now) == std::future_status::timeout) return;
+  auto found = job_.get();
+  Known& of = known(sought_);
+  if (!found.ok()) {
+    of.failed = true;
+    fail(found.status());
+    return;
+  }
+  of.figures = found->figures;
+  of.used = ++clock_;
+  if (found->outliers) of.outliers = std::move(found->outliers);
+  evict();
+}
+
+void RankMetrics::evict() {
+  const auto large = [](const Known& k) {
+    return k.figures != nullptr && k.figures->table.size() >= large_table;
+  };
+  while (std::count_if(known_.begin(), known_.end(), large) > large_tables_kept) {
+    Known* oldest = nullptr;
+    for (Known& k : known_) {
+      if (large(k) && (oldest == nullptr || k.used < oldest->used)) oldest = &k;
+    }
+    oldest->figures.reset();
+  }
+}
+
+void RankMetrics::fail(const Status& status) { problem_ = "Steps of ranks: " + status.message(); }
+
+std::optional<std::string> RankMetrics::take_problem() {
+  return std::exchange(problem_, std::nullopt);
+}
+
+}  // namespace tessera::inspector

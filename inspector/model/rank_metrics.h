@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of all ranks and steps, found out beside the frames where that takes long.
+//
+// The idea: of 16,384 ranks and 1,000 steps a metric takes a second and 65 MB. So a thread finds
+// out what a panel asks for, one thing at a time, the panel draws what is known so far, and of such
+// tables only the latest are kept.
+#pragma once
+
+#include <array>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/analysis/metrics.h"
+
+namespace tessera::inspector {
+
+class RankMetrics {
+ public:
+  /// `trace` outlives it.
+  explicit RankMetrics(const analysis::Trace& trace) : trace_(trace) {}
+
+  /// Whether answers wait for what they need, as in pictures that a script asks for. Where there
+  /// are few ranks and steps they always do.
+  void set_patient(bool patient) { patient_ = patient; }
+  /// What is known of the metric until somebody asks again; nullptr: nothing yet.
+  const analysis::MetricFigures* figures(analysis::Metric metric);
+  /// Ranks that stand out in it, likewise.
+  const std::vector<analysis::Outlier>* outliers(analysis::Metric metric);
+  /// The metric that an overview shows first, likewise.
+  std::optional<analysis::Metric> telling();
+  /// One step of a metric, coloured by all steps as soon as they are known, before by itself;
+  /// nullptr if it cannot be read. REQUIRES: the trace has the step.
+  const analysis::MetricFigures* step(analysis::Metric metric, std::int32_t step);
+  /// Something is still to come.
+  bool at_work() const { return job_.valid(); }
+  /// Why something cannot be read, once.
+  std::optional<std::string> take_problem();
+
+ private:
+  struct Known {
+    std::shared_ptr<const analysis::MetricFigures> figures;
+    std::optional<std::vector<analysis::Outlier>> outliers;
+    bool failed = false;
+    std::int64_t used = 0;
+  };
+  struct Found {
+    std::shared_ptr<const analysis::MetricFigures> figures;
+    std::optional<std::vector<analysis::Outlier>> outliers;
+  };
+  Known& known(analysis::Metric metric) { return known_[static_cast<std::size_t>(metric)]; }
+  bool waits() const { return patient_ || trace_.holds_steps(); }
+  /// Has the thread look for the metric, or its outliers; once at a time.
+  void look(analysis::Metric metric, bool outliers);
+  void take();
+  void evict();
+  void fail(const Status& status);
+
+  const analysis::Trace& trace_;
+  bool patient_ = false;
+  std::array<Known, analysis::metric_count> known_;
+  std::int64_t clock_ = 0;  // of use
+  std::optional<std::string> problem_;
+  analysis::Metric sought_ = analysis::Metric::step_time;  // by the thread
+  std::future<Result<Found>> job_;
+  // The latest step that was asked for.
+  std::int32_t step_ = -1;
+  bool step_scaled_ = false;  // by all steps
+  analysis::MetricFigures of_step_;
+};
+
+}  // namespace tessera::inspector
