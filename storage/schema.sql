@@ -5,7 +5,7 @@
 -- The views with the suffix _view show the same rows with text in place of those numbers.
 
 PRAGMA application_id = 0x54535241;  -- "TSRA": this SQLite file is a Tessera trace
-PRAGMA user_version = 2;             -- the version of this format
+PRAGMA user_version = 3;             -- the version of this format
 
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,  -- seed, options, version, steps, end, content_hash, perhaps sources
