@@ -53,6 +53,13 @@ class LaneBuffers {
     if (lane.entries.size() >= at_least) flush(lane);
   }
 
+  /// Ends the chunks of all lanes that have so many entries.
+  void cut_all(std::size_t at_least) {
+    for (Lane& lane : lanes_) {
+      if (lane.entries.size() >= at_least) flush(lane);
+    }
+  }
+
   /// Gives what lanes hold so far under the number that their next chunk will have; those alone
   /// that have got something since they were last given.
   void show_all() {

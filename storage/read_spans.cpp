@@ -11,8 +11,8 @@
 namespace tessera::storage {
 namespace {
 
-// Up to 40 bytes for each of 4,096 spans.
-constexpr std::size_t known_max = 192;
+// Of 24 bytes for each of up to 16,384 spans.
+constexpr std::size_t known_max = 64;
 // Spans of a rank in memory are no larger than operations in the file, a few of which may have
 // several; a small file may have some anyway.
 constexpr std::int64_t entry_size = 28, per_byte = 4, allowed_anyway = 16 << 20;
@@ -49,7 +49,7 @@ void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
     if (range.stream && *range.stream != stream) continue;
     if (!in_range(spans.begin[i], spans.end[i], range)) continue;
     if (lane == nullptr || lane->stream != stream) lane = &lane_of(rank, stream, lanes);
-    lane->op.push_back(plan.ops()[i]);
+    lane->op.push_back(spans.op(i));
     lane->begin.push_back(spans.begin[i]);
     lane->ready.push_back(spans.ready[i]);
     lane->end.push_back(spans.end[i]);
@@ -58,26 +58,37 @@ void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
 
 }  // namespace
 
-SpanReader::Shared SpanReader::known(Rank rank, const ChunkHeader& like) const {
+SpanReader::Shared SpanReader::known(Rank rank, std::int64_t seq, std::int64_t count) const {
   const std::lock_guard lock(mutex_);
   for (const Known& k : known_) {
-    if (k.rank == rank && k.seq == like.seq && k.count == like.count) return k.spans;
+    if (k.rank == rank && k.seq == seq && k.count == count) return k.spans;
   }
   return nullptr;
 }
 
-Result<SpanReader::Shared> SpanReader::model(Rank rank, const ChunkHeader& like) const {
-  if (Shared found = known(rank, like)) return found;
+Result<SpanReader::Shared> SpanReader::decode(const ChunkHeader& header, Blob data,
+                                              int depth) const {
+  const SpanModel of = [this](Rank rank, std::int64_t seq, const ChunkHeader& like, int deeper) {
+    return model(rank, seq, like, deeper);
+  };
+  TESSERA_ASSIGN(SpanColumns columns, decode_shared_spans(header, data, depth, of));
+  return std::make_shared<const SpanColumns>(std::move(columns));
+}
+
+Result<SpanReader::Shared> SpanReader::model(Rank rank, std::int64_t seq, const ChunkHeader& like,
+                                             int depth) const {
+  if (Shared found = known(rank, seq, like.count)) return found;
   TESSERA_ASSIGN(Statement chunk, database_.prepare(model_sql));
-  chunk.bind(rank, all_streams, like.seq);
+  chunk.bind(rank, all_streams, seq);
   Shared spans;
   TESSERA_TRY(for_each_chunk(chunk, [&](const ChunkHeader& header, Blob data) -> Status {
-    TESSERA_ASSIGN(SpanColumns columns, decode_shared_spans(header, data, true, {}));
-    spans = std::make_shared<const SpanColumns>(std::move(columns));
+    if (header.count != like.count) return {};
+    TESSERA_ASSIGN(spans, decode(header, data, depth));
     return {};
   }));
+  if (spans == nullptr) return spans;
   const std::lock_guard lock(mutex_);
-  known_.push_back({rank, like.seq, like.count, spans});
+  known_.push_back({rank, seq, like.count, spans});
   if (known_.size() > known_max) known_.pop_front();
   return spans;
 }
@@ -88,14 +99,10 @@ Status SpanReader::append(const ChunkHeader& header, Blob data, const SpanRange&
     Lane& lane = lane_of(header.rank, header.stream, lanes);
     return decode_spans(header, data, range.begin, range.end, lane);
   }
-  // A model is likely to be asked for by others next.
-  Shared spans = known(header.rank, header);
+  // Others may have built on it.
+  Shared spans = known(header.rank, header.seq, header.count);
   if (spans == nullptr) {
-    TESSERA_ASSIGN(SpanColumns columns,
-                   decode_shared_spans(header, data, false, [this](Rank rank, const auto& like) {
-                     return model(rank, like);
-                   }));
-    spans = std::make_shared<const SpanColumns>(std::move(columns));
+    TESSERA_ASSIGN(spans, decode(header, data, 0));
   }
   append_spans(header.rank, *spans, range, lanes);
   return {};
@@ -111,7 +118,7 @@ Result<std::vector<Lane>> SpanReader::read(Rank rank, const SpanRange& range) co
   std::int64_t entries = 0;
   const std::int64_t entries_max = (per_byte * database_.size() + allowed_anyway) / entry_size;
   TESSERA_TRY(for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
-    entries += std::clamp<std::int64_t>(header.count, 0, chunk_count_max);
+    entries += std::clamp<std::int64_t>(header.count, 0, span_count_max);
     if (header.stream == all_streams && entries > entries_max) {
       return {Code::corrupt, fmt::format("The trace is damaged: rank {} has {} spans, more than "
                                          "any recording of that size.",

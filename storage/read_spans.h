@@ -41,8 +41,9 @@ class SpanReader {
     std::int64_t seq, count;
     Shared spans;
   };
-  Result<Shared> model(Rank rank, const ChunkHeader& like) const;
-  Shared known(Rank rank, const ChunkHeader& like) const;
+  Result<Shared> model(Rank rank, std::int64_t seq, const ChunkHeader& like, int depth) const;
+  Shared known(Rank rank, std::int64_t seq, std::int64_t count) const;
+  Result<Shared> decode(const ChunkHeader& header, Blob data, int depth) const;
 
   const Database& database_;
   mutable std::mutex mutex_;

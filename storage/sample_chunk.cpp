@@ -17,7 +17,7 @@ namespace {
 enum Column : std::size_t { edge, offset, buffer, memory_class, delta, allocated, reserved };
 constexpr std::size_t models_max = 16;
 // Of samples that are elsewhere than where the model's are, more cost more than edges of one's own.
-constexpr std::size_t strangers_part = 8;
+constexpr std::size_t strangers_max = 512, strangers_part = 8;
 // Behind the bits of columns: samples are in the order of edges.
 constexpr std::int64_t ordered_bit = std::int64_t{1} << sample_columns;
 
@@ -45,11 +45,21 @@ Status damaged_samples(const ChunkHeader& header, std::string_view what) {
   return {Code::corrupt, fmt::format("{} is damaged: {}.", header.describe(), what)};
 }
 
+/// A bit for each that both have.
+std::uint32_t shared_columns(const SampleColumns& a, const SampleColumns& b) {
+  std::uint32_t shared = 0;
+  for (std::size_t c = 0; c < sample_columns; ++c) shared |= a[c] == b[c] ? 1U << c : 0U;
+  return shared;
+}
+
 /// What `data` has by itself: the rank that has the other columns, and which those are.
 struct OwnColumns {
   Rank model = 0;
   std::uint64_t shared = 0;
   bool ordered = false;
+  std::int64_t back = 0;  // how many chunks before this one the model is
+  Edge first_edge = no_edge;
+  std::int64_t first_allocated = 0, first_reserved = 0;
   SampleColumns columns;
 };
 
@@ -64,6 +74,17 @@ Result<OwnColumns> read_columns(const ChunkHeader& header, std::span<const std::
   own.model = static_cast<Rank>(start[0]);
   own.shared = static_cast<std::uint64_t>(start[1] % ordered_bit);
   own.ordered = start[1] >= ordered_bit;
+  if (own.ordered) {
+    std::array<std::int64_t, 4> first{};
+    if (!reader.read(first)) return damaged_samples(header, "its data ends early");
+    own.back = first[0];
+    own.first_edge = first[1];
+    own.first_allocated = first[2];
+    own.first_reserved = first[3];
+    if (own.back < 0 || own.back > header.seq) {
+      return damaged_samples(header, "it shares columns that nobody has");
+    }
+  }
   for (std::size_t c = 0; c < sample_columns; ++c) {
     if ((own.shared >> c & 1) != 0) continue;
     own.columns[c].resize(static_cast<std::size_t>(header.count));
@@ -77,9 +98,10 @@ Result<OwnColumns> read_all_columns(const ChunkHeader& header, std::span<const s
                                     const SampleContext& context) {
   TESSERA_ASSIGN(OwnColumns own, read_columns(header, data));
   if (own.shared == 0) return own;
-  TESSERA_ASSIGN(const std::vector<std::uint8_t> other, context.data_of(own.model, header));
   ChunkHeader of_model = header;
   of_model.rank = own.model;
+  of_model.seq -= own.back;
+  TESSERA_ASSIGN(const std::vector<std::uint8_t> other, context.data_of(own.model, of_model));
   TESSERA_ASSIGN(OwnColumns model, read_columns(of_model, other));
   if (model.shared != 0) return damaged_samples(header, "what it shares is shared itself");
   if (model.ordered != own.ordered) return damaged_samples(header, "what it shares is no such one");
@@ -116,14 +138,14 @@ std::vector<Edge> SampleEncoder::edges_of(std::span<const MemorySample> samples,
   return edges;
 }
 
-std::optional<std::size_t> SampleEncoder::find_times(Model& chunk) const {
+std::optional<std::size_t> SampleEncoder::find_times(Chunk& chunk) const {
   std::vector<std::int64_t>& offsets = chunk.columns[offset];
   std::size_t strangers = 0;
-  Edge last = no_edge;
+  Edge last = chunk.first_edge;
   Time now = 0;
   for (std::size_t i = 0; i < chunk.samples.size(); ++i) {
     chunk.columns[edge].push_back(chunk.edges[i] - last);
-    if (chunk.edges[i] != last) {
+    if (chunk.edges[i] != last || (i == 0 && last != no_edge)) {
       const std::optional<Time> time = edges_.time(chunk.rank, chunk.edges[i]);
       if (!time) return {};
       now = *time;
@@ -136,66 +158,112 @@ std::optional<std::size_t> SampleEncoder::find_times(Model& chunk) const {
   return strangers;
 }
 
-std::optional<SampleEncoder::Model> SampleEncoder::like_earlier(
-    std::span<const MemorySample> samples, const ChunkHeader& header) const {
-  for (const Model& model : models_) {
-    if (model.seq != header.seq || !model.ordered || model.samples.size() != samples.size()) {
-      continue;
-    }
-    std::vector<Time> times;
-    Edge last = no_edge;
-    Time now = 0;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      if (model.edges[i] != last) now = edges_.time(header.rank, model.edges[i]).value_or(now);
-      last = model.edges[i];
-      now = wrapping_sum(now, model.columns[offset][i]);
-      times.push_back(now);
-    }
-    std::optional<SampleOrder> order = order_like(model.samples, model.order, times, samples);
-    if (!order || !restores(samples, *order)) continue;
-    Model chunk{header.rank, header.seq, true, {}, model.edges, std::move(*order), {}};
-    for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
-    const std::optional<std::size_t> strangers = find_times(chunk);
-    if (!strangers || *strangers > samples.size() / strangers_part) continue;
-    set_values(samples, chunk.samples, chunk.columns);
-    return chunk;
+std::optional<SampleEncoder::Chunk> SampleEncoder::like(const Step& step,
+                                                        std::span<const MemorySample> samples,
+                                                        const ChunkHeader& header) const {
+  const Chunk& model = *step.model;
+  std::vector<Edge> edges;
+  std::vector<Time> times;
+  Time now = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    edges.push_back(model.edges[i] + step.shift);
+    if (i == 0 || edges[i] != edges[i - 1]) now = edges_.time(header.rank, edges[i]).value_or(now);
+    now = wrapping_sum(now, model.columns[offset][i]);
+    times.push_back(now);
   }
-  return {};
+  std::optional<SampleOrder> order = order_like(model.samples, model.order, times, samples);
+  if (!order || !restores(samples, *order)) return {};
+  Chunk chunk{.rank = header.rank, .seq = header.seq, .ordered = true};
+  chunk.edges = std::move(edges);
+  chunk.first_edge = chunk.edges.front();
+  chunk.order = std::move(*order);
+  for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
+  const std::optional<std::size_t> strangers = find_times(chunk);
+  if (!strangers || *strangers > std::max(strangers_max, samples.size() / strangers_part)) {
+    return {};
+  }
+  set_values(samples, chunk.samples, chunk.columns);
+  count_from_first(chunk);
+  return chunk;
 }
 
-SampleEncoder::Model SampleEncoder::alone(std::span<const MemorySample> samples,
+SampleEncoder::Chunk SampleEncoder::alone(std::span<const MemorySample> samples,
                                           const ChunkHeader& header) const {
-  Model chunk{header.rank, header.seq, false, {}, edges_of(samples, header.rank), {}, {}};
+  Chunk chunk{.rank = header.rank, .seq = header.seq};
+  chunk.edges = edges_of(samples, header.rank);
   chunk.order = order_by(chunk.edges);
   chunk.ordered = restores(samples, chunk.order);
   if (chunk.ordered) {
     std::sort(chunk.edges.begin(), chunk.edges.end());
+    chunk.first_edge = chunk.edges.front();
     for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
   } else {
     chunk.samples.assign(samples.begin(), samples.end());
   }
   static_cast<void>(find_times(chunk));  // the edges are the rank's own
   set_values(samples, chunk.samples, chunk.columns);
+  if (chunk.ordered) count_from_first(chunk);
   return chunk;
 }
 
-const SampleEncoder::Model* SampleEncoder::model_for(const Model& chunk,
-                                                     std::int64_t& shared) const {
-  const Model* best = nullptr;
+void SampleEncoder::count_from_first(Chunk& chunk) {
+  chunk.first_allocated = std::exchange(chunk.columns[allocated].front(), 0);
+  chunk.first_reserved = std::exchange(chunk.columns[reserved].front(), 0);
+}
+
+SampleEncoder::Model SampleEncoder::model_for(const Chunk& chunk) const {
+  Model best;
   int most = 0;
   for (const Model& model : models_) {
-    if (model.seq != chunk.seq || model.ordered != chunk.ordered) continue;
-    std::int64_t same = 0;
-    for (std::size_t c = 0; c < sample_columns; ++c) {
-      if (model.columns[c] == chunk.columns[c]) same |= std::int64_t{1} << c;
-    }
-    const int count = std::popcount(static_cast<std::uint64_t>(same));
-    if (count <= most) continue;
-    best = &model;
-    most = count;
-    shared = same;
+    // Only chunks in the order of edges have room for the number of another.
+    if (model->ordered != chunk.ordered || (!chunk.ordered && model->seq != chunk.seq)) continue;
+    const int same = std::popcount(shared_columns(model->columns, chunk.columns));
+    if (same <= most) continue;
+    best = model;
+    most = same;
   }
   return best;
+}
+
+SampleEncoder::Chunk SampleEncoder::arrange(std::span<const MemorySample> samples,
+                                            const ChunkHeader& header, Model& model) {
+  for (const Step& step : steps_) {
+    if (step.seq != header.seq || step.model->samples.size() != samples.size()) continue;
+    std::optional<Chunk> found = like(step, samples, header);
+    if (!found) continue;
+    model = step.model;
+    return std::move(*found);
+  }
+  Chunk chunk = alone(samples, header);
+  for (const Model& earlier : models_) {
+    if (!chunk.ordered || !earlier->ordered || earlier->samples.size() != samples.size()) continue;
+    const Step step{header.seq, earlier, chunk.first_edge - earlier->first_edge};
+    std::optional<Chunk> found = like(step, samples, header);
+    if (!found) continue;
+    model = earlier;
+    return std::move(*found);
+  }
+  model = model_for(chunk);
+  return chunk;
+}
+
+void SampleEncoder::remember(Chunk chunk, const Model& model) {
+  const bool known = std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return step.seq == chunk.seq && step.model == model;
+  });
+  if (known) return;
+  Model own = model;
+  Edge shift = 0;
+  if (model != nullptr) {
+    shift = chunk.first_edge - model->first_edge;
+  } else {
+    own = std::make_shared<const Chunk>(std::move(chunk));
+    models_.push_back(own);
+    if (models_.size() > models_max) models_.pop_front();
+  }
+  if (!own->ordered) return;
+  steps_.push_back({model != nullptr ? chunk.seq : own->seq, own, shift});
+  if (steps_.size() > models_max) steps_.pop_front();
 }
 
 void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
@@ -206,35 +274,36 @@ void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
     header.t0 = std::min(header.t0, sample.time);
     header.t1 = std::max(header.t1, sample.time);
   }
-  std::optional<Model> chunk;
-  if (complete) chunk = like_earlier(samples, header);
-  if (!chunk) chunk = alone(samples, header);
-  std::int64_t shared = 0;
-  const Model* const model = complete ? model_for(*chunk, shared) : nullptr;
+  Model model;
+  Chunk chunk = complete ? arrange(samples, header, model) : alone(samples, header);
+  const std::uint32_t shared = model != nullptr ? shared_columns(model->columns, chunk.columns) : 0;
   data.clear();
   append_column(std::array{std::int64_t{model != nullptr ? model->rank : header.rank},
-                           shared + (chunk->ordered ? ordered_bit : 0)},
+                           shared + (chunk.ordered ? ordered_bit : 0)},
                 data);
-  for (std::size_t c = 0; c < sample_columns; ++c) {
-    if ((shared >> c & 1) == 0) append_column(chunk->columns[c], data);
+  if (chunk.ordered) {
+    append_column(std::array{model != nullptr ? header.seq - model->seq : 0, chunk.first_edge,
+                             chunk.first_allocated, chunk.first_reserved},
+                  data);
   }
-  // Who has all by himself can be built on.
-  if (!complete || model != nullptr) return;
-  models_.push_back(std::move(*chunk));
-  if (models_.size() > models_max) models_.pop_front();
+  for (std::size_t c = 0; c < sample_columns; ++c) {
+    if ((shared >> c & 1) == 0) append_column(chunk.columns[c], data);
+  }
+  if (complete) remember(std::move(chunk), model);
 }
 
 namespace {
 
 /// The times of samples in the order of the chunk. Fails: corrupt.
-Result<std::vector<Time>> times_of(const ChunkHeader& header, const SampleColumns& columns,
+Result<std::vector<Time>> times_of(const ChunkHeader& header, const OwnColumns& own,
                                    const SampleContext& context) {
+  const SampleColumns& columns = own.columns;
   std::vector<Time> times;
-  Edge at = no_edge;
+  Edge at = own.first_edge;
   Time now = 0;
   for (std::size_t i = 0; i < columns[edge].size(); ++i) {
     at = wrapping_sum(at, columns[edge][i]);
-    if (columns[edge][i] != 0) {
+    if (columns[edge][i] != 0 || (i == 0 && at != no_edge)) {
       const std::optional<Time> time = context.time_of(at);
       if (!time) return damaged_samples(header, "it is about an operation that has no span there");
       now = *time;
@@ -263,7 +332,7 @@ Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uin
     return damaged_samples(header, fmt::format("it claims {} entries", header.count));
   }
   TESSERA_ASSIGN(OwnColumns own, read_all_columns(header, data, context));
-  TESSERA_ASSIGN(const std::vector<Time> times, times_of(header, own.columns, context));
+  TESSERA_ASSIGN(const std::vector<Time> times, times_of(header, own, context));
   SampleColumns& columns = own.columns;
   std::int64_t number = 0;
   for (std::int64_t& value : columns[buffer]) {
@@ -272,7 +341,7 @@ Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uin
       return damaged_samples(header, fmt::format("buffer {} is impossible", number));
     }
   }
-  std::int64_t counter = 0, held = 0;
+  std::int64_t counter = own.first_allocated, held = own.first_reserved;
   const SampleOrder places = places_by_time(own, times);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::size_t place = places[i];

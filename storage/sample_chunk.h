@@ -9,6 +9,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <memory>
 
 #include "storage/recent_edges.h"
 #include "storage/sample_order.h"
@@ -32,33 +33,48 @@ class SampleEncoder {
               std::vector<std::uint8_t>& data);
 
  private:
-  struct Model {
-    Rank rank;
-    std::int64_t seq;
-    bool ordered;  // by edges
+  struct Chunk {
+    Rank rank = 0;
+    std::int64_t seq = 0;
+    bool ordered = false;  // by edges
     SampleColumns columns;
+    // Of chunks in the order of edges what their columns count from, which others have not.
+    Edge first_edge = no_edge;
+    std::int64_t first_allocated = 0, first_reserved = 0;
     // In the order of the columns.
     std::vector<Edge> edges;
     SampleOrder order;  // numbers of samples by time
     std::vector<MemorySample> samples;
   };
+  using Model = std::shared_ptr<const Chunk>;
+  /// What chunks of a number build on, and how much later their edges are than its.
+  struct Step {
+    std::int64_t seq;
+    Model model;
+    Edge shift;
+  };
   /// The edges of the rank that the samples lie at.
   std::vector<Edge> edges_of(std::span<const MemorySample> samples, Rank rank) const;
-  /// Samples in the order of edges of an earlier chunk, if they are its samples. `like`: that one.
-  std::optional<Model> like_earlier(std::span<const MemorySample> samples,
-                                    const ChunkHeader& header) const;
-  Model alone(std::span<const MemorySample> samples, const ChunkHeader& header) const;
+  /// Samples in the order of edges of the step's model, if they are its samples.
+  std::optional<Chunk> like(const Step& step, std::span<const MemorySample> samples,
+                            const ChunkHeader& header) const;
+  static void count_from_first(Chunk& chunk);
+  Chunk alone(std::span<const MemorySample> samples, const ChunkHeader& header) const;
   /// Fills edge and offset by the edges; how many are not where the rank's edges are, or nothing if
   /// the rank has no such edges.
-  std::optional<std::size_t> find_times(Model& chunk) const;
-  /// The earlier chunk that has the most columns of `chunk`; 0: none.
-  const Model* model_for(const Model& chunk, std::int64_t& shared) const;
+  std::optional<std::size_t> find_times(Chunk& chunk) const;
+  /// The earlier chunk that has the most columns of `chunk`; null: none has any.
+  Model model_for(const Chunk& chunk) const;
+  /// The chunk in the way that takes the fewest bytes, and what it builds on.
+  Chunk arrange(std::span<const MemorySample> samples, const ChunkHeader& header, Model& model);
+  void remember(Chunk chunk, const Model& model);
 
   const RecentEdges& edges_;
-  std::deque<Model> models_;  // the latest
+  std::deque<Model> models_;  // chunks that have all columns, the latest
+  std::deque<Step> steps_;    // the latest
 };
 
-/// When an edge is on the rank, and the data of another rank's chunk of the same number and count.
+/// When an edge is on the rank, and the data of the chunk of a rank and number, with that count.
 struct SampleContext {
   std::function<std::optional<Time>(Edge)> time_of;
   std::function<Result<std::vector<std::uint8_t>>(Rank, const ChunkHeader&)> data_of;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed runs of up to 4096 spans of a rank on all of its streams, which have in common with those
-// of another rank what does not depend on time.
+// Packed runs of spans of a rank on all of its streams, which have in common with those of another
+// rank, or of earlier steps, what does not depend on time.
 //
-// The idea: ranks run the same operations, so the plan of a chunk (SpanPlan) is in that of one
-// rank, the model, and the others name it. Where ranks wait for one another they go on at the
-// model's time.
+// The idea: ranks run the same operations, step by step, so the plan of a chunk (SpanPlan) is in
+// one chunk, and the others name it. Where ranks wait for one another they go on at the same time,
+// which is in one of their chunks.
 #pragma once
 
 #include <deque>
@@ -15,10 +15,16 @@
 
 namespace tessera::storage {
 
+/// Chunks end with a step that makes them as large as this, or anyway.
+inline constexpr std::size_t spans_per_cut = 12288, span_count_max = 16384;
+
 /// Spans of a chunk, as columns.
 struct SpanColumns {
   std::shared_ptr<const SpanPlan> plan;
+  std::int32_t op_shift = 0;  // of the ids of operations against the plan's
   std::vector<Time> begin, ready, end;
+
+  std::int32_t op(std::size_t i) const { return plan->ops()[i] + op_shift; }
 };
 
 class SpanEncoder {
@@ -31,25 +37,32 @@ class SpanEncoder {
               std::vector<std::uint8_t>& data);
 
  private:
-  struct Model {
+  struct Chunk {
     Rank rank;
     std::int64_t seq;
     SpanColumns spans;
   };
-  const Model* model_for(std::int64_t seq, const std::vector<std::int32_t>& ops) const;
+  /// What a chunk builds on: the plan, and the times too if it is of the same number.
+  const Chunk* same_operations(std::int64_t seq, std::span<const SpanEntry> spans) const;
+  const Chunk* same_plan(const SpanPlan& plan) const;
+  std::shared_ptr<const SpanPlan> plan_of(std::span<const SpanEntry> spans);
+  void remember(Chunk chunk, bool has_plan);
 
   const KnownOps& ops_;
-  std::deque<Model> models_;  // the latest
+  std::deque<Chunk> plans_;                    // chunks that have a plan of their own, the latest
+  std::deque<Chunk> chunks_;                   // the first ones of a number, the latest
+  std::shared_ptr<const SpanPlan> last_plan_;  // that was made
 };
 
-/// The spans of another rank's chunk of the same number and count.
-using SpanModel =
-    std::function<Result<std::shared_ptr<const SpanColumns>>(Rank, const ChunkHeader&)>;
+/// The spans of another chunk of the same count: of a rank, with a number, for one so deep.
+using SpanModel = std::function<Result<std::shared_ptr<const SpanColumns>>(
+    Rank, std::int64_t seq, const ChunkHeader& like, int depth)>;
 
-/// `is_model`: it is asked for by another, so it must not build on one itself. Fails: corrupt,
-/// naming the chunk; what `model` fails with.
+/// `depth`: how many chunks build on it in a row, 0 for what is wanted itself; a chunk's times are
+/// in one other, whose plan is in one other. Fails: corrupt, naming the chunk; what `model` fails
+/// with.
 Result<SpanColumns> decode_shared_spans(const ChunkHeader& header,
-                                        std::span<const std::uint8_t> data, bool is_model,
+                                        std::span<const std::uint8_t> data, int depth,
                                         const SpanModel& model);
 
 }  // namespace tessera::storage

@@ -64,6 +64,13 @@ const char* SpanPlan::read(ColumnReader& reader, std::size_t count) {
   return derive();
 }
 
+bool SpanPlan::same_shape(const SpanPlan& other) const {
+  return std::equal(op_steps_.begin() + 1, op_steps_.end(), other.op_steps_.begin() + 1,
+                    other.op_steps_.end()) &&
+         stream_ == other.stream_ && meets_ == other.meets_ && waits_ == other.waits_ &&
+         distances_ == other.distances_;
+}
+
 const char* SpanPlan::derive() {
   const std::size_t n = op_steps_.size();
   ops_.resize(n);
@@ -88,6 +95,8 @@ const char* SpanPlan::derive() {
     }
     first_.push_back(static_cast<std::uint32_t>(before_.size()));
   }
+  const auto [least, most] = std::minmax_element(ops_.begin(), ops_.end());
+  op_range_ = {*least, *most};
   by_nominal_.resize(n);
   std::iota(by_nominal_.begin(), by_nominal_.end(), std::uint16_t{0});
   std::stable_sort(by_nominal_.begin(), by_nominal_.end(),

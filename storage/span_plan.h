@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "storage/chunk.h"
@@ -28,8 +29,14 @@ class SpanPlan {
   /// Null, or why the next columns are no plan of `count` spans.
   const char* read(ColumnReader& reader, std::size_t count);
 
+  /// Whether they are the same but for the ids of operations, which one has shifted by a number,
+  /// and for their times.
+  bool same_shape(const SpanPlan& other) const;
+
   std::size_t size() const { return ops_.size(); }
   const std::vector<std::int32_t>& ops() const { return ops_; }
+  /// The least and the largest id.
+  std::pair<std::int64_t, std::int64_t> op_range() const { return op_range_; }
   std::int32_t stream(std::size_t i) const { return static_cast<std::int32_t>(stream_[i]); }
   /// Whether ranks wait for one another in it.
   bool meets(std::size_t i) const { return meets_[i] != 0; }
@@ -49,6 +56,7 @@ class SpanPlan {
   std::vector<std::int64_t> waits_, distances_;
   // What follows.
   std::vector<std::int32_t> ops_;
+  std::pair<std::int64_t, std::int64_t> op_range_;
   std::vector<std::uint32_t> first_;   // of each span in before_, and one more for the end
   std::vector<std::uint16_t> before_;  // places of what each span waits for
   std::vector<std::uint16_t> by_nominal_;

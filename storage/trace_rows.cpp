@@ -17,7 +17,7 @@ namespace {
 /// More ranks than any machine has; a wrong number should not fill the disk.
 constexpr std::int32_t ranks_max = 1 << 24;
 /// Steps of fewer samples share a chunk, which takes about 50 bytes by itself.
-constexpr std::size_t samples_per_cut = 2048;
+constexpr std::size_t samples_per_cut = 4096;
 
 Status wrong(std::string message) { return {Code::invalid_argument, std::move(message)}; }
 
@@ -107,7 +107,7 @@ void TraceRows::begin(const TraceRun& run) {
   recorded_to_ = run.recorded_to;
   records_memory_ = run.records_memory;
   lanes_ = std::make_unique<LaneBuffers<SpanEntry>>(
-      ranks_, chunk_count_max, [this](ChunkHeader& header, auto spans, bool complete) {
+      ranks_, span_count_max, [this](ChunkHeader& header, auto spans, bool complete) {
         write_spans(header, spans, complete);
       });
   edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
@@ -181,6 +181,10 @@ void TraceRows::spans(const SpanBatch& spans) {
   }
   if (!op->recorded) return;
   ops_.time(*op, spans);
+  if (op->step > spans_step_) {
+    spans_step_ = op->step;
+    lanes_->cut_all(spans_per_cut);
+  }
   std::vector<std::int32_t>& lanes = lanes_->lanes_of(all_streams);
   for (std::size_t i = 0; i < spans.ranks.size(); ++i) {
     if (!has_rank(spans.ranks[i], "A span")) return;
@@ -239,9 +243,11 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
   if (steps_ == recorded_from_) write_held();
   const Time latest = *std::max_element(b.end.begin(), b.end.end());
   end_ = b.step == 0 ? latest : std::max(end_, latest);
-  for (std::size_t i = 0; i < b.begin.size(); i += chunk_count_max) {
+  // What is a little larger than fits into a page of the database takes one more by itself.
+  const std::size_t most = b.begin.size() <= 256 ? 32 : chunk_count_max;
+  for (std::size_t i = 0; i < b.begin.size(); i += most) {
     ChunkHeader h{static_cast<Rank>(i), steps_stream, b.step};
-    h.count = static_cast<std::int64_t>(std::min(chunk_count_max, b.begin.size() - i));
+    h.count = static_cast<std::int64_t>(std::min(most, b.begin.size() - i));
     encode_steps(b, h, data_);
     write(RankStepChunkRow{h.seq, h.rank, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
   }

@@ -100,6 +100,7 @@ class TraceRows : public TraceSink {
   KnownOps ops_;
   HeldMemory held_;  // before the first step that is recorded
   SpanEncoder span_encoder_{ops_};
+  std::int32_t spans_step_ = -1;  // the latest that has spans
   std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
   std::unique_ptr<RecentEdges> edges_;
   std::unique_ptr<StepCuts> cuts_;

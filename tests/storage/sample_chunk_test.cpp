@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/sample_chunk.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
