@@ -9,7 +9,14 @@
 namespace tessera::storage {
 namespace {
 
-enum Form : std::uint8_t { form_varints, form_constant, form_packed, form_sparse, form_periodic };
+enum Form : std::uint8_t {
+  form_varints,
+  form_constant,
+  form_packed,
+  form_sparse,
+  form_periodic,
+  form_offset
+};
 constexpr std::size_t varint_size_max = 10;
 constexpr std::size_t block_size = 128;
 
@@ -42,9 +49,21 @@ void for_each_block(std::size_t size, F use) {
   for (std::size_t at = 0; at < size; at += block_size) use(at, std::min(block_size, size - at));
 }
 
+/// How far numbers lie apart, and the least of them.
+struct Extent {
+  std::int64_t least = 0;
+  std::size_t width = 0;  // bits of the differences to it
+};
+
+Extent extent_of(std::span<const std::int64_t> block) {
+  const auto [least, most] = std::minmax_element(block.begin(), block.end());
+  const std::int64_t range = wrapping_difference(*most, *least);
+  return {*least, static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(range)))};
+}
+
 /// What each form takes without its first byte.
 struct FormSizes {
-  std::size_t varints = 0, packed = 0, sparse = 0;
+  std::size_t varints = 0, packed = 0, sparse = 0, offset = 0;
 };
 
 FormSizes sizes_of(std::span<const std::int64_t> column) {
@@ -64,20 +83,23 @@ FormSizes sizes_of(std::span<const std::int64_t> column) {
   sizes.sparse += varint_size(zigzag(static_cast<std::int64_t>(others)));
   for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
     sizes.packed += 1 + packed_size(n, width_of(column.subspan(at, n)));
+    const Extent extent = extent_of(column.subspan(at, n));
+    sizes.offset += 1 + varint_size(zigzag(extent.least)) + packed_size(n, extent.width);
   });
   return sizes;
 }
 
-std::uint8_t* put_packed(std::span<const std::int64_t> block, std::uint8_t* out) {
-  const std::size_t width = width_of(block);
-  *out++ = static_cast<std::uint8_t>(width);
+/// `number_of`(value) of each, in so many bits.
+template <class F>
+std::uint8_t* put_bits(std::span<const std::int64_t> block, std::size_t width, F number_of,
+                       std::uint8_t* out) {
   std::uint64_t held = 0;
   std::size_t bits = 0;
   const auto put = [&](std::size_t bytes) {
     for (; bytes > 0; --bytes, held >>= 8) *out++ = static_cast<std::uint8_t>(held);
   };
   for (const std::int64_t value : block) {
-    const std::uint64_t number = zigzag(value);
+    const std::uint64_t number = number_of(value);
     held |= number << bits;
     bits += width;
     if (bits < 64) continue;
@@ -87,6 +109,22 @@ std::uint8_t* put_packed(std::span<const std::int64_t> block, std::uint8_t* out)
   }
   put((bits + 7) / 8);
   return out;
+}
+
+std::uint8_t* put_packed(std::span<const std::int64_t> block, std::uint8_t* out) {
+  const std::size_t width = width_of(block);
+  *out++ = static_cast<std::uint8_t>(width);
+  return put_bits(block, width, zigzag, out);
+}
+
+std::uint8_t* put_offset(std::span<const std::int64_t> block, std::uint8_t* out) {
+  const Extent extent = extent_of(block);
+  out = put_varint(zigzag(extent.least), out);
+  *out++ = static_cast<std::uint8_t>(extent.width);
+  const auto above = [&](std::int64_t value) {
+    return static_cast<std::uint64_t>(wrapping_difference(value, extent.least));
+  };
+  return put_bits(block, extent.width, above, out);
 }
 
 std::uint8_t* put_sparse(std::span<const std::int64_t> column, std::uint8_t* out) {
@@ -124,6 +162,9 @@ Choice choose(std::span<const std::int64_t> column, bool may_be_short) {
   if (may_be_short && sizes.sparse < best.size) {
     best = {form_sparse, sizes.sparse, std::max(room, sizes.sparse + 16)};
   }
+  if (may_be_short && sizes.offset < best.size) {
+    best = {form_offset, sizes.offset, std::max(room, sizes.offset + 16)};
+  }
   return best;
 }
 
@@ -139,6 +180,11 @@ void put(std::span<const std::int64_t> column, const Choice& choice,
     case form_packed:
       for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
         out = put_packed(column.subspan(at, n), out);
+      });
+      break;
+    case form_offset:
+      for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
+        out = put_offset(column.subspan(at, n), out);
       });
       break;
     default:
@@ -224,7 +270,20 @@ bool ColumnReader::read_varint(std::int64_t& value) {
   return false;
 }
 
+bool ColumnReader::read_offset(std::span<std::int64_t> block) {
+  std::int64_t least = 0;
+  if (!read_varint(least) || !read_bits(block)) return false;
+  for (std::int64_t& value : block) value = wrapping_sum(value, least);
+  return true;
+}
+
 bool ColumnReader::read_packed(std::span<std::int64_t> block) {
+  if (!read_bits(block)) return false;
+  for (std::int64_t& value : block) value = unzigzag(static_cast<std::uint64_t>(value));
+  return true;
+}
+
+bool ColumnReader::read_bits(std::span<std::int64_t> block) {
   if (rest_.empty() || rest_.front() > 64) return false;
   const std::size_t width = rest_.front();
   rest_ = rest_.subspan(1);
@@ -244,7 +303,7 @@ bool ColumnReader::read_packed(std::span<std::int64_t> block) {
     const std::size_t bit = i * width, shift = bit % 8;
     std::uint64_t value = word(bit / 8) >> shift;
     if (shift + width > 64) value |= word(bit / 8 + 8) << (64 - shift);
-    block[i] = unzigzag(value & mask);
+    block[i] = static_cast<std::int64_t>(value & mask);
   }
   return true;
 }
@@ -292,10 +351,12 @@ bool ColumnReader::read_form(std::uint8_t form, std::span<std::int64_t> column) 
     case form_varints:
       return std::all_of(column.begin(), column.end(),
                          [this](std::int64_t& value) { return read_varint(value); });
-    case form_packed: {
+    case form_packed:
+    case form_offset: {
       bool whole = true;
       for_each_block(column.size(), [&](std::size_t at, std::size_t n) {
-        whole = whole && read_packed(column.subspan(at, n));
+        const auto block = column.subspan(at, n);
+        whole = whole && (form == form_packed ? read_packed(block) : read_offset(block));
       });
       return whole;
     }

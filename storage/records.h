@@ -289,7 +289,7 @@ struct List<SpanChunkRow> {
       column("rank", &R::rank, "", "rank.rank"),
       column("stream", &R::stream, "", "-3: all streams of the rank; versions 1 and 2: stream.id"),
       column("seq", &R::seq, "", "0, 1, ... within (rank, stream)"),
-      column("count", &R::count, "", "spans in it, 1 to 4096"),
+      column("count", &R::count, "", "spans in it, 1 to 16384"),
       column("t0", &R::t0, "ns", "the earliest begin in it"),
       column("t1", &R::t1, "ns", "the latest end in it"),
       column("checksum", &R::checksum, "", "of the columns above and data"),

@@ -117,7 +117,9 @@ TEST_CASE("of steps that repeat one another the first is kept", "[storage][encod
 TEST_CASE("bytes that are no column are refused", "[storage][encoding]") {
   const std::vector<std::vector<std::uint8_t>> wrong = {
       {},                        // nothing
-      {5, 0, 0},                 // an unknown form
+      {6, 0, 0},                 // an unknown form
+      {5, 3, 65, 0, 0},          // numbers of more than 64 bits
+      {5, 3, 8, 1},              // numbers that end early
       {4, 2, 4, 2, 0, 0, 0},     // a period within a period
       {4, 0, 0, 0, 0},           // a period of 0
       {4, 4, 0, 0, 0},           // a period of the whole column

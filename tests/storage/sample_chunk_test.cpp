@@ -120,7 +120,7 @@ TEST_CASE("what ranks have in common is kept once", "[storage][chunk]") {
   const auto& d = ranks.encode(3, other);
   const auto& e = ranks.encode(4, elsewhere);
   CHECK(a.data.size() > 1000);
-  CHECK(b.data.size() < 8);
+  CHECK(b.data.size() < 16);
   CHECK(c.data.size() < 150);                // a byte or two for each that lies elsewhere
   CHECK(d.data.size() < a.data.size() / 2);  // other buffers
   CHECK(e.data.size() < a.data.size() / 2);  // times of its own, the rest is shared

@@ -17,7 +17,7 @@ struct PackedSpans {
   std::vector<std::uint8_t> data;
 };
 
-/// Chunks of one number by rank.
+/// Chunks by rank and number.
 class SpanRanks {
  public:
   /// Operations on three streams; one in seven is a collective, which waits for the one before.
@@ -34,20 +34,23 @@ class SpanRanks {
   }
 
   KnownOps& ops() { return ops_; }
-  const PackedSpans& encode(Rank rank, const Spans& spans, bool complete = true) {
-    PackedSpans& packed = packed_[rank];
-    packed.header = {rank, all_streams, 4};
+  const PackedSpans& encode(Rank rank, const Spans& spans, bool complete = true,
+                            std::int64_t seq = 4) {
+    PackedSpans& packed = packed_[{rank, seq}];
+    packed.header = {rank, all_streams, seq};
     encoder_.encode(spans, complete, packed.header, packed.data);
     return packed;
   }
-  Result<SpanColumns> decode(const PackedSpans& packed) const {
+  Result<SpanColumns> decode(const PackedSpans& packed, int depth = 0) const {
     return decode_shared_spans(
-        packed.header, packed.data, false,
-        [this](Rank rank, const ChunkHeader&) -> Result<std::shared_ptr<const SpanColumns>> {
-          const auto found = packed_.find(rank);
-          if (found == packed_.end()) return std::shared_ptr<const SpanColumns>();
-          TESSERA_ASSIGN(SpanColumns spans,
-                         decode_shared_spans(found->second.header, found->second.data, true, {}));
+        packed.header, packed.data, depth,
+        [this](Rank rank, std::int64_t seq, const ChunkHeader& like,
+               int deeper) -> Result<std::shared_ptr<const SpanColumns>> {
+          const auto found = packed_.find({rank, seq});
+          if (found == packed_.end() || found->second.header.count != like.count) {
+            return std::shared_ptr<const SpanColumns>();
+          }
+          TESSERA_ASSIGN(SpanColumns spans, decode(found->second, deeper));
           return std::make_shared<const SpanColumns>(std::move(spans));
         });
   }
@@ -57,7 +60,7 @@ class SpanRanks {
     REQUIRE(back.ok());
     REQUIRE(back->plan->size() == spans.size());
     for (std::size_t i = 0; i < spans.size(); ++i) {
-      CHECK((back->plan->ops()[i] == spans[i].op && back->begin[i] == spans[i].begin &&
+      CHECK((back->op(i) == spans[i].op && back->begin[i] == spans[i].begin &&
              back->ready[i] == spans[i].ready && back->end[i] == spans[i].end));
       CHECK(back->plan->stream(i) == ops_.find(spans[i].op)->stream);
       CHECK((packed.header.t0 <= spans[i].begin && spans[i].end <= packed.header.t1));
@@ -67,7 +70,7 @@ class SpanRanks {
  private:
   KnownOps ops_;
   SpanEncoder encoder_{ops_};
-  std::map<Rank, PackedSpans> packed_;
+  std::map<std::pair<Rank, std::int64_t>, PackedSpans> packed_;
 };
 
 /// What a rank does that begins all as soon as it can, collectives together with another.
@@ -132,6 +135,24 @@ TEST_CASE("spans take the bytes of what does not follow from others", "[storage]
   CHECK(b.data.size() < count * 9 / 8);  // eight bits of a random duration
   ranks.check(a, first);
   ranks.check(b, second);
+}
+
+TEST_CASE("chunks of later steps build on the plan of the first", "[storage][chunk]") {
+  constexpr std::int32_t count = 7000, step = 700;
+  SpanRanks ranks(count);
+  const Spans first = timeline(ranks, count, 1, nullptr),
+              second = timeline(ranks, count, 2, &first);
+  for (std::int64_t k = 0; k < count / step; ++k) {
+    const auto part = [&](const Spans& all) {
+      return Spans(all.begin() + k * step, all.begin() + (k + 1) * step);
+    };
+    const PackedSpans& a = ranks.encode(0, part(first), true, k);
+    const PackedSpans& b = ranks.encode(1, part(second), true, k);
+    CHECK(a.data.size() < step * (k == 0 ? 3 : 2));
+    CHECK(b.data.size() < step * 5 / 4);
+    ranks.check(a, part(first));
+    ranks.check(b, part(second));
+  }
 }
 
 TEST_CASE("the layout of spans is the documented one", "[storage][chunk]") {
