@@ -37,14 +37,14 @@ class SampleEncoder {
     Rank rank = 0;
     std::int64_t seq = 0;
     bool ordered = false;  // by edges
-    SampleColumns columns;
+    SampleColumns columns = {};
     // Of chunks in the order of edges what their columns count from, which others have not.
     Edge first_edge = no_edge;
     std::int64_t first_allocated = 0, first_reserved = 0;
     // In the order of the columns.
-    std::vector<Edge> edges;
-    SampleOrder order;  // numbers of samples by time
-    std::vector<MemorySample> samples;
+    std::vector<Edge> edges = {};
+    SampleOrder order = {};  // numbers of samples by time
+    std::vector<MemorySample> samples = {};
   };
   using Model = std::shared_ptr<const Chunk>;
   /// What chunks of a number build on, and how much later their edges are than its.

@@ -136,7 +136,8 @@ void SpanEncoder::encode(std::span<const SpanEntry> spans, bool complete, ChunkH
   // What the flags say is known behind the columns that they are about.
   std::vector<std::uint8_t> rest;
   append_column(gaps_of(columns, model), rest);
-  std::int64_t flags = source != nullptr ? shares_plan : 0;
+  std::int64_t flags = 0;
+  if (source != nullptr) flags |= shares_plan;
   const std::vector<std::int64_t> alone = waits_of(columns, nullptr);
   if (append_shorter(alone, model != nullptr ? waits_of(columns, model) : alone, rest)) {
     flags |= ready_of_model;

@@ -25,11 +25,12 @@ class SpanRanks {
     for (std::int32_t id = 0; id < count; ++id) {
       const bool meets = id % 7 == 3;
       const std::vector<std::int32_t> after = {id - 1};
-      ops_.add({.id = id,
-                .stream = meets ? 2 : id % 2,
-                .communicator = meets ? 0 : -1,
-                .after = meets ? std::span(after) : std::span<const std::int32_t>()},
-               true);
+      TraceOp op{};
+      op.id = id;
+      op.stream = meets ? 2 : id % 2;
+      op.communicator = meets ? 0 : -1;
+      if (meets) op.after = after;
+      ops_.add(op, true);
     }
   }
 
@@ -158,8 +159,13 @@ TEST_CASE("chunks of later steps build on the plan of the first", "[storage][chu
 TEST_CASE("the layout of spans is the documented one", "[storage][chunk]") {
   // The example of docs/trace-format.md.
   KnownOps ops;
-  ops.add({.id = 5, .stream = 1}, true);
-  ops.add({.id = 7, .stream = 1, .communicator = 0}, true);
+  TraceOp op{};
+  op.id = 5;
+  op.stream = 1;
+  ops.add(op, true);
+  op.id = 7;
+  op.communicator = 0;
+  ops.add(op, true);
   const Spans spans = {{5, 100, 100, 130}, {7, 130, 140, 150}};
   for (const SpanEntry& span : spans) {
     ops.time(*ops.find(span.op), {.op = span.op,
