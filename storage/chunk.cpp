@@ -52,6 +52,7 @@ bool fits_int32(std::int64_t value) {
 
 std::string ChunkHeader::describe() const {
   if (stream == steps_stream) return fmt::format("rank_step chunk (step {}, rank {})", seq, rank);
+  if (stream == all_streams) return fmt::format("span chunk (rank {}, seq {})", rank, seq);
   if (stream < 0) return fmt::format("memory chunk (rank {}, seq {})", rank, seq);
   return fmt::format("span chunk (rank {}, stream {}, seq {})", rank, stream, seq);
 }

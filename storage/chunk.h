@@ -23,8 +23,8 @@ struct SpanEntry {
   Time begin, ready, end;
 };
 
-/// In the place of a stream in the header of other chunks.
-inline constexpr std::int32_t memory_stream = -1, steps_stream = -2;
+/// In the place of a stream: spans of all streams of a rank, and in the header of other chunks.
+inline constexpr std::int32_t all_streams = -3, memory_stream = -1, steps_stream = -2;
 
 struct ChunkHeader {
   Rank rank = 0;  // the first one of steps
@@ -40,7 +40,8 @@ struct ChunkHeader {
 /// The value of the checksum column.
 std::int64_t chunk_checksum(const ChunkHeader& header, std::span<const std::uint8_t> data);
 
-/// Replaces `data`; fills count, t0 and t1 of `header`. REQUIRES: 1 to chunk_count_max entries.
+/// As versions 1 and 2 had them, of one stream. Replaces `data`; fills count, t0 and t1 of
+/// `header`. REQUIRES: 1 to chunk_count_max entries.
 void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
                   std::vector<std::uint8_t>& data);
 

@@ -17,7 +17,11 @@
 //   2: blocks of 128 numbers, the last may be shorter: a byte, the width in bits, and the zigzag
 //      numbers of that width, the lowest bits first;
 //   3: for what is mostly 0, how many are not as a varint, and for each of those two: the zeros
-//      before it, and itself.
+//      before it, and itself;
+//   4: a varint p, and a column of another form: the first p numbers, and what others differ by
+//      from the number p before, as steps of a training repeat one another;
+//   5: as 2, but each block begins with a varint, its least number, and its numbers are what they
+//      are above that.
 // A varint is a zigzag number (0, -1, 1, -2, ... = 0, 1, 2, 3, ...) in groups of 7 bits, lowest
 // first, the high bit set on all bytes but the last; at most 10 bytes. Of the forms the shortest is
 // written, of equal ones the first.
@@ -62,7 +66,10 @@ class ColumnReader {
  private:
   bool read_varint(std::int64_t& value);
   bool read_packed(std::span<std::int64_t> block);
+  bool read_offset(std::span<std::int64_t> block);
+  bool read_bits(std::span<std::int64_t> block);
   bool read_sparse(std::span<std::int64_t> column);
+  bool read_form(std::uint8_t form, std::span<std::int64_t> column);
 
   std::span<const std::uint8_t> rest_;
 };

@@ -22,9 +22,9 @@ class LaneBuffers {
   /// Called with rank, stream and seq set; `complete`: nothing comes to this chunk any more.
   using Flush = std::function<void(ChunkHeader&, std::span<const Entry>, bool complete)>;
 
-  /// REQUIRES: entry ranks are in [0, ranks).
-  LaneBuffers(std::int32_t ranks, Flush flush)
-      : ranks_(static_cast<std::size_t>(ranks)), flush_(std::move(flush)) {}
+  /// Chunks have up to `count_max` entries. REQUIRES: entry ranks are in [0, ranks).
+  LaneBuffers(std::int32_t ranks, std::size_t count_max, Flush flush)
+      : ranks_(static_cast<std::size_t>(ranks)), count_max_(count_max), flush_(std::move(flush)) {}
 
   /// The lanes of one stream, for `add`. Valid until destruction.
   std::vector<std::int32_t>& lanes_of(std::int32_t stream) {
@@ -42,7 +42,22 @@ class LaneBuffers {
     Lane& lane = lanes_[static_cast<std::size_t>(index)];
     if (lane.entries.size() == lane.room) grow(lane);
     lane.entries.push_back(entry);
-    if (lane.entries.size() == chunk_count_max) flush(lane);
+    if (lane.entries.size() == count_max_) flush(lane);
+  }
+
+  /// Ends the rank's chunk if it has so many entries.
+  void cut(const std::vector<std::int32_t>& lanes, Rank rank, std::size_t at_least) {
+    const std::int32_t index = lanes[static_cast<std::size_t>(rank)];
+    if (index < 0) return;
+    Lane& lane = lanes_[static_cast<std::size_t>(index)];
+    if (lane.entries.size() >= at_least) flush(lane);
+  }
+
+  /// Ends the chunks of all lanes that have so many entries.
+  void cut_all(std::size_t at_least) {
+    for (Lane& lane : lanes_) {
+      if (lane.entries.size() >= at_least) flush(lane);
+    }
   }
 
   /// Gives what lanes hold so far under the number that their next chunk will have; those alone
@@ -100,7 +115,7 @@ class LaneBuffers {
     lane.shown = 0;
   }
 
-  const std::size_t ranks_;
+  const std::size_t ranks_, count_max_;
   const Flush flush_;
   std::size_t room_ = 0;  // sum over lanes
   std::vector<Lane> lanes_;

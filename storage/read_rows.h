@@ -32,7 +32,8 @@ Result<std::vector<MemoryShortageRow>> read_memory_shortages(const Database& dat
                                                              const TraceInfo& info);
 Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info);
 /// The same of one table, with entries of so many bytes in memory.
-Status check_density(const Database& database, const char* table, std::int64_t entry_size);
+Status check_density(const Database& database, const char* table, std::int64_t entry_size,
+                     const char* where = "");
 /// Whether what the chunks claim to hold can be in so few bytes: a small file must not unpack to
 /// more than memory has. Fails: corrupt, io_error.
 Status check_chunk_density(const Database& database);

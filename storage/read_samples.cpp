@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "storage/read_chunks.h"
 #include "storage/sample_chunk.h"
@@ -12,13 +13,11 @@
 namespace tessera::storage {
 namespace {
 
-// Samples of a rank take so many bytes in memory for each in the file at most, and some anyway:
-// shared columns count for each who shares them.
-constexpr std::int64_t sample_size = 37, expansion_max = 64, expansion_anyway = 8 << 20;
+// Samples of a rank in memory take so many bytes for each of the file at most, and some anyway:
+// what ranks share counts for each who shares it, but operations, to which samples belong, are in
+// the file.
+constexpr std::int64_t sample_size = 37, expansion_max = 16, expansion_anyway = 16 << 20;
 
-constexpr const char* spans_sql =
-    "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk WHERE rank = ?"
-    " ORDER BY stream, seq";
 constexpr const char* samples_sql =
     "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk WHERE rank = ?"
     " AND seq BETWEEN ? AND ? ORDER BY seq";
@@ -55,21 +54,19 @@ struct SampleReader::Times {
   }
 };
 
-SampleReader::SampleReader(const Database& database, std::uint32_t version)
-    : database_(database), version_(version), times_(std::make_unique<Times>()) {}
+SampleReader::SampleReader(const Database& database, const SpanReader& spans, std::uint32_t version)
+    : database_(database), spans_(spans), version_(version), times_(std::make_unique<Times>()) {}
 SampleReader::~SampleReader() = default;
 
 Status SampleReader::load_times(Rank rank) {
   if (times_->rank == rank) return {};
   *times_ = {};
-  TESSERA_ASSIGN(Statement chunks, database_.prepare(spans_sql));
-  chunks.bind(rank);
-  Lane lane;
-  TESSERA_TRY(for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) {
-    return decode_spans(header, data, header.t0, std::numeric_limits<Time>::max(), lane);
-  }));
-  for (std::size_t i = 0; i < lane.op.size(); ++i) {
-    times_->spans.push_back({lane.op[i], lane.begin[i], lane.end[i]});
+  constexpr SpanRange all{std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max()};
+  TESSERA_ASSIGN(const std::vector<Lane> lanes, spans_.read(rank, all));
+  for (const Lane& lane : lanes) {
+    for (std::size_t i = 0; i < lane.op.size(); ++i) {
+      times_->spans.push_back({lane.op[i], lane.begin[i], lane.end[i]});
+    }
   }
   const auto before = [](const Times::Span& a, const Times::Span& b) { return a.op < b.op; };
   if (!std::is_sorted(times_->spans.begin(), times_->spans.end(), before)) {
@@ -80,15 +77,16 @@ Status SampleReader::load_times(Rank rank) {
 }
 
 Status SampleReader::append(const ChunkHeader& header, Blob data, MemorySeries& series) {
-  bytes_ += static_cast<std::int64_t>(data.size());
-  entries_ += std::clamp<std::int64_t>(header.count, 0, chunk_count_max);
+  if (std::exchange(counted_, header.rank) != header.rank) entries_ = 0;
+  entries_ += std::clamp<std::int64_t>(header.count, 0, sample_count_max);
   TESSERA_TRY(version_ < 2 ? decode_samples(header, data, series)
                            : append_shared(header, data, series));
-  if (entries_ * sample_size <= expansion_max * bytes_ + expansion_anyway) return {};
-  return {Code::corrupt,
-          fmt::format("The trace is damaged: memory_chunk has {} entries of rank {} in {} bytes, "
-                      "more than any recording.",
-                      entries_, header.rank, bytes_)};
+  if (entries_ * sample_size <= expansion_max * database_.size() + expansion_anyway) return {};
+  return {
+      Code::corrupt,
+      fmt::format("The trace is damaged: memory_chunk has {} entries of rank {} in a file of {} "
+                  "bytes, more than any recording.",
+                  entries_, header.rank, database_.size())};
 }
 
 Status SampleReader::append_shared(const ChunkHeader& header, Blob data, MemorySeries& series) {
@@ -104,7 +102,6 @@ Status SampleReader::append_shared(const ChunkHeader& header, Blob data, MemoryS
       if (other.count == like.count) found.assign(bytes.begin(), bytes.end());
       return Status();
     }));
-    bytes_ += static_cast<std::int64_t>(found.size());
     return found;
   };
   return decode_shared_samples(header, data, context, series);
@@ -115,7 +112,7 @@ Result<MemorySeries> SampleReader::read(Rank rank) {
   chunks.bind(rank, 0, std::numeric_limits<std::int64_t>::max());
   MemorySeries series;
   series.rank = rank;
-  entries_ = bytes_ = 0;
+  counted_ = -1;
   TESSERA_TRY(for_each_chunk(
       chunks, [&](const ChunkHeader& header, Blob data) { return append(header, data, series); }));
   return series;

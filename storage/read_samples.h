@@ -7,14 +7,15 @@
 
 #include "storage/chunk.h"
 #include "storage/database.h"
+#include "storage/read_spans.h"
 
 namespace tessera::storage {
 
 /// The samples of one rank after the other.
 class SampleReader {
  public:
-  /// `version`: of the file's format. `database` must outlive it.
-  SampleReader(const Database& database, std::uint32_t version);
+  /// `version`: of the file's format. `database` and `spans` must outlive it.
+  SampleReader(const Database& database, const SpanReader& spans, std::uint32_t version);
   ~SampleReader();
 
   /// All samples of `rank`. Fails: corrupt, not_supported, io_error.
@@ -28,9 +29,11 @@ class SampleReader {
   Status append_shared(const ChunkHeader& header, Blob data, MemorySeries& series);
 
   const Database& database_;
+  const SpanReader& spans_;
   const std::uint32_t version_;
   std::unique_ptr<Times> times_;  // of the spans of a rank
-  std::int64_t entries_ = 0, bytes_ = 0;
+  Rank counted_ = -1;
+  std::int64_t entries_ = 0;  // of that rank so far
 };
 
 }  // namespace tessera::storage

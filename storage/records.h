@@ -288,13 +288,13 @@ struct List<SpanChunkRow> {
   static constexpr Key key = Key::three;
   static constexpr std::tuple columns = {
       column("rank", &R::rank, "", "rank.rank"),
-      column("stream", &R::stream, "", "stream.id"),
-      column("seq", &R::seq, "", "0, 1, ... within (rank, stream), ascending in time"),
-      column("count", &R::count, "", "spans in it, 1 to 4096"),
+      column("stream", &R::stream, "", "-3: all streams of the rank; versions 1 and 2: stream.id"),
+      column("seq", &R::seq, "", "0, 1, ... within (rank, stream)"),
+      column("count", &R::count, "", "spans in it, 1 to 16384"),
       column("t0", &R::t0, "ns", "the earliest begin in it"),
       column("t1", &R::t1, "ns", "the latest end in it"),
       column("checksum", &R::checksum, "", "of the columns above and data"),
-      unhashed("data", &R::data, "packed columns op, begin, ready, end")};
+      unhashed("data", &R::data, "packed columns of spans")};
   static constexpr std::tuple<> unlisted = {};
 };
 
@@ -306,7 +306,7 @@ struct List<MemoryChunkRow> {
   static constexpr std::tuple columns = {
       column("rank", &R::rank, "", "rank.rank"),
       column("seq", &R::seq, "", "0, 1, ... within the rank, ascending in time"),
-      column("count", &R::count, "", "samples in it, 1 to 4096"),
+      column("count", &R::count, "", "samples in it, 1 to 16384"),
       column("t0", &R::t0, "ns", "the earliest time in it"),
       column("t1", &R::t1, "ns", "the latest time in it"),
       column("checksum", &R::checksum, "", "of the columns above and data"),

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -12,17 +15,24 @@ namespace tessera::storage {
 namespace {
 
 enum Column : std::size_t { edge, offset, buffer, memory_class, delta, allocated, reserved };
-constexpr std::size_t models_max = 64;
+constexpr std::size_t models_max = 16;
 // Of samples that are elsewhere than where the model's are, more cost more than edges of one's own.
-constexpr std::size_t strangers_per_chunk = chunk_count_max / 8;
+constexpr std::size_t strangers_max = 512, strangers_part = 8;
+// Behind the bits of columns: samples are in the order of edges.
+constexpr std::int64_t ordered_bit = std::int64_t{1} << sample_columns;
 
-/// All columns but the times.
-void set_values(std::span<const MemorySample> samples, SampleColumns& columns) {
+/// All columns but the times: `samples` by time, `ordered` in the order of the chunk.
+void set_values(std::span<const MemorySample> samples, std::span<const MemorySample> ordered,
+                SampleColumns& columns) {
   MemorySample last{};
-  for (const MemorySample& sample : samples) {
+  for (const MemorySample& sample : ordered) {
     columns[buffer].push_back(std::int64_t{sample.buffer} - last.buffer);
     columns[memory_class].push_back(static_cast<std::int64_t>(sample.memory_class));
     columns[delta].push_back(sample.delta.value);
+    last = sample;
+  }
+  last = {};
+  for (const MemorySample& sample : samples) {
     // The allocator's counter is the last one plus delta: a column of zeros but for the first.
     columns[allocated].push_back(wrapping_difference(
         sample.allocated.value, wrapping_sum(last.allocated.value, sample.delta.value)));
@@ -35,10 +45,21 @@ Status damaged_samples(const ChunkHeader& header, std::string_view what) {
   return {Code::corrupt, fmt::format("{} is damaged: {}.", header.describe(), what)};
 }
 
+/// A bit for each that both have.
+std::uint32_t shared_columns(const SampleColumns& a, const SampleColumns& b) {
+  std::uint32_t shared = 0;
+  for (std::size_t c = 0; c < sample_columns; ++c) shared |= a[c] == b[c] ? 1U << c : 0U;
+  return shared;
+}
+
 /// What `data` has by itself: the rank that has the other columns, and which those are.
 struct OwnColumns {
   Rank model = 0;
   std::uint64_t shared = 0;
+  bool ordered = false;
+  std::int64_t back = 0;  // how many chunks before this one the model is
+  Edge first_edge = no_edge;
+  std::int64_t first_allocated = 0, first_reserved = 0;
   SampleColumns columns;
 };
 
@@ -47,11 +68,23 @@ Result<OwnColumns> read_columns(const ChunkHeader& header, std::span<const std::
   std::array<std::int64_t, 2> start{};
   ColumnReader reader(data);
   if (!reader.read(start)) return damaged_samples(header, "its data ends early");
-  if (!std::in_range<Rank>(start[0]) || start[1] < 0 || start[1] >= 1 << sample_columns) {
+  if (!std::in_range<Rank>(start[0]) || start[1] < 0 || start[1] >= 2 * ordered_bit) {
     return damaged_samples(header, "it shares columns that nobody has");
   }
   own.model = static_cast<Rank>(start[0]);
-  own.shared = static_cast<std::uint64_t>(start[1]);
+  own.shared = static_cast<std::uint64_t>(start[1] % ordered_bit);
+  own.ordered = start[1] >= ordered_bit;
+  if (own.ordered) {
+    std::array<std::int64_t, 4> first{};
+    if (!reader.read(first)) return damaged_samples(header, "its data ends early");
+    own.back = first[0];
+    own.first_edge = first[1];
+    own.first_allocated = first[2];
+    own.first_reserved = first[3];
+    if (own.back < 0 || own.back > header.seq) {
+      return damaged_samples(header, "it shares columns that nobody has");
+    }
+  }
   for (std::size_t c = 0; c < sample_columns; ++c) {
     if ((own.shared >> c & 1) != 0) continue;
     own.columns[c].resize(static_cast<std::size_t>(header.count));
@@ -61,20 +94,21 @@ Result<OwnColumns> read_columns(const ChunkHeader& header, std::span<const std::
   return own;
 }
 
-Result<SampleColumns> read_all_columns(const ChunkHeader& header,
-                                       std::span<const std::uint8_t> data,
-                                       const SampleContext& context) {
+Result<OwnColumns> read_all_columns(const ChunkHeader& header, std::span<const std::uint8_t> data,
+                                    const SampleContext& context) {
   TESSERA_ASSIGN(OwnColumns own, read_columns(header, data));
-  if (own.shared == 0) return std::move(own.columns);
-  TESSERA_ASSIGN(const std::vector<std::uint8_t> other, context.data_of(own.model, header));
+  if (own.shared == 0) return own;
   ChunkHeader of_model = header;
   of_model.rank = own.model;
+  of_model.seq -= own.back;
+  TESSERA_ASSIGN(const std::vector<std::uint8_t> other, context.data_of(own.model, of_model));
   TESSERA_ASSIGN(OwnColumns model, read_columns(of_model, other));
   if (model.shared != 0) return damaged_samples(header, "what it shares is shared itself");
+  if (model.ordered != own.ordered) return damaged_samples(header, "what it shares is no such one");
   for (std::size_t c = 0; c < sample_columns; ++c) {
     if ((own.shared >> c & 1) != 0) own.columns[c] = std::move(model.columns[c]);
   }
-  return std::move(own.columns);
+  return own;
 }
 
 }  // namespace
@@ -104,52 +138,132 @@ std::vector<Edge> SampleEncoder::edges_of(std::span<const MemorySample> samples,
   return edges;
 }
 
-const SampleEncoder::Model* SampleEncoder::model_for(std::int64_t seq,
-                                                     const SampleColumns& columns) const {
-  for (const Model& model : models_) {
-    if (model.seq == seq && model.columns[buffer] == columns[buffer] &&
-        model.columns[delta] == columns[delta]) {
-      return &model;
-    }
-  }
-  return nullptr;
-}
-
-void SampleEncoder::find_times(std::span<const MemorySample> samples, Rank rank,
-                               SampleColumns& columns) const {
-  const std::vector<Edge> edges = edges_of(samples, rank);
-  Edge last = no_edge;
-  Time now = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    columns[edge].push_back(edges[i] - last);
-    if (edges[i] != last) now = edges_.time(rank, edges[i]).value_or(0);
-    columns[offset].push_back(wrapping_difference(samples[i].time, now));
-    last = edges[i];
-    now = samples[i].time;
-  }
-}
-
-bool SampleEncoder::take_times(std::span<const MemorySample> samples, Rank rank, const Model& model,
-                               SampleColumns& columns) const {
+std::optional<std::size_t> SampleEncoder::find_times(Chunk& chunk) const {
+  std::vector<std::int64_t>& offsets = chunk.columns[offset];
   std::size_t strangers = 0;
-  Edge at = no_edge;
+  Edge last = chunk.first_edge;
   Time now = 0;
-  std::vector<std::int64_t> offsets;
-  for (std::size_t i = 0; i < samples.size() && strangers <= strangers_per_chunk; ++i) {
-    at += model.columns[edge][i];
-    if (model.columns[edge][i] != 0) {
-      const std::optional<Time> time = edges_.time(rank, at);
-      if (!time) return false;
+  for (std::size_t i = 0; i < chunk.samples.size(); ++i) {
+    chunk.columns[edge].push_back(chunk.edges[i] - last);
+    if (chunk.edges[i] != last || (i == 0 && last != no_edge)) {
+      const std::optional<Time> time = edges_.time(chunk.rank, chunk.edges[i]);
+      if (!time) return {};
       now = *time;
     }
-    offsets.push_back(wrapping_difference(samples[i].time, now));
-    strangers += offsets.back() != model.columns[offset][i] ? 1 : 0;
-    now = samples[i].time;
+    offsets.push_back(wrapping_difference(chunk.samples[i].time, now));
+    strangers += offsets.back() != 0 ? 1 : 0;
+    last = chunk.edges[i];
+    now = chunk.samples[i].time;
   }
-  if (strangers > strangers_per_chunk) return false;
-  columns[edge] = model.columns[edge];
-  columns[offset] = std::move(offsets);
-  return true;
+  return strangers;
+}
+
+std::optional<SampleEncoder::Chunk> SampleEncoder::like(const Step& step,
+                                                        std::span<const MemorySample> samples,
+                                                        const ChunkHeader& header) const {
+  const Chunk& model = *step.model;
+  std::vector<Edge> edges;
+  std::vector<Time> times;
+  Time now = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    edges.push_back(model.edges[i] + step.shift);
+    if (i == 0 || edges[i] != edges[i - 1]) now = edges_.time(header.rank, edges[i]).value_or(now);
+    now = wrapping_sum(now, model.columns[offset][i]);
+    times.push_back(now);
+  }
+  std::optional<SampleOrder> order = order_like(model.samples, model.order, times, samples);
+  if (!order || !restores(samples, *order)) return {};
+  Chunk chunk{.rank = header.rank, .seq = header.seq, .ordered = true};
+  chunk.edges = std::move(edges);
+  chunk.first_edge = chunk.edges.front();
+  chunk.order = std::move(*order);
+  for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
+  const std::optional<std::size_t> strangers = find_times(chunk);
+  if (!strangers || *strangers > std::max(strangers_max, samples.size() / strangers_part)) {
+    return {};
+  }
+  set_values(samples, chunk.samples, chunk.columns);
+  count_from_first(chunk);
+  return chunk;
+}
+
+SampleEncoder::Chunk SampleEncoder::alone(std::span<const MemorySample> samples,
+                                          const ChunkHeader& header) const {
+  Chunk chunk{.rank = header.rank, .seq = header.seq};
+  chunk.edges = edges_of(samples, header.rank);
+  chunk.order = order_by(chunk.edges);
+  chunk.ordered = restores(samples, chunk.order);
+  if (chunk.ordered) {
+    std::sort(chunk.edges.begin(), chunk.edges.end());
+    chunk.first_edge = chunk.edges.front();
+    for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
+  } else {
+    chunk.samples.assign(samples.begin(), samples.end());
+  }
+  static_cast<void>(find_times(chunk));  // the edges are the rank's own
+  set_values(samples, chunk.samples, chunk.columns);
+  if (chunk.ordered) count_from_first(chunk);
+  return chunk;
+}
+
+void SampleEncoder::count_from_first(Chunk& chunk) {
+  chunk.first_allocated = std::exchange(chunk.columns[allocated].front(), 0);
+  chunk.first_reserved = std::exchange(chunk.columns[reserved].front(), 0);
+}
+
+SampleEncoder::Model SampleEncoder::model_for(const Chunk& chunk) const {
+  Model best;
+  int most = 0;
+  for (const Model& model : models_) {
+    // Only chunks in the order of edges have room for the number of another.
+    if (model->ordered != chunk.ordered || (!chunk.ordered && model->seq != chunk.seq)) continue;
+    const int same = std::popcount(shared_columns(model->columns, chunk.columns));
+    if (same <= most) continue;
+    best = model;
+    most = same;
+  }
+  return best;
+}
+
+SampleEncoder::Chunk SampleEncoder::arrange(std::span<const MemorySample> samples,
+                                            const ChunkHeader& header, Model& model) {
+  for (const Step& step : steps_) {
+    if (step.seq != header.seq || step.model->samples.size() != samples.size()) continue;
+    std::optional<Chunk> found = like(step, samples, header);
+    if (!found) continue;
+    model = step.model;
+    return std::move(*found);
+  }
+  Chunk chunk = alone(samples, header);
+  for (const Model& earlier : models_) {
+    if (!chunk.ordered || !earlier->ordered || earlier->samples.size() != samples.size()) continue;
+    const Step step{header.seq, earlier, chunk.first_edge - earlier->first_edge};
+    std::optional<Chunk> found = like(step, samples, header);
+    if (!found) continue;
+    model = earlier;
+    return std::move(*found);
+  }
+  model = model_for(chunk);
+  return chunk;
+}
+
+void SampleEncoder::remember(Chunk chunk, const Model& model) {
+  const bool known = std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return step.seq == chunk.seq && step.model == model;
+  });
+  if (known) return;
+  Model own = model;
+  Edge shift = 0;
+  if (model != nullptr) {
+    shift = chunk.first_edge - model->first_edge;
+  } else {
+    own = std::make_shared<const Chunk>(std::move(chunk));
+    models_.push_back(own);
+    if (models_.size() > models_max) models_.pop_front();
+  }
+  if (!own->ordered) return;
+  steps_.push_back({model != nullptr ? chunk.seq : own->seq, own, shift});
+  if (steps_.size() > models_max) steps_.pop_front();
 }
 
 void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
@@ -160,61 +274,89 @@ void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
     header.t0 = std::min(header.t0, sample.time);
     header.t1 = std::max(header.t1, sample.time);
   }
-  SampleColumns columns;
-  set_values(samples, columns);
-  const Model* model = complete ? model_for(header.seq, columns) : nullptr;
-  // Where the model's edges are not this rank's, it has edges of its own and shares the rest.
-  if (model == nullptr || !take_times(samples, header.rank, *model, columns)) {
-    find_times(samples, header.rank, columns);
-  }
-  std::array<std::int64_t, 2> start{header.rank, 0};
-  for (std::size_t c = 0; model != nullptr && c < sample_columns; ++c) {
-    start[0] = model->rank;
-    if (model->columns[c] == columns[c]) start[1] |= std::int64_t{1} << c;
-  }
+  Model model;
+  Chunk chunk = complete ? arrange(samples, header, model) : alone(samples, header);
+  const std::uint32_t shared = model != nullptr ? shared_columns(model->columns, chunk.columns) : 0;
   data.clear();
-  append_column(start, data);
-  for (std::size_t c = 0; c < sample_columns; ++c) {
-    if ((start[1] >> c & 1) == 0) append_column(columns[c], data);
+  append_column(std::array{std::int64_t{model != nullptr ? model->rank : header.rank},
+                           shared + (chunk.ordered ? ordered_bit : 0)},
+                data);
+  if (chunk.ordered) {
+    append_column(std::array{model != nullptr ? header.seq - model->seq : 0, chunk.first_edge,
+                             chunk.first_allocated, chunk.first_reserved},
+                  data);
   }
-  if (!complete || model != nullptr) return;
-  models_.push_back({header.rank, header.seq, std::move(columns)});
-  if (models_.size() > models_max) models_.pop_front();
+  for (std::size_t c = 0; c < sample_columns; ++c) {
+    if ((shared >> c & 1) == 0) append_column(chunk.columns[c], data);
+  }
+  if (complete) remember(std::move(chunk), model);
 }
 
-Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uint8_t> data,
-                             const SampleContext& context, MemorySeries& series) {
-  if (header.count < 1 || header.count > static_cast<std::int64_t>(chunk_count_max)) {
-    return damaged_samples(header, fmt::format("it claims {} entries", header.count));
-  }
-  TESSERA_ASSIGN(const SampleColumns columns, read_all_columns(header, data, context));
-  Edge at = no_edge;
+namespace {
+
+/// The times of samples in the order of the chunk. Fails: corrupt.
+Result<std::vector<Time>> times_of(const ChunkHeader& header, const OwnColumns& own,
+                                   const SampleContext& context) {
+  const SampleColumns& columns = own.columns;
+  std::vector<Time> times;
+  Edge at = own.first_edge;
   Time now = 0;
-  std::int64_t number = 0, counter = 0, held = 0;
   for (std::size_t i = 0; i < columns[edge].size(); ++i) {
     at = wrapping_sum(at, columns[edge][i]);
-    number = wrapping_sum(number, columns[buffer][i]);
-    counter = wrapping_sum(wrapping_sum(counter, columns[delta][i]), columns[allocated][i]);
-    held = wrapping_sum(held, columns[reserved][i]);
-    if (columns[edge][i] != 0) {
+    if (columns[edge][i] != 0 || (i == 0 && at != no_edge)) {
       const std::optional<Time> time = context.time_of(at);
       if (!time) return damaged_samples(header, "it is about an operation that has no span there");
       now = *time;
     }
     now = wrapping_sum(now, columns[offset][i]);
+    times.push_back(now);
+  }
+  return times;
+}
+
+/// Of each sample by time its place in the chunk.
+SampleOrder places_by_time(const OwnColumns& own, const std::vector<Time>& times) {
+  std::vector<bool> goes(times.size(), false);
+  for (std::size_t i = 0; own.ordered && i < goes.size(); ++i) goes[i] = own.columns[delta][i] < 0;
+  if (own.ordered) return order_of_times(times, goes);
+  SampleOrder places(times.size());
+  std::iota(places.begin(), places.end(), 0U);
+  return places;
+}
+
+}  // namespace
+
+Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uint8_t> data,
+                             const SampleContext& context, MemorySeries& series) {
+  if (header.count < 1 || header.count > static_cast<std::int64_t>(sample_count_max)) {
+    return damaged_samples(header, fmt::format("it claims {} entries", header.count));
+  }
+  TESSERA_ASSIGN(OwnColumns own, read_all_columns(header, data, context));
+  TESSERA_ASSIGN(const std::vector<Time> times, times_of(header, own, context));
+  SampleColumns& columns = own.columns;
+  std::int64_t number = 0;
+  for (std::int64_t& value : columns[buffer]) {
+    value = number = wrapping_sum(number, value);
     if (!std::in_range<std::int32_t>(number)) {
       return damaged_samples(header, fmt::format("buffer {} is impossible", number));
     }
-    const std::int64_t kind = columns[memory_class][i];
+  }
+  std::int64_t counter = own.first_allocated, held = own.first_reserved;
+  const SampleOrder places = places_by_time(own, times);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::size_t place = places[i];
+    counter = wrapping_sum(wrapping_sum(counter, columns[delta][place]), columns[allocated][i]);
+    held = wrapping_sum(held, columns[reserved][i]);
+    const std::int64_t kind = columns[memory_class][place];
     if (kind < 0 || kind >= memory_class_count) {
       return {Code::not_supported,
               fmt::format("{} has memory class {}, which this version does not know.",
                           header.describe(), kind)};
     }
-    series.time.push_back(now);
-    series.buffer.push_back(static_cast<std::int32_t>(number));
+    series.time.push_back(times[place]);
+    series.buffer.push_back(static_cast<std::int32_t>(columns[buffer][place]));
     series.memory_class.push_back(static_cast<MemoryClass>(kind));
-    series.delta.emplace_back(columns[delta][i]);
+    series.delta.emplace_back(columns[delta][place]);
     series.allocated.emplace_back(counter);
     series.reserved.emplace_back(held);
   }

@@ -2,17 +2,22 @@
 // Packed runs of memory samples that share columns with those of other ranks.
 //
 // The idea: ranks do the same with their memory, at other times. A time is kept as an edge of an
-// operation and what it differs from it, mostly nothing; columns that another rank's chunk of the
-// same number has, too, are in that one alone.
+// operation and what it differs from it, mostly nothing, and samples in the order of edges;
+// columns that another rank's chunk of the same number has, too, are in that one alone.
 #pragma once
 
 #include <array>
 #include <deque>
 #include <functional>
+#include <memory>
 
 #include "storage/recent_edges.h"
+#include "storage/sample_order.h"
 
 namespace tessera::storage {
+
+/// A step of a large model has many.
+inline constexpr std::size_t sample_count_max = 16384;
 
 /// edge, offset, buffer, class, delta, allocated, reserved.
 inline constexpr std::size_t sample_columns = 7;
@@ -23,30 +28,53 @@ class SampleEncoder {
   explicit SampleEncoder(const RecentEdges& edges) : edges_(edges) {}
 
   /// Replaces `data`; fills count, t0 and t1 of `header`. `complete`: others may share columns with
-  /// it from now on, and it with others. REQUIRES: 1 to chunk_count_max samples.
+  /// it from now on, and it with others. REQUIRES: 1 to sample_count_max samples.
   void encode(std::span<const MemorySample> samples, bool complete, ChunkHeader& header,
               std::vector<std::uint8_t>& data);
 
  private:
-  struct Model {
-    Rank rank;
+  struct Chunk {
+    Rank rank = 0;
+    std::int64_t seq = 0;
+    bool ordered = false;  // by edges
+    SampleColumns columns = {};
+    // Of chunks in the order of edges what their columns count from, which others have not.
+    Edge first_edge = no_edge;
+    std::int64_t first_allocated = 0, first_reserved = 0;
+    // In the order of the columns.
+    std::vector<Edge> edges = {};
+    SampleOrder order = {};  // numbers of samples by time
+    std::vector<MemorySample> samples = {};
+  };
+  using Model = std::shared_ptr<const Chunk>;
+  /// What chunks of a number build on, and how much later their edges are than its.
+  struct Step {
     std::int64_t seq;
-    SampleColumns columns;
+    Model model;
+    Edge shift;
   };
   /// The edges of the rank that the samples lie at.
   std::vector<Edge> edges_of(std::span<const MemorySample> samples, Rank rank) const;
-  /// A chunk that these columns can be shared with, by all but their times.
-  const Model* model_for(std::int64_t seq, const SampleColumns& columns) const;
-  /// False: the model's are not where this rank's samples are.
-  bool take_times(std::span<const MemorySample> samples, Rank rank, const Model& model,
-                  SampleColumns& columns) const;
-  void find_times(std::span<const MemorySample> samples, Rank rank, SampleColumns& columns) const;
+  /// Samples in the order of edges of the step's model, if they are its samples.
+  std::optional<Chunk> like(const Step& step, std::span<const MemorySample> samples,
+                            const ChunkHeader& header) const;
+  static void count_from_first(Chunk& chunk);
+  Chunk alone(std::span<const MemorySample> samples, const ChunkHeader& header) const;
+  /// Fills edge and offset by the edges; how many are not where the rank's edges are, or nothing if
+  /// the rank has no such edges.
+  std::optional<std::size_t> find_times(Chunk& chunk) const;
+  /// The earlier chunk that has the most columns of `chunk`; null: none has any.
+  Model model_for(const Chunk& chunk) const;
+  /// The chunk in the way that takes the fewest bytes, and what it builds on.
+  Chunk arrange(std::span<const MemorySample> samples, const ChunkHeader& header, Model& model);
+  void remember(Chunk chunk, const Model& model);
 
   const RecentEdges& edges_;
-  std::deque<Model> models_;  // the latest
+  std::deque<Model> models_;  // chunks that have all columns, the latest
+  std::deque<Step> steps_;    // the latest
 };
 
-/// When an edge is on the rank, and the data of another rank's chunk of the same number and count.
+/// When an edge is on the rank, and the data of the chunk of a rank and number, with that count.
 struct SampleContext {
   std::function<std::optional<Time>(Edge)> time_of;
   std::function<Result<std::vector<std::uint8_t>>(Rank, const ChunkHeader&)> data_of;

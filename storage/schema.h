@@ -10,7 +10,7 @@ namespace tessera::storage {
 /// "TSRA", PRAGMA application_id.
 inline constexpr std::uint32_t trace_application_id = 0x54535241;
 /// PRAGMA user_version: the newest format that this code reads and the one it writes.
-inline constexpr std::uint32_t trace_format_version = 2;
+inline constexpr std::uint32_t trace_format_version = 3;
 
 /// storage/schema.sql.
 extern const char* const schema_sql;

@@ -5,7 +5,7 @@
 -- The views with the suffix _view show the same rows with text in place of those numbers.
 
 PRAGMA application_id = 0x54535241;  -- "TSRA": this SQLite file is a Tessera trace
-PRAGMA user_version = 2;             -- the version of this format
+PRAGMA user_version = 3;             -- the version of this format
 
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,  -- seed, options, version, steps, end, content_hash, perhaps sources
@@ -184,20 +184,20 @@ CREATE TABLE rank_summary (
 
 CREATE TABLE span_chunk (
   rank INTEGER NOT NULL,      -- rank.rank
-  stream INTEGER NOT NULL,    -- stream.id
-  seq INTEGER NOT NULL,       -- 0, 1, ... within (rank, stream), ascending in time
-  count INTEGER NOT NULL,     -- spans in it, 1 to 4096
+  stream INTEGER NOT NULL,    -- -3: all streams of the rank; versions 1 and 2: stream.id
+  seq INTEGER NOT NULL,       -- 0, 1, ... within (rank, stream)
+  count INTEGER NOT NULL,     -- spans in it, 1 to 16384
   t0 INTEGER NOT NULL,        -- the earliest begin in it (ns)
   t1 INTEGER NOT NULL,        -- the latest end in it (ns)
   checksum INTEGER NOT NULL,  -- of the columns above and data
-  data BLOB NOT NULL,         -- packed columns op, begin, ready, end
+  data BLOB NOT NULL,         -- packed columns of spans
   PRIMARY KEY (rank, stream, seq)
 ) WITHOUT ROWID;
 
 CREATE TABLE memory_chunk (
   rank INTEGER NOT NULL,      -- rank.rank
   seq INTEGER NOT NULL,       -- 0, 1, ... within the rank, ascending in time
-  count INTEGER NOT NULL,     -- samples in it, 1 to 4096
+  count INTEGER NOT NULL,     -- samples in it, 1 to 16384
   t0 INTEGER NOT NULL,        -- the earliest time in it (ns)
   t1 INTEGER NOT NULL,        -- the latest time in it (ns)
   checksum INTEGER NOT NULL,  -- of the columns above and data

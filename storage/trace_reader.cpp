@@ -12,6 +12,7 @@
 #include "storage/read_chunks.h"
 #include "storage/read_rows.h"
 #include "storage/read_samples.h"
+#include "storage/read_spans.h"
 #include "storage/schema.h"
 #include "tessera/assert.h"
 
@@ -23,9 +24,6 @@ Status in_file(const std::string& path, const Status& status) {
   return {status.code(), fmt::format("\"{}\": {}", path, status.message())};
 }
 
-constexpr const char* lanes_sql =
-    "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
-    " WHERE rank = ? AND stream BETWEEN ? AND ? AND t0 < ? AND t1 >= ? ORDER BY stream, seq";
 Result<std::uint32_t> version_of(const Database& database) {
   TESSERA_ASSIGN(Statement row, database.prepare("PRAGMA user_version"));
   TESSERA_TRY(row.next().status());
@@ -52,10 +50,11 @@ Status find_damaged_chunks(const Database& database, const char* sql, F decode,
 }
 
 Status find_damaged_spans(const Database& database, std::vector<std::string>& damages) {
-  Lane lane;
+  const SpanReader reader(database);
+  std::vector<Lane> lanes;
   const auto decode = [&](const ChunkHeader& header, Blob data) {
-    lane = {};
-    return decode_spans(header, data, header.t0, header.t1, lane);
+    lanes.clear();
+    return reader.append(header, data, {header.t0, header.t1}, lanes);
   };
   return find_damaged_chunks(
       database, "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk", decode,
@@ -64,7 +63,8 @@ Status find_damaged_spans(const Database& database, std::vector<std::string>& da
 
 Status find_damaged_samples(const Database& database, std::uint32_t version,
                             std::vector<std::string>& damages) {
-  SampleReader reader(database, version);
+  const SpanReader spans(database);
+  SampleReader reader(database, spans, version);
   MemorySeries series;
   const auto decode = [&](const ChunkHeader& header, Blob data) {
     series = {};
@@ -81,6 +81,7 @@ Status find_damaged_samples(const Database& database, std::uint32_t version,
 struct TraceReader::State {
   std::string path;
   Database database;
+  std::unique_ptr<SpanReader> spans = {};
   TraceInfo info;
   std::uint32_t version = trace_format_version;  // of the file
   std::once_flag density_known = {};
@@ -127,6 +128,7 @@ Result<TraceReader> TraceReader::open(const std::string& path) {
   auto state = std::make_unique<State>();
   state->path = path;
   state->database = std::move(database);
+  state->spans = std::make_unique<SpanReader>(state->database);
   state->info = std::move(info).value();
   state->version = version;
   return TraceReader(std::move(state));
@@ -145,28 +147,12 @@ Result<std::vector<BufferRow>> TraceReader::buffers() const {
 Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end,
                                              std::optional<std::int32_t> stream) const {
   TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
-  TESSERA_ASSIGN(Statement chunks, state_->named(state_->database.prepare(lanes_sql)));
-  constexpr std::int32_t any = std::numeric_limits<std::int32_t>::max();
-  chunks.bind(rank, stream.value_or(0), stream.value_or(any), end, begin);
-  std::vector<Lane> lanes;
-  if (begin >= end) return lanes;
-  const Status status = for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) {
-    if (lanes.empty() || lanes.back().stream != header.stream) {
-      if (!lanes.empty() && lanes.back().op.empty()) lanes.pop_back();
-      lanes.emplace_back();
-      lanes.back().rank = rank;
-      lanes.back().stream = header.stream;
-    }
-    return decode_spans(header, data, begin, end, lanes.back());
-  });
-  if (!status.ok()) return in_file(state_->path, status);
-  if (!lanes.empty() && lanes.back().op.empty()) lanes.pop_back();
-  return lanes;
+  return state_->named(state_->spans->read(rank, {begin, end, stream}));
 }
 
 Result<MemorySeries> TraceReader::memory(Rank rank) const {
   TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
-  return state_->named(SampleReader(state_->database, state_->version).read(rank));
+  return state_->named(SampleReader(state_->database, *state_->spans, state_->version).read(rank));
 }
 
 Result<RankSteps> TraceReader::rank_steps() const { return rank_steps(0, state_->info.steps); }

@@ -16,6 +16,8 @@ namespace {
 
 /// More ranks than any machine has; a wrong number should not fill the disk.
 constexpr std::int32_t ranks_max = 1 << 24;
+/// Steps of fewer samples share a chunk, which takes about 50 bytes by itself.
+constexpr std::size_t samples_per_cut = 4096;
 
 Status wrong(std::string message) { return {Code::invalid_argument, std::move(message)}; }
 
@@ -105,11 +107,14 @@ void TraceRows::begin(const TraceRun& run) {
   recorded_to_ = run.recorded_to;
   records_memory_ = run.records_memory;
   lanes_ = std::make_unique<LaneBuffers<SpanEntry>>(
-      ranks_, [this](ChunkHeader& header, auto spans, bool) { write_spans(header, spans); });
+      ranks_, span_count_max, [this](ChunkHeader& header, auto spans, bool complete) {
+        write_spans(header, spans, complete);
+      });
   edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
   encoder_ = std::make_unique<SampleEncoder>(*edges_);
+  cuts_ = std::make_unique<StepCuts>(ranks_);
   samples_ = std::make_unique<LaneBuffers<MemorySample>>(
-      ranks_, [this](ChunkHeader& header, auto samples, bool complete) {
+      ranks_, sample_count_max, [this](ChunkHeader& header, auto samples, bool complete) {
         write_samples(header, samples, complete);
       });
   write_meta("seed", fmt::format("{}", run.seed));
@@ -151,42 +156,42 @@ void TraceRows::unit(const TraceUnit& unit) {
   if (ready()) write(unit);
 }
 
-const TraceRows::KnownOp* TraceRows::known(std::int32_t op) const {
-  const auto found = std::lower_bound(ops_.begin(), ops_.end(), op,
-                                      [](const KnownOp& a, std::int32_t id) { return a.id < id; });
-  return found == ops_.end() || found->id != op ? nullptr : &*found;
-}
-
 void TraceRows::op(const TraceOp& op) {
   if (!ready()) return;
-  if (!ops_.empty() && ops_.back().id >= op.id) {
+  if (!ops_.empty() && ops_.last_id() >= op.id) {
     return keep(
-        wrong(fmt::format("Op {} came after op {}; ids must ascend.", op.id, ops_.back().id)));
+        wrong(fmt::format("Op {} came after op {}; ids must ascend.", op.id, ops_.last_id())));
   }
   const bool recorded = whole_run() || (op.step >= recorded_from_ && op.step < recorded_to_);
-  ops_.push_back({op.id, op.stream, recorded});
+  ops_.add(op, recorded);
   if (!recorded) return;
   write(op);
   for (auto after = op.after.begin(); after != op.after.end(); ++after) {
     const bool again = std::find(op.after.begin(), after, *after) != after;
-    const KnownOp* const other = whole_run() ? nullptr : known(*after);
+    const KnownOp* const other = whole_run() ? nullptr : ops_.find(*after);
     if (!again && (other == nullptr || other->recorded)) write(AfterRow{op.id, *after});
   }
 }
 
 void TraceRows::spans(const SpanBatch& spans) {
   if (!ready()) return;
-  const KnownOp* const op = known(spans.op);
+  const KnownOp* const op = ops_.find(spans.op);
   if (op == nullptr) {
     return keep(wrong(fmt::format("Spans of op {} came before the op.", spans.op)));
   }
   if (!op->recorded) return;
-  std::vector<std::int32_t>& lanes = lanes_->lanes_of(op->stream);
+  ops_.time(*op, spans);
+  if (op->step > spans_step_) {
+    spans_step_ = op->step;
+    lanes_->cut_all(spans_per_cut);
+  }
+  std::vector<std::int32_t>& lanes = lanes_->lanes_of(all_streams);
   for (std::size_t i = 0; i < spans.ranks.size(); ++i) {
     if (!has_rank(spans.ranks[i], "A span")) return;
     const SpanEntry span{spans.op, spans.begin[i], spans.ready[i], spans.end[i]};
-    lanes_->add(lanes, op->stream, spans.ranks[i], span);
+    lanes_->add(lanes, all_streams, spans.ranks[i], span);
     edges_->add(spans.ranks[i], span);
+    if (records_memory_) cuts_->begin(spans.ranks[i], op->step, span.begin);
   }
 }
 
@@ -202,6 +207,7 @@ void TraceRows::memory(std::span<const MemorySample> samples) {
     if (steps_ < recorded_from_) {
       held_.add(sample);
     } else {
+      if (cuts_->before(sample)) samples_->cut(lanes, sample.rank, samples_per_cut);
       samples_->add(lanes, -1, sample.rank, sample);
     }
   }
@@ -239,9 +245,11 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
   if (steps_ == recorded_from_) write_held();
   const Time latest = *std::max_element(b.end.begin(), b.end.end());
   end_ = b.step == 0 ? latest : std::max(end_, latest);
-  for (std::size_t i = 0; i < b.begin.size(); i += chunk_count_max) {
+  // What is a little larger than fits into a page of the database takes one more by itself.
+  const std::size_t most = b.begin.size() <= 256 ? 32 : chunk_count_max;
+  for (std::size_t i = 0; i < b.begin.size(); i += most) {
     ChunkHeader h{static_cast<Rank>(i), steps_stream, b.step};
-    h.count = static_cast<std::int64_t>(std::min(chunk_count_max, b.begin.size() - i));
+    h.count = static_cast<std::int64_t>(std::min(most, b.begin.size() - i));
     encode_steps(b, h, data_);
     write(RankStepChunkRow{h.seq, h.rank, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
   }
@@ -249,7 +257,7 @@ void TraceRows::rank_steps(const RankStepBatch& b) {
 
 void TraceRows::kernel(const TraceKernel& kernel) {
   if (!ready() || !has_rank(kernel.rank, "A kernel")) return;
-  const KnownOp* const op = known(kernel.op);
+  const KnownOp* const op = ops_.find(kernel.op);
   if (op == nullptr || op->recorded) write(kernel);
 }
 
@@ -264,8 +272,8 @@ void TraceRows::memory_shortage(const TraceMemoryShortage& shortage) {
   for (const MemoryBlock& block : shortage.blocks) write(MemoryBlockRow{block, shortages_});
 }
 
-void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans) {
-  encode_spans(spans, h, data_);
+void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans, bool complete) {
+  span_encoder_.encode(spans, complete, h, data_);
   write(
       SpanChunkRow{h.rank, h.stream, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }

@@ -21,6 +21,8 @@
 #include "storage/held_memory.h"
 #include "storage/lane_buffers.h"
 #include "storage/sample_chunk.h"
+#include "storage/span_chunk.h"
+#include "storage/step_cuts.h"
 #include "tessera/storage/step_summary.h"
 #include "tessera/trace.h"
 
@@ -69,7 +71,7 @@ class TraceRows : public TraceSink {
   void write(const Record& record);
   void write_meta(std::string_view key, std::string_view value);
   void write_ranks(const TraceRun& run);
-  void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans);
+  void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans, bool complete);
   void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, bool complete);
   void write_summary();
   Status close();
@@ -92,11 +94,6 @@ class TraceRows : public TraceSink {
   std::optional<StepSums> sums_;  // of rank_step
   std::int64_t peaks_ = 0, shortages_ = 0;
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
-  struct KnownOp {
-    std::int32_t id, stream;
-    bool recorded;
-  };
-  const KnownOp* known(std::int32_t op) const;
   bool whole_run() const {
     return recorded_from_ <= 0 && recorded_to_ == std::numeric_limits<std::int32_t>::max();
   }
@@ -104,10 +101,13 @@ class TraceRows : public TraceSink {
 
   std::int32_t recorded_from_ = 0, recorded_to_ = 0;  // steps
   bool records_memory_ = true;
-  std::vector<KnownOp> ops_;  // ascending
-  HeldMemory held_;           // before the first step that is recorded
+  KnownOps ops_;
+  HeldMemory held_;  // before the first step that is recorded
+  SpanEncoder span_encoder_{ops_};
+  std::int32_t spans_step_ = -1;  // the latest that has spans
   std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
   std::unique_ptr<RecentEdges> edges_;
+  std::unique_ptr<StepCuts> cuts_;
   std::unique_ptr<SampleEncoder> encoder_;
   std::unique_ptr<LaneBuffers<MemorySample>> samples_;
   std::vector<std::uint8_t> data_;  // of the chunk being written

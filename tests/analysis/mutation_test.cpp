@@ -243,26 +243,31 @@ void change_rows(Random& random, const Columns& columns, const fs::path& path) {
 /// A chunk whose checksum is right whatever is in it.
 void forge_chunk(Random& random, const fs::path& path) {
   Sql sql(path);
-  storage::ChunkHeader header{random.chance(50) ? 0 : 5, random.chance(50) ? 0 : -1, 0,
-                              1 + random.below(4096),    random.below(1000),         0};
+  constexpr std::array streams = {0, storage::all_streams, storage::memory_stream};
+  storage::ChunkHeader header{random.chance(50) ? 0 : 5,
+                              streams[static_cast<std::size_t>(random.below(3))],
+                              0,
+                              1 + random.below(4096),
+                              random.below(1000),
+                              0};
+  const bool memory = header.stream == storage::memory_stream;
   header.t1 = random.chance(20) ? std::numeric_limits<Time>::max() : random.below(100'000'000);
   std::vector<std::uint8_t> data(static_cast<std::size_t>(8 + random.below(60)));
   for (std::uint8_t& byte : data) byte = static_cast<std::uint8_t>(random.next());
   // Columns of one value for all.
-  for (std::size_t i = 0; i < std::min<std::size_t>(12, data.size()) && random.chance(95); ++i)
+  for (std::size_t i = 0; i < std::min<std::size_t>(18, data.size()) && random.chance(95); ++i)
     data[i] = i % 2 == 0 ? 1 : data[i] & 127;
-  if (random.chance(50)) data.resize(header.stream < 0 ? 12 : 8);
+  if (random.chance(50)) data.resize(memory ? 16 : header.stream < 0 ? 18 : 8);
   sqlite3_stmt* insert = nullptr;
   const std::string text =
-      header.stream < 0
-          ? "INSERT OR REPLACE INTO memory_chunk VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8)"
-          : "INSERT OR REPLACE INTO span_chunk VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+      memory ? "INSERT OR REPLACE INTO memory_chunk VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8)"
+             : "INSERT OR REPLACE INTO span_chunk VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
   const std::int64_t count = random.chance(20) ? 20'000 : 1;
   sql.run("PRAGMA synchronous = OFF; BEGIN");
   sqlite3_prepare_v2(sql.get(), text.c_str(), -1, &insert, nullptr);
   for (header.seq = 0; header.seq < count && insert != nullptr; ++header.seq) {
     sqlite3_bind_int64(insert, 1, header.rank);
-    if (header.stream >= 0) sqlite3_bind_int64(insert, 2, header.stream);
+    if (!memory) sqlite3_bind_int64(insert, 2, header.stream);
     sqlite3_bind_int64(insert, 3, header.seq);
     sqlite3_bind_int64(insert, 4, header.count);
     sqlite3_bind_int64(insert, 5, header.t0);

@@ -27,6 +27,12 @@ Numbers random_column(Random& random) {
     const std::int64_t width = random.below(64);
     for (std::int64_t& value : column) value = static_cast<std::int64_t>(random.next()) >> width;
   }
+  if (random.chance(30)) {  // of like steps
+    const auto period = static_cast<std::size_t>(1 + random.below(40));
+    for (std::size_t i = period; i < column.size(); ++i) {
+      column[i] = random.chance(95) ? column[i - period] : column[i];
+    }
+  }
   const std::int64_t zeros = random.chance(30) ? random.below(100) : 0;
   for (std::int64_t& value : column) value = random.chance(static_cast<int>(zeros)) ? 0 : value;
   return column;
@@ -93,10 +99,31 @@ TEST_CASE("numbers of like width are packed, and of zeros only the others are ke
   CHECK(bytes.size() == 101);
 }
 
+TEST_CASE("of steps that repeat one another the first is kept", "[storage][encoding]") {
+  Random random(1);
+  Numbers step(100), column;
+  for (std::int64_t& value : step) value = random.below(1 << 30);
+  for (int k = 0; k < 40; ++k) column.insert(column.end(), step.begin(), step.end());
+  column[1234] += 5;
+  std::vector<std::uint8_t> bytes;
+  append_column(column, bytes);
+  CHECK(bytes.front() == 4);
+  CHECK(bytes.size() < 800);
+  Numbers back(column.size());
+  REQUIRE(ColumnReader(bytes).read(back));
+  CHECK(back == column);
+}
+
 TEST_CASE("bytes that are no column are refused", "[storage][encoding]") {
   const std::vector<std::vector<std::uint8_t>> wrong = {
       {},                        // nothing
-      {4, 0, 0},                 // an unknown form
+      {6, 0, 0},                 // an unknown form
+      {5, 3, 65, 0, 0},          // numbers of more than 64 bits
+      {5, 3, 8, 1},              // numbers that end early
+      {4, 2, 4, 2, 0, 0, 0},     // a period within a period
+      {4, 0, 0, 0, 0},           // a period of 0
+      {4, 4, 0, 0, 0},           // a period of the whole column
+      {4, 2},                    // a period alone
       {2, 65, 0, 0},             // numbers of more than 64 bits
       {2, 8, 1},                 // packed numbers that end early
       {3, 6, 0, 2, 0, 2, 0, 2},  // three numbers instead of two

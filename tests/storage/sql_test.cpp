@@ -109,7 +109,7 @@ TEST_CASE("any SQLite tool reads a trace as text", "[storage][sql]") {
   test::write(small_recording(), folder / "run.tessera");
   Query query(folder / "run.tessera");
   CHECK(query.cell("PRAGMA application_id") == "1414746689");
-  CHECK(query.cell("PRAGMA user_version") == "2");
+  CHECK(query.cell("PRAGMA user_version") == "3");
   CHECK(query.cell("PRAGMA integrity_check") == "ok");
   CHECK(query.cell("SELECT value FROM meta WHERE key = 'seed'") == "18446744073709551615");
   CHECK(query.cell("SELECT name FROM run") == "demo");

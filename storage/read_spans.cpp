@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/read_spans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "storage/read_chunks.h"
+
+namespace tessera::storage {
+namespace {
+
+// Of 24 bytes for each of up to 16,384 spans.
+constexpr std::size_t known_max = 64;
+// Spans of a rank in memory are no larger than operations in the file, a few of which may have
+// several; a small file may have some anyway.
+constexpr std::int64_t entry_size = 28, per_byte = 4, allowed_anyway = 16 << 20;
+
+constexpr const char* lanes_sql =
+    "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
+    " WHERE rank = ?1 AND (stream = ?2 OR stream BETWEEN ?3 AND ?4) AND t0 < ?5 AND t1 >= ?6"
+    " ORDER BY stream, seq";
+constexpr const char* model_sql =
+    "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
+    " WHERE rank = ? AND stream = ? AND seq = ?";
+
+Lane& lane_of(Rank rank, std::int32_t stream, std::vector<Lane>& lanes) {
+  for (auto lane = lanes.rbegin(); lane != lanes.rend(); ++lane) {
+    if (lane->stream == stream) return *lane;
+  }
+  Lane& lane = lanes.emplace_back();
+  lane.rank = rank;
+  lane.stream = stream;
+  return lane;
+}
+
+/// Whether they intersect it; a span without duration counts where it begins.
+bool in_range(Time begin, Time end, const SpanRange& range) {
+  return begin < range.end && (begin >= range.begin || end > range.begin);
+}
+
+void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
+                  std::vector<Lane>& lanes) {
+  Lane* lane = nullptr;
+  const SpanPlan& plan = *spans.plan;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const std::int32_t stream = plan.stream(i);
+    if (range.stream && *range.stream != stream) continue;
+    if (!in_range(spans.begin[i], spans.end[i], range)) continue;
+    if (lane == nullptr || lane->stream != stream) lane = &lane_of(rank, stream, lanes);
+    lane->op.push_back(spans.op(i));
+    lane->begin.push_back(spans.begin[i]);
+    lane->ready.push_back(spans.ready[i]);
+    lane->end.push_back(spans.end[i]);
+  }
+}
+
+}  // namespace
+
+SpanReader::Shared SpanReader::known(Rank rank, std::int64_t seq, std::int64_t count) const {
+  const std::lock_guard lock(mutex_);
+  for (const Known& k : known_) {
+    if (k.rank == rank && k.seq == seq && k.count == count) return k.spans;
+  }
+  return nullptr;
+}
+
+Result<SpanReader::Shared> SpanReader::decode(const ChunkHeader& header, Blob data,
+                                              int depth) const {
+  const SpanModel of = [this](Rank rank, std::int64_t seq, const ChunkHeader& like, int deeper) {
+    return model(rank, seq, like, deeper);
+  };
+  TESSERA_ASSIGN(SpanColumns columns, decode_shared_spans(header, data, depth, of));
+  return std::make_shared<const SpanColumns>(std::move(columns));
+}
+
+Result<SpanReader::Shared> SpanReader::model(Rank rank, std::int64_t seq, const ChunkHeader& like,
+                                             int depth) const {
+  if (Shared found = known(rank, seq, like.count)) return found;
+  TESSERA_ASSIGN(Statement chunk, database_.prepare(model_sql));
+  chunk.bind(rank, all_streams, seq);
+  Shared spans;
+  TESSERA_TRY(for_each_chunk(chunk, [&](const ChunkHeader& header, Blob data) -> Status {
+    if (header.count != like.count) return {};
+    TESSERA_ASSIGN(spans, decode(header, data, depth));
+    return {};
+  }));
+  if (spans == nullptr) return spans;
+  const std::lock_guard lock(mutex_);
+  known_.push_back({rank, seq, like.count, spans});
+  if (known_.size() > known_max) known_.pop_front();
+  return spans;
+}
+
+Status SpanReader::append(const ChunkHeader& header, Blob data, const SpanRange& range,
+                          std::vector<Lane>& lanes) const {
+  if (header.stream != all_streams) {
+    Lane& lane = lane_of(header.rank, header.stream, lanes);
+    return decode_spans(header, data, range.begin, range.end, lane);
+  }
+  // Others may have built on it.
+  Shared spans = known(header.rank, header.seq, header.count);
+  if (spans == nullptr) {
+    TESSERA_ASSIGN(spans, decode(header, data, 0));
+  }
+  append_spans(header.rank, *spans, range, lanes);
+  return {};
+}
+
+Result<std::vector<Lane>> SpanReader::read(Rank rank, const SpanRange& range) const {
+  TESSERA_ASSIGN(Statement chunks, database_.prepare(lanes_sql));
+  constexpr std::int32_t any = std::numeric_limits<std::int32_t>::max();
+  chunks.bind(rank, all_streams, range.stream.value_or(0), range.stream.value_or(any), range.end,
+              range.begin);
+  std::vector<Lane> lanes;
+  if (range.begin >= range.end) return lanes;
+  std::int64_t entries = 0;
+  const std::int64_t entries_max = (per_byte * database_.size() + allowed_anyway) / entry_size;
+  TESSERA_TRY(for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
+    entries += std::clamp<std::int64_t>(header.count, 0, span_count_max);
+    if (header.stream == all_streams && entries > entries_max) {
+      return {Code::corrupt, fmt::format("The trace is damaged: rank {} has {} spans, more than "
+                                         "any recording of that size.",
+                                         rank, entries)};
+    }
+    return append(header, data, range, lanes);
+  }));
+  std::erase_if(lanes, [](const Lane& lane) { return lane.op.empty(); });
+  std::sort(lanes.begin(), lanes.end(),
+            [](const Lane& a, const Lane& b) { return a.stream < b.stream; });
+  return lanes;
+}
+
+}  // namespace tessera::storage

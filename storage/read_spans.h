@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unpacks the spans of a rank, with what they share with others.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "storage/database.h"
+#include "storage/span_chunk.h"
+
+namespace tessera::storage {
+
+/// Which spans of a rank are wanted: those that intersect [begin, end), of one stream or all.
+struct SpanRange {
+  Time begin = 0, end = 0;
+  std::optional<std::int32_t> stream = {};
+};
+
+/// May be used by several threads.
+class SpanReader {
+ public:
+  /// `database` must outlive it.
+  explicit SpanReader(const Database& database) : database_(database) {}
+
+  /// The lanes of `rank`, ascending by stream, without those that have nothing in `range`. Fails:
+  /// corrupt, not_supported, io_error.
+  Result<std::vector<Lane>> read(Rank rank, const SpanRange& range) const;
+  /// Appends those of one chunk to `lanes`, in any order. Fails: as `read`.
+  Status append(const ChunkHeader& header, Blob data, const SpanRange& range,
+                std::vector<Lane>& lanes) const;
+
+ private:
+  using Shared = std::shared_ptr<const SpanColumns>;
+  struct Known {
+    Rank rank;
+    std::int64_t seq, count;
+    Shared spans;
+  };
+  Result<Shared> model(Rank rank, std::int64_t seq, const ChunkHeader& like, int depth) const;
+  Shared known(Rank rank, std::int64_t seq, std::int64_t count) const;
+  Result<Shared> decode(const ChunkHeader& header, Blob data, int depth) const;
+
+  const Database& database_;
+  mutable std::mutex mutex_;
+  mutable std::deque<Known> known_;  // models that were asked for, the latest; guarded by mutex_
+};
+
+}  // namespace tessera::storage
