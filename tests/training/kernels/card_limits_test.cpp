@@ -17,7 +17,7 @@ namespace emulator = device::emulator;
 void nothing_kernel() {}
 
 void load_kernel(const float* from, float* to) {
-  if (threadIdx.x == 0) to[0] = device::load_pack<float, 4>(from).at[3];
+  if (emulator::own_lane() == 0) to[0] = device::load_pack<float, 4>(from).at[3];
 }
 
 void copy_kernel(const unsigned char* from, int at) {
@@ -28,7 +28,7 @@ void copy_kernel(const unsigned char* from, int at) {
 
 void matrices_kernel(int at) {
   unsigned rows[4];
-  device::load_matrices(rows, device::shared_bytes() + threadIdx.x % 8 * 32 + at, false);
+  device::load_matrices(rows, device::shared_bytes() + emulator::own_lane() % 8 * 32 + at, false);
 }
 
 // Of a kernel of one warp.
