@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/backends/cuda/calls.h"
 #include "engine/numbers/number.h"
@@ -55,10 +56,9 @@ CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> pe
       staging_(module_.cuda),
       communicators_(module_.nccl, *peers_, patience_, wants_windows(options, module.nccl)),
       collectives_(module_.nccl, communicators_),
-      growth_(peers_->ranks()),
       windows_(module_.nccl, communicators_),
       events_(module_.cuda),
-      mailbox_(module_.cuda, events_),
+      mailbox_(module_.cuda, events_, [this] { return drain_all(); }),
       graphs_(module_.cuda),
       swapped_(
           options.aio, [this] { return make_io(); }, options.clock),
@@ -113,15 +113,12 @@ Status CudaBackend::setup() {
       TESSERA_ASSIGN(cufile_, module_.start_cufile());
     }
     device_name_ = name_of_device(cuda, device);
-    std::size_t free = 0;
-    std::size_t total = 0;
-    TESSERA_TRY(cuda_status(cuda, cuda.mem_get_info(&free, &total), "cudaMemGetInfo"));
     const Bytes answers = number_slot * peers_->ranks();
-    TESSERA_TRY(device_.reserve(device, Bytes{static_cast<std::int64_t>(total)}));
     const Bytes scratch = workspaces_at() + workspace_bytes * stream_count_max;
     TESSERA_TRY(scratch_.reserve(device, scratch));
     TESSERA_TRY(scratch_.grow(scratch));
     TESSERA_TRY(answers_.allocate(answers));
+    TESSERA_TRY(mailbox_.open());
     TESSERA_TRY(control_.open(0));
     math_ = module_.make_math(options_.tf32);
     if (math_ == nullptr) {
@@ -130,7 +127,7 @@ Status CudaBackend::setup() {
     TESSERA_TRY(communicators_.open(/*id_from_environment=*/!options_.comm_id.empty()));
     TESSERA_TRY(nccl_status(module_.nccl, communicators_.world(),
                             module_.nccl.get_version(&nccl_version_), "ncclGetVersion"));
-    if (wants_windows(options_, module_.nccl)) TESSERA_TRY(windows_.open());
+    TESSERA_TRY(open_memory(wants_windows(options_, module_.nccl)));
     return start_trace(device);
   };
   return noted(enter());
@@ -192,6 +189,7 @@ Status CudaBackend::execute(const Op& op, EventId event) {
 Status CudaBackend::enqueue(const Op& op, EventId event) {
   TESSERA_TRY(file_copies_.advance().status());
   Lane& lane = *lanes_[op.stream.index()];
+  TESSERA_TRY(settle_if_new(op));
   TESSERA_TRY(make_room(lane));
   entries_ = entries_min + static_cast<int>(op.after.size());
   TESSERA_TRY(order(lane, op));
@@ -202,6 +200,18 @@ Status CudaBackend::enqueue(const Op& op, EventId event) {
   const OpKind kind = kind_of(op);
   TESSERA_TRY(lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle));
   return lane.ahead().enqueued(lane.stream(), entries_);
+}
+
+// The first launch of a kernel loads it, and that may wait inside of CUDA until the device has
+// nothing to do ("Lazy Loading"): behind a collective whose peer is dead, for ever. So work that
+// has not run yet waits for the device here, where somebody looks at the deadline.
+Status CudaBackend::settle_if_new(const Op& op) {
+  const auto* work = std::get_if<Compute>(&op.what);
+  const bool launches = work != nullptr ? work->body != nullptr : kind_of(op) == OpKind::copy;
+  if (!module_.works_alone || peers_->ranks() == 1 || !launches) return {};
+  const Cause& why = op.cause;
+  const Known one{why.unit.data(), why.module.data(), why.phase, why.reason, kind_of(op)};
+  return known_.insert(one).second ? drain_all() : Status{};
 }
 
 Status CudaBackend::make_room(Lane& lane) {
@@ -328,22 +338,44 @@ Status CudaBackend::read_all(const View& scalar, std::vector<float>& all) {
   const CudaApi& cuda = module_.cuda;
   for (const auto& lane : lanes_) TESSERA_TRY(control_.wait(*lane, lane->youngest()));
   const auto width = static_cast<std::size_t>(size_of(scalar.dtype).value);
-  std::byte* const own = scratch_.at(Bytes{0});
-  std::byte* const gathered = scratch_.at(answers_at);
-  const CudaStream stream = control_.stream();
-  TESSERA_TRY(cuda_status(cuda, cuda.memcpy_async(own, bytes(scalar, 0).data(), width, stream),
-                          "cudaMemcpyAsync"));
-  const int code = module_.nccl.all_gather(own, gathered, width, NcclType::uint8,
-                                           communicators_.world(), stream);
-  TESSERA_TRY(communicators_.finish_call(communicators_.world(), code, "ncclAllGather"));
-  TESSERA_TRY(cuda_status(cuda,
-                          cuda.memcpy_async(answers_.base(), gathered, width * all.size(), stream),
-                          "cudaMemcpyAsync"));
-  TESSERA_TRY(control_.submitted({OpKind::all_gather, {}, EventId{reads_++}}, false));
-  TESSERA_TRY(drain(control_));
+  TESSERA_TRY(cuda_status(
+      cuda,
+      cuda.memcpy_async(scratch_.at(Bytes{0}), bytes(scalar, 0).data(), width, control_.stream()),
+      "cudaMemcpyAsync"));
+  TESSERA_TRY(gather_answers(width));
   const std::span<const std::byte> answers(answers_.base(), width * all.size());
   for (std::size_t r = 0; r < all.size(); ++r) all[r] = load_number(answers, scalar.dtype, r);
   return {};
+}
+
+// Of every rank the first `width` bytes of the scratch memory.
+Status CudaBackend::gather_answers(std::size_t width) {
+  const CudaApi& cuda = module_.cuda;
+  const CudaStream stream = control_.stream();
+  std::byte* const gathered = scratch_.at(answers_at);
+  const auto all = width * static_cast<std::size_t>(peers_->ranks());
+  const int code = module_.nccl.all_gather(scratch_.at(Bytes{0}), gathered, width, NcclType::uint8,
+                                           communicators_.world(), stream);
+  TESSERA_TRY(communicators_.finish_call(communicators_.world(), code, "ncclAllGather"));
+  TESSERA_TRY(cuda_status(cuda, cuda.memcpy_async(answers_.base(), gathered, all, stream),
+                          "cudaMemcpyAsync"));
+  TESSERA_TRY(control_.submitted({OpKind::all_gather, {}, EventId{reads_++}}, false));
+  return drain(control_);
+}
+
+Result<Bytes> CudaBackend::least_of_all(Bytes own) {
+  std::memcpy(answers_.base(), &own.value, sizeof own.value);
+  TESSERA_TRY(cuda_status(module_.cuda,
+                          module_.cuda.memcpy_async(scratch_.at(Bytes{0}), answers_.base(),
+                                                    sizeof own.value, control_.stream()),
+                          "cudaMemcpyAsync"));
+  TESSERA_TRY(gather_answers(sizeof own.value));
+  for (Rank r = 0; r < peers_->ranks(); ++r) {
+    Bytes there;
+    std::memcpy(&there.value, answers_.base() + number_slot.value * r, sizeof there.value);
+    own = std::min(own, there);
+  }
+  return own;
 }
 
 Result<std::unique_ptr<ProcessRuntime>> make_cuda_runtime(const CudaModule& module,

@@ -7,7 +7,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "engine/backends/cuda/collectives.h"
@@ -69,18 +71,22 @@ class CudaBackend final : public ProcessRuntime {
   Status noted(Status status);
 
   // Buffers (cuda_buffers.cpp).
+  Status open_memory(bool as_window);
   Status place(BufferId id, const Allocation& request, const Placement& placement);
   Status grow_pinned(Bytes bytes);
   Status make_file(BufferId id, const Allocation& request);
   std::unique_ptr<BlockIo> make_io();
 
   Status enqueue(const Op& op, EventId event);
+  Status settle_if_new(const Op& op);
   Status make_room(Lane& lane);
   Status launch(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
   Status prepare_collective(const Op& op, Lane& lane);  // cuda_collectives.cpp
   Status cover(const Op& op);
   Status read_all(const View& scalar, std::vector<float>& all);
+  Status gather_answers(std::size_t width);
+  Result<Bytes> least_of_all(Bytes own);
   Status finish_all();
   Status until(const std::function<Result<bool>()>& done);
   Status drain(Lane& lane);
@@ -134,7 +140,6 @@ class CudaBackend final : public ProcessRuntime {
   std::unique_ptr<DeviceMath> math_;
   Communicators communicators_;
   Collectives collectives_;
-  EqualGrowth growth_;
   Windows windows_;
   int nccl_version_ = 0;
   Lane* last_collective_ = nullptr;
@@ -153,6 +158,9 @@ class CudaBackend final : public ProcessRuntime {
   Lane control_;                              // the stream of `read`
   EventOwners owners_{lanes_};
   Lane* staged_by_ = nullptr;  // the stream that may still copy from the staging memory
+  // What names of the model's an operation had that has run once.
+  using Known = std::tuple<const char*, const char*, Phase, Reason, OpKind>;
+  std::set<Known> known_;
   int reads_ = 0;
   Status failure_;
   bool finished_ = false;

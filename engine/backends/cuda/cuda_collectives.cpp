@@ -35,7 +35,8 @@ Status CudaBackend::cover(const Op& op) {
                                 there.value, other));
     }
   }
-  return windows_.cover(communicator_of(op), device_, growth_.end());
+  const auto all = static_cast<std::size_t>(device_.mapped().value);
+  return windows_.cover(communicator_of(op), {device_.at(Bytes{0}), all});
 }
 
 }  // namespace tessera

@@ -210,7 +210,9 @@ CudaKernels CudaBackend::kernels(Lane& lane) {
 Status CudaBackend::make_staging(Bytes bytes) {
   if (staged_by_ != nullptr) TESSERA_TRY(drain(*staged_by_));
   staged_by_ = nullptr;
-  return bytes <= staging_.bytes() ? Status{} : staging_.allocate(bytes * 2);
+  if (bytes <= staging_.bytes()) return {};
+  TESSERA_TRY(drain_all());  // before memory is pinned: cuda_buffers.cpp
+  return staging_.allocate(bytes * 2);
 }
 
 Status CudaBackend::run_staged(const Compute& compute, Lane& lane, const Spans& reads,

@@ -25,21 +25,14 @@ class DeviceMemory {
 
   Status reserve(int device, Bytes bytes);
   /// Maps memory until at least `bytes` from the start are mapped. Fails: out_of_memory;
-  /// communication_error (CUDA failed).
+  /// communication_error (CUDA failed). REQUIRES: the device has nothing to do, or nobody minds
+  /// that the call may wait for that.
   Status grow(Bytes bytes);
   /// Leaks the memory until the process ends: the device or another rank may still use it.
   void abandon() { segments_.clear(), base_ = nullptr; }
 
   std::byte* at(Bytes offset) const { return base_ + offset.value; }
   Bytes mapped() const { return mapped_; }
-  /// The pieces of the range that were mapped one by one, in order.
-  struct Range {
-    Bytes begin, end;
-  };
-  std::size_t segments() const { return segments_.size(); }
-  Range segment(std::size_t i) const {
-    return {segments_[i].offset, segments_[i].offset + segments_[i].bytes};
-  }
 
  private:
   struct Segment {

@@ -18,6 +18,11 @@ constexpr std::size_t word_distance = 64;  // bytes: each word has a cache line 
 FileCopies::~FileCopies() { give_up(); }
 
 Status FileCopies::allocate(BufferId buffer, const Allocation& request) {
+  if (!is_open()) {
+    constexpr Bytes bytes{static_cast<std::int64_t>(2 * word_distance) * stream_count_max};
+    TESSERA_TRY(words_.allocate(bytes));
+    std::memset(words_.base(), 0, static_cast<std::size_t>(bytes.value));
+  }
   const std::lock_guard lock(mutex_);
   return files_.allocate(buffer, request, rank_);
 }
@@ -25,9 +30,18 @@ Status FileCopies::allocate(BufferId buffer, const Allocation& request) {
 Status FileCopies::make_sums(BufferId file, Bytes bytes) {
   const std::size_t blocks =
       files_.slot_of(file, rank_).file->block_count(static_cast<std::size_t>(bytes.value));
+  const Bytes wanted{static_cast<std::int64_t>(blocks * sizeof(std::uint64_t))};
+  const auto fits = std::find_if(spare_.begin(), spare_.end(), [&](const Sums::node_type& node) {
+    return node.mapped().bytes() >= wanted;
+  });
   Sums made;
-  PinnedMemory& sums = made.try_emplace(file, api_).first->second;
-  TESSERA_TRY(sums.allocate(Bytes{static_cast<std::int64_t>(blocks * sizeof(std::uint64_t))}));
+  if (fits == spare_.end()) {
+    TESSERA_TRY(made.try_emplace(file, api_).first->second.allocate(wanted));
+  } else {
+    fits->key() = file;
+    made.insert(std::move(*fits));
+    spare_.erase(fits);
+  }
   const std::lock_guard lock(mutex_);
   sums_.merge(made);
   return {};
@@ -57,11 +71,6 @@ Status FileCopies::sum(const Waiting& copy, CudaStream stream) {
 Result<FileCopies::Queue*> FileCopies::queue_of(CudaStream stream) {
   for (Queue& queue : queues_) {
     if (queue.stream == stream) return &queue;
-  }
-  if (queues_.empty()) {
-    constexpr Bytes bytes{static_cast<std::int64_t>(2 * word_distance) * stream_count_max};
-    TESSERA_TRY(words_.allocate(bytes));
-    std::memset(words_.base(), 0, static_cast<std::size_t>(bytes.value));
   }
   const std::lock_guard lock(mutex_);
   queues_.push_back({.stream = stream, .place = queues_.size(), .copies = {}});
@@ -190,11 +199,10 @@ Result<FileCopies::Seen> FileCopies::advance_queues() {
 }
 
 Result<bool> FileCopies::advance() {
-  std::vector<Sums::node_type> freed;  // after the lock: freeing them is a call of CUDA
   const std::lock_guard lock(mutex_);
   TESSERA_TRY(failed_);
   TESSERA_TRY(advance_queues().status());
-  freed = release_slots();
+  release_slots();
   return std::exchange(seen_, steps_) != steps_;
 }
 
@@ -210,25 +218,24 @@ void FileCopies::fail(const Status& why) {
 }
 
 void FileCopies::release(BufferId buffer) {
-  std::vector<Sums::node_type> freed;
   const std::lock_guard lock(mutex_);
   leaving_.emplace_back(next_, buffer);
-  freed = release_slots();
+  release_slots();
 }
 
 // A slot can be freed when all copies that were submitted before its release are over. Queues are
-// in order, so the oldest copy of each says how far it is.
-std::vector<FileCopies::Sums::node_type> FileCopies::release_slots() {
+// in order, so the oldest copy of each says how far it is. Its checksums' memory waits for another
+// file: to free it would stop the device.
+void FileCopies::release_slots() {
   std::int64_t over = next_;
   for (const Queue& queue : queues_) {
     if (!queue.copies.empty()) over = std::min(over, queue.copies.front().number);
   }
-  std::vector<Sums::node_type> freed;
   for (; !leaving_.empty() && leaving_.front().first <= over; leaving_.pop_front()) {
     files_.release(leaving_.front().second, rank_);
-    freed.push_back(sums_.extract(leaving_.front().second));
+    Sums::node_type sums = sums_.extract(leaving_.front().second);
+    if (!sums.empty()) spare_.push_back(std::move(sums));
   }
-  return freed;
 }
 
 void FileCopies::give_up() {
@@ -243,6 +250,7 @@ void FileCopies::give_up() {
 void FileCopies::abandon() {
   words_.abandon();
   for (auto& [file, sums] : sums_) sums.abandon();
+  for (Sums::node_type& sums : spare_) sums.mapped().abandon();
 }
 
 }  // namespace tessera

@@ -49,6 +49,9 @@ class FileCopies {
   static bool passes_host(CopyRoute route) {
     return route == CopyRoute::device_to_nvme || route == CopyRoute::nvme_to_device;
   }
+  /// Whether there is a file. The first one, and checksums, pin memory: the device should then have
+  /// nothing to do.
+  bool is_open() const { return words_.base() != nullptr; }
   /// Allocates the place of a buffer in its file. Fails: as SwapStore::allocate.
   Status allocate(BufferId buffer, const Allocation& request);
   /// Allocates the checksums of a buffer of `bytes` bytes in a file. REQUIRED before the buffer is
@@ -101,7 +104,7 @@ class FileCopies {
   static BufferId file_of(const Waiting& copy, const Piece& piece);
   std::span<std::uint64_t> sums_of(const Waiting& copy, const Piece& piece);
   Status check(const Waiting& copy);
-  std::vector<Sums::node_type> release_slots();
+  void release_slots();
 
   const CudaApi& api_;
   const KernelApi& kernels_;
@@ -112,6 +115,7 @@ class FileCopies {
   std::mutex mutex_;
   PinnedMemory words_;  // two per queue: the number of its open gates, and of those reached
   Sums sums_;           // checksums of blocks, by buffer
+  std::vector<Sums::node_type> spare_;  // of files that are gone; the submitting thread's
   std::deque<Queue> queues_;
   std::deque<std::pair<std::int64_t, BufferId>> leaving_;  // after the copies below a number
   std::int64_t next_ = 0;

@@ -2,10 +2,17 @@
 #include "engine/backends/cuda/mailbox.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/backends/cuda/calls.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::size_t chunk_bytes = 256 << 10;  // tokens and losses of most runs
+constexpr std::size_t room_min = 64;            // a cache line
+
+}  // namespace
 
 Mailbox::~Mailbox() {
   for (const Transfer& transfer : travelling_) {
@@ -13,22 +20,32 @@ Mailbox::~Mailbox() {
   }
 }
 
+Status Mailbox::open() { return add_chunk(chunk_bytes); }
+
+Status Mailbox::add_chunk(std::size_t bytes) {
+  auto chunk = std::make_unique<PinnedMemory>(api_);
+  TESSERA_TRY(chunk->allocate(Bytes{static_cast<std::int64_t>(bytes)}));
+  uncut_ = {chunk->base(), bytes};
+  chunks_.push_back(std::move(chunk));
+  return {};
+}
+
 Result<Mailbox::Transfer> Mailbox::take(std::size_t bytes) {
   TESSERA_TRY(collect());
-  Transfer transfer;
-  transfer.bytes = bytes;
-  const Bytes wanted{static_cast<std::int64_t>(bytes)};
-  const auto fits = std::find_if(free_.begin(), free_.end(), [wanted](const auto& memory) {
-    return memory->bytes() >= wanted;
-  });
-  if (fits != free_.end()) {
-    transfer.memory = std::move(*fits);
-    free_.erase(fits);
-  } else {
-    transfer.memory = std::make_unique<PinnedMemory>(api_);
-    TESSERA_TRY(transfer.memory->allocate(wanted));
+  const std::size_t room = std::bit_ceil(std::max(bytes, room_min));
+  std::vector<std::byte*>& free = free_[room];
+  if (!free.empty()) {
+    std::byte* const memory = free.back();
+    free.pop_back();
+    return Transfer{.memory = memory, .room = room, .bytes = bytes, .then = {}};
   }
-  return transfer;
+  if (uncut_.size() < room) {
+    TESSERA_TRY(settle_());
+    TESSERA_TRY(add_chunk(std::max(room, chunk_bytes)));
+  }
+  std::byte* const memory = uncut_.data();
+  uncut_ = uncut_.subspan(room);
+  return Transfer{.memory = memory, .room = room, .bytes = bytes, .then = {}};
 }
 
 Status Mailbox::post(Transfer transfer, CudaStream stream) {
@@ -40,18 +57,18 @@ Status Mailbox::post(Transfer transfer, CudaStream stream) {
 Status Mailbox::send(std::span<const std::byte> from, std::span<std::byte> device,
                      CudaStream stream) {
   TESSERA_ASSIGN(Transfer transfer, take(from.size()));
-  std::copy(from.begin(), from.end(), transfer.memory->base());
-  TESSERA_TRY(cuda_status(
-      api_, api_.memcpy_async(device.data(), transfer.memory->base(), from.size(), stream),
-      "cudaMemcpyAsync"));
+  std::copy(from.begin(), from.end(), transfer.memory);
+  TESSERA_TRY(cuda_status(api_,
+                          api_.memcpy_async(device.data(), transfer.memory, from.size(), stream),
+                          "cudaMemcpyAsync"));
   return post(std::move(transfer), stream);
 }
 
 Status Mailbox::receive(std::span<const std::byte> device, Then then, CudaStream stream) {
   TESSERA_ASSIGN(Transfer transfer, take(device.size()));
-  TESSERA_TRY(cuda_status(
-      api_, api_.memcpy_async(transfer.memory->base(), device.data(), device.size(), stream),
-      "cudaMemcpyAsync"));
+  TESSERA_TRY(cuda_status(api_,
+                          api_.memcpy_async(transfer.memory, device.data(), device.size(), stream),
+                          "cudaMemcpyAsync"));
   transfer.then = std::move(then);
   return post(std::move(transfer), stream);
 }
@@ -67,17 +84,16 @@ Status Mailbox::collect() {
       still.push_back(std::move(transfer));
       continue;
     }
-    if (transfer.then) transfer.then({transfer.memory->base(), transfer.bytes});
+    if (transfer.then) transfer.then({transfer.memory, transfer.bytes});
     events_.give_back(transfer.copied);
-    free_.push_back(std::move(transfer.memory));
+    free_[transfer.room].push_back(transfer.memory);
   }
   travelling_ = std::move(still);
   return failed;
 }
 
 void Mailbox::abandon() {
-  for (const Transfer& transfer : travelling_) transfer.memory->abandon();
-  for (const auto& memory : free_) memory->abandon();
+  for (const auto& chunk : chunks_) chunk->abandon();
 }
 
 }  // namespace tessera

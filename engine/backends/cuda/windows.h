@@ -2,43 +2,19 @@
 // Symmetric windows: device memory that is registered with NCCL, which then reads and writes it
 // without copies of its own.
 //
-// The idea: placement is computed for all ranks everywhere, so every rank knows which segments of
-// memory are the same on all ranks, and whether a buffer has the same offset. Such segments are
-// registered with a communicator before its next collective, which all members reach in one order.
-// From the first segment on that differs between ranks, no further one is registered.
+// The idea: NCCL finds a window by where a buffer begins, and up to 2.30 a window ends where a
+// piece of memory ends that was mapped at once. So all the memory that buffers may ever have is one
+// piece, as large on every rank, and a buffer that begins in its window ends there, too. It is
+// registered with a communicator before its first collective, which all members reach in one order.
 #pragma once
 
 #include <deque>
-#include <map>
-#include <string>
-#include <vector>
+#include <set>
+#include <span>
 
 #include "engine/backends/cuda/communicators.h"
-#include "engine/backends/cuda/device_memory.h"
 
 namespace tessera {
-
-/// Finds the end of the device memory that has grown equally on all ranks.
-class EqualGrowth {
- public:
-  explicit EqualGrowth(Rank ranks) : ranks_(ranks) {}
-
-  /// Notes that `ranks` ranks of one class have placed `buffer` and have reserved `reserved` bytes.
-  void placed(BufferId buffer, Rank ranks, Bytes reserved);
-  /// The end of the segments that are the same on all ranks.
-  Bytes end();
-
- private:
-  void close();
-
-  const Rank ranks_;
-  BufferId buffer_;   // the buffer that is being placed
-  Rank counted_ = 0;  // ranks that have placed it so far
-  Bytes reserved_{};
-  bool equal_ = true;  // those ranks have reserved equally much
-  bool ended_ = false;
-  Bytes end_{};
-};
 
 class Windows {
  public:
@@ -48,8 +24,8 @@ class Windows {
   /// Fails: not_supported (an NCCL older than 2.27).
   Status open();
   bool is_open() const { return open_; }
-  /// Registers the segments up to `end` with a communicator. Collective over its members.
-  Status cover(CommunicatorId id, const DeviceMemory& memory, Bytes end);
+  /// Registers `memory`, always the same, with a communicator, once. Collective over its members.
+  Status cover(CommunicatorId id, std::span<std::byte> memory);
   /// Deregisters all windows. Call it before communicators are closed.
   Status close();
 
@@ -62,7 +38,7 @@ class Windows {
   const NcclApi& api_;
   Communicators& communicators_;
   bool open_ = false;
-  std::map<CommunicatorId, std::size_t> covered_;  // how many segments
+  std::set<CommunicatorId> covered_;
   std::deque<Known> known_;
 };
 

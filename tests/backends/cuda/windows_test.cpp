@@ -115,18 +115,57 @@ TEST_CASE("a buffer at another offset on some rank is refused by name", "[cuda][
   CHECK_FALSE(statuses[1].ok());
 }
 
-TEST_CASE("memory is known as far as it has grown alike everywhere", "[cuda][windows]") {
-  EqualGrowth growth(4);
-  growth.placed(BufferId{0}, 4, Bytes{10});
-  growth.placed(BufferId{1}, 1, Bytes{8});  // fits into what is there
-  CHECK(growth.end() == Bytes{10});
-  growth.placed(BufferId{2}, 2, Bytes{20});
-  growth.placed(BufferId{2}, 2, Bytes{20});
-  CHECK(growth.end() == Bytes{20});
-  growth.placed(BufferId{3}, 2, Bytes{30});
-  growth.placed(BufferId{3}, 2, Bytes{40});
-  growth.placed(BufferId{4}, 4, Bytes{50});
-  CHECK(growth.end() == Bytes{20});
+// Numbers of 1.5 MiB each: the second buffer begins in one page of the device and ends in another.
+Status several_buffers(ProcessRuntime& host, Rank) {
+  constexpr Numel numel{3 << 17};
+  Runtime& runtime = host;
+  TESSERA_ASSIGN(const auto all, RankGroups::strided(2, 2));
+  TESSERA_ASSIGN(const auto everybody, runtime.create_communicator(all, "all"));
+  TESSERA_ASSIGN(const auto stream, runtime.create_stream("one", StreamRole::compute));
+  for (int k = 0; k < 5; ++k) {
+    TESSERA_ASSIGN(const BufferId buffer,
+                   runtime.allocate({.bytes = bytes_of(numel, DType::float32),
+                                     .stream = stream,
+                                     .where = runtime.world(),
+                                     .name = "numbers"}));
+    const View view = View::whole(buffer, DType::float32, numel);
+    const auto submit = [&](decltype(Op::what) what) {
+      return runtime
+          .submit(
+              {.stream = stream, .where = runtime.world(), .cause = {}, .what = std::move(what)})
+          .status();
+    };
+    TESSERA_TRY(submit(Compute{.writes = {view}, .zeroed = {0}}));
+    TESSERA_TRY(submit(AllReduce{everybody, view, view}));
+    TESSERA_TRY(submit(Compute{.reads = {view}}));
+  }
+  return host.finish();
+}
+
+TEST_CASE("no buffer begins in a window and ends behind it", "[cuda][windows]") {
+  const std::uint64_t seed = GENERATE(0, 1, 2, 3);
+  INFO("seed " << seed);
+  StandIn world({.ranks = 2, .seed = seed});
+  test::require_clean({test::run_on(world, several_buffers, {.windows = CudaOptions::Windows::on}),
+                       world.reports(), world.leaks()});
+  CHECK(world.uses(test::Call::comm_window_register, 0) == 1);
+}
+
+TEST_CASE("windows are as large as the rank with the least memory can make them",
+          "[cuda][windows]") {
+  StandIn world({.ranks = 2, .taken_bytes = std::size_t{20} << 20, .seed = 2});
+  test::require_clean({test::run_on(world, several_buffers, {.windows = CudaOptions::Windows::on}),
+                       world.reports(), world.leaks()});
+}
+
+TEST_CASE("memory that a window left to NCCL is named where it would have been enough",
+          "[cuda][windows]") {
+  StandIn world({.ranks = 2, .device_bytes = std::size_t{8} << 20, .seed = 2});
+  const auto statuses = test::run_on(world, several_buffers, {.windows = CudaOptions::Windows::on});
+  INFO(statuses[0].message());
+  CHECK(statuses[0].message().find("the device has less memory altogether; CudaOptions::windows "
+                                   "leaves the rest to NCCL, off does not") != std::string::npos);
+  CHECK(world.leaks().empty());
 }
 
 TEST_CASE("an NCCL that starts collectives in any order is told the order", "[cuda]") {

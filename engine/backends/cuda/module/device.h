@@ -32,6 +32,9 @@ struct Grid {
   std::size_t shared_bytes = 0;
 };
 
+/// CUDA refuses a grid without blocks, which has nothing to do.
+inline bool is_empty(const dim3& blocks) { return blocks.x == 0 || blocks.y == 0 || blocks.z == 0; }
+
 #ifdef __CUDACC__
 /// The shared memory that a block of the current device can ask for: 227 KiB on Hopper, 99 KiB on
 /// cards that run the code of Ampere. Devices of one machine are taken for equal.
@@ -50,6 +53,7 @@ inline std::size_t shared_bytes_max() {
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream stream,
            Arguments... arguments) {
+  if (is_empty(grid.blocks)) return cudaSuccess;
   constexpr std::size_t named = 4 * 1024;       // at most: arrays that a kernel declares count, too
   if (grid.shared_bytes + named > 48 * 1024) {  // more than that has to be asked for
     const cudaError_t code = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
@@ -76,8 +80,8 @@ __device__ inline unsigned char* shared_bytes() {
 #else
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream, Arguments... arguments) {
-  emulator::run(grid.blocks, grid.threads, grid.shared_bytes, [=] { kernel(arguments...); });
-  return 0;
+  if (is_empty(grid.blocks)) return 0;
+  return emulator::run(grid.blocks, grid.threads, grid.shared_bytes, [=] { kernel(arguments...); });
 }
 
 inline float power_of_two(float x) { return x < -126 ? 0 : exp2f(x); }

@@ -15,6 +15,7 @@ struct alignas(sizeof(T) * n) Pack {
 template <class T>
 inline constexpr int widest_pack = static_cast<int>(16 / sizeof(T));
 
+#ifdef __CUDACC__
 template <class T, int n>
 __device__ Pack<T, n> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, n>*>(from);
@@ -23,6 +24,18 @@ template <class T, int n>
 __device__ void store_pack(T* to, const Pack<T, n>& pack) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
+#else
+template <class T, int n>
+Pack<T, n> load_pack(const T* from) {
+  Pack<T, n> pack;
+  emulator::access(&pack, from, from, sizeof pack);
+  return pack;
+}
+template <class T, int n>
+void store_pack(T* to, const Pack<T, n>& pack) {
+  emulator::access(to, &pack, to, sizeof pack);
+}
+#endif
 
 /// Whether packs of n can be loaded from here on; null: from nowhere.
 template <class T>

@@ -63,8 +63,9 @@ struct CudaOptions {
   /// sends everything through the loopback interface. One process per rank.
   bool share_gpu = false;
   /// NCCL reads and writes device memory without copies of its own: the allocator's memory becomes
-  /// symmetric windows (NCCL 2.27), and in one NVLink domain copy engines gather (2.28). All ranks
-  /// must then have what they exchange at equal offsets, as schemes without owners do.
+  /// a symmetric window (NCCL 2.27), and in one NVLink domain copy engines gather (2.28). That is
+  /// seven eighths of what the rank with the least memory has free, taken at once. All ranks must
+  /// then have what they exchange at equal offsets, as schemes without owners do.
   /// automatic: on where NCCL has them and neither `deterministic` nor `share_gpu` is set.
   enum class Windows { off, on, automatic };
   Windows windows = Windows::off;

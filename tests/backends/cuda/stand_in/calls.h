@@ -2,6 +2,8 @@
 // The functions that can be made to fail or to do nothing.
 #pragma once
 
+#include <cstdint>
+
 namespace tessera::test {
 
 enum class Call {
@@ -70,15 +72,18 @@ enum class Call {
 };
 inline constexpr int call_count = static_cast<int>(Call::red_op_destroy) + 1;
 
-/// The `use`-th call of a rank, from 1.
+/// The `use`-th call of a rank, from 1; or every one.
 struct PlantedFault {
   static constexpr int every_rank = -1;
+  static constexpr int every_use = 0;
   Call call = Call::event_record;
   int rank = 0;
   int use = 1;
-  int code = 999;        // what it returns
-  bool dropped = false;  // instead: it says that all is well and does nothing
-  bool late = false;     // of NCCL: the call is taken, and then its communicator fails
+  int code = 999;         // what it returns
+  bool dropped = false;   // instead: it says that all is well and does nothing
+  bool late = false;      // of NCCL: the call is taken, and then its communicator fails
+  bool stays = false;     // as after a fault of a kernel: from then on every call fails
+  std::int64_t slow = 0;  // ns: instead: the call takes so long, and then does what it should
 };
 
 }  // namespace tessera::test

@@ -67,7 +67,8 @@ int mem_map(void* at, std::size_t bytes, CudaMemory memory) {
 }
 int mem_set_access(void* at, std::size_t bytes, int device) {
   return called(Call::mem_set_access, [&](StandIn& world) {
-    return code_of(world.memory().give_access(at, bytes, device));
+    const int code = world.stand_still("giving access to memory");
+    return code != 0 ? code : code_of(world.memory().give_access(at, bytes, device));
   });
 }
 int mem_unmap(void* at, std::size_t bytes) {
@@ -82,11 +83,14 @@ int mem_release(CudaMemory memory) {
                 [&](StandIn& world) { return code_of(world.memory().release(memory)); });
 }
 int host_alloc(void** base, std::size_t bytes) {
-  return called(Call::host_alloc,
-                [&](StandIn& world) { return code_of(world.memory().pin(base, bytes)); });
+  return called(Call::host_alloc, [&](StandIn& world) {
+    const int code = world.stand_still("pinning memory");
+    return code != 0 ? code : code_of(world.memory().pin(base, bytes));
+  });
 }
 int free_host(void* base) {
   return called(Call::free_host, [&](StandIn& world) {
+    if (const int code = world.stand_still("freeing pinned memory"); code != 0) return code;
     const std::size_t bytes = world.memory().unpin(base);
     world.forget(base, bytes, StandIn::device);
     return code_of(bytes > 0);

@@ -2,13 +2,29 @@
 #include "tests/backends/cuda/stand_in/fake_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include <cstring>
+#include <utility>
+
+#include "tessera/assert.h"
 
 namespace tessera::test {
 namespace {
 
 std::uintptr_t address(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
+
+// A page of poison as a file, of which whoever writes gets a copy: most pages are never touched.
+int poison() {
+  static const int file = [] {
+    const int made = memfd_create("poison", MFD_CLOEXEC);
+    const std::vector<char> page(fake_page_bytes, static_cast<char>(fake_poison));
+    const bool filled =
+        ::write(made, page.data(), page.size()) == static_cast<ssize_t>(page.size());
+    TESSERA_ASSERT(filled, "a file in memory");
+    return made;
+  }();
+  return file;
+}
 
 }  // namespace
 
@@ -64,8 +80,10 @@ bool FakeMemory::give_access(void* at, std::size_t bytes, int device) {
   const auto found = mapped_.find(address(at));
   if (found == mapped_.end() || found->second.bytes != bytes) return false;
   found->second.device = device;
-  mprotect(at, bytes, PROT_READ | PROT_WRITE);
-  std::memset(at, fake_poison, bytes);
+  for (std::size_t page = 0; page < bytes; page += fake_page_bytes) {
+    mmap(static_cast<std::byte*>(at) + page, fake_page_bytes, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison(), 0);
+  }
   return true;
 }
 
@@ -73,8 +91,7 @@ bool FakeMemory::unmap(void* at, std::size_t bytes) {
   const auto found = mapped_.find(address(at));
   if (found == mapped_.end() || found->second.bytes != bytes) return false;
   mapped_.erase(found);
-  madvise(at, bytes, MADV_DONTNEED);
-  mprotect(at, bytes, PROT_NONE);
+  mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   return true;
 }
 
@@ -111,6 +128,13 @@ bool FakeMemory::accessible(const void* at, std::size_t bytes, int device) const
     begin = mapping_end;
   }
   return true;
+}
+
+bool FakeMemory::is_one_piece(const void* at, std::size_t bytes) const {
+  const auto after = mapped_.upper_bound(address(at));
+  if (after == mapped_.begin()) return false;
+  const auto& [base, mapping] = *std::prev(after);
+  return address(at) + bytes <= base + mapping.bytes;
 }
 
 std::size_t FakeMemory::live() const {

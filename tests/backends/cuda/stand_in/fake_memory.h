@@ -21,6 +21,8 @@ class FakeMemory {
   FakeMemory& operator=(const FakeMemory&) = delete;
   ~FakeMemory();
 
+  /// Somebody else has so much of a device.
+  void take(int device, std::size_t bytes) { free_[static_cast<std::size_t>(device)] -= bytes; }
   // Each returns whether it could be done.
   bool reserve(void** base, std::size_t bytes);
   bool unreserve(void* base);
@@ -37,6 +39,8 @@ class FakeMemory {
   std::size_t device_bytes() const { return device_bytes_; }
   /// Whether operations of `device` may touch the range.
   bool accessible(const void* at, std::size_t bytes, int device) const;
+  /// Whether the range was mapped by one call.
+  bool is_one_piece(const void* at, std::size_t bytes) const;
   /// Reservations, mappings, pieces and pinned ranges that exist.
   std::size_t live() const;
 

@@ -21,6 +21,15 @@ bool FakeWindows::overlaps(const void* at, std::size_t bytes) const {
   return false;
 }
 
+bool FakeWindows::leaves(const void* at, std::size_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(at);
+  for (const auto& [number, window] : own_) {
+    const std::byte* const end = window.at + window.bytes;
+    if (begin >= window.at && begin < end && begin + bytes > end) return true;
+  }
+  return false;
+}
+
 std::string FakeWindows::place(const void* at) const {
   const auto* const byte = static_cast<const std::byte*>(at);
   for (const auto& [number, window] : own_) {

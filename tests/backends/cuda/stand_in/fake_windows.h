@@ -29,6 +29,8 @@ class FakeWindows {
   bool overlaps(const void* at, std::size_t bytes) const;
   /// "window 2 + 4096", or "no window".
   std::string place(const void* at) const;
+  /// Whether NCCL finds a window by where the range begins, and then reads on behind its end.
+  bool leaves(const void* at, std::size_t bytes) const;
 
  private:
   struct Window {

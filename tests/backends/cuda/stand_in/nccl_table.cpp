@@ -82,6 +82,11 @@ int submit(StandIn& world, FakeComm& comm, const CollectiveCall& call,
            const std::vector<MemoryAccess>& accesses) {
   if (!world.nccl().ready(comm)) return invalid_argument;
   if (std::string wrong = wrong_place(comm, call); !wrong.empty()) world.report(wrong);
+  for (const MemoryAccess& access : accesses) {
+    if (comm.windows.leaves(access.at, access.bytes)) {
+      world.report(fmt::format("{} begins in a window and ends behind it", name_of(call.kind)));
+    }
+  }
   std::string problem;
   auto meeting = world.nccl().submit(comm, call, problem);
   if (!problem.empty()) world.report(problem);
@@ -185,6 +190,9 @@ int comm_window_register(NcclComm comm, void* at, std::size_t bytes, NcclWindow*
     *window = nullptr;
     if (!world.nccl().ready(own)) return invalid_argument;
     if (!world.memory().accessible(at, bytes, own.device)) return invalid_argument;
+    if (!world.memory().is_one_piece(at, bytes)) {
+      world.report("a window ends where its first piece of memory does, and this one has several");
+    }
     const std::string differs = own.windows.add(own.group->registrations, at, bytes);
     if (!differs.empty()) world.report(differs);
     own.registering.emplace_back(window, own.windows.newest());

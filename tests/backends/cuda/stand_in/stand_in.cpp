@@ -14,6 +14,10 @@ StandIn* only = nullptr;
 
 constexpr std::size_t queue_max = 1'024;  // entries of a stream, about as on a GPU
 constexpr int blocked_max = 10'000;       // turns of the others, until nothing can have changed
+constexpr int unknown_error = 999;
+constexpr int unhandled_cuda_error = 1;  // of NCCL
+
+bool is_of_nccl(Call call) { return call >= Call::get_unique_id; }
 
 // What may be called while a stream is recorded.
 bool may_be_recorded(Call call) {
@@ -72,6 +76,7 @@ StandIn::StandIn(StandInOptions options)
       recording_(static_cast<std::size_t>(options_.ranks)),
       letters_(options_.ranks) {
   TESSERA_ASSERT(only == nullptr, "one world at a time");
+  memory_.take(options_.ranks - 1, options_.taken_bytes);
   only = this;
 }
 
@@ -99,11 +104,29 @@ StandIn::Verdict StandIn::enter(Call call) {
     report(fmt::format("call {} while a stream is recorded", static_cast<int>(call)));
     return {900, false};  // cudaErrorStreamCaptureUnsupported
   }
-  const auto& fault = options_.fault;
-  const bool here = fault && (fault->rank == rank() || fault->rank == PlantedFault::every_rank);
-  if (!here || fault->call != call || fault->use != count) return {};
-  if (fault->late) return late_failure_ = fault->code, Verdict{};
-  return fault->dropped ? Verdict{0, true} : Verdict{fault->code, false};
+  if (const auto broken = broken_.find(rank()); broken != broken_.end()) {
+    return {is_of_nccl(call) ? unhandled_cuda_error : broken->second, false};
+  }
+  if (!options_.fault || !is_struck(*options_.fault, call, count)) return {};
+  const PlantedFault& fault = *options_.fault;
+  if (fault.slow > 0) return dawdle(fault.slow), Verdict{};
+  if (fault.late) return late_failure_ = fault.code, Verdict{};
+  if (fault.stays) broken_[rank()] = fault.code;
+  return fault.dropped ? Verdict{0, true} : Verdict{fault.code, false};
+}
+
+bool StandIn::is_struck(const PlantedFault& fault, Call call, int use) const {
+  const bool here = fault.rank == rank() || fault.rank == PlantedFault::every_rank;
+  return here && fault.call == call && (fault.use == use || fault.use == PlantedFault::every_use);
+}
+
+// Time passes, and the others go on.
+void StandIn::dawdle(Time elapsed) {
+  constexpr int parts = 50;
+  for (int k = 0; k < parts; ++k) {
+    streams_.pass(elapsed / parts);
+    turns_.yield();
+  }
 }
 
 int StandIn::uses(Call call, int of_rank) const {
@@ -154,17 +177,25 @@ int StandIn::admit(FakeStream* stream) {
   if (has_room(*stream)) return 0;
   report(fmt::format("stream {} is full and its device stands still: the host is blocked for ever",
                      stream->index));
-  return 999;
+  return unknown_error;
 }
 
 bool StandIn::load(const std::string& name) {
-  if (!options_.loads_lazily || !loaded_.insert(name).second) return true;
+  if (!options_.loads_lazily || !loaded_.insert({device, name}).second) return true;
+  return stand_still("loading " + name) == 0;
+}
+
+int StandIn::stand_still(const std::string& what) {
   for (int turn = 0; !streams_.idle(device); ++turn) {
     if (streams_.step()) continue;
-    if (turn > blocked_max) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    if (turn > blocked_max) {
+      report(what + " waits for a device that stands still: blocked for ever");
+      return unknown_error;
+    }
+    turns_.yield();
+    if (options_.loads_lazily) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  return true;
+  return 0;
 }
 
 int StandIn::check(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
@@ -173,7 +204,7 @@ int StandIn::check(FakeStream* stream, const std::vector<MemoryAccess>& accesses
   for (const MemoryAccess& access : accesses) {
     if (memory_.accessible(access.at, access.bytes, stream->device)) continue;
     report(name + " touches memory that is not there");
-    return 700;
+    return broken_[stream->device] = 700;  // cudaErrorIllegalAddress, from now on of every call
   }
   const Clock clock = streams_.advance(*stream);
   for (const MemoryAccess& access : accesses) {
@@ -190,10 +221,7 @@ int StandIn::enqueue(FakeStream* stream, const std::vector<MemoryAccess>& access
     stream->recording->nodes.push_back({accesses, name, std::move(run)});
     return 0;
   }
-  if (!load(name)) {
-    report("loading " + name + " waits for a device that stands still: blocked for ever");
-    return 999;
-  }
+  if (!load(name)) return unknown_error;
   const int code = check(stream, accesses, name);
   if (code != 0) return code;
   stream->queue.push_back({std::move(run), nullptr, 0, false, nullptr});

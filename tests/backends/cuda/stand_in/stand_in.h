@@ -36,7 +36,8 @@ namespace tessera::test {
 struct StandInOptions {
   int ranks = 1;  // one device each
   std::size_t device_bytes = std::size_t{64} << 20;
-  std::uint64_t seed = 0;  // 0: everything runs at once
+  std::size_t taken_bytes = 0;  // of the last device, by somebody else
+  std::uint64_t seed = 0;       // 0: everything runs at once
   std::optional<PlantedFault> fault;
   std::function<void(int rank, int use, CollectiveCall&)> tamper;  // with a collective
   bool deaf = false;                                               // nobody hears who gives up
@@ -119,6 +120,9 @@ class StandIn {
   int queue_meeting(FakeStream* stream, const std::vector<MemoryAccess>& accesses,
                     const std::string& name, std::shared_ptr<Meeting> meeting);
   void forget(const void* at, std::size_t bytes, int of_device);
+  /// What CUDA does only when the device has nothing to do, and until then this rank looks at
+  /// nothing: implicit synchronisation (CUDA C++ Programming Guide).
+  int stand_still(const std::string& what);
   /// Runs some of what is queued; all of it with seed 0.
   void progress(int steps);
 
@@ -126,6 +130,8 @@ class StandIn {
   friend class FakePeers;
   bool has_room(FakeStream& stream);
   bool load(const std::string& name);
+  bool is_struck(const PlantedFault& fault, Call call, int use) const;
+  void dawdle(Time elapsed);
   int check(FakeStream* stream, const std::vector<MemoryAccess>& accesses, const std::string& name);
 
   const StandInOptions options_;
@@ -146,12 +152,13 @@ class StandIn {
   };
   std::vector<std::deque<ToldLater>> kernels_;  // by rank: what the profiler will say
   std::int64_t profiled_ = 0;
-  std::set<std::string> loaded_;        // kernels
-  std::vector<FakeStream*> recording_;  // by rank
-  ThreadWorld letters_;                 // between ranks, beside NCCL
+  std::set<std::pair<int, std::string>> loaded_;  // kernels, by device
+  std::vector<FakeStream*> recording_;            // by rank
+  ThreadWorld letters_;                           // between ranks, beside NCCL
   std::optional<std::vector<std::byte>> shared_;
   Status ended_;
   int late_failure_ = 0;
+  std::map<int, int> broken_;  // devices, of which every call fails, and how
 };
 
 }  // namespace tessera::test

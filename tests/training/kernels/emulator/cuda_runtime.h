@@ -39,12 +39,17 @@ inline int cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t)
 
 namespace tessera::device::emulator {
 
-/// Runs a kernel, all of its blocks.
-void run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel);
+/// Runs a kernel, all of its blocks. Returns what CUDA would: 0, or why it does not start or fails.
+inline constexpr int invalid_value = 1;          // more shared memory than the card has
+inline constexpr int invalid_configuration = 9;  // no blocks or threads, or too many
+inline constexpr int misaligned_address = 716;
+int run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel);
 unsigned char* shared_bytes();
 /// The shared memory of a block, which a test may make that of a smaller card.
 std::size_t& shared_bytes_max();
 void wait_for_block();
+/// Moves so many bytes by one instruction, of which `at` is the place in memory.
+void access(void* to, const void* from, const void* at, std::size_t bytes);
 float from_lane(float x, int lane);
 int own_lane();
 /// Defined for numbers of type T: BFloat16, Float16.

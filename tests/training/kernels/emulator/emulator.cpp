@@ -21,6 +21,7 @@ constexpr int threads_max = 256;
 constexpr std::size_t stack_bytes = 128 << 10;
 constexpr std::size_t shared_max = 227 << 10;  // of a block on Hopper
 std::size_t shared_now = shared_max;
+int failure = 0;  // of the kernel that runs
 
 struct Meeting {
   int arrived = 0;
@@ -166,11 +167,23 @@ float number(unsigned pair, int half) {
   return kernels::load(T{static_cast<std::uint16_t>(pair >> (16 * half))});
 }
 
+// Technical specifications by compute capability, CUDA C++ Programming Guide: the same on all
+// cards. Registers are no limit here: 255 for each of 256 threads are as many as a block can have.
+int limits(const dim3& blocks, int threads, std::size_t shared) {
+  constexpr unsigned along_x = 0x7FFFFFFF;
+  constexpr unsigned along_others = 65'535;
+  const bool many = blocks.x > along_x || blocks.y > along_others || blocks.z > along_others;
+  const bool none = blocks.x == 0 || blocks.y == 0 || blocks.z == 0;
+  if (none || many || threads < 1 || threads > 1'024) return invalid_configuration;
+  return shared <= shared_now ? 0 : invalid_value;
+}
+
 }  // namespace
 
-void run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel) {
+int run(const dim3& blocks, int threads, std::size_t shared, const std::function<void()>& kernel) {
+  if (const int code = limits(blocks, threads, shared); code != 0) return code;
   TESSERA_ASSERT(threads <= threads_max && threads % warp == 0, "whole warps");
-  TESSERA_ASSERT(shared <= shared_now, "no more shared memory than there is");
+  failure = 0;
   block.kernel = &kernel;
   block.threads = threads;
   gridDim = blocks;
@@ -183,6 +196,7 @@ void run(const dim3& blocks, int threads, std::size_t shared, const std::functio
       }
     }
   }
+  return failure;
 }
 
 unsigned char* shared_bytes() { return shared_memory.data(); }
@@ -201,9 +215,20 @@ void execute(const Copy& copy) {
 
 Fiber& own_fiber() { return block.fibers[static_cast<std::size_t>(block.current)]; }
 
+void expect_aligned(const void* at, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) failure = misaligned_address;
+}
+
 }  // namespace
 
+void access(void* to, const void* from, const void* at, std::size_t bytes) {
+  expect_aligned(at, bytes);
+  std::memcpy(to, from, bytes);
+}
+
 void copy_later(void* to, const void* from, bool exists) {
+  expect_aligned(to, 16);
+  if (exists) expect_aligned(from, 16);
   const Copy copy{to, from, exists};
   if (block.current % 2 == 0) return execute(copy);
   own_fiber().copies.back().push_back(copy);
@@ -258,6 +283,7 @@ template void multiply_add<kernels::Float16>(float (&)[4], const unsigned (&)[4]
                                              unsigned);
 
 void load_matrices(unsigned (&r)[4], const void* row, bool transposed) {
+  expect_aligned(row, 16);
   lane_of_warp(own_lane()).row = static_cast<const std::uint16_t*>(row);
   meet_warp();
   for (int j = 0; j < 4; ++j) {
