@@ -70,9 +70,8 @@ class SummarySums {
     for (Rank rank = 0; rank < rows.ranks; ++rank) {
       if (!any || known(rank)) sums_.ranks.push_back(rank);
     }
-    for (auto* column : {&sums_.step, &sums_.compute, &sums_.exposed}) {
-      column->resize(sums_.ranks.size());
-    }
+    const std::size_t known_ranks = sums_.ranks.size();
+    for (auto* c : {&sums_.step, &sums_.compute, &sums_.exposed}) c->resize(known_ranks);
   }
 
   Time steps_ = 0;

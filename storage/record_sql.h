@@ -17,6 +17,7 @@
 
 #include "storage/database.h"
 #include "storage/records.h"
+#include "storage/texts.h"
 
 namespace tessera::storage {
 
@@ -86,15 +87,20 @@ std::string expression_of(const Column<Member>& column) {
                          : column.name;
 }
 
+/// Whether texts are selected, or their numbers.
+enum class Selected : std::uint8_t { texts, numbers };
+
 /// "SELECT a, b FROM t ORDER BY a". In place of columns that are not `wanted` stands `otherwise`,
 /// or nothing.
 template <class Record, class F>
-std::string select_sql(F wanted, const char* otherwise = nullptr, const char* where = "") {
+std::string select_sql(F wanted, const char* otherwise = nullptr, const char* where = "",
+                       Selected selected = Selected::texts) {
   std::string names = List<Record>::key == Key::arrival ? "id" : "";
   for_each_column<Record>([&](const auto& column) {
     if (!wanted(column) && otherwise == nullptr) return;
     if (!names.empty()) names += ", ";
-    names += wanted(column) ? expression_of(column) : otherwise;
+    const bool text = selected == Selected::texts;
+    names += !wanted(column) ? otherwise : text ? expression_of(column) : column.name;
   });
   const std::string key = key_of<Record>();
   return fmt::format("SELECT {} FROM {}{}{}{}", names, List<Record>::table, where,
@@ -209,6 +215,26 @@ Status read_value(const Statement& row, int index, const char* table, const char
   return {};
 }
 
+/// The same of a column, which may have the number of a text.
+template <class Column, class Value>
+Status read_column(const Statement& row, int index, const char* table, const Column& column,
+                   const Texts& texts, Value& value) {
+  if constexpr (is_text<Value>) {
+    if (column.interned) {
+      std::int64_t number = 0;
+      TESSERA_TRY(read_value(row, index, table, column.name, number));
+      const std::string* const text = texts.find(number);
+      if (text != nullptr) {
+        value = *text;
+        return {};
+      }
+      return {Code::corrupt,
+              fmt::format("The trace is damaged: {}.{} is missing in a row.", table, column.name)};
+    }
+  }
+  return read_value(row, index, table, column.name, value);
+}
+
 /// Calls use(member of A, member of B) for each column of steps, which both have.
 template <class A, class B, class F>
 void for_each_step_column(F use) {
@@ -268,6 +294,10 @@ inline constexpr std::int64_t texts_per_byte = 4, texts_at_least = 8 << 20;
 /// with `where`, " WHERE ...", of these only. Fails: corrupt, not_supported, what `use` fails with.
 template <class Record, class F>
 Status read_rows(const Database& database, F use, const std::string& where = "") {
+  bool interns = false;
+  for_each_column<Record>([&](const auto& column) { interns |= column.interned; });
+  Texts texts;
+  if (interns) TESSERA_TRY(texts.read(database));
   Status unknown;
   const auto there = [&](const auto& column) {
     if (!column.later) return true;
@@ -275,7 +305,7 @@ Status read_rows(const Database& database, F use, const std::string& where = "")
     if (!found.ok()) unknown = found.status();
     return found.ok() && *found;
   };
-  const std::string sql = select_sql<Record>(there, "NULL", where.c_str());
+  const std::string sql = select_sql<Record>(there, "NULL", where.c_str(), Selected::numbers);
   TESSERA_TRY(std::move(unknown));
   AscendingKeys<Record> keys;
   std::int64_t texts_left = texts_at_least + texts_per_byte * database.size();
@@ -289,7 +319,7 @@ Status read_rows(const Database& database, F use, const std::string& where = "")
       auto& value = record.*(column.member);
       const bool lacks = column.later && row.type(index) == SQLITE_NULL;
       if (status.ok() && !lacks) {
-        status = read_value(row, index, List<Record>::table, column.name, value);
+        status = read_column(row, index, List<Record>::table, column, texts, value);
       }
       if constexpr (is_text<std::decay_t<decltype(value)>>) {
         texts_left -= static_cast<std::int64_t>(value.size());

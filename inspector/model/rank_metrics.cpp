@@ -43,8 +43,8 @@ std::optional<Metric> RankMetrics::telling() {
 }
 
 const MetricFigures* RankMetrics::step(Metric metric, std::int32_t step) {
-  const MetricFigures* const all =
-      waits() || known(metric).figures != nullptr ? figures(metric) : nullptr;
+  const bool at_hand = trace_.holds_steps() || known(metric).figures != nullptr;
+  const MetricFigures* const all = at_hand ? figures(metric) : nullptr;
   const bool same = step_ == step && of_step_.table.metric() == metric;
   if (same && step_scaled_ == (all != nullptr)) return &of_step_;
   const auto rows = trace_.step_rows(step);
