@@ -57,6 +57,9 @@ class ProgramTrace final : public TraceSink {
   void diagnostic(const TraceDiagnostic& what) override {
     tell([&](TraceSink& to) { to.diagnostic(what); });
   }
+  void memory_shortage(const TraceMemoryShortage& shortage) override {
+    tell([&](TraceSink& to) { to.memory_shortage(shortage); });
+  }
   void defer(Bytes size, std::function<void(TraceSink&)> work) override {
     tell([&](TraceSink& to) { to.defer(size, std::move(work)); });
   }

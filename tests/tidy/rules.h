@@ -39,4 +39,8 @@ Findings check_cli_options(const std::vector<SourceFile>& tree);
 /// Relative links of Markdown files lead somewhere. `exists` gets paths relative to the repository.
 Findings check_links(const SourceFile& file, const std::function<bool(const std::string&)>& exists);
 
+/// Sinks of a trace that keep or pass on what they are told override every call of `interface`,
+/// whose calls of few runs have empty defaults.
+Findings check_whole_sinks(const SourceFile& interface, const std::vector<SourceFile>& tree);
+
 }  // namespace tidy

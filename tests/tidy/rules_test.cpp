@@ -246,3 +246,23 @@ TEST_CASE("links that lead nowhere are found", "[tidy][rules]") {
   CHECK(tidy::check_links({"README.md", "[a](docs/cli.md)"}, exists).empty());
   CHECK(tidy::check_links({"README.md", "x\n[a](cli.md)"}, exists).size() == 1);
 }
+
+TEST_CASE("a sink that passes calls on and lacks one is found", "[tidy]") {
+  const SourceFile interface {
+    "a/trace.h",
+        "virtual void begin(const TraceRun&) = 0;\n"
+        "virtual void kernel(const K&) {}\n"
+        "virtual void defer(int) {}\n"
+  };
+  const auto bad = [&](const std::string& begin, const std::string& rest) {
+    return tidy::check_whole_sinks(interface, {{"a/sink.h", begin + rest}}).size();
+  };
+  const std::string passes = "void begin(const TraceRun& r) override { to_.begin(r); }\n";
+  const std::string kernel = "void kernel(const K& k) override { to_.kernel(k); }\n";
+  CHECK(bad(passes, kernel) == 0);
+  CHECK(bad(passes, "") == 1);
+  CHECK(bad(passes, "// void kernel(const K&) override {}\n") == 1);
+  CHECK(bad("void begin(const TraceRun& run) override;\n", "") == 1);
+  CHECK(bad("void begin(const TraceRun&) override {}\n", "") == 0);  // listens to something else
+  CHECK(bad("void begin(const Run& run) override;\n", "") == 0);
+}

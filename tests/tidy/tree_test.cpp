@@ -108,6 +108,12 @@ TEST_CASE("every source file is built and every private header is used", "[tidy]
   CHECK(found.empty());
 }
 
+TEST_CASE("sinks that pass a recording on pass on all of it", "[tidy]") {
+  const Findings found = tidy::check_whole_sinks(file("engine/include/tessera/trace.h"), tree());
+  INFO(tidy::to_string(found));
+  CHECK(found.empty());
+}
+
 TEST_CASE("docs/cli.md and the program have the same options", "[tidy]") {
   const Findings found = tidy::check_cli_options(tree());
   INFO(tidy::to_string(found));
