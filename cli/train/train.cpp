@@ -249,12 +249,21 @@ class TrainProgram {
     return {};
   }
 
+  static Status check_folder_of(const std::filesystem::path& log) {
+    std::error_code error;
+    const std::filesystem::path folder = log.parent_path();
+    if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+    return Status(Code::io_error, fmt::format("{}: cannot be written: there is no folder {}",
+                                              log.string(), folder.string()));
+  }
+
   // Beside the log and the checkpoints, so that the run can be made again.
   Status write_run_files() const {
     if (!prints()) return {};
     std::vector<std::filesystem::path> files;
     for (const std::string& log : {arguments_.log.json, arguments_.log.csv}) {
       if (log.empty()) continue;
+      TESSERA_TRY(check_folder_of(log));
       files.push_back(std::filesystem::path(log).replace_extension(".run.toml"));
     }
     if (!arguments_.log.tensorboard.empty()) {
