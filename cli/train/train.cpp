@@ -12,6 +12,7 @@
 #include "cli/stop_signal.h"
 #include "cli/text_file.h"
 #include "cli/trace_warning.h"
+#include "cli/train/output_files.h"
 #include "cli/train/peak_flops.h"
 #include "cli/train/run_facts.h"
 #include "cli/train/trace_name.h"
@@ -100,6 +101,7 @@ class TrainProgram {
     stop_on_signals();
     launch_ = read_launch();
     const Rank expected = ranks_of(arguments_.runtime, launch_);
+    TESSERA_TRY(check_output_files(arguments_));
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
     TESSERA_ASSIGN(const TrainData data, open_data(arguments_, run_.model));
     TESSERA_TRY(open_trace());
@@ -230,6 +232,11 @@ class TrainProgram {
     for (const std::string& warning :
          document_warnings(data.corpus, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);
+    }
+    if (trainer_->steps_done() >= arguments_.steps) {
+      run_.warnings.push_back(fmt::format(
+          "the run to resume has {} steps behind it, and --steps is {}: nothing is left to train",
+          trainer_->steps_done(), arguments_.steps));
     }
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {

@@ -353,6 +353,33 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
         std::string::npos);
   CHECK(refusal("--data text.txt --trace text.txt").find("exists and is no trace") !=
         std::string::npos);
+  CHECK(refusal("--data text.txt --json nowhere/log.json").find("there is no folder nowhere") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --load .").find("is a folder: name a safetensors file") !=
+        std::string::npos);
+}
+
+TEST_CASE("a run does not write over what it reads, nor two things into one file", "[cli][train]") {
+  prepare();
+  const auto size = std::filesystem::file_size(run_folder() + "text.txt");
+  CHECK(refusal("--data text.txt --export ./text.txt") ==
+        "tessera: --export ./text.txt: the run reads it as --data: choose another name\n");
+  CHECK(refusal("--data text.txt:2 --json text.txt").find("reads it as --data") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --csv gpt.json").find("reads it as the model") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --json log --csv ./log") ==
+        "tessera: --json and --csv name the same file log: choose two\n");
+  CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
+}
+
+TEST_CASE("a resumed run with nothing left to do says so", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "all");
+  REQUIRE(train("-q --save all").exit_code == 0);
+  const ProgramRun again = train("-q --resume all");
+  CHECK(again.exit_code == 0);
+  CHECK(again.messages.find("nothing is left to train") != std::string::npos);
 }
 
 }  // namespace tessera::test
