@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "cli/train/export_folder.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -39,7 +41,7 @@ std::vector<NamedFile> inputs_of(const TrainArguments& a) {
 }  // namespace
 
 Status check_output_files(const TrainArguments& a) {
-  const std::vector<NamedFile> outputs = {{"--export", a.files.export_to},
+  const std::vector<NamedFile> outputs = {{"--export", exported_file(a.files.export_to)},
                                           {"--json", a.log.json},
                                           {"--csv", a.log.csv},
                                           {"--trace", a.trace}};

@@ -226,7 +226,9 @@ class TrainProgram {
                                                        {.model = run_.model,
                                                         .lora = run_.lora,
                                                         .asynchronous = opened_.name != "simulator",
-                                                        .prints = prints()}));
+                                                        .prints = prints(),
+                                                        .model_path = arguments_.engine.model_path,
+                                                        .tokenizer = arguments_.data.tokenizer}));
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :

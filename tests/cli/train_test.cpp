@@ -373,6 +373,26 @@ TEST_CASE("a run does not write over what it reads, nor two things into one file
   CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
 }
 
+TEST_CASE("an export into a folder has what from_pretrained reads", "[cli][train]") {
+  prepare();
+  const std::string out = run_folder() + "tuned/";
+  std::filesystem::remove_all(out);
+  std::filesystem::create_directories(run_folder() + "own");
+  write("own/config.json", config);
+  write("own/generation_config.json", "{}");
+  const std::string options = " --data text.txt --batch 2 --steps 1 --threads 1 -q ";
+  CHECK(run_tessera("train own/config.json" + options + "--export own/")
+            .messages.find("is the folder of the model that is trained") != std::string::npos);
+  REQUIRE(run_tessera("train own/config.json" + options + "--export tuned/").exit_code == 0);
+  for (const char* name : {"model.safetensors", "config.json", "generation_config.json"}) {
+    INFO(name);
+    CHECK(std::filesystem::exists(out + name));
+  }
+  CHECK_FALSE(std::filesystem::exists(out + "tokenizer.json"));
+  CHECK(run_tessera("evaluate tuned/config.json --weights tuned/model.safetensors --data text.txt")
+            .exit_code == 0);
+}
+
 TEST_CASE("a resumed run with nothing left to do says so", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "all");
