@@ -11,15 +11,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // Files that transformers keeps beside config.json.
-constexpr const char* beside[] = {"generation_config.json",
-                                  "tokenizer.json",
-                                  "tokenizer_config.json",
-                                  "tokenizer.model",
-                                  "special_tokens_map.json",
-                                  "added_tokens.json",
-                                  "chat_template.jinja",
-                                  "vocab.json",
-                                  "merges.txt"};
+constexpr const char* beside_config[] = {"generation_config.json",
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "tokenizer.model",
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "chat_template.jinja",
+                                         "vocab.json",
+                                         "merges.txt"};
 
 Status copy(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -63,7 +63,7 @@ Status copy_beside_weights(const std::string& folder, const std::string& model_p
                              ? fs::path(tokenizer)
                              : fs::path(tokenizer).parent_path();
   const fs::path generation = fs::path(model_path).parent_path();
-  for (const char* name : beside) {
+  for (const char* name : beside_config) {
     const bool of_tokens = std::string(name) != "generation_config.json";
     const fs::path from = (of_tokens && !tokenizer.empty() ? given : generation) / name;
     if (fs::is_regular_file(from, error)) TESSERA_TRY(copy(from, to / name));
