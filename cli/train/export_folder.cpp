@@ -21,7 +21,7 @@ constexpr const char* beside_config[] = {"generation_config.json",
                                          "vocab.json",
                                          "merges.txt"};
 
-Status copy(const fs::path& from, const fs::path& to) {
+Status copy_one(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (fs::equivalent(from, to, error)) return {};
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
@@ -58,7 +58,7 @@ Status copy_beside_weights(const std::string& folder, const std::string& model_p
                            const std::string& tokenizer) {
   std::error_code error;
   const fs::path to = folder;
-  TESSERA_TRY(copy(model_path, to / "config.json"));
+  TESSERA_TRY(copy_one(model_path, to / "config.json"));
   const fs::path given = tokenizer.empty() || fs::is_directory(tokenizer, error)
                              ? fs::path(tokenizer)
                              : fs::path(tokenizer).parent_path();
@@ -66,10 +66,10 @@ Status copy_beside_weights(const std::string& folder, const std::string& model_p
   for (const char* name : beside_config) {
     const bool of_tokens = std::string(name) != "generation_config.json";
     const fs::path from = (of_tokens && !tokenizer.empty() ? given : generation) / name;
-    if (fs::is_regular_file(from, error)) TESSERA_TRY(copy(from, to / name));
+    if (fs::is_regular_file(from, error)) TESSERA_TRY(copy_one(from, to / name));
   }
   if (tokenizer.empty() || fs::is_directory(tokenizer, error)) return {};
-  return copy(tokenizer, to / "tokenizer.json");
+  return copy_one(tokenizer, to / "tokenizer.json");
 }
 
 }  // namespace tessera::cli
