@@ -42,6 +42,8 @@ ROWS = [
     ("qwen3", "Qwen3ForCausalLM", dict(vocab_size=151936, hidden_size=4096, intermediate_size=12288,
      num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
      max_position_embeddings=40960), dict(GROUPED, head_dim=[16, 24], **BIAS)),
+    ("smollm3", "SmolLM3ForCausalLM", dict(), dict(GROUPED, pad_token_id=[0], num_hidden_layers=[2, 4],
+     no_rope_layer_interval=[2, 4], **BIAS)),
     ("qwen3_moe", "Qwen3MoeForCausalLM", dict(hidden_size=4096, intermediate_size=12288, num_hidden_layers=94,
      num_attention_heads=64, num_key_value_heads=4, head_dim=128, num_experts=128, **MOE),
      dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2, 3], moe_intermediate_size=[48, 64],

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records logits and losses of transformers for configurations with one key or several off their
+"""Records logits, losses and gradients of transformers for configurations with one key or several off their
 defaults, of all architectures that Tessera trains.
 
 Writes tests/golden/logits.json, which a test compares with what the kernels compute, without torch:
 the configuration that save_pretrained writes, as what differs from its architecture's first one, and
-some logits of some places. Weights follow from the names of parameters, so nobody stores them.
+some logits of some places, and of the first one of each architecture and of keys that act together
+the product of each gradient with numbers that follow from its name, too. Weights follow from the names of parameters, so nobody stores them.
 
     python3 tools/logits_truth.py > tests/golden/logits.json
 
@@ -77,6 +78,57 @@ ROWS = {
               dict(LLAMA_KEYS, use_sliding_window=[True], sliding_window=[5], max_window_layers=[1],
                    layer_types=[["full_attention", "sliding_attention"]])),
 }
+FEW = dict(vocab_size=[57], hidden_size=[64], intermediate_size=[37], num_hidden_layers=[1, 3],
+           num_attention_heads=[2, 8], max_position_embeddings=[24, 100], tie_word_embeddings=[True, False],
+           hidden_act=["relu", "gelu", "gelu_new", "silu", "tanh", "quick_gelu"], attention_dropout=[0.3],
+           initializer_range=[0.5], use_cache=[False], attention_bias=[True])
+RMS_KEYS = dict(FEW, num_key_value_heads=[1, 4], rms_norm_eps=[1e-2, 1e-12],
+                rope_parameters=[ROPES[k] for k in (1, 2, 5, 8, 10, 11, 12)])
+HEAD = dict(RMS_KEYS, head_dim=[4, 16, 24])
+SLIDING, FULL = "sliding_attention", "full_attention"
+GEMMA = dict(LLAMA, head_dim=8)
+GEMMA_KEYS = dict({key: value for key, value in HEAD.items() if key != "hidden_act"},
+                  hidden_activation=["relu", "gelu", "silu", "gelu_pytorch_tanh", "tanh"],
+                  query_pre_attn_scalar=[8, 100, 144], sliding_window=[1, 7, 23, 4096],
+                  layer_types=[[FULL, SLIDING], [FULL, FULL], [SLIDING, SLIDING]],
+                  final_logit_softcapping=[None, 2.0, 30.0], attn_logit_softcapping=[None, 0.5, 20.0],
+                  use_bidirectional_attention=[True])
+ROWS |= {
+    "qwen3": ("Qwen3ForCausalLM", GEMMA,
+              dict(HEAD, use_sliding_window=[True], sliding_window=[5], max_window_layers=[1],
+                   layer_types=[[FULL, SLIDING]])),
+    "smollm3": ("SmolLM3ForCausalLM", dict(LLAMA, num_hidden_layers=4, pad_token_id=0),
+                dict(RMS_KEYS, num_hidden_layers=[1, 3, 5], mlp_bias=[True], use_sliding_window=[True],
+                     sliding_window=[5], no_rope_layers=[[1, 0, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1]],
+                     no_rope_layer_interval=[2, 1], layer_types=[[FULL, SLIDING, FULL, SLIDING]])),
+    "phi3": ("Phi3ForCausalLM", dict(LLAMA, pad_token_id=0, sliding_window=None),
+             dict({key: value for key, value in RMS_KEYS.items() if key != "attention_bias"},
+                  rope_parameters=[ROPES[3], ROPES[10], ROPES[11], ROPES[12],
+                                   dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.75)],
+                  sliding_window=[1, 7, 23, 4096], resid_pdrop=[0.3], embd_pdrop=[0.2],
+                  original_max_position_embeddings=[16])),
+    "gemma": ("GemmaForCausalLM", GEMMA, dict(HEAD, use_bidirectional_attention=[True])),
+    "gemma2": ("Gemma2ForCausalLM", dict(GEMMA, sliding_window=9, query_pre_attn_scalar=16), GEMMA_KEYS),
+    "gemma3_text": ("Gemma3ForCausalLM", dict(GEMMA, sliding_window=9, query_pre_attn_scalar=16, num_hidden_layers=3,
+                                              layer_types=[SLIDING, FULL, SLIDING]),
+                    dict({key: value for key, value in GEMMA_KEYS.items() if key != "num_hidden_layers"},
+                         layer_types=[[FULL, SLIDING, FULL], [FULL] * 3],
+                         rope_parameters=[{FULL: dict(rope_type="linear", factor=8.0, rope_theta=5e4),
+                                           SLIDING: dict(rope_type="default", rope_theta=300.0)},
+                                          {FULL: dict(rope_type="yarn", factor=4.0,
+                                                      original_max_position_embeddings=16),
+                                           SLIDING: dict(rope_type="linear", factor=2.0)}])),
+    "olmo2": ("Olmo2ForCausalLM", dict(LLAMA, pad_token_id=0), RMS_KEYS),
+    "gpt_neox": ("GPTNeoXForCausalLM",
+                 {key: value for key, value in LLAMA.items() if key != "num_key_value_heads"},
+                 dict(FEW, attention_bias=[False], num_attention_heads=[2], layer_norm_eps=[1e-2, 1e-12],
+                      use_parallel_residual=[False], hidden_dropout=[0.1], classifier_dropout=[0.4],
+                      rope_parameters=[dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5),
+                                       dict(rope_type="default", partial_rotary_factor=1.0),
+                                       dict(ROPES[1], partial_rotary_factor=0.5),
+                                       dict(ROPES[5], partial_rotary_factor=1.0),
+                                       dict(ROPES[8], partial_rotary_factor=0.5), ROPES[10]])),
+}
 # Keys that act only together.
 TOGETHER = [
     ("gpt2", dict(scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)),
@@ -87,6 +139,18 @@ TOGETHER = [
     ("qwen2", dict(use_sliding_window=True, sliding_window=6, max_window_layers=5)),
     ("qwen2", dict(use_sliding_window=True, sliding_window=6, layer_types=["sliding_attention", "full_attention"])),
     ("mistral", dict(sliding_window=9, rope_parameters=ROPES[8], num_key_value_heads=1)),
+    ("qwen3", dict(use_sliding_window=True, sliding_window=6, max_window_layers=1, attention_bias=True)),
+    ("qwen3", dict(use_sliding_window=True, sliding_window=6, layer_types=[SLIDING, FULL], tie_word_embeddings=True)),
+    ("smollm3", dict(use_sliding_window=True, sliding_window=6, no_rope_layer_interval=2)),
+    ("smollm3", dict(use_sliding_window=True, sliding_window=6, attention_bias=True, mlp_bias=True,
+                     layer_types=[SLIDING, FULL, FULL, SLIDING])),
+    ("gemma2", dict(attn_logit_softcapping=0.5, final_logit_softcapping=1.5, query_pre_attn_scalar=4,
+                    tie_word_embeddings=False)),
+    ("gemma2", dict(attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True)),
+    ("gemma3_text", dict(final_logit_softcapping=2.0, attention_bias=True, tie_word_embeddings=False)),
+    ("olmo2", dict(attention_bias=True, num_key_value_heads=4, tie_word_embeddings=True)),
+    ("phi3", dict(sliding_window=9, num_key_value_heads=1)),
+    ("gpt_neox", dict(use_parallel_residual=False, attention_bias=False)),
 ]
 MIXES = 12  # of random keys, for each architecture
 
@@ -153,13 +217,22 @@ def record(kind, changed, bases):
     config = saved_config(model)
     base = bases.setdefault(kind, config)
     ids = tokens_of(config["vocab_size"])
-    with torch.no_grad():
+    sloped = base is config or (kind, changed) in TOGETHER
+    with torch.set_grad_enabled(sloped):
         logits = model(torch.tensor([ids[:-1]])).logits[0]
-        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:])).item()
+        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]))
+    gradients = {}
+    if sloped:
+        loss.backward()
+        for name, parameter in model.named_parameters():
+            probe = weights_of("probe of " + name, tuple(parameter.shape))
+            gradients[name] = round((parameter.grad.double() * probe.double()).sum().item(), 7)
+    logits, loss = logits.detach(), loss.item()
     row = {"base": kind,
            "config": {key: value for key, value in config.items() if key not in base or base[key] != value},
            "without": [key for key in base if key not in config],
            "loss": round(loss, 6),
+           **({"gradients": gradients} if gradients else {}),
            "logits": [[round(x, 6) for x in logits[place][::EVERY].tolist()] for place in PLACES]}
     if not row["without"]:
         del row["without"]

@@ -12,6 +12,7 @@
 #include "cli/stop_signal.h"
 #include "cli/text_file.h"
 #include "cli/trace_warning.h"
+#include "cli/train/output_files.h"
 #include "cli/train/peak_flops.h"
 #include "cli/train/run_facts.h"
 #include "cli/train/trace_name.h"
@@ -100,6 +101,7 @@ class TrainProgram {
     stop_on_signals();
     launch_ = read_launch();
     const Rank expected = ranks_of(arguments_.runtime, launch_);
+    TESSERA_TRY(check_output_files(arguments_));
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
     TESSERA_ASSIGN(const TrainData data, open_data(arguments_, run_.model));
     TESSERA_TRY(open_trace());
@@ -224,12 +226,19 @@ class TrainProgram {
                                                        {.model = run_.model,
                                                         .lora = run_.lora,
                                                         .asynchronous = opened_.name != "simulator",
-                                                        .prints = prints()}));
+                                                        .prints = prints(),
+                                                        .model_path = arguments_.engine.model_path,
+                                                        .tokenizer = arguments_.data.tokenizer}));
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :
          document_warnings(data.corpus, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);
+    }
+    if (trainer_->steps_done() >= arguments_.steps) {
+      run_.warnings.push_back(fmt::format(
+          "the run to resume has {} steps behind it, and --steps is {}: nothing is left to train",
+          trainer_->steps_done(), arguments_.steps));
     }
     if (prints()) print_warnings(run_.warnings);
     if (prints() && !arguments_.quiet) {
@@ -249,12 +258,21 @@ class TrainProgram {
     return {};
   }
 
+  static Status check_folder_of(const std::filesystem::path& log) {
+    std::error_code error;
+    const std::filesystem::path folder = log.parent_path();
+    if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+    return Status(Code::io_error, fmt::format("{}: cannot be written: there is no folder {}",
+                                              log.string(), folder.string()));
+  }
+
   // Beside the log and the checkpoints, so that the run can be made again.
   Status write_run_files() const {
     if (!prints()) return {};
     std::vector<std::filesystem::path> files;
     for (const std::string& log : {arguments_.log.json, arguments_.log.csv}) {
       if (log.empty()) continue;
+      TESSERA_TRY(check_folder_of(log));
       files.push_back(std::filesystem::path(log).replace_extension(".run.toml"));
     }
     if (!arguments_.log.tensorboard.empty()) {

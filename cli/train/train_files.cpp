@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/train/export_folder.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/weights.h"
 
@@ -35,8 +36,10 @@ void add_train_file_options(CLI::App& command, TrainFileOptions& o) {
                 "Goes on with other data, another seed or another sequence length")
       ->group(group);
   file("--load", o.load, "safetensors file with the weights to begin with");
-  file("--export", o.export_to,
-       "safetensors file that gets the trained weights; of --lora merged into the model's own");
+  file(
+      "--export", o.export_to,
+      "safetensors file that gets the trained weights, of --lora merged into the model's own; or a "
+      "folder, with all that from_pretrained reads");
   file("--export-adapter", o.export_adapter,
        "Folder that gets what --lora has trained, as PEFT reads it");
 }
@@ -66,9 +69,6 @@ Status check_export(const char* option, const std::string& path) {
   const std::filesystem::path folder =
       std::filesystem::absolute(std::filesystem::path(path)).parent_path();
   std::error_code error;
-  if (option == std::string("--export") && std::filesystem::is_directory(path, error)) {
-    return Status(Code::io_error, fmt::format("--export {}: is a folder: name a file", path));
-  }
   if (!std::filesystem::is_directory(folder, error)) {
     return Status(Code::io_error, fmt::format("{} {}: there is no folder {}: make it first", option,
                                               path, folder.string()));
@@ -125,7 +125,10 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
     TESSERA_TRY(
         import_weights(trainer.engine(), options.load, {.adapters = trainer.initial_values()}));
   }
-  TESSERA_TRY(check_export("--export", options.export_to));
+  if (!options.export_to.empty() && names_folder(options.export_to)) {
+    TESSERA_TRY(make_export_folder(options.export_to, context.model_path));
+  }
+  TESSERA_TRY(check_export("--export", files.weights_file()));
   TESSERA_TRY(check_export("--export-adapter", options.export_adapter));
   TESSERA_ASSIGN(const std::string from, checkpoint_to_resume(options));
   if (!from.empty()) TESSERA_TRY(files.resume(from));
@@ -181,7 +184,10 @@ Status TrainFiles::stop() {
 Status TrainFiles::finish() {
   const Status saved = stop();
   if (!saved.ok() && saved.code() != Code::io_error) return saved;
-  const Status exported = export_all();
+  Status exported = export_all();
+  if (exported.ok() && context_.prints && names_folder(options_.export_to)) {
+    exported = copy_beside_weights(options_.export_to, context_.model_path, context_.tokenizer);
+  }
   return saved.ok() ? exported : saved;
 }
 
@@ -189,14 +195,14 @@ Status TrainFiles::finish() {
 Status TrainFiles::export_all() const {
   const bool whole = !options_.export_to.empty();
   if (!context_.lora) {
-    return whole ? export_weights(trainer_.engine(), options_.export_to, {}) : Status();
+    return whole ? export_weights(trainer_.engine(), weights_file(), {}) : Status();
   }
   if (!whole && options_.export_adapter.empty()) return {};
-  const std::string all = (whole ? options_.export_to : options_.export_adapter) + ".all";
+  const std::string all = (whole ? weights_file() : options_.export_adapter) + ".all";
   TESSERA_TRY(export_weights(trainer_.engine(), all, {}));
   if (!context_.prints) return {};
   Status done;
-  if (whole) done = merge_lora(all, context_.model, *context_.lora, options_.export_to);
+  if (whole) done = merge_lora(all, context_.model, *context_.lora, weights_file());
   if (done.ok() && !options_.export_adapter.empty()) {
     done = export_lora(all, context_.model, *context_.lora, options_.export_adapter);
   }

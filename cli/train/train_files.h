@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/train/agreement.h"
+#include "cli/train/export_folder.h"
 #include "tessera/checkpoint.h"
 #include "tessera/lora.h"
 #include "tessera/trainer.h"
@@ -38,6 +39,7 @@ struct TrainFilesContext {
   const std::optional<LoraOptions>& lora;  // of the model's adapters
   bool asynchronous;                       // training goes on while a checkpoint is written
   bool prints;                             // warnings, on rank 0
+  std::string model_path, tokenizer;       // that --export copies into a folder
 };
 
 class TrainFiles {
@@ -68,6 +70,7 @@ class TrainFiles {
   Status resume(const std::string& from);
   void begin_after(const CheckpointInfo& info, const std::string& format);
   Status export_all() const;
+  std::string weights_file() const { return exported_file(options_.export_to); }
 
   const TrainFileOptions& options_;
   Trainer& trainer_;

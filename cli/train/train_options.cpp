@@ -163,14 +163,16 @@ LearningRate learning_rate(const TrainArguments& a) {
           .decay = a.decay};
 }
 
-// Where transformers has dropout: Llama's blocks only in attention.
+// Where transformers has dropout: blocks like Llama's only in attention.
 void set_dropout(Model& model, float share) {
   Mathematics& m = model.mathematics;
   m.attention_dropout = share;
-  const bool gpt2 = std::any_of(model.modules.begin(), model.modules.end(), [](const Module& each) {
-    return each.class_name == "GPT2Attention";
-  });
-  m.embedding_dropout = m.residual_dropout = gpt2 ? share : 0;
+  const auto has = [&](const char* attention) {
+    return std::any_of(model.modules.begin(), model.modules.end(),
+                       [&](const Module& each) { return each.class_name == attention; });
+  };
+  m.embedding_dropout = has("GPT2Attention") ? share : 0;
+  m.residual_dropout = has("GPT2Attention") || has("Phi3Attention") ? share : 0;
 }
 
 // The file's optimizer, instead of what the flags would say if none is given.

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 
 #include "engine/files/safetensors_header.h"
 
@@ -22,6 +23,13 @@ constexpr std::int64_t size_bytes = 8;
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   SafetensorsFile opened;
   opened.path_ = path;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: is a folder: name a safetensors file, or an index of several "
+                              "(`tessera checkpoint export` makes one of a checkpoint)",
+                              path));
+  }
   opened.file_.open(path, std::ios::binary | std::ios::ate);
   if (!opened.file_) return Status(Code::io_error, fmt::format("{}: cannot be opened", path));
   const std::int64_t file_bytes = opened.file_.tellg();

@@ -2,8 +2,8 @@
 // exp and log of floats by polynomials: the same bits from every compiler, and loops of them become
 // vector code. Within 2 units in the last place.
 //
-// The polynomials are those of S. Moshier's Cephes library (netlib.org/cephes, single/expf.c and
-// single/logf.c).
+// The polynomials are those of S. Moshier's Cephes library (netlib.org/cephes, single/expf.c,
+// single/logf.c and single/tanhf.c).
 #pragma once
 
 #include <bit>
@@ -32,6 +32,18 @@ TESSERA_INLINE inline float exponential(float x) {
 
 /// 1 / (1 + exp(-x)).
 TESSERA_INLINE inline float sigmoid(float x) { return 1.0F / (1.0F + exponential(-x)); }
+
+TESSERA_INLINE inline float hyperbolic_tangent(float x) {
+  const float z = x * x;
+  float p = -5.70498872745e-3F;
+  p = p * z + 2.06390887954e-2F;
+  p = p * z - 5.37397155531e-2F;
+  p = p * z + 1.33314422036e-1F;
+  p = p * z - 3.33332819422e-1F;
+  const float near = p * z * x + x;
+  const float far = 1.0F - 2.0F / (exponential(2.0F * x) + 1.0F);
+  return z < 0.390625F ? near : far;
+}
 
 /// REQUIRES: x is positive and normal.
 TESSERA_INLINE inline float logarithm(float x) {

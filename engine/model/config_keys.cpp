@@ -9,7 +9,11 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view rotary_models = "llama mistral qwen2 mixtral";
+constexpr std::string_view decoders =
+    "llama mistral qwen2 mixtral qwen3 smollm3 phi3 gemma gemma2 gemma3_text olmo2 gpt_neox";
+constexpr std::string_view rms_decoders =
+    "llama mistral qwen2 mixtral qwen3 smollm3 phi3 gemma gemma2 gemma3_text olmo2";
+constexpr std::string_view gemmas = "gemma gemma2 gemma3_text";
 
 struct NamedActivation {
   std::string_view name;
@@ -52,29 +56,56 @@ constexpr ConfigKey keys[] = {
     {"scale_attn_by_inverse_layer_idx", "gpt2", KeyRule::acts, "",
      "and by the number of the block"},
     {"add_cross_attention", "", KeyRule::values, "false", "attention to an encoder"},
-    {"hidden_size", rotary_models, KeyRule::acts, "", "width"},
-    {"intermediate_size", rotary_models, KeyRule::acts, "", "width of the MLP"},
-    {"num_hidden_layers", rotary_models, KeyRule::acts, "", "blocks"},
-    {"num_attention_heads", rotary_models, KeyRule::acts, "", "heads"},
-    {"num_key_value_heads", rotary_models, KeyRule::acts, "", "heads of keys and values"},
-    {"head_dim", rotary_models, KeyRule::acts, "", "width of a head"},
-    {"max_position_embeddings", rotary_models, KeyRule::acts, "", "the longest sequence"},
-    {"rms_norm_eps", rotary_models, KeyRule::acts, "", "of the norms"},
-    {"hidden_act", rotary_models, KeyRule::values, activation_names, "of the gate of the MLP"},
-    {"attention_bias", "llama", KeyRule::acts, "", "biases of q, k, v and o"},
-    {"mlp_bias", "llama", KeyRule::acts, "", "biases of the MLP"},
-    {"rope_theta", rotary_models, KeyRule::acts, "", "base of the rotation"},
-    {"rope_scaling", rotary_models, KeyRule::values, "default linear dynamic yarn llama3",
+    {"hidden_size", decoders, KeyRule::acts, "", "width"},
+    {"intermediate_size", decoders, KeyRule::acts, "", "width of the MLP"},
+    {"num_hidden_layers", decoders, KeyRule::acts, "", "blocks"},
+    {"num_attention_heads", decoders, KeyRule::acts, "", "heads"},
+    {"num_key_value_heads", rms_decoders, KeyRule::acts, "", "heads of keys and values"},
+    {"head_dim", rms_decoders, KeyRule::acts, "", "width of a head"},
+    {"max_position_embeddings", decoders, KeyRule::acts, "", "the longest sequence"},
+    {"rms_norm_eps", rms_decoders, KeyRule::acts, "", "of the norms"},
+    {"layer_norm_eps", "gpt_neox", KeyRule::acts, "", "of the norms"},
+    {"hidden_act", decoders, KeyRule::values, activation_names,
+     "of the MLP, or of its gate; Gemma's `gelu` is `gelu_pytorch_tanh`"},
+    {"hidden_activation", gemmas, KeyRule::values, activation_names,
+     "the same; refused if both are given and differ"},
+    {"attention_bias", "llama qwen3 smollm3 gemma gemma2 gemma3_text olmo2 gpt_neox", KeyRule::acts,
+     "", "biases of q, k, v and o"},
+    {"mlp_bias", "llama smollm3", KeyRule::acts, "", "biases of the MLP"},
+    {"use_parallel_residual", "gpt_neox", KeyRule::acts, "",
+     "attention and MLP add to the same input"},
+    {"query_pre_attn_scalar", "gemma2 gemma3_text", KeyRule::acts, "",
+     "scores are divided by its root"},
+    {"attn_logit_softcapping", "gemma2", KeyRule::acts, "", "cap of scores; null: none"},
+    {"attn_logit_softcapping", "gemma3_text", KeyRule::values, "", "its class ignores it"},
+    {"final_logit_softcapping", "gemma2 gemma3_text", KeyRule::acts, "", "cap of logits"},
+    {"use_bidirectional_attention", gemmas, KeyRule::values, "false",
+     "attention to what comes later"},
+    {"rope_theta", decoders, KeyRule::acts, "", "base of the rotation"},
+    {"rotary_emb_base", "gpt_neox", KeyRule::acts, "", "the same"},
+    {"rope_local_base_freq", "gemma3_text", KeyRule::acts, "", "that of blocks with a window"},
+    {"rope_scaling", decoders, KeyRule::values, "default linear dynamic yarn llama3",
      "how positions are stretched, its `rope_type`; `rope_parameters` is the same"},
-    {"rope_parameters", rotary_models, KeyRule::values, "default linear dynamic yarn llama3",
+    {"rope_parameters", decoders, KeyRule::values, "default linear dynamic yarn llama3",
      "with `factor`, `original_max_position_embeddings` and what else the type has"},
-    {"partial_rotary_factor", rotary_models, KeyRule::values, "1 1.0", "the share that is rotated"},
-    {"sliding_window", "mistral qwen2 mixtral", KeyRule::acts, "",
-     "tokens that a token attends to"},
-    {"use_sliding_window", "qwen2", KeyRule::acts, "", "whether there is such a window"},
-    {"max_window_layers", "qwen2", KeyRule::acts, "", "blocks before it, which attend to all"},
-    {"layer_types", "qwen2", KeyRule::values, "full_attention sliding_attention",
-     "the attention of each block"},
+    {"partial_rotary_factor", "phi3 gpt_neox", KeyRule::acts, "", "the share that is rotated"},
+    {"partial_rotary_factor",
+     "llama mistral qwen2 mixtral qwen3 smollm3 gemma gemma2 gemma3_text olmo2", KeyRule::values,
+     "1 1.0", "the same"},
+    {"rotary_pct", "gpt_neox", KeyRule::acts, "", "the same"},
+    {"no_rope_layers", "smollm3", KeyRule::acts, "", "by block: 0 where positions do not act"},
+    {"no_rope_layer_interval", "smollm3", KeyRule::acts, "", "each so many blocks one of those"},
+    {"sliding_window", "mistral qwen2 mixtral qwen3 smollm3 phi3 gemma2 gemma3_text", KeyRule::acts,
+     "", "tokens that a token attends to"},
+    {"sliding_window_pattern", "gemma2 gemma3_text", KeyRule::acts, "",
+     "each so many blocks one without a window"},
+    {"_sliding_window_pattern", "gemma2 gemma3_text", KeyRule::acts, "", "the same"},
+    {"use_sliding_window", "qwen2 qwen3 smollm3", KeyRule::acts, "",
+     "whether there is such a window"},
+    {"max_window_layers", "qwen2 qwen3", KeyRule::acts, "",
+     "blocks before it, which attend to all"},
+    {"layer_types", "qwen2 qwen3 smollm3 gemma2 gemma3_text", KeyRule::values,
+     "full_attention sliding_attention", "the attention of each block"},
     {"qk_norm", "", KeyRule::values, "false", "norms of queries and keys"},
     {"use_qk_norm", "", KeyRule::values, "false", "the same"},
     {"num_local_experts", "mixtral", KeyRule::acts, "", "experts"},
@@ -84,8 +115,12 @@ constexpr ConfigKey keys[] = {
     {"pruned_heads", "", KeyRule::values, "{}", "heads that are left out"},
     {"embd_pdrop", "gpt2", KeyRule::dropout, "", "dropout of embeddings"},
     {"attn_pdrop", "gpt2", KeyRule::dropout, "", "dropout of attention"},
-    {"resid_pdrop", "gpt2", KeyRule::dropout, "", "dropout of what blocks add"},
-    {"attention_dropout", rotary_models, KeyRule::dropout, "", "dropout of attention"},
+    {"resid_pdrop", "gpt2 phi3", KeyRule::dropout, "", "dropout of what blocks add"},
+    {"attention_dropout", decoders, KeyRule::dropout, "", "dropout of attention"},
+    {"embd_pdrop", "phi3", KeyRule::values, "0 0.0", "its class ignores it"},
+    {"hidden_dropout", "gpt_neox", KeyRule::values, "0 0.0",
+     "dropout of embeddings and of what blocks add"},
+    {"original_max_position_embeddings", "phi3", KeyRule::none, "", "of `longrope` alone"},
 };
 
 // What tokenizers, losses of other tasks, generation and libraries want to know.
@@ -97,6 +132,7 @@ constexpr std::string_view without_influence[] = {
     "begin_suppress_tokens",
     "bos_token_id",
     "chunk_size_feed_forward",
+    "classifier_dropout",
     "cls_token_id",
     "decoder_start_token_id",
     "do_sample",
@@ -259,6 +295,7 @@ Mathematics read_mathematics(JsonReader& config, std::string_view model_type, st
     out.scores_scaled = config.boolean("scale_attn_weights", true);
     out.scores_scaled_by_block = config.boolean("scale_attn_by_inverse_layer_idx", false);
   }
+  if (model_type == "phi3") out.residual_dropout = dropout_of(config, "resid_pdrop", out);
   if (model_type == "qwen2") read_windows(config, layers, out);
   return out;
 }

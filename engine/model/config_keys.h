@@ -49,7 +49,11 @@ Mathematics read_mathematics(JsonReader& config, std::string_view model_type, st
 
 /// The rotation of a Llama-like model, by `rope_theta`, `rope_scaling` or `rope_parameters`; what
 /// is not computed becomes a sentence in `refused`.
-RotaryEmbedding read_rotary(JsonReader& config, double theta, std::int64_t positions,
-                            std::vector<std::string>& refused);
+RotaryEmbedding read_rotary(JsonReader& config, std::string_view model_type, double theta,
+                            std::int64_t positions, std::vector<std::string>& refused);
+/// That of blocks with a window, where it is another: by `rope_local_base_freq` or
+/// `rope_parameters.sliding_attention`.
+RotaryEmbedding read_window_rotary(JsonReader& config, double theta, std::int64_t positions,
+                                   std::vector<std::string>& refused);
 
 }  // namespace tessera

@@ -162,19 +162,20 @@ void describe(const Family& family, JsonReader& config, const Blueprint& b, Mode
   Mathematics& m = model.mathematics;
   if (family.model_type == "mixtral") {
     m = read_mathematics(config, "mixtral", b.sizes.layers);
-    model.rotary = read_rotary(config, 1e6, b.sizes.positions, m.refused);
+    model.rotary = read_rotary(config, "mixtral", 1e6, b.sizes.positions, m.refused);
     return;
   }
   if (!family.trains) {
     m.refused.push_back(
-        fmt::format("real training knows GPT-2 and the dense models of the Llama "
-                    "family, and not {}",
-                    family.model_type));
+        fmt::format("real training knows {}, and not {}", trained_families, family.model_type));
     return;
   }
   m = read_mathematics(config, family.model_type, b.sizes.layers);
   if (family.model_type == "gpt2") return;
-  model.rotary = read_rotary(config, 10000, b.sizes.positions, m.refused);
+  model.rotary =
+      read_rotary(config, family.model_type, family.rotary_base, b.sizes.positions, m.refused);
+  m.on_cpus_only = family.compute != nullptr;
+  if (family.compute != nullptr) return family.compute(config, b, model);
   model.sliding_window = training_window(config, family.model_type);
 }
 

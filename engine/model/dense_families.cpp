@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoders of the shape of Llama: gated MLPs, rotary embeddings.
 #include "engine/model/family.h"
+#include "engine/model/trained_families.h"
 
 namespace tessera {
 namespace {
@@ -85,7 +86,24 @@ std::vector<Family> with_one_norm_each() {
                                .positions = 32768},
                      .attention = {.weights = separate_norms}},
        .attention_bias = "q k v o",
-       .windows = {WindowStyle::after, 4096}},
+       .windows = {WindowStyle::after, 4096},
+       .trains = true,
+       .compute = computed_qwen3},
+      {.model_type = "smollm3",
+       .blueprint = {.prefix = "SmolLM3",
+                     .sizes = {.vocabulary = 128256,
+                               .hidden = 2048,
+                               .layers = 36,
+                               .heads = 16,
+                               .key_value_heads = 4,
+                               .positions = 32768},
+                     .tied = true},
+       .attention_bias = "q k v o",
+       .mlp_bias = true,
+       .trains = true,
+       .read = read_smollm3,
+       .compute = computed_smollm3,
+       .rotary_base = 2e6},
       {.model_type = "granite",
        .blueprint = {.prefix = "Granite", .scaled_input = true},
        .attention_bias = "q k v o",
@@ -121,7 +139,9 @@ std::vector<Family> with_fused_weights() {
             .attention = {.weights = "o_proj:o qkv_proj:qkv"},
             .mlp = {.weights = "gate_up_proj:gu down_proj:d"},
             .epsilon = 1e-5},
-       .windows = {WindowStyle::all, 0}},
+       .windows = {WindowStyle::all, 0},
+       .trains = true,
+       .compute = computed_phi3},
       {.model_type = "gemma",
        .blueprint = {.prefix = "Gemma",
                      .keys = gemma_keys,
@@ -135,7 +155,9 @@ std::vector<Family> with_fused_weights() {
                                .positions = 8192},
                      .tied = true,
                      .scaled_input = true},
-       .attention_bias = "q k v o"},
+       .attention_bias = "q k v o",
+       .trains = true,
+       .compute = computed_gemma},
   };
 }
 
@@ -163,7 +185,9 @@ std::vector<Family> of_gemma() {
                      .capped_logits = true},
        .attention_bias = "q k v o",
        .windows = {WindowStyle::pattern, 4096, 2},
-       .read = read_gemma},
+       .trains = true,
+       .read = read_gemma,
+       .compute = computed_gemma2},
       {.model_type = "gemma3_text",
        .blueprint = {.prefix = "Gemma3",
                      .keys = gemma_keys,
@@ -175,7 +199,10 @@ std::vector<Family> of_gemma() {
                      .scaled_input = true},
        .attention_bias = "q k v o",
        .windows = {WindowStyle::pattern, 4096, 6},
-       .read = read_gemma},
+       .trains = true,
+       .read = read_gemma,
+       .compute = computed_gemma3,
+       .rotary_base = 1e6},
   };
 }
 
@@ -189,7 +216,9 @@ std::vector<Family> with_norms_behind() {
                      .runs = "self_attn post_attention_layernorm mlp post_feedforward_layernorm",
                      .attention = {.weights = separate_norms, .wide_norms = true},
                      .epsilon = 1e-5},
-       .attention_bias = "q k v o"},
+       .attention_bias = "q k v o",
+       .trains = true,
+       .compute = computed_olmo2},
       {.model_type = "glm4",
        .blueprint = {.prefix = "Glm4",
                      .sizes = {.vocabulary = 151552,

@@ -56,7 +56,7 @@ void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads,
   model.key_value_heads = heads;
   model.head_dim = width / heads;
   model.mathematics.refused.push_back(
-      "real training knows GPT-2 and the dense models of the Llama family, and no encoders");
+      fmt::format("real training knows {}, and no encoders", trained_families));
 }
 
 void fix_length(ModuleCost& cost, std::int64_t tokens) {

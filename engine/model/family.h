@@ -42,7 +42,14 @@ struct Family {
   bool trains = false;  // real training knows it
   /// What the family reads beyond sizes; null: nothing.
   void (*read)(JsonReader& config, Blueprint& out) = nullptr;
+  /// What real training needs to know beyond keys that all families share; null: nothing.
+  void (*compute)(JsonReader& config, const Blueprint& b, Model& out) = nullptr;
+  double rotary_base = 10000;
 };
+
+/// Those whose row says `trains`, in words.
+constexpr const char* trained_families =
+    "GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, SmolLM3, Phi-3, Gemma 1 to 3 and OLMo 2";
 
 const std::vector<Family>& dense_families();
 const std::vector<Family>& gpt_families();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoders of the shape of GPT-2: layer norms, plain MLPs.
 #include "engine/model/family.h"
+#include "engine/model/trained_families.h"
 
 namespace tessera {
 namespace {
@@ -196,7 +197,9 @@ std::vector<Family> of_others() {
                      .epsilon = 1e-5},
        .attention_bias = "qkv o",
        .biased = true,
-       .read = read_neox},
+       .trains = true,
+       .read = read_neox,
+       .compute = computed_neox},
       {.model_type = "opt",
        .blueprint =
            {.prefix = "OPT",

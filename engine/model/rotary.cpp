@@ -33,22 +33,31 @@ constexpr std::array known_keys = {"rope_type",
                                    "mscale",
                                    "mscale_all_dim",
                                    "truncate",
-                                   "finetuned"};
+                                   "finetuned",
+                                   "partial_rotary_factor"};
 
 void refuse_unknown(const nlohmann::json& json, const std::string& key,
                     std::vector<std::string>& refused) {
   for (const auto& [name, value] : json.items()) {
     bool known = value.is_null();
     for (const char* one : known_keys) known = known || name == one;
-    const bool whole = name == "partial_rotary_factor" && value.is_number() && value == 1.0;
-    if (known || whole) continue;
+    if (known) continue;
     refused.push_back(fmt::format("{}.{} is given, but is not computed", key, name));
   }
 }
 
-void read_scaling(JsonReader& config, const std::string& key, std::int64_t positions,
-                  RotaryEmbedding& rotary, std::vector<std::string>& refused) {
-  const nlohmann::json& json = config.json()[key];
+// Only some classes rotate a part of each head.
+void read_share(JsonReader& from, const std::string& where, bool partial, RotaryEmbedding& rotary,
+                std::vector<std::string>& refused) {
+  rotary.share = from.positive("partial_rotary_factor", rotary.share);
+  if (rotary.share > 1) from.fail("partial_rotary_factor", "must be at most 1");
+  if (partial || rotary.share == 1) return;
+  refused.push_back(where + "partial_rotary_factor is not 1, computed are: 1");
+}
+
+void read_scaling(JsonReader& config, const std::string& key, const nlohmann::json& json,
+                  bool partial, RotaryEmbedding& rotary, std::vector<std::string>& refused) {
+  const std::int64_t positions = rotary.positions;
   JsonReader scaling(json, config.source());
   const std::string type = scaling.text("rope_type", scaling.text("type", "default"));
   const auto found = stretches().find(type);
@@ -62,8 +71,11 @@ void read_scaling(JsonReader& config, const std::string& key, std::int64_t posit
     return;
   }
   refuse_unknown(json, key, refused);
+  read_share(scaling, key + ".", partial, rotary, refused);
   rotary.stretch = found->second;
-  if (rotary.stretch == RotaryStretch::none) return;
+  const bool stretches = rotary.stretch != RotaryStretch::none;
+  if (!stretches && !scaling.status().ok()) config.fail(key, scaling.status().message());
+  if (!stretches) return;
   const bool llama3 = rotary.stretch == RotaryStretch::llama3;
   rotary.factor = scaling.positive("factor", llama3 ? 8 : 1);
   rotary.original_positions =
@@ -83,21 +95,57 @@ void read_scaling(JsonReader& config, const std::string& key, std::int64_t posit
   if (!scaling.status().ok()) config.fail(key, scaling.status().message());
 }
 
+// Parameters by the kind of attention, as Gemma 3 has them.
+bool by_kind(const nlohmann::json& json) {
+  return json.contains("full_attention") || json.contains("sliding_attention");
+}
+
+constexpr std::string_view rotates_partly = "phi3 gpt_neox";
+
 }  // namespace
 
-RotaryEmbedding read_rotary(JsonReader& config, double theta, std::int64_t positions,
-                            std::vector<std::string>& refused) {
+RotaryEmbedding read_rotary(JsonReader& config, std::string_view model_type, double theta,
+                            std::int64_t positions, std::vector<std::string>& refused) {
+  const bool partial = rotates_partly.find(model_type) != std::string_view::npos;
+  const bool neox = model_type == "gpt_neox";
   RotaryEmbedding rotary;
   rotary.theta = config.positive("rope_theta", theta);
   rotary.positions = positions;
+  if (neox) {
+    rotary.theta = config.positive("rotary_emb_base", rotary.theta);
+    rotary.share = config.positive("rotary_pct", 0.25);
+  }
+  read_share(config, "", partial, rotary, refused);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.has(key)) continue;
-    if (!config.json()[key].is_object()) {
+    const nlohmann::json& json = config.json()[key];
+    if (!json.is_object()) {
       config.fail(key, "must be an object");
       continue;
     }
-    read_scaling(config, key, positions, rotary, refused);
+    if (!by_kind(json)) {
+      read_scaling(config, key, json, partial, rotary, refused);
+    } else if (model_type != "gemma3_text") {
+      refused.push_back(fmt::format("{} differ by the kind of attention", key));
+    } else if (json.contains("full_attention") && json["full_attention"].is_object()) {
+      read_scaling(config, std::string(key) + ".full_attention", json["full_attention"], partial,
+                   rotary, refused);
+    }
   }
+  return rotary;
+}
+
+RotaryEmbedding read_window_rotary(JsonReader& config, double theta, std::int64_t positions,
+                                   std::vector<std::string>& refused) {
+  RotaryEmbedding rotary;
+  rotary.theta = config.positive("rope_local_base_freq", theta);
+  rotary.positions = positions;
+  if (!config.has("rope_parameters")) return rotary;
+  const nlohmann::json& json = config.json()["rope_parameters"];
+  if (!json.is_object() || !json.contains("sliding_attention")) return rotary;
+  if (!json["sliding_attention"].is_object()) return rotary;
+  read_scaling(config, "rope_parameters.sliding_attention", json["sliding_attention"], false,
+               rotary, refused);
   return rotary;
 }
 

@@ -57,6 +57,23 @@ MODELS = {
     ),
     "mistral, window 16": lambda: t.MistralConfig(**llama, sliding_window=16),
     "qwen2, tied": lambda: t.Qwen2Config(**dict(llama, tie_word_embeddings=True)),
+    "qwen3": lambda: t.Qwen3Config(**llama, head_dim=24),
+    "smollm3": lambda: t.SmolLM3Config(**llama, no_rope_layer_interval=2, pad_token_id=0),
+    "phi3": lambda: t.Phi3Config(
+        **llama, pad_token_id=0, rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)
+    ),
+    "gemma, tied": lambda: t.GemmaConfig(**dict(llama, tie_word_embeddings=True), head_dim=24),
+    "gemma2": lambda: t.Gemma2Config(
+        **llama, head_dim=24, sliding_window=16, query_pre_attn_scalar=24
+    ),
+    "gemma3": lambda: t.Gemma3TextConfig(
+        **llama, head_dim=24, sliding_window=16, query_pre_attn_scalar=24,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
+    "olmo2": lambda: t.Olmo2Config(**llama, pad_token_id=0),
+    "gpt_neox": lambda: t.GPTNeoXConfig(
+        **{key: value for key, value in llama.items() if key != "num_key_value_heads"}
+    ),
 }
 
 

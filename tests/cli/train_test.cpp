@@ -384,6 +384,53 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
         std::string::npos);
   CHECK(refusal("--data text.txt --trace text.txt").find("exists and is no trace") !=
         std::string::npos);
+  CHECK(refusal("--data text.txt --json nowhere/log.json").find("there is no folder nowhere") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --load .").find("is a folder: name a safetensors file") !=
+        std::string::npos);
+}
+
+TEST_CASE("a run does not write over what it reads, nor two things into one file", "[cli][train]") {
+  prepare();
+  const auto size = std::filesystem::file_size(run_folder() + "text.txt");
+  CHECK(refusal("--data text.txt --export ./text.txt") ==
+        "tessera: --export ./text.txt: the run reads it as --data: choose another name\n");
+  CHECK(refusal("--data text.txt:2 --json text.txt").find("reads it as --data") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --csv gpt.json").find("reads it as the model") !=
+        std::string::npos);
+  CHECK(refusal("--data text.txt --json log --csv ./log") ==
+        "tessera: --json and --csv name the same file log: choose two\n");
+  CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
+}
+
+TEST_CASE("an export into a folder has what from_pretrained reads", "[cli][train]") {
+  prepare();
+  const std::string out = run_folder() + "tuned/";
+  std::filesystem::remove_all(out);
+  std::filesystem::create_directories(run_folder() + "own");
+  write("own/config.json", config);
+  write("own/generation_config.json", "{}");
+  const std::string options = " --data text.txt --batch 2 --steps 1 --threads 1 -q ";
+  CHECK(run_tessera("train own/config.json" + options + "--export own/")
+            .messages.find("is the folder of the model that is trained") != std::string::npos);
+  REQUIRE(run_tessera("train own/config.json" + options + "--export tuned/").exit_code == 0);
+  for (const char* name : {"model.safetensors", "config.json", "generation_config.json"}) {
+    INFO(name);
+    CHECK(std::filesystem::exists(out + name));
+  }
+  CHECK_FALSE(std::filesystem::exists(out + "tokenizer.json"));
+  CHECK(run_tessera("evaluate tuned/config.json --weights tuned/model.safetensors --data text.txt")
+            .exit_code == 0);
+}
+
+TEST_CASE("a resumed run with nothing left to do says so", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "all");
+  REQUIRE(train("-q --save all").exit_code == 0);
+  const ProgramRun again = train("-q --resume all");
+  CHECK(again.exit_code == 0);
+  CHECK(again.messages.find("nothing is left to train") != std::string::npos);
 }
 
 }  // namespace tessera::test

@@ -102,6 +102,7 @@ std::string config_table() {
   };
   for (const ConfigKey& key : config_keys()) {
     std::string acts = key.rule == KeyRule::acts ? "acts" : "below 1: acts while training, on CPUs";
+    if (key.rule == KeyRule::none) acts = "changes nothing";
     if (key.rule == KeyRule::values) acts = key.values.empty() ? "refused" : spaced(key.values);
     text += "| `" + std::string(key.name) + "` | " +
             (key.models.empty() ? "all" : spaced(key.models)) + " | " + acts + " | " +

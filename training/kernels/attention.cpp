@@ -17,6 +17,7 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alig
 
 struct Attention::Buffers {
   float *scores, *weights_gradient, *dk, *dv;
+  float* slopes;  // of capped scores
   Array weights;  // in the type of the matrices
 };
 
@@ -81,7 +82,8 @@ Result<Attention> Attention::prepare(Matmuls& matmuls, const AttentionShape& sha
 Bytes Attention::bytes_per_thread() const {
   const std::int64_t scores = std::min(block_rows, shape_.length) * shape_.length;
   const bool half = shape_.dtype != DType::float32;
-  return Bytes{2 * aligned(4 * scores) + (half ? aligned(2 * scores) : 0) +
+  const int arrays = shape_.cap > 0 ? 3 : 2;
+  return Bytes{arrays * aligned(4 * scores) + (half ? aligned(2 * scores) : 0) +
                2 * aligned(half ? 4 * shape_.length * shape_.head_dim : 0)};
 }
 
@@ -96,6 +98,7 @@ Attention::Buffers Attention::buffers_at(void* temporary, int thread) const {
   out.scores = reinterpret_cast<float*>(take(4 * scores));
   out.weights_gradient = reinterpret_cast<float*>(take(4 * scores));
   out.weights = {out.scores, DType::float32};
+  if (shape_.cap > 0) out.slopes = reinterpret_cast<float*>(take(4 * scores));
   if (!half) return out;
   out.weights = {take(2 * scores), shape_.dtype};
   out.dk = reinterpret_cast<float*>(take(4 * shape_.length * shape_.head_dim));
@@ -108,6 +111,7 @@ void Attention::forward_head(const Head& head, const Buffers& own, void* scratch
     const BlockRows rows = head.rows(b, shape_);
     b.scores->run(head.q.from(b.first * shape_.q_stride).data, head.k.data, own.scores, nullptr,
                   scratch, place);
+    if (shape_.cap > 0) cap_scores(rows, shape_.cap, own.scores, nullptr);
     attention_weights(rows, own.scores, own.weights, head.statistics + 2 * b.first);
     if (rows.dropout != nullptr) drop_weights(rows, own.weights);
     b.out->run(own.weights.data, head.v.data, head.to.from(b.first * shape_.out_stride()).data,
@@ -128,12 +132,17 @@ void Attention::backward_head(const Head& head, const Buffers& own, void* scratc
     const BlockRows rows = head.rows(*b, shape_);
     const OutRows of_out{out, dout, shape_.head_dim, shape_.out_stride()};
     b->scores->run(q.data, head.k.data, own.scores, nullptr, scratch, place);
+    if (shape_.cap > 0) cap_scores(rows, shape_.cap, own.scores, own.slopes);
     weights_again(rows, own.scores, own.weights, head.statistics + 2 * b->first);
     b->weights_gradient->run(dout.data, head.v.data, own.weights_gradient, nullptr, scratch, place);
-    if (rows.dropout != nullptr) dropped_gradient(rows, of_out, own.weights_gradient, own.weights);
+    if (rows.dropout != nullptr) {
+      dropped_gradient(rows, of_out, own.weights_gradient, own.weights);
+      if (shape_.cap > 0) cap_gradient(rows, own.slopes, {own.weights_gradient, DType::float32});
+    }
     b->dv[add]->run(own.weights.data, dout.data, dv, nullptr, scratch, place);
     if (rows.dropout == nullptr) {
       scores_gradient(rows, of_out, own.weights_gradient, own.weights);
+      if (shape_.cap > 0) cap_gradient(rows, own.slopes, own.weights);
     } else {
       spread_rows(own.weights_gradient, b->rows, b->keys, own.weights, b->keys);
     }

@@ -70,7 +70,9 @@ void attention_onward(const AttentionShape& s, std::int64_t first, const HeadArr
         scores_of(in.q.as<T>() + t * s.q_stride + at,
                   Seen<T>{in.k.as<T>() + from, s.kv_stride, count, s.head_dim}, own);
         float statistics[2];
-        attention_weights({count - 1, 1, count, scale}, own, {own, DType::float32}, statistics);
+        const BlockRows last{count - 1, 1, count, scale};
+        if (s.cap > 0) cap_scores(last, s.cap, own, nullptr);
+        attention_weights(last, own, {own, DType::float32}, statistics);
         weighted_sum(own, Seen<T>{in.v.as<T>() + from, s.kv_stride, count, s.head_dim},
                      out.as<T>() + t * s.out_stride() + at);
       }

@@ -64,6 +64,37 @@ void weights_again(const BlockRows& block, const float* scores, Array weights,
   });
 }
 
+void cap_scores(const BlockRows& block, float cap, float* scores, float* slopes) {
+  const float inward = block.scale / cap;
+  const float outward = cap / block.scale;
+  wide([=]() TESSERA_INLINE {
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      const std::int64_t seen = block.first + r + 1;
+      for (std::int64_t i = r * block.keys + block.first_seen(r); i < r * block.keys + seen; ++i) {
+        const float t = hyperbolic_tangent(scores[i] * inward);
+        scores[i] = t * outward;
+        if (slopes != nullptr) slopes[i] = 1 - t * t;
+      }
+    }
+  });
+}
+
+void cap_gradient(const BlockRows& block, const float* slopes, Array gradients) {
+  with_type(gradients.dtype, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    T* const g = gradients.as<T>();
+    wide([=]() TESSERA_INLINE {
+      for (std::int64_t r = 0; r < block.rows; ++r) {
+        const std::int64_t seen = block.first + r + 1;
+        const std::int64_t at = r * block.keys;
+        for (std::int64_t i = at + block.first_seen(r); i < at + seen; ++i) {
+          store(g[i], load(g[i]) * slopes[i]);
+        }
+      }
+    });
+  });
+}
+
 namespace {
 
 template <class T>

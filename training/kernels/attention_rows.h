@@ -35,6 +35,12 @@ void attention_weights(const BlockRows& block, float* scores, Array weights, flo
 void weights_again(const BlockRows& block, const float* scores, Array weights,
                    const float* statistics);
 
+/// Scores become what leads to cap * tanh(scale * score / cap). `slopes`, if not null: of the new
+/// scores in the old ones.
+void cap_scores(const BlockRows& block, float cap, float* scores, float* slopes);
+/// gradients *= slopes, of the keys that rows see.
+void cap_gradient(const BlockRows& block, const float* slopes, Array gradients);
+
 /// Weights that are dropped become 0, others larger.
 void drop_weights(const BlockRows& block, Array weights);
 

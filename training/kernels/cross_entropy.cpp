@@ -48,4 +48,37 @@ void cross_entropy(const StoredRows& rows, const float* logits, const std::int32
   });
 }
 
+void cap_logits(const StoredRows& rows, float cap, float* logits, float* slopes, int threads) {
+  parallel(threads, rows.count, 1, [&](int, std::int64_t begin, std::int64_t end) {
+    const float inward = 1.0F / cap;
+    const StoredRows r = rows;
+    wide([=]() TESSERA_INLINE {
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (std::int64_t i = row * r.stride; i < row * r.stride + r.width; ++i) {
+          const float t = hyperbolic_tangent(logits[i] * inward);
+          logits[i] = cap * t;
+          if (slopes != nullptr) slopes[i] = 1.0F - t * t;
+        }
+      }
+    });
+  });
+}
+
+void cap_logits_back(const StoredRows& rows, const float* slopes, Array gradient, int threads) {
+  with_type(gradient.dtype, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    T* const g = gradient.as<T>();
+    parallel(threads, rows.count, 1, [&](int, std::int64_t begin, std::int64_t end) {
+      const StoredRows r = rows;
+      wide([=]() TESSERA_INLINE {
+        for (std::int64_t row = begin; row < end; ++row) {
+          for (std::int64_t i = row * r.stride; i < row * r.stride + r.width; ++i) {
+            store(g[i], load(g[i]) * slopes[i]);
+          }
+        }
+      });
+    });
+  });
+}
+
 }  // namespace tessera::kernels

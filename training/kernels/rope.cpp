@@ -112,8 +112,13 @@ double attention_factor(const RotaryEmbedding& rotary) {
 
 }  // namespace
 
-RotaryTable rotary_table(const RotaryEmbedding& rotary, std::int64_t head_dim,
+std::int64_t rotated_dim(const RotaryEmbedding& rotary, std::int64_t head_dim) {
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) * rotary.share);
+}
+
+RotaryTable rotary_table(const RotaryEmbedding& rotary, std::int64_t whole_head,
                          std::int64_t positions) {
+  const std::int64_t head_dim = rotated_dim(rotary, whole_head);
   RotaryTable table{head_dim / 2, {}, {}};
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < table.half; ++i) {
@@ -143,6 +148,7 @@ void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t he
     const float* const sines = table.sine;
     const std::int64_t half = table.half;
     const std::int64_t length = table.length;
+    const std::int64_t head_dim = table.head_dim == 0 ? 2 * half : table.head_dim;
     const float sign = inverse ? -1.0F : 1.0F;
     parallel(threads, rows, 64, [&](int, std::int64_t begin, std::int64_t end) {
       wide([=]() TESSERA_INLINE {
@@ -150,7 +156,7 @@ void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t he
           const float* const c = cosines + (r % length) * half;
           const float* const s = sines + (r % length) * half;
           for (std::int64_t h = 0; h < heads; ++h) {
-            T* const first = data + (r * heads + h) * 2 * half;
+            T* const first = data + (r * heads + h) * head_dim;
             T* const second = first + half;
             for (std::int64_t i = 0; i < half; ++i) {
               const float a = load(first[i]);

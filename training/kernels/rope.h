@@ -18,7 +18,10 @@ struct RotaryTable {
   std::int64_t numel() const { return static_cast<std::int64_t>(cosine.size()); }
 };
 
-/// Made without libm, so it is the same everywhere. REQUIRES: head_dim is even.
+/// The elements of a head that are rotated.
+std::int64_t rotated_dim(const RotaryEmbedding& rotary, std::int64_t head_dim);
+
+/// Made without libm, so it is the same everywhere. REQUIRES: rotated_dim is even.
 RotaryTable rotary_table(const RotaryEmbedding& rotary, std::int64_t head_dim,
                          std::int64_t positions);
 

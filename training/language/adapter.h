@@ -10,6 +10,13 @@ struct AdapterSlots {
   Slot down, up;          // A [rank, in], B [out, rank]
   std::int64_t rank = 0;  // 0: the layer has no adapter
   float scale = 1;
+
+  /// Beside rows [first, first + count) of the layer's matrix alone: A is shared.
+  AdapterSlots rows(std::int64_t first, std::int64_t count) const {
+    AdapterSlots out = *this;
+    out.up = up.part(first * rank, count * rank);
+    return out;
+  }
 };
 
 class Adapter {

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "training/kernels/attention_onward.h"
+#include "training/kernels/head_order.h"
 #include "training/language/affine.h"
 #include "training/language/branch.h"
+#include "training/language/head_norm.h"
 #include "training/language/layers.h"
 
 namespace tessera::language {
@@ -15,7 +17,11 @@ using kernels::ConstArray;
 class AttentionLayer final : public Layer {
  public:
   AttentionLayer(const Shape& shape, const AttentionSlots& slots)
-      : shape_(shape), slots_(slots), branch_(shape, slots.out_dropout) {
+      : shape_(shape),
+        slots_(slots),
+        branch_(shape, slots.out_dropout, slots.branch),
+        norms_{HeadNorm(shape, slots.q_norm, slots.heads, slots.head_dim),
+               HeadNorm(shape, slots.k_norm, slots.kv_heads, slots.head_dim)} {
     const std::int64_t q = slots.heads * slots.head_dim;
     const std::int64_t kv = slots.kv_heads * slots.head_dim;
     if (slots.fused) {
@@ -26,10 +32,10 @@ class AttentionLayer final : public Layer {
   }
 
   Status prepare(kernels::MathPlan& plan) {
-    for (std::size_t k = 0; k < widths_.size(); ++k) {
+    for (std::size_t k = 0; k < products(); ++k) {
       const AffineShape in{.rows = shape_.tokens(),
                            .in = shape_.width,
-                           .out = widths_[k],
+                           .out = product_width(k),
                            .out_in = !slots_.fused,
                            .bias = slots_.bias[k].read >= 0};
       TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(plan, shape_, in));
@@ -53,7 +59,8 @@ class AttentionLayer final : public Layer {
                   .q_stride = widths_.front(),
                   .kv_stride = widths_.back(),
                   .window = slots_.window,
-                  .scale = slots_.scale};
+                  .scale = slots_.scale,
+                  .cap = slots_.cap};
     if (decodes()) {
       attention_bytes_[0] = bytes_of(Numel{shape_.threads * shape_.context}, DType::float32);
       return {};
@@ -73,13 +80,8 @@ class AttentionLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, false);
-    const Array& x = saved.input;
-    keep_input(call, shape_, x);
-    for (std::size_t k = 0; k < widths_.size(); ++k) {
-      in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
-                     own.weights.vector(call, slots_.bias[k]), rows(call, saved.projected)[k]);
-      adapters_[k].forward(call, x, own.weights, saved.adapted[k], rows(call, saved.projected)[k]);
-    }
+    branch_.keep_input(call, saved.input);
+    project(call, saved, own);
     rotate(call, rows(call, saved.projected), false);
     attend(call, saved, own);
     call.poll();
@@ -105,14 +107,7 @@ class AttentionLayer final : public Layer {
                                   {own.attention, call.work.scratch});
     call.poll();
     rotate(call, own.projected, true);
-    for (std::size_t k = 0; k < widths_.size(); ++k) {
-      bias_gradient(call, own.projected[k], widths_[k], slots_.bias[k], own.sums);
-      in_[k].weight_gradient(call, saved.input, own.projected[k], call.gradient(slots_.weight[k]));
-      in_[k].input_gradient(call, own.projected[k], own.weights.matrix(call, slots_.weight[k]),
-                            {call.work.dy, DType::float32}, k > 0);
-      adapters_[k].backward(call, saved.input, own.projected[k], own.weights, saved.adapted[k],
-                            own.adapted, {call.work.dy, DType::float32});
-    }
+    back_project(call, saved, own);
   }
 
  private:
@@ -120,8 +115,14 @@ class AttentionLayer final : public Layer {
 
   std::int64_t out_width() const { return slots_.heads * slots_.head_dim; }
 
+  /// Products of the input, of which `fused` and `interleaved` make one.
+  std::size_t products() const { return slots_.interleaved ? 1 : widths_.size(); }
+  std::int64_t product_width(std::size_t k) const {
+    return slots_.interleaved ? widths_[0] + widths_[1] + widths_[2] : widths_[k];
+  }
+
   std::int64_t largest_matrix() const {
-    std::int64_t most = shape_.width * std::max(widths_[0], out_width());
+    std::int64_t most = shape_.width * std::max(product_width(0), out_width());
     for (const Adapter& adapter : adapters_) most = std::max(most, adapter.matrix_numel());
     return std::max(most, out_adapter_.matrix_numel());
   }
@@ -152,11 +153,55 @@ class AttentionLayer final : public Layer {
     return {projected[0], projected[0].from(q), projected[0].from(q + kv)};
   }
 
+  struct Saved;
+  struct Temporary;
+
+  // Queries, keys and values of the input.
+  void project(const Call& call, const Saved& saved, const Temporary& own) const {
+    const std::vector<Array> to = rows(call, saved.projected);
+    for (std::size_t k = 0; k < products(); ++k) {
+      const Array y = slots_.interleaved ? own.joined : to[k];
+      in_[k].forward(call, saved.input, own.weights.matrix(call, slots_.weight[k]),
+                     own.weights.vector(call, slots_.bias[k]), y);
+      adapters_[k].forward(call, saved.input, own.weights, saved.adapted[k], y);
+    }
+    if (slots_.interleaved) {
+      kernels::split_heads(order(), own.joined, {to[0], to[1], to[2]}, shape_.threads);
+    }
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (!norms_[k].exists()) continue;
+      norms_[k].forward(call, own.weights, to[k], saved.norms[k], own.norms[k]);
+    }
+  }
+
+  void back_project(const Call& call, const Saved& saved, const Temporary& own) const {
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (!norms_[k].exists()) continue;
+      norms_[k].backward(call, own.weights, own.projected[k], saved.norms[k], own.norms[k]);
+    }
+    if (slots_.interleaved) {
+      const std::vector<Array>& d = own.projected;
+      kernels::join_heads(order(), {d[0], d[1], d[2]}, own.joined, shape_.threads);
+    }
+    const Array to = branch_.input_gradient(call);
+    for (std::size_t k = 0; k < products(); ++k) {
+      const ConstArray dy = slots_.interleaved ? own.joined : own.projected[k];
+      bias_gradient(call, dy, product_width(k), slots_.bias[k], own.sums);
+      in_[k].weight_gradient(call, saved.input, dy, call.gradient(slots_.weight[k]));
+      in_[k].input_gradient(call, dy, own.weights.matrix(call, slots_.weight[k]), to,
+                            k > 0 || branch_.adds_to_gradient());
+      adapters_[k].backward(call, saved.input, dy, own.weights, saved.adapted[k], own.adapted, to);
+    }
+  }
+
+  kernels::HeadOrder order() const { return {shape_.tokens(), slots_.heads, slots_.head_dim}; }
+
   void rotate(const Call& call, const std::vector<Array>& projected, bool inverse) const {
-    if (!slots_.rotary) return;
-    const std::int64_t half = slots_.head_dim / 2;
-    const float* const cosine = call.work.rotary + call.first * half;
-    const kernels::RotaryRows table{cosine, cosine + shape_.places() * half, half, shape_.length};
+    if (slots_.rotary_half == 0) return;
+    const std::int64_t half = slots_.rotary_half;
+    const float* const cosine = call.work.rotary + slots_.rotary_at + call.first * half;
+    const kernels::RotaryRows table{cosine, cosine + shape_.places() * half, half, shape_.length,
+                                    slots_.head_dim};
     call.math->rotate(table, projected[0], shape_.tokens(), slots_.heads, inverse);
     call.math->rotate(table, projected[1], shape_.tokens(), slots_.kv_heads, inverse);
   }
@@ -173,6 +218,7 @@ class AttentionLayer final : public Layer {
         adapted.push_back(arena.take(adapter.numel(), l.shape_.dtype));
       }
       adapted.push_back(arena.take(l.out_adapter_.numel(), l.shape_.dtype));
+      for (std::size_t k = 0; k < 2; ++k) norms[k] = l.norms_[k].take_saved(arena);
     }
     Arena arena, kept;
     Array input;
@@ -180,12 +226,18 @@ class AttentionLayer final : public Layer {
     Array out;
     float* statistics;
     std::vector<Array> adapted;  // of the projections, then of the output
+    HeadNorm::Saved norms[2];    // of queries and of keys
   };
   struct Temporary {
     Temporary(const AttentionLayer& l, std::byte* base, bool backward)
         : arena(base),
-          weights(l.shape_, l.largest_matrix(), std::max(l.widths_[0], l.shape_.width), arena),
+          weights(l.shape_, l.largest_matrix(), std::max(l.product_width(0), l.shape_.width),
+                  arena),
           attention(arena.bytes(l.attention_bytes_[backward])) {
+      if (l.slots_.interleaved) {
+        joined = arena.take(l.shape_.tokens() * l.product_width(0), l.shape_.dtype);
+      }
+      for (std::size_t k = 0; k < 2; ++k) norms[k] = l.norms_[k].take_temporary(arena, backward);
       if (!backward) {
         branch = arena.take(l.branch_.numel(), DType::float32);
         return;
@@ -201,12 +253,13 @@ class AttentionLayer final : public Layer {
       if (l.out_adapter_.exists()) {
         out_sums = arena.take(l.shape_.tokens() * l.out_width(), DType::float32);
       }
-      sums = arena.floats(std::max(l.widths_[0], l.shape_.width));
+      sums = arena.floats(std::max(l.product_width(0), l.shape_.width));
     }
     Arena arena;
     Weights weights;
     std::byte* attention;
-    Array branch, converted, out, adapted, out_sums;
+    Array branch, converted, out, adapted, out_sums, joined;
+    HeadNorm::Temporary norms[2];
     std::vector<Array> projected;
     float* sums = nullptr;
   };
@@ -249,6 +302,7 @@ class AttentionLayer final : public Layer {
   const Shape& shape_;
   const AttentionSlots slots_;
   const Branch branch_;
+  const HeadNorm norms_[2];           // of queries and of keys
   std::vector<std::int64_t> widths_;  // of the projections
   std::vector<Affine> in_;
   Affine out_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "training/kernels/cross_entropy.h"
 #include "training/kernels/threads.h"
 #include "training/language/workspace.h"
 
@@ -191,6 +192,10 @@ Result<std::vector<float>> Decoder::take(std::span<const std::int32_t> tokens) {
     stride.plan->host.product(last_product(*stride.plan), stride.call.work.y.from(at).data,
                               stride.call.parameters.back().data(), logits.data(), nullptr,
                               stride.call.work.scratch);
+    if (stride.plan->logit_cap > 0) {
+      kernels::cap_logits({1, stride.plan->vocabulary, stride.plan->vocabulary},
+                          stride.plan->logit_cap, logits.data(), nullptr, s.threads);
+    }
   }
   return logits;
 }

@@ -7,18 +7,21 @@ namespace {
 
 class TokenEmbedding final : public Layer {
  public:
-  TokenEmbedding(const Shape& shape, const Slot& table) : shape_(shape), table_(table) {}
+  TokenEmbedding(const Shape& shape, const Slot& table, float scale)
+      : shape_(shape), table_(table), scale_(scale) {}
 
   Bytes saves() const override { return {}; }
   Bytes temporary(bool) const override { return {}; }
 
   void forward(const Call& call) const override {
     call.math->gather_rows(call.parameter(table_), rows(call), shape_.width, call.work.x);
+    scale(call, call.work.x);
   }
 
   void backward(const Call& call) const override {
     const kernels::Array gradient = call.gradient(table_);
     if (gradient.data == nullptr) return;
+    scale(call, call.work.dx);
     call.math->scatter_rows(call.work.dx, rows(call), shape_.width, gradient);
   }
 
@@ -28,8 +31,14 @@ class TokenEmbedding final : public Layer {
     return {call.work.tokens, call.work.tokens + 2 * n, n};
   }
 
+  void scale(const Call& call, float* stream) const {
+    if (scale_ == 1) return;
+    call.math->scale({stream, DType::float32}, scale_, shape_.tokens() * shape_.width);
+  }
+
   const Shape& shape_;
   const Slot table_;
+  const float scale_;
 };
 
 class PositionEmbedding final : public Layer {
@@ -75,8 +84,8 @@ class PositionEmbedding final : public Layer {
 
 }  // namespace
 
-MadeLayer token_embedding(const Shape& shape, const Slot& table) {
-  return std::unique_ptr<Layer>(std::make_unique<TokenEmbedding>(shape, table));
+MadeLayer token_embedding(const Shape& shape, const Slot& table, float scale) {
+  return std::unique_ptr<Layer>(std::make_unique<TokenEmbedding>(shape, table, scale));
 }
 
 MadeLayer position_embedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "training/kernels/cross_entropy.h"
 #include "training/language/affine.h"
 #include "training/language/layers.h"
 
@@ -54,8 +55,15 @@ class HeadLayer final : public Layer {
       shape.m = rows;
       call.math->product(shape, saved.input.from(first * shape_.width).data, weight, logits,
                          nullptr, call.work.scratch);
-      call.math->cross_entropy({rows, slots_.vocabulary, stride_}, logits, targets + first,
-                               call.gradient_scale, gradient, own.losses + first);
+      const kernels::StoredRows stored{rows, slots_.vocabulary, stride_};
+      if (slots_.cap > 0) {
+        kernels::cap_logits(stored, slots_.cap, logits, own.slopes, shape_.threads);
+      }
+      call.math->cross_entropy(stored, logits, targets + first, call.gradient_scale, gradient,
+                               own.losses + first);
+      if (slots_.cap > 0) {
+        kernels::cap_logits_back(stored, own.slopes, gradient, shape_.threads);
+      }
       call.poll();
     }
     call.math->mean(own.losses, shape_.tokens(), own.losses);
@@ -87,11 +95,13 @@ class HeadLayer final : public Layer {
       if (l.shape_.dtype != DType::float32) {
         logits = arena.floats(l.chunk_ * l.stride_);
       }
+      if (l.slots_.cap > 0) slopes = arena.floats(l.chunk_ * l.stride_);
     }
     Arena arena;
     Weights weights;
     float* losses = nullptr;
     float* logits = nullptr;
+    float* slopes = nullptr;
   };
 
   const Shape& shape_;

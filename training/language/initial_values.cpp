@@ -28,7 +28,8 @@ float normal(std::uint64_t seed) {
 
 bool writes_residual(const std::string& name) {
   return name.ends_with("c_proj.weight") || name.ends_with("o_proj.weight") ||
-         name.ends_with("down_proj.weight");
+         name.ends_with("down_proj.weight") || name.ends_with("attention.dense.weight") ||
+         name.ends_with("dense_4h_to_h.weight");
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ std::function<float(ParameterId, Numel)> initial_values(const Plan& plan, std::u
     const Parameter& p = plan.parameters[k];
     const bool weight = p.name.ends_with("weight");
     if (p.shape.size() < 2) {
-      kinds.push_back({weight && plan.classes[k].ends_with("Norm") ? 1.0F : 0.0F, 0.0F});
+      const bool scales = weight && plan.classes[k].ends_with("Norm") && !plan.norms_about_one;
+      kinds.push_back({scales ? 1.0F : 0.0F, 0.0F});
       continue;
     }
     if (p.name.ends_with(".lora_B.weight")) {  // so that an adapter begins as nothing

@@ -15,13 +15,14 @@ DType dtype_of(std::size_t bytes, std::int64_t numel, DType half) {
 
 kernels::ConstArray Call::parameter(const Slot& slot) const {
   const auto bytes = parameters[static_cast<std::size_t>(slot.read)];
-  return {bytes.data(), dtype_of(bytes.size(), slot.numel, half)};
+  return kernels::ConstArray{bytes.data(), dtype_of(bytes.size(), slot.whole, half)}.from(
+      slot.offset);
 }
 
 kernels::Array Call::gradient(const Slot& slot) const {
   if (slot.write < 0) return {};
   const auto bytes = gradients[static_cast<std::size_t>(slot.write)];
-  return {bytes.data(), dtype_of(bytes.size(), slot.numel, half)};
+  return kernels::Array{bytes.data(), dtype_of(bytes.size(), slot.whole, half)}.from(slot.offset);
 }
 
 Weights::Weights(const Shape& shape, std::int64_t largest_matrix, std::int64_t longest_vector,
@@ -47,6 +48,13 @@ const float* Weights::vector(const Call& call, const Slot& slot, int place) cons
   if (given.dtype == DType::float32) return given.as<float>();
   call.math->convert(given, {vector_[place], DType::float32}, slot.numel);
   return vector_[place];
+}
+
+const float* Weights::about_one(const Call& call, const Slot& slot, float* own) const {
+  const float* const given = vector(call, slot);
+  if (own == nullptr) return given;
+  for (std::int64_t i = 0; i < slot.numel; ++i) own[i] = 1.0F + given[i];
+  return own;
 }
 
 void Weights::add(const Call& call, const Slot& slot, const float* sums) {

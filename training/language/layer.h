@@ -43,6 +43,9 @@ struct Workspace {
   std::int32_t* begins = nullptr;
   float* rotary = nullptr;       // cosines, then sines
   std::byte* scratch = nullptr;  // scratch memory of the matrix library
+  /// Models whose attention and MLP add to the same input: what attention adds, until the MLP has
+  /// read the stream; its gradient.
+  float* held = nullptr;
 };
 
 /// The places of a parameter and its gradient among the views of a module's work.
@@ -50,6 +53,14 @@ struct Slot {
   int read = -1;   // -1: the module has no such parameter
   int write = -1;  // -1: the parameter is frozen
   std::int64_t numel = 0;
+  std::int64_t whole = 0, offset = 0;  // of the parameter; a slot can be some of its elements
+
+  Slot part(std::int64_t first, std::int64_t count) const {
+    Slot out = *this;
+    out.offset = first;
+    out.numel = count;
+    return out;
+  }
 };
 
 /// An operation that drops elements.
@@ -117,6 +128,8 @@ class Weights {
   const void* matrix(const Call& call, const Slot& slot) const;
   /// The vector in float32; null if the module has none. Overwrites the one before at this place.
   const float* vector(const Call& call, const Slot& slot, int place = 0) const;
+  /// 1 + the vector, in `own`; the vector itself if that is null. On CPUs only.
+  const float* about_one(const Call& call, const Slot& slot, float* own) const;
   /// gradient += sums, if it is trained.
   static void add(const Call& call, const Slot& slot, const float* sums);
 

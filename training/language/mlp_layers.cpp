@@ -15,18 +15,21 @@ using kernels::ConstArray;
 class MlpLayer final : public Layer {
  public:
   MlpLayer(const Shape& shape, const MlpSlots& slots, bool gated)
-      : shape_(shape), slots_(slots), branch_(shape, slots.out_dropout), gated_(gated) {}
+      : shape_(shape),
+        slots_(slots),
+        branch_(shape, slots.out_dropout, slots.branch),
+        gated_(gated) {}
 
   Status prepare(kernels::MathPlan& plan) {
     const AffineShape in{.rows = shape_.tokens(),
                          .in = shape_.width,
                          .out = slots_.inner,
-                         .out_in = gated_,
+                         .out_in = slots_.out_in,
                          .bias = slots_.up_bias.read >= 0};
     const AffineShape out{.rows = shape_.tokens(),
                           .in = slots_.inner,
                           .out = shape_.width,
-                          .out_in = gated_,
+                          .out_in = slots_.out_in,
                           .bias = slots_.down_bias.read >= 0,
                           .residual = true};
     TESSERA_ASSIGN(up_, Affine::prepare(plan, shape_, in));
@@ -45,7 +48,7 @@ class MlpLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
-    keep_input(call, shape_, saved.input);
+    branch_.keep_input(call, saved.input);
     up_.forward(call, saved.input, own.weights.matrix(call, slots_.up_weight),
                 own.weights.vector(call, slots_.up_bias), saved.up);
     up_adapter_.forward(call, saved.input, own.weights, saved.adapted_up, saved.up);
@@ -78,13 +81,14 @@ class MlpLayer final : public Layer {
     call.poll();
     // d(up) = d * f(gate), d(gate) = d * up * f'(gate).
     const ConstArray up = gated_ ? own.gate : own.up;
-    through(call, own, saved.input, up, slots_.up_weight, slots_.up_bias, false);
-    up_adapter_.backward(call, saved.input, up, own.weights, saved.adapted_up, own.adapted,
-                         {call.work.dy, DType::float32});
+    const Array to = branch_.input_gradient(call);
+    through(call, own, saved.input, up, slots_.up_weight, slots_.up_bias,
+            branch_.adds_to_gradient());
+    up_adapter_.backward(call, saved.input, up, own.weights, saved.adapted_up, own.adapted, to);
     if (gated_) {
       through(call, own, saved.input, own.up, slots_.gate_weight, slots_.gate_bias, true);
       gate_adapter_.backward(call, saved.input, own.up, own.weights, saved.adapted_gate,
-                             own.adapted, {call.work.dy, DType::float32});
+                             own.adapted, to);
     }
   }
 
@@ -138,7 +142,7 @@ class MlpLayer final : public Layer {
                const Slot& weight, const Slot& bias, bool add) const {
     bias_gradient(call, dy, slots_.inner, bias, own.sums);
     up_.weight_gradient(call, x, dy, call.gradient(weight));
-    up_.input_gradient(call, dy, own.weights.matrix(call, weight), {call.work.dy, DType::float32},
+    up_.input_gradient(call, dy, own.weights.matrix(call, weight), branch_.input_gradient(call),
                        add);
   }
 

@@ -19,7 +19,8 @@ class NormLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary temporary(*this, call.temporary);
-    call.math->norm_forward(norm_, call.work.x, temporary.weights.vector(call, slots_.weight),
+    call.math->norm_forward(norm_, call.work.x,
+                            temporary.weights.about_one(call, slots_.weight, temporary.scale),
                             temporary.weights.vector(call, slots_.bias, 1), call.work.y,
                             saved.normal, saved.reciprocal);
   }
@@ -30,9 +31,9 @@ class NormLayer final : public Layer {
     if (slots_.last) {
       call.math->clear({call.work.dx, DType::float32}, shape_.tokens() * shape_.width);
     }
-    call.math->norm_backward(norm_, call.work.dy, temporary.weights.vector(call, slots_.weight),
-                             saved.normal, saved.reciprocal, call.work.dx, temporary.sums,
-                             call.work.scratch);
+    call.math->norm_backward(
+        norm_, call.work.dy, temporary.weights.about_one(call, slots_.weight, temporary.scale),
+        saved.normal, saved.reciprocal, call.work.dx, temporary.sums, call.work.scratch);
     Weights::add(call, slots_.weight, temporary.sums);
     Weights::add(call, slots_.bias, temporary.sums + shape_.width);
   }
@@ -51,10 +52,77 @@ class NormLayer final : public Layer {
     Temporary(const NormLayer& l, std::byte* base)
         : arena(base),
           weights(l.shape_, 0, l.shape_.width, arena),
-          sums(arena.floats(2 * l.shape_.width)) {}
+          sums(arena.floats(2 * l.shape_.width)),
+          scale(l.slots_.about_one ? arena.floats(l.shape_.width) : nullptr) {}
     Arena arena;
     Weights weights;
     float* sums;
+    float* scale;
+  };
+
+  const Shape& shape_;
+  const NormSlots slots_;
+  const kernels::NormShape norm_;
+};
+
+class NormBehind final : public Layer {
+ public:
+  NormBehind(const Shape& shape, const NormSlots& slots)
+      : shape_(shape),
+        slots_(slots),
+        norm_{shape.tokens(), shape.width, slots.bias.read >= 0, slots.epsilon} {}
+
+  Bytes saves() const override { return Saved(*this, nullptr).arena.used(); }
+  Bytes temporary(bool) const override { return Temporary(*this, nullptr).arena.used(); }
+
+  void forward(const Call& call) const override {
+    const Saved saved(*this, call.saved);
+    const Temporary own(*this, call.temporary);
+    call.math->norm_forward(
+        norm_, call.work.dy, own.weights.about_one(call, slots_.weight, own.scale),
+        own.weights.vector(call, slots_.bias, 1), own.out, saved.normal, saved.reciprocal);
+    const Array sum{call.work.dy, DType::float32};
+    call.math->convert(own.out, sum, numel());
+    call.math->accumulate(call.work.dy, {call.work.x, DType::float32}, numel());
+  }
+
+  void backward(const Call& call) const override {
+    const Saved saved(*this, call.saved);
+    const Temporary own(*this, call.temporary);
+    call.math->clear({call.work.dy, DType::float32}, numel());
+    call.math->norm_backward(norm_, call.work.dx,
+                             own.weights.about_one(call, slots_.weight, own.scale), saved.normal,
+                             saved.reciprocal, call.work.dy, own.sums, call.work.scratch);
+    Weights::add(call, slots_.weight, own.sums);
+    Weights::add(call, slots_.bias, own.sums + shape_.width);
+  }
+
+ private:
+  using Array = kernels::Array;
+
+  std::int64_t numel() const { return shape_.tokens() * shape_.width; }
+
+  struct Saved {
+    Saved(const NormBehind& l, std::byte* base)
+        : arena(base),
+          normal(arena.take(l.numel(), l.shape_.dtype)),
+          reciprocal(arena.floats(l.shape_.tokens())) {}
+    Arena arena;
+    Array normal;
+    float* reciprocal;
+  };
+  struct Temporary {
+    Temporary(const NormBehind& l, std::byte* base)
+        : arena(base),
+          weights(l.shape_, 0, l.shape_.width, arena),
+          sums(arena.floats(2 * l.shape_.width)),
+          scale(l.slots_.about_one ? arena.floats(l.shape_.width) : nullptr),
+          out(arena.take(l.numel(), l.shape_.dtype)) {}
+    Arena arena;
+    Weights weights;
+    float* sums;
+    float* scale;
+    Array out;
   };
 
   const Shape& shape_;
@@ -63,6 +131,10 @@ class NormLayer final : public Layer {
 };
 
 }  // namespace
+
+MadeLayer norm_behind(const Shape& shape, const NormSlots& slots) {
+  return std::unique_ptr<Layer>(std::make_unique<NormBehind>(shape, slots));
+}
 
 MadeLayer norm(const Shape& shape, const NormSlots& slots) {
   return std::unique_ptr<Layer>(std::make_unique<NormLayer>(shape, slots));

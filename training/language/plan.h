@@ -27,10 +27,14 @@ struct Plan {
   Shape shape;
   std::int64_t vocabulary = 0;
   std::int64_t blocks = 0;
-  ModuleId first, last;               // that run
-  std::vector<Parameter> parameters;  // of the model
-  std::vector<std::string> classes;   // of the modules that own them
-  kernels::RotaryTable rotary;        // half is 0 where positions are learned
+  ModuleId first, last;                // that run
+  std::vector<Parameter> parameters;   // of the model
+  std::vector<std::string> classes;    // of the modules that own them
+  kernels::RotaryTable rotary;         // half is 0 where positions are learned
+  kernels::RotaryTable window_rotary;  // of blocks with a window, where it is another
+  bool parallel = false;               // Workspace::held is used
+  float logit_cap = 0;                 // HeadSlots::cap
+  bool norms_about_one = false;
   kernels::HostMath host;
   std::map<ModuleId, PlannedLayer> layers;
 

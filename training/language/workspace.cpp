@@ -18,8 +18,9 @@ WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   w.y = {w.dy, s.dtype};
   w.tokens = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
   if (s.documents) w.begins = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
-  w.rotary = arena.floats(2 * plan.rotary.numel());
+  w.rotary = arena.floats(2 * (plan.rotary.numel() + plan.window_rotary.numel()));
   w.scratch = arena.bytes(plan.math().scratch());
+  if (plan.parallel) w.held = arena.floats(stream);
   out.bytes = arena.used();
   return out;
 }
@@ -64,8 +65,11 @@ void TokenArrays::finish(const Plan& plan) {
 }
 
 std::vector<float> rotary_of(const Plan& plan) {
-  std::vector<float> all = plan.rotary.cosine;
-  all.insert(all.end(), plan.rotary.sine.begin(), plan.rotary.sine.end());
+  std::vector<float> all;
+  for (const kernels::RotaryTable* table : {&plan.rotary, &plan.window_rotary}) {
+    all.insert(all.end(), table->cosine.begin(), table->cosine.end());
+    all.insert(all.end(), table->sine.begin(), table->sine.end());
+  }
   return all;
 }
 

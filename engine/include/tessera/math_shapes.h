@@ -49,6 +49,7 @@ struct AttentionShape {
   std::int64_t q_stride = 0, kv_stride = 0;  // from one token to the next, in elements
   std::int64_t window = 0;  // the most keys that a query sees, its own included; 0: all before it
   float scale = 0;          // of scores; 0: 1 / sqrt(head_dim)
+  float cap = 0;            // scaled scores s become cap tanh(s / cap); 0: none. On CPUs only.
   auto operator<=>(const AttentionShape&) const = default;
 
   constexpr std::int64_t rows() const { return batch * heads * length; }
@@ -115,6 +116,7 @@ struct RotaryRows {
   const float* sine = nullptr;
   std::int64_t half = 0;
   std::int64_t length = 0;
+  std::int64_t head_dim = 0;  // 0: 2 half; the elements of a head beyond that stay. On CPUs only.
 };
 
 }  // namespace tessera::kernels

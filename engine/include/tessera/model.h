@@ -163,6 +163,7 @@ enum class RotaryStretch : std::uint8_t {
 /// The rotation of queries and keys by their positions (arXiv 2104.09864).
 struct RotaryEmbedding {
   double theta = 10000;
+  double share = 1;  // of head_dim, its first elements; the others stay as they are
   RotaryStretch stretch = RotaryStretch::none;
   double factor = 1;
   double low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
@@ -175,6 +176,9 @@ struct RotaryEmbedding {
   bool known = true;                      // false: the model stretches in another way
 };
 
+/// Where the norms of a block stand. In front: x + f(norm(x)); behind: x + norm(f(x)).
+enum class NormPlaces : std::uint8_t { in_front, behind, both };
+
 /// What the modules of a published architecture compute where shapes leave a choice. Simulation
 /// does not need it.
 struct Mathematics {
@@ -186,6 +190,18 @@ struct Mathematics {
   /// Dropout while training, shares below 1: of embeddings, of the weights of attention, and of
   /// what attention and MLP add to the residual stream.
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
+  NormPlaces norm_places = NormPlaces::in_front;
+  bool parallel = false;           // attention and MLP of a block add to what the block began with
+  bool norms_about_one = false;    // norms multiply by 1 + weight
+  bool wide_head_norms = false;    // those of queries and keys take all heads together, not each
+  bool heads_interleaved = false;  // one matrix gives q, k and v of a head after another's
+  double embedding_scale = 1;      // of what the embedding returns
+  double score_width = 0;          // scores are scaled by 1 / sqrt of it; 0: head_dim
+  double score_cap = 0, logit_cap = 0;  // c: x becomes c tanh(x / c); 0: none
+  std::vector<bool> unrotated;          // by block: positions do not act; empty: they do
+  /// The rotation of blocks with a window, if it is another than Model::rotary.
+  std::optional<RotaryEmbedding> window_rotary;
+  bool on_cpus_only = false;         // real training of the family
   std::vector<std::string> refused;  // real training does not compute these keys: sentences
 
   bool drops() const {

@@ -73,4 +73,30 @@ inline Model yarn_llama() {
       "original_max_position_embeddings": 24}, "head_dim": 32)");
 }
 
+/// Norms in front and behind, of queries and keys, too; two rotations, caps, a scaled embedding.
+inline Model small_gemma3() {
+  return small_llama_with("gemma3_text", R"("head_dim": 6, "query_pre_attn_scalar": 10,
+      "sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"],
+      "final_logit_softcapping": 3.0)");
+}
+inline Model small_gemma2() {
+  return small_llama_with("gemma2", R"("head_dim": 6, "query_pre_attn_scalar": 10,
+      "sliding_window": 3, "attn_logit_softcapping": 1.5, "attention_dropout": 0.2)");
+}
+/// Norms behind attention and MLP alone.
+inline Model small_olmo2() { return small_llama_with("olmo2", R"("rope_theta": 300.0)"); }
+/// Matrices of several layers in one, a part of each head rotated.
+inline Model small_phi3() {
+  return small_llama_with("phi3", R"("partial_rotary_factor": 0.5, "resid_pdrop": 0.2,
+      "pad_token_id": 0)");
+}
+inline Model small_neox() {
+  return parsed(R"({"model_type": "gpt_neox", "vocab_size": 17, "hidden_size": 16,
+    "intermediate_size": 22, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 96, "rotary_pct": 0.5})");
+}
+inline Model small_smollm3() {
+  return small_llama_with("smollm3", R"("no_rope_layer_interval": 2)");
+}
+
 }  // namespace tessera::test

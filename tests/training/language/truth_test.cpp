@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logits and losses are those of transformers, or the configuration is refused
+// Logits, losses and gradients are those of transformers, or the configuration is refused
 // (tools/logits_truth.py).
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tessera/decoder.h"
+#include "tessera/fully_shard.h"
 #include "tests/training/language/language_run.h"
 
 namespace tessera {
@@ -79,12 +80,51 @@ void check_logits(const nlohmann::json& all, const nlohmann::json& row, const Mo
   }
 }
 
+// By name, the product of a gradient with numbers that follow from its name.
+using Slopes = std::map<std::string, double>;
+
+// A parameter's own, where backward leaves them.
+void add_slope(const Model& model, ParameterId id, std::span<const float> gradient, Slopes& out) {
+  const std::string& name = model.parameter(id).name;
+  const std::string full =
+      model.modules[0].class_name == "GPT2LMHeadModel" && name != "lm_head.weight"
+          ? "transformer." + name
+          : name;
+  const std::uint64_t seed = seed_of("probe of " + full);
+  double sum = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const Numel place{static_cast<std::int64_t>(i)};
+    sum += static_cast<double>(gradient[i]) *
+           static_cast<double>(weight_at(model.parameter(id), seed, place));
+  }
+  out[full] = sum;
+}
+
+void watch(const Model& model, TrainingOptions& training, Slopes& out) {
+  const auto bodies = training.body;
+  training.body = [&model, &out, bodies](ModuleId module, ModuleWork::Pass pass,
+                                         std::int32_t micro_batch) {
+    auto body = bodies(module, pass, micro_batch);
+    if (pass != ModuleWork::Pass::backward) return body;
+    return std::function<void(const BodyContext&)>([&, body, module](const BodyContext& context) {
+      body(context);
+      std::size_t k = 0;
+      for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+        const ParameterId id{static_cast<std::int32_t>(p)};
+        ModuleId m = model.parameters[p].module;
+        while (m.valid() && m != module) m = model.module(m).parent;
+        if (m.valid()) add_slope(model, id, context.write_as<float>(k++), out);
+      }
+    });
+  };
+}
+
 // The loss of a training step, whose kernels are others than those that decode.
-float loss_of(const Model& model, std::int64_t tokens) {
+float loss_of(const Model& model, std::int64_t tokens, Slopes& slopes) {
   const test::TestCosts costs;
   auto simulator = sim::LockstepRuntime::create({.cost = &costs, .numerics = true});
   REQUIRE(simulator.ok());
-  auto engine = make_engine(**simulator, model, ReplicateOptions{});
+  auto engine = make_engine(**simulator, model, FullyShardOptions{});
   REQUIRE(engine.ok());
   auto language =
       LanguageModel::create(model, {.sequence_length = tokens, .dropout = false, .threads = 1});
@@ -93,6 +133,7 @@ float loss_of(const Model& model, std::int64_t tokens) {
   REQUIRE((*engine)->initialise(weights_of(model)).ok());
   TrainingOptions training;
   language->apply(training);
+  watch(model, training, slopes);
   language->set_data([&](Rank, std::int32_t, std::span<std::int32_t> to) {
     const auto ids = recorded_tokens(model, tokens + 1);
     std::copy(ids.begin(), ids.end(), to.begin());
@@ -104,9 +145,20 @@ float loss_of(const Model& model, std::int64_t tokens) {
   return loss;
 }
 
+void check_training(const nlohmann::json& row, const Model& model, std::int64_t tokens) {
+  Slopes slopes;
+  CHECK(loss_of(model, tokens, slopes) == Approx(row["loss"].get<float>()).margin(2e-6));
+  if (!row.contains("gradients")) return;
+  for (const auto& [name, expected] : row["gradients"].items()) {
+    INFO(name);
+    REQUIRE(slopes.contains(name));
+    CHECK(slopes[name] == Approx(expected.get<double>()).epsilon(1e-4).margin(2e-5));
+  }
+}
+
 }  // namespace
 
-TEST_CASE("logits and losses are those of transformers, or a sentence names the key",
+TEST_CASE("logits, losses and gradients are those of transformers, or a sentence names the key",
           "[language][truth]") {
   const nlohmann::json all = truth("logits");
   int equal = 0;
@@ -132,7 +184,7 @@ TEST_CASE("logits and losses are those of transformers, or a sentence names the 
       if (status.ok()) {
         ++equal;
         check_logits(all, row, *model, *decoder);
-        CHECK(loss_of(*model, all["tokens"]) == Approx(row["loss"].get<float>()).margin(2e-6));
+        check_training(row, *model, all["tokens"]);
         continue;
       }
     }
@@ -144,8 +196,8 @@ TEST_CASE("logits and losses are those of transformers, or a sentence names the 
     }
     CHECK(named);
   }
-  CHECK(equal >= 200);
-  CHECK(refused >= 60);
+  CHECK(equal >= 540);
+  CHECK(refused >= 120);
 }
 
 TEST_CASE("architectures that nobody compared are refused where they would train",

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train/export_folder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace tessera::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files that transformers keeps beside config.json.
+constexpr const char* beside_config[] = {"generation_config.json",
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "tokenizer.model",
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "chat_template.jinja",
+                                         "vocab.json",
+                                         "merges.txt"};
+
+Status copy_one(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (fs::equivalent(from, to, error)) return {};
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (!error) return {};
+  return Status(Code::io_error, fmt::format("{}: cannot be copied to {}: {}", from.string(),
+                                            to.string(), error.message()));
+}
+
+}  // namespace
+
+bool names_folder(const std::string& path) {
+  std::error_code error;
+  return path.ends_with('/') || fs::is_directory(path, error);
+}
+
+std::string exported_file(const std::string& path) {
+  return names_folder(path) ? (fs::path(path) / "model.safetensors").string() : path;
+}
+
+Status make_export_folder(const std::string& folder, const std::string& model_path) {
+  std::error_code error;
+  if (fs::equivalent(fs::path(folder) / "config.json", model_path, error)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--export {}: is the folder of the model that is trained: name "
+                              "another one",
+                              folder));
+  }
+  fs::create_directory(folder, error);
+  if (fs::is_directory(folder, error)) return {};
+  return Status(Code::io_error, fmt::format("--export {}: the folder cannot be made", folder));
+}
+
+Status copy_beside_weights(const std::string& folder, const std::string& model_path,
+                           const std::string& tokenizer) {
+  std::error_code error;
+  const fs::path to = folder;
+  TESSERA_TRY(copy_one(model_path, to / "config.json"));
+  const fs::path given = tokenizer.empty() || fs::is_directory(tokenizer, error)
+                             ? fs::path(tokenizer)
+                             : fs::path(tokenizer).parent_path();
+  const fs::path generation = fs::path(model_path).parent_path();
+  for (const char* name : beside_config) {
+    const bool of_tokens = std::string(name) != "generation_config.json";
+    const fs::path from = (of_tokens && !tokenizer.empty() ? given : generation) / name;
+    if (fs::is_regular_file(from, error)) TESSERA_TRY(copy_one(from, to / name));
+  }
+  if (tokenizer.empty() || fs::is_directory(tokenizer, error)) return {};
+  return copy_one(tokenizer, to / "tokenizer.json");
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// --export into a folder: weights with all that from_pretrained reads beside them.
+#pragma once
+
+#include <string>
+
+#include "tessera/status.h"
+
+namespace tessera::cli {
+
+/// "out/" is a folder, and so is what is one already.
+bool names_folder(const std::string& path);
+/// The safetensors file that --export means.
+std::string exported_file(const std::string& path);
+
+/// Makes the folder. Fails: io_error; invalid_argument, if it is the model's own.
+Status make_export_folder(const std::string& folder, const std::string& model_path);
+/// Copies config.json, and what lies beside it of the tokenizer and of generation; `tokenizer`, if
+/// not empty, is the tokenizer instead. Fails: io_error.
+Status copy_beside_weights(const std::string& folder, const std::string& model_path,
+                           const std::string& tokenizer);
+
+}  // namespace tessera::cli

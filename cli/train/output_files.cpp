@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train/output_files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/train/export_folder.h"
+
+namespace tessera::cli {
+namespace {
+
+struct NamedFile {
+  std::string option, path;
+};
+
+bool same(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  namespace fs = std::filesystem;
+  return fs::absolute(a, error).lexically_normal() == fs::absolute(b, error).lexically_normal();
+}
+
+// A folder of several files is none that a run reads as one; devices are not written over.
+bool is_file_to_be(const std::string& path) {
+  std::error_code error;
+  return !path.empty() &&
+         (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error));
+}
+
+std::vector<NamedFile> inputs_of(const TrainArguments& a) {
+  std::vector<NamedFile> all = {{"the model", a.engine.model_path},
+                                {"--tokenizer", a.data.tokenizer},
+                                {"--load", a.files.load},
+                                {"--deepspeed", a.engine.deepspeed}};
+  for (const std::string& file : a.data.files) all.push_back({"--data", corpus_file(file).path});
+  all.push_back({"--validation", a.validation.file});
+  return all;
+}
+
+}  // namespace
+
+Status check_output_files(const TrainArguments& a) {
+  const std::vector<NamedFile> outputs = {{"--export", exported_file(a.files.export_to)},
+                                          {"--json", a.log.json},
+                                          {"--csv", a.log.csv},
+                                          {"--trace", a.trace}};
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const NamedFile& out = outputs[k];
+    if (!is_file_to_be(out.path)) continue;
+    for (const NamedFile& in : inputs_of(a)) {
+      if (in.path.empty() || !same(in.path, out.path)) continue;
+      if (out.option == "--trace") continue;  // it replaces nothing but traces
+      return Status(Code::invalid_argument,
+                    fmt::format("{} {}: the run reads it as {}: choose another name", out.option,
+                                out.path, in.option));
+    }
+    for (std::size_t other = k + 1; other < outputs.size(); ++other) {
+      if (outputs[other].path.empty() || !same(out.path, outputs[other].path)) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("{} and {} name the same file {}: choose two", out.option,
+                                outputs[other].option, out.path));
+    }
+  }
+  return {};
+}
+
+}  // namespace tessera::cli
