@@ -8,6 +8,7 @@
 
 #include "engine/base/engine_base.h"
 #include "engine/checkpoint/engine_state.h"
+#include "engine/checkpoint/weight_files.h"
 #include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
 #include "tessera/lora.h"
@@ -15,8 +16,8 @@
 namespace tessera {
 namespace {
 
-// A tensor of the file for every parameter, by ParameterId.
-using Sources = std::vector<const StoredTensor*>;
+// A tensor of the files for every parameter, by ParameterId; no `stored`: none.
+using Sources = std::vector<PublishedTensor>;
 
 Status bad(const std::string& file, const std::string& what) {
   return Status(Code::invalid_argument, fmt::format("{}: {}", file, what));
@@ -36,10 +37,11 @@ bool is_mask(const std::string& name) {
 }
 
 // Files of a base model have no adapters.
-Result<Sources> match(const SafetensorsFile& weights, const Model& model, const std::string& file,
+Result<Sources> match(const WeightFiles& weights, const Model& model, const std::string& file,
                       const ImportOptions& options) {
-  Sources sources(model.parameters.size(), nullptr);
-  for (const StoredTensor& tensor : weights.tensors()) {
+  Sources sources(model.parameters.size());
+  for (const PublishedTensor& published : weights.tensors()) {
+    const StoredTensor& tensor = *published.stored;
     const ParameterId id = find_published(model, tensor.name);
     if (!id.valid()) {
       if (is_mask(tensor.name)) continue;
@@ -55,10 +57,10 @@ Result<Sources> match(const SafetensorsFile& weights, const Model& model, const 
       return bad(file, fmt::format("tensor {} is {}: convert it to F32, BF16 or F16", tensor.name,
                                    name_of(tensor.dtype)));
     }
-    sources[id.index()] = &tensor;
+    sources[id.index()] = published;
   }
   for (std::size_t p = 0; p < sources.size(); ++p) {
-    if (sources[p] != nullptr) continue;
+    if (sources[p].stored != nullptr) continue;
     if (options.adapters && is_adapter(model.parameters[p])) continue;
     return bad(file,
                fmt::format("lacks the tensor {} of {}", model.parameters[p].name, model.name));
@@ -66,12 +68,13 @@ Result<Sources> match(const SafetensorsFile& weights, const Model& model, const 
   return sources;
 }
 
-Status read_floats(SafetensorsFile& weights, const StoredTensor& tensor, Numel first,
+Status read_floats(WeightFiles& weights, const PublishedTensor& tensor, Numel first,
                    std::span<float> values) {
-  const auto size = static_cast<std::size_t>(size_of(tensor.dtype).value);
+  const DType dtype = tensor.stored->dtype;
+  const auto size = static_cast<std::size_t>(size_of(dtype).value);
   std::vector<std::byte> bytes(values.size() * size);
   TESSERA_TRY(weights.read(tensor, first, bytes));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_number(bytes, tensor.dtype, i);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_number(bytes, dtype, i);
   return {};
 }
 
@@ -81,7 +84,7 @@ Status import_weights(Engine& engine, const std::string& file, const ImportOptio
   TESSERA_ASSIGN(const EngineState state, EngineState::of(engine));
   TESSERA_TRY(state.expect_idle("import_weights"));
   const std::string what = "reading " + file;
-  auto weights = SafetensorsFile::open(file);
+  auto weights = WeightFiles::open(file);
   Status status = weights.status();
   Sources sources;
   if (weights.ok()) {
@@ -92,8 +95,8 @@ Status import_weights(Engine& engine, const std::string& file, const ImportOptio
   TESSERA_TRY(state.agree(status, what));
   const Status written = state.write(
       nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
-        const StoredTensor* const source = sources[id.index()];
-        if (source != nullptr) return read_floats(*weights, *source, first, values);
+        const PublishedTensor& source = sources[id.index()];
+        if (source.stored != nullptr) return read_floats(*weights, source, first, values);
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = options.adapters(id, first + Numel{static_cast<std::int64_t>(i)});
         }

@@ -2,6 +2,9 @@
 // Weights leave engines and checkpoints as one safetensors file, and come back.
 #include "tessera/weights.h"
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "tessera/safetensors.h"
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/scene.h"
@@ -21,6 +24,55 @@ std::vector<float> floats_of(SafetensorsFile& file, const std::string& name) {
   std::vector<float> values(static_cast<std::size_t>(tensor->numel().value));
   require_ok(file.read(*tensor, Numel{0}, std::as_writable_bytes(std::span(values))));
   return values;
+}
+
+// What transformers does with a model that is too large for one file.
+std::string in_two_files(const std::string& folder, SafetensorsFile& whole) {
+  nlohmann::json index{{"metadata", {{"total_size", 1}}}, {"weight_map", nlohmann::json::object()}};
+  for (std::size_t part = 0; part < 2; ++part) {
+    const std::string name = "model-0000" + std::to_string(part + 1) + "-of-00002.safetensors";
+    std::vector<StoredTensor> tensors;
+    for (std::size_t t = part; t < whole.tensors().size(); t += 2) {
+      tensors.push_back(whole.tensors()[t]);
+      index["weight_map"][tensors.back().name] = name;
+    }
+    auto out = require_value(SafetensorsWriter::create(folder + "/" + name, tensors, {}));
+    for (const StoredTensor& tensor : tensors) {
+      const auto values = floats_of(whole, tensor.name);
+      require_ok(out.write(tensor.name, Numel{0}, std::as_bytes(std::span(values))));
+    }
+    require_ok(out.finish());
+  }
+  const std::string path = folder + "/model.safetensors.index.json";
+  std::ofstream(path) << index.dump();
+  return path;
+}
+
+TEST_CASE("weights in several files are found by their index", "[checkpoint]") {
+  const Model model = test::tiny_gpt2();
+  const test::TemporaryFolder folder;
+  const std::string direct = folder.path() + "/direct.safetensors";
+  SimulatedRun run(model, ReplicateOptions{}, 1, 5);
+  run.step();
+  require_ok(export_weights(run.engine(), direct, {}));
+  auto whole = require_value(SafetensorsFile::open(direct));
+  const std::string index = in_two_files(folder.path(), whole);
+  SimulatedRun loaded(model, FullyShardOptions{}, 2, 5);
+  require_ok(import_weights(loaded.engine(), index));
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    CHECK(test::same_bits(loaded.contents().values[p], run.contents().values[p]));
+  }
+  const auto refusal = [&](const std::string& text) {
+    std::ofstream(index) << text;
+    return import_weights(loaded.engine(), index).message();
+  };
+  CHECK(refusal("{}").find("has no weight_map") != std::string::npos);
+  CHECK(refusal(R"({"weight_map": {"a": "../b"}})").find("in no file of this folder") !=
+        std::string::npos);
+  CHECK(refusal(R"({"weight_map": {"a": "model-00001-of-00002.safetensors"}})")
+            .find("has no tensor \"a\"") != std::string::npos);
+  run.finish();
+  loaded.finish();
 }
 
 TEST_CASE("weights leave every scheme and enter every other, through an engine or a checkpoint",

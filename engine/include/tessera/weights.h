@@ -38,10 +38,11 @@ struct ImportOptions {
   std::function<float(ParameterId, Numel)> adapters = {};
 };
 
-/// Call it on all ranks at the same time, between two steps. Numbers of another float dtype are
-/// converted. Fails: io_error, corrupt (no safetensors file); invalid_argument (a parameter that is
-/// missing, a tensor that the model does not have, another shape, no floats), naming file and
-/// tensor: nothing has changed then.
+/// `file` may be the index of several (model.safetensors.index.json). Call it on all ranks at the
+/// same time, between two steps. Numbers of another float dtype are converted. Fails: io_error,
+/// corrupt (no safetensors file); invalid_argument (a parameter that is missing, a tensor that the
+/// model does not have, another shape, no floats), naming file and tensor: nothing has changed
+/// then.
 Status import_weights(Engine& engine, const std::string& file, const ImportOptions& options = {});
 
 }  // namespace tessera
