@@ -209,7 +209,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .one_thread = options.stack.one_thread,
                       .between_ns = options.stack.between_ns,
                       .parts = options.stack.parts,
-                      .reads = reads ? std::optional(1.0F) : std::nullopt,
+                      .reads = reads ? std::optional(0.0F) : std::nullopt,
                       .memory_per_rank = capacity,
                       .ends_when_full = options.ends_when_full,
                       .allocator = options.stack.allocator,

@@ -90,11 +90,12 @@ Result<std::vector<sim::SlowRank>> slow_ranks(const std::vector<std::string>& te
 
 Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments,
                                               const sim::Cluster& cluster,
+                                              const sim::StackProfile& stack,
                                               const Training& training) {
   sim::SimulateOptions options;
   options.program = train_program();
   options.cluster = cluster;
-  TESSERA_ASSIGN(options.stack, resolve_profile(arguments.profile));
+  options.stack = stack;
   TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
   options.seed = arguments.seed;
   TESSERA_ASSIGN(options.recorded_ranks,
@@ -123,8 +124,14 @@ struct Prepared {
 
 Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
-  TESSERA_ASSIGN(Training training, resolve(arguments.engine, cluster.ranks()));
-  TESSERA_ASSIGN(sim::SimulateOptions options, simulate_options(arguments, cluster, training));
+  TESSERA_ASSIGN(const sim::StackProfile stack, resolve_profile(arguments.profile));
+  EngineOptions engine = arguments.engine;
+  if (stack.program == sim::StackProfile::Program::train) {
+    engine.scheme.param_dtype = "float32";  // as tessera train has it where nothing is said
+  }
+  TESSERA_ASSIGN(Training training, resolve(engine, cluster.ranks()));
+  TESSERA_ASSIGN(sim::SimulateOptions options,
+                 simulate_options(arguments, cluster, stack, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));
   TESSERA_ASSIGN(const std::string cluster_json, sim::cluster_text(arguments.cluster));
   options.sources = sources_json(model, cluster_json, training.lora);

@@ -71,8 +71,8 @@ class Bench:
                  f"{name}.tessera")
 
     def simulate(self, name, row):
-        self.run(self.program, "simulate", *self.options(name, row), "--param-dtype", "float32",
-                 "--cluster", "machine.json", "--profile", "stack.json", "--steps", 4, "-q", "-o",
+        self.run(self.program, "simulate", *self.options(name, row), "--cluster",
+                 "machine.json", "--profile", "stack.json", "--steps", 4, "-q", "-o",
                  f"{name}-simulated.tessera")
 
     def figures(self, trace):

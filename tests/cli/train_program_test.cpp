@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "tests/cli/program.h"
 
@@ -35,22 +37,26 @@ void write_files(int ranks) {
 
 TEST_CASE("without numbers a training run holds the same bytes", "[cli][simulate]") {
   write_files(2);
-  for (const std::string run :
-       {"llama.json --scheme fully_shard --batch 3", "gpt2.json --scheme full_shard --batch 2",
-        "llama.json --scheme zero1 --batch 2 --accumulation 2",
-        "gpt2.json --scheme zero3 --batch 2 --checkpointing full",
-        "llama.json --scheme replicate --batch 2 --max-grad-norm 1"}) {
+  struct Case {
+    std::string run, dtype, param_dtype;  // of train, of simulate
+  };
+  for (const auto& [run, dtype, param_dtype] :
+       std::vector<Case>{{"llama.json --scheme fully_shard --batch 3", "", ""},
+                         {"gpt2.json --scheme full_shard --batch 2", "", ""},
+                         {"llama.json --scheme zero1 --batch 2 --accumulation 2", "", ""},
+                         {"gpt2.json --scheme zero3 --batch 2 --checkpointing full",
+                          " --dtype float16", " --param-dtype fp16"},
+                         {"llama.json --scheme replicate --batch 2 --max-grad-norm 1", "", ""}}) {
     CAPTURE(run);
-    const ProgramRun trained = run_tessera("train " + run +
+    const ProgramRun trained = run_tessera("train " + run + dtype +
                                            " --data text.txt --runtime simulator --ranks 2 "
                                            "--threads 1 --steps 2 -q --trace trained.tessera");
     INFO(trained.messages);
     REQUIRE(trained.exit_code == 0);
     const auto real = report_of(run_tessera("report trained.tessera --json"));
-    const auto simulated = report_of(
-        run_tessera("simulate " + run +
-                    " --param-dtype float32 --profile train --cluster node.json --steps 2 "
-                    "--json -o simulated.tessera"));
+    const auto simulated = report_of(run_tessera("simulate " + run + param_dtype +
+                                                 " --profile train --cluster node.json --steps 2 "
+                                                 "--json -o simulated.tessera"));
     CHECK(simulated["memory"] == [&] {
       auto memory = real["memory"];
       memory["headroom_bytes"] = simulated["memory"]["headroom_bytes"];  // train has no capacity

@@ -31,7 +31,7 @@ class HostProgram {
   virtual Status finish() = 0;
 };
 
-/// Makes a program on `runtime`, which keeps no numbers and answers Runtime::read with 1. Runtime,
+/// Makes a program on `runtime`, which keeps no numbers and answers Runtime::read with 0. Runtime,
 /// model and options outlive the program.
 using HostProgramMaker = std::function<Result<std::unique_ptr<HostProgram>>(
     Runtime& runtime, const Model& model, const SimulateOptions& options)>;
