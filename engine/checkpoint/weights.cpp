@@ -23,17 +23,23 @@ Status bad(const std::string& file, const std::string& what) {
   return Status(Code::invalid_argument, fmt::format("{}: {}", file, what));
 }
 
-// Published GPT-2 files name modules with or without the language model around them.
+// Published GPT-2 files name modules with or without the language model around them; those of
+// GPT-NeoX call the head embed_out, whatever its module is called.
 ParameterId find_published(const Model& model, const std::string& name) {
   const ParameterId id = model.find_parameter(name);
+  if (id.valid()) return id;
+  if (name == "embed_out.weight") return model.find_parameter("lm_head.weight");
+  if (name == "lm_head.weight") return model.find_parameter("embed_out.weight");
   constexpr std::string_view prefix = "transformer.";
-  return id.valid() || !name.starts_with(prefix) ? id
-                                                 : model.find_parameter(name.substr(prefix.size()));
+  return name.starts_with(prefix) ? model.find_parameter(name.substr(prefix.size())) : id;
 }
 
-// Published GPT-2 files also contain causal masks, which are no parameters.
+// Published files of GPT-2 and GPT-NeoX also contain causal masks and frequencies, which are no
+// parameters.
 bool is_mask(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias") ||
+         name.ends_with(".rotary_emb.inv_freq");
 }
 
 // Files of a base model have no adapters.
