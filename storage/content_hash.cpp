@@ -25,13 +25,25 @@ void add_column(const Statement& rows, int column, Checksum& checksum) {
   }
 }
 
-Result<std::int64_t> add_rows(const Database& database, const std::string& sql,
-                              Checksum& checksum) {
+/// As if the row had the text in place of its number.
+void add_text(const Statement& rows, int column, const Texts& texts, Checksum& checksum) {
+  const std::string* const text = texts.find(rows.integer(column));
+  checksum.add(std::int64_t{text == nullptr ? SQLITE_NULL : SQLITE_TEXT});
+  if (text != nullptr) checksum.add(std::string_view(*text));
+}
+
+/// `interned`: which of the columns have numbers of `texts`.
+Result<std::int64_t> add_rows(const Database& database, const std::string& sql, Checksum& checksum,
+                              const std::vector<bool>& interned = {}, const Texts& texts = {}) {
   TESSERA_ASSIGN(Statement rows, database.prepare(sql));
   for (std::int64_t count = 0;; ++count) {
     TESSERA_ASSIGN(const bool row, rows.next());
     if (!row) return count;
-    for (int i = 0; i < rows.columns(); ++i) add_column(rows, i, checksum);
+    for (int i = 0; i < rows.columns(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const bool text = at < interned.size() && interned[at];
+      text ? add_text(rows, i, texts, checksum) : add_column(rows, i, checksum);
+    }
   }
 }
 
@@ -45,8 +57,16 @@ Status add_table(const Database& database, Checksum& checksum) {
   const auto hashed = [](const auto& column) { return column.hashed; };
   const char* where = "";
   if (std::is_same_v<Record, MetaRow>) where = " WHERE key NOT IN ('content_hash', 'version')";
-  TESSERA_ASSIGN(const std::int64_t count,
-                 add_rows(database, select_sql<Record>(hashed, nullptr, where), checksum));
+  std::vector<bool> interned(List<Record>::key == Key::arrival ? 1 : 0);  // its id
+  bool any = false;
+  for_each_column<Record>([&](const auto& column) {
+    if (column.hashed) interned.push_back(column.interned);
+    any |= column.interned;
+  });
+  Texts texts;
+  if (any) TESSERA_TRY(texts.read(database));
+  const std::string sql = select_sql<Record>(hashed, nullptr, where, Selected::numbers);
+  TESSERA_ASSIGN(const std::int64_t count, add_rows(database, sql, checksum, interned, texts));
   checksum.add(count);
   return {};
 }
