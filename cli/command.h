@@ -60,7 +60,7 @@ int complain(const Status& status);
 /// One line each on stderr.
 void print_warnings(const std::vector<std::string>& warnings);
 
-/// "0.1.0 (1a2b3c4)".
+/// "0.2.0 (1a2b3c4)".
 std::string version();
 
 }  // namespace tessera::cli

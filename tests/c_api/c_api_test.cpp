@@ -255,7 +255,7 @@ TEST_CASE("errors are a code and a sentence", "[c_api]") {
   options.kind = TESSERA_MPI;
   options.modules = "/nowhere";
   CHECK(tessera_runtime_create(&options, &runtime) == TESSERA_NOT_SUPPORTED);
-  CHECK(std::string(tessera_version()) == "0.1.0");
+  CHECK(std::string(tessera_version()) == "0.2.0");
 }
 
 TEST_CASE("options that are not given are those of the C++ structs", "[c_api]") {

@@ -59,7 +59,7 @@ typedef enum tessera_dtype {
 
 /* The sentence of this thread's last failure; valid until its next one. Never null. */
 TESSERA_C_API const char* tessera_last_error(void);
-/* "0.1.0" */
+/* "0.2.0" */
 TESSERA_C_API const char* tessera_version(void);
 
 /* ---- Models: immutable; may be destroyed as soon as engines were created from them. ---- */
