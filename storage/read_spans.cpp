@@ -58,6 +58,19 @@ void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
 
 }  // namespace
 
+ClaimedSpans::ClaimedSpans(std::int64_t file_size)
+    : most_((per_byte * file_size + allowed_anyway) / entry_size) {}
+
+Status ClaimedSpans::add(const ChunkHeader& header) {
+  std::int64_t& claimed = by_rank_[header.rank];
+  claimed += std::clamp<std::int64_t>(header.count, 0, span_count_max);
+  // Chunks of one stream say each span in their own bytes.
+  if (header.stream != all_streams || claimed <= most_) return {};
+  return {Code::corrupt, fmt::format("The trace is damaged: rank {} has more spans than any "
+                                     "recording of that size.",
+                                     header.rank)};
+}
+
 SpanReader::Shared SpanReader::known(Rank rank, std::int64_t seq, std::int64_t count) const {
   const std::lock_guard lock(mutex_);
   for (const Known& k : known_) {
@@ -115,15 +128,9 @@ Result<std::vector<Lane>> SpanReader::read(Rank rank, const SpanRange& range) co
               range.begin);
   std::vector<Lane> lanes;
   if (range.begin >= range.end) return lanes;
-  std::int64_t entries = 0;
-  const std::int64_t entries_max = (per_byte * database_.size() + allowed_anyway) / entry_size;
+  ClaimedSpans claimed(database_.size());
   TESSERA_TRY(for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
-    entries += std::clamp<std::int64_t>(header.count, 0, span_count_max);
-    if (header.stream == all_streams && entries > entries_max) {
-      return {Code::corrupt, fmt::format("The trace is damaged: rank {} has {} spans, more than "
-                                         "any recording of that size.",
-                                         rank, entries)};
-    }
+    TESSERA_TRY(claimed.add(header));
     return append(header, data, range, lanes);
   }));
   std::erase_if(lanes, [](const Lane& lane) { return lane.op.empty(); });

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,18 @@ namespace tessera::storage {
 struct SpanRange {
   Time begin = 0, end = 0;
   std::optional<std::int32_t> stream = {};
+};
+
+/// Counts the spans that chunks claim, so that a forged file is no longer to read than it is large.
+class ClaimedSpans {
+ public:
+  explicit ClaimedSpans(std::int64_t file_size);
+  /// Fails: corrupt, where the rank of `header` has more than any recording of that size.
+  Status add(const ChunkHeader& header);
+
+ private:
+  std::int64_t most_;
+  std::unordered_map<Rank, std::int64_t> by_rank_;
 };
 
 /// May be used by several threads.

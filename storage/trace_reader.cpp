@@ -51,8 +51,10 @@ Status find_damaged_chunks(const Database& database, const char* sql, F decode,
 
 Status find_damaged_spans(const Database& database, std::vector<std::string>& damages) {
   const SpanReader reader(database);
+  ClaimedSpans claimed(database.size());
   std::vector<Lane> lanes;
-  const auto decode = [&](const ChunkHeader& header, Blob data) {
+  const auto decode = [&](const ChunkHeader& header, Blob data) -> Status {
+    TESSERA_TRY(claimed.add(header));
     lanes.clear();
     return reader.append(header, data, {header.t0, header.t1}, lanes);
   };

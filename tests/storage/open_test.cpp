@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -125,6 +126,25 @@ TEST_CASE("a small file that claims to hold much is refused before it is unpacke
     CHECK(status.code() == Code::corrupt);
     CHECK(status.message().find("more than any recording") != std::string::npos);
   }
+}
+
+TEST_CASE("more spans of a rank than the file has room for are not unpacked one by one",
+          "[storage][open]") {
+  const Folder folder("many_spans");
+  const std::string path = folder / "run.tessera";
+  test::write(random_recording(41), path);
+  change(path,
+         "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT "
+         "INTO span_chunk SELECT 0, -3, i, 16384, 0, 0, 0, x'00' FROM n");
+  const auto damages = TraceReader::open(path)->find_damage();
+  REQUIRE(damages.ok());
+  const auto said = [&](const char* words) {
+    return std::count_if(damages->begin(), damages->end(), [&](const std::string& damage) {
+      return damage.find(words) != std::string::npos;
+    });
+  };
+  CHECK(said("rank 0 has more spans than any recording of that size") == 1);
+  CHECK(said("seq 199") == 0);
 }
 
 TEST_CASE("verify names each damage by itself", "[storage][open]") {
