@@ -129,10 +129,11 @@ Result<std::vector<Lane>> SpanReader::read(Rank rank, const SpanRange& range) co
   std::vector<Lane> lanes;
   if (range.begin >= range.end) return lanes;
   ClaimedSpans claimed(database_.size());
-  TESSERA_TRY(for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
+  const auto add = [&](const ChunkHeader& header, Blob data) -> Status {
     TESSERA_TRY(claimed.add(header));
     return append(header, data, range, lanes);
-  }));
+  };
+  TESSERA_TRY(for_each_chunk(chunks, add));
   std::erase_if(lanes, [](const Lane& lane) { return lane.op.empty(); });
   std::sort(lanes.begin(), lanes.end(),
             [](const Lane& a, const Lane& b) { return a.stream < b.stream; });
