@@ -11,56 +11,9 @@
 #include <sstream>
 
 #include "tests/cli/program.h"
+#include "tests/cli/tiny_run.h"
 
 namespace tessera::test {
-namespace {
-
-constexpr const char* config = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
-    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "n_ctx": 16, "n_embd": 16,
-    "n_head": 2, "n_layer": 1, "n_positions": 16, "vocab_size": 256})";
-
-void write(const std::string& name, const std::string& text) {
-  std::ofstream(run_folder() + name, std::ios::binary) << text;
-}
-
-void prepare() {
-  write("gpt.json", config);
-  std::string text;
-  for (int k = 0; k < 40; ++k) text += "to train is to see it all again. ";
-  write("text.txt", text);
-}
-
-std::string text_of(const std::string& name) {
-  std::ifstream file(run_folder() + name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// "step" lines of a --json file.
-std::vector<nlohmann::json> lines_of(const std::string& name) {
-  std::vector<nlohmann::json> lines;
-  std::ifstream file(run_folder() + name);
-  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
-
-std::vector<double> losses_of(const std::string& name) {
-  std::vector<double> losses;
-  for (const auto& line : lines_of(name)) losses.push_back(line["loss"]);
-  return losses;
-}
-
-ProgramRun train(const std::string& options) {
-  return run_tessera("train gpt.json --data text.txt --batch 2 --steps 6 --threads 1 " + options);
-}
-
-std::string refusal(const std::string& options) {
-  const ProgramRun run = run_tessera("train gpt.json --steps 1 " + options);
-  CHECK(run.exit_code == 2);
-  CHECK(run.output.empty());
-  return run.messages;
-}
-
-}  // namespace
 
 TEST_CASE("train says per step what happened, to people and to programs", "[cli][train]") {
   prepare();
@@ -250,44 +203,6 @@ TEST_CASE("a signal ends training with a checkpoint and a whole trace, and it go
         std::string::npos);
 }
 
-TEST_CASE("a disk that is full loses files, not the run, and says so at once", "[cli][train]") {
-  prepare();
-  std::filesystem::remove_all(run_folder() + "full");
-  std::filesystem::create_directories(run_folder() + "full");
-  write("full.sh",
-        "cd '" + run_folder() + "' || exit 1\nulimit -f 8\ntrap '' XFSZ\n" + TESSERA_PROGRAM +
-            " train gpt.json --data text.txt --batch 2 --threads 1 -q --steps 4 --save "
-            "full --save-every 2 --json full.json --export full.safetensors 2> full.err\n");
-  const int status = std::system(("sh '" + run_folder() + "full.sh'").c_str());
-  const std::string said = text_of("full.err");
-  INFO(said);
-  CHECK(WEXITSTATUS(status) == 2);
-  CHECK(said.find("; training goes on after step ") != std::string::npos);
-  CHECK(said.find("there is no checkpoint in full") != std::string::npos);
-  CHECK(lines_of("full.json").size() == 4);
-}
-
-TEST_CASE("what was trained can be exported, loaded and asked for text", "[cli][train]") {
-  prepare();
-  std::filesystem::remove_all(run_folder() + "saved");
-  REQUIRE(train("-q --save saved --export trained.safetensors").exit_code == 0);
-  const std::string ask = " --tokens 12 --seed 3 --prompt 'to see '";
-  const ProgramRun from_file = run_tessera("generate gpt.json --weights trained.safetensors" + ask);
-  INFO(from_file.messages);
-  REQUIRE(from_file.exit_code == 0);
-  CHECK(from_file.output.find("to see ") == 0);
-  CHECK(from_file.output.size() == 7 + 12 + 1);
-  const ProgramRun from_checkpoint = run_tessera("generate gpt.json --checkpoint saved" + ask);
-  CHECK(from_checkpoint.output == from_file.output);
-  const ProgramRun likely = run_tessera(
-      "generate gpt.json --weights trained.safetensors --temperature 0 --tokens 3 --prompt-ids "
-      "116,111");
-  CHECK(likely.output.find("116 111 ") == 0);
-  CHECK(train("-q --load trained.safetensors").exit_code == 0);
-  CHECK(run_tessera("generate gpt.json").messages ==
-        "tessera: give --weights or --checkpoint, one of them\n");
-}
-
 TEST_CASE("a simulated run that saves leaves the same trace every time", "[cli][train]") {
   prepare();
   const std::string options =
@@ -388,40 +303,6 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
         std::string::npos);
   CHECK(refusal("--data text.txt --load .").find("is a folder: name a safetensors file") !=
         std::string::npos);
-}
-
-TEST_CASE("a run does not write over what it reads, nor two things into one file", "[cli][train]") {
-  prepare();
-  const auto size = std::filesystem::file_size(run_folder() + "text.txt");
-  CHECK(refusal("--data text.txt --export ./text.txt") ==
-        "tessera: --export ./text.txt: the run reads it as --data: choose another name\n");
-  CHECK(refusal("--data text.txt:2 --json text.txt").find("reads it as --data") !=
-        std::string::npos);
-  CHECK(refusal("--data text.txt --csv gpt.json").find("reads it as the model") !=
-        std::string::npos);
-  CHECK(refusal("--data text.txt --json log --csv ./log") ==
-        "tessera: --json and --csv name the same file log: choose two\n");
-  CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
-}
-
-TEST_CASE("an export into a folder has what from_pretrained reads", "[cli][train]") {
-  prepare();
-  const std::string out = run_folder() + "tuned/";
-  std::filesystem::remove_all(out);
-  std::filesystem::create_directories(run_folder() + "own");
-  write("own/config.json", config);
-  write("own/generation_config.json", "{}");
-  const std::string options = " --data text.txt --batch 2 --steps 1 --threads 1 -q ";
-  CHECK(run_tessera("train own/config.json" + options + "--export own/")
-            .messages.find("is the folder of the model that is trained") != std::string::npos);
-  REQUIRE(run_tessera("train own/config.json" + options + "--export tuned/").exit_code == 0);
-  for (const char* name : {"model.safetensors", "config.json", "generation_config.json"}) {
-    INFO(name);
-    CHECK(std::filesystem::exists(out + name));
-  }
-  CHECK_FALSE(std::filesystem::exists(out + "tokenizer.json"));
-  CHECK(run_tessera("evaluate tuned/config.json --weights tuned/model.safetensors --data text.txt")
-            .exit_code == 0);
 }
 
 TEST_CASE("a resumed run with nothing left to do says so", "[cli][train]") {

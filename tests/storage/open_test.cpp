@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "storage/chunk.h"
 #include "tests/random.h"
 #include "tests/storage/recording.h"
 
@@ -133,9 +135,15 @@ TEST_CASE("more spans of a rank than the file has room for are not unpacked one 
   const Folder folder("many_spans");
   const std::string path = folder / "run.tessera";
   test::write(random_recording(41), path);
-  change(path,
-         "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT "
-         "INTO span_chunk SELECT 0, -3, i, 16384, 0, 0, 0, x'00' FROM n");
+  const std::vector<std::uint8_t> data = {0};
+  std::string rows;
+  for (std::int64_t seq = 100; seq < 200; ++seq) {
+    const storage::ChunkHeader header{0, storage::all_streams, seq, 16384, 0, 0};
+    rows +=
+        fmt::format("{}({}, {}, {}, {}, 0, 0, {}, x'00')", rows.empty() ? "" : ", ", header.rank,
+                    header.stream, seq, header.count, storage::chunk_checksum(header, data));
+  }
+  change(path, "INSERT INTO span_chunk VALUES " + rows);
   const auto damages = TraceReader::open(path)->find_damage();
   REQUIRE(damages.ok());
   const auto said = [&](const char* words) {
