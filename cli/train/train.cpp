@@ -241,10 +241,10 @@ class TrainProgram {
           trainer_->steps_done(), arguments_.steps));
     }
     if (prints()) print_warnings(run_.warnings);
+    TESSERA_TRY(write_run_files());
     if (prints() && !arguments_.quiet) {
       print_header(arguments_, run_, data.corpus, *trainer_, opened_, peak_);
     }
-    TESSERA_TRY(write_run_files());
     const Status looped = loop(files);
     if (looped.code() == Code::invalid_argument) {
       return Status(looped.code(), fmt::format("{}; {}", looped.message(), files.way_back()));

@@ -304,7 +304,10 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
   }
   CHECK(missing(flags_of("checkpoint merge"), {{"--adapter", "", ""}}) == "");
   CHECK(missing(flags_of("checkpoint import"), {{"--prefix", "", ""}, {"--step", "", ""}}) == "");
-  CHECK(missing(flags_of("checkpoint export"), {{"--dtype", "", ""}, {"--format", "", ""}}) == "");
+  CHECK(missing(flags_of("checkpoint export"),
+                {{"--dtype", "", ""}, {"--format", "", ""}, {"--prefix", "", ""}}) == "");
+  CHECK(shown("checkpoint export saved out.safetensors --prefix transformer.").find("--prefix") !=
+        std::string::npos);
   CHECK(shown("checkpoint export saved out.safetensors") !=
         shown("checkpoint export saved out.safetensors --dtype bf16"));
   CHECK(shown("checkpoint export saved out.safetensors") !=
