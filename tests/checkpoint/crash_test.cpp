@@ -55,25 +55,28 @@ void fail_everywhere(const MemoryFiles& before, std::int64_t older, std::int64_t
   }
 }
 
-TEST_CASE("a save that is killed at any byte leaves the one before", "[checkpoint]") {
+TEST_CASE("a save that is killed at any byte leaves the one before", "[checkpoint][long]") {
   MemoryFiles before;
   require_ok(test::write_files(before, 1, 1));
   fail_everywhere(before, 1, 2, /*for_good=*/true, /*power=*/false);
 }
 
-TEST_CASE("a save during which the power fails at any byte leaves the one before", "[checkpoint]") {
+TEST_CASE("a save during which the power fails at any byte leaves the one before",
+          "[checkpoint][long]") {
   MemoryFiles before;
   require_ok(test::write_files(before, 1, 1));
   fail_everywhere(before, 1, 2, /*for_good=*/true, /*power=*/true);
 }
 
-TEST_CASE("a disk that refuses one write or call fails the save and nothing else", "[checkpoint]") {
+TEST_CASE("a disk that refuses one write or call fails the save and nothing else",
+          "[checkpoint][long]") {
   MemoryFiles before;
   require_ok(test::write_files(before, 1, 1));
   fail_everywhere(before, 1, 2, /*for_good=*/false, /*power=*/false);
 }
 
-TEST_CASE("saving a step again replaces it at once, whatever is killed when", "[checkpoint]") {
+TEST_CASE("saving a step again replaces it at once, whatever is killed when",
+          "[checkpoint][long]") {
   MemoryFiles before;
   require_ok(test::write_files(before, 2, 1));
   fail_everywhere(before, 2, 2, /*for_good=*/true, /*power=*/true);

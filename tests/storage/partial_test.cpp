@@ -155,7 +155,7 @@ TEST_CASE("a writer whose partial file was removed publishes its own bytes only"
 }
 
 TEST_CASE("on a full disk what fits is a finished trace, and the first word comes at once",
-          "[storage][partial]") {
+          "[storage][partial][long]") {
   const Folder folder("full_disk_kept");
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);

@@ -118,7 +118,8 @@ TEST_CASE("one collective less, and one more, are named on all ranks", "[host][f
                 advice);
 }
 
-TEST_CASE("500 random programs: equal ones end well, one difference is found", "[host][faults]") {
+TEST_CASE("500 random programs: equal ones end well, one difference is found",
+          "[host][faults][long]") {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     INFO("seed " << seed);
     Random random(seed);

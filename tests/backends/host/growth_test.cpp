@@ -12,7 +12,7 @@ namespace {
 // Bytes that are allocated now; 0 under sanitizers, whose allocator does not say.
 std::size_t in_use() { return mallinfo2().uordblks; }
 
-TEST_CASE("ten thousand steps take no more memory than one thousand", "[host]") {
+TEST_CASE("ten thousand steps take no more memory than one thousand", "[host][long]") {
   const Scheme scheme = GENERATE(Scheme{FullyShardOptions{.units = {"pair", "shared"}}},
                                  Scheme{Zero3Options{.prefetch_bucket = Numel{20}}});
   INFO(name_of(scheme));
