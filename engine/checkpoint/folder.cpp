@@ -121,12 +121,7 @@ Status CheckpointFolder::complete(Manifest manifest, std::int32_t keep) {
   TESSERA_TRY(files_.sync_folder(path_));
   const std::string path = joined(folder, manifest_name);
   const std::string partial = path + ".partial";
-  {
-    const std::string text = to_json(manifest);
-    TESSERA_ASSIGN(const auto file, files_.create(partial));
-    TESSERA_TRY(file->write(std::as_bytes(std::span(text))));
-    TESSERA_TRY(file->sync());
-  }
+  TESSERA_TRY(write_text(files_, partial, to_json(manifest)));
   TESSERA_TRY(files_.rename(partial, path));
   TESSERA_TRY(files_.sync_folder(folder));
   // Only now the files of an earlier generation and the oldest checkpoints can go.

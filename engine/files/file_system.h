@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/status.h"
@@ -60,5 +61,8 @@ FileSystem& system_files();
 
 /// Reads a whole file. Fails: io_error.
 Result<std::string> read_text(FileSystem& files, const std::string& path);
+/// Creates a file or replaces its content; returns when that is on the disk, which its name is
+/// after `sync_folder`. Fails: io_error.
+Status write_text(FileSystem& files, const std::string& path, std::string_view text);
 
 }  // namespace tessera

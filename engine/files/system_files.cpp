@@ -153,4 +153,10 @@ Result<std::string> read_text(FileSystem& files, const std::string& path) {
   return text;
 }
 
+Status write_text(FileSystem& files, const std::string& path, std::string_view text) {
+  TESSERA_ASSIGN(const auto file, files.create(path));
+  TESSERA_TRY(file->write(std::as_bytes(std::span(text))));
+  return file->sync();
+}
+
 }  // namespace tessera

@@ -286,23 +286,15 @@ bool has_optimizer_files(FileSystem& files, const std::string& path) {
          });
 }
 
-// The folder that "latest" names.
-std::string latest_in(FileSystem& files, const std::string& path) {
-  const auto latest = read_text(files, path + "/latest");
-  if (!latest.ok()) return path;
-  std::string name = *latest;
-  while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-  return name.empty() || name.find('/') != std::string::npos ? path : path + "/" + name;
-}
-
 }  // namespace
 
 bool is_deepspeed(FileSystem& files, const std::string& path) {
-  return has_optimizer_files(files, path) || has_optimizer_files(files, latest_in(files, path));
+  return has_optimizer_files(files, path) ||
+         has_optimizer_files(files, folder_named_in(files, path, "latest"));
 }
 
 Result<std::unique_ptr<ForeignCheckpoint>> open_deepspeed(FileSystem& files, std::string path) {
-  if (!has_optimizer_files(files, path)) path = latest_in(files, path);
+  if (!has_optimizer_files(files, path)) path = folder_named_in(files, path, "latest");
   auto made = std::make_unique<DeepSpeedCheckpoint>(files, std::move(path));
   TESSERA_TRY(made->open());
   return std::unique_ptr<ForeignCheckpoint>(std::move(made));

@@ -3,11 +3,11 @@
 // torch.save archive (a zip without compression), .metadata says where.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <span>
 
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "exchange/checkpoints/archive_writer.h"
+#include "exchange/checkpoints/new_folder.h"
 #include "tessera/exchange/checkpoints.h"
 
 namespace tessera::exchange {
@@ -175,14 +175,9 @@ class DcpExport {
 
 Status export_dcp(const std::string& path, const std::string& folder, const std::string& prefix) {
   FileSystem& files = system_files();
-  std::error_code error;
-  if (std::filesystem::exists(folder, error)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} exists: a DCP checkpoint gets a folder of its own", folder));
-  }
-  TESSERA_ASSIGN(CheckpointReader reader, CheckpointReader::open(files, path));
-  TESSERA_TRY(files.make_folder(folder));
-  const auto write = [&]() -> Status {
+  return fill_new_folder(folder, "a DCP checkpoint", [&]() -> Status {
+    TESSERA_ASSIGN(CheckpointReader reader, CheckpointReader::open(files, path));
+    TESSERA_TRY(files.make_folder(folder));
     TESSERA_ASSIGN(const auto data, files.create(folder + "/" + data_file));
     DcpExport out(reader, *data, prefix);
     for (const CheckpointParameter& parameter : reader.manifest().parameters) {
@@ -191,16 +186,10 @@ Status export_dcp(const std::string& path, const std::string& folder, const std:
     TESSERA_TRY(data->sync());
     // The folder is a checkpoint from here on.
     const std::string partial = folder + "/.metadata.partial";
-    TESSERA_ASSIGN(const auto metadata, files.create(partial));
-    const std::string text = out.metadata();
-    TESSERA_TRY(metadata->write(std::as_bytes(std::span(text))));
-    TESSERA_TRY(metadata->sync());
+    TESSERA_TRY(write_text(files, partial, out.metadata()));
     TESSERA_TRY(files.rename(partial, folder + "/.metadata"));
     return files.sync_folder(folder);
-  };
-  const Status written = write();
-  if (!written.ok()) std::filesystem::remove_all(folder, error);
-  return written;
+  });
 }
 
 }  // namespace tessera::exchange

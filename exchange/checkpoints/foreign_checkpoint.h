@@ -31,6 +31,10 @@ class ForeignCheckpoint {
 bool is_dcp(FileSystem& files, const std::string& path);
 Result<std::unique_ptr<ForeignCheckpoint>> open_dcp(FileSystem& files, const std::string& path);
 
+/// The folder inside of `path` that its file `file` names, as DeepSpeed's "latest" does; `path`
+/// itself where there is no such file, or no name in it.
+std::string folder_named_in(FileSystem& files, const std::string& path, const char* file);
+
 /// A folder with ..._optim_states.pt, or one of several that its file "latest" names.
 bool is_deepspeed(FileSystem& files, const std::string& path);
 Result<std::unique_ptr<ForeignCheckpoint>> open_deepspeed(FileSystem& files, std::string path);

@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <filesystem>
-#include <span>
 
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "exchange/checkpoints/archive_writer.h"
 #include "exchange/checkpoints/foreign_checkpoint.h"
+#include "exchange/checkpoints/new_folder.h"
 #include "exchange/checkpoints/torch_archive.h"
 #include "tessera/exchange/checkpoints.h"
 
@@ -97,14 +96,6 @@ bool has_universal(FileSystem& files, const std::string& path) {
   return files.exists(path + "/zero/optimizer_state.pt");
 }
 
-std::string latest_universal_in(FileSystem& files, const std::string& path) {
-  const auto latest = read_text(files, path + "/" + universal_latest);
-  if (!latest.ok()) return path;
-  std::string name = *latest;
-  while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-  return name.empty() || name.find('/') != std::string::npos ? path : path + "/" + name;
-}
-
 class UniversalExport {
  public:
   UniversalExport(CheckpointReader& reader, FileSystem& files, std::string folder,
@@ -139,13 +130,13 @@ class UniversalExport {
     for (const CheckpointParameter& p : reader_.manifest().parameters) {
       TESSERA_TRY(write_parameter(p, inside + "/zero/" + prefix_ + p.name));
     }
-    TESSERA_TRY(write_file(inside + "/zero/optimizer_state.pt", optimizer_state()));
+    TESSERA_TRY(write_text(files_, inside + "/zero/optimizer_state.pt", optimizer_state()));
     // Stages 1 and 2 look for the first, stage 3 for the second.
     for (const char* name :
          {"mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_model_states.pt"}) {
-      TESSERA_TRY(write_file(inside + "/" + name, model_states()));
+      TESSERA_TRY(write_text(files_, inside + "/" + name, model_states()));
     }
-    TESSERA_TRY(write_file(folder_ + "/" + universal_latest, tag));
+    TESSERA_TRY(write_text(files_, folder_ + "/" + universal_latest, tag));
     return files_.sync_folder(folder_);
   }
 
@@ -166,11 +157,11 @@ class UniversalExport {
       archive.pickle().text("param");
       archive.tensor(p.shape, values);
       archive.pickle().end_dict();
-      TESSERA_TRY(write_file(fmt::format("{}/{}.pt", inside, name), archive.finish()));
+      TESSERA_TRY(write_text(files_, fmt::format("{}/{}.pt", inside, name), archive.finish()));
     }
     TorchArchiveWriter archive;
     archive.scalar(static_cast<std::int32_t>(p.steps));
-    return write_file(inside + "/step.pt", archive.finish());
+    return write_text(files_, inside + "/step.pt", archive.finish());
   }
 
   // Groups without a key keep the numbers that the run that loads has; a spare one harms nobody.
@@ -222,12 +213,6 @@ class UniversalExport {
     return archive.finish();
   }
 
-  Status write_file(const std::string& name, const std::string& bytes) {
-    TESSERA_ASSIGN(const auto file, files_.create(name));
-    TESSERA_TRY(file->write(std::as_bytes(std::span(bytes))));
-    return file->sync();
-  }
-
   CheckpointReader& reader_;
   FileSystem& files_;
   const std::string folder_, prefix_;
@@ -236,11 +221,12 @@ class UniversalExport {
 }  // namespace
 
 bool is_universal(FileSystem& files, const std::string& path) {
-  return has_universal(files, path) || has_universal(files, latest_universal_in(files, path));
+  return has_universal(files, path) ||
+         has_universal(files, folder_named_in(files, path, universal_latest));
 }
 
 Result<std::unique_ptr<ForeignCheckpoint>> open_universal(FileSystem& files, std::string path) {
-  if (!has_universal(files, path)) path = latest_universal_in(files, path);
+  if (!has_universal(files, path)) path = folder_named_in(files, path, universal_latest);
   auto made = std::make_unique<UniversalCheckpoint>(files, std::move(path));
   TESSERA_TRY(made->open());
   return std::unique_ptr<ForeignCheckpoint>(std::move(made));
@@ -249,18 +235,12 @@ Result<std::unique_ptr<ForeignCheckpoint>> open_universal(FileSystem& files, std
 Status export_universal(const std::string& path, const std::string& folder,
                         const std::string& prefix) {
   FileSystem& files = system_files();
-  std::error_code error;
-  if (std::filesystem::exists(folder, error)) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{} exists: a universal checkpoint gets a folder of its own", folder));
-  }
-  TESSERA_ASSIGN(CheckpointReader reader, CheckpointReader::open(files, path));
-  UniversalExport out(reader, files, folder, prefix);
-  TESSERA_TRY(out.check());
-  const Status written = out.write();
-  if (!written.ok()) std::filesystem::remove_all(folder, error);
-  return written;
+  return fill_new_folder(folder, "a universal checkpoint", [&]() -> Status {
+    TESSERA_ASSIGN(CheckpointReader reader, CheckpointReader::open(files, path));
+    UniversalExport out(reader, files, folder, prefix);
+    TESSERA_TRY(out.check());
+    return out.write();
+  });
 }
 
 }  // namespace tessera::exchange

@@ -43,6 +43,14 @@ inline CudaOutcome run_on_gpus(const StandInOptions& options, const CudaProgram&
   return outcome;
 }
 
+/// Rank 0 ended at its deadline of 3 s, and named what it waited for.
+inline void check_peer_died(const std::vector<Status>& statuses) {
+  INFO(statuses[0].message());
+  CHECK(statuses[0].code() == Code::timed_out);
+  CHECK(statuses[0].message().find("waited 3.0 s for the all_reduce of unit here") !=
+        std::string::npos);
+}
+
 inline void require_clean(const CudaOutcome& outcome) {
   for (std::size_t rank = 0; rank < outcome.statuses.size(); ++rank) {
     INFO("rank " << rank << ": " << outcome.statuses[rank].message());

@@ -5,8 +5,10 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/backends/cuda/cuda_ranks.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::test {
 
@@ -59,5 +61,21 @@ class PeerScene {
   CommunicatorId everybody_;
   View numbers_;
 };
+
+/// Rank 1 dies before the all_reduce; rank 0 does `then` behind it. REQUIRES: a world of 2 ranks.
+inline std::vector<Status> run_dead_peer(StandIn& world,
+                                         const std::function<Status(PeerScene&)>& then) {
+  const TemporaryFolder folder;
+  return run_on(world,
+                [&](ProcessRuntime& host, Rank rank) -> Status {
+                  PeerScene scene(host, folder.path());
+                  TESSERA_TRY(scene.setup());
+                  if (rank == 1) return Status(Code::cancelled, "died");
+                  TESSERA_TRY(scene.all_reduce());
+                  TESSERA_TRY(then(scene));
+                  return host.finish();
+                },
+                {.deadline = 3'000'000'000});
+}
 
 }  // namespace tessera::test

@@ -84,21 +84,11 @@ Outcome tampered(CollectiveKind kind, const std::function<void(CollectiveCall&)>
 
 // Rank 1 dies before the all_reduce; rank 0 does something behind it.
 Outcome dead_peer(const std::function<Status(PeerScene&)>& then, StandInOptions options = {}) {
-  const test::TemporaryFolder folder;
   options.ranks = 2;
   options.seed = 5;
   options.deaf = true;
   StandIn world(options);
-  return outcome_of(world, test::run_on(world,
-                                        [&](ProcessRuntime& host, Rank rank) -> Status {
-                                          PeerScene scene(host, folder.path());
-                                          TESSERA_TRY(scene.setup());
-                                          if (rank == 1) return Status(Code::cancelled, "died");
-                                          TESSERA_TRY(scene.all_reduce());
-                                          TESSERA_TRY(then(scene));
-                                          return host.finish();
-                                        },
-                                        {.deadline = 3'000'000'000}));
+  return outcome_of(world, test::run_dead_peer(world, then));
 }
 
 Status halve(PeerScene& scene) {

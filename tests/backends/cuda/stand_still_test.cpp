@@ -17,22 +17,8 @@ using Then = std::function<Status(PeerScene&)>;
 void check_dead_peer(const Then& then, bool loads_lazily = false) {
   const std::uint64_t seed = GENERATE(1, 2, 3);
   INFO("seed " << seed);
-  const test::TemporaryFolder folder;
   StandIn world({.ranks = 2, .seed = seed, .deaf = true, .loads_lazily = loads_lazily});
-  const auto statuses = test::run_on(world,
-                                     [&](ProcessRuntime& host, Rank rank) -> Status {
-                                       PeerScene scene(host, folder.path());
-                                       TESSERA_TRY(scene.setup());
-                                       if (rank == 1) return Status(Code::cancelled, "died");
-                                       TESSERA_TRY(scene.all_reduce());
-                                       TESSERA_TRY(then(scene));
-                                       return host.finish();
-                                     },
-                                     {.deadline = 3'000'000'000});
-  INFO(statuses[0].message());
-  CHECK(statuses[0].code() == Code::timed_out);
-  CHECK(statuses[0].message().find("waited 3.0 s for the all_reduce of unit here") !=
-        std::string::npos);
+  test::check_peer_died(test::run_dead_peer(world, then));
   INFO((world.reports().empty() ? std::string() : world.reports().front()));
   CHECK(world.reports().empty());
 }
