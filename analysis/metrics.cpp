@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tessera/analysis/median.h"
@@ -132,32 +133,49 @@ Usual usual_of(std::span<const std::int64_t> values) {
   return {middle, std::max({deviations * deviation, least_share * std::abs(middle), 1.0})};
 }
 
+namespace {
+
+// What a scale is made of.
+struct Choice {
+  std::vector<std::int64_t> values;  // evenly spread, about `enough_values` of them
+  std::int64_t low = std::numeric_limits<std::int64_t>::max();
+  std::int64_t high = std::numeric_limits<std::int64_t>::min();
+};
+
+// `for_each`(use) calls use(value) for each of `size` values.
+template <class F>
+Choice choose(std::size_t size, F for_each) {
+  Choice out;
+  const std::size_t every = size / enough_values + 1;
+  std::size_t next = 0, at = 0;
+  for_each([&](std::int64_t value) {
+    out.low = std::min(out.low, value);
+    out.high = std::max(out.high, value);
+    if (at++ != next) return;
+    out.values.push_back(value);
+    next += every;
+  });
+  return out;
+}
+
+}  // namespace
+
 MetricScale::MetricScale(std::span<const std::int64_t> values) {
   if (values.empty()) return;
-  std::vector<std::int64_t> chosen;
-  const std::size_t every = values.size() / enough_values + 1;
-  for (std::size_t i = 0; i < values.size(); i += every) chosen.push_back(values[i]);
-  *this = MetricScale(chosen, *std::min_element(values.begin(), values.end()),
-                      *std::max_element(values.begin(), values.end()));
+  const Choice choice = choose(values.size(), [&](auto use) {
+    for (const std::int64_t value : values) use(value);
+  });
+  *this = MetricScale(choice.values, choice.low, choice.high);
 }
 
 MetricScale::MetricScale(const MetricTable& table) {
   if (table.size() == 0) return;
-  const auto ranks = static_cast<std::size_t>(table.ranks());
-  const auto at = [&](std::size_t i) {
-    return table.at(static_cast<std::int32_t>(i / ranks), static_cast<Rank>(i % ranks));
-  };
-  std::vector<std::int64_t> chosen;
-  const std::size_t every = table.size() / enough_values + 1;
-  for (std::size_t i = 0; i < table.size(); i += every) chosen.push_back(at(i));
-  std::int64_t low = at(0), high = at(0);
-  for (std::int32_t step = 0; step < table.steps(); ++step) {
-    for (Rank rank = 0; rank < table.ranks(); ++rank) {
-      low = std::min(low, table.at(step, rank));
-      high = std::max(high, table.at(step, rank));
+  const Choice choice = choose(table.size(), [&](auto use) {
+    for (std::int32_t step = 0; step < table.steps(); ++step) {
+      for (Rank rank = 0; rank < table.ranks(); ++rank) use(table.at(step, rank));
     }
-  }
-  *this = MetricScale(chosen, low, high);
+  });
+  *this = MetricScale(choice.values, choice.low, choice.high);
 }
 
 MetricScale::MetricScale(std::span<const std::int64_t> chosen, std::int64_t low, std::int64_t high)
