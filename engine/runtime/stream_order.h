@@ -70,6 +70,8 @@ class StreamOrder {
   bool uncertain(EventId event) const {
     return event.value < first_live_ && event.value <= last_uncertain_;
   }
+  /// What `first_live` is after `prune`; none: some events are, or would be, uncertain.
+  EventId over_before() const;
   /// Forgets events that are over for every stream, and those that are too old.
   void prune();
 

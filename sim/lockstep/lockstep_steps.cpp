@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that repeat: the backend keeps the calls of two, and makes those of all that follow.
+#include <algorithm>
+
+#include "sim/lockstep/lockstep_backend.h"
+
+namespace tessera::sim {
+
+// What is over for every stream means nothing.
+EventId LockstepBackend::if_live(EventId event) const {
+  return event.valid() && find(event) != nullptr ? event : EventId{};
+}
+
+void LockstepBackend::record(const Op& op, EventId event, const OpCosts& costs) {
+  std::vector<EventId> after;
+  for (const EventId id : op.after) {
+    if (if_live(id).valid()) after.push_back(id);
+  }
+  const EventId over = over_before();
+  if (!over.valid()) calls_.spoil();
+  calls_.add(OpCall(op, std::move(after), event, over, costs));
+}
+
+bool LockstepBackend::step_repeats() {
+  if (options_.numerics) return false;
+  const bool repeats = keeps_calls_ && calls_.follow(calls_before_);
+  if (repeats) {
+    calls_before_.clear();
+    own_steps_ = calls_.step();
+    live_ = first_live_event();
+  } else {
+    std::swap(calls_before_, calls_);
+    calls_.clear();
+  }
+  keeps_calls_ = !repeats;
+  return repeats;
+}
+
+Status LockstepBackend::repeat_step() {
+  TESSERA_ASSERT(own_steps_ < std::numeric_limits<std::int32_t>::max(), "the last step repeats");
+  calls_.advance();
+  Repetition repetition{*this, {}, {}};
+  for (StepCall& call : calls_.calls()) TESSERA_TRY(std::visit(repetition, call));
+  return {};
+}
+
+Status LockstepBackend::Repetition::operator()(OpCall& call) {
+  call.op.after = call.after;
+  if (forgets_after(call.event)) backend.live_ = std::max(backend.live_, call.over);
+  backend.carry_out(call.op, call.event, call.costs, backend.live_);
+  return {};
+}
+
+Status LockstepBackend::Repetition::operator()(RequestCall& call) {
+  id = call.id;
+  request = call.request;
+  request.name = call.name;
+  backend.requested(id, request);
+  return {};
+}
+
+Status LockstepBackend::Repetition::operator()(PlaceCall& call) {
+  return backend.placed(id, request, call.ranks, {call.offset, call.device});
+}
+
+Status LockstepBackend::Repetition::operator()(ReleaseCall& call) {
+  const auto waits = [&](StreamId, Rank rank) {
+    const auto asked = std::find_if(call.waits.begin(), call.waits.end(),
+                                    [rank](const auto& known) { return known.first == rank; });
+    TESSERA_ASSERT(asked != call.waits.end(), "ranks part in the same way in every step");
+    return asked->second;
+  };
+  backend.released(call.id, call.buffer, call.after, call.ranks, waits);
+  return {};
+}
+
+Status LockstepBackend::Repetition::operator()(AwaitCall& call) {
+  backend.awaited(call.event);
+  return {};
+}
+
+Status LockstepBackend::Repetition::operator()(ReadCall&) {
+  backend.number_read();
+  return {};
+}
+
+}  // namespace tessera::sim
