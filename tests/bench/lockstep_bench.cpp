@@ -37,8 +37,9 @@ struct Bench {
   TrainingOptions training{.sequence_length = 8192};
   FullyShardOptions fully_shard{.param_dtype = DType::bfloat16};
 
-  // Op-ranks per second over `steps` steps after one that warms up.
-  double lockstep(double jitter, int steps) const {
+  // Op-ranks per second over `steps` steps after some that warm up: of the program, or as
+  // `simulate` does it, which leaves steps that repeat to the runtime.
+  double lockstep(double jitter, int steps, bool repeated) const {
     auto runtime = sim::LockstepRuntime::create({.world_size = cluster.ranks(),
                                                  .ranks_per_node = cluster.gpus_per_node,
                                                  .cost = costs.get(),
@@ -50,9 +51,21 @@ struct Bench {
       TESSERA_ASSERT(status.ok(), status.message().c_str());
     };
     step();
+    bool repeats = false;
+    for (int k = 0; repeated && !repeats && k < 8; ++k) {
+      step();
+      repeats = (*runtime)->step_repeats();
+    }
+    TESSERA_ASSERT(repeats == repeated, "steps repeat");
     const std::int64_t before = (*runtime)->op_ranks();
     const double time = seconds([&] {
-      for (int k = 0; k < steps; ++k) step();
+      for (int k = 0; k < steps; ++k) {
+        if (repeated) {
+          TESSERA_ASSERT((*runtime)->repeat_step().ok(), "a step is repeated");
+        } else {
+          step();
+        }
+      }
     });
     return static_cast<double>((*runtime)->op_ranks() - before) / time;
   }
@@ -105,12 +118,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   const Bench bench{*model, *cluster, sim::make_cost_model(*cluster)};
-  std::vector<double> limit, even, jittered, heap;
+  std::vector<double> limit, even, jittered, repeated, heap;
   const Rank heap_ranks = std::min<Rank>(cluster->ranks(), 1024);  // the heap is too slow for more
   for (int k = 0; k < 5; ++k) {
     limit.push_back(bench.memory_limit());
-    even.push_back(bench.lockstep(0, 10));
-    jittered.push_back(bench.lockstep(0.02, 10));
+    even.push_back(bench.lockstep(0, 10, false));
+    jittered.push_back(bench.lockstep(0.02, 10, false));
+    repeated.push_back(bench.lockstep(0.02, 20, true));
     heap.push_back(bench.heap(heap_ranks, 0.02));
   }
   auto row = [&](const char* what, double rate) {
@@ -121,6 +135,7 @@ int main(int argc, char** argv) {
   row("limit: one clock read, one written", median(limit));
   row("lockstep, all checks and accounts", median(even));
   row("lockstep with 2 % jitter", median(jittered));
+  row("2 % jitter, steps that repeat", median(repeated));
   row(fmt::format("event queue, {} ranks", heap_ranks).c_str(), median(heap));
   return 0;
 }
