@@ -40,6 +40,9 @@ struct Position {
 
 class StreamOrder {
  public:
+  /// More than a step has, so that what a step waits for is known.
+  static constexpr std::int32_t events_kept = 1 << 16;
+
   void add_stream() { ++streams_; }
 
   /// The next op of `waiting` runs after `event`.
@@ -85,9 +88,6 @@ class StreamOrder {
     return first_live_ + static_cast<std::int32_t>(events_.size());
   }
   const Event* find(EventId event) const;
-
-  // More than a step has, so that what a step waits for is known.
-  static constexpr std::size_t events_kept = 1 << 16;
 
   int streams_ = 0;
   std::array<StreamClock, stream_count_max> clocks_{};

@@ -2,6 +2,7 @@
 // Steps that repeat: the backend keeps the calls of two, and makes those of all that follow.
 #include <algorithm>
 
+#include "engine/runtime/stream_order.h"
 #include "sim/lockstep/lockstep_backend.h"
 
 namespace tessera::sim {
@@ -46,7 +47,10 @@ Status LockstepBackend::repeat_step() {
 
 Status LockstepBackend::Repetition::operator()(OpCall& call) {
   call.op.after = call.after;
-  if (forgets_after(call.event)) backend.live_ = std::max(backend.live_, call.over);
+  if (forgets_after(call.event)) {
+    const EventId too_old{call.event.value + 1 - StreamOrder::events_kept};
+    backend.live_ = std::max({backend.live_, call.over, too_old});
+  }
   backend.carry_out(call.op, call.event, call.costs, backend.live_);
   return {};
 }

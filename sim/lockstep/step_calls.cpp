@@ -10,6 +10,7 @@ namespace {
 struct Stride {
   std::int32_t events = 0;
   std::int32_t buffers = 0;
+  bool stuck = false;
 
   bool between(EventId before, EventId id) const {
     return before.valid() == id.valid() && (!id.valid() || id.value - before.value == events);
@@ -63,10 +64,8 @@ struct DetailsAlike {
   bool operator()(const Wait& what) const {
     return what.stream == std::get<Wait>(before.what).stream;
   }
-  bool operator()(const Mark& what) const {
-    const Mark& earlier = std::get<Mark>(before.what);
-    return what.kind == earlier.kind && what.number == earlier.number;
-  }
+  // Some numbers count steps; they are for notations, which read the calls of programs.
+  bool operator()(const Mark& what) const { return what.kind == std::get<Mark>(before.what).kind; }
   template <class Collective>
   bool operator()(const Collective&) const {
     return communicator_of(op) == communicator_of(before);
@@ -80,7 +79,8 @@ struct CallsAlike {
   bool operator()(const OpCall& call) const {
     const OpCall& a = std::get<OpCall>(before);
     const auto follows = [this](EventId x, EventId y) { return stride.between(x, y); };
-    return stride.between(a.event, call.event) && stride.between(a.over, call.over) &&
+    const bool over = stride.stuck ? call.over == a.over : stride.between(a.over, call.over);
+    return over && stride.between(a.event, call.event) &&
            call.op.what.index() == a.op.what.index() && call.op.stream == a.op.stream &&
            call.op.where == a.op.where && alike(a.op.cause, call.op.cause) &&
            bytes_of(call.op) == bytes_of(a.op) && call.costs.kernel == a.costs.kernel &&
@@ -125,7 +125,7 @@ struct Advance {
   }
   void operator()(OpCall& call) const {
     later(call.event);
-    later(call.over);
+    if (!stride.stuck) later(call.over);
     for (EventId& id : call.after) later(id);
     ++call.op.cause.step;
   }
@@ -173,8 +173,16 @@ std::int32_t StepCalls::step() const {
   return 0;
 }
 
-bool StepCalls::follow(const StepCalls& before) const {
-  const Stride stride{events_, buffers_};
+bool StepCalls::follow(const StepCalls& before) {
+  const auto over = [](const StepCalls& step) {
+    EventId last;
+    for (const StepCall& call : step.calls_) {
+      if (const auto* const op = std::get_if<OpCall>(&call)) last = op->over;
+    }
+    return last;
+  };
+  stuck_ = over(*this) == over(before);
+  const Stride stride{events_, buffers_, stuck_};
   return whole_ && before.whole_ && !calls_.empty() && events_ == before.events_ &&
          buffers_ == before.buffers_ &&
          std::equal(before.calls_.begin(), before.calls_.end(), calls_.begin(), calls_.end(),
@@ -184,7 +192,7 @@ bool StepCalls::follow(const StepCalls& before) const {
 }
 
 void StepCalls::advance() {
-  const Stride stride{events_, buffers_};
+  const Stride stride{events_, buffers_, stuck_};
   for (StepCall& call : calls_) std::visit(Advance{stride}, call);
 }
 

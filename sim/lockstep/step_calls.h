@@ -83,8 +83,8 @@ class StepCalls {
 
   /// The step that the first operation belongs to.
   std::int32_t step() const;
-  /// These are the calls of `before`, one step later.
-  bool follow(const StepCalls& before) const;
+  /// Whether these are the calls of `before`, one step later.
+  bool follow(const StepCalls& before);
   /// From now on these are the calls of the next step.
   void advance();
 
@@ -96,6 +96,7 @@ class StepCalls {
   std::int32_t events_ = 0;   // that they record
   std::int32_t buffers_ = 0;  // that they request
   bool whole_ = true;
+  bool stuck_ = false;  // a stream that never waits, so that no event of a step is ever over
 };
 
 }  // namespace tessera::sim
