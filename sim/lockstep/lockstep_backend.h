@@ -2,7 +2,7 @@
 // The backend behind LockstepRuntime: clocks of all ranks as arrays, one pass per operation.
 //
 // Files: this class's timing in lockstep_backend.cpp, what it tells the trace in
-// lockstep_trace.cpp, steps like the one before in lockstep_steps.cpp.
+// lockstep_trace.cpp, operations of the program and steps that repeat in lockstep_steps.cpp.
 #pragma once
 
 #include <deque>

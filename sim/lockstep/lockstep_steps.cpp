@@ -1,11 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that repeat: the backend keeps the calls of two, and makes those of all that follow.
+// Operations of the program, and steps that repeat: the backend keeps the calls of two, and makes
+// those of all that follow.
 #include <algorithm>
+#include <cmath>
 
 #include "engine/runtime/stream_order.h"
 #include "sim/lockstep/lockstep_backend.h"
 
 namespace tessera::sim {
+
+// What was measured of the part, if anything was.
+Time LockstepBackend::measured(const Op& op, Time cost) const {
+  if (options_.parts.empty()) return cost;
+  const std::string_view part = part_of(op.cause.module, op.cause.reason);
+  for (const PartTime& time : options_.parts) {
+    if (time.phase != op.cause.phase || time.part != part) continue;
+    return time.start_ns + std::llround(time.factor * static_cast<double>(cost));
+  }
+  return cost;
+}
+
+OpCosts LockstepBackend::costs_of(const Op& op) const {
+  OpCosts costs;
+  if (const auto* const compute = std::get_if<Compute>(&op.what)) {
+    costs.kernel = measured(op, options_.cost->compute(compute->cost));
+  } else if (const auto* const copy = std::get_if<Copy>(&op.what)) {
+    costs.kernel = measured(op, options_.cost->copy(bytes_of(op), copy->route));
+  } else if (const CommunicatorId id = communicator_of(op); id.valid()) {
+    for (CollectiveShape shape : communicators_[id.index()].shapes) {
+      shape.kind = kind_of(op);
+      shape.bytes = bytes_of(op);
+      costs.groups.push_back(options_.cost->collective(shape));
+    }
+  }
+  return costs;
+}
+
+Status LockstepBackend::execute(const Op& op, EventId event) {
+  const OpCosts costs = costs_of(op);
+  if (keeps_calls_) record(op, event, costs);
+  carry_out(op, event, costs, first_live_event());
+  return options_.numerics ? do_numbers(op) : Status();
+}
 
 // What is over for every stream means nothing.
 EventId LockstepBackend::if_live(EventId event) const {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 
 #include "engine/tracing/clock_kernels.h"
 #include "tessera/fully_shard.h"
@@ -24,10 +24,11 @@ using tessera::bench::median;
 
 using namespace tessera;  // a program, not a library
 
+// Of the processor, so that what else a machine does counts less.
 double seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
 struct Bench {

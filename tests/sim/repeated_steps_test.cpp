@@ -85,7 +85,9 @@ TEST_CASE("steps that differ are never repeated", "[sim][lockstep]") {
 }
 
 TEST_CASE("one call that differs is enough", "[sim][lockstep]") {
-  using namespace sim;
+  using sim::OpCall;
+  using sim::RequestCall;
+  using sim::StepCalls;
   const auto step = [](std::int32_t k, StreamId waits_for, Bytes bytes) {
     const Cause cause{.unit = "u", .step = k};
     StepCalls calls;
