@@ -2,8 +2,10 @@
 #include "tessera/sim/simulate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "engine/text/option_json.h"
 #include "tessera/sim/error_range.h"
@@ -117,6 +119,21 @@ std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
       "matmuls run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
       "--param-dtype bf16 is what most train in",
       times, gpu.name);
+}
+
+// Beside parts that were measured, the costs of others mean little.
+std::optional<std::string> unmeasured(const Model& model, const StackProfile& stack) {
+  std::set<std::string_view> known, missing;
+  for (const PartTime& time : stack.parts) known.insert(time.part);
+  if (known.empty()) return std::nullopt;
+  for (const Module& module : model.modules) {
+    const std::string_view part = part_of(module.path, Reason::none);
+    const bool computes = module.cost.elementwise_bytes.linear > 0;
+    if (computes && !known.contains(part)) missing.insert(part);
+  }
+  if (missing.empty()) return std::nullopt;
+  return fmt::format("profile {} has no measured times of {}: calibrate by a run of such a model",
+                     stack.name, fmt::join(missing, ", "));
 }
 
 // A trace counts its time by steps, so nothing may come after the last one.
@@ -243,6 +260,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   summary.warnings = program->engine().warnings();
   if (!model.cost_note.empty()) summary.warnings.push_back(model.cost_note);
   if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
+  if (const auto parts = unmeasured(model, options.stack)) summary.warnings.push_back(*parts);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
     options.sink->unit(

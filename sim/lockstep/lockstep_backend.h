@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "engine/tracing/clock_kernels.h"
 #include "engine/tracing/clock_pool.h"
@@ -68,13 +69,12 @@ class LockstepBackend final : public LockstepRuntime {
   // Begin and end of a timed op on all ranks; a collective's data moves in the last `cost`.
   struct Timing {
     Clock begin, end;
-    std::vector<Time> costs;  // OpCosts::groups
+    std::span<const Time> costs;  // OpCosts::groups
   };
   /// Makes the calls of a step that repeats.
   struct Repetition {
     LockstepBackend& backend;
-    BufferId id;  // of the latest request
-    Allocation request;
+    RequestCall* latest = nullptr;
 
     Status operator()(OpCall& call);
     Status operator()(RequestCall& call);

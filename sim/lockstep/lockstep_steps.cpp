@@ -76,7 +76,7 @@ bool LockstepBackend::step_repeats() {
 Status LockstepBackend::repeat_step() {
   TESSERA_ASSERT(own_steps_ < std::numeric_limits<std::int32_t>::max(), "the last step repeats");
   calls_.advance();
-  Repetition repetition{*this, {}, {}};
+  Repetition repetition{*this};
   for (StepCall& call : calls_.calls()) TESSERA_TRY(std::visit(repetition, call));
   return {};
 }
@@ -92,15 +92,14 @@ Status LockstepBackend::Repetition::operator()(OpCall& call) {
 }
 
 Status LockstepBackend::Repetition::operator()(RequestCall& call) {
-  id = call.id;
-  request = call.request;
-  request.name = call.name;
-  backend.requested(id, request);
+  call.request.name = call.name;  // which may have moved since
+  backend.requested(call.id, call.request);
+  latest = &call;
   return {};
 }
 
 Status LockstepBackend::Repetition::operator()(PlaceCall& call) {
-  return backend.placed(id, request, call.ranks, {call.offset, call.device});
+  return backend.placed(latest->id, latest->request, call.ranks, {call.offset, call.device});
 }
 
 Status LockstepBackend::Repetition::operator()(ReleaseCall& call) {

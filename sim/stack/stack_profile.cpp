@@ -142,7 +142,8 @@ class ProfileReader {
         if (!of_part.has(phase.c_str())) continue;
         ObjectReader time(of_part.object(phase.c_str()), where + phase + ".",
                           {"start_ns", "factor"}, status_);
-        profile_.parts.push_back({part, static_cast<Phase>(p), time.nanoseconds("start_ns"),
+        const std::string known(part_of(part, Reason::none));
+        profile_.parts.push_back({known, static_cast<Phase>(p), time.nanoseconds("start_ns"),
                                   time.number("factor", 0, 1e6)});
       }
     }
@@ -257,11 +258,34 @@ std::string to_json(const StackProfile& p) {
   return json.dump();
 }
 
+namespace {
+
+// What families call the same work: what was measured of one serves another.
+std::string_view one_name(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"attn", "self_attn"},
+      {"attention", "self_attn"},
+      {"ln_1", "input_layernorm"},
+      {"ln_2", "post_attention_layernorm"},
+      {"ln_f", "norm"},
+      {"final_layer_norm", "norm"},
+      {"wte", "embed_tokens"},
+      {"wpe", "embed_tokens"},
+      {"embed_in", "embed_tokens"},
+      {"embed_out", "lm_head"}};
+  for (const auto& [other, one] : names) {
+    if (name == other) return one;
+  }
+  return name;
+}
+
+}  // namespace
+
 std::string_view part_of(std::string_view module, Reason reason) {
   while (!module.empty()) {
     const std::size_t dot = module.rfind('.');
     const std::string_view last = dot == module.npos ? module : module.substr(dot + 1);
-    if (last.find_first_not_of("0123456789") != last.npos) return last;
+    if (last.find_first_not_of("0123456789") != last.npos) return one_name(last);
     module = dot == module.npos ? std::string_view() : module.substr(0, dot);
   }
   return name_of(reason);

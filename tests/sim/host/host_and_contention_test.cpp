@@ -110,6 +110,7 @@ TEST_CASE("a rank with one thread runs its streams one after the other", "[host]
 TEST_CASE("a part is the last name of a module that is no number, or what is done", "[host]") {
   CHECK(part_of("transformer.h.3.mlp", Reason::none) == "mlp");
   CHECK(part_of("transformer.h.3", Reason::recompute) == "h");
+  CHECK(part_of("transformer.h.3.attn", Reason::none) == "self_attn");
   CHECK(part_of("", Reason::step) == "step");
   CHECK(part_of("12", Reason::copy_in) == "copy_in");
 }

@@ -32,7 +32,8 @@ struct PartTime {
 };
 
 /// What an operation belongs to: the last name of its module's path that is no number ("mlp" of
-/// "transformer.h.3.mlp"), or what it is for ("step") where it has no module.
+/// "transformer.h.3.mlp"), or what it is for ("step") where it has no module. Families that call
+/// the same work by other names have those of Llama ("self_attn" of "transformer.h.3.attn").
 std::string_view part_of(std::string_view module, Reason reason);
 
 struct StackProfile {
