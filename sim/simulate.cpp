@@ -126,10 +126,9 @@ std::optional<std::string> unmeasured(const Model& model, const StackProfile& st
   std::set<std::string_view> known, missing;
   for (const PartTime& time : stack.parts) known.insert(time.part);
   if (known.empty()) return std::nullopt;
-  for (const Module& module : model.modules) {
-    const std::string_view part = part_of(module.path, Reason::none);
-    const bool computes = module.cost.elementwise_bytes.linear > 0;
-    if (computes && !known.contains(part)) missing.insert(part);
+  for (const ModuleId id : model.forward) {
+    const std::string_view part = part_of(model.module(id).path, Reason::none);
+    if (!known.contains(part)) missing.insert(part);
   }
   if (missing.empty()) return std::nullopt;
   return fmt::format("profile {} has no measured times of {}: calibrate by a run of such a model",
