@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/schemes/zero3/gathered_memory.h"
+#include "engine/schemes/zero3/parameters/gathered_memory.h"
 
 namespace tessera {
 

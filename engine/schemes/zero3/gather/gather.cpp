@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/gather.h"
+#include "engine/schemes/zero3/gather/gather.h"
 
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/param_groups.h"
-#include "engine/schemes/zero3/on_demand_parameter.h"
+#include "engine/schemes/zero3/parameters/on_demand_parameter.h"
 
 namespace tessera {
 

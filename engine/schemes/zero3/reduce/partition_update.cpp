@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/partition_update.h"
+#include "engine/schemes/zero3/reduce/partition_update.h"
 
 #include <array>
 #include <utility>

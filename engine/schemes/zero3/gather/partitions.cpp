@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/partitions.h"
+#include "engine/schemes/zero3/gather/partitions.h"
 
 #include <algorithm>
 

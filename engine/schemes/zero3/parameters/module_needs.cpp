@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/module_needs.h"
+#include "engine/schemes/zero3/parameters/module_needs.h"
 
 #include <algorithm>
 
 #include "engine/model/used_by.h"
-#include "engine/schemes/zero3/leaf_modules.h"
+#include "engine/schemes/zero3/parameters/leaf_modules.h"
 
 namespace tessera {
 

@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "engine/schemes/zero3/gathered_memory.h"
-#include "engine/schemes/zero3/partitions.h"
+#include "engine/schemes/zero3/gather/partitions.h"
+#include "engine/schemes/zero3/parameters/gathered_memory.h"
 #include "engine/schemes/zero3/zero_plus_plus/quantized_gather.h"
 #include "engine/schemes/zero3/zero_plus_plus/secondary_parts.h"
 

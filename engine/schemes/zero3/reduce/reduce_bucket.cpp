@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/reduce_bucket.h"
+#include "engine/schemes/zero3/reduce/reduce_bucket.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/schemes/zero3/gather.h"
-#include "engine/schemes/zero3/module_needs.h"
+#include "engine/schemes/zero3/gather/gather.h"
+#include "engine/schemes/zero3/parameters/module_needs.h"
 
 namespace tessera {
 

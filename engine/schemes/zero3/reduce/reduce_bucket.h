@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "engine/schemes/zero3/gradient_partitions.h"
+#include "engine/schemes/zero3/reduce/gradient_partitions.h"
 #include "engine/schemes/zero3/zero_plus_plus/quantized_reduce.h"
 
 namespace tessera {

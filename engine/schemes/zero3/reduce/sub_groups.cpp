@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/sub_groups.h"
+#include "engine/schemes/zero3/reduce/sub_groups.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/leaf_modules.h"
+#include "engine/schemes/zero3/parameters/leaf_modules.h"
 
 #include <fmt/format.h>
 

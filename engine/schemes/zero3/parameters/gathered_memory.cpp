@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/gathered_memory.h"
+#include "engine/schemes/zero3/parameters/gathered_memory.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // Facts that every part of ZeRO-3 knows and none changes once the engine is made.
 #pragma once
 
-#include "engine/schemes/zero3/policy/policy_rules.h"
+#include "engine/schemes/zero3/parameters/policy_rules.h"
 #include "tessera/model.h"
 #include "tessera/zero3.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/gradient_partitions.h"
+#include "engine/schemes/zero3/reduce/gradient_partitions.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/numbers/arithmetic.h"
-#include "engine/schemes/zero3/partitions.h"
+#include "engine/schemes/zero3/gather/partitions.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schemes/zero3/policy/policy_rules.h"
+#include "engine/schemes/zero3/parameters/policy_rules.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "engine/schemes/zero3/gather/partitions.h"
 #include "engine/schemes/zero3/offload/optimizer_swapper.h"
-#include "engine/schemes/zero3/partitions.h"
 
 namespace tessera {
 
