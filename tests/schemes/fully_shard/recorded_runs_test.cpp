@@ -119,7 +119,7 @@ std::vector<std::string> lines_of(const Json& run) {
     const bool trains = pass[0] == "train";
     if (trains) before_pass(*engine, model, pass[1]);
     const auto kind = trains ? TrainingPass::Kind::train : TrainingPass::Kind::step;
-    test::require_ok(steps.run({.passes = {{.kind = kind}}}));
+    test::require_ok(steps.run({.passes = {{kind, ""}}}));
   }
   return lines.take();
 }
