@@ -16,11 +16,11 @@
 
 namespace tessera::storage {
 
-template <class Entry>
+template <class Entry, class Run = std::vector<Entry>>
 class LaneBuffers {
  public:
   /// Called with rank, stream and seq set; `complete`: nothing comes to this chunk any more.
-  using Flush = std::function<void(ChunkHeader&, std::span<const Entry>, bool complete)>;
+  using Flush = std::function<void(ChunkHeader&, const Run&, bool complete)>;
 
   /// Chunks have up to `count_max` entries. REQUIRES: entry ranks are in [0, ranks).
   LaneBuffers(std::int32_t ranks, std::size_t count_max, Flush flush)
@@ -43,6 +43,25 @@ class LaneBuffers {
     if (lane.entries.size() == lane.room) grow(lane);
     lane.entries.push_back(entry);
     if (lane.entries.size() == count_max_) flush(lane);
+  }
+
+  /// Calls append(i, run) -> void for each of `ranks`, which are different ones, to add `count`
+  /// entries; false, and nothing is done, if a lane is new, needs more room or ends a chunk by it.
+  template <class Append>
+  bool extend(const std::vector<std::int32_t>& lanes, std::span<const Rank> ranks,
+              std::size_t count, Append append) {
+    for (const Rank rank : ranks) {
+      const std::int32_t index = lanes[static_cast<std::size_t>(rank)];
+      if (index < 0) return false;
+      const Lane& lane = lanes_[static_cast<std::size_t>(index)];
+      const std::size_t size = lane.entries.size() + count;
+      if (size > lane.room || size >= count_max_) return false;
+    }
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::int32_t index = lanes[static_cast<std::size_t>(ranks[i])];
+      append(i, lanes_[static_cast<std::size_t>(index)].entries);
+    }
+    return true;
   }
 
   /// Ends the rank's chunk if it has so many entries.
@@ -93,7 +112,7 @@ class LaneBuffers {
     std::int64_t seq;
     std::size_t shown;  // entries that show_all gave
     std::size_t room;   // entries that fit without growing; our own count, the same everywhere
-    std::vector<Entry> entries;
+    Run entries;
   };
 
   /// 64 MiB of entries.
