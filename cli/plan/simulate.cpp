@@ -157,10 +157,11 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
   if (!arguments.output.empty()) fmt::print("trace: {}\n\n", arguments.output);
 }
 
-Status report_on(const SimulateArguments& arguments) {
+Status report_on(const SimulateArguments& arguments, bool spans) {
+  using analysis::Trace;
   // It was hashed when it was written, a moment ago.
-  TESSERA_ASSIGN(const auto trace,
-                 analysis::Trace::open(arguments.output, analysis::Trace::Check::later));
+  TESSERA_ASSIGN(const Trace trace, Trace::open(arguments.output, Trace::Check::later,
+                                                spans ? Trace::Ops::all : Trace::Ops::collectives));
   TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data) : print_report(data);
   return {};
@@ -237,7 +238,7 @@ Result<int> simulate(const SimulateArguments& arguments) {
     return exit_stopped(stop_signal());
   }
   if (!arguments.json && !arguments.quiet) print_summary(arguments, run, summary);
-  if (!arguments.quiet) TESSERA_TRY(report_on(arguments));
+  if (!arguments.quiet) TESSERA_TRY(report_on(arguments, !run.options.recorded_ranks.empty()));
   if (again) TESSERA_TRY(compare(arguments));
   if (summary.fits) return exit_ok;
   fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
