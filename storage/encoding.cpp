@@ -150,12 +150,12 @@ struct Choice {
 };
 
 Choice choose(std::span<const std::int64_t> column, bool may_be_short) {
-  const FormSizes sizes = sizes_of(column);
-  const std::size_t room = std::max(sizes.varints, sizes.packed) + 16 + sizeof(std::uint64_t);
   const auto differs = [&](std::int64_t value) { return value != column.front(); };
   if (may_be_short && std::none_of(column.begin(), column.end(), differs)) {
-    return {form_constant, varint_size(zigzag(column.front())), room};
+    return {form_constant, varint_size(zigzag(column.front())), varint_size_max};
   }
+  const FormSizes sizes = sizes_of(column);
+  const std::size_t room = std::max(sizes.varints, sizes.packed) + 16 + sizeof(std::uint64_t);
   Choice best{form_varints, sizes.varints, room};
   if (!may_be_short && sizes.packed < column.size()) return best;
   if (sizes.packed < best.size) best = {form_packed, sizes.packed, room};

@@ -107,15 +107,14 @@ void TraceRows::begin(const TraceRun& run) {
   recorded_to_ = run.recorded_to;
   records_memory_ = run.records_memory;
   lanes_ = std::make_unique<LaneBuffers<SpanEntry>>(
-      ranks_, span_count_max, [this](ChunkHeader& header, auto spans, bool complete) {
-        write_spans(header, spans, complete);
-      });
+      ranks_, span_count_max,
+      [this](ChunkHeader& header, auto spans, auto given) { write_spans(header, spans, given); });
   edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
   encoder_ = std::make_unique<SampleEncoder>(*edges_);
   cuts_ = std::make_unique<StepCuts>(ranks_);
   samples_ = std::make_unique<LaneBuffers<MemorySample>>(
-      ranks_, sample_count_max, [this](ChunkHeader& header, auto samples, bool complete) {
-        write_samples(header, samples, complete);
+      ranks_, sample_count_max, [this](ChunkHeader& header, auto samples, auto given) {
+        write_samples(header, samples, given);
       });
   write_meta("seed", fmt::format("{}", run.seed));
   write_meta("options", run.options);
@@ -272,15 +271,29 @@ void TraceRows::memory_shortage(const TraceMemoryShortage& shortage) {
   for (const MemoryBlock& block : shortage.blocks) write(MemoryBlockRow{block, shortages_});
 }
 
-void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans, bool complete) {
-  span_encoder_.encode(spans, complete, h, data_);
+void TraceRows::remove_parts(const char* sql, const ChunkHeader& header, std::int64_t parts) {
+  if (parts == 0 || !status_.ok()) return;
+  Result<Statement> remove = database_.prepare(sql);
+  if (!remove.ok()) return keep(remove.status());
+  remove->bind(header.rank, header.seq, header.seq + parts);
+  keep(remove->run());
+}
+
+void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans,
+                            LaneBuffers<SpanEntry>::Given given) {
+  static_assert(all_streams == -3, "the number in the next line");
+  remove_parts("DELETE FROM span_chunk WHERE rank = ?1 AND stream = -3 AND seq > ?2 AND seq <= ?3",
+               h, given.parts);
+  span_encoder_.encode(spans, given.complete, h, data_);
   write(
       SpanChunkRow{h.rank, h.stream, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
 void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samples,
-                              bool complete) {
-  encoder_->encode(samples, complete, h, data_);
+                              LaneBuffers<MemorySample>::Given given) {
+  remove_parts("DELETE FROM memory_chunk WHERE rank = ?1 AND seq > ?2 AND seq <= ?3", h,
+               given.parts);
+  encoder_->encode(samples, given.complete, h, data_);
   write(MemoryChunkRow{h.rank, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
