@@ -106,6 +106,9 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
       ->check(within(0, 0.99))
       ->default_str("as the model says")
       ->group(group);
+  command.add_flag("--no-dropout", a.no_dropout, "The same as --dropout 0")
+      ->excludes("--dropout")
+      ->group(group);
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
       ->group(group);
@@ -208,6 +211,7 @@ Status check_flags(const TrainArguments& a) {
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
+                   {"--export-dtype", !a.files.export_to.empty(), "without --export"},
                    {"--export-adapter", !a.engine.lora.empty(), "without --lora"},
                    {"--resume-anyway", !a.files.resume.empty(), "without --resume"},
                    {"--validate-every", validates, "without --validation[-fraction]"},
@@ -250,7 +254,9 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
   run.warnings = std::move(training.warnings);
-  if (a.dropout) set_dropout(run.model, static_cast<float>(*a.dropout));
+  if (a.dropout || a.no_dropout) {
+    set_dropout(run.model, static_cast<float>(a.dropout.value_or(0)));
+  }
   TrainerOptions& o = run.options;
   o.scheme = training.scheme;
   o.step = training.training;
