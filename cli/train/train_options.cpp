@@ -54,7 +54,7 @@ void add_data_options(CLI::App& command, TrainArguments& a) {
       ->check(within(0, 1e9))
       ->group(group);
   command.add_option("--seed", a.seed, "Of initial values and the order of samples")
-      ->check(within(0, 18446744073709551615.0))
+      ->check(any_uint64())
       ->group(group);
 }
 
@@ -80,7 +80,8 @@ void add_optimizer_options(CLI::App& command, TrainArguments& a) {
       ->expected(2)
       ->check(within(0, 0.9999999))
       ->group(group);
-  number("--epsilon", a.epsilon, 1, "AdamW's");
+  // By 0 what has no gradient would be divided.
+  command.add_option("--epsilon", a.epsilon, "AdamW's")->check(within(1e-30, 1))->group(group);
 }
 
 void add_run_options(CLI::App& command, TrainArguments& a) {
@@ -193,6 +194,13 @@ Status take_optimizer(const TrainArguments& a, const DeepSpeedConfig& file, Trai
   }
   if (file.loss_scale) o.loss_scale = file.loss_scale;
   if (file.optimizer.empty()) return {};
+  if (!(file.adam.epsilon > 0)) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{}: optimizer.params.eps is 0, by which what has no gradient would be "
+                    "divided: choose 1e-8",
+                    a.engine.deepspeed));
+  }
   const float peak = file.learning_rate_given ? file.adam.learning_rate : o.learning_rate.peak;
   o.step.adam = file.adam;
   o.step.adam.learning_rate = o.learning_rate.peak = peak;
@@ -203,6 +211,7 @@ Status take_optimizer(const TrainArguments& a, const DeepSpeedConfig& file, Trai
 
 Status check_flags(const TrainArguments& a) {
   TESSERA_ASSERT(a.command != nullptr, "options come from a command line");
+  TESSERA_TRY(check_not_empty(*a.command));
   const bool saves = !a.files.save.empty();
   const bool validates = a.validation.wanted();
   const bool falls = a.schedule != "constant";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "engine/base/engine_base.h"
@@ -80,7 +81,15 @@ Status read_floats(WeightFiles& weights, const PublishedTensor& tensor, Numel fi
   const auto size = static_cast<std::size_t>(size_of(dtype).value);
   std::vector<std::byte> bytes(values.size() * size);
   TESSERA_TRY(weights.read(tensor, first, bytes));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_number(bytes, dtype, i);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = load_number(bytes, dtype, i);
+    if (std::isfinite(values[i])) continue;
+    return Status(
+        Code::corrupt,
+        fmt::format("tensor {} has {} at place {}: its file is damaged, or of a run that "
+                    "has diverged",
+                    tensor.stored->name, values[i], first.value + static_cast<std::int64_t>(i)));
+  }
   return {};
 }
 
