@@ -190,6 +190,8 @@ class Trial:
         ids = read(prompt, return_tensors="pt").input_ids
         ours = self.generate("--prompt-ids", ",".join(map(str, ids[0].tolist())))
         ours = [int(word) for word in ours.split()][ids.shape[1] :]
+        end = dense["eos_token_id"]  # without a tokenizer it goes on behind the end
+        ours = ours[: ours.index(end) + 1] if end in ours else ours
         text = self.generate("--prompt", prompt, "--tokenizer", "tuned").strip()
         base = peft.PeftModel.from_pretrained(self.loaded("model"), self.folder / "adapter")
         for name, model in (("transformers, merged", self.loaded("tuned")), ("PEFT, adapter", base)):
