@@ -303,7 +303,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(within(1, 1'000'000))
       ->group(run);
   command->add_option("--seed", arguments->seed, "Seed of everything random")
-      ->check(within(0, 18446744073709551615.0))
+      ->check(any_uint64())
       ->group(run);
   const char* output = "Output";
   command->add_option("-o,--output", arguments->output, "Trace file to write")

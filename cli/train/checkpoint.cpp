@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "cli/train/export_folder.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/lora.h"
 
@@ -44,9 +45,6 @@ constexpr const char* checkpoint_examples = R"(Examples:
   tessera checkpoint merge run config.json merged.safetensors --adapter adapter
 
 Exit codes: 0 done, 2 bad input, damage included.)";
-
-const std::map<std::string, DType> exported_dtypes = {
-    {"float32", DType::float32}, {"bfloat16", DType::bfloat16}, {"float16", DType::float16}};
 
 std::string dump(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
