@@ -21,11 +21,12 @@ struct InspectArguments {
   std::string against;
   std::string screenshot;
   std::string query;
-  std::string size = "1920x1080";
-  std::string panel;  // "": the one that fits the other options
+  std::string size;           // "": as last
+  std::string panel;          // "": the one that fits the other options
+  std::string beside, below;  // a second one; "": as last
   std::string time;
-  std::string theme = "dark";
-  double scale = 1;
+  std::string theme;  // "": as last
+  double scale = 0;   // 0: as last
   Rank rank = -1;
 };
 
@@ -66,16 +67,16 @@ std::string state_file(const char* name) {
 }
 
 Status check_start(const InspectArguments& a) {
-  const bool about_trace =
-      !a.against.empty() || !a.panel.empty() || !a.time.empty() || !a.query.empty() || a.rank >= 0;
+  const bool about_trace = !a.against.empty() || !a.panel.empty() || !a.beside.empty() ||
+                           !a.below.empty() || !a.time.empty() || !a.query.empty() || a.rank >= 0;
   if (!a.trace.empty() || !about_trace) return {};
   return {Code::invalid_argument,
-          "no trace is given: --against, --panel, --time, --query and --rank are about one"};
+          "no trace is given: --against, --panel, --beside, --below, --time, --query and --rank "
+          "are about one"};
 }
 
 Status run_inspect(const InspectArguments& arguments) {
   TESSERA_TRY(check_start(arguments));
-  TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
   inspector::InspectOptions options;
   options.path = arguments.trace.empty() ? "" : inspector::trace_file(arguments.trace);
   options.traces = traces_folder();
@@ -84,22 +85,32 @@ Status run_inspect(const InspectArguments& arguments) {
     options.layout_file = state_file("layout");
   }
   options.against = arguments.against;
-  options.width = size.width;
-  options.height = size.height;
-  options.theme =
-      arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
-  options.scale = static_cast<float>(arguments.scale);
+  if (!arguments.size.empty()) {
+    TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
+    options.width = size.width;
+    options.height = size.height;
+  }
+  if (!arguments.theme.empty()) {
+    options.theme =
+        arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
+  }
+  if (arguments.scale > 0) options.scale = static_cast<float>(arguments.scale);
+  options.beside = arguments.beside;
+  options.below = arguments.below;
   const bool compared = !arguments.against.empty();
   const char* fitting = compared ? "compare" : arguments.query.empty() ? "all" : "query";
   options.panel = arguments.panel.empty() ? fitting : arguments.panel;
   options.query = arguments.query;
-  if (compared && !arguments.screenshot.empty() && options.panel != "compare") {
+  const auto shown = [&](const char* panel) {
+    return options.panel == panel || options.beside == panel || options.below == panel;
+  };
+  if (compared && !arguments.screenshot.empty() && !shown("compare")) {
     return Status(Code::invalid_argument,
                   fmt::format("--against changes nothing in a picture of --panel {}: give --panel "
                               "compare or leave one of them out",
                               options.panel));
   }
-  if (!arguments.query.empty() && !arguments.screenshot.empty() && options.panel != "query") {
+  if (!arguments.query.empty() && !arguments.screenshot.empty() && !shown("query")) {
     return Status(Code::invalid_argument,
                   fmt::format("--query changes nothing in a picture of --panel {}: give --panel "
                               "query or leave one of them out",
@@ -148,6 +159,17 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember(panel_names()))
       ->default_str("")
       ->group(view);
+  CLI::Option* const beside =
+      command
+          ->add_option("--beside", arguments->beside, "A second panel beside it; default: as last")
+          ->check(CLI::IsMember(panel_names()))
+          ->default_str("")
+          ->group(view);
+  command->add_option("--below", arguments->below, "A second panel below it; default: as last")
+      ->check(CLI::IsMember(panel_names()))
+      ->default_str("")
+      ->excludes(beside)
+      ->group(view);
   command
       ->add_option("--time", arguments->time,
                    "BEGIN:END in ms; default: the last step, or where the run failed")
@@ -158,13 +180,23 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->check(within(0, 100'000'000))
       ->default_str("")
       ->group(view);
-  command->add_option("--theme", arguments->theme, "Colours")
+  command
+      ->add_option("--theme", arguments->theme,
+                   "Colours; default: as the window was last, of pictures dark")
       ->check(CLI::IsMember({"dark", "light"}))
+      ->default_str("")
       ->group(view);
-  command->add_option("--scale", arguments->scale, "Size of text and all else")
+  command
+      ->add_option("--scale", arguments->scale,
+                   "Size of text and all else; default: as the window was last, of pictures 1")
       ->check(within(0.5, 3.0))
+      ->default_str("")
       ->group(view);
-  command->add_option("--size", arguments->size, "WIDTHxHEIGHT in pixels")->group(view);
+  command
+      ->add_option("--size", arguments->size,
+                   "WIDTHxHEIGHT in pixels; default: as the window was last, of pictures 1920x1080")
+      ->default_str("")
+      ->group(view);
   command
       ->add_option("--screenshot", arguments->screenshot,
                    "Write this PNG file instead of opening a window; needs no display")

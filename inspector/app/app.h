@@ -9,6 +9,7 @@
 
 #include "inspector/app/finder.h"
 #include "inspector/app/live_trace.h"
+#include "inspector/app/second_panel.h"
 #include "inspector/widgets/panel.h"
 #include "tessera/inspector/inspector.h"
 
@@ -17,7 +18,8 @@ namespace tessera::inspector {
 class App {
  public:
   /// Fails: as TraceModel::open; invalid_argument (an empty range, a rank that was not recorded).
-  static Result<std::unique_ptr<App>> open(const InspectOptions& options);
+  static Result<std::unique_ptr<App>> open(const InspectOptions& options,
+                                           const Layout& layout = {});
 
   /// One frame. True while a key is held or something goes on, so that the next frame follows at
   /// once.
@@ -48,7 +50,7 @@ class App {
   void bring_into_view(const SpanRef& span);
 
  private:
-  App(std::unique_ptr<TraceModel> model, const InspectOptions& options);
+  App(std::unique_ptr<TraceModel> model, const InspectOptions& options, const Layout& layout);
   std::pair<Time, Time> first_view();
   const Problem* first_failure(std::optional<Rank> rank) const;
   void select_a_prefetch();
@@ -57,12 +59,13 @@ class App {
   float draw_live(Surface& ui, float right, float top);
   void look_for_more(Surface& ui);
   void renew(std::unique_ptr<TraceModel> newer);
-  Panel& shown();
+  Panel& panel(const std::string& name);
+  void draw_body(Surface& ui, const Box& body);
+  void settle_panels(const std::string& before);
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
   bool move_by_held_keys(const Surface& ui);
   std::int32_t step_in_view() const;
-  void keep_layout();
   void select_first(const std::vector<SpanRef>& spans);
 
   std::unique_ptr<TraceModel> model_;
@@ -70,8 +73,8 @@ class App {
   LiveTrace live_;
   std::optional<std::pair<Time, Time>> followed_;  // the view, if it stays at the end
   Finder finder_;
-  std::string layout_file_;
-  Layout kept_layout_;
+  SecondPanel second_;
+  bool shows_both_ = false;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };
 

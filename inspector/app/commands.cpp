@@ -57,6 +57,13 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) {
        app.state().layout.hides_memory = !app.state().layout.hides_memory;
      }},
+    {"split", "a second panel, or one alone", GLFW_KEY_BACKSLASH, 0, false,
+     [](App& app, Surface&) { SecondPanel::toggle(app.state()); }},
+    {"split/turn", "the second panel below the first, or beside it", GLFW_KEY_BACKSLASH,
+     GLFW_MOD_SHIFT, false,
+     [](App& app, Surface&) { app.state().layout.below = !app.state().layout.below; }},
+    {"split/exchange", "exchange the two panels", GLFW_KEY_X, 0, false,
+     [](App& app, Surface&) { SecondPanel::exchange(app.state()); }},
     {"palette", "find a command, a rank, a unit or a step", GLFW_KEY_P, GLFW_MOD_CONTROL, false,
      [](App& app, Surface&) { app.state().show_palette = !app.state().show_palette; }},
     {"find", "the same", GLFW_KEY_SLASH, 0, false,
@@ -82,7 +89,8 @@ constexpr MouseHabit habits[] = {
     {"click", "select an operation, open a rank"},
     {"double click", "zoom to the operation"},
     {"Ctrl+drag", "measure a range, which Communication then is of"},
-    {"drag an edge", "resize memory or details; double click: back"},
+    {"drag an edge", "resize a part or the second panel; double click: back"},
+    {"Ctrl+click, Ctrl+1", "on a tab, or its key: it is the second panel"},
     {"click a flag", "write into a note"},
 };
 

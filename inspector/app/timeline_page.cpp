@@ -19,10 +19,10 @@ constexpr float share_most = 0.7F;  // of the page that a part can be given
 
 // The time under the mouse, over everything that shares the axis.
 void draw_cursor(const Surface& ui, const ViewState& state, const Box& box) {
-  if (!state.cursor) return;
+  if (!state.pointed()) return;
   const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
-  const float x = std::floor(state.time.x_of(*state.cursor, left, width));
+  const float x = std::floor(state.time.x_of(*state.pointed(), left, width));
   ImGui::GetWindowDrawList()->AddRectFilled({x, box.min.y}, {x + 1, box.max.y},
                                             with_alpha(ui.theme.accent, 140));
 }

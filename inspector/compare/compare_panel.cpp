@@ -189,7 +189,8 @@ void ComparePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState&
   if (io.MouseWheel != 0) {
     state.time.zoom(std::pow(1.25, io.MouseWheel), (io.MousePos.x - stretch.left) / stretch.width);
   }
-  if (ImGui::IsMouseDragging(0, 4)) state.time.pan(-io.MouseDelta.x / stretch.width);
+  const bool mine = box.contains(io.MouseClickedPos[0]);
+  if (mine && ImGui::IsMouseDragging(0, 4)) state.time.pan(-io.MouseDelta.x / stretch.width);
   if (hovered_ == nullptr) return;
   const ComparedSpan &a = hovered_->a, &b = hovered_->b;
   const storage::OpRow& op = a.there() ? model.op(a.op) : model.against()->op(b.op);

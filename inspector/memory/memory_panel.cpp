@@ -271,12 +271,13 @@ void draw_class_row(const Surface& ui, const ClassRow& row, const Box& box) {
 // One column of classes, two if one has not enough room, and the rest in a sum: none is left out.
 void draw_classes(const Surface& ui, const MemoryPyramid& memory, ViewState& state,
                   const Box& box) {
+  const std::optional<Time> cursor = state.pointed();
   const std::ptrdiff_t sample =
-      state.cursor ? memory.at(*state.cursor) : memory.highest(state.time.from(), state.time.to());
+      cursor ? memory.at(*cursor) : memory.highest(state.time.from(), state.time.to());
   const Theme& theme = ui.theme;
   const float x = box.min.x + theme.px(16), right = box.max.x - theme.px(16);
   const float y = box.min.y + theme.px(10);
-  draw_text(ui.fonts.strong, {x, y}, theme.text, state.cursor ? "At the cursor" : "At the peak");
+  draw_text(ui.fonts.strong, {x, y}, theme.text, cursor ? "At the cursor" : "At the peak");
   draw_text_right(ui.fonts.strong, {right, y}, theme.text, format_memory(memory.allocated(sample)));
   const float first = y + ui.fonts.strong->FontSize + theme.px(7);
   const float row = ui.fonts.small->FontSize + theme.px(6);

@@ -73,6 +73,7 @@ struct Headless::State {
                 .fonts = {},
                 .scripted = true,
                 .dropped_files = {},
+                .window = {width_px, height_px, false},
                 .presses = {},
                 .wish = {}} {}
   State(const State&) = delete;

@@ -32,6 +32,11 @@ struct Surface {
   Fonts fonts;
   bool scripted = false;                   // headless: skip animations, draw their end state
   std::vector<std::string> dropped_files;  // dropped on the window since the last frame
+  /// The window's own size, in px at scale 1; what it had before it was maximised.
+  struct WindowSize {
+    int width = 0, height = 0;
+    bool maximised = false;
+  } window;
   // Since the last frame, in their order. Counted as they come: keys that are only asked for once
   // per frame lose taps where frames are slow.
   std::vector<KeyPress> presses;

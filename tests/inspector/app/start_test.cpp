@@ -18,7 +18,8 @@ struct Start {
   Headless screen;
 
   explicit Start(InspectOptions options = {}, int width = 1280, int height = 720)
-      : screen(width, height, options.theme, options.scale) {
+      : screen(width, height, options.theme.value_or(ThemeKind::dark),
+               options.scale.value_or(1.0F)) {
     options.traces = bundled_folder;
     auto opened = Shell::open(options);
     REQUIRE(opened.ok());
