@@ -34,6 +34,7 @@ constexpr const char* inspect_examples = R"(Examples:
   tessera inspect run.tessera
   tessera inspect run.tessera --screenshot run.png --size 2560x1440 --theme light
   tessera inspect real.tessera --against simulated.tessera
+  tessera compare real.tessera simulated.tessera --json > both.json; tessera inspect both.json
   tessera inspect run.tessera --screenshot step.png --panel timeline --time 1200:1450 --rank 21
 
 Exit codes: 0 done, 2 bad input, no display, or built without the inspector.)";
@@ -78,13 +79,21 @@ Status check_start(const InspectArguments& a) {
 Status run_inspect(const InspectArguments& arguments) {
   TESSERA_TRY(check_start(arguments));
   inspector::InspectOptions options;
-  options.path = arguments.trace.empty() ? "" : inspector::trace_file(arguments.trace);
+  if (!arguments.trace.empty()) {
+    TESSERA_ASSIGN(auto named, inspector::named_traces(arguments.trace));
+    if (!named.against.empty() && !arguments.against.empty()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("\"{}\" is a comparison of two traces: leave out --against",
+                                arguments.trace));
+    }
+    options.path = named.path;
+    options.against = named.against.empty() ? arguments.against : named.against;
+  }
   options.traces = traces_folder();
   if (arguments.screenshot.empty()) {
     options.recent_file = state_file("traces");
     options.layout_file = state_file("layout");
   }
-  options.against = arguments.against;
   if (!arguments.size.empty()) {
     TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
     options.width = size.width;
@@ -97,7 +106,7 @@ Status run_inspect(const InspectArguments& arguments) {
   if (arguments.scale > 0) options.scale = static_cast<float>(arguments.scale);
   options.beside = arguments.beside;
   options.below = arguments.below;
-  const bool compared = !arguments.against.empty();
+  const bool compared = !options.against.empty();
   const char* fitting = compared ? "compare" : arguments.query.empty() ? "all" : "query";
   options.panel = arguments.panel.empty() ? fitting : arguments.panel;
   options.query = arguments.query;
@@ -147,8 +156,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("inspect", "Show a trace in a window or as a picture");
   command->footer(inspect_examples);
   command->add_option("FILE", arguments->trace,
-                      "Trace file, also of a recording that goes on; default: a page that opens "
-                      "one, with examples");
+                      "Trace file, also of a recording that goes on, or what compare --json wrote; "
+                      "default: a page that opens one, with examples");
   const char* view = "View";
   command->add_option("--against", arguments->against, "Another trace file, to compare with")
       ->group(view);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float head_px = 30, between_px = 6;
 constexpr float least_width = 320, least_height = 170;  // of each panel
-constexpr float share_least = 0.15F, share_most = 0.85F;
+constexpr float second_least = 0.15F, second_most = 0.85F;
 constexpr float buttons_gap = 4, choice_width = 170;
 
 }  // namespace
@@ -103,7 +103,7 @@ void SecondPanel::drag_edge(const Surface& ui, ViewState& state, const Box& body
     const float gap = ui.theme.px(between_px);
     const float rest = below ? body.max.y - io.MousePos.y : body.max.x - io.MousePos.x;
     const float whole = (below ? body.height() : body.width()) - gap;
-    state.layout.share = std::clamp(rest / whole, share_least, share_most);
+    state.layout.share = std::clamp(rest / whole, second_least, second_most);
   }
   if (over && ImGui::IsMouseDoubleClicked(0)) state.layout.share = 0.5F;
 }

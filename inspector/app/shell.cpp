@@ -31,16 +31,18 @@ std::string Shell::title() const {
 
 // What was open stays open if the other cannot be.
 void Shell::show(const Wanted& wanted, Surface& ui) {
+  const auto named = named_traces(wanted.path);
+  const bool compared = named.ok() && !named->against.empty();
   InspectOptions options = options_;
-  options.path = trace_file(wanted.path);
-  options.against = wanted.against;
-  options.panel = wanted.panel;
+  options.path = named.ok() ? named->path : wanted.path;
+  options.against = compared ? named->against : wanted.against;
+  options.panel = compared ? "compare" : wanted.panel;
   options.time.reset();
   options.rank.reset();
   options.query.clear();
   options.beside.clear();
   options.below.clear();
-  auto opened = App::open(options, layout_);
+  auto opened = named.ok() ? App::open(options, layout_) : named.status();
   problem_ = opened.ok() ? "" : opened.status().message();
   if (!opened.ok()) {
     if (app_ != nullptr) app_->state().show_start = true;

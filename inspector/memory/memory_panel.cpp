@@ -50,8 +50,9 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
   for (double bytes = 0; bytes < scale.top; bytes += step) {
     const float y = scale.y_of(bytes);
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
-    if (y < scale.y0 + ui.fonts.small->FontSize / 2) continue;  // the title is above
-    draw_text_right(ui.fonts.small, {left - ui.theme.px(8), y - ui.fonts.small->FontSize / 2},
+    // The title is above.
+    const float label = std::max(y - ui.fonts.small->FontSize / 2, scale.y0 - ui.theme.px(2));
+    draw_text_right(ui.fonts.small, {left - ui.theme.px(8), label},
                     ui.theme.dim, format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
   }
 }

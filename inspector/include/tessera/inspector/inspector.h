@@ -52,6 +52,13 @@ struct InspectOptions {
 /// ".partial"; otherwise `path`.
 std::string trace_file(const std::string& path);
 
+/// The traces that a name means: one, or both that a file of `tessera compare --json` is about.
+struct NamedTraces {
+  std::string path, against;  // `against` "": a single one
+};
+/// Fails: invalid_argument (JSON that is no comparison, or of a trace that is gone), io_error.
+Result<NamedTraces> named_traces(const std::string& path);
+
 /// Opens a window and returns when it is closed. A recording that goes on is followed: what is
 /// added to it appears.
 /// Fails: what TraceReader::open fails with; invalid_argument (a range that is empty or not within
