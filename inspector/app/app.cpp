@@ -313,7 +313,12 @@ bool App::draw(Surface& ui) {
   // Keys first: what opens the finder is not its first letter.
   const bool moving = handle_keys(ui);
   finder_.draw(*this, ui);
+  if (ImGui::IsMouseClicked(3)) go_back();
+  if (ImGui::IsMouseClicked(4)) go_forward();
   settle_panels(panel_before);
+  history_.note(
+      {state_.panel, state_.rank, state_.time.from(), state_.time.to(), state_.selection});
+  draw_said(ui);
   return moving || state_.busy || model_->at_work();
 }
 

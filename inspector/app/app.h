@@ -8,6 +8,7 @@
 #include <string>
 
 #include "inspector/app/finder.h"
+#include "inspector/app/history.h"
 #include "inspector/app/live_trace.h"
 #include "inspector/app/second_panel.h"
 #include "inspector/widgets/panel.h"
@@ -42,6 +43,13 @@ class App {
   /// A mark at the cursor, or at what is selected, to be written into.
   void add_note();
   void clear();
+  /// A picture of the next frame, beside the trace.
+  void save_picture(Surface& ui);
+  /// What is selected, into the clipboard.
+  void copy_text();
+  /// To what was shown before, and forward again.
+  void go_back() { go_to(history_.back()); }
+  void go_forward() { go_to(history_.forward()); }
   void show_step(std::int32_t step);
   /// Whether the view stays at the end of a recording that goes on; moving it ends that.
   bool follows() const { return followed_.has_value(); }
@@ -66,6 +74,9 @@ class App {
   bool handle_keys(Surface& ui);
   bool move_by_held_keys(const Surface& ui);
   std::int32_t step_in_view() const;
+  void go_to(const std::optional<Place>& place);
+  void say(std::string words);
+  void draw_said(Surface& ui);
   void select_first(const std::vector<SpanRef>& spans);
 
   std::unique_ptr<TraceModel> model_;
@@ -73,6 +84,9 @@ class App {
   LiveTrace live_;
   std::optional<std::pair<Time, Time>> followed_;  // the view, if it stays at the end
   Finder finder_;
+  History history_;
+  std::string said_, picture_;  // what was done last, and the picture that is being saved
+  double said_until_ = 0;       // s, of ImGui's clock
   SecondPanel second_;
   bool shows_both_ = false;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown

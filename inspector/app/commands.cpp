@@ -64,6 +64,14 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) { app.state().layout.below = !app.state().layout.below; }},
     {"split/exchange", "exchange the two panels", GLFW_KEY_X, 0, false,
      [](App& app, Surface&) { SecondPanel::exchange(app.state()); }},
+    {"back", "back to what was shown before", GLFW_KEY_LEFT, GLFW_MOD_ALT, true,
+     [](App& app, Surface&) { app.go_back(); }},
+    {"forward", "forward again", GLFW_KEY_RIGHT, GLFW_MOD_ALT, true,
+     [](App& app, Surface&) { app.go_forward(); }},
+    {"copy", "copy the selected operation as text", GLFW_KEY_C, GLFW_MOD_CONTROL, false,
+     [](App& app, Surface&) { app.copy_text(); }},
+    {"picture", "save a picture of the window beside the trace", GLFW_KEY_S, GLFW_MOD_CONTROL,
+     false, [](App& app, Surface& ui) { app.save_picture(ui); }},
     {"palette", "find a command, a rank, a unit or a step", GLFW_KEY_P, GLFW_MOD_CONTROL, false,
      [](App& app, Surface&) { app.state().show_palette = !app.state().show_palette; }},
     {"find", "the same", GLFW_KEY_SLASH, 0, false,
@@ -86,6 +94,8 @@ constexpr Command table_of_commands[] = {
 constexpr MouseHabit habits[] = {
     {"wheel", "zoom at the cursor; Shift: scroll the ranks"},
     {"drag", "move in time, and over the ranks"},
+    {"middle drag", "zoom to a range"},
+    {"side buttons", "back, and forward again"},
     {"click", "select an operation, open a rank"},
     {"double click", "zoom to the operation"},
     {"Ctrl+drag", "measure a range, which Communication then is of"},
@@ -121,6 +131,7 @@ std::string keys_text(const Command& command) {
   if (command.key == GLFW_KEY_SLASH && command.mods == GLFW_MOD_SHIFT) return "?";
   std::string text;
   if ((command.mods & GLFW_MOD_CONTROL) != 0) text += "Ctrl+";
+  if ((command.mods & GLFW_MOD_ALT) != 0) text += "Alt+";
   if ((command.mods & GLFW_MOD_SHIFT) != 0) text += "Shift+";
   return command.key == 0 ? "" : text + name_of_key(command.key);
 }

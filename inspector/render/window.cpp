@@ -47,6 +47,7 @@ class Window {
   void do_out_wish();
   float display_scale() const;
   void note_size();
+  void take_picture();
   bool draw_frame(const std::function<bool(Surface&)>& draw);
 
   const WindowOptions& options_;
@@ -205,6 +206,17 @@ void Window::note_size() {
   size.height = static_cast<int>(static_cast<float>(height) / scale + 0.5F);
 }
 
+// Before the buffers are swapped: what was drawn is still there.
+void Window::take_picture() {
+  std::string& path = surface_->wish.picture;
+  if (path.empty()) return;
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  surface_->picture_done = write_png(read_gl_frame(width, height), path);
+  path.clear();
+  frames_wanted_ = frames_after_input;
+}
+
 void Window::sleep(bool moving) const {
   if (moving || frames_wanted_ > 0 || options_.screenshot_after_frames > 0) {
     glfwPollEvents();
@@ -253,6 +265,7 @@ Status Window::run(const std::function<bool(Surface&)>& draw) {
       glfwGetFramebufferSize(window_, &width, &height);
       return write_png(read_gl_frame(width, height), options_.screenshot_path);
     }
+    take_picture();
     glfwSwapBuffers(window_);
     ++frame;
   }
