@@ -43,6 +43,17 @@ float tabs_width(const Surface& ui) {
          button(theme_label(ui.theme)) + ui.theme.px(between_tabs) + button("?");
 }
 
+// What is known of the run, in a line; imported ones have no scheme and no cluster.
+std::string facts_of(const TraceModel& model) {
+  const TraceRun& run = model.run();
+  std::string facts;
+  for (const std::string& fact : {run.scheme, format_many(run.ranks, "rank"), run.cluster,
+                                  format_many(model.step_count(), "step"), run.backend}) {
+    if (!fact.empty()) facts += (facts.empty() ? "" : "  ·  ") + fact;
+  }
+  return facts;
+}
+
 Status check_panels(const InspectOptions& options) {
   if (!options.beside.empty() && !options.below.empty()) {
     return {Code::invalid_argument, "a second panel is beside the first or below it, not both"};
@@ -184,11 +195,15 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   const float tabs = std::max(box.min.x + theme.px(8), box.max.x - theme.px(14) - tabs_width(ui));
   const float live = draw_live(ui, tabs, box.min.y + theme.px(9));
   ImGui::GetWindowDrawList()->PushClipRect(box.min, {live - theme.px(8), box.max.y}, true);
-  draw_text(ui.fonts.title, {x, y}, theme.text, run.name);
-  x += text_width(ui.fonts.title, run.name) + theme.px(18);
-  const std::string facts =
-      fmt::format("{}  ·  {}  ·  {}  ·  {}  ·  {}", run.scheme, format_many(run.ranks, "rank"),
-                  run.cluster, format_many(model_->step_count(), "step"), run.backend);
+  constexpr float title_share = 0.6F, title_px = 300;  // of the room, where a name is very long
+  const float room = std::max(live - theme.px(18) - x, 1.0F);
+  ImGui::PushFont(ui.fonts.title);
+  const std::string title =
+      fitted_middle(run.name, std::max(title_share * room, std::min(theme.px(title_px), room)));
+  ImGui::PopFont();
+  draw_text(ui.fonts.title, {x, y}, theme.text, title);
+  x += text_width(ui.fonts.title, title) + theme.px(18);
+  const std::string facts = facts_of(*model_);
   draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
   ImGui::GetWindowDrawList()->PopClipRect();
   ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
