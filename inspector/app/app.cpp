@@ -254,12 +254,6 @@ void App::draw_body(Surface& ui, const Box& body) {
   second_.draw_head(ui, state_, body, places);
 }
 
-// What the second panel shows already is not opened as the first one, too.
-void App::settle_panels(const std::string& before) {
-  const bool there = shows_both_ && state_.layout.split && state_.panel == state_.layout.second;
-  if (there && before != state_.panel) state_.panel = before;
-}
-
 void App::draw_help(const Surface& ui) {
   if (!state_.show_help) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
@@ -328,12 +322,11 @@ bool App::draw(Surface& ui) {
   // Keys first: what opens the finder is not its first letter.
   const bool moving = handle_keys(ui);
   finder_.draw(*this, ui);
-  if (ImGui::IsMouseClicked(3)) go_back();
-  if (ImGui::IsMouseClicked(4)) go_forward();
-  settle_panels(panel_before);
-  history_.note(
-      {state_.panel, state_.rank, state_.time.from(), state_.time.to(), state_.selection});
-  draw_said(ui);
+  if (ImGui::IsMouseClicked(3)) history_.back(state_);
+  if (ImGui::IsMouseClicked(4)) history_.forward(state_);
+  if (shows_both_) SecondPanel::settle(state_, panel_before);
+  history_.note(state_);
+  take_along_.draw(ui, state_);
   return moving || state_.busy || model_->at_work();
 }
 

@@ -11,6 +11,7 @@
 #include "inspector/app/history.h"
 #include "inspector/app/live_trace.h"
 #include "inspector/app/second_panel.h"
+#include "inspector/app/take_along.h"
 #include "inspector/widgets/panel.h"
 #include "tessera/inspector/inspector.h"
 
@@ -43,13 +44,8 @@ class App {
   /// A mark at the cursor, or at what is selected, to be written into.
   void add_note();
   void clear();
-  /// A picture of the next frame, beside the trace.
-  void save_picture(Surface& ui);
-  /// What is selected, into the clipboard.
-  void copy_text();
-  /// To what was shown before, and forward again.
-  void go_back() { go_to(history_.back()); }
-  void go_forward() { go_to(history_.forward()); }
+  TakeAlong& take_along() { return take_along_; }
+  History& history() { return history_; }
   void show_step(std::int32_t step);
   /// Whether the view stays at the end of a recording that goes on; moving it ends that.
   bool follows() const { return followed_.has_value(); }
@@ -69,14 +65,10 @@ class App {
   void renew(std::unique_ptr<TraceModel> newer);
   Panel& panel(const std::string& name);
   void draw_body(Surface& ui, const Box& body);
-  void settle_panels(const std::string& before);
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
   bool move_by_held_keys(const Surface& ui);
   std::int32_t step_in_view() const;
-  void go_to(const std::optional<Place>& place);
-  void say(std::string words);
-  void draw_said(Surface& ui);
   void select_first(const std::vector<SpanRef>& spans);
 
   std::unique_ptr<TraceModel> model_;
@@ -85,8 +77,7 @@ class App {
   std::optional<std::pair<Time, Time>> followed_;  // the view, if it stays at the end
   Finder finder_;
   History history_;
-  std::string said_, picture_;  // what was done last, and the picture that is being saved
-  double said_until_ = 0;       // s, of ImGui's clock
+  TakeAlong take_along_;
   SecondPanel second_;
   bool shows_both_ = false;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown

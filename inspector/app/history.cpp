@@ -2,17 +2,15 @@
 #include "inspector/app/history.h"
 
 namespace tessera::inspector {
-namespace {
 
-bool moved_only(const Place& from, const Place& to) {
+bool History::moved_only(const Place& from, const Place& to) {
   const bool same =
       from.panel == to.panel && from.rank == to.rank && from.selection == to.selection;
   return same && from.from < to.to && to.from < from.to;
 }
 
-}  // namespace
-
-void History::note(const Place& now) {
+void History::note(const ViewState& state) {
+  const Place now{state.panel, state.rank, state.time.from(), state.time.to(), state.selection};
   const bool lasts = now == seen_;
   seen_ = now;
   if (!lasts || (!places_.empty() && places_[shown_] == now)) return;
@@ -26,12 +24,16 @@ void History::note(const Place& now) {
   shown_ = places_.size() - 1;
 }
 
-std::optional<Place> History::go(std::ptrdiff_t by) {
+void History::go(std::ptrdiff_t by, ViewState& state) {
   const auto to = static_cast<std::ptrdiff_t>(shown_) + by;
-  if (to < 0 || to >= static_cast<std::ptrdiff_t>(places_.size())) return {};
+  if (to < 0 || to >= static_cast<std::ptrdiff_t>(places_.size())) return;
   shown_ = static_cast<std::size_t>(to);
-  seen_ = places_[shown_];
-  return seen_;
+  const Place& place = places_[shown_];
+  state.panel = place.panel;
+  state.rank = place.rank;
+  state.time.show(place.from, place.to);
+  state.selection = place.selection;
+  state.scroll_to_rank = true;
 }
 
 }  // namespace tessera::inspector

@@ -122,6 +122,11 @@ void SecondPanel::exchange(ViewState& state) {
   std::swap(state.panel, state.layout.second);
 }
 
+void SecondPanel::settle(ViewState& state, const std::string& first_before) {
+  const bool twice = state.layout.split && state.panel == state.layout.second;
+  if (twice && first_before != state.panel) state.panel = first_before;
+}
+
 void SecondPanel::toggle(ViewState& state) {
   Layout& layout = state.layout;
   if (layout.split && layout.second != state.panel) {

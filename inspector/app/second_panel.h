@@ -28,6 +28,8 @@ class SecondPanel {
   static void show(ViewState& state, const std::string& name);
   /// The second panel becomes the first.
   static void exchange(ViewState& state);
+  /// After a frame with both: what the second one shows is not opened as the first one, too.
+  static void settle(ViewState& state, const std::string& first_before);
   /// Shows the last one again, or ends it.
   static void toggle(ViewState& state);
 

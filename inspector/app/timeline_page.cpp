@@ -15,8 +15,8 @@ namespace {
 constexpr float details_width = 340, details_least = 200;
 constexpr float memory_height = 286, memory_least = 90;
 constexpr float no_memory_height = 64;  // of a sentence that says so
-constexpr float parts_gap = 6;      // between the parts of a page
-constexpr float share_most = 0.7F;  // of the page that a part can be given
+constexpr float parts_gap = 6;          // between the parts of a page
+constexpr float share_most = 0.7F;      // of the page that a part can be given
 
 // The time under the mouse, over everything that shares the axis.
 void draw_cursor(const Surface& ui, const ViewState& state, const Box& box) {
