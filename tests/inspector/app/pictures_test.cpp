@@ -79,7 +79,7 @@ TEST_CASE("a real run lies upon its simulation", "[inspector][app][golden]") {
   Session dark({.panel = "compare", .against = traces + "simulated-h100.tessera"}, 1200, 800,
                traces + "real-h100.tessera");
   auto& fields = dark.state().fields;
-  CHECK(fields.at("compare/a").find("(nccl)") != std::string::npos);
+  CHECK(fields.at("compare/a").find("(cuda)") != std::string::npos);
   CHECK(fields.at("compare/b").find("(simulator)") != std::string::npos);
   CHECK(fields.at("compare/memory").starts_with("A "));
   check_golden(dark.picture(), "app_compare_real_dark");

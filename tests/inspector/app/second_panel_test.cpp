@@ -77,22 +77,26 @@ TEST_CASE("the cursor is shown in both panels, whichever has the mouse",
   const Box memory = state.widgets.at("memory"), rows = state.widgets.at("timeline/rows");
   CHECK(memory.min.x == rows.min.x);  // one axis
   CHECK(memory.max.x == rows.max.x);
-  const auto column = [&](const FrameBuffer& picture, float x) {
+  // The pixels of the operations around `x`.
+  const auto stripe = [&](const FrameBuffer& picture, float x) {
     std::vector<std::uint32_t> pixels;
+    const auto middle = static_cast<std::size_t>(x);
     for (auto y = static_cast<std::size_t>(rows.min.y); y < static_cast<std::size_t>(rows.max.y);
          ++y) {
-      pixels.push_back(picture.pixels[y * static_cast<std::size_t>(picture.width) +
-                                      static_cast<std::size_t>(x)]);
+      const auto row = y * static_cast<std::size_t>(picture.width);
+      for (std::size_t k = middle - 2; k <= middle + 2; ++k)
+        pixels.push_back(picture.pixels[row + k]);
     }
     return pixels;
   };
   session.screen.move_mouse(0, 0);
   session.steps(2);
   const float x = memory.min.x + memory.width() / 2;
-  const auto before = column(session.picture(), x);
+  const auto before = stripe(session.picture(), x);
   session.screen.move_mouse(x, memory.max.y - 30);
   session.steps(2);
-  CHECK(column(session.picture(), x) != before);
+  const bool changed = stripe(session.picture(), x) != before;
+  CHECK(changed);
 }
 
 TEST_CASE("an edge between panels is dragged, and small windows show one",
