@@ -164,7 +164,8 @@ float HoldersPanel::draw_holders(const Surface& ui, ViewState& state, const Box&
                        const std::string& count, const std::string& bytes) {
     const float base = y + (theme.row_px - font->FontSize) / 2;
     ImGui::PushFont(font);
-    draw_text(font, {box.min.x + theme.px(17), base}, colour, fitted_middle(name, std::max(room, 1.0F)));
+    draw_text(font, {box.min.x + theme.px(17), base}, colour,
+              fitted_middle(name, std::max(room, 1.0F)));
     ImGui::PopFont();
     if (counts) draw_text_right(font, {box.max.x - number, base}, colour, count);
     draw_text_right(font, {box.max.x, base}, colour, bytes);

@@ -52,8 +52,8 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
     // The title is above.
     const float label = std::max(y - ui.fonts.small->FontSize / 2, scale.y0 - ui.theme.px(2));
-    draw_text_right(ui.fonts.small, {left - ui.theme.px(8), label},
-                    ui.theme.dim, format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
+    draw_text_right(ui.fonts.small, {left - ui.theme.px(8), label}, ui.theme.dim,
+                    format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
   }
 }
 

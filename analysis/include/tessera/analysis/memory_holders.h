@@ -10,9 +10,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
-#include <map>
 #include <utility>
 #include <vector>
 
