@@ -97,7 +97,7 @@ class Choice {
     constexpr float one = 1;
     const float before = shape_.add ? 1.0F : 0.0F;
     if (shape_.bias) {
-      const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
+      const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data);
       if (status != CUBLAS_STATUS_SUCCESS) return status;
     }
     return cublasLtMatmul(handle, product_, &one, o.b, first_, o.a, second_, &before, o.c, result_,

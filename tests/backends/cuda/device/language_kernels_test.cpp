@@ -123,19 +123,27 @@ void check_rows(std::int64_t rows, std::int64_t width) {
     const auto full = [&](DType type) { return numbers(random, rows * width, type); };
     const auto row = [&](std::int64_t n) { return numbers(random, n, DType::float32); };
     const kernels::NormShape norm{.rows = rows, .width = width};
-    compare({full(DType::float32), row(width), row(width), full(dtype), full(dtype), row(rows),
-             full(DType::float32), row(2 * width)},
+    std::vector<float> on_host(static_cast<std::size_t>(2 * width));
+    const auto sums = [&](void* scratch) {
+      return scratch == nullptr ? on_host.data() : static_cast<float*>(scratch);
+    };
+    const auto halves = [&] { return numbers(random, width, dtype); };
+    compare({full(DType::float32), halves(), halves(), full(dtype), full(dtype), row(rows),
+             full(DType::float32), halves(), row(width)},
             near(dtype), [&](Math& m, Arrays& x, void* scratch) {
-              m.norm_forward(norm, floats(x[0]), floats(x[1]), floats(x[2]), x[3], x[4],
-                             x[5].as<float>());
-              m.norm_backward(norm, floats(x[0]), floats(x[1]), x[4], floats(x[5]),
-                              x[6].as<float>(), x[7].as<float>(), scratch);
+              m.norm_forward(norm, floats(x[0]), x[1], x[2], x[3], x[4], x[5].as<float>());
+              m.norm_backward(norm, floats(x[0]), x[1], x[4], floats(x[5]), x[6].as<float>(),
+                              {x[7], x[8], sums(scratch), scratch});
             });
-    compare({full(DType::float32), full(dtype), row(rows), integers(ids), row(width), row(1)},
+    compare({full(DType::float32), full(dtype), row(rows), integers(ids), row(width), row(1),
+             full(dtype)},
             near(dtype), [&](Math& m, Arrays& x, void* scratch) {
               m.cross_entropy({rows, width, width}, floats(x[0]), x[3].as<const std::int32_t>(),
                               1.0F, x[1], x[2].as<float>());
-              m.column_sums(x[1], rows, width, x[4].as<float>(), scratch);
+              const kernels::ColumnGradient to{x[4], sums(scratch), scratch};
+              m.add_column_sums(x[1], rows, width, to);
+              m.convert_rows(x[0], x[6], rows, width, to);
+              m.multiply_rows(x[6], x[1], x[6], rows, width, to);
               m.mean(floats(x[2]), rows, x[5].as<float>());
             });
     compare(
@@ -160,8 +168,8 @@ void check_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
     compare({numbers(random, m_rows * k, s.input), numbers(random, k * n, s.input),
              numbers(random, m_rows * n, DType::float32), numbers(random, n, DType::float32)},
             near(s.input), [&](Math& m, Arrays& x, void* scratch) {
-              m.product(s, x[0].data, x[1].data, x[2].data, s.bias ? floats(x[3]) : nullptr,
-                        scratch);
+              m.product(s, x[0].data, x[1].data, x[2].data,
+                        s.bias ? kernels::ConstArray(x[3]) : kernels::ConstArray{}, scratch);
             });
   }
 }
