@@ -53,12 +53,13 @@ class NaiveProducts final : public device::Products {
 };
 
 struct Both {
+  bool hopper = false;
   std::vector<std::byte> scratch =
       std::vector<std::byte>(static_cast<std::size_t>(kernels::device_scratch_bytes.value));
   kernels::HostMath host{1, kernels::HostMath::Memory::own};
   NaiveProducts* products = new NaiveProducts;  // of `device`
   std::unique_ptr<DeviceMath> device =
-      device::make_kernel_math(std::unique_ptr<device::Products>(products));
+      device::make_kernel_math(std::unique_ptr<device::Products>(products), hopper);
 
   // Computes with each, from copies of the same arrays, and compares what came out of it.
   template <class F>
@@ -361,6 +362,7 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
   struct Sizes {
     std::int64_t batch, length, heads, kv_heads, head_dim;
     DType dtype;
+    bool hopper = false;
   };
   const auto sizes = GENERATE(values<Sizes>({{1, 70, 2, 1, 5, DType::float32},
                                              {2, 33, 3, 3, 80, DType::bfloat16},
@@ -371,7 +373,14 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
                                              {1, 65, 4, 2, 64, DType::float16},
                                              {2, 33, 3, 3, 80, DType::float16},
                                              {1, 40, 1, 1, 6, DType::float16},
-                                             {1, 70, 1, 1, 128, DType::bfloat16}}));
+                                             {1, 70, 1, 1, 128, DType::bfloat16},
+                                             {2, 1, 2, 2, 64, DType::bfloat16, true},
+                                             {1, 128, 1, 1, 64, DType::bfloat16, true},
+                                             {2, 131, 2, 1, 64, DType::float16, true},
+                                             {1, 500, 1, 1, 64, DType::bfloat16, true},
+                                             {1, 259, 2, 2, 128, DType::bfloat16, true},
+                                             {1, 150, 2, 1, 128, DType::float16, true},
+                                             {1, 70, 1, 1, 80, DType::bfloat16, true}}));
   INFO(sizes.length << " rows of " << sizes.heads << " heads of " << sizes.head_dim);
   AttentionShape s{.batch = sizes.batch,
                    .length = sizes.length,
@@ -398,7 +407,7 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
   }
   std::vector<float> temporary(static_cast<std::size_t>(s.rows()));
   const double near = test::attention_tolerance(s.dtype);
-  Both().compare(arrays, near, [&](kernels::Math& m, auto& x) {
+  Both{.hopper = sizes.hopper}.compare(arrays, near, [&](kernels::Math& m, auto& x) {
     const auto heads = [&](std::size_t first, std::size_t rest) {
       const kernels::Array all = x[first].array();
       if (fused) return kernels::HeadArrays<kernels::Array>{all, all.from(q), all.from(q + kv)};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "engine/backends/cuda/module/first_launches.h"
 #include "engine/backends/cuda/module/products.h"
 
 namespace tessera::device {
@@ -143,6 +144,7 @@ class CublasProducts final : public Products {
                                         alignment_of(operands.c)};
     std::unique_ptr<Choice>& choice = choices_[{shape, alignments}];
     if (choice == nullptr) {
+      if (const int code = before_load(); code != 0) return code;
       choice = std::make_unique<Choice>(shape, tf32_);
       choice->made = choice->make(handle_, alignments);
     }

@@ -14,7 +14,8 @@ using kernels::MatmulShape;
 
 class KernelMath final : public DeviceMath {
  public:
-  explicit KernelMath(std::unique_ptr<Products> products) : products_(std::move(products)) {}
+  KernelMath(std::unique_ptr<Products> products, bool hopper_attention)
+      : products_(std::move(products)), hopper_attention_(hopper_attention) {}
 
   void use(CudaStream stream) override {
     stream_ = stream;
@@ -119,8 +120,9 @@ class KernelMath final : public DeviceMath {
   }
   void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
                          float* statistics, const AttentionMemory&) override {
-    call("attention_forward",
-         [&] { return device::attention_forward(shape, in, out, statistics, stream_); });
+    call("attention_forward", [&] {
+      return device::attention_forward(shape, in, out, statistics, hopper_attention_, stream_);
+    });
   }
   void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                           const AttentionOut& out, const float* statistics,
@@ -168,6 +170,7 @@ class KernelMath final : public DeviceMath {
   }
 
   const std::unique_ptr<Products> products_;
+  const bool hopper_attention_;
   CudaStream stream_ = nullptr;
   Failure failure_;
   int calls_ = 0;
@@ -175,9 +178,10 @@ class KernelMath final : public DeviceMath {
 
 }  // namespace
 
-std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products) {
+std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products,
+                                             bool hopper_attention) {
   if (products == nullptr) return nullptr;
-  return std::make_unique<KernelMath>(std::move(products));
+  return std::make_unique<KernelMath>(std::move(products), hopper_attention);
 }
 
 }  // namespace tessera::device

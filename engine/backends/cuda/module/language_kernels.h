@@ -75,9 +75,9 @@ int norm_backward(const NormShape& shape, const float* dy, ConstArray weight, Co
                   const float* reciprocal, float* dx, const NormGradients& gradients,
                   CudaStream stream);
 
-// attention.cu; `along`: a number per row
+// attention.cu; `along`: a number per row; `hopper`: by attention_hopper.cu where it fits
 int attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
-                      float* statistics, CudaStream stream);
+                      float* statistics, bool hopper, CudaStream stream);
 int attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                        const AttentionOut& out, const float* statistics,
                        const HeadArrays<Array>& gradients, float* along, CudaStream stream);
@@ -89,5 +89,10 @@ int tiles_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
 int tiles_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                    const AttentionOut& out, const float* statistics,
                    const HeadArrays<Array>& gradients, const float* along, CudaStream stream);
+
+// attention_hopper.cu: the same with what only Hopper's multiprocessors have
+bool fits_hopper(const AttentionShape& shape, const HeadArrays<ConstArray>& in);
+int hopper_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
+                   float* statistics, CudaStream stream);
 
 }  // namespace tessera::device

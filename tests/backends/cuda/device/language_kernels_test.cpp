@@ -43,10 +43,12 @@ Given integers(const std::vector<std::int32_t>& values) {
 
 using Arrays = std::vector<Array>;
 
+enum class Way { plain, hopper };  // MathOptions::hopper_attention
+
 // Computes on both sides, f(math, arrays, scratch), and compares all arrays, within `tolerance` of
 // an array's largest number.
 template <class F>
-void compare(std::vector<Given> given, double tolerance, const F& f) {
+void compare(std::vector<Given> given, double tolerance, const F& f, Way way = Way::plain) {
   Device& device = Device::only();
   device.clear();
   std::vector<test::DeviceArray> uploaded;
@@ -56,7 +58,10 @@ void compare(std::vector<Given> given, double tolerance, const F& f) {
     there.push_back({uploaded.back().at, g.dtype});
     here.push_back({g.bytes.data(), g.dtype});
   }
-  static const std::unique_ptr<DeviceMath> math = test::device_module().make_math(false);
+  static const std::unique_ptr<DeviceMath> plain = test::device_module().make_math({});
+  static const std::unique_ptr<DeviceMath> hopper =
+      test::device_module().make_math({.hopper_attention = true});
+  const std::unique_ptr<DeviceMath>& math = way == Way::hopper ? hopper : plain;
   REQUIRE(math != nullptr);
   math->use(device.stream());
   const auto scratch = static_cast<std::size_t>(kernels::device_scratch_bytes.value);
@@ -174,21 +179,24 @@ void check_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
   }
 }
 
-void check_attention(const kernels::AttentionShape& s) {
+void check_attention(const kernels::AttentionShape& s, Way way) {
   test::Random random(4);
   const std::int64_t tokens = s.batch * s.length;
   const auto any = [&](std::int64_t width) { return numbers(random, tokens * width, s.dtype); };
-  compare({any(s.q_stride), any(s.kv_stride), any(s.kv_stride), any(s.out_stride()),
-           any(s.out_stride()), numbers(random, 2 * s.rows(), DType::float32), any(s.q_stride),
-           any(s.kv_stride), any(s.kv_stride)},
-          near(s.dtype), [&](Math& m, Arrays& x, void* temporary) {
-            m.attention_forward(s, {x[0], x[1], x[2]}, x[3], x[5].as<float>(), {});
-            m.attention_backward(s, {x[0], x[1], x[2]}, {x[3], x[4]}, floats(x[5]),
-                                 {x[6], x[7], x[8]}, {temporary, nullptr});
-          });
+  compare(
+      {any(s.q_stride), any(s.kv_stride), any(s.kv_stride), any(s.out_stride()),
+       any(s.out_stride()), numbers(random, 2 * s.rows(), DType::float32), any(s.q_stride),
+       any(s.kv_stride), any(s.kv_stride)},
+      near(s.dtype),
+      [&](Math& m, Arrays& x, void* temporary) {
+        m.attention_forward(s, {x[0], x[1], x[2]}, x[3], x[5].as<float>(), {});
+        m.attention_backward(s, {x[0], x[1], x[2]}, {x[3], x[4]}, floats(x[5]), {x[6], x[7], x[8]},
+                             {temporary, nullptr});
+      },
+      way);
 }
 
-void check_attentions(std::int64_t length) {
+void check_attentions(std::int64_t length, Way way = Way::plain) {
   for (const DType dtype : dtypes) {
     for (const std::int64_t head_dim : {16, 20, 64, 128}) {
       INFO("head_dim " << head_dim);
@@ -199,7 +207,8 @@ void check_attentions(std::int64_t length) {
                        .head_dim = head_dim,
                        .dtype = dtype,
                        .q_stride = 4 * head_dim,
-                       .kv_stride = 2 * head_dim});
+                       .kv_stride = 2 * head_dim},
+                      way);
     }
   }
 }
@@ -209,6 +218,11 @@ TEST_CASE("language models compute on the device as on the CPU", "[small]") {
   check_rows(70, 130);
   check_products(24, 40, 16);
   check_attentions(80);
+}
+
+TEST_CASE("attention with Hopper's units computes on the device as on the CPU", "[hopper]") {
+  check_attentions(1, Way::hopper);
+  check_attentions(300, Way::hopper);
 }
 
 TEST_CASE("language models compute on the device as on the CPU, in sizes of real models") {

@@ -273,6 +273,9 @@ class TwinMath final : public DeviceMath {
 
 }  // namespace
 
-std::unique_ptr<DeviceMath> make_twin_math(bool tf32) { return std::make_unique<TwinMath>(tf32); }
+// On the CPU there is one attention.
+std::unique_ptr<DeviceMath> make_twin_math(const MathOptions& options) {
+  return std::make_unique<TwinMath>(options.tf32);
+}
 
 }  // namespace tessera::test
