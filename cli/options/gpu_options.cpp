@@ -13,8 +13,10 @@ namespace {
 Status check_without_gpu(const RuntimeOptions& o, Computes where) {
   for (const auto& [given, option] :
        {std::pair(o.windows == "on", "--windows on"), std::pair(o.tf32, "--tf32"),
-        std::pair(o.cuda_graphs, "--cuda-graphs"), std::pair(o.profile_nccl, "--profile-nccl"),
-        std::pair(o.share_gpu, "--share-gpu"), std::pair(o.pinned_gib > 0, "--pinned-memory")}) {
+        std::pair(o.cuda_graphs, "--cuda-graphs"),
+        std::pair(o.hopper_attention, "--hopper-attention"),
+        std::pair(o.profile_nccl, "--profile-nccl"), std::pair(o.share_gpu, "--share-gpu"),
+        std::pair(o.pinned_gib > 0, "--pinned-memory")}) {
     if (!given) continue;
     return refused(
         where == Computes::in_simulator

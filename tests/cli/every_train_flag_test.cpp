@@ -109,6 +109,7 @@ const std::vector<FlagCase> cases = {
     {"--windows", "on", ""},
     {"--tf32", "", ""},
     {"--cuda-graphs", "", ""},
+    {"--hopper-attention", "", ""},
     {"--share-gpu", "", ""},
     {"--pinned-memory", "1", ""},
     {"--ranks", "2", ""},
