@@ -5,7 +5,8 @@
     tests/bench/kills.py --program build/release/tessera --kills 100 [--mpi] [--seed 1]
 
 A third of the kills each is of `simulate`, of `train`, and, with --mpi, of ranks of `mpirun train`.
-Unreadable: `trace verify` of what is left does not call it whole. Lost: the time between the last
+Unreadable: `trace verify` of what is left does not call it whole, nor says that nothing was recorded
+yet, which is counted by itself. Lost: the time between the last
 commit and the kill, as the files of the recording tell.
 """
 import argparse
@@ -105,7 +106,7 @@ def main():
     rng = random.Random(arguments.seed)
     kinds = commands(arguments.program, arguments.mpi)
     lost = {kind: [] for kind in kinds}
-    unreadable = 0
+    unreadable = early = 0
     end = time.time() + arguments.seconds
     for k in range(arguments.kills):
         if time.time() > end:
@@ -117,7 +118,9 @@ def main():
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         lost[kind].append(seconds)
-        if why:
+        if "othing is in the recording yet" in why or "nothing was recorded" in why:
+            early += 1
+        elif why:
             unreadable += 1
             print(f"kill {k} of {kind}, seed {arguments.seed}: {why}")
     for kind, times in lost.items():
@@ -126,7 +129,7 @@ def main():
             over = sum(t > 0.25 for t in times)
             print(f"{kind}: {len(times)} kills, lost {times[len(times) // 2] * 1e3:.0f} ms in the "
                   f"middle, {times[-1] * 1e3:.0f} ms at most, {over} over 250 ms")
-    print(f"{unreadable} unreadable")
+    print(f"{early} killed before anything was recorded, {unreadable} unreadable")
     return 1 if unreadable else 0
 
 
