@@ -14,7 +14,7 @@ namespace tessera::inspector {
 namespace {
 
 constexpr float part_px_max = 4000;
-constexpr float share_least = 0.1F, share_most = 0.9F;
+constexpr float kept_share_least = 0.1F, kept_share_most = 0.9F;
 constexpr float zoom_least = 0.5F, zoom_most = 3;
 constexpr int window_least = 200, window_most = 16384;
 constexpr std::size_t file_most = 4096;  // bytes; what is longer was not written by us
@@ -39,7 +39,7 @@ void read_line(const std::string& name, const std::string& value, Layout& layout
   if (name == "second") layout.second = value;
   if (name == "split") read_switch(value, layout.split);
   if (name == "below") read_switch(value, layout.below);
-  if (name == "share") read_number(value, share_least, share_most, layout.share);
+  if (name == "share") read_number(value, kept_share_least, kept_share_most, layout.share);
   if (name == "theme" && value == "dark") layout.theme = ThemeKind::dark;
   if (name == "theme" && value == "light") layout.theme = ThemeKind::light;
   if (name == "width") read_number(value, window_least, window_most, layout.width);
@@ -52,7 +52,7 @@ void read_line(const std::string& name, const std::string& value, Layout& layout
   }
 }
 
-std::string text_of(const Layout& l) {
+std::string lines_of(const Layout& l) {
   std::string text = fmt::format("memory {}\ndetails {}\nhides_memory {:d}\nhides_details {:d}\n",
                                  l.memory, l.details, l.hides_memory, l.hides_details);
   if (!l.second.empty()) text += fmt::format("second {}\n", l.second);
@@ -86,7 +86,7 @@ void write_layout(const std::string& path, const Layout& layout) {
   const std::string beside = path + ".new";
   {
     std::ofstream file(beside);
-    file << text_of(layout);
+    file << lines_of(layout);
     if (!file.flush()) return;
   }
   std::filesystem::rename(beside, path, error);
