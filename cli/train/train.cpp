@@ -13,6 +13,7 @@
 #include "cli/stop_signal.h"
 #include "cli/text_file.h"
 #include "cli/trace_warning.h"
+#include "cli/train/data_warnings.h"
 #include "cli/train/output_files.h"
 #include "cli/train/peak_flops.h"
 #include "cli/train/run_facts.h"
@@ -67,40 +68,6 @@ void print_header(const TrainArguments& arguments, const TrainRun& run, const Co
     fmt::print("MFU refers to {} a rank, {}\n", readable_flops(peak.value), peak.name);
   }
   std::fflush(stdout);
-}
-
-std::vector<std::string> document_warnings(const Corpus& corpus, const Trainer& trainer,
-                                           std::int64_t length) {
-  std::vector<std::string> warnings;
-  const auto packed = trainer.packed();
-  if (!packed) return warnings;
-  const std::string of = fmt::format("of {} documents", with_separators(corpus.documents()));
-  if (packed->cut > 0) {
-    warnings.push_back(fmt::format(
-        "{} {} have more than {} tokens and are cut into pieces that do not see one another: "
-        "choose a larger --sequence-length if they should",
-        with_separators(packed->cut), of, length));
-  }
-  if (packed->left_out > 0) {
-    warnings.push_back(fmt::format("{} {} have nothing to learn and are left out",
-                                   with_separators(packed->left_out), of));
-  }
-  return warnings;
-}
-
-// A loss of what is trained on says nothing of what is not.
-std::vector<std::string> validation_warnings(const TrainArguments& arguments) {
-  std::vector<std::string> warnings;
-  for (const std::string& text : arguments.data.files) {
-    std::error_code error;
-    const std::string& file = arguments.validation.file;
-    if (file.empty() || !std::filesystem::equivalent(corpus_file(text).path, file, error)) continue;
-    warnings.push_back(
-        fmt::format("--validation {}: is trained on, too: choose a file that is not, or "
-                    "--validation-fraction",
-                    file));
-  }
-  return warnings;
 }
 
 bool has_owners(const Scheme& scheme) {
@@ -248,10 +215,7 @@ class TrainProgram {
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :
-         document_warnings(data.corpus, *trainer_, run_.options.step.sequence_length)) {
-      run_.warnings.push_back(warning);
-    }
-    for (const std::string& warning : validation_warnings(arguments_)) {
+         data_warnings(arguments_, data.corpus, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);
     }
     if (trainer_->steps_done() >= arguments_.steps) {

@@ -52,7 +52,9 @@ FAMILIES = {
         "q_proj,v_proj",
     ),
     "phi3": (
-        lambda: t.Phi3Config(**dense, tie_word_embeddings=False, original_max_position_embeddings=512),
+        lambda: t.Phi3Config(
+            **dense, tie_word_embeddings=False, original_max_position_embeddings=512
+        ),
         "qkv_proj,down_proj",
     ),
 }
@@ -72,7 +74,8 @@ def tokenizer(family):
         made.normalizer = normalizers.NFC()
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         made.decoder = decoders.ByteLevel()
-        alphabet, special = pre_tokenizers.ByteLevel.alphabet(), special + ["<|im_start|>", "<|im_end|>"]
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        special += ["<|im_start|>", "<|im_end|>"]
     else:
         made.normalizer = normalizers.Replace(" ", "\u2581")
         made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
@@ -81,7 +84,10 @@ def tokenizer(family):
         )
         alphabet, special = [], special + [f"<0x{byte:02X}>" for byte in range(256)]
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        vocab_size=VOCABULARY,
+        special_tokens=special,
+        initial_alphabet=alphabet,
+        show_progress=False,
     )
     made.train_from_iterator(texts(), trainer)
     if family != "qwen3":  # published ones have no words, which takes long to train
@@ -112,7 +118,8 @@ class Trial:
         self.config, self.targets = FAMILIES[family]
         self.failures = []
         self.read = ["--tokenizer", "model", "--sequence-length", 64]
-        self.read += ["--chat-template", "chatml"] if family == "qwen3" else ["--end-of-text", "<eos>"]
+        chats = family == "qwen3"
+        self.read += ["--chat-template", "chatml"] if chats else ["--end-of-text", "<eos>"]
 
     def check(self, what, is_so):
         print(f"{self.family}: {what}: {'yes' if is_so else 'NO'}", flush=True)
@@ -194,7 +201,8 @@ class Trial:
         ours = ours[: ours.index(end) + 1] if end in ours else ours
         text = self.generate("--prompt", prompt, "--tokenizer", "tuned").strip()
         base = peft.PeftModel.from_pretrained(self.loaded("model"), self.folder / "adapter")
-        for name, model in (("transformers, merged", self.loaded("tuned")), ("PEFT, adapter", base)):
+        models = {"transformers, merged": self.loaded("tuned"), "PEFT, adapter": base}
+        for name, model in models.items():
             with torch.no_grad():
                 out = model.generate(
                     input_ids=ids, max_new_tokens=24, do_sample=False, pad_token_id=0,
@@ -202,14 +210,16 @@ class Trial:
                 )[0].tolist()  # fmt: skip
             said = read.decode(out, skip_special_tokens=True).strip()
             print(f"{self.family}: {name}: {said!r}, ours {text!r}")
-            self.check(f"{name}: the same {len(ours)} tokens", out[ids.shape[1] :][: len(ours)] == ours)
+            out = out[ids.shape[1] :]
+            self.check(f"{name}: the same {len(ours)} tokens", out[: len(ours)] == ours)
             self.check(f"{name}: the same text", said == text)
         stored = t.AutoModelForCausalLM.from_pretrained(self.folder / "tuned", dtype="auto")
         kept = {p.dtype for p in stored.parameters()}
         self.check(f"weights of {self.dtype}", kept == {getattr(torch, self.dtype)})
 
     def loaded(self, name):
-        return t.AutoModelForCausalLM.from_pretrained(self.folder / name, dtype=torch.float32).eval()
+        folder = self.folder / name
+        return t.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 def main():
