@@ -42,6 +42,10 @@ Status check_header(const std::string& path, const Header& header, std::uint64_t
     return corrupt(fmt::format("is truncated: {} bytes are left of it.", size));
   }
   const std::uint32_t id = big_endian(header, application_id_at, 4);
+  // Of a recording that was killed at its very beginning SQLite has the header, and no table yet.
+  if (id == 0 && big_endian(header, page_count_at, 4) <= 1) {
+    return corrupt("is empty: nothing was recorded into it.");
+  }
   if (id != trace_application_id) {
     return corrupt(
         fmt::format("is not a trace: it is a SQLite database of another application "

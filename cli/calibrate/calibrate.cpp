@@ -44,8 +44,6 @@ constexpr const char* calibrate_examples = R"(Examples:
 
 Exit codes: 0 done, 2 bad input.)";
 
-Status refused(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
-
 Result<std::string> text_in(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -58,8 +58,6 @@ constexpr const char* simulate_examples = R"(Examples:
 Exit codes: 0 done, 2 bad input, 3 done, but the run does not fit the GPUs' memory, 130 or 143
 stopped by a signal; the trace is finished.)";
 
-Status refused(const std::string& why) { return Status(Code::invalid_argument, why); }
-
 template <class T>
 bool parse(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -305,7 +303,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(within(1, 1'000'000))
       ->group(run);
   command->add_option("--seed", arguments->seed, "Seed of everything random")
-      ->check(within(0, 18446744073709551615.0))
+      ->check(any_uint64())
       ->group(run);
   const char* output = "Output";
   command->add_option("-o,--output", arguments->output, "Trace file to write")

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "cli/stop_signal.h"
 #include "cli/text_file.h"
 #include "cli/trace_warning.h"
+#include "cli/train/data_warnings.h"
 #include "cli/train/output_files.h"
 #include "cli/train/peak_flops.h"
 #include "cli/train/run_facts.h"
@@ -66,25 +68,6 @@ void print_header(const TrainArguments& arguments, const TrainRun& run, const Co
     fmt::print("MFU refers to {} a rank, {}\n", readable_flops(peak.value), peak.name);
   }
   std::fflush(stdout);
-}
-
-std::vector<std::string> document_warnings(const Corpus& corpus, const Trainer& trainer,
-                                           std::int64_t length) {
-  std::vector<std::string> warnings;
-  const auto packed = trainer.packed();
-  if (!packed) return warnings;
-  const std::string of = fmt::format("of {} documents", with_separators(corpus.documents()));
-  if (packed->cut > 0) {
-    warnings.push_back(fmt::format(
-        "{} {} have more than {} tokens and are cut into pieces that do not see one another: "
-        "choose a larger --sequence-length if they should",
-        with_separators(packed->cut), of, length));
-  }
-  if (packed->left_out > 0) {
-    warnings.push_back(fmt::format("{} {} have nothing to learn and are left out",
-                                   with_separators(packed->left_out), of));
-  }
-  return warnings;
 }
 
 bool has_owners(const Scheme& scheme) {
@@ -232,7 +215,7 @@ class TrainProgram {
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :
-         document_warnings(data.corpus, *trainer_, run_.options.step.sequence_length)) {
+         data_warnings(arguments_, data.corpus, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);
     }
     if (trainer_->steps_done() >= arguments_.steps) {
@@ -343,6 +326,7 @@ class TrainProgram {
     TrainLog log(figures());
     if (prints()) TESSERA_TRY(log.open(arguments_.log));
     TESSERA_TRY(look_for_stop());
+    std::optional<float> lost;  // the last step's loss, if it is no number
     while (trainer_->steps_done() < arguments_.steps && stop_ == 0) {
       const auto begin = std::chrono::steady_clock::now();
       TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
@@ -356,8 +340,14 @@ class TrainProgram {
       }
       TESSERA_TRY(files.step_done());
       TESSERA_TRY(look_for_stop());
+      lost = std::isfinite(step.loss) || step.loss_scale ? std::nullopt : std::optional(step.loss);
     }
-    return {};
+    if (!lost || stop_ != 0) return {};
+    return Status(
+        Code::invalid_argument,
+        fmt::format("the loss of the last step is {}: its weights are worth nothing and are "
+                    "not exported; lower the learning rate, or look at the data",
+                    *lost));
   }
 
   const TrainArguments& arguments_;

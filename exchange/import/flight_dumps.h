@@ -34,6 +34,7 @@ struct FlightMember {
 struct FlightGroup {
   std::string name, title;    // "0", "default_pg"
   std::vector<Rank> members;  // ascending; empty: unknown
+  std::vector<Rank> listed;   // those by which the run knows it: of the first dump that has it
   std::int64_t size = 0;      // 0: unknown
   bool whole_world = false;   // all ranks of the run
   std::map<Rank, FlightMember> by_rank;

@@ -173,18 +173,42 @@ class DumpReader {
     const std::vector<Rank> members =
         config == members_.end() ? std::vector<Rank>() : config->second;
     const std::string_view title = entry.description.empty() ? entry.group : entry.description;
-    std::string key(entry.group);
-    for (const Rank rank : members) key += fmt::format(" {}", rank);
-    known.group = &dumps_.groups[key];
+    known.group = like(entry.group, members);
+    if (known.group == nullptr) {
+      std::string key(entry.group);
+      for (const Rank rank : members) key += fmt::format(" {}", rank);
+      known.group = &dumps_.groups[key];
+      known.group->listed = members;
+    }
     known.group->name = entry.group;
     known.group->title = title;
-    known.group->members = members;
+    if (!members.empty()) known.group->members = members;
     known.group->whole_world = entry.group == "0" || entry.description == "default_pg";
-    known.index = run_.group(
-        {.name = std::string(entry.group), .description = std::string(title), .ranks = members});
+    known.index = run_.group({.name = std::string(entry.group),
+                              .description = std::string(title),
+                              .ranks = known.group->listed});
     known.lane =
         rank_.lane(fmt::format("{} {}", entry.library(), title), StreamRole::communication, run_);
     return known;
+  }
+
+  /// A dump may lack the list of groups that others have: the group of that name which this rank
+  /// may be in. Null: there is none, or more than one.
+  FlightGroup* like(std::string_view name, const std::vector<Rank>& members) const {
+    FlightGroup* found = nullptr;
+    for (auto& [key, group] : dumps_.groups) {
+      const bool either = group.members.empty() != members.empty();
+      if (group.name != name || (!either && group.members != members)) continue;
+      const std::vector<Rank>& among = members.empty() ? group.members : members;
+      bool all = std::binary_search(among.begin(), among.end(), rank_.rank);
+      for (const auto& [rank, member] : group.by_rank) {
+        all = all && std::binary_search(among.begin(), among.end(), rank);
+      }
+      if (!all) continue;
+      if (found != nullptr) return nullptr;
+      found = &group;
+    }
+    return found;
   }
 
   void add(const FlightEntry& entry, Time next) {
@@ -308,7 +332,7 @@ void tell_sizes(const FlightDumps& dumps, ImportedRun& run) {
     std::int64_t size = group.size;
     if (size == 0 && all) size = static_cast<std::int64_t>(group.by_rank.size());
     run.group({.name = group.name,
-               .ranks = group.members,
+               .ranks = group.listed,
                .size = static_cast<std::int32_t>(std::min<std::int64_t>(size, 1 << 20))});
   }
 }

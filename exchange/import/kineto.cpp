@@ -321,6 +321,10 @@ Status read_kineto(SourceFile& source, const ImportLimits& limits, ImportedRun& 
   if (file.cut_off) {
     run.warn(fmt::format("\"{}\" ends in the middle: what is whole was imported", source.name()));
   }
+  if (file.world > 0 && file.rank >= file.world) {
+    run.warn(fmt::format("\"{}\" says that it is of rank {} among {}: there are more, then",
+                         source.name(), file.rank, file.world));
+  }
   Rank number = file.rank;
   if (number < 0) number = rank_in_name(source.name());
   ImportedRank& rank = run.rank(number, source.path());

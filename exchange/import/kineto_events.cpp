@@ -110,12 +110,14 @@ class Reader {
   void add(const RawEvent& raw) {
     if (raw.ph == "X") return add_complete(raw);
     if (raw.ph == "i" && raw.name == "[memory]") return add_memory(raw);
+    if (raw.ph == "B" || raw.ph == "E") return count_lost("begin-or-end");  // no profiler of torch
     // Metadata, flows, marks of the profiler itself: their content is found elsewhere.
   }
   void tell_lost() const {
     for (const auto& [category, count] : lost_) {
       run_.lost(fmt::format("{} events", unescaped(category).substr(0, 40)), count);
     }
+    run_.warn_count("{} events end before they begin: they are shown without length", backwards_);
   }
   bool too_many() const { return static_cast<std::int64_t>(file_.events.size()) > events_max_; }
 
@@ -167,9 +169,12 @@ class Reader {
       if (raw.cat != "Trace") count_lost(raw.cat);
       return;
     }
+    if (raw.ts.empty()) return count_lost("timeless");
+    const Time duration = time_of(raw.dur);
+    if (duration < 0) ++backwards_;
     KinetoEvent event;
     event.begin = begin;
-    event.end = begin + std::max<Time>(time_of(raw.dur), 0);
+    event.end = begin + std::max<Time>(duration, 0);
     if (!raw.correlation.empty()) event.correlation = decimal(raw.correlation, 0);
     if (!raw.external.empty()) event.external = decimal(raw.external, 0);
     event.name = name_of(raw.name);
@@ -269,6 +274,7 @@ class Reader {
   std::map<std::string, std::int64_t, std::less<>> lost_;
   std::string last_pid_ = "?", last_tid_;
   std::int32_t last_ = 0;
+  std::int64_t backwards_ = 0;
 };
 
 /// A member beside the events. Those that are not known are passed over.
@@ -319,7 +325,10 @@ Status read_members(JsonStream& stream, Reader& reader, KinetoFile& file) {
       stream.skip_char();
       continue;
     }
-    if (next == '}') return {};
+    if (next == '}') {
+      stream.skip_char();
+      return {};
+    }
     std::string key;
     TESSERA_TRY(stream.value([&](JsonCursor& at) {
       std::string_view raw;
@@ -365,6 +374,15 @@ Result<KinetoFile> read_kineto_file(SourceFile& source, std::int64_t events_max,
   }
   file.cut_off = !status.ok() && stream.cut_off() && !file.events.empty();
   if (!status.ok() && !file.cut_off) return status;
+  if (status.ok()) {
+    TESSERA_ASSIGN(const char next, stream.peek());
+    if (next != 0) {
+      return source.error(Code::invalid_argument,
+                          fmt::format("behind the profile there is more, at byte {}: give each "
+                                      "profile a file of its own",
+                                      stream.offset()));
+    }
+  }
   reader.tell_lost();
   add_base(file);
   return file;

@@ -23,7 +23,8 @@ enum class SnapshotAction {
   segment_more,
   segment_less,
   out_of_memory,
-  other
+  passed_over,
+  unknown
 };
 
 SnapshotAction snapshot_action(std::string_view name) {
@@ -31,11 +32,13 @@ SnapshotAction snapshot_action(std::string_view name) {
   if (name == "free_requested") return SnapshotAction::free_requested;
   if (name == "segment_alloc" || name == "segment_map") return SnapshotAction::segment_more;
   if (name == "segment_free" || name == "segment_unmap") return SnapshotAction::segment_less;
-  return name == "oom" ? SnapshotAction::out_of_memory : SnapshotAction::other;
+  if (name == "oom") return SnapshotAction::out_of_memory;
+  const bool known = name == "free_completed" || name == "snapshot" || name.starts_with("user_");
+  return known ? SnapshotAction::passed_over : SnapshotAction::unknown;
 }
 
 struct SnapshotEvent {
-  SnapshotAction action = SnapshotAction::other;
+  SnapshotAction action = SnapshotAction::passed_over;
   std::uint64_t address = 0;
   std::int64_t size = 0;
   Time time = 0;
@@ -172,7 +175,9 @@ class DeviceMemory {
 
   void replay(const SnapshotEvent& event) {
     reserved_ = capped_sum(reserved_, reserved_change(event));
-    if (event.action == SnapshotAction::alloc) {
+    if (event.action == SnapshotAction::unknown) {
+      run_.warn_count("{} events of the allocator are of kinds that are not known: left out", 1);
+    } else if (event.action == SnapshotAction::alloc) {
       held_[event.address] = {event.size, event.site};
       add(event.time, event.size, event.site);
     } else if (event.action == SnapshotAction::free_requested) {

@@ -37,6 +37,7 @@ Result<Tree> PickleMachine::run() {
     handlers[static_cast<unsigned char>(opcode[0])](*this);
     if (opcodes % 256 == 0) check_memory(memo_.bytes());
   }
+  if (ok() && stopped_ && at_ < heap().bytes.size()) fail("it goes on behind its end");
   return finish("no pickle", at_);
 }
 

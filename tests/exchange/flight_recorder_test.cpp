@@ -112,6 +112,12 @@ std::string nccl_dump(int ranks, int calls, int ended, int other_size_at = 0, in
          R"("}},"entries":[)" + entries + "]}";
 }
 
+/// The same of a recorder that was not asked for its groups.
+std::string without_groups(std::string dump) {
+  const std::size_t from = dump.find("{\"7\""), to = dump.find(",\"pg_status\"");
+  return dump.replace(from, to - from, "{}");
+}
+
 std::vector<ImportedDiagnostic> findings(const std::vector<std::pair<int, std::string>>& all) {
   const test::TemporaryFolder folder;
   ImportedRun run;
@@ -127,6 +133,13 @@ std::vector<ImportedDiagnostic> findings(const std::vector<std::pair<int, std::s
 TEST_CASE("dumps of NCCL tell who is late, who is gone, and what does not end", "[exchange]") {
   SECTION("nothing is wrong") {
     CHECK(findings({{0, nccl_dump(2, 6, 6)}, {1, nccl_dump(2, 6, 6)}}).empty());
+  }
+  SECTION("a dump lacks the list of groups") {
+    const std::string whole = nccl_dump(3, 6, 6), other = without_groups(whole);
+    REQUIRE(other.size() < whole.size());
+    CHECK(findings({{0, other}, {1, whole}, {2, whole}}).empty());
+    CHECK(findings({{0, whole}, {1, other}, {2, whole}}).empty());
+    CHECK(findings({{0, other}, {1, other}, {2, other}}).empty());
   }
   SECTION("one is behind") {
     const auto found =

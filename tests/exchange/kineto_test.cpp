@@ -197,6 +197,28 @@ TEST_CASE("a profile that breaks off gives what is whole, and says so", "[kineto
   }));
 }
 
+TEST_CASE("a profile that contradicts itself says so", "[kineto]") {
+  const Imports imports;
+  const auto done = test::require_value(imports.import({imports.file("odd.json", R"({
+      "distributedInfo": {"backend": "gloo", "rank": 5, "world_size": 2},
+      "traceEvents": [
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 5},
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 20, "dur": -5},
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "dur": 5},
+      {"ph": "B", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 30},
+      {"ph": "E", "pid": 1, "tid": 1, "ts": 40}]})")}));
+  const auto says = [&](const std::string& part) {
+    return std::any_of(done.warnings.begin(), done.warnings.end(), [&](const std::string& warning) {
+      return warning.find(part) != std::string::npos;
+    });
+  };
+  CHECK(done.spans == 2);
+  CHECK(says("rank 5 among 2"));
+  CHECK(says("1 events end before they begin"));
+  CHECK(says("2 begin-or-end events"));
+  CHECK(says("1 timeless events"));
+}
+
 TEST_CASE("files that cannot be imported are refused with a sentence", "[kineto]") {
   const Imports imports;
   const auto message = [&](const std::vector<std::string>& files) {
@@ -212,6 +234,8 @@ TEST_CASE("files that cannot be imported are refused with a sentence", "[kineto]
         std::string::npos);
   const std::string one = imports.file("rank0.json", test::made_profile({}));
   CHECK(message({one, one}).find("is of rank 0") != std::string::npos);
+  CHECK(message({imports.file("two.json", test::made_profile({}) + test::made_profile({}))})
+            .find("behind the profile there is more") != std::string::npos);
   exchange::ImportOptions few;
   few.spans_max = 10;
   const auto done = imports.import({one}, few);

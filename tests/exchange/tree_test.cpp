@@ -83,6 +83,8 @@ TEST_CASE("what a pickle would call is remembered and not called", "[exchange]")
 }
 
 TEST_CASE("pickles that Python would refuse are refused, with the place", "[exchange]") {
+  CHECK(why(file("values.p2") + file("values.p2")).find("goes on behind its end") !=
+        std::string::npos);
   CHECK(why("") ==
         "it is no pickle, or a damaged one: it ends in the middle of a value, at byte 0"
         " of 0");

@@ -49,6 +49,8 @@ TEST_CASE("each thing that is no trace has its own sentence", "[storage][open]")
   check_refused(folder / "short", Code::corrupt, "is truncated: 13 bytes");
   change(folder / "other", "PRAGMA application_id = 7; CREATE TABLE t (a)");
   check_refused(folder / "other", Code::corrupt, "application_id 0x00000007");
+  change(folder / "begun", "PRAGMA journal_mode = WAL");  // and then its writer was killed
+  check_refused(folder / "begun", Code::corrupt, "nothing was recorded into it");
 }
 
 TEST_CASE("a newer format, an unfinished and a gutted trace are told apart", "[storage][open]") {

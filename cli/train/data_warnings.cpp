@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train/data_warnings.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/report/table.h"
+
+namespace tessera::cli {
+namespace {
+
+std::vector<std::string> document_warnings(const Corpus& corpus, const Trainer& trainer,
+                                           std::int64_t length) {
+  std::vector<std::string> warnings;
+  const auto packed = trainer.packed();
+  if (!packed) return warnings;
+  const std::string of = fmt::format("of {} documents", with_separators(corpus.documents()));
+  if (packed->cut > 0) {
+    warnings.push_back(fmt::format(
+        "{} {} have more than {} tokens and are cut into pieces that do not see one another: "
+        "choose a larger --sequence-length if they should",
+        with_separators(packed->cut), of, length));
+  }
+  if (packed->left_out > 0) {
+    warnings.push_back(fmt::format("{} {} have nothing to learn and are left out",
+                                   with_separators(packed->left_out), of));
+  }
+  return warnings;
+}
+
+// A loss of what is trained on says nothing of what is not.
+std::vector<std::string> validation_warnings(const TrainArguments& arguments) {
+  std::vector<std::string> warnings;
+  for (const std::string& text : arguments.data.files) {
+    std::error_code error;
+    const std::string& file = arguments.validation.file;
+    if (file.empty() || !std::filesystem::equivalent(corpus_file(text).path, file, error)) continue;
+    warnings.push_back(
+        fmt::format("--validation {}: is trained on, too: choose a file that is not, or "
+                    "--validation-fraction",
+                    file));
+  }
+  return warnings;
+}
+
+}  // namespace
+
+std::vector<std::string> data_warnings(const TrainArguments& arguments, const Corpus& corpus,
+                                       const Trainer& trainer, std::int64_t length) {
+  std::vector<std::string> warnings = document_warnings(corpus, trainer, length);
+  for (std::string& warning : validation_warnings(arguments)) {
+    warnings.push_back(std::move(warning));
+  }
+  return warnings;
+}
+
+}  // namespace tessera::cli
