@@ -66,9 +66,9 @@ Result<OpKind> kind_of(const CalibrateArguments& a, const NcclLog& log, const st
                              name_of(*log.kind), a.operation));
 }
 
-Status add_log(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
-               const NcclLog& log, const std::string& path,
-               std::vector<sim::MeasuredCollective>& samples) {
+Status add_nccl_log(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
+                    const NcclLog& log, const std::string& path,
+                    std::vector<sim::MeasuredCollective>& samples) {
   TESSERA_ASSIGN(const OpKind kind, kind_of(a, log, path));
   const Index per_node = a.ranks_per_node > 0 ? a.ranks_per_node : cluster.gpus_per_node;
   if (per_node > cluster.gpus_per_node) {
@@ -95,7 +95,7 @@ Status add_samples(const CalibrateArguments& a, const sim::Cluster& cluster, Byt
                    std::vector<sim::MeasuredCollective>& samples) {
   TESSERA_ASSIGN(const auto logs, parse_nccl_logs(text, path));
   for (const NcclLog& log : logs) {
-    TESSERA_TRY(add_log(a, cluster, least, log, path, samples));
+    TESSERA_TRY(add_nccl_log(a, cluster, least, log, path, samples));
   }
   return {};
 }

@@ -23,8 +23,8 @@ constexpr std::array<std::pair<std::string_view, OpKind>, 6> programs = {{
     {"broadcast_perf", OpKind::broadcast},
     {"reduce_perf", OpKind::reduce},
 }};
-constexpr std::array<std::string_view, 4> failures = {"Test NCCL failure", "Test CUDA failure",
-                                                      "Test HIP failure", "Test failure"};
+constexpr std::array<std::string_view, 4> failure_words = {"Test NCCL failure", "Test CUDA failure",
+                                                           "Test HIP failure", "Test failure"};
 
 std::optional<double> number(std::string_view word) {
   double value = 0;
@@ -33,7 +33,7 @@ std::optional<double> number(std::string_view word) {
   return value;
 }
 
-std::size_t digits(std::string_view text) {
+std::size_t leading_digits(std::string_view text) {
   const auto end =
       std::find_if(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) == 0; });
   return static_cast<std::size_t>(end - text.begin());
@@ -43,10 +43,10 @@ std::size_t digits(std::string_view text) {
 std::string_view untagged(std::string_view line) {
   if (line.starts_with("[")) {
     const auto end = line.find("<stdout>:");
-    const bool tag = end != std::string_view::npos && digits(line.substr(1)) > 0;
+    const bool tag = end != std::string_view::npos && leading_digits(line.substr(1)) > 0;
     return tag ? line.substr(end + 9) : line;
   }
-  const std::size_t rank = digits(line);
+  const std::size_t rank = leading_digits(line);
   return rank > 0 && line.substr(rank).starts_with(": ") ? line.substr(rank + 2) : line;
 }
 
@@ -62,14 +62,14 @@ bool begins_like_a_row(const std::vector<std::string>& words) {
          (words.size() == 2 || !number(words[2]));
 }
 
-struct Row {
+struct LogRow {
   NcclLogRow row;
   bool wrong = false;
 };
 
 // size, count, type, redop, root, then time, algbw, busbw, #wrong twice; versions before 2.12 have
 // no root. Which it is shows where size / time is the bandwidth.
-std::optional<Row> row_of(const std::vector<std::string>& words, bool& contradicts) {
+std::optional<LogRow> log_row_of(const std::vector<std::string>& words, bool& contradicts) {
   const double bytes = *number(words[0]);
   if (!(bytes >= 1) || !(bytes < 1e15)) return std::nullopt;
   for (const std::size_t time : {std::size_t{5}, std::size_t{4}}) {
@@ -80,14 +80,14 @@ std::optional<Row> row_of(const std::vector<std::string>& words, bool& contradic
     contradicts = std::abs(bytes / *us / 1e3 - *algbw) > 0.02 * *algbw + 0.011;
     if (contradicts) continue;
     const auto wrong = words.size() > time + 3 ? number(words[time + 3]) : std::nullopt;
-    return Row{{Bytes{static_cast<std::int64_t>(bytes)}, *us}, wrong.value_or(0) >= 1};
+    return LogRow{{Bytes{static_cast<std::int64_t>(bytes)}, *us}, wrong.value_or(0) >= 1};
   }
   return std::nullopt;
 }
 
-class Reader {
+class NcclLogReader {
  public:
-  explicit Reader(const std::string& source) : source_(source) {}
+  explicit NcclLogReader(const std::string& source) : source_(source) {}
 
   Status read(std::string_view line) {
     ++line_;
@@ -101,7 +101,7 @@ class Reader {
       logs_.emplace_back();
     }
     NcclLog& log = logs_.back();
-    for (const std::string_view failure : failures) {
+    for (const std::string_view failure : failure_words) {
       if (log.failure.empty() && line.find(failure) != std::string_view::npos) log.failure = line;
     }
     if (line.starts_with("#  Rank") || line.starts_with("#   Rank")) ++log.ranks;
@@ -116,7 +116,7 @@ class Reader {
  private:
   Status add(const std::vector<std::string>& words, NcclLog& log) {
     bool contradicts = false;
-    const std::optional<Row> row = row_of(words, contradicts);
+    const std::optional<LogRow> row = log_row_of(words, contradicts);
     if (contradicts && !row) {
       return {Code::invalid_argument,
               fmt::format("{}: line {}: its size divided by its time is not its algbw: the time is "
@@ -141,7 +141,7 @@ class Reader {
 }  // namespace
 
 Result<std::vector<NcclLog>> parse_nccl_logs(std::string_view text, const std::string& source) {
-  Reader reader(source);
+  NcclLogReader reader(source);
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) TESSERA_TRY(reader.read(untagged(line)));
   std::vector<NcclLog> logs = reader.take();
