@@ -2,11 +2,9 @@
 // Published weights with an index, and AdamW's state beside them (export_shards.cpp).
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/checkpoint/weight_files.h"
+#include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
-#include "engine/text/json_reader.h"
 #include "exchange/checkpoints/foreign_checkpoint.h"
 
 namespace tessera::exchange {
@@ -47,7 +45,7 @@ class SafetensorsFolder final : public ForeignCheckpoint {
     TESSERA_ASSIGN(WeightFiles weights, WeightFiles::open(path));
     opened_.push_back(std::make_unique<WeightFiles>(std::move(weights)));
     for (const PublishedTensor& tensor : opened_.back()->tensors()) {
-      if (!is_floating(tensor.stored->dtype)) continue;
+      if (!is_weight_dtype(tensor.stored->dtype)) continue;
       shapes_[tensor.stored->name] = tensor.stored->shape;
       places_[tensor.stored->name] = {opened_.size() - 1, tensor};
     }
