@@ -33,6 +33,8 @@ struct CheckpointArguments {
   std::optional<std::int64_t> step;
   exchange::ZeroExportOptions zero;
   bool zero_given = false;
+  double shard_size = 5;
+  bool shard_size_given = false;
   bool json = false;
 };
 
@@ -131,6 +133,11 @@ Status verify(const CheckpointArguments& a) {
 Status export_foreign(const CheckpointArguments& a, const std::string& from) {
   const std::string prefix = a.prefix.value_or("");
   if (a.format == "dcp") return exchange::export_dcp(from, a.file, prefix);
+  if (a.format == "shards") {
+    return exchange::export_shards(from, a.file,
+                                   {.dtype = exported_dtypes.at(a.dtype),
+                                    .most = Bytes{static_cast<std::int64_t>(a.shard_size * 1e9)}});
+  }
   if (a.format == "universal") return exchange::export_universal(from, a.file, prefix);
   exchange::ZeroExportOptions zero = a.zero;
   zero.stage = a.format.back() - '0';
@@ -142,8 +149,17 @@ Status export_foreign(const CheckpointArguments& a, const std::string& from) {
   return {};
 }
 
-// What only DeepSpeed's own files say.
-Status check_zero_options(const CheckpointArguments& a) {
+// What only some formats have.
+Status check_format_options(const CheckpointArguments& a) {
+  if (a.format != "shards" && a.shard_size_given) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--shard-size means nothing to --format {}: leave it out", a.format));
+  }
+  if (a.format == "shards" && a.prefix) {
+    return Status(Code::invalid_argument,
+                  "--prefix means nothing to --format shards, which has published names: leave it "
+                  "out");
+  }
   const bool zero = a.format.starts_with("zero");
   if (zero && a.zero.ranks == 0) {
     return Status(Code::invalid_argument,
@@ -160,10 +176,10 @@ Status check_zero_options(const CheckpointArguments& a) {
 }
 
 Status export_weights(const CheckpointArguments& a) {
-  TESSERA_TRY(check_zero_options(a));
+  TESSERA_TRY(check_format_options(a));
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
   if (a.format != "safetensors") {
-    if (a.dtype_given) {
+    if (a.dtype_given && a.format != "shards") {
       return Status(Code::invalid_argument,
                     fmt::format("--dtype means nothing to --format {}, which has float32: leave it "
                                 "out",
@@ -270,13 +286,18 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
                       exit_code, export_weights);
   out->add_option("FILE", a.file, "The safetensors file, or the new folder")->required();
-  out->add_option(
-         "--format", a.format,
-         "dcp: torch.distributed.checkpoint, universal and zero1 to zero3: DeepSpeed; with "
-         "AdamW's state")
-      ->check(CLI::IsMember({"safetensors", "dcp", "universal", "zero1", "zero2", "zero3"}));
-  out->add_option("--prefix", a.prefix, "All but safetensors: what is put in front of names");
+  out->add_option("--format", a.format,
+                  "shards: safetensors files with an index, dcp: torch.distributed.checkpoint, "
+                  "universal and zero1 to zero3: DeepSpeed; with "
+                  "AdamW's state")
+      ->check(
+          CLI::IsMember({"safetensors", "shards", "dcp", "universal", "zero1", "zero2", "zero3"}));
+  out->add_option("--prefix", a.prefix,
+                  "dcp, universal, zero1 to zero3: what is put in front of names");
   add_zero_options(*out, arguments);
+  out->add_option("--shard-size", a.shard_size, "shards: the largest file, in GB")
+      ->check(within(1e-6, 1e6))
+      ->each([arguments](const std::string&) { arguments->shard_size_given = true; });
   CLI::App* merged =
       add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
           exit_code, merge);

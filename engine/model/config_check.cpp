@@ -78,7 +78,13 @@ Status check_keys_read(JsonReader& config, const std::string& model_type, bool t
                                 in_quotes(name), in_quotes(meant)));
     }
     if (value.is_null()) continue;
-    unknown += (unknown.empty() ? "" : ", ") + name;
+    constexpr std::size_t longest = 60, most = 2000;
+    if (unknown.size() < most) {
+      unknown += (unknown.empty() ? "" : ", ") + name.substr(0, longest) +
+                 (name.size() > longest ? "..." : "");
+    } else if (!unknown.ends_with(" ...")) {
+      unknown += " and more ...";
+    }
   }
   if (!unknown.empty()) {
     model.warnings.push_back(

@@ -13,19 +13,31 @@ namespace {
 
 using PlanJson = nlohmann::json;
 
-// "*" stands for any text without a dot, "**" for any text.
+constexpr std::size_t pattern_max = 4096;  // characters
+constexpr std::size_t entries_max = 10'000;
+
+// "*" stands for any text without a dot, "**" for any text. `ends` are places of the path where
+// what was read of the pattern may end, so that no pattern takes longer than its length times that
+// of the path.
 bool matches(std::string_view pattern, std::string_view path) {
-  if (pattern.empty()) return path.empty();
-  if (pattern.front() != '*') {
-    return !path.empty() && path.front() == pattern.front() &&
-           matches(pattern.substr(1), path.substr(1));
+  std::vector<bool> ends(path.size() + 1, false);
+  ends[0] = true;
+  while (!pattern.empty()) {
+    const bool star = pattern.front() == '*';
+    const bool dots = pattern.starts_with("**");
+    if (star) {
+      for (std::size_t at = 0; at < path.size(); ++at) {
+        if (ends[at] && (dots || path[at] != '.')) ends[at + 1] = true;
+      }
+    } else {
+      for (std::size_t at = path.size(); at > 0; --at) {
+        ends[at] = ends[at - 1] && path[at - 1] == pattern.front();
+      }
+      ends[0] = false;
+    }
+    pattern.remove_prefix(dots ? 2 : 1);
   }
-  const bool dots = pattern.starts_with("**");
-  const std::string_view rest = pattern.substr(dots ? 2 : 1);
-  for (std::size_t taken = 0;; ++taken) {
-    if (matches(rest, path.substr(taken))) return true;
-    if (taken == path.size() || (!dots && path[taken] == '.')) return false;
-  }
+  return ends[path.size()];
 }
 
 // One entry of "units": which modules, and what is set for them.
@@ -47,6 +59,10 @@ class PlanEntry {
     }
     if (by_path_.has_value() == by_class_.has_value()) {
       return bad("give either \"modules\", a path that may have *, or \"class\"");
+    }
+    if (by_path_ && by_path_->size() > pattern_max) {
+      return bad(fmt::format("\"modules\" has {} characters, more than {}", by_path_->size(),
+                             pattern_max));
     }
     return {};
   }
@@ -105,6 +121,11 @@ Result<WrapPlan> read_wrap_plan(std::string_view text, const std::string& source
   TESSERA_TRY(reader.status());
   if (!json.contains("units") || !json["units"].is_array()) {
     return Status(Code::invalid_argument, fmt::format("{}: units must be a list", source));
+  }
+  if (json["units"].size() > entries_max) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: units has {} entries, more than {}: name modules by patterns",
+                              source, json["units"].size(), entries_max));
   }
   WrapOptions options{.full_precision_classes = {}};
   TESSERA_ASSIGN(options.ignored_modules, names_in(json, "ignored_modules", source));

@@ -43,4 +43,10 @@ Result<std::unique_ptr<ForeignCheckpoint>> open_deepspeed(FileSystem& files, std
 bool is_universal(FileSystem& files, const std::string& path);
 Result<std::unique_ptr<ForeignCheckpoint>> open_universal(FileSystem& files, std::string path);
 
+/// A folder with model.safetensors.index.json, and optimizer.safetensors.index.json where AdamW's
+/// state was kept.
+bool is_safetensors_folder(FileSystem& files, const std::string& path);
+Result<std::unique_ptr<ForeignCheckpoint>> open_safetensors_folder(FileSystem& files,
+                                                                   const std::string& path);
+
 }  // namespace tessera::exchange

@@ -17,9 +17,11 @@ Result<std::unique_ptr<ForeignCheckpoint>> open_foreign(FileSystem& files,
   if (is_dcp(files, path)) return open_dcp(files, path);
   if (is_universal(files, path)) return open_universal(files, path);
   if (is_deepspeed(files, path)) return open_deepspeed(files, path);
+  if (is_safetensors_folder(files, path)) return open_safetensors_folder(files, path);
   return Status(Code::invalid_argument,
                 fmt::format("{}: is no folder of torch.distributed.checkpoint (which has "
-                            ".metadata) nor of DeepSpeed (..._optim_states.pt)",
+                            ".metadata), of DeepSpeed (..._optim_states.pt) nor of safetensors "
+                            "with an index (model.safetensors.index.json)",
                             path));
 }
 

@@ -133,6 +133,28 @@ TEST_CASE("DeepSpeed's own files of any stage and number of ranks are read again
   CHECK(exchange::export_zero(first, out + "2", {.stage = 4}).code() == Code::invalid_argument);
 }
 
+TEST_CASE("weights in several files with an index are read again bit by bit, states included",
+          "[exchange][checkpoint]") {
+  const std::int64_t most = GENERATE(1, 100, 150, 1'000'000);
+  const Model model = recorded_model();
+  const test::TemporaryFolder folder;
+  const std::string first = folder.path() + "/first", second = folder.path() + "/second";
+  const std::string out = folder.path() + "/shards";
+  test::require_ok(import_checkpoint(recorded("zero2"), model, first, {}).status());
+  test::require_ok(exchange::export_shards(first, out, {.most = Bytes{most}}));
+  std::ifstream file(out + "/model.safetensors.index.json");
+  const auto index = nlohmann::json::parse(file);
+  CHECK(index["metadata"]["total_size"] == 4 * 80);
+  CHECK(index["weight_map"].size() == 6);
+  const auto done = test::require_value(import_checkpoint(out, model, second, {}));
+  CHECK(done.with_state == 6);
+  CHECK(done.step == 3);
+  CHECK(contents_of(first) == contents_of(second));
+  const auto refused = exchange::export_shards(first, out + "2", {.dtype = DType::int64});
+  CHECK(refused.code() == Code::invalid_argument);
+  CHECK_FALSE(fs::exists(out + "2"));
+}
+
 TEST_CASE("what a foreign checkpoint lacks, or has otherwise, is named", "[exchange][checkpoint]") {
   const test::TemporaryFolder folder;
   Model model = recorded_model();

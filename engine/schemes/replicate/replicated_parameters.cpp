@@ -10,11 +10,13 @@ namespace tessera {
 
 std::vector<bool> ReplicateEngine::ignored_modules() const {
   std::vector<bool> out(model_.modules.size(), false);
+  for (const std::string& path : options_.ignored_modules) {  // a second name, too
+    const ModuleId named = model_.find_module(path);
+    if (named.valid()) out[named.index()] = true;
+  }
   for (std::size_t m = 0; m < model_.modules.size(); ++m) {  // parents come first
-    const Module& module = model_.modules[m];
-    const auto& paths = options_.ignored_modules;
-    out[m] = (module.parent.valid() && out[module.parent.index()]) ||
-             std::find(paths.begin(), paths.end(), module.path) != paths.end();
+    const ModuleId parent = model_.modules[m].parent;
+    if (parent.valid() && out[parent.index()]) out[m] = true;
   }
   return out;
 }

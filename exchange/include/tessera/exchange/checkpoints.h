@@ -11,7 +11,8 @@
 //
 // Read are: torch.distributed.checkpoint (a folder with .metadata; FSDP, DDP, torchtitan), also
 // what torch saved with its optimizer state under "optim.state." or "state."; DeepSpeed's
-// zero_pp_rank_*_optim_states.pt of stages 1, 2 and 3, and its universal checkpoints.
+// zero_pp_rank_*_optim_states.pt of stages 1, 2 and 3, and its universal checkpoints; safetensors
+// with an index, as export_shards writes them.
 #pragma once
 
 #include <cstdint>
@@ -85,5 +86,20 @@ struct ZeroExportOptions {
 /// (no such stage or number of ranks): then there is no folder.
 Status export_zero(const std::string& path, const std::string& folder,
                    const ZeroExportOptions& options);
+
+struct ShardExportOptions {
+  DType dtype = DType::float32;  // of the weights; states are float32
+  Bytes most{5'000'000'000};     // of a file, unless one tensor is larger
+  bool with_state = true;        // AdamW's, in files of its own
+};
+
+/// The same as published weights of several files in the new folder `folder`, with an index
+/// (model.safetensors.index.json), as transformers reads them; AdamW's state likewise in
+/// optimizer-00001-of-00002.safetensors with optimizer.safetensors.index.json, as
+/// "state.NAME.exp_avg",
+/// "...exp_avg_sq" and "...step", which import_checkpoint reads. Fails: as export_dcp;
+/// invalid_argument (no dtype of weights): then there is no folder.
+Status export_shards(const std::string& path, const std::string& folder,
+                     const ShardExportOptions& options);
 
 }  // namespace tessera::exchange
