@@ -205,7 +205,7 @@ void CallLog::defer(Bytes size, std::function<void(TraceSink&)> work) {
   calls_.works_size += static_cast<std::size_t>(size.value);
 }
 
-void replay(Calls calls, TraceSink& sink) {
+void replay(Calls& calls, TraceSink& sink) {
   Reader reader(calls.bytes);
   while (!reader.at_end()) replay_one(reader, calls, sink);
 }

@@ -48,11 +48,11 @@ class CallLog : public TraceSink {
   Status finish() override { return {}; }
 
   std::size_t size() const { return calls_.size(); }
-  /// Hands out the calls and starts anew, with room for as many.
-  Calls take() {
-    Calls next;
-    next.bytes.reserve(calls_.bytes.capacity());
-    return std::exchange(calls_, std::move(next));
+  /// Hands out the calls and starts anew in `memory`, whose bytes nobody wants any more.
+  Calls take(std::vector<std::byte> memory = {}) {
+    memory.clear();
+    memory.reserve(calls_.bytes.capacity());
+    return std::exchange(calls_, {.bytes = std::move(memory), .works = {}});
   }
 
  private:
@@ -62,7 +62,7 @@ class CallLog : public TraceSink {
   Calls calls_;
 };
 
-/// Makes the calls, which came from CallLog, in order.
-void replay(Calls calls, TraceSink& sink);
+/// Makes the calls, which came from CallLog, in order, once.
+void replay(Calls& calls, TraceSink& sink);
 
 }  // namespace tessera::storage

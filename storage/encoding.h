@@ -54,6 +54,10 @@ constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
 void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes,
                    bool may_be_short = true);
 
+/// Appends `a` or `b`, whichever is shorter, of equally long ones `a`; true: `b`.
+bool append_shorter(std::span<const std::int64_t> a, std::span<const std::int64_t> b,
+                    std::vector<std::uint8_t>& bytes);
+
 /// Reads columns one after the other. Never reads outside of `bytes`, whatever is in it.
 class ColumnReader {
  public:

@@ -33,6 +33,7 @@ class KnownOps {
   }
   /// Null: unknown.
   const KnownOp* find(std::int32_t id) const {
+    if (!ops_.empty() && ops_.back().id == id) return &ops_.back();
     const auto found =
         std::lower_bound(ops_.begin(), ops_.end(), id,
                          [](const KnownOp& op, std::int32_t wanted) { return op.id < wanted; });

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 
 #include "storage/encoding.h"
@@ -21,24 +21,45 @@ constexpr std::size_t strangers_max = 512, strangers_part = 8;
 // Behind the bits of columns: samples are in the order of edges.
 constexpr std::int64_t ordered_bit = std::int64_t{1} << sample_columns;
 
-/// All columns but the times: `samples` by time, `ordered` in the order of the chunk.
-void set_values(std::span<const MemorySample> samples, std::span<const MemorySample> ordered,
-                SampleColumns& columns) {
-  MemorySample last{};
-  for (const MemorySample& sample : ordered) {
-    columns[buffer].push_back(std::int64_t{sample.buffer} - last.buffer);
-    columns[memory_class].push_back(static_cast<std::int64_t>(sample.memory_class));
-    columns[delta].push_back(sample.delta.value);
-    last = sample;
-  }
-  last = {};
+std::pair<Time, Time> times_between(std::span<const MemorySample> samples) {
+  std::pair<Time, Time> times{samples.front().time, samples.front().time};
   for (const MemorySample& sample : samples) {
-    // The allocator's counter is the last one plus delta: a column of zeros but for the first.
-    columns[allocated].push_back(wrapping_difference(
-        sample.allocated.value, wrapping_sum(last.allocated.value, sample.delta.value)));
-    columns[reserved].push_back(wrapping_difference(sample.reserved.value, last.reserved.value));
-    last = sample;
+    times.first = std::min(times.first, sample.time);
+    times.second = std::max(times.second, sample.time);
   }
+  return times;
+}
+
+/// The columns that are in the order of the chunk, but the times.
+void set_changes(std::span<const MemorySample> ordered, SampleColumns& columns) {
+  for (const Column c : {buffer, memory_class, delta}) columns[c].resize(ordered.size());
+  std::int32_t last = 0;
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    columns[buffer][i] = std::int64_t{ordered[i].buffer} - std::exchange(last, ordered[i].buffer);
+    columns[memory_class][i] = static_cast<std::int64_t>(ordered[i].memory_class);
+    columns[delta][i] = ordered[i].delta.value;
+  }
+}
+
+/// The columns that are in the order of time.
+void set_counters(std::span<const MemorySample> samples, SampleColumns& columns) {
+  for (const Column c : {allocated, reserved}) columns[c].resize(samples.size());
+  std::int64_t counter = 0, held = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const MemorySample& sample = samples[i];
+    // The allocator's counter is the last one plus delta: a column of zeros but for the first.
+    columns[allocated][i] =
+        wrapping_difference(sample.allocated.value, wrapping_sum(counter, sample.delta.value));
+    columns[reserved][i] = wrapping_difference(sample.reserved.value, held);
+    counter = sample.allocated.value;
+    held = sample.reserved.value;
+  }
+}
+
+std::vector<Time> times_in(std::span<const MemorySample> samples, const SampleOrder& order) {
+  std::vector<Time> times(order.size());
+  for (std::size_t i = 0; i < times.size(); ++i) times[i] = samples[order[i]].time;
+  return times;
 }
 
 Status damaged_samples(const ChunkHeader& header, std::string_view what) {
@@ -51,6 +72,10 @@ std::uint32_t shared_columns(const SampleColumns& a, const SampleColumns& b) {
   for (std::size_t c = 0; c < sample_columns; ++c) shared |= a[c] == b[c] ? 1U << c : 0U;
   return shared;
 }
+
+/// Those of the order that a chunk has from its model.
+constexpr std::uint32_t columns_of_order =
+    1U << edge | 1U << buffer | 1U << memory_class | 1U << delta;
 
 /// What `data` has by itself: the rank that has the other columns, and which those are.
 struct OwnColumns {
@@ -114,46 +139,59 @@ Result<OwnColumns> read_all_columns(const ChunkHeader& header, std::span<const s
 }  // namespace
 
 std::vector<Edge> SampleEncoder::edges_of(std::span<const MemorySample> samples, Rank rank) const {
+  const std::pair<Time, Time> times = times_between(samples);
+  std::vector<std::pair<Time, Edge>> known;
+  edges_.for_each(rank, [&](Edge found, Time time) {
+    if (times.first <= time && time <= times.second) known.emplace_back(time, found);
+  });
+  std::sort(known.begin(), known.end());
+  // The latest begin and the latest end at a time.
   struct At {
     Edge begin = no_edge, end = no_edge;
+  } at;
+  Time now = times.first;
+  auto from = known.begin();
+  const auto go_to = [&](Time time) {
+    if (time < now) from = known.begin();  // not where samples ascend
+    at = {};
+    now = time;
+    while (from != known.end() && from->first < time) ++from;
+    for (auto here = from; here != known.end() && here->first == time; ++here) {
+      (here->second % 2 == 0 ? at.begin : at.end) = here->second;
+    }
   };
-  std::unordered_map<Time, At> known;
-  for (const MemorySample& sample : samples) known.try_emplace(sample.time);
-  edges_.for_each(rank, [&](Edge found, Time time) {
-    const auto at = known.find(time);
-    if (at == known.end()) return;
-    Edge& latest = found % 2 == 0 ? at->second.begin : at->second.end;
-    latest = std::max(latest, found);
-  });
+  go_to(now);
   std::vector<Edge> edges;
-  Edge last = no_edge;
+  edges.reserve(samples.size());
+  Edge latest = no_edge;
   for (const MemorySample& sample : samples) {
+    if (sample.time != now) go_to(sample.time);
     // What is allocated is for an operation that begins, what is released for one that ends.
-    const At& at = known.at(sample.time);
     const bool comes = sample.delta.value > 0;
-    const Edge first = comes ? at.begin : at.end, second = comes ? at.end : at.begin;
-    if (first != no_edge || second != no_edge) last = first != no_edge ? first : second;
-    edges.push_back(last);
+    const Edge wanted = comes ? at.begin : at.end, other = comes ? at.end : at.begin;
+    if (wanted != no_edge || other != no_edge) latest = wanted != no_edge ? wanted : other;
+    edges.push_back(latest);
   }
   return edges;
 }
 
-std::optional<std::size_t> SampleEncoder::find_times(Chunk& chunk) const {
+std::optional<std::size_t> SampleEncoder::find_times(Chunk& chunk,
+                                                     std::span<const Time> times) const {
   std::vector<std::int64_t>& offsets = chunk.columns[offset];
+  offsets.resize(times.size());
   std::size_t strangers = 0;
   Edge last = chunk.first_edge;
   Time now = 0;
-  for (std::size_t i = 0; i < chunk.samples.size(); ++i) {
-    chunk.columns[edge].push_back(chunk.edges[i] - last);
+  for (std::size_t i = 0; i < times.size(); ++i) {
     if (chunk.edges[i] != last || (i == 0 && last != no_edge)) {
       const std::optional<Time> time = edges_.time(chunk.rank, chunk.edges[i]);
       if (!time) return {};
       now = *time;
     }
-    offsets.push_back(wrapping_difference(chunk.samples[i].time, now));
-    strangers += offsets.back() != 0 ? 1 : 0;
+    offsets[i] = wrapping_difference(times[i], now);
+    strangers += offsets[i] != 0 ? 1 : 0;
     last = chunk.edges[i];
-    now = chunk.samples[i].time;
+    now = times[i];
   }
   return strangers;
 }
@@ -162,27 +200,24 @@ std::optional<SampleEncoder::Chunk> SampleEncoder::like(const Step& step,
                                                         std::span<const MemorySample> samples,
                                                         const ChunkHeader& header) const {
   const Chunk& model = *step.model;
-  std::vector<Edge> edges;
-  std::vector<Time> times;
+  Chunk chunk{.rank = header.rank, .seq = header.seq, .ordered = true};
+  chunk.edges.resize(samples.size());
+  std::vector<Time> times(samples.size());
   Time now = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    edges.push_back(model.edges[i] + step.shift);
-    if (i == 0 || edges[i] != edges[i - 1]) now = edges_.time(header.rank, edges[i]).value_or(now);
-    now = wrapping_sum(now, model.columns[offset][i]);
-    times.push_back(now);
+    const Edge at = chunk.edges[i] = model.edges[i] + step.shift;
+    if (i == 0 || at != chunk.edges[i - 1]) now = edges_.time(header.rank, at).value_or(now);
+    times[i] = now = wrapping_sum(now, model.columns[offset][i]);
   }
   std::optional<SampleOrder> order = order_like(model.samples, model.order, times, samples);
   if (!order || !restores(samples, *order)) return {};
-  Chunk chunk{.rank = header.rank, .seq = header.seq, .ordered = true};
-  chunk.edges = std::move(edges);
   chunk.first_edge = chunk.edges.front();
-  chunk.order = std::move(*order);
-  for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
-  const std::optional<std::size_t> strangers = find_times(chunk);
+  const std::optional<std::size_t> strangers = find_times(chunk, times_in(samples, *order));
   if (!strangers || *strangers > std::max(strangers_max, samples.size() / strangers_part)) {
     return {};
   }
-  set_values(samples, chunk.samples, chunk.columns);
+  chunk.as_model = columns_of_order;
+  set_counters(samples, chunk.columns);
   count_from_first(chunk);
   return chunk;
 }
@@ -194,15 +229,35 @@ SampleEncoder::Chunk SampleEncoder::alone(std::span<const MemorySample> samples,
   chunk.order = order_by(chunk.edges);
   chunk.ordered = restores(samples, chunk.order);
   if (chunk.ordered) {
-    std::sort(chunk.edges.begin(), chunk.edges.end());
+    if (!std::is_sorted(chunk.edges.begin(), chunk.edges.end())) {
+      std::sort(chunk.edges.begin(), chunk.edges.end());
+    }
     chunk.first_edge = chunk.edges.front();
-    for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
   } else {
-    chunk.samples.assign(samples.begin(), samples.end());
+    std::iota(chunk.order.begin(), chunk.order.end(), 0U);
   }
-  static_cast<void>(find_times(chunk));  // the edges are the rank's own
-  set_values(samples, chunk.samples, chunk.columns);
+  for (const std::uint32_t i : chunk.order) chunk.samples.push_back(samples[i]);
+  Edge last = chunk.first_edge;
+  for (const Edge at : chunk.edges) chunk.columns[edge].push_back(at - std::exchange(last, at));
+  // The edges are the rank's own.
+  static_cast<void>(find_times(chunk, times_in(samples, chunk.order)));
+  set_changes(chunk.samples, chunk.columns);
+  set_counters(samples, chunk.columns);
   if (chunk.ordered) count_from_first(chunk);
+  return chunk;
+}
+
+SampleEncoder::Chunk SampleEncoder::plain(std::span<const MemorySample> samples,
+                                          const ChunkHeader& header) {
+  Chunk chunk{.rank = header.rank, .seq = header.seq};
+  chunk.columns[edge].resize(samples.size());
+  Time last = 0;
+  for (const MemorySample& sample : samples) {
+    chunk.columns[offset].push_back(
+        wrapping_difference(sample.time, std::exchange(last, sample.time)));
+  }
+  set_changes(samples, chunk.columns);
+  set_counters(samples, chunk.columns);
   return chunk;
 }
 
@@ -269,14 +324,11 @@ void SampleEncoder::remember(Chunk chunk, const Model& model) {
 void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
                            ChunkHeader& header, std::vector<std::uint8_t>& data) {
   header.count = static_cast<std::int64_t>(samples.size());
-  header.t0 = header.t1 = samples.front().time;
-  for (const MemorySample& sample : samples) {
-    header.t0 = std::min(header.t0, sample.time);
-    header.t1 = std::max(header.t1, sample.time);
-  }
+  std::tie(header.t0, header.t1) = times_between(samples);
   Model model;
-  Chunk chunk = complete ? arrange(samples, header, model) : alone(samples, header);
-  const std::uint32_t shared = model != nullptr ? shared_columns(model->columns, chunk.columns) : 0;
+  Chunk chunk = complete ? arrange(samples, header, model) : plain(samples, header);
+  std::uint32_t shared = chunk.as_model;
+  if (model != nullptr) shared |= shared_columns(model->columns, chunk.columns);
   data.clear();
   append_column(std::array{std::int64_t{model != nullptr ? model->rank : header.rank},
                            shared + (chunk.ordered ? ordered_bit : 0)},

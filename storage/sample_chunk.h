@@ -38,6 +38,7 @@ class SampleEncoder {
     std::int64_t seq = 0;
     bool ordered = false;  // by edges
     SampleColumns columns = {};
+    std::uint32_t as_model = 0;  // a bit for each column that is the model's and not here
     // Of chunks in the order of edges what their columns count from, which others have not.
     Edge first_edge = no_edge;
     std::int64_t first_allocated = 0, first_reserved = 0;
@@ -60,9 +61,11 @@ class SampleEncoder {
                             const ChunkHeader& header) const;
   static void count_from_first(Chunk& chunk);
   Chunk alone(std::span<const MemorySample> samples, const ChunkHeader& header) const;
-  /// Fills edge and offset by the edges; how many are not where the rank's edges are, or nothing if
-  /// the rank has no such edges.
-  std::optional<std::size_t> find_times(Chunk& chunk) const;
+  /// By time alone, which takes the most bytes and the least work.
+  static Chunk plain(std::span<const MemorySample> samples, const ChunkHeader& header);
+  /// Fills offset by the edges, `samples` being in the order of the chunk; how many are not where
+  /// the rank's edges are, or nothing if the rank has no such edges.
+  std::optional<std::size_t> find_times(Chunk& chunk, std::span<const Time> times) const;
   /// The earlier chunk that has the most columns of `chunk`; null: none has any.
   Model model_for(const Chunk& chunk) const;
   /// The chunk in the way that takes the fewest bytes, and what it builds on.

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "storage/column_kernels.h"
+
 namespace tessera::storage {
 namespace {
 
@@ -21,88 +23,25 @@ Status damaged_spans(const ChunkHeader& header, std::string_view what) {
   return {Code::corrupt, fmt::format("{} is damaged: {}.", header.describe(), what)};
 }
 
-SpanColumns columns_of(std::span<const SpanEntry> spans) {
-  SpanColumns columns;
-  for (const SpanEntry& span : spans) {
-    columns.begin.push_back(span.begin);
-    columns.ready.push_back(span.ready);
-    columns.end.push_back(span.end);
-  }
-  return columns;
-}
-
 /// Where a span begins that waits for nothing in the chunk.
-Time first_begin(std::size_t i, const std::vector<Time>& begin, const SpanColumns* model) {
+Time first_begin(std::size_t i, std::span<const Time> begin, const SpanColumns* model) {
   if (model != nullptr) return model->begin[i];
   return i > 0 ? begin[i - 1] : 0;
 }
 
-std::vector<std::int64_t> gaps_of(const SpanColumns& spans, const SpanColumns* model) {
-  std::vector<std::int64_t> gaps;
-  for (std::size_t i = 0; i < spans.begin.size(); ++i) {
-    const Time otherwise = first_begin(i, spans.begin, model);
-    gaps.push_back(
-        wrapping_difference(spans.begin[i], spans.plan->begin_of(i, spans.end, otherwise)));
-  }
-  return gaps;
-}
-
-/// From the model's time, where there is a model and ranks meet, or else from the begin.
-std::vector<std::int64_t> waits_of(const SpanColumns& spans, const SpanColumns* model) {
-  std::vector<std::int64_t> waits;
-  for (std::size_t i = 0; i < spans.begin.size(); ++i) {
-    const bool together = model != nullptr && spans.plan->meets(i);
-    waits.push_back(
-        wrapping_difference(spans.ready[i], together ? model->ready[i] : spans.begin[i]));
-  }
-  return waits;
-}
-
-/// What it took longer than on other ranks.
-std::vector<std::int64_t> excess_of(const SpanColumns& spans) {
-  std::vector<std::int64_t> excess;
-  for (std::size_t i = 0; i < spans.begin.size(); ++i) {
-    const std::int64_t taken = wrapping_difference(spans.end[i], spans.ready[i]);
-    excess.push_back(wrapping_difference(taken, spans.plan->nominal(i)));
-  }
-  return excess;
-}
-
-std::vector<std::uint8_t> packed(std::span<const std::int64_t> column) {
-  std::vector<std::uint8_t> bytes;
-  append_column(column, bytes);
-  return bytes;
-}
-
-/// Of two spellings the shorter; true: the second.
-bool append_shorter(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
-                    std::vector<std::uint8_t>& data) {
-  const std::vector<std::uint8_t> first = packed(a), second = packed(b);
-  const bool shorter = second.size() < first.size();
-  const std::vector<std::uint8_t>& chosen = shorter ? second : first;
-  data.insert(data.end(), chosen.begin(), chosen.end());
-  return shorter;
-}
-
-void fill(ChunkHeader& header, std::span<const SpanEntry> spans) {
+void fill(ChunkHeader& header, const SpanRun& spans) {
   header.count = static_cast<std::int64_t>(spans.size());
-  header.t0 = spans.front().begin;
-  header.t1 = spans.front().end;
-  for (const SpanEntry& span : spans) {
-    header.t0 = std::min(header.t0, span.begin);
-    header.t1 = std::max(header.t1, span.end);
-  }
+  header.t0 = least_of(spans.begin());
+  header.t1 = most_of(spans.end());
 }
 
 }  // namespace
 
 const SpanEncoder::Chunk* SpanEncoder::same_operations(std::int64_t seq,
-                                                       std::span<const SpanEntry> spans) const {
+                                                       std::span<const std::int32_t> ops) const {
   for (const Chunk& chunk : chunks_) {
-    if (chunk.seq != seq || chunk.spans.plan->size() != spans.size()) continue;
-    std::size_t same = 0;
-    while (same < spans.size() && spans[same].op == chunk.spans.op(same)) ++same;
-    if (same == spans.size()) return &chunk;
+    if (chunk.seq != seq || chunk.spans.plan->size() != ops.size()) continue;
+    if (equal_shifted(ops, chunk.spans.plan->ops(), chunk.spans.op_shift)) return &chunk;
   }
   return nullptr;
 }
@@ -114,59 +53,77 @@ const SpanEncoder::Chunk* SpanEncoder::same_plan(const SpanPlan& plan) const {
   return nullptr;
 }
 
-void SpanEncoder::encode(std::span<const SpanEntry> spans, bool complete, ChunkHeader& header,
+std::int64_t SpanEncoder::append_times(const SpanRun& spans, const SpanPlan& plan,
+                                       const SpanColumns* model) {
+  const std::size_t n = spans.size();
+  const std::span<const Time> begin = spans.begin(), ready = spans.ready(), end = spans.end();
+  column_.resize(n);
+  other_.resize(n);
+  rest_.clear();
+  std::int64_t flags = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Time otherwise = first_begin(i, begin, model);
+    column_[i] = wrapping_difference(begin[i], plan.begin_of(i, end, otherwise));
+  }
+  append_column(column_, rest_);
+  // Where ranks meet, from the model's time perhaps.
+  subtract(ready, begin, column_);
+  if (model == nullptr) {
+    append_column(column_, rest_);
+  } else {
+    subtract_either(ready, plan.meeting(), model->ready, begin, other_);
+    if (append_shorter(column_, other_, rest_)) flags |= ready_of_model;
+  }
+  // What it took longer than on other ranks.
+  subtract(end, ready, column_);
+  subtract(column_, plan.nominals(), column_);
+  for (std::size_t k = 0; k < n; ++k) other_[k] = column_[plan.by_nominal()[k]];
+  if (append_shorter(column_, other_, rest_)) flags |= ordered_by_nominal;
+  return flags;
+}
+
+void SpanEncoder::encode(const SpanRun& spans, bool complete, ChunkHeader& header,
                          std::vector<std::uint8_t>& data) {
   fill(header, spans);
-  SpanColumns columns = columns_of(spans);
-  const Chunk* const beside = complete ? same_operations(header.seq, spans) : nullptr;
+  const Chunk* const beside = complete ? same_operations(header.seq, spans.ops()) : nullptr;
   const SpanColumns* const model = beside != nullptr ? &beside->spans : nullptr;
   const Chunk* source = beside;
+  SpanColumns columns;
   if (model != nullptr) {
     columns.plan = model->plan;
-    columns.op_shift = model->op_shift;
   } else {
-    columns.plan = plan_of(spans);
+    columns.plan = plan_of(spans.ops());
     if (complete) source = same_plan(*columns.plan);
     if (source != nullptr) {
       columns.plan = source->spans.plan;
-      columns.op_shift = spans.front().op - columns.plan->ops().front();
+      columns.op_shift = spans.ops().front() - columns.plan->ops().front();
     }
   }
 
   // What the flags say is known behind the columns that they are about.
-  std::vector<std::uint8_t> rest;
-  append_column(gaps_of(columns, model), rest);
-  std::int64_t flags = 0;
-  if (source != nullptr) flags |= shares_plan;
-  const std::vector<std::int64_t> alone = waits_of(columns, nullptr);
-  if (append_shorter(alone, model != nullptr ? waits_of(columns, model) : alone, rest)) {
-    flags |= ready_of_model;
-  }
-  const std::vector<std::int64_t> excess = excess_of(columns);
-  std::vector<std::int64_t> ordered;
-  for (const std::uint16_t place : columns.plan->by_nominal()) ordered.push_back(excess[place]);
-  if (append_shorter(excess, ordered, rest)) flags |= ordered_by_nominal;
-
+  std::int64_t flags = append_times(spans, *columns.plan, model);
   data.clear();
   const bool shares = source != nullptr;
+  if (shares) flags |= shares_plan;
   const std::int64_t back = shares ? header.seq - source->seq : 0;
-  // Of a chunk beside this one the plan is taken as it is.
-  const std::int64_t shift = model == nullptr ? columns.op_shift : 0;
-  append_column(std::array{std::int64_t{shares ? source->rank : header.rank}, flags, back, shift},
+  // Of a chunk beside this one the plan is taken as it is, and columns.op_shift is 0.
+  append_column(std::array{std::int64_t{shares ? source->rank : header.rank}, flags, back,
+                           std::int64_t{columns.op_shift}},
                 data);
   if (!shares) columns.plan->append_to(data);
-  data.insert(data.end(), rest.begin(), rest.end());
-  if (complete && model == nullptr)
-    remember({header.rank, header.seq, std::move(columns)}, !shares);
+  data.insert(data.end(), rest_.begin(), rest_.end());
+  if (!complete || model != nullptr) return;
+  const std::span<const Time> begin = spans.begin(), ready = spans.ready(), end = spans.end();
+  columns.begin.assign(begin.begin(), begin.end());
+  columns.ready.assign(ready.begin(), ready.end());
+  columns.end.assign(end.begin(), end.end());
+  remember({header.rank, header.seq, std::move(columns)}, !shares);
 }
 
-std::shared_ptr<const SpanPlan> SpanEncoder::plan_of(std::span<const SpanEntry> spans) {
-  const auto same = [&](const SpanPlan& plan) {
-    return std::equal(spans.begin(), spans.end(), plan.ops().begin(), plan.ops().end(),
-                      [](const SpanEntry& span, std::int32_t op) { return span.op == op; });
-  };
-  if (last_plan_ == nullptr || !same(*last_plan_)) {
-    last_plan_ = std::make_shared<SpanPlan>(spans, ops_);
+std::shared_ptr<const SpanPlan> SpanEncoder::plan_of(std::span<const std::int32_t> ops) {
+  if (last_plan_ == nullptr ||
+      !std::equal(ops.begin(), ops.end(), last_plan_->ops().begin(), last_plan_->ops().end())) {
+    last_plan_ = std::make_shared<SpanPlan>(ops, ops_);
   }
   return last_plan_;
 }

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "storage/span_plan.h"
+#include "storage/span_run.h"
 
 namespace tessera::storage {
 
@@ -33,7 +34,7 @@ class SpanEncoder {
 
   /// Replaces `data`; fills count, t0 and t1 of `header`. `complete`: others may build on it from
   /// now on, and it on others. REQUIRES: 1 to chunk_count_max spans of operations that are known.
-  void encode(std::span<const SpanEntry> spans, bool complete, ChunkHeader& header,
+  void encode(const SpanRun& spans, bool complete, ChunkHeader& header,
               std::vector<std::uint8_t>& data);
 
  private:
@@ -43,15 +44,19 @@ class SpanEncoder {
     SpanColumns spans;
   };
   /// What a chunk builds on: the plan, and the times too if it is of the same number.
-  const Chunk* same_operations(std::int64_t seq, std::span<const SpanEntry> spans) const;
+  const Chunk* same_operations(std::int64_t seq, std::span<const std::int32_t> ops) const;
   const Chunk* same_plan(const SpanPlan& plan) const;
-  std::shared_ptr<const SpanPlan> plan_of(std::span<const SpanEntry> spans);
+  std::shared_ptr<const SpanPlan> plan_of(std::span<const std::int32_t> ops);
+  /// Appends the columns of times to rest_; returns the flags that say how.
+  std::int64_t append_times(const SpanRun& spans, const SpanPlan& plan, const SpanColumns* model);
   void remember(Chunk chunk, bool has_plan);
 
   const KnownOps& ops_;
   std::deque<Chunk> plans_;                    // chunks that have a plan of their own, the latest
   std::deque<Chunk> chunks_;                   // the first ones of a number, the latest
   std::shared_ptr<const SpanPlan> last_plan_;  // that was made
+  std::vector<std::int64_t> column_, other_;   // of the chunk being packed
+  std::vector<std::uint8_t> rest_;             // its columns of times
 };
 
 /// The spans of another chunk of the same count: of a rank, with a number, for one so deep.

@@ -14,11 +14,11 @@ constexpr std::int64_t waits_max = 16;
 
 }  // namespace
 
-SpanPlan::SpanPlan(std::span<const SpanEntry> spans, const KnownOps& ops) {
+SpanPlan::SpanPlan(std::span<const std::int32_t> spans, const KnownOps& ops) {
   std::unordered_map<std::int32_t, std::size_t> places, groups;  // of ops, of communicators
   std::int32_t last = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    const KnownOp& op = *ops.find(spans[i].op);
+    const KnownOp& op = *ops.find(spans[i]);
     op_steps_.push_back(std::int64_t{op.id} - std::exchange(last, op.id));
     stream_.push_back(op.stream);
     meets_.push_back(op.communicator >= 0 ? 1 : 0);
@@ -102,14 +102,6 @@ const char* SpanPlan::derive() {
   std::stable_sort(by_nominal_.begin(), by_nominal_.end(),
                    [this](std::size_t a, std::size_t b) { return nominal_[a] < nominal_[b]; });
   return nullptr;
-}
-
-Time SpanPlan::begin_of(std::size_t i, std::span<const Time> ends, Time otherwise) const {
-  const std::uint32_t from = first_[i], to = first_[i + 1];
-  if (from == to) return otherwise;
-  Time latest = ends[before_[from]];
-  for (std::uint32_t k = from + 1; k < to; ++k) latest = std::max(latest, ends[before_[k]]);
-  return latest;
 }
 
 }  // namespace tessera::storage

@@ -21,8 +21,8 @@ namespace tessera::storage {
 class SpanPlan {
  public:
   SpanPlan() = default;
-  /// Of the operations of `spans`, in their order. REQUIRES: `ops` has them.
-  SpanPlan(std::span<const SpanEntry> spans, const KnownOps& ops);
+  /// Of these operations, in their order. REQUIRES: `ops` has them.
+  SpanPlan(std::span<const std::int32_t> spans, const KnownOps& ops);
 
   /// Appends its columns.
   void append_to(std::vector<std::uint8_t>& data) const;
@@ -41,9 +41,21 @@ class SpanPlan {
   /// Whether ranks wait for one another in it.
   bool meets(std::size_t i) const { return meets_[i] != 0; }
   Time nominal(std::size_t i) const { return nominal_[i]; }
+  /// 1 for each that meets, else 0, and the time of each.
+  std::span<const std::int64_t> meeting() const { return meets_; }
+  std::span<const Time> nominals() const { return nominal_; }
   /// The latest end of what span `i` waits for, as far as it is in the chunk, where all spans
   /// before it are known; else `otherwise`.
-  Time begin_of(std::size_t i, std::span<const Time> ends, Time otherwise) const;
+  Time begin_of(std::size_t i, std::span<const Time> ends, Time otherwise) const {
+    const std::uint32_t from = first_[i], to = first_[i + 1];
+    if (from == to) return otherwise;
+    Time latest = ends[before_[from]];
+    for (std::uint32_t k = from + 1; k < to; ++k) {
+      const Time end = ends[before_[k]];
+      latest = end > latest ? end : latest;
+    }
+    return latest;
+  }
   /// Places of spans in the chunk by their nominal time, in which like ones are neighbours.
   const std::vector<std::uint16_t>& by_nominal() const { return by_nominal_; }
 

@@ -106,16 +106,16 @@ void TraceRows::begin(const TraceRun& run) {
   recorded_from_ = run.recorded_from;
   recorded_to_ = run.recorded_to;
   records_memory_ = run.records_memory;
-  lanes_ = std::make_unique<LaneBuffers<SpanEntry>>(
-      ranks_, span_count_max, [this](ChunkHeader& header, auto spans, bool complete) {
-        write_spans(header, spans, complete);
-      });
   edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
+  lanes_ =
+      std::make_unique<SpanLanes>(ranks_, span_count_max, records_memory_ ? edges_.get() : nullptr,
+                                  [this](ChunkHeader& header, const SpanRun& spans,
+                                         GivenChunk given) { write_spans(header, spans, given); });
   encoder_ = std::make_unique<SampleEncoder>(*edges_);
   cuts_ = std::make_unique<StepCuts>(ranks_);
   samples_ = std::make_unique<LaneBuffers<MemorySample>>(
-      ranks_, sample_count_max, [this](ChunkHeader& header, auto samples, bool complete) {
-        write_samples(header, samples, complete);
+      ranks_, sample_count_max, [this](ChunkHeader& header, const auto& samples, GivenChunk given) {
+        write_samples(header, samples, given);
       });
   write_meta("seed", fmt::format("{}", run.seed));
   write_meta("options", run.options);
@@ -185,13 +185,15 @@ void TraceRows::spans(const SpanBatch& spans) {
     spans_step_ = op->step;
     lanes_->cut_all(spans_per_cut);
   }
-  std::vector<std::int32_t>& lanes = lanes_->lanes_of(all_streams);
-  for (std::size_t i = 0; i < spans.ranks.size(); ++i) {
+  const bool same = lanes_->same_ranks(spans.ranks);
+  for (std::size_t i = 0; i < spans.ranks.size() && !same; ++i) {
     if (!has_rank(spans.ranks[i], "A span")) return;
-    const SpanEntry span{spans.op, spans.begin[i], spans.ready[i], spans.end[i]};
-    lanes_->add(lanes, all_streams, spans.ranks[i], span);
-    edges_->add(spans.ranks[i], span);
-    if (records_memory_) cuts_->begin(spans.ranks[i], op->step, span.begin);
+  }
+  lanes_->add(spans);
+  if (!records_memory_ || (same && op->step <= begun_step_)) return;
+  begun_step_ = op->step;
+  for (std::size_t i = 0; i < spans.ranks.size(); ++i) {
+    cuts_->begin(spans.ranks[i], op->step, spans.begin[i]);
   }
 }
 
@@ -201,6 +203,7 @@ void TraceRows::buffer(const TraceBuffer& buffer) {
 
 void TraceRows::memory(std::span<const MemorySample> samples) {
   if (!ready() || !records_memory_ || steps_ >= recorded_to_) return;
+  lanes_->settle();  // samples lie at the edges of operations
   std::vector<std::int32_t>& lanes = samples_->lanes_of(-1);
   for (const MemorySample& sample : samples) {
     if (!has_rank(sample.rank, "A memory sample")) return;
@@ -215,6 +218,7 @@ void TraceRows::memory(std::span<const MemorySample> samples) {
 
 /// What ranks hold when the first step that is recorded begins, as if they allocated it then.
 void TraceRows::write_held() {
+  lanes_->settle();
   std::vector<std::int32_t>& lanes = samples_->lanes_of(-1);
   for (const MemorySample& sample : held_.take()) samples_->add(lanes, -1, sample.rank, sample);
 }
@@ -272,15 +276,28 @@ void TraceRows::memory_shortage(const TraceMemoryShortage& shortage) {
   for (const MemoryBlock& block : shortage.blocks) write(MemoryBlockRow{block, shortages_});
 }
 
-void TraceRows::write_spans(ChunkHeader& h, std::span<const SpanEntry> spans, bool complete) {
-  span_encoder_.encode(spans, complete, h, data_);
+void TraceRows::remove_parts(const char* sql, const ChunkHeader& header, std::int64_t parts) {
+  if (parts == 0 || !status_.ok()) return;
+  Result<Statement> remove = database_.prepare(sql);
+  if (!remove.ok()) return keep(remove.status());
+  remove->bind(header.rank, header.seq, header.seq + parts);
+  keep(remove->run());
+}
+
+void TraceRows::write_spans(ChunkHeader& h, const SpanRun& spans, GivenChunk given) {
+  static_assert(all_streams == -3, "the number in the next line");
+  remove_parts("DELETE FROM span_chunk WHERE rank = ?1 AND stream = -3 AND seq > ?2 AND seq <= ?3",
+               h, given.parts);
+  span_encoder_.encode(spans, given.complete, h, data_);
   write(
       SpanChunkRow{h.rank, h.stream, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
 void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samples,
-                              bool complete) {
-  encoder_->encode(samples, complete, h, data_);
+                              GivenChunk given) {
+  remove_parts("DELETE FROM memory_chunk WHERE rank = ?1 AND seq > ?2 AND seq <= ?3", h,
+               given.parts);
+  encoder_->encode(samples, given.complete, h, data_);
   write(MemoryChunkRow{h.rank, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 

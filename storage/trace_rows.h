@@ -22,6 +22,7 @@
 #include "storage/lane_buffers.h"
 #include "storage/sample_chunk.h"
 #include "storage/span_chunk.h"
+#include "storage/span_lanes.h"
 #include "storage/step_cuts.h"
 #include "tessera/storage/step_summary.h"
 #include "tessera/trace.h"
@@ -71,8 +72,10 @@ class TraceRows : public TraceSink {
   void write(const Record& record);
   void write_meta(std::string_view key, std::string_view value);
   void write_ranks(const TraceRun& run);
-  void write_spans(ChunkHeader& header, std::span<const SpanEntry> spans, bool complete);
-  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, bool complete);
+  void write_spans(ChunkHeader& header, const SpanRun& spans, GivenChunk given);
+  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, GivenChunk given);
+  /// `sql`: removes the rows of `header`'s lane with the numbers behind its own.
+  void remove_parts(const char* sql, const ChunkHeader& header, std::int64_t parts);
   void write_summary();
   Status close();
 
@@ -105,8 +108,9 @@ class TraceRows : public TraceSink {
   HeldMemory held_;  // before the first step that is recorded
   SpanEncoder span_encoder_{ops_};
   std::int32_t spans_step_ = -1;  // the latest that has spans
-  std::unique_ptr<LaneBuffers<SpanEntry>> lanes_;
+  std::int32_t begun_step_ = -1;  // of the ranks of the last spans
   std::unique_ptr<RecentEdges> edges_;
+  std::unique_ptr<SpanLanes> lanes_;
   std::unique_ptr<StepCuts> cuts_;
   std::unique_ptr<SampleEncoder> encoder_;
   std::unique_ptr<LaneBuffers<MemorySample>> samples_;

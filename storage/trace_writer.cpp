@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "storage/call_log.h"
 #include "storage/close_trace.h"
@@ -119,7 +120,7 @@ class ThreadedWriter final : public TraceWriter {
     if (failed_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(log_mutex_);
     (log_.*call)(std::forward<T>(arguments)...);
-    if (log_.size() >= batch_size_) queue_.push(log_.take());
+    if (log_.size() >= batch_size_) queue_.push(log_.take(used_memory()));
   }
 
   void hand_over() {
@@ -141,8 +142,20 @@ class ThreadedWriter final : public TraceWriter {
   void play(Calls batch) {
     if (failed_.load(std::memory_order_relaxed)) return;
     unsaved_ += batch.size();
-    replay(std::move(batch), *rows_);
+    replay(batch, *rows_);
     look_for_failure();
+    if (batch.bytes.capacity() > 2 * batch_size_) return;
+    const std::lock_guard lock(used_mutex_);
+    used_.push_back(std::move(batch.bytes));
+  }
+
+  /// Of a batch that was played: memory that is new again and again costs more than what is in it.
+  std::vector<std::byte> used_memory() {
+    const std::lock_guard lock(used_mutex_);
+    if (used_.empty()) return {};
+    std::vector<std::byte> memory = std::move(used_.back());
+    used_.pop_back();
+    return memory;
   }
 
   // Batches in the queue came before the calls in the log, and whoever adds to either holds the
@@ -243,6 +256,8 @@ class ThreadedWriter final : public TraceWriter {
   Time last_save_ = 0, save_took_ = 0;
 
   Queue<Calls> queue_;
+  std::mutex used_mutex_;
+  std::vector<std::vector<std::byte>> used_;  // no more than were in the queue at once
   std::thread thread_;
 };
 

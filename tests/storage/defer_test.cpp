@@ -29,7 +29,7 @@ class SomeDeferred final : public test::PassingSink {
     const auto calls = std::make_shared<storage::Calls>(log.take());
     to_.defer(Bytes{size}, [calls, caller = std::this_thread::get_id()](TraceSink& sink) {
       TESSERA_ASSERT(caller != std::this_thread::get_id(), "a writer has a thread of its own");
-      replay(std::move(*calls), sink);
+      replay(*calls, sink);
     });
   }
 

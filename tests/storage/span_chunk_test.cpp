@@ -17,6 +17,12 @@ struct PackedSpans {
   std::vector<std::uint8_t> data;
 };
 
+SpanRun run_of(const Spans& spans) {
+  SpanRun run;
+  for (const SpanEntry& span : spans) run.push_back(span);
+  return run;
+}
+
 /// Chunks by rank and number.
 class SpanRanks {
  public:
@@ -39,7 +45,7 @@ class SpanRanks {
                             std::int64_t seq = 4) {
     PackedSpans& packed = packed_[{rank, seq}];
     packed.header = {rank, all_streams, seq};
-    encoder_.encode(spans, complete, packed.header, packed.data);
+    encoder_.encode(run_of(spans), complete, packed.header, packed.data);
     return packed;
   }
   Result<SpanColumns> decode(const PackedSpans& packed, int depth = 0) const {
@@ -176,7 +182,7 @@ TEST_CASE("the layout of spans is the documented one", "[storage][chunk]") {
   }
   ChunkHeader header{0, all_streams, 0};
   std::vector<std::uint8_t> data;
-  SpanEncoder(ops).encode(spans, true, header, data);
+  SpanEncoder(ops).encode(run_of(spans), true, header, data);
   CHECK(data == std::vector<std::uint8_t>{0x01, 0x00, 0x00, 0x0A, 0x04, 0x01, 0x02, 0x00,
                                           0x00, 0x02, 0x00, 0x3C, 0x14, 0x01, 0x00, 0x00,
                                           0xC8, 0x01, 0x00, 0x00, 0x00, 0x14, 0x01, 0x00});
