@@ -10,11 +10,11 @@
 
 namespace tessera::analysis {
 
-Result<Trace> Trace::open(const std::string& path, Check check) {
+Result<Trace> Trace::open(const std::string& path, Check check, Ops ops) {
   TESSERA_ASSIGN(storage::TraceReader reader, storage::TraceReader::open(path));
   Trace trace(std::move(reader));
   trace.path_ = path;
-  TESSERA_ASSIGN(trace.ops_, trace.reader_.ops());
+  TESSERA_ASSIGN(trace.ops_, ops == Ops::all ? trace.reader_.ops() : trace.reader_.collectives());
   TESSERA_ASSIGN(trace.peaks_, trace.reader_.peak_memory());
   TESSERA_ASSIGN(trace.diagnostics_, trace.reader_.diagnostics());
   TESSERA_ASSIGN(trace.shortages_, trace.reader_.memory_shortages());

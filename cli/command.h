@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/status.h"
@@ -53,6 +54,9 @@ void add_completion(CLI::App& app, int& exit_code);
 /// (no TOML of the kind that run files have, no such option), naming file and line.
 Result<std::vector<std::string>> with_run_file(const CLI::App& app,
                                                const std::vector<std::string>& arguments);
+
+/// Bad input: `why` says what and what to do.
+inline Status refused(std::string why) { return Status(Code::invalid_argument, std::move(why)); }
 
 /// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.
 int complain(const Status& status);

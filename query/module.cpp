@@ -34,9 +34,9 @@ struct Cursor {
   sqlite3_vtab_cursor base;
   std::unique_ptr<Rows> rows;
   Wanted wanted;
-  std::vector<Rank> ranks;  // that are wanted
-  std::size_t rank = 0;     // index of the one that is loaded
-  std::size_t row = 0;      // of its rows
+  std::vector<std::int32_t> parts;  // that are wanted: ranks, or what the table has instead
+  std::size_t part = 0;             // index of the one that is loaded
+  std::size_t row = 0;              // of its rows
 };
 
 VirtualTable& table_of(sqlite3_vtab_cursor* cursor) {
@@ -106,7 +106,7 @@ std::optional<Condition> condition_of(Bound bound, unsigned char op) {
 
 /// Rows come rank by rank, so what is grouped by rank needs no sorting.
 bool comes_in_order(const TableKind& kind, const sqlite3_index_info& info) {
-  if (kind.whole || info.nOrderBy != 1 || info.aOrderBy[0].desc != 0) return false;
+  if (kind.parts != nullptr || info.nOrderBy != 1 || info.aOrderBy[0].desc != 0) return false;
   const int column = info.aOrderBy[0].iColumn;
   return column >= 0 && kind.columns[static_cast<std::size_t>(column)].bound == Bound::rank;
 }
@@ -183,12 +183,12 @@ void narrow(Condition condition, std::int64_t value, Wanted& wanted) {
   }
 }
 
-/// Loads ranks until one has a row.
+/// Loads parts until one has a row.
 int load(Cursor& cursor) {
   Source& source = *table_of(&cursor.base).registered.source;
   cursor.row = 0;
-  for (; cursor.rank < cursor.ranks.size(); ++cursor.rank) {
-    const Status status = cursor.rows->load(source, cursor.ranks[cursor.rank], cursor.wanted);
+  for (; cursor.part < cursor.parts.size(); ++cursor.part) {
+    const Status status = cursor.rows->load(source, cursor.parts[cursor.part], cursor.wanted);
     if (!status.ok()) return fail(cursor.base.pVtab, status);
     if (cursor.rows->size() > 0) break;
   }
@@ -203,15 +203,17 @@ int filter(sqlite3_vtab_cursor* base, int, const char* plan, int count, sqlite3_
     if (sqlite3_value_type(values[i]) != SQLITE_INTEGER) continue;
     narrow(static_cast<Condition>(plan[i]), sqlite3_value_int64(values[i]), cursor.wanted);
   }
-  cursor.ranks.clear();
-  cursor.rank = 0;
+  cursor.parts.clear();
+  cursor.part = 0;
   const auto trace = source.trace();
   if (!trace.ok()) return fail(base->pVtab, trace.status());
-  const bool whole = table_of(base).registered.kind->whole;
-  if (whole) cursor.ranks.push_back(-1);
+  const auto parts = table_of(base).registered.kind->parts;
+  for (std::int32_t part = 0; parts != nullptr && part < parts(**trace); ++part) {
+    cursor.parts.push_back(part);
+  }
   for (const Rank rank : (*trace)->run().recorded_ranks) {
-    if (whole) break;
-    if (!cursor.wanted.rank || *cursor.wanted.rank == rank) cursor.ranks.push_back(rank);
+    if (parts != nullptr) break;
+    if (!cursor.wanted.rank || *cursor.wanted.rank == rank) cursor.parts.push_back(rank);
   }
   return load(cursor);
 }
@@ -219,13 +221,13 @@ int filter(sqlite3_vtab_cursor* base, int, const char* plan, int count, sqlite3_
 int next(sqlite3_vtab_cursor* base) {
   Cursor& cursor = *reinterpret_cast<Cursor*>(base);
   if (++cursor.row < cursor.rows->size()) return SQLITE_OK;
-  ++cursor.rank;
+  ++cursor.part;
   return load(cursor);
 }
 
 int at_end(sqlite3_vtab_cursor* base) {
   const Cursor& cursor = *reinterpret_cast<Cursor*>(base);
-  return cursor.rank >= cursor.ranks.size() ? 1 : 0;
+  return cursor.part >= cursor.parts.size() ? 1 : 0;
 }
 
 class ContextCell : public Cell {
@@ -251,7 +253,7 @@ int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int column) {
 
 int row_id(sqlite3_vtab_cursor* base, sqlite3_int64* id) {
   const Cursor& cursor = *reinterpret_cast<Cursor*>(base);
-  *id = static_cast<sqlite3_int64>(cursor.rank) << 40 | static_cast<sqlite3_int64>(cursor.row);
+  *id = static_cast<sqlite3_int64>(cursor.part) << 40 | static_cast<sqlite3_int64>(cursor.row);
   return SQLITE_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/analysis/critical_path.h"
@@ -25,10 +26,16 @@ class Source {
  public:
   explicit Source(std::string path) : path_(std::move(path)) {}
 
-  /// Fails: as analysis::Trace::open.
+  /// Reads of `rank_step` what is asked for: of 16,384 ranks and 1,000 steps it is 1.2 GB. Fails:
+  /// as analysis::Trace::open.
   Result<const analysis::Trace*> trace();
   /// Of the typical step. REQUIRES: `trace` succeeded. Fails: as analysis::critical_path.
   Result<const analysis::CriticalPath*> critical_path();
+  /// The steps of `rank_step` that are unpacked together, part 0 the first of them; shared by all
+  /// who look at them, as questions join the table with itself. REQUIRES: `trace` succeeded, the
+  /// trace has the part. Fails: as analysis::Trace::step_rows.
+  Result<std::shared_ptr<const storage::RankSteps>> steps_of_part(std::int32_t part);
+  static std::int32_t steps_per_part(const analysis::Trace& trace);
   /// "" if there is no such buffer. REQUIRES: `trace` succeeded.
   const storage::BufferRow& buffer(std::int32_t id) const;
 
@@ -37,6 +44,8 @@ class Source {
   std::optional<Result<analysis::Trace>> trace_;
   std::vector<storage::BufferRow> buffers_;  // ascending id
   std::optional<Result<analysis::CriticalPath>> path_of_step_;
+  // The parts that were asked for last, the latest first.
+  std::vector<std::pair<std::int32_t, std::shared_ptr<const storage::RankSteps>>> parts_;
 };
 
 }  // namespace tessera::query

@@ -37,12 +37,12 @@ class Cell {
   virtual void nothing() = 0;
 };
 
-/// The rows of one rank, or of all in a table that is `whole`.
+/// The rows of one rank, or of one part in a table that has parts instead.
 class Rows {
  public:
   virtual ~Rows() = default;
   /// Replaces what was loaded. `source.trace()` has succeeded. Fails: as TraceReader.
-  virtual Status load(Source& source, Rank rank, const Wanted& wanted) = 0;
+  virtual Status load(Source& source, std::int32_t part, const Wanted& wanted) = 0;
   virtual std::size_t size() const = 0;
   /// `column` counts as in the table's list.
   virtual void value(std::size_t row, int column, Cell& cell) const = 0;
@@ -52,7 +52,9 @@ struct TableKind {
   const char* name;
   std::span<const ColumnKind> columns;
   std::unique_ptr<Rows> (*make_rows)();
-  bool whole = false;  // loaded once, and `Wanted::rank` says which are asked for
+  // How many parts there are, each with rows of all ranks, of which `Wanted::rank` says which are
+  // asked for; nullptr: a part is a rank.
+  std::int32_t (*parts)(const analysis::Trace& trace) = nullptr;
 };
 
 /// span, op_rank, memory_sample, allocation, rank_step, critical_path.

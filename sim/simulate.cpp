@@ -171,6 +171,27 @@ HostProgramMaker maker_of(const SimulateOptions& options) {
   return ShapeProgram::create;
 }
 
+// Steps in which a run must have begun to repeat; what they keep is paid for by those that follow.
+constexpr std::int32_t steps_watched = 8;
+
+// Steps are like one another, and so soon need no engine.
+Status run_steps(HostProgram& program, LockstepRuntime& runtime, const SimulateOptions& options,
+                 SimulateSummary& summary) {
+  const bool may_repeat = options.repeats && options.steps >= steps_watched &&
+                          options.stack.program == StackProfile::Program::framework &&
+                          options.training.scaler == nullptr;
+  bool repeats = false;
+  for (std::int32_t step = 0; step < options.steps; ++step) {
+    TESSERA_TRY(repeats ? runtime.repeat_step() : program.step());
+    summary.repeated_steps += repeats ? 1 : 0;
+    if (may_repeat && !repeats && step < steps_watched) repeats = runtime.step_repeats();
+    summary.steps = step + 1;
+    if (options.progress) options.progress(step + 1, options.steps);
+    if (options.stopped && options.stopped()) break;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& options) {
@@ -227,12 +248,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
     options.sink->unit(
         {static_cast<std::int32_t>(u), unit.name, unit.parameters, unit.numel, unit.padding});
   }
-  for (std::int32_t step = 0; step < options.steps; ++step) {
-    TESSERA_TRY(program->step());
-    summary.steps = step + 1;
-    if (options.progress) options.progress(step + 1, options.steps);
-    if (options.stopped && options.stopped()) break;
-  }
+  TESSERA_TRY(run_steps(*program, *runtime, options, summary));
   TESSERA_TRY(program->finish());
   TESSERA_TRY(runtime->finish());
   summary.out_of_memory = runtime->out_of_memory();

@@ -16,11 +16,24 @@
 
 namespace tessera::storage {
 
+/// What a flush gives: a whole chunk, or a part of one that others follow.
+struct GivenChunk {
+  bool complete = true;
+  std::int64_t parts = 0;  // given under the numbers behind a whole chunk's, which has them all
+};
+
+/// The entries from `first` on.
+template <class Entry>
+std::vector<Entry> tail_of(const std::vector<Entry>& run, std::size_t first) {
+  return {run.begin() + static_cast<std::ptrdiff_t>(first), run.end()};
+}
+
+/// `Run`: a sequence of entries with `tail_of`.
 template <class Entry, class Run = std::vector<Entry>>
 class LaneBuffers {
  public:
-  /// Called with rank, stream and seq set; `complete`: nothing comes to this chunk any more.
-  using Flush = std::function<void(ChunkHeader&, const Run&, bool complete)>;
+  /// Called with rank, stream and seq set.
+  using Flush = std::function<void(ChunkHeader&, const Run&, GivenChunk)>;
 
   /// Chunks have up to `count_max` entries. REQUIRES: entry ranks are in [0, ranks).
   LaneBuffers(std::int32_t ranks, std::size_t count_max, Flush flush)
@@ -37,7 +50,7 @@ class LaneBuffers {
     std::int32_t& index = lanes[static_cast<std::size_t>(rank)];
     if (index < 0) {
       index = static_cast<std::int32_t>(lanes_.size());
-      lanes_.push_back({rank, stream, 0, 0, 0, {}});
+      lanes_.push_back({.rank = rank, .stream = stream, .entries = {}});
     }
     Lane& lane = lanes_[static_cast<std::size_t>(index)];
     if (lane.entries.size() == lane.room) grow(lane);
@@ -79,14 +92,14 @@ class LaneBuffers {
     }
   }
 
-  /// Gives what lanes hold so far under the number that their next chunk will have; those alone
-  /// that have got something since they were last given.
+  /// Gives what lanes have got since they were last given, as parts under the number that their
+  /// next chunk will have and those behind it. So each entry is given twice at most.
   void show_all() {
     for (Lane& lane : lanes_) {
       if (lane.entries.size() == lane.shown) continue;
+      ChunkHeader header{lane.rank, lane.stream, lane.seq + lane.parts++};
+      flush_(header, tail_of(lane.entries, lane.shown), {false, 0});
       lane.shown = lane.entries.size();
-      ChunkHeader header{lane.rank, lane.stream, lane.seq};
-      flush_(header, lane.entries, false);
     }
   }
 
@@ -109,9 +122,10 @@ class LaneBuffers {
   struct Lane {
     Rank rank;
     std::int32_t stream;
-    std::int64_t seq;
-    std::size_t shown;  // entries that show_all gave
-    std::size_t room;   // entries that fit without growing; our own count, the same everywhere
+    std::int64_t seq = 0;
+    std::size_t shown = 0;   // entries that show_all gave
+    std::int64_t parts = 0;  // in so many chunks
+    std::size_t room = 0;    // entries that fit without growing; our own count, the same everywhere
     Run entries;
   };
 
@@ -129,9 +143,10 @@ class LaneBuffers {
 
   void flush(Lane& lane) {
     ChunkHeader header{lane.rank, lane.stream, lane.seq++};
-    flush_(header, lane.entries, true);
+    flush_(header, lane.entries, {true, std::max<std::int64_t>(0, lane.parts - 1)});
     lane.entries.clear();
     lane.shown = 0;
+    lane.parts = 0;
   }
 
   const std::size_t ranks_, count_max_;

@@ -146,9 +146,12 @@ Result<TraceInfo> read_info(const Database& database) {
   return damaged(fmt::format("it claims {} steps", info.steps));
 }
 
-Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info) {
+namespace {
+
+Result<std::vector<OpRow>> read_ops_where(const Database& database, const TraceInfo& info,
+                                          const std::string& where) {
   std::vector<OpRow> ops;
-  TESSERA_TRY(read_rows<OpRow>(database, [&](OpRow&& row) -> Status {
+  const auto take = [&](OpRow&& row) -> Status {
     if (!has_stream(info, row.stream)) {
       return damaged(
           fmt::format("op {} runs on stream {}, which is not there", row.id, row.stream));
@@ -159,8 +162,24 @@ Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& i
     }
     ops.push_back(std::move(row));
     return {};
-  }));
+  };
+  TESSERA_TRY(read_rows<OpRow>(database, take, where));
   return ops;
+}
+
+}  // namespace
+
+Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info) {
+  return read_ops_where(database, info, "");
+}
+
+Result<std::vector<OpRow>> read_collectives(const Database& database, const TraceInfo& info) {
+  std::string kinds;
+  for (int kind = 0; kind <= static_cast<int>(op_kind_last); ++kind) {
+    if (!is_collective(static_cast<OpKind>(kind))) continue;
+    kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", kind);
+  }
+  return read_ops_where(database, info, fmt::format(" WHERE kind IN ({})", kinds));
 }
 
 Result<std::vector<BufferRow>> read_buffers(const Database& database) {

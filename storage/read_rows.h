@@ -16,6 +16,7 @@ namespace tessera::storage {
 /// there), not_supported, io_error. `info` is what `read_info` gave.
 Result<TraceInfo> read_info(const Database& database);
 Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info);
+Result<std::vector<OpRow>> read_collectives(const Database& database, const TraceInfo& info);
 Result<std::vector<BufferRow>> read_buffers(const Database& database);
 /// Of the steps [from, to), once `check_step_density` is through.
 Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, std::int32_t from,

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 
 #include "storage/encoding.h"
@@ -20,6 +20,15 @@ constexpr std::size_t models_max = 16;
 constexpr std::size_t strangers_max = 512, strangers_part = 8;
 // Behind the bits of columns: samples are in the order of edges.
 constexpr std::int64_t ordered_bit = std::int64_t{1} << sample_columns;
+
+std::pair<Time, Time> times_between(std::span<const MemorySample> samples) {
+  std::pair<Time, Time> times{samples.front().time, samples.front().time};
+  for (const MemorySample& sample : samples) {
+    times.first = std::min(times.first, sample.time);
+    times.second = std::max(times.second, sample.time);
+  }
+  return times;
+}
 
 /// The columns that are in the order of the chunk, but the times.
 void set_changes(std::span<const MemorySample> ordered, SampleColumns& columns) {
@@ -130,26 +139,38 @@ Result<OwnColumns> read_all_columns(const ChunkHeader& header, std::span<const s
 }  // namespace
 
 std::vector<Edge> SampleEncoder::edges_of(std::span<const MemorySample> samples, Rank rank) const {
+  const std::pair<Time, Time> times = times_between(samples);
+  std::vector<std::pair<Time, Edge>> known;
+  edges_.for_each(rank, [&](Edge found, Time time) {
+    if (times.first <= time && time <= times.second) known.emplace_back(time, found);
+  });
+  std::sort(known.begin(), known.end());
+  // The latest begin and the latest end at a time.
   struct At {
     Edge begin = no_edge, end = no_edge;
+  } at;
+  Time now = times.first;
+  auto from = known.begin();
+  const auto go_to = [&](Time time) {
+    if (time < now) from = known.begin();  // not where samples ascend
+    at = {};
+    now = time;
+    while (from != known.end() && from->first < time) ++from;
+    for (auto here = from; here != known.end() && here->first == time; ++here) {
+      (here->second % 2 == 0 ? at.begin : at.end) = here->second;
+    }
   };
-  std::unordered_map<Time, At> known;
-  for (const MemorySample& sample : samples) known.try_emplace(sample.time);
-  edges_.for_each(rank, [&](Edge found, Time time) {
-    const auto at = known.find(time);
-    if (at == known.end()) return;
-    Edge& latest = found % 2 == 0 ? at->second.begin : at->second.end;
-    latest = std::max(latest, found);
-  });
+  go_to(now);
   std::vector<Edge> edges;
-  Edge last = no_edge;
+  edges.reserve(samples.size());
+  Edge latest = no_edge;
   for (const MemorySample& sample : samples) {
+    if (sample.time != now) go_to(sample.time);
     // What is allocated is for an operation that begins, what is released for one that ends.
-    const At& at = known.at(sample.time);
     const bool comes = sample.delta.value > 0;
-    const Edge first = comes ? at.begin : at.end, second = comes ? at.end : at.begin;
-    if (first != no_edge || second != no_edge) last = first != no_edge ? first : second;
-    edges.push_back(last);
+    const Edge wanted = comes ? at.begin : at.end, other = comes ? at.end : at.begin;
+    if (wanted != no_edge || other != no_edge) latest = wanted != no_edge ? wanted : other;
+    edges.push_back(latest);
   }
   return edges;
 }
@@ -208,7 +229,9 @@ SampleEncoder::Chunk SampleEncoder::alone(std::span<const MemorySample> samples,
   chunk.order = order_by(chunk.edges);
   chunk.ordered = restores(samples, chunk.order);
   if (chunk.ordered) {
-    std::sort(chunk.edges.begin(), chunk.edges.end());
+    if (!std::is_sorted(chunk.edges.begin(), chunk.edges.end())) {
+      std::sort(chunk.edges.begin(), chunk.edges.end());
+    }
     chunk.first_edge = chunk.edges.front();
   } else {
     std::iota(chunk.order.begin(), chunk.order.end(), 0U);
@@ -301,11 +324,7 @@ void SampleEncoder::remember(Chunk chunk, const Model& model) {
 void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
                            ChunkHeader& header, std::vector<std::uint8_t>& data) {
   header.count = static_cast<std::int64_t>(samples.size());
-  header.t0 = header.t1 = samples.front().time;
-  for (const MemorySample& sample : samples) {
-    header.t0 = std::min(header.t0, sample.time);
-    header.t1 = std::max(header.t1, sample.time);
-  }
+  std::tie(header.t0, header.t1) = times_between(samples);
   Model model;
   Chunk chunk = complete ? arrange(samples, header, model) : plain(samples, header);
   std::uint32_t shared = chunk.as_model;

@@ -35,8 +35,9 @@ void settle(std::vector<std::uint32_t>& order, Before before) {
 SampleOrder order_by(std::span<const Edge> edges) {
   SampleOrder order(edges.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return edges[a] < edges[b]; });
+  settle(order, [&](std::uint32_t a, std::uint32_t b) {
+    return std::tie(edges[a], a) < std::tie(edges[b], b);
+  });
   return order;
 }
 

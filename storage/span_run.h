@@ -61,4 +61,16 @@ class SpanRun {
   std::unique_ptr<Time[]> begin_, ready_, end_;
 };
 
+/// The spans from `first` on.
+inline SpanRun tail_of(const SpanRun& run, std::size_t first) {
+  SpanRun tail;
+  const std::size_t count = run.size() - first;
+  const SpanRun::Place to = tail.extend(count);
+  std::copy_n(run.ops().begin() + static_cast<std::ptrdiff_t>(first), count, to.op);
+  std::copy_n(run.begin().begin() + static_cast<std::ptrdiff_t>(first), count, to.begin);
+  std::copy_n(run.ready().begin() + static_cast<std::ptrdiff_t>(first), count, to.ready);
+  std::copy_n(run.end().begin() + static_cast<std::ptrdiff_t>(first), count, to.end);
+  return tail;
+}
+
 }  // namespace tessera::storage

@@ -142,6 +142,10 @@ Result<std::vector<OpRow>> TraceReader::ops() const {
   return state_->named(read_ops(state_->database, state_->info));
 }
 
+Result<std::vector<OpRow>> TraceReader::collectives() const {
+  return state_->named(read_collectives(state_->database, state_->info));
+}
+
 Result<std::vector<BufferRow>> TraceReader::buffers() const {
   return state_->named(read_buffers(state_->database));
 }

@@ -109,14 +109,13 @@ void TraceRows::begin(const TraceRun& run) {
   edges_ = std::make_unique<RecentEdges>(ranks_, run.recorded_ranks.size());
   lanes_ =
       std::make_unique<SpanLanes>(ranks_, span_count_max, records_memory_ ? edges_.get() : nullptr,
-                                  [this](ChunkHeader& header, const SpanRun& spans, bool complete) {
-                                    write_spans(header, spans, complete);
-                                  });
+                                  [this](ChunkHeader& header, const SpanRun& spans,
+                                         GivenChunk given) { write_spans(header, spans, given); });
   encoder_ = std::make_unique<SampleEncoder>(*edges_);
   cuts_ = std::make_unique<StepCuts>(ranks_);
   samples_ = std::make_unique<LaneBuffers<MemorySample>>(
-      ranks_, sample_count_max, [this](ChunkHeader& header, const auto& samples, bool complete) {
-        write_samples(header, samples, complete);
+      ranks_, sample_count_max, [this](ChunkHeader& header, const auto& samples, GivenChunk given) {
+        write_samples(header, samples, given);
       });
   write_meta("seed", fmt::format("{}", run.seed));
   write_meta("options", run.options);
@@ -277,15 +276,28 @@ void TraceRows::memory_shortage(const TraceMemoryShortage& shortage) {
   for (const MemoryBlock& block : shortage.blocks) write(MemoryBlockRow{block, shortages_});
 }
 
-void TraceRows::write_spans(ChunkHeader& h, const SpanRun& spans, bool complete) {
-  span_encoder_.encode(spans, complete, h, data_);
+void TraceRows::remove_parts(const char* sql, const ChunkHeader& header, std::int64_t parts) {
+  if (parts == 0 || !status_.ok()) return;
+  Result<Statement> remove = database_.prepare(sql);
+  if (!remove.ok()) return keep(remove.status());
+  remove->bind(header.rank, header.seq, header.seq + parts);
+  keep(remove->run());
+}
+
+void TraceRows::write_spans(ChunkHeader& h, const SpanRun& spans, GivenChunk given) {
+  static_assert(all_streams == -3, "the number in the next line");
+  remove_parts("DELETE FROM span_chunk WHERE rank = ?1 AND stream = -3 AND seq > ?2 AND seq <= ?3",
+               h, given.parts);
+  span_encoder_.encode(spans, given.complete, h, data_);
   write(
       SpanChunkRow{h.rank, h.stream, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 
 void TraceRows::write_samples(ChunkHeader& h, std::span<const MemorySample> samples,
-                              bool complete) {
-  encoder_->encode(samples, complete, h, data_);
+                              GivenChunk given) {
+  remove_parts("DELETE FROM memory_chunk WHERE rank = ?1 AND seq > ?2 AND seq <= ?3", h,
+               given.parts);
+  encoder_->encode(samples, given.complete, h, data_);
   write(MemoryChunkRow{h.rank, h.seq, h.count, h.t0, h.t1, chunk_checksum(h, data_), data_});
 }
 

@@ -72,8 +72,10 @@ class TraceRows : public TraceSink {
   void write(const Record& record);
   void write_meta(std::string_view key, std::string_view value);
   void write_ranks(const TraceRun& run);
-  void write_spans(ChunkHeader& header, const SpanRun& spans, bool complete);
-  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, bool complete);
+  void write_spans(ChunkHeader& header, const SpanRun& spans, GivenChunk given);
+  void write_samples(ChunkHeader& header, std::span<const MemorySample> samples, GivenChunk given);
+  /// `sql`: removes the rows of `header`'s lane with the numbers behind its own.
+  void remove_parts(const char* sql, const ChunkHeader& header, std::int64_t parts);
   void write_summary();
   Status close();
 

@@ -42,6 +42,18 @@ CASES = [
     ("bert", "BertForMaskedLM", dict(BASE, intermediate_size=1024, attention_probs_dropout_prob=0.0)),
     ("falcon", "FalconForCausalLM", dict(vocab_size=512, hidden_size=256, num_hidden_layers=6,
      num_attention_heads=4)),
+    ("smollm3", "SmolLM3ForCausalLM", dict(GROUPED, pad_token_id=0)),
+    ("gemma3_text", "Gemma3ForCausalLM", dict(GROUPED, head_dim=64)),
+    ("ernie4_5", "Ernie4_5ForCausalLM", dict(GROUPED, head_dim=64)),
+    ("seed_oss", "SeedOssForCausalLM", dict(GROUPED, head_dim=64, residual_dropout=0.0, attention_dropout=0.0)),
+    ("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", dict(GROUPED, head_dim=64)),
+    ("ministral", "MinistralForCausalLM", dict(GROUPED, head_dim=64)),
+    ("helium", "HeliumForCausalLM", dict(GROUPED, head_dim=64)),
+    ("olmo3", "Olmo3ForCausalLM", dict(GROUPED, pad_token_id=0)),
+    ("exaone4", "Exaone4ForCausalLM", dict(GROUPED, head_dim=64)),
+    ("arcee", "ArceeForCausalLM", dict(GROUPED, head_dim=64)),
+    ("nemotron", "NemotronForCausalLM", dict(GROUPED, head_dim=64)),
+    ("apertus", "ApertusForCausalLM", GROUPED),
     ("olmoe", "OlmoeForCausalLM", dict(GROUPED, num_experts=4, num_experts_per_tok=2, pad_token_id=0)),
 ]
 
@@ -65,6 +77,8 @@ def fuse(model):
         name = type(module).__name__
         if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
             module.forward = lambda x, m=module: FusedNorm.apply(x, m.weight, 1e-6)
+        if "XIELU" in name:
+            module.forward = F.silu  # keeps its input, as a fused kernel does
         if "GELU" in name:
             module.forward = lambda x: F.gelu(x, approximate="tanh")
 

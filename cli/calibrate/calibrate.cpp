@@ -44,8 +44,6 @@ constexpr const char* calibrate_examples = R"(Examples:
 
 Exit codes: 0 done, 2 bad input.)";
 
-Status refused(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
-
 Result<std::string> text_in(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -54,15 +52,24 @@ Result<std::string> text_in(const std::string& path) {
   return text.str();
 }
 
-Status add_samples(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
-                   const std::string& text, const std::string& path,
-                   std::vector<sim::MeasuredCollective>& samples) {
-  TESSERA_ASSIGN(NcclLog log, parse_nccl_log(text, path));
-  if (!a.operation.empty()) {
-    TESSERA_ASSIGN(const auto kinds, parse_operations({a.operation}));
-    log.kind = kinds.front();
+// Errors of halves that predict each other above this are no fit's fault.
+constexpr double disagreeing = 0.3;
+
+Result<OpKind> kind_of(const CalibrateArguments& a, const NcclLog& log, const std::string& path) {
+  if (a.operation.empty()) {
+    if (log.kind) return *log.kind;
+    return refused(fmt::format("{} does not say what ran: add --operation", path));
   }
-  if (!log.kind) return refused(fmt::format("{} does not say what ran: add --operation", path));
+  TESSERA_ASSIGN(const auto kinds, parse_operations({a.operation}));
+  if (!log.kind || *log.kind == kinds.front()) return kinds.front();
+  return refused(fmt::format("{} says that {} ran, --operation says {}: leave that out", path,
+                             name_of(*log.kind), a.operation));
+}
+
+Status add_log(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
+               const NcclLog& log, const std::string& path,
+               std::vector<sim::MeasuredCollective>& samples) {
+  TESSERA_ASSIGN(const OpKind kind, kind_of(a, log, path));
   const Index per_node = a.ranks_per_node > 0 ? a.ranks_per_node : cluster.gpus_per_node;
   if (per_node > cluster.gpus_per_node) {
     return refused(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", per_node,
@@ -77,7 +84,18 @@ Status add_samples(const CalibrateArguments& a, const sim::Cluster& cluster, Byt
   }
   for (const NcclLogRow& row : log.rows) {
     if (row.bytes < least) continue;
-    samples.push_back({{*log.kind, row.bytes, ranks, a.nodes, per_node}, row.us});
+    samples.push_back({{kind, row.bytes, ranks, a.nodes, per_node}, row.us});
+  }
+  print_warnings(warnings_of(log, path));
+  return {};
+}
+
+Status add_samples(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
+                   const std::string& text, const std::string& path,
+                   std::vector<sim::MeasuredCollective>& samples) {
+  TESSERA_ASSIGN(const auto logs, parse_nccl_logs(text, path));
+  for (const NcclLog& log : logs) {
+    TESSERA_TRY(add_log(a, cluster, least, log, path, samples));
   }
   return {};
 }
@@ -169,6 +187,11 @@ Status fit_machine(const CalibrateArguments& a, sim::Cluster cluster, const Inpu
         "{} rows, mean error {:.1f} % before, {:.1f} % fitted, {:.1f} % where halves of the rows "
         "predict each other",
         rows, 100 * fit.error_before, 100 * fit.error_after, 100 * fit.error_of_others));
+    if (fit.error_of_others > disagreeing) {
+      print_warnings(
+          {"the rows do not agree with one another, or with any machine of this kind: "
+           "look at what else ran, and at --cluster"});
+    }
   }
   TESSERA_TRY(write_text_file(a.output, json.dump(2) + "\n"));
   for (const std::string& sentence : said) fmt::print("{}: {}\n", a.output, sentence);

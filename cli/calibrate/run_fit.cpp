@@ -140,6 +140,27 @@ Status add_run(const RunTrace& run, const Fitted& fitted, std::vector<sim::Measu
   return {};
 }
 
+// Processes reduce to parts and gather these (engine/backends/host): what both took is known where
+// only they were measured.
+void add_all_reduces(std::vector<sim::MeasuredCollective>& collectives) {
+  std::vector<sim::MeasuredCollective> added;
+  for (const sim::MeasuredCollective& reduce : collectives) {
+    if (reduce.shape.kind != OpKind::reduce_scatter) continue;
+    for (const sim::MeasuredCollective& gather : collectives) {
+      if (gather.shape.kind != OpKind::all_gather || gather.shape.bytes != reduce.shape.bytes ||
+          gather.shape.ranks != reduce.shape.ranks) {
+        continue;
+      }
+      sim::MeasuredCollective both = reduce;
+      both.shape.kind = OpKind::all_reduce;
+      both.us += gather.us;
+      added.push_back(both);
+      break;
+    }
+  }
+  collectives.insert(collectives.end(), added.begin(), added.end());
+}
+
 Result<Fitted> fitted_to(const std::vector<const RunTrace*>& runs) {
   const std::string text = machine_of(runs.front()->run).dump();
   Fitted out;
@@ -151,6 +172,7 @@ Result<Fitted> fitted_to(const std::vector<const RunTrace*>& runs) {
     TESSERA_TRY(add_run(*run, out, parts, between));
     collectives.insert(collectives.end(), run->collectives.begin(), run->collectives.end());
   }
+  if (runs.front()->run.backend != "cuda") add_all_reduces(collectives);
   if (!collectives.empty()) out.cluster = fit_collectives(out.cluster, collectives).cluster;
   out.stack.parts = fit_parts(parts);
   const sim::PartTime gap = fit_parts(between).front();

@@ -31,7 +31,7 @@ double typical(std::vector<double> values) {
 }
 
 struct Interval {
-  Time begin, end;
+  Time begin, ready, end;
   const OpRow* op;
 };
 
@@ -65,10 +65,13 @@ struct Samples {
   std::vector<double> steps;
 };
 
+// Who comes first to a collective waits because others compute longer: such waits grow with what is
+// computed and not with what is sent, so they are shares of the parts.
 void add_step(const std::vector<Interval>& spans, Time begin, Time end,
               const std::vector<storage::CommunicatorRow>& communicators, Samples& samples) {
   Taken taken;
   std::map<std::pair<std::string, Phase>, std::pair<double, double>> parts;
+  double computed = 0, waited = 0;
   for (const Interval& span : spans) {
     if (is_collective(span.op->kind)) continue;
     auto& [count, ns] =
@@ -76,10 +79,12 @@ void add_step(const std::vector<Interval>& spans, Time begin, Time end,
     const Time own = taken.take(span.begin, span.end);
     count += 1;
     ns += static_cast<double>(own);
+    computed += static_cast<double>(own);
   }
   for (const Interval& span : spans) {
     if (!is_collective(span.op->kind)) continue;
-    const Time own = taken.take(span.begin, span.end);
+    waited += static_cast<double>(taken.take(span.begin, span.ready));
+    const Time own = taken.take(span.ready, span.end);
     Index group = 1;
     for (const auto& communicator : communicators) {
       if (communicator.id == span.op->communicator) group = communicator.group_size;
@@ -87,9 +92,10 @@ void add_step(const std::vector<Interval>& spans, Time begin, Time end,
     samples.collectives[{span.op->kind, span.op->bytes.value, group}].push_back(
         static_cast<double>(own) / 1e3);
   }
+  const double longer = computed > 0 ? 1 + waited / computed : 1;
   for (const auto& [key, sum] : parts) {
     samples.parts[key].first.push_back(sum.first);
-    samples.parts[key].second.push_back(sum.second);
+    samples.parts[key].second.push_back(sum.second * longer);
   }
   samples.steps.push_back(static_cast<double>(end - begin));
 }
@@ -105,7 +111,7 @@ Status add_rank(const storage::TraceReader& reader, const std::vector<OpRow>& op
       const auto op = by_id.find(lane.op[k]);
       if (op == by_id.end() || op->second->step >= steps.steps) continue;
       of_step[static_cast<std::size_t>(op->second->step)].push_back(
-          {lane.begin[k], lane.end[k], op->second});
+          {lane.begin[k], lane.ready[k], lane.end[k], op->second});
     }
   }
   for (std::int32_t step = 1; step < steps.steps; ++step) {

@@ -42,8 +42,6 @@ constexpr const char* collective_examples = R"(Examples:
 
 Exit codes: 0 done, 2 bad input.)";
 
-Status bad(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
-
 std::vector<Rank> members_of_nodes(const sim::Cluster& cluster, Index per_node) {
   std::vector<Rank> members;
   for (Rank rank = 0; rank < cluster.ranks(); ++rank) {
@@ -54,11 +52,11 @@ std::vector<Rank> members_of_nodes(const sim::Cluster& cluster, Index per_node) 
 
 Result<std::vector<Rank>> members_of(const CollectiveArguments& a, const sim::Cluster& cluster) {
   const int ways = (a.ranks_per_node > 0) + !a.ranks.empty() + (a.group_size > 0);
-  if (ways > 1) return bad("give one of --ranks-per-node, --ranks and --group-size");
+  if (ways > 1) return refused("give one of --ranks-per-node, --ranks and --group-size");
   if (a.group_size > 0) {
     const std::int64_t last = std::int64_t{a.group_size - 1} * a.group_stride;
     if (last >= cluster.ranks()) {
-      return bad(
+      return refused(
           fmt::format("--group-size {} with --group-stride {} needs rank {}, but there are "
                       "{} ranks: add nodes",
                       a.group_size, a.group_stride, last, cluster.ranks()));
@@ -72,8 +70,8 @@ Result<std::vector<Rank>> members_of(const CollectiveArguments& a, const sim::Cl
     return members;
   }
   if (a.ranks_per_node > cluster.gpus_per_node) {
-    return bad(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", a.ranks_per_node,
-                           cluster.name, cluster.gpus_per_node));
+    return refused(fmt::format("--ranks-per-node {}: nodes of {} have {} GPUs", a.ranks_per_node,
+                               cluster.name, cluster.gpus_per_node));
   }
   return members_of_nodes(cluster, a.ranks_per_node > 0 ? a.ranks_per_node : cluster.gpus_per_node);
 }
@@ -145,7 +143,7 @@ Status collective(const CollectiveArguments& a) {
   TESSERA_ASSIGN(auto cluster, sim::load_cluster(a.cluster, a.nodes));
   if (!a.nccl.empty()) cluster.nccl.version = a.nccl;
   TESSERA_ASSIGN(const auto members, members_of(a, cluster));
-  if (members.size() < 2) return bad("a collective needs at least 2 ranks");
+  if (members.size() < 2) return refused("a collective needs at least 2 ranks");
   const sim::CollectiveShape group = sim::shape_of(members, cluster.gpus_per_node);
   std::vector<CollectiveTable> tables;
   for (const OpKind kind : kinds) tables.push_back(collective_table(cluster, group, kind, sizes));

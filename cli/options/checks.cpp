@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 namespace tessera::cli {
 
@@ -21,6 +22,31 @@ CLI::Validator within(double least, double most) {
     return fmt::format("'{}' is {}, choose {}", text, number ? "out of range" : "no number", range);
   };
   return CLI::Validator(check, range);
+}
+
+CLI::Validator any_uint64() {
+  static constexpr const char* range = "0 to 18446744073709551615";
+  const auto check = [](std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc{} && end == text.data() + text.size()) return "";
+    return fmt::format("'{}' is no whole number, choose {}", text, range);
+  };
+  return CLI::Validator(check, range);
+}
+
+Status check_not_empty(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_items_expected_max() == 0) continue;
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("{} is given nothing, which would be as if it were left out: name "
+                                "something, or leave it out",
+                                option->get_name()));
+    }
+  }
+  return {};
 }
 
 Status check_acting(const CLI::App& command, const std::vector<ConditionalFlag>& flags) {

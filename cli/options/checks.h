@@ -13,6 +13,13 @@ namespace tessera::cli {
 /// A finite number within [least, most].
 CLI::Validator within(double least, double most);
 
+/// A whole number of 64 bits.
+CLI::Validator any_uint64();
+/// Fails: invalid_argument, naming the first option of `command` that was given an empty text, as
+/// by
+/// "$VARIABLE" of a shell that has no such variable.
+Status check_not_empty(const CLI::App& command);
+
 /// A flag that only acts under a condition, and how people say that: "without --save".
 struct ConditionalFlag {
   std::string flag;

@@ -106,6 +106,12 @@ Status apply_deepspeed(const EngineOptions& o, Rank ranks, Training& out) {
   t.sync_every_micro_batch = config.stage >= 2;  // stages 0 and 1 reduce at the boundary
   const auto warnings = config.warnings(o.deepspeed, config.scheme, o.real);
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
+  if (o.real && !config.gradient_clipping && t.max_grad_norm == 0) {
+    out.warnings.push_back(
+        fmt::format("{}: gradient_clipping is missing: DeepSpeed 0.19 then clips gradients at a "
+                    "norm of 1, 0.9.0 and this run do not: say it, 0 for none",
+                    o.deepspeed));
+  }
   out.deepspeed = std::move(config);
   return {};
 }

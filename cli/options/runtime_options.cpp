@@ -37,6 +37,10 @@ void add_runtime_options(CLI::App& command, RuntimeOptions& o) {
       .add_flag("--cuda-graphs", o.cuda_graphs,
                 "cuda: launch what modules repeat in every step as graphs")
       ->group(group);
+  command
+      .add_flag("--hopper-attention", o.hopper_attention,
+                "cuda: attention by kernels for Hopper (H100, H200), which no GPU has run yet")
+      ->group(group);
   command.add_flag("--share-gpu", o.share_gpu, "cuda: ranks may share a GPU, slowly; for tests")
       ->group(group);
   command

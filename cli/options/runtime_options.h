@@ -20,6 +20,7 @@ struct RuntimeOptions {
   bool deterministic = false;
   bool tf32 = false;
   bool cuda_graphs = false;
+  bool hopper_attention = false;
   double pinned_gib = 0;
   Rank ranks = 1;  // of the simulator
   std::string cluster = "dgx-h100";

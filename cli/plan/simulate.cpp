@@ -58,8 +58,6 @@ constexpr const char* simulate_examples = R"(Examples:
 Exit codes: 0 done, 2 bad input, 3 done, but the run does not fit the GPUs' memory, 130 or 143
 stopped by a signal; the trace is finished.)";
 
-Status refused(const std::string& why) { return Status(Code::invalid_argument, why); }
-
 template <class T>
 bool parse(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -159,10 +157,11 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
   if (!arguments.output.empty()) fmt::print("trace: {}\n\n", arguments.output);
 }
 
-Status report_on(const SimulateArguments& arguments) {
+Status report_on(const SimulateArguments& arguments, bool spans) {
+  using analysis::Trace;
   // It was hashed when it was written, a moment ago.
-  TESSERA_ASSIGN(const auto trace,
-                 analysis::Trace::open(arguments.output, analysis::Trace::Check::later));
+  TESSERA_ASSIGN(const Trace trace, Trace::open(arguments.output, Trace::Check::later,
+                                                spans ? Trace::Ops::all : Trace::Ops::collectives));
   TESSERA_ASSIGN(const RunReport data, analysis::report_of(trace));
   arguments.json ? print_report_json(data) : print_report(data);
   return {};
@@ -239,7 +238,7 @@ Result<int> simulate(const SimulateArguments& arguments) {
     return exit_stopped(stop_signal());
   }
   if (!arguments.json && !arguments.quiet) print_summary(arguments, run, summary);
-  if (!arguments.quiet) TESSERA_TRY(report_on(arguments));
+  if (!arguments.quiet) TESSERA_TRY(report_on(arguments, !run.options.recorded_ranks.empty()));
   if (again) TESSERA_TRY(compare(arguments));
   if (summary.fits) return exit_ok;
   fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
@@ -304,7 +303,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(within(1, 1'000'000))
       ->group(run);
   command->add_option("--seed", arguments->seed, "Seed of everything random")
-      ->check(within(0, 18446744073709551615.0))
+      ->check(any_uint64())
       ->group(run);
   const char* output = "Output";
   command->add_option("-o,--output", arguments->output, "Trace file to write")

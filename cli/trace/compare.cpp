@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/report/table.h"
@@ -22,7 +24,7 @@ struct CompareArguments {
 
 constexpr const char* compare_examples = R"(Examples:
   tessera compare before.tessera after.tessera
-  tessera compare real.tessera simulated.tessera --json
+  tessera compare real.tessera simulated.tessera --json > both.json; tessera inspect both.json
 
 Exit codes: 0 done, 2 bad input.)";
 
@@ -135,8 +137,17 @@ nlohmann::ordered_json json_of(const std::vector<Cause>& causes) {
   return json;
 }
 
-void print_comparison_json(const Comparison& c) {
-  nlohmann::ordered_json json{{"ops_a", c.ops_a},
+// By which `tessera inspect` finds the traces, from wherever it is started.
+std::string whole_path(const std::string& path) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error).lexically_normal();
+  return error ? path : whole.string();
+}
+
+void print_comparison_json(const CompareArguments& arguments, const Comparison& c) {
+  nlohmann::ordered_json json{{"trace_a", whole_path(arguments.a)},
+                              {"trace_b", whole_path(arguments.b)},
+                              {"ops_a", c.ops_a},
                               {"ops_b", c.ops_b},
                               {"matched", c.matched},
                               {"matched_share", c.matched_share()},
@@ -166,7 +177,7 @@ Status run_compare(const CompareArguments& arguments) {
   warn_of_trace(arguments.b, b.info());
   TESSERA_ASSIGN(const Comparison c, analysis::compare(a, b));
   if (arguments.json) {
-    print_comparison_json(c);
+    print_comparison_json(arguments, c);
     return {};
   }
   fmt::print("{}", parts_table(c).text(/*bold=*/false));

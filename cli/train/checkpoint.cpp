@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "cli/train/export_folder.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/lora.h"
 
@@ -30,6 +31,8 @@ struct CheckpointArguments {
   std::string into;
   std::optional<std::string> prefix;
   std::optional<std::int64_t> step;
+  exchange::ZeroExportOptions zero;
+  bool zero_given = false;
   bool json = false;
 };
 
@@ -37,13 +40,11 @@ constexpr const char* checkpoint_examples = R"(Examples:
   tessera checkpoint info run
   tessera checkpoint verify run/step-000500
   tessera checkpoint export run model.safetensors --dtype bfloat16
+  tessera checkpoint export run zero-folder --format zero3 --ranks 8 --lr 3e-4
   tessera checkpoint import dcp-folder config.json run
   tessera checkpoint merge run config.json merged.safetensors --adapter adapter
 
 Exit codes: 0 done, 2 bad input, damage included.)";
-
-const std::map<std::string, DType> exported_dtypes = {
-    {"float32", DType::float32}, {"bfloat16", DType::bfloat16}, {"float16", DType::float16}};
 
 std::string dump(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -127,7 +128,39 @@ Status verify(const CheckpointArguments& a) {
   return {};
 }
 
+Status export_foreign(const CheckpointArguments& a, const std::string& from) {
+  const std::string prefix = a.prefix.value_or("");
+  if (a.format == "dcp") return exchange::export_dcp(from, a.file, prefix);
+  if (a.format == "universal") return exchange::export_universal(from, a.file, prefix);
+  exchange::ZeroExportOptions zero = a.zero;
+  zero.stage = a.format.back() - '0';
+  zero.prefix = prefix;
+  TESSERA_TRY(exchange::export_zero(from, a.file, zero));
+  fmt::print("ZeRO-{} of {} ranks; AdamW: lr {}, betas {} and {}, eps {}, weight decay {}\n",
+             zero.stage, zero.ranks, zero.learning_rate, zero.beta1, zero.beta2, zero.epsilon,
+             zero.weight_decay);
+  return {};
+}
+
+// What only DeepSpeed's own files say.
+Status check_zero_options(const CheckpointArguments& a) {
+  const bool zero = a.format.starts_with("zero");
+  if (zero && a.zero.ranks == 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--format {} needs --ranks and --lr: DeepSpeed loads its files on as "
+                              "many ranks as they are of, and takes the learning rate from them",
+                              a.format));
+  }
+  if (zero || !a.zero_given) return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("--ranks, --lr, --beta1, --beta2, --eps and --weight-decay mean nothing "
+                  "to --format {}: leave them out",
+                  a.format));
+}
+
 Status export_weights(const CheckpointArguments& a) {
+  TESSERA_TRY(check_zero_options(a));
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
   if (a.format != "safetensors") {
     if (a.dtype_given) {
@@ -136,10 +169,7 @@ Status export_weights(const CheckpointArguments& a) {
                                 "out",
                                 a.format));
     }
-    const bool dcp = a.format == "dcp";
-    const std::string prefix = a.prefix.value_or("");
-    TESSERA_TRY(dcp ? exchange::export_dcp(info.path, a.file, prefix)
-                    : exchange::export_universal(info.path, a.file, prefix));
+    TESSERA_TRY(export_foreign(a, info.path));
     fmt::print("{}: {} elements of step {} with the optimizer's state\n", a.file,
                with_separators(elements_of(info)), info.step);
     return {};
@@ -202,6 +232,27 @@ CLI::App* add(CLI::App& parent, const char* name, const char* description,
   return command;
 }
 
+void add_zero_options(CLI::App& command, const std::shared_ptr<CheckpointArguments>& arguments) {
+  exchange::ZeroExportOptions& zero = arguments->zero;
+  zero.ranks = 0;
+  const auto given = [arguments](const std::string&) { arguments->zero_given = true; };
+  CLI::Option* lr = command.add_option("--lr", zero.learning_rate, "zero1 to zero3: learning rate")
+                        ->check(within(0.0, 1e6))
+                        ->each(given);
+  command.add_option("--ranks", zero.ranks, "zero1 to zero3: ranks that will load it")
+      ->check(within(1, 65'536))
+      ->each(given)
+      ->needs(lr);
+  const std::tuple<const char*, double*, const char*> numbers[] = {
+      {"--beta1", &zero.beta1, "zero1 to zero3: of AdamW"},
+      {"--beta2", &zero.beta2, "zero1 to zero3: of AdamW"},
+      {"--eps", &zero.epsilon, "zero1 to zero3: of AdamW"},
+      {"--weight-decay", &zero.weight_decay, "zero1 to zero3: of AdamW"}};
+  for (const auto& [name, value, help] : numbers) {
+    command.add_option(name, *value, help)->check(within(0.0, 1.0))->each(given);
+  }
+}
+
 }  // namespace
 
 void add_checkpoint(CLI::App& app, int& exit_code) {
@@ -219,10 +270,13 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   CLI::App* out = add(*command, "export", "Write the weights as one safetensors file", arguments,
                       exit_code, export_weights);
   out->add_option("FILE", a.file, "The safetensors file, or the new folder")->required();
-  out->add_option("--format", a.format,
-                  "dcp: torch.distributed.checkpoint, universal: DeepSpeed; with AdamW's state")
-      ->check(CLI::IsMember({"safetensors", "dcp", "universal"}));
-  out->add_option("--prefix", a.prefix, "dcp, universal: what is put in front of names");
+  out->add_option(
+         "--format", a.format,
+         "dcp: torch.distributed.checkpoint, universal and zero1 to zero3: DeepSpeed; with "
+         "AdamW's state")
+      ->check(CLI::IsMember({"safetensors", "dcp", "universal", "zero1", "zero2", "zero3"}));
+  out->add_option("--prefix", a.prefix, "All but safetensors: what is put in front of names");
+  add_zero_options(*out, arguments);
   CLI::App* merged =
       add(*command, "merge", "Write the weights of a run with --lora without adapters", arguments,
           exit_code, merge);

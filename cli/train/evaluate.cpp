@@ -86,6 +86,7 @@ class EvaluateProgram {
   ~EvaluateProgram() { close_runtime(opened_, a_.runtime.deadline_s); }
 
   Status run() {
+    TESSERA_TRY(check_not_empty(*a_.command));
     TESSERA_TRY(check_acting(*a_.command, {{"--ranks", a_.runtime.runtime == "simulator",
                                             "without --runtime simulator"}}));
     if (a_.weights.empty() == a_.checkpoint.empty()) {

@@ -2,11 +2,17 @@
 // --export into a folder: weights with all that from_pretrained reads beside them.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "tessera/status.h"
+#include "tessera/types.h"
 
 namespace tessera::cli {
+
+/// What weights may be exported as.
+inline const std::map<std::string, DType> exported_dtypes = {
+    {"float32", DType::float32}, {"bfloat16", DType::bfloat16}, {"float16", DType::float16}};
 
 /// "out/" is a folder, and so is what is one already.
 bool names_folder(const std::string& path);

@@ -146,8 +146,7 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->check(within(0, 100));
   command->add_option("--top-k", a->choice.top_k, "Among the so many most likely; 0: all")
       ->check(within(0, 1e7));
-  command->add_option("--seed", a->choice.seed, "Of the choice")
-      ->check(within(0, 18446744073709551615.0));
+  command->add_option("--seed", a->choice.seed, "Of the choice")->check(any_uint64());
   command->add_option("--threads", a->threads, "Of the kernels; 0: all cores")
       ->check(within(0, 4096));
   command->callback([a, command, &exit_code] {

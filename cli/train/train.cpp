@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -83,6 +84,21 @@ std::vector<std::string> document_warnings(const Corpus& corpus, const Trainer& 
   if (packed->left_out > 0) {
     warnings.push_back(fmt::format("{} {} have nothing to learn and are left out",
                                    with_separators(packed->left_out), of));
+  }
+  return warnings;
+}
+
+// A loss of what is trained on says nothing of what is not.
+std::vector<std::string> validation_warnings(const TrainArguments& arguments) {
+  std::vector<std::string> warnings;
+  for (const std::string& text : arguments.data.files) {
+    std::error_code error;
+    const std::string& file = arguments.validation.file;
+    if (file.empty() || !std::filesystem::equivalent(corpus_file(text).path, file, error)) continue;
+    warnings.push_back(
+        fmt::format("--validation {}: is trained on, too: choose a file that is not, or "
+                    "--validation-fraction",
+                    file));
   }
   return warnings;
 }
@@ -235,6 +251,9 @@ class TrainProgram {
          document_warnings(data.corpus, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);
     }
+    for (const std::string& warning : validation_warnings(arguments_)) {
+      run_.warnings.push_back(warning);
+    }
     if (trainer_->steps_done() >= arguments_.steps) {
       run_.warnings.push_back(fmt::format(
           "the run to resume has {} steps behind it, and --steps is {}: nothing is left to train",
@@ -343,6 +362,7 @@ class TrainProgram {
     TrainLog log(figures());
     if (prints()) TESSERA_TRY(log.open(arguments_.log));
     TESSERA_TRY(look_for_stop());
+    std::optional<float> lost;  // the last step's loss, if it is no number
     while (trainer_->steps_done() < arguments_.steps && stop_ == 0) {
       const auto begin = std::chrono::steady_clock::now();
       TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
@@ -356,8 +376,14 @@ class TrainProgram {
       }
       TESSERA_TRY(files.step_done());
       TESSERA_TRY(look_for_stop());
+      lost = std::isfinite(step.loss) || step.loss_scale ? std::nullopt : std::optional(step.loss);
     }
-    return {};
+    if (!lost || stop_ != 0) return {};
+    return Status(
+        Code::invalid_argument,
+        fmt::format("the loss of the last step is {}: its weights are worth nothing and are "
+                    "not exported; lower the learning rate, or look at the data",
+                    *lost));
   }
 
   const TrainArguments& arguments_;

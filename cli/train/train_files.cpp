@@ -40,6 +40,11 @@ void add_train_file_options(CLI::App& command, TrainFileOptions& o) {
       "--export", o.export_to,
       "safetensors file that gets the trained weights, of --lora merged into the model's own; or a "
       "folder, with all that from_pretrained reads");
+  command
+      .add_option("--export-dtype", o.export_dtype,
+                  "Of the exported weights; auto: in a folder as config.json says, else float32")
+      ->check(CLI::IsMember({"auto", "bfloat16", "float16", "float32"}))
+      ->group(group);
   file("--export-adapter", o.export_adapter,
        "Folder that gets what --lora has trained, as PEFT reads it");
 }
@@ -191,18 +196,29 @@ Status TrainFiles::finish() {
   return saved.ok() ? exported : saved;
 }
 
+// A folder is read by whoever trusts its config.json.
+DType TrainFiles::export_dtype() const {
+  if (options_.export_dtype != "auto") return exported_dtypes.at(options_.export_dtype);
+  const DType published = context_.model.dtype;
+  const bool half = published == DType::bfloat16 || published == DType::float16;
+  return half && names_folder(options_.export_to) ? published : DType::float32;
+}
+
 // Adapters are merged and cut out of a file of all weights, which goes when that is done.
 Status TrainFiles::export_all() const {
   const bool whole = !options_.export_to.empty();
   if (!context_.lora) {
-    return whole ? export_weights(trainer_.engine(), weights_file(), {}) : Status();
+    if (!whole) return {};
+    return export_weights(trainer_.engine(), weights_file(), {.dtype = export_dtype()});
   }
   if (!whole && options_.export_adapter.empty()) return {};
   const std::string all = (whole ? weights_file() : options_.export_adapter) + ".all";
   TESSERA_TRY(export_weights(trainer_.engine(), all, {}));
   if (!context_.prints) return {};
   Status done;
-  if (whole) done = merge_lora(all, context_.model, *context_.lora, weights_file());
+  if (whole) {
+    done = merge_lora(all, context_.model, *context_.lora, weights_file(), export_dtype());
+  }
   if (done.ok() && !options_.export_adapter.empty()) {
     done = export_lora(all, context_.model, *context_.lora, options_.export_adapter);
   }

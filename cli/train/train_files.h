@@ -24,6 +24,7 @@ struct TrainFileOptions {
   bool resume_anyway = false;
   std::string load;
   std::string export_to;
+  std::string export_dtype = "auto";
   std::string export_adapter;  // folder
 };
 
@@ -70,6 +71,7 @@ class TrainFiles {
   Status resume(const std::string& from);
   void begin_after(const CheckpointInfo& info, const std::string& format);
   Status export_all() const;
+  DType export_dtype() const;
   std::string weights_file() const { return exported_file(options_.export_to); }
 
   const TrainFileOptions& options_;

@@ -54,7 +54,7 @@ void add_data_options(CLI::App& command, TrainArguments& a) {
       ->check(within(0, 1e9))
       ->group(group);
   command.add_option("--seed", a.seed, "Of initial values and the order of samples")
-      ->check(within(0, 18446744073709551615.0))
+      ->check(any_uint64())
       ->group(group);
 }
 
@@ -80,7 +80,8 @@ void add_optimizer_options(CLI::App& command, TrainArguments& a) {
       ->expected(2)
       ->check(within(0, 0.9999999))
       ->group(group);
-  number("--epsilon", a.epsilon, 1, "AdamW's");
+  // By 0 what has no gradient would be divided.
+  command.add_option("--epsilon", a.epsilon, "AdamW's")->check(within(1e-30, 1))->group(group);
 }
 
 void add_run_options(CLI::App& command, TrainArguments& a) {
@@ -105,6 +106,9 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
                   "Share of what training drops, wherever the model has dropout")
       ->check(within(0, 0.99))
       ->default_str("as the model says")
+      ->group(group);
+  command.add_flag("--no-dropout", a.no_dropout, "The same as --dropout 0")
+      ->excludes("--dropout")
       ->group(group);
   command.add_option("--threads", a.threads, "Of the kernels; 0: cores / processes")
       ->check(within(0, 4096))
@@ -190,6 +194,13 @@ Status take_optimizer(const TrainArguments& a, const DeepSpeedConfig& file, Trai
   }
   if (file.loss_scale) o.loss_scale = file.loss_scale;
   if (file.optimizer.empty()) return {};
+  if (!(file.adam.epsilon > 0)) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{}: optimizer.params.eps is 0, by which what has no gradient would be "
+                    "divided: choose 1e-8",
+                    a.engine.deepspeed));
+  }
   const float peak = file.learning_rate_given ? file.adam.learning_rate : o.learning_rate.peak;
   o.step.adam = file.adam;
   o.step.adam.learning_rate = o.learning_rate.peak = peak;
@@ -200,6 +211,7 @@ Status take_optimizer(const TrainArguments& a, const DeepSpeedConfig& file, Trai
 
 Status check_flags(const TrainArguments& a) {
   TESSERA_ASSERT(a.command != nullptr, "options come from a command line");
+  TESSERA_TRY(check_not_empty(*a.command));
   const bool saves = !a.files.save.empty();
   const bool validates = a.validation.wanted();
   const bool falls = a.schedule != "constant";
@@ -208,6 +220,7 @@ Status check_flags(const TrainArguments& a) {
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
+                   {"--export-dtype", !a.files.export_to.empty(), "without --export"},
                    {"--export-adapter", !a.engine.lora.empty(), "without --lora"},
                    {"--resume-anyway", !a.files.resume.empty(), "without --resume"},
                    {"--validate-every", validates, "without --validation[-fraction]"},
@@ -250,7 +263,9 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
   run.warnings = std::move(training.warnings);
-  if (a.dropout) set_dropout(run.model, static_cast<float>(*a.dropout));
+  if (a.dropout || a.no_dropout) {
+    set_dropout(run.model, static_cast<float>(a.dropout.value_or(0)));
+  }
   TrainerOptions& o = run.options;
   o.scheme = training.scheme;
   o.step = training.training;

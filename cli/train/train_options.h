@@ -31,6 +31,7 @@ struct TrainArguments {
   EngineOptions engine;
   std::string dtype = "float32";
   std::optional<double> dropout;
+  bool no_dropout = false;
   std::optional<double> loss_scale;
   std::optional<std::int32_t> loss_scale_interval;
   DataArguments data;

@@ -21,11 +21,12 @@ struct InspectArguments {
   std::string against;
   std::string screenshot;
   std::string query;
-  std::string size = "1920x1080";
-  std::string panel;  // "": the one that fits the other options
+  std::string size;           // "": as last
+  std::string panel;          // "": the one that fits the other options
+  std::string beside, below;  // a second one; "": as last
   std::string time;
-  std::string theme = "dark";
-  double scale = 1;
+  std::string theme;  // "": as last
+  double scale = 0;   // 0: as last
   Rank rank = -1;
 };
 
@@ -33,6 +34,7 @@ constexpr const char* inspect_examples = R"(Examples:
   tessera inspect run.tessera
   tessera inspect run.tessera --screenshot run.png --size 2560x1440 --theme light
   tessera inspect real.tessera --against simulated.tessera
+  tessera compare real.tessera simulated.tessera --json > both.json; tessera inspect both.json
   tessera inspect run.tessera --screenshot step.png --panel timeline --time 1200:1450 --rank 21
 
 Exit codes: 0 done, 2 bad input, no display, or built without the inspector.)";
@@ -66,40 +68,58 @@ std::string state_file(const char* name) {
 }
 
 Status check_start(const InspectArguments& a) {
-  const bool about_trace =
-      !a.against.empty() || !a.panel.empty() || !a.time.empty() || !a.query.empty() || a.rank >= 0;
+  const bool about_trace = !a.against.empty() || !a.panel.empty() || !a.beside.empty() ||
+                           !a.below.empty() || !a.time.empty() || !a.query.empty() || a.rank >= 0;
   if (!a.trace.empty() || !about_trace) return {};
   return {Code::invalid_argument,
-          "no trace is given: --against, --panel, --time, --query and --rank are about one"};
+          "no trace is given: --against, --panel, --beside, --below, --time, --query and --rank "
+          "are about one"};
 }
 
 Status run_inspect(const InspectArguments& arguments) {
   TESSERA_TRY(check_start(arguments));
-  TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
   inspector::InspectOptions options;
-  options.path = arguments.trace.empty() ? "" : inspector::trace_file(arguments.trace);
+  if (!arguments.trace.empty()) {
+    TESSERA_ASSIGN(auto named, inspector::named_traces(arguments.trace));
+    if (!named.against.empty() && !arguments.against.empty()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("\"{}\" is a comparison of two traces: leave out --against",
+                                arguments.trace));
+    }
+    options.path = named.path;
+    options.against = named.against.empty() ? arguments.against : named.against;
+  }
   options.traces = traces_folder();
   if (arguments.screenshot.empty()) {
     options.recent_file = state_file("traces");
     options.layout_file = state_file("layout");
   }
-  options.against = arguments.against;
-  options.width = size.width;
-  options.height = size.height;
-  options.theme =
-      arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
-  options.scale = static_cast<float>(arguments.scale);
-  const bool compared = !arguments.against.empty();
+  if (!arguments.size.empty()) {
+    TESSERA_ASSIGN(const PictureSize size, parse_size(arguments.size));
+    options.width = size.width;
+    options.height = size.height;
+  }
+  if (!arguments.theme.empty()) {
+    options.theme =
+        arguments.theme == "light" ? inspector::ThemeKind::light : inspector::ThemeKind::dark;
+  }
+  if (arguments.scale > 0) options.scale = static_cast<float>(arguments.scale);
+  options.beside = arguments.beside;
+  options.below = arguments.below;
+  const bool compared = !options.against.empty();
   const char* fitting = compared ? "compare" : arguments.query.empty() ? "all" : "query";
   options.panel = arguments.panel.empty() ? fitting : arguments.panel;
   options.query = arguments.query;
-  if (compared && !arguments.screenshot.empty() && options.panel != "compare") {
+  const auto shown = [&](const char* panel) {
+    return options.panel == panel || options.beside == panel || options.below == panel;
+  };
+  if (compared && !arguments.screenshot.empty() && !shown("compare")) {
     return Status(Code::invalid_argument,
                   fmt::format("--against changes nothing in a picture of --panel {}: give --panel "
                               "compare or leave one of them out",
                               options.panel));
   }
-  if (!arguments.query.empty() && !arguments.screenshot.empty() && options.panel != "query") {
+  if (!arguments.query.empty() && !arguments.screenshot.empty() && !shown("query")) {
     return Status(Code::invalid_argument,
                   fmt::format("--query changes nothing in a picture of --panel {}: give --panel "
                               "query or leave one of them out",
@@ -136,8 +156,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("inspect", "Show a trace in a window or as a picture");
   command->footer(inspect_examples);
   command->add_option("FILE", arguments->trace,
-                      "Trace file, also of a recording that goes on; default: a page that opens "
-                      "one, with examples");
+                      "Trace file, also of a recording that goes on, or what compare --json wrote; "
+                      "default: a page that opens one, with examples");
   const char* view = "View";
   command->add_option("--against", arguments->against, "Another trace file, to compare with")
       ->group(view);
@@ -147,6 +167,17 @@ void add_inspect(CLI::App& app, int& exit_code) {
                    "--query query")
       ->check(CLI::IsMember(panel_names()))
       ->default_str("")
+      ->group(view);
+  CLI::Option* const beside =
+      command
+          ->add_option("--beside", arguments->beside, "A second panel beside it; default: as last")
+          ->check(CLI::IsMember(panel_names()))
+          ->default_str("")
+          ->group(view);
+  command->add_option("--below", arguments->below, "A second panel below it; default: as last")
+      ->check(CLI::IsMember(panel_names()))
+      ->default_str("")
+      ->excludes(beside)
       ->group(view);
   command
       ->add_option("--time", arguments->time,
@@ -158,13 +189,23 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->check(within(0, 100'000'000))
       ->default_str("")
       ->group(view);
-  command->add_option("--theme", arguments->theme, "Colours")
+  command
+      ->add_option("--theme", arguments->theme,
+                   "Colours; default: as the window was last, of pictures dark")
       ->check(CLI::IsMember({"dark", "light"}))
+      ->default_str("")
       ->group(view);
-  command->add_option("--scale", arguments->scale, "Size of text and all else")
+  command
+      ->add_option("--scale", arguments->scale,
+                   "Size of text and all else; default: as the window was last, of pictures 1")
       ->check(within(0.5, 3.0))
+      ->default_str("")
       ->group(view);
-  command->add_option("--size", arguments->size, "WIDTHxHEIGHT in pixels")->group(view);
+  command
+      ->add_option("--size", arguments->size,
+                   "WIDTHxHEIGHT in pixels; default: as the window was last, of pictures 1920x1080")
+      ->default_str("")
+      ->group(view);
   command
       ->add_option("--screenshot", arguments->screenshot,
                    "Write this PNG file instead of opening a window; needs no display")

@@ -34,12 +34,19 @@ Result<std::vector<float>> read_all(SafetensorsFile& file, const StoredTensor& t
   return values;
 }
 
-Status write_all(SafetensorsWriter& file, const std::string& name, std::span<const float> values) {
-  return file.write(name, Numel{0}, std::as_bytes(values));
+Status write_all(SafetensorsWriter& file, const StoredTensor& tensor,
+                 std::span<const float> values) {
+  if (tensor.dtype == DType::float32) {
+    return file.write(tensor.name, Numel{0}, std::as_bytes(values));
+  }
+  std::vector<std::byte> bytes(values.size() *
+                               static_cast<std::size_t>(size_of(tensor.dtype).value));
+  for (std::size_t i = 0; i < values.size(); ++i) store_number(bytes, tensor.dtype, i, values[i]);
+  return file.write(tensor.name, Numel{0}, bytes);
 }
 
-StoredTensor in_float32(const StoredTensor& tensor, std::string name) {
-  return {.name = std::move(name), .dtype = DType::float32, .shape = tensor.shape};
+StoredTensor stored_as(const StoredTensor& tensor, std::string name, DType dtype) {
+  return {.name = std::move(name), .dtype = dtype, .shape = tensor.shape};
 }
 
 // The two matrices of a weight's adapter; none: it has none.
@@ -115,11 +122,11 @@ std::string adapter_config(const LoraOptions& options, const std::set<std::strin
 }  // namespace
 
 Status merge_lora(const std::string& weights, const Model& model, const LoraOptions& options,
-                  const std::string& merged) {
+                  const std::string& merged, DType dtype) {
   TESSERA_ASSIGN(SafetensorsFile file, SafetensorsFile::open(weights));
   std::vector<StoredTensor> kept;
   for (const StoredTensor& tensor : file.tensors()) {
-    if (!is_adapters(tensor)) kept.push_back(in_float32(tensor, tensor.name));
+    if (!is_adapters(tensor)) kept.push_back(stored_as(tensor, tensor.name, dtype));
   }
   TESSERA_ASSIGN(SafetensorsWriter out,
                  SafetensorsWriter::create(merged, kept, {{"format", "pt"}}));
@@ -132,7 +139,7 @@ Status merge_lora(const std::string& weights, const Model& model, const LoraOpti
       const bool in_out = lies_in_out(model, target_of(*pair.down));
       TESSERA_TRY(add_product(file, weights, pair, tensor, in_out, scale, values));
     }
-    TESSERA_TRY(write_all(out, tensor.name, values));
+    TESSERA_TRY(write_all(out, stored_as(tensor, tensor.name, dtype), values));
   }
   return out.finish();
 }
@@ -144,14 +151,14 @@ Status export_lora(const std::string& weights, const Model& model, const LoraOpt
   const bool gpt2 = model.modules[0].class_name == "GPT2LMHeadModel";
   const std::string inner = gpt2 ? "transformer." : "";
   const auto published = [&](const StoredTensor& tensor) {
-    return "base_model.model." + inner + tensor.name;
+    return stored_as(tensor, "base_model.model." + inner + tensor.name, DType::float32);
   };
   std::vector<StoredTensor> own;
   std::set<std::string> modules;
   bool transposed = false;
   for (const StoredTensor& tensor : file.tensors()) {
     if (!is_adapters(tensor)) continue;
-    own.push_back(in_float32(tensor, published(tensor)));
+    own.push_back(published(tensor));
     const std::string target = target_of(tensor);
     modules.insert(inner + target);
     transposed |= lies_in_out(model, target);

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "tessera/lora.h"
 
@@ -26,6 +27,11 @@ Status wrong_part(std::string_view part) {
 
 Result<LoraOptions> parse_lora(std::string_view text) {
   LoraOptions options;
+  std::set<std::string_view> given;
+  const auto again = [&](std::string_view what) {
+    if (given.insert(what).second) return Status();
+    return Status(Code::invalid_argument, fmt::format("lora: {} is given twice", what));
+  };
   bool targets = false;  // are being listed
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
@@ -33,6 +39,7 @@ Result<LoraOptions> parse_lora(std::string_view text) {
     const std::size_t at = part.find('=');
     const std::string_view key = at == part.npos ? std::string_view() : part.substr(0, at);
     const std::string_view value = at == part.npos ? part : part.substr(at + 1);
+    if (!key.empty()) TESSERA_TRY(again(key == "r" ? "rank" : key));
     if (key == "target") {
       targets = true;
       options.targets.clear();
@@ -46,6 +53,7 @@ Result<LoraOptions> parse_lora(std::string_view text) {
       continue;
     }
     if (!targets || value.empty() || (at != part.npos && key != "target")) return wrong_part(part);
+    TESSERA_TRY(again(value));
     options.targets.emplace_back(value);
   }
   if (options.rank >= 1 && options.rank <= 65536 && options.alpha > 0 &&

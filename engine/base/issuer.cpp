@@ -36,8 +36,12 @@ Issuer::Issuer(Runtime& runtime, const Model& model, const RankSet& ranks)
 Issuer::~Issuer() {
   const EventId quiet = runtime_lives_.expired() ? EventId{} : runtime_.quiet();
   if (!quiet.valid()) return;
-  for (const BufferId id : std::set<BufferId>(std::move(buffers_))) {
-    BufferId buffer = id;
+  std::vector<BufferId> left;
+  buffers_.any_of([&](BufferId id, const Own&) {
+    left.push_back(id);
+    return false;
+  });
+  for (BufferId buffer : left) {
     (void)release(buffer, quiet).ok();  // a collective's result that was never used stays
   }
 }
@@ -120,8 +124,8 @@ Result<BufferId> Issuer::allocate(const std::string& name, Bytes bytes, MemoryCl
 
 Result<BufferId> Issuer::allocated(Result<BufferId> buffer, const RankSet& where) {
   if (!buffer.ok()) return buffer;
-  buffers_.insert(*buffer);
-  if (where != everyone_) partial_[*buffer] = where;
+  Own& own = buffers_.add(*buffer);
+  if (where != everyone_) own.some = where;
   return buffer;
 }
 
@@ -145,24 +149,20 @@ Status Issuer::release_on(const RankSet& ranks, BufferId& buffer, EventId after)
 
 Status Issuer::release(BufferId& buffer, EventId after) {
   const BufferId id = std::exchange(buffer, BufferId{});
-  const auto partial = partial_.extract(id);
+  const Own* const own = buffers_.find(id);
+  const RankSet where = own == nullptr || own->some.empty() ? everyone_ : own->some;
   buffers_.erase(id);
   forget_writes(id);
-  return runtime_.release(id, after, partial.empty() ? everyone_ : partial.mapped());
+  return runtime_.release(id, after, where);
 }
 
 // `ranks` no longer have it, others may.
 void Issuer::forget(BufferId id, const RankSet& ranks) {
   forget_writes(id);
-  if (!buffers_.contains(id)) return;
-  const auto partial = partial_.find(id);
-  RankSet rest = (partial == partial_.end() ? everyone_ : partial->second).minus(ranks);
-  if (rest.empty()) {
-    partial_.erase(id);
-    buffers_.erase(id);
-  } else {
-    partial_[id] = std::move(rest);
-  }
+  Own* const own = buffers_.find(id);
+  if (own == nullptr) return;
+  own->some = (own->some.empty() ? everyone_ : own->some).minus(ranks);
+  if (own->some.empty()) buffers_.erase(id);
 }
 
 bool Issuer::first_write(const View& gradient) {
@@ -170,6 +170,7 @@ bool Issuer::first_write(const View& gradient) {
 }
 
 void Issuer::forget_writes(BufferId buffer) {
+  if (written_.empty()) return;
   const auto begin = written_.lower_bound({buffer, Numel{}});
   auto end = begin;
   while (end != written_.end() && end->first == buffer) ++end;

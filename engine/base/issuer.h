@@ -11,7 +11,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "engine/base/param_shard.h"
+#include "engine/runtime/id_table.h"
 #include "tessera/model.h"
 #include "tessera/runtime.h"
 
@@ -108,6 +108,11 @@ class Issuer {
   std::int32_t micro_batch_ = 0;
 
  private:
+  struct Own {
+    RankSet some;  // that have it; empty: everyone
+    void clear() { some = {}; }
+  };
+
   void forget(BufferId buffer, const RankSet& ranks);
   void forget_writes(BufferId buffer);
 
@@ -116,8 +121,7 @@ class Issuer {
   const std::shared_ptr<const void> drives_;  // what the runtime knows the engine by
   const std::weak_ptr<const void> runtime_lives_;
   std::vector<std::shared_ptr<const void>> held_;  // what the runtime knows the streams by
-  std::set<BufferId> buffers_;                     // that are not released
-  std::map<BufferId, RankSet> partial_;            // those that only some ranks have
+  IdTable<BufferId, Own> buffers_;                 // that are not released
   std::set<std::pair<BufferId, Numel>> written_;   // where gradients begin that have been written
 };
 

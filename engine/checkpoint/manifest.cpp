@@ -48,7 +48,7 @@ bool parse_blob(const json& entry, std::string& bytes) {
   return hex.size() % 2 == 0;
 }
 
-bool are_sizes(const json& value) {
+bool is_shape(const json& value) {
   return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& n) {
            return n.is_number_unsigned() && n.get<std::uint64_t>() < (1ULL << 62);
          });
@@ -66,7 +66,7 @@ Result<CheckpointParameter> parse_parameter(const json& entry, const std::string
   CheckpointParameter parameter{.name = reader.text("name"), .shape = {}};
   parameter.steps = reader.integer("steps", 0);
   TESSERA_TRY(reader.status());
-  if (!entry.contains("shape") || !are_sizes(entry["shape"])) {
+  if (!entry.contains("shape") || !is_shape(entry["shape"])) {
     reader.fail("shape", "is no list of sizes");
     return reader.status();
   }

@@ -13,21 +13,19 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t size_bytes = 8;
-
-Status corrupt(const std::string& path, const std::string& what) {
+Status damaged(const std::string& path, const std::string& what) {
   return Status(Code::corrupt, fmt::format("{}: {}: load another checkpoint", path, what));
 }
 
 Result<std::string> read_header(const ReadableFile& file, const std::string& path) {
   std::uint64_t bytes = 0;
-  if (file.size() < Bytes{size_bytes}) return corrupt(path, "is cut short");
+  if (file.size() < Bytes{safetensors_size_bytes}) return damaged(path, "is cut short");
   TESSERA_TRY(file.read(0, std::as_writable_bytes(std::span(&bytes, 1))));
-  if (bytes > static_cast<std::uint64_t>(file.size().value - size_bytes)) {
-    return corrupt(path, "is cut short, or its header is damaged");
+  if (bytes > static_cast<std::uint64_t>(file.size().value - safetensors_size_bytes)) {
+    return damaged(path, "is cut short, or its header is damaged");
   }
   std::string header(bytes, '\0');
-  TESSERA_TRY(file.read(size_bytes, std::as_writable_bytes(std::span(header))));
+  TESSERA_TRY(file.read(safetensors_size_bytes, std::as_writable_bytes(std::span(header))));
   return header;
 }
 
@@ -70,9 +68,9 @@ Result<PieceFile> PieceFile::open(FileSystem& files, const std::string& path, st
   TESSERA_ASSIGN(opened.file_, files.open(path));
   TESSERA_ASSIGN(const std::string text, read_header(*opened.file_, path));
   if (block_sum(std::as_bytes(std::span(text))) != sum) {
-    return corrupt(path, "its header is damaged, or the file belongs to another checkpoint");
+    return damaged(path, "its header is damaged, or the file belongs to another checkpoint");
   }
-  const std::int64_t data = size_bytes + static_cast<std::int64_t>(text.size());
+  const std::int64_t data = safetensors_size_bytes + static_cast<std::int64_t>(text.size());
   TESSERA_ASSIGN(const auto header,
                  parse_safetensors_header(text, opened.file_->size() - Bytes{data}, path));
   for (const StoredTensor& tensor : header.tensors) {
@@ -81,7 +79,7 @@ Result<PieceFile> PieceFile::open(FileSystem& files, const std::string& path, st
     std::uint64_t piece_sum = 0;
     const bool known = piece && tensor.dtype == DType::float32 && piece->numel <= piece_numel_max &&
                        stored != header.metadata.end() && parse_sum(stored->second, piece_sum);
-    if (!known) return corrupt(path, fmt::format("tensor {} is no piece", tensor.name));
+    if (!known) return damaged(path, fmt::format("tensor {} is no piece", tensor.name));
     opened.pieces_.push_back({std::move(*piece), data + tensor.begin.value, piece_sum});
   }
   return opened;
@@ -92,7 +90,7 @@ Status PieceFile::read(const StoredPiece& piece, std::vector<float>& into) const
   const auto bytes = std::as_writable_bytes(std::span(into));
   TESSERA_TRY(file_->read(piece.offset, bytes));
   if (block_sum(bytes) == piece.sum) return {};
-  return corrupt(path_, fmt::format("the data of {} are damaged", name_of(piece.piece)));
+  return damaged(path_, fmt::format("the data of {} are damaged", name_of(piece.piece)));
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "engine/base/engine_base.h"
@@ -74,13 +75,21 @@ Result<Sources> match(const WeightFiles& weights, const Model& model, const std:
   return sources;
 }
 
-Status read_floats(WeightFiles& weights, const PublishedTensor& tensor, Numel first,
-                   std::span<float> values) {
+Status read_floats(WeightFiles& weights, const std::string& file, const PublishedTensor& tensor,
+                   Numel first, std::span<float> values) {
   const DType dtype = tensor.stored->dtype;
   const auto size = static_cast<std::size_t>(size_of(dtype).value);
   std::vector<std::byte> bytes(values.size() * size);
   TESSERA_TRY(weights.read(tensor, first, bytes));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_number(bytes, dtype, i);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = load_number(bytes, dtype, i);
+    if (std::isfinite(values[i])) continue;
+    return Status(Code::corrupt,
+                  fmt::format("{}: tensor {} has {} at place {}: it is damaged, or of a run that "
+                              "has diverged",
+                              file, tensor.stored->name, values[i],
+                              first.value + static_cast<std::int64_t>(i)));
+  }
   return {};
 }
 
@@ -102,7 +111,7 @@ Status import_weights(Engine& engine, const std::string& file, const ImportOptio
   const Status written = state.write(
       nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
         const PublishedTensor& source = sources[id.index()];
-        if (source.stored != nullptr) return read_floats(*weights, source, first, values);
+        if (source.stored != nullptr) return read_floats(*weights, file, source, first, values);
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = options.adapters(id, first + Numel{static_cast<std::int64_t>(i)});
         }

@@ -16,7 +16,6 @@ static_assert(std::endian::native == std::endian::little, "sizes and data are li
 
 // The largest header that the reference implementation accepts.
 constexpr std::int64_t header_bytes_max = 100'000'000;
-constexpr std::int64_t size_bytes = 8;
 
 }  // namespace
 
@@ -33,16 +32,17 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   opened.file_.open(path, std::ios::binary | std::ios::ate);
   if (!opened.file_) return Status(Code::io_error, fmt::format("{}: cannot be opened", path));
   const std::int64_t file_bytes = opened.file_.tellg();
-  std::array<char, size_bytes> raw{};
+  std::array<char, safetensors_size_bytes> raw{};
   opened.file_.seekg(0);
   opened.file_.read(raw.data(), raw.size());
-  if (file_bytes < size_bytes || !opened.file_) {
+  if (file_bytes < safetensors_size_bytes || !opened.file_) {
     return Status(Code::corrupt,
                   fmt::format("{}: {} bytes are too few for a safetensors file", path, file_bytes));
   }
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, raw.data(), raw.size());
-  const auto most = static_cast<std::uint64_t>(std::min(header_bytes_max, file_bytes - size_bytes));
+  const auto most =
+      static_cast<std::uint64_t>(std::min(header_bytes_max, file_bytes - safetensors_size_bytes));
   if (header_bytes > most) {
     return Status(Code::corrupt, fmt::format("{}: a header of {} bytes does not fit, is this a "
                                              "safetensors file?",
@@ -51,7 +51,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   std::string text(header_bytes, '\0');
   opened.file_.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!opened.file_) return Status(Code::io_error, fmt::format("{}: cannot be read", path));
-  opened.data_ = size_bytes + static_cast<std::int64_t>(header_bytes);
+  opened.data_ = safetensors_size_bytes + static_cast<std::int64_t>(header_bytes);
   TESSERA_ASSIGN(auto header,
                  parse_safetensors_header(text, Bytes{file_bytes - opened.data_}, path));
   opened.tensors_ = std::move(header.tensors);

@@ -2,6 +2,7 @@
 // The JSON header of a safetensors file.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,6 +11,9 @@
 #include "tessera/safetensors.h"
 
 namespace tessera {
+
+/// A file begins with the size of its header, a little-endian integer of so many bytes.
+inline constexpr std::int64_t safetensors_size_bytes = 8;
 
 struct SafetensorsHeader {
   std::vector<StoredTensor> tensors;  // in the order of their data

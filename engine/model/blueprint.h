@@ -46,7 +46,8 @@ struct AttentionPart {
   LatentSizes latent = {};        // key_value 0: none
 };
 
-/// An MLP. Roles: g and u, or gu (fused), then d; n, a norm behind it. Without a name its weights
+/// An MLP. Roles: g and u, or gu (fused), then d; n, a norm behind it; xielu, an activation
+/// function with two numbers that are trained. Without a name its weights
 /// belong to the block itself.
 struct MlpPart {
   std::string name = "mlp";
@@ -71,6 +72,7 @@ struct ExpertsPart {
   bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
   bool transposed = false;  // of those: [experts, in, out]
   bool router_bias = false, bias = false;
+  std::string corrections = {};  // a module of the router with a number per expert, not trained
 };
 
 struct Sizes {

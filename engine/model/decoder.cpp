@@ -110,6 +110,22 @@ class DecoderReader {
     return !alternate || (k + 1) % every != 0;
   }
 
+  // A number, or its blocks as letters: "LLLG" is 4.
+  std::int64_t pattern(std::int64_t otherwise) {
+    const char* names = "sliding_window_pattern|_sliding_window_pattern";
+    const char* key = "sliding_window_pattern";
+    if (!config_.json().contains(key) || !config_.json()[key].is_string()) {
+      return integer_of(config_, names, 1, otherwise);
+    }
+    const std::string letters = config_.text(key, "");
+    if (!letters.empty() && letters.find('G') == letters.size() - 1 &&
+        letters.find_first_not_of("LG") == std::string::npos) {
+      return static_cast<std::int64_t>(letters.size());
+    }
+    config_.fail(key, "must be a number, or as many L as have a window and one G");
+    return otherwise;
+  }
+
   void read_windows() {
     const WindowDefaults& w = family_.windows;
     if (w.style == WindowStyle::none) return;
@@ -121,7 +137,7 @@ class DecoderReader {
     std::int64_t every = w.every;
     if (w.style == WindowStyle::after) every = config_.integer("max_window_layers", 0, 28);
     if (w.style == WindowStyle::pattern) {
-      every = integer_of(config_, "sliding_window_pattern|_sliding_window_pattern", 1, every);
+      every = pattern(every);
     }
     if (w.style == WindowStyle::chunks) {
       every = config_.integer("no_rope_layer_interval", 1, every);
@@ -195,6 +211,14 @@ void choose_head(const std::string& suffix, JsonReader& config, Blueprint& b) {
 }
 
 }  // namespace
+
+bool drops(JsonReader& config, const char* key, double otherwise) {
+  if (!config.has(key)) return otherwise > 0;
+  const nlohmann::json& value = config.json()[key];
+  const bool good = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
+  if (!good) config.fail(key, "must be a number from 0 to 1");
+  return good && value.get<double>() > 0;
+}
 
 Result<Model> decoder_model(const Family& family, const std::string& suffix, JsonReader& config,
                             const std::string& name) {

@@ -4,30 +4,13 @@
 
 #include <algorithm>
 
+#include "engine/model/expert_keys.h"
 #include "engine/model/family.h"
 
 namespace tessera {
 namespace {
 
 const char* const normed_heads = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
-
-// How many there are, how many a token meets, and how they are kept.
-void read_counts(JsonReader& config, Blueprint& b, const char* count, const char* used) {
-  ExpertsPart& e = b.experts;
-  e.count = integer_of(config, count, 1, e.count);
-  e.per_token = integer_of(config, used, 1, e.per_token);
-  const std::string names = count;
-  const std::string key = names.substr(0, names.find('|'));
-  constexpr std::int64_t most = 4096, most_in_all = 1'000'000;
-  if (e.count > most || e.count * b.sizes.layers > most_in_all) {
-    config.fail(
-        key, fmt::format("is {}, more than {} or more than {} in all", e.count, most, most_in_all));
-  }
-  if (e.per_token > e.count) {
-    config.fail(used, fmt::format("{} is more than {} {}", e.per_token, key, e.count));
-  }
-  e.fused = e.fused || fused_experts(config);
-}
 
 // Sets what the list at `key` names to `value`.
 void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bool>& blocks) {
@@ -50,18 +33,18 @@ void read_sparse_step(JsonReader& config, Blueprint& b) {
 }
 
 void read_mixtral(JsonReader& config, Blueprint& b) {
-  read_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
+  read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
   b.experts.inner = b.mlp.inner;
   if (b.experts.fused) b.experts.name = "mlp";
 }
 
 void read_olmoe(JsonReader& config, Blueprint& b) {
-  read_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
+  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
   b.experts.inner = b.mlp.inner;
 }
 
 void read_qwen_moe(JsonReader& config, Blueprint& b) {
-  read_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
+  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
   if (b.experts.fused && b.prefix == "Qwen3Moe") b.experts.order = "experts router";
   read_sparse_step(config, b);
@@ -74,13 +57,14 @@ void read_qwen2_moe(JsonReader& config, Blueprint& b) {
 }
 
 void read_gpt_oss(JsonReader& config, Blueprint& b) {
-  read_counts(config, b, "num_local_experts|num_experts",
-              config.has("num_experts_per_tok") ? "num_experts_per_tok" : "experts_per_token");
+  read_expert_counts(
+      config, b, "num_local_experts|num_experts",
+      config.has("num_experts_per_tok") ? "num_experts_per_tok" : "experts_per_token");
   b.experts.inner = b.mlp.inner;
 }
 
 void read_llama4(JsonReader& config, Blueprint& b) {
-  read_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
+  read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
   b.experts.inner = b.experts.shared = b.mlp.inner;
   b.mlp.inner = config.integer("intermediate_size_mlp", 1, 16384);
   config.boolean("use_qk_norm", true);  // without weights
@@ -114,7 +98,8 @@ void read_latent(JsonReader& config, Blueprint& b) {
 
 void read_deepseek(JsonReader& config, Blueprint& b) {
   read_latent(config, b);
-  read_counts(config, b, "n_routed_experts|num_experts|num_local_experts", "num_experts_per_tok");
+  read_expert_counts(config, b, "n_routed_experts|num_experts|num_local_experts",
+                     "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
   const std::int64_t shared = config.integer("n_shared_experts", 0, b.experts.shared);
   if (shared > 1000) config.fail("n_shared_experts", fmt::format("is {}, more than 1000", shared));
@@ -273,6 +258,23 @@ std::vector<Family> of_fused() {
 }
 
 }  // namespace
+
+void read_expert_counts(JsonReader& config, Blueprint& b, const char* count, const char* used) {
+  ExpertsPart& e = b.experts;
+  e.count = integer_of(config, count, 1, e.count);
+  e.per_token = integer_of(config, used, 1, e.per_token);
+  const std::string names = count;
+  const std::string key = names.substr(0, names.find('|'));
+  constexpr std::int64_t most = 4096, most_in_all = 1'000'000;
+  if (e.count > most || e.count * b.sizes.layers > most_in_all) {
+    config.fail(
+        key, fmt::format("is {}, more than {} or more than {} in all", e.count, most, most_in_all));
+  }
+  if (e.per_token > e.count) {
+    config.fail(used, fmt::format("{} is more than {} {}", e.per_token, key, e.count));
+  }
+  e.fused = e.fused || fused_experts(config);
+}
 
 const std::vector<Family>& expert_families() {
   static const std::vector<Family> all = [] {

@@ -53,7 +53,9 @@ constexpr const char* trained_families =
 
 const std::vector<Family>& dense_families();
 const std::vector<Family>& gpt_families();
+const std::vector<Family>& normed_families();
 const std::vector<Family>& expert_families();
+const std::vector<Family>& routed_families();
 
 /// A model that is no decoder alone.
 struct EncoderFamily {
@@ -68,6 +70,8 @@ const std::vector<EncoderFamily>& encoder_families();
 /// The integer at the first key of `keys` ("n_embd|hidden_size") that is there.
 std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_t least,
                         std::int64_t otherwise);
+/// Whether what blocks add is dropped out, by a key of probability.
+bool drops(JsonReader& config, const char* key, double otherwise);
 /// The number of classes of a head that classifies.
 std::int64_t labels_of(JsonReader& config);
 /// Whether experts are two tensors, as transformers 5 keeps them, or a module each.

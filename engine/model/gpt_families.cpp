@@ -48,15 +48,6 @@ constexpr SizeKeys mpt_keys{.hidden = "d_model|hidden_size",
                             .activation = ""};
 const char* const four_to_one = "dense_h_to_4h:u dense_4h_to_h:d";
 
-// Whether what blocks add is dropped out, by a key of probability.
-bool drops(JsonReader& config, const char* key, double otherwise) {
-  if (!config.has(key)) return otherwise > 0;
-  const nlohmann::json& value = config.json()[key];
-  const bool good = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
-  if (!good) config.fail(key, "must be a number from 0 to 1");
-  return good && value.get<double>() > 0;
-}
-
 void read_gpt2(JsonReader& config, Blueprint& b) { b.dropout = drops(config, "resid_pdrop", 0.1); }
 
 void read_bigcode(JsonReader& config, Blueprint& b) {

@@ -31,7 +31,8 @@ struct Choice {
 
 template <class Visit>
 void each_decoder(const Visit& visit) {
-  for (const auto* families : {&dense_families(), &gpt_families(), &expert_families()}) {
+  for (const auto* families : {&dense_families(), &normed_families(), &gpt_families(),
+                               &expert_families(), &routed_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }

@@ -20,9 +20,10 @@ constexpr NumberKey keys[] = {
     {"attention_dropout", Kind::share,
      "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
      "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral "
-     "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert"
-     " whisper"},
-    {"attention_multiplier", Kind::number, "granite"},
+     "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert "
+     "whisper seed_oss hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee "
+     "nemotron apertus glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo"},
+    {"attention_multiplier", Kind::number, "granite granitemoe"},
     {"attention_probs_dropout_prob", Kind::share, "bert roberta vit"},
     {"attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
     {"attn_config", Kind::object, "mpt"},
@@ -37,10 +38,12 @@ constexpr NumberKey keys[] = {
     {"decoder_layerdrop", Kind::share, "whisper"},
     {"dense_act_fn", Kind::activation, "t5"},
     {"emb_pdrop", Kind::share, "mpt"},
+    {"input_jitter_noise", Kind::share, "phimoe"},
+    {"moe_norm_min", Kind::number, "ernie4_5_moe"},
     {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj"},
     {"embedding_dropout", Kind::share, "starcoder2"},
     {"embedding_fraction", Kind::number, "mpt"},
-    {"embedding_multiplier", Kind::number, "granite"},
+    {"embedding_multiplier", Kind::number, "granite granitemoe"},
     {"encoder_layerdrop", Kind::share, "whisper"},
     {"encoder_stride", Kind::number, "vit"},
     {"ep_size", Kind::number, ""},
@@ -52,9 +55,11 @@ constexpr NumberKey keys[] = {
     {"num_key_value_heads", Kind::number, "gpt_bigcode"},
     {"resid_pdrop", Kind::share, "phi phi3 mpt"},
     {"hidden_act", Kind::activation,
-     "llama mistral qwen2 qwen3 gemma phi phi3 olmo olmo2 granite cohere cohere2 glm "
-     "glm4 stablelm starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 "
-     "deepseek_v3 gpt_oss llama4_text bert roberta vit"},
+     "llama mistral qwen2 qwen3 gemma phi phi3 olmo olmo2 granite cohere cohere2 glm glm4 "
+     "stablelm starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 "
+     "deepseek_v3 gpt_oss llama4_text bert roberta vit ernie4_5 seed_oss hunyuan_v1_dense "
+     "ministral ministral3 helium olmo3 exaone4 arcee nemotron ernie4_5_moe glm4_moe dots1 "
+     "granitemoe minimax_m2 phimoe flex_olmo"},
     {"hidden_activation", Kind::activation, "gemma2 gemma3_text"},
     {"init_device", Kind::word, "mpt"},
     {"init_std", Kind::number, "opt whisper"},
@@ -66,7 +71,7 @@ constexpr NumberKey keys[] = {
     {"layerdrop", Kind::share, "opt"},
     {"learned_pos_emb", Kind::flag, "mpt"},
     {"logit_scale", Kind::scalar, "cohere cohere2 mpt"},
-    {"logits_scaling", Kind::number, "granite"},
+    {"logits_scaling", Kind::number, "granite granitemoe"},
     {"mask_feature_length", Kind::number, "whisper"},
     {"mask_feature_min_masks", Kind::number, "whisper"},
     {"mask_feature_prob", Kind::number, "whisper"},
@@ -76,13 +81,14 @@ constexpr NumberKey keys[] = {
     {"max_sequence_length", Kind::number, ""},
     {"max_window_layers", Kind::number, "qwen2 qwen3 qwen2_moe"},
     {"median_filter_width", Kind::number, "whisper"},
-    {"n_group", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"n_group", Kind::number, "deepseek_v2 deepseek_v3 glm4_moe dots1"},
     {"no_bias", Kind::flag, "mpt"},
     {"no_rope_layers", Kind::list, "llama4_text"},
-    {"norm_topk_prob", Kind::flag, "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3"},
+    {"norm_topk_prob", Kind::flag,
+     "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 glm4_moe dots1 flex_olmo"},
     {"norm_type", Kind::word, "mpt"},
     {"num_mtp_layers", Kind::number, "deepseek_v3"},
-    {"num_nextn_predict_layers", Kind::number, "deepseek_v3"},
+    {"num_nextn_predict_layers", Kind::number, "deepseek_v3 glm4_moe"},
     {"original_max_position_embeddings", Kind::number, "phi3"},
     {"partial_rotary_factor", Kind::number, ""},
     {"pooler_act", Kind::activation, "vit"},
@@ -94,17 +100,21 @@ constexpr NumberKey keys[] = {
     {"query_pre_attn_scalar", Kind::number, "gemma2 gemma3_text"},
     {"relative_attention_max_distance", Kind::number, "t5"},
     {"residual_dropout", Kind::share, "starcoder2"},
-    {"residual_multiplier", Kind::number, "granite"},
+    {"residual_multiplier", Kind::number, "granite granitemoe"},
     {"rms_norm_eps", Kind::positive,
      "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi3 olmo2 granite glm glm4 "
-     "mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text"},
+     "mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text "
+     "ernie4_5 seed_oss hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee "
+     "apertus ernie4_5_moe glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo"},
     {"rope_embed_fraction", Kind::number, ""},
     {"rope_interleave", Kind::flag, "deepseek_v3"},
     {"rope_local_base_freq", Kind::number, ""},
     {"rope_parameters", Kind::object,
      "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
      "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe "
-     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text"},
+     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss "
+     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus "
+     "ernie4_5_moe glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo"},
     {"rope_pct", Kind::number, ""},
     {"rope_scaling", Kind::object, ""},
     {"rope_theta", Kind::number, ""},
@@ -113,7 +123,7 @@ constexpr NumberKey keys[] = {
     {"rotary_emb_base", Kind::number, ""},
     {"rotary_pct", Kind::number, ""},
     {"rotary_scaling_factor", Kind::number, ""},
-    {"routed_scaling_factor", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"routed_scaling_factor", Kind::number, "deepseek_v2 deepseek_v3 glm4_moe dots1"},
     {"scale_attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
     {"scale_attn_by_inverse_layer_idx", Kind::flag, "gpt2"},
     {"scale_attn_weights", Kind::flag, "gpt2 gpt_bigcode"},
@@ -124,13 +134,13 @@ constexpr NumberKey keys[] = {
     {"seq_classif_dropout", Kind::share, "distilbert"},
     {"sinusoidal_pos_embds", Kind::flag, "distilbert"},
     {"sliding_window", Kind::number,
-     "mistral qwen2 qwen3 gemma2 gemma3_text phi3 cohere2 starcoder2 mixtral qwen2_moe"
-     " qwen3_moe gpt_oss"},
+     "mistral qwen2 qwen3 gemma2 gemma3_text phi3 cohere2 starcoder2 mixtral qwen2_moe "
+     "qwen3_moe gpt_oss ministral ministral3 olmo3 exaone4 phimoe dots1"},
     {"slow_but_exact", Kind::flag, "bloom"},
     {"suppress_tokens", Kind::list, "whisper"},
     {"swiglu_alpha", Kind::number, "gpt_oss"},
     {"swiglu_limit", Kind::number, "gpt_oss"},
-    {"topk_group", Kind::number, "deepseek_v2 deepseek_v3"},
+    {"topk_group", Kind::number, "deepseek_v2 deepseek_v3 glm4_moe dots1"},
     {"topk_method", Kind::word, "deepseek_v2"},
     {"type_vocab_size", Kind::number, "bert roberta"},
     {"use_bidirectional_attention", Kind::scalar, "gemma gemma2 gemma3_text"},

@@ -206,6 +206,12 @@ ModuleId PartWriter::mlp(const std::string& path, const MlpPart& m, std::int64_t
   for (const std::string& word : words_of(m.weights)) {
     const auto [name, role] = named_role(word);
     const bool bias = lists_role(m.biases, role);
+    if (role == "xielu") {
+      tree_.open(name, "XIELUActivation");
+      for (const char* number : {"alpha_p", "alpha_n"}) tree_.parameter(number, {1});
+      tree_.close();
+      continue;
+    }
     gated = gated || role == "g" || role == "gu";
     const std::int64_t up = role == "gu" ? 2 * m.inner : m.inner;
     linears.push_back(role == "d" ? projection(name, m.inner, hidden, bias, conv1d)
@@ -259,12 +265,23 @@ void PartWriter::all_experts(const ExpertsPart& e, std::int64_t hidden) {
   tree_.close();
 }
 
+void PartWriter::router(const ExpertsPart& e, std::int64_t hidden) {
+  if (e.corrections.empty()) return tree_.linear(e.router, hidden, e.count, e.router_bias);
+  tree_.open(e.router, prefix_ + "TopKRouter");
+  tree_.parameter("weight", {e.count, hidden});
+  tree_.open(e.corrections, prefix_ + "Statics");
+  const ParameterId correction = tree_.parameter("e_score_correction_bias", {1, e.count});
+  model().parameters[correction.index()].requires_grad = false;
+  tree_.close();
+  tree_.close();
+}
+
 ModuleId PartWriter::experts(const std::string& path, const ExpertsPart& e, std::int64_t hidden) {
   const ModuleId id =
       part(path, e.class_name.empty() ? prefix_ + "SparseMoeBlock" : prefix_ + e.class_name);
   ModuleCost cost = experts_cost(e, hidden);
   for (const std::string& word : words_of(e.order)) {
-    if (word == "router") tree_.linear(e.router, hidden, e.count, e.router_bias);
+    if (word == "router") router(e, hidden);
     if (word == "experts") all_experts(e, hidden);
     if (word == "shared" && e.shared > 0) {
       tree_.open(e.shared_name, prefix_ + "MLP");

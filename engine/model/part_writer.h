@@ -68,6 +68,7 @@ class PartWriter {
   std::int64_t latent_role(const std::string& role, const AttentionPart& part,
                            std::int64_t& in) const;
   void one_expert(const ExpertsPart& part, std::int64_t hidden, std::int64_t inner);
+  void router(const ExpertsPart& part, std::int64_t hidden);
   void all_experts(const ExpertsPart& part, std::int64_t hidden);
 
   TreeBuilder tree_;

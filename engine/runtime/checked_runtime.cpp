@@ -230,7 +230,7 @@ Result<EventId> CheckedRuntime::submit(const Op& op) {
   const EventId event{state_->next_event};
   TESSERA_TRY(state_->order_op(op, event));
   ++state_->next_event;
-  if (event.value % 64 == 63) state_->prune();
+  if (forgets_after(event)) state_->prune();
   enter_step(op.cause.step);
   if (state_->listener != nullptr) state_->listener->op_submitted(op, event, first_live_event());
   TESSERA_TRY(execute(op, event));
@@ -301,6 +301,7 @@ Status CheckedRuntime::finish() {
 }
 
 EventId CheckedRuntime::first_live_event() const { return state_->first_live_event(); }
+EventId CheckedRuntime::over_before() const { return state_->over_before(); }
 
 bool CheckedRuntime::runs_after(StreamId stream, EventId event, Rank rank) const {
   const StreamOrder& order = state_->orders.of(rank).state;

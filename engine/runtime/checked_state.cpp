@@ -133,6 +133,16 @@ EventId CheckedRuntime::State::first_live_event() const {
   return first;
 }
 
+EventId CheckedRuntime::State::over_before() const {
+  EventId first{next_event};
+  for (const auto& c : orders.all()) {
+    const EventId of_these = c.state.over_before();
+    if (!of_these.valid()) return of_these;
+    first = std::min(first, of_these);
+  }
+  return first;
+}
+
 Status CheckedRuntime::State::check_release(const Buffer& buffer, const Live* held, EventId after,
                                             const RankSet& ranks) {
   if (held == nullptr || !held->holders.covers(ranks)) {

@@ -102,6 +102,8 @@ struct CheckedRuntime::State {
   /// Forgets what is over for everybody.
   void prune();
   EventId first_live_event() const;
+  /// What that would be after prune(); none: something would be uncertain.
+  EventId over_before() const;
   Status check_consumed() const;
 
   const RankSet world;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values by ids that ascend: for tables that are asked for every view of every operation.
 //
-// The idea: a hash table whose entries are places in an array of values. Both are as large as the
-// most values there were at once, and the values of erased ids are used again, with what they own.
+// The idea: pages of neighbouring ids, each a place in an array of values. What is used together
+// was made together, so that a few pages are asked for again and again, and all of an empty one is
+// given back. The values of erased ids are used again, with what they own.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,27 +22,28 @@ namespace tessera {
 template <class Id, class Value>
 class IdTable {
  public:
+  IdTable() = default;
+  IdTable(IdTable&&) noexcept = default;
+  IdTable& operator=(IdTable&&) noexcept = default;
+
   /// A value as after `clear()`. REQUIRES: larger than all ids so far.
   Value& add(Id id) {
     TESSERA_ASSERT(last_ < id, "ids ascend");
     last_ = id;
-    if (2 * (count_ + 1) > entries_.size()) grow();
-    ++count_;
     if (unused_.empty()) {
       unused_.push_back(static_cast<std::int32_t>(slots_.size()));
       slots_.emplace_back();
     }
-    Entry& entry = entries_[find_place(id)];
-    entry = {id, unused_.back()};
+    std::int32_t& place = place_for(id);
+    place = unused_.back();
     unused_.pop_back();
-    return slot(entry);
+    return slots_[static_cast<std::size_t>(place)];
   }
   Value& add(Id id, Value value) { return add(id) = std::move(value); }
   /// Null: there is none, or not any more. Valid until something is added or erased.
   Value* find(Id id) {
-    if (entries_.empty()) return nullptr;
-    const Entry& entry = entries_[find_place(id)];
-    return entry.slot < 0 ? nullptr : &slot(entry);
+    const std::int32_t slot = slot_of(id);
+    return slot < 0 ? nullptr : &slots_[static_cast<std::size_t>(slot)];
   }
   const Value* find(Id id) const { return const_cast<IdTable*>(this)->find(id); }
   /// REQUIRES: it is there.
@@ -49,78 +53,69 @@ class IdTable {
     return *value;
   }
   void erase(Id id) {
-    if (entries_.empty()) return;
-    const std::size_t place = find_place(id);
-    if (entries_[place].slot < 0) return;
-    Value& value = slot(entries_[place]);
+    const std::int32_t slot = slot_of(id);
+    if (slot < 0) return;
+    Value& value = slots_[static_cast<std::size_t>(slot)];
     if constexpr (requires { value.clear(); }) {
       value.clear();
     } else {
       value = Value{};
     }
-    unused_.push_back(entries_[place].slot);
-    --count_;
-    close_gap(place);
+    unused_.push_back(slot);
+    auto& page = pages_[page_of(id)];
+    page->slots[in_page(id)] = none;
+    if (--page->count == 0) spare_ = std::move(page);
   }
   /// f(id, value) in the order of ids, until it returns true. Returns whether it did.
   template <class F>
   bool any_of(F&& f) const {
-    std::vector<Entry> there;
-    for (const Entry& entry : entries_) {
-      if (entry.slot >= 0) there.push_back(entry);
+    for (std::size_t p = 0; p < pages_.size(); ++p) {
+      for (std::size_t k = 0; pages_[p] && k < page_size; ++k) {
+        const std::int32_t slot = pages_[p]->slots[k];
+        if (slot < 0) continue;
+        const Id id{static_cast<std::int32_t>(p * page_size + k)};
+        if (f(id, slots_[static_cast<std::size_t>(slot)])) return true;
+      }
     }
-    std::sort(there.begin(), there.end(),
-              [](const Entry& a, const Entry& b) { return a.id < b.id; });
-    return std::any_of(there.begin(), there.end(), [&](const Entry& entry) {
-      return f(entry.id, slots_[static_cast<std::size_t>(entry.slot)]);
-    });
+    return false;
   }
 
  private:
-  struct Entry {
-    Id id{};
-    std::int32_t slot = -1;
+  static constexpr std::int32_t none = -1;
+  static constexpr int page_bits = 8;
+  static constexpr std::size_t page_size = std::size_t{1} << page_bits;
+
+  struct Page {
+    std::array<std::int32_t, page_size> slots;
+    std::int32_t count = 0;  // that are taken
   };
 
-  Value& slot(const Entry& entry) { return slots_[static_cast<std::size_t>(entry.slot)]; }
-  std::size_t next(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
-  // Knuth's multiplicative hash: neighbouring ids lie far apart, so that gaps are near.
-  std::size_t home(Id id) const {
-    return (static_cast<std::uint32_t>(id.value) * 2654435769U) >> shift_;
+  // An id that is not valid lies far behind all pages.
+  static std::size_t page_of(Id id) { return static_cast<std::uint32_t>(id.value) >> page_bits; }
+  static std::size_t in_page(Id id) {
+    return static_cast<std::uint32_t>(id.value) & (page_size - 1);
   }
-  // The place of `id`, or the empty one where it would be.
-  std::size_t find_place(Id id) const {
-    std::size_t place = home(id);
-    while (entries_[place].slot >= 0 && !(entries_[place].id == id)) place = next(place);
-    return place;
+  std::int32_t slot_of(Id id) const {
+    const std::size_t p = page_of(id);
+    return p < pages_.size() && pages_[p] ? pages_[p]->slots[in_page(id)] : none;
   }
-
-  // Entries behind a gap move up if that brings them nearer to their home (linear probing).
-  void close_gap(std::size_t gap) {
-    for (std::size_t k = next(gap); entries_[k].slot >= 0; k = next(k)) {
-      const std::size_t mask = entries_.size() - 1;
-      const std::size_t distance = (k - home(entries_[k].id)) & mask;
-      if (distance < ((k - gap) & mask)) continue;
-      entries_[gap] = entries_[k];
-      gap = k;
+  std::int32_t& place_for(Id id) {
+    const std::size_t p = page_of(id);
+    if (pages_.size() <= p) pages_.resize(p + 1);
+    auto& page = pages_[p];
+    if (!page) {
+      page = spare_ ? std::move(spare_) : std::make_unique<Page>();
+      page->slots.fill(none);
+      page->count = 0;
     }
-    entries_[gap] = {};
+    ++page->count;
+    return page->slots[in_page(id)];
   }
 
-  void grow() {
-    const std::vector<Entry> before = std::move(entries_);
-    shift_ = before.empty() ? 28 : shift_ - 1;
-    entries_ = std::vector<Entry>(std::size_t{1} << (32 - shift_));
-    for (const Entry& entry : before) {
-      if (entry.slot >= 0) entries_[find_place(entry.id)] = entry;
-    }
-  }
-
-  std::vector<Entry> entries_;  // a power of two, at most half of them taken
-  int shift_ = 0;
+  std::vector<std::unique_ptr<Page>> pages_;  // by their ids; null: none of them is there
+  std::unique_ptr<Page> spare_;               // the last that was given back
   std::vector<Value> slots_;
   std::vector<std::int32_t> unused_;
-  std::size_t count_ = 0;
   Id last_{};
 };
 

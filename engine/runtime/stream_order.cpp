@@ -71,11 +71,19 @@ StreamClock StreamOrder::reached_by_all() const {
   return least;
 }
 
+EventId StreamOrder::over_before() const {
+  if (last_uncertain_ >= 0 || std::ssize(events_) > events_kept) return {};
+  const StreamClock least = reached_by_all();
+  const auto live = std::find_if(events_.begin(), events_.end(),
+                                 [&](const Event& e) { return !reached(least, e.position); });
+  return EventId{first_live_ + static_cast<std::int32_t>(live - events_.begin())};
+}
+
 void StreamOrder::prune() {
   const StreamClock least = reached_by_all();
   while (!events_.empty()) {
     const bool over = reached(least, events_.front().position);
-    if (!over && events_.size() <= events_kept) return;
+    if (!over && std::ssize(events_) <= events_kept) return;
     // Of a stream that nobody waits for, or while another never waits for anybody.
     if (!over) last_uncertain_ = first_live_;
     events_.pop_front();

@@ -40,6 +40,9 @@ struct Position {
 
 class StreamOrder {
  public:
+  /// More than a step has, so that what a step waits for is known.
+  static constexpr std::int32_t events_kept = 1 << 16;
+
   void add_stream() { ++streams_; }
 
   /// The next op of `waiting` runs after `event`.
@@ -70,6 +73,8 @@ class StreamOrder {
   bool uncertain(EventId event) const {
     return event.value < first_live_ && event.value <= last_uncertain_;
   }
+  /// What `first_live` is after `prune`; none: some events are, or would be, uncertain.
+  EventId over_before() const;
   /// Forgets events that are over for every stream, and those that are too old.
   void prune();
 
@@ -83,9 +88,6 @@ class StreamOrder {
     return first_live_ + static_cast<std::int32_t>(events_.size());
   }
   const Event* find(EventId event) const;
-
-  // More than a step has, so that what a step waits for is known.
-  static constexpr std::size_t events_kept = 1 << 16;
 
   int streams_ = 0;
   std::array<StreamClock, stream_count_max> clocks_{};

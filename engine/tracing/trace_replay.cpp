@@ -57,9 +57,10 @@ void TraceReplay::add(const TracedStream& added) {
 }
 
 const TraceReplay::Ended* TraceReplay::find(std::int32_t op) const {
-  const auto found = std::lower_bound(ended_.begin(), ended_.end(), op,
-                                      [](const Ended& e, std::int32_t id) { return e.id < id; });
-  return found == ended_.end() || found->id != op ? nullptr : &*found;
+  const auto place = std::int64_t{op} - first_ended_;
+  if (place < 0 || place >= std::ssize(ended_)) return nullptr;
+  const Ended& ended = ended_[static_cast<std::size_t>(place)];
+  return ended.clock ? &ended : nullptr;
 }
 
 // Elsewhere the stream stays where it was.
@@ -140,8 +141,15 @@ void TraceReplay::took(const TimedOp& op, TraceSink& sink) {
   own.clock = end;
   own.used = true;
   last_ops_.reset();
-  ended_.push_back({op.id, end, own.role == StreamRole::communication});
-  while (ended_.front().id < op.first_live.value) ended_.pop_front();
+  keep(op, {end, own.role == StreamRole::communication});
+}
+
+// Ids ascend, and few of them are of waits and marks, so a table of all is as good as a search.
+void TraceReplay::keep(const TimedOp& op, Ended ended) {
+  if (ended_.empty()) first_ended_ = op.id;
+  ended_.resize(static_cast<std::size_t>(op.id - first_ended_));
+  ended_.push_back(std::move(ended));
+  for (; !ended_.empty() && first_ended_ < op.first_live.value; ++first_ended_) ended_.pop_front();
 }
 
 Time TraceReplay::horizon(Rank rank) const {

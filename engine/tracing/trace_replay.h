@@ -40,8 +40,7 @@ class TraceReplay {
     bool used = false;
   };
   struct Ended {
-    std::int32_t id = 0;
-    Clock clock;
+    Clock clock;  // null: of a wait or a mark, which take no time
     bool communication = false;
   };
 
@@ -59,6 +58,7 @@ class TraceReplay {
   void add(const TracedStream& added);
   void add(const TracedGroups& added) { groups_.emplace(added.id, added.groups); }
   void took(const TimedOp& op, TraceSink& sink);
+  void keep(const TimedOp& op, Ended ended);
   void change(const MemoryChange& change);
   void close(const StepEnd& step, TraceSink& sink);
   Time horizon(Rank rank) const;
@@ -68,7 +68,8 @@ class TraceReplay {
   std::vector<Stream> streams_;
   StreamId compute_;  // the first, whose end is a step's end
   std::map<CommunicatorId, RankGroups> groups_;
-  std::deque<Ended> ended_;  // ascending
+  std::deque<Ended> ended_;  // ended_[k] has id first_ended_ + k
+  std::int32_t first_ended_ = 0;
   // The last answer of ended_of: neighbours wait for the same operations.
   WaitedOps::Ids last_ops_;
   std::vector<const Ended*> last_ended_;

@@ -2,11 +2,13 @@
 // Which row of a trace stands for a buffer.
 //
 // The idea: steps repeat, so a run has few kinds of buffers: name, unit, class and size. The trace
-// has one row for each kind, and memory samples refer to it.
+// has one row for each kind, and memory samples refer to it. Kinds come in the order of the step
+// before, so most are found where they are expected.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/runtime/id_table.h"
 #include "tessera/runtime.h"
@@ -34,7 +36,18 @@ class TracedBuffers {
     Rank ranks = 0;  // that have it
   };
 
+  struct Kind {
+    std::string name, unit;
+    MemoryClass memory_class = MemoryClass::temporary;
+    Bytes bytes{};
+    std::int32_t next = -1;  // the kind that came after it the last time
+  };
+
+  std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
+
   std::map<std::string, std::int32_t> rows_;
+  std::vector<Kind> kinds_;  // by row
+  std::int32_t last_ = -1;
   IdTable<BufferId, Live> live_;
   std::string key_;
 };

@@ -92,9 +92,14 @@ std::vector<std::int32_t> WaitedOps::after(StreamId id) const {
   return ids;
 }
 
-WaitedOps::Ids WaitedOps::behind(EventId event) const {
+WaitedOps::Ids WaitedOps::behind(EventId event) {
   const Event* found = find(event);
-  return found == nullptr ? nullptr : ids_of(found->all);
+  if (found == nullptr) return nullptr;
+  if (event != behind_event_) {
+    behind_ = ids_of(found->all);
+    behind_event_ = event;
+  }
+  return behind_;
 }
 
 WaitedOps::Ids WaitedOps::before_next(StreamId id) const {

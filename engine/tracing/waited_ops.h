@@ -38,7 +38,7 @@ class WaitedOps {
   std::int32_t last(StreamId stream) const { return at(stream).last; }
   /// Timed operations such that `event` happens when they are over, or null: it is over for every
   /// stream.
-  Ids behind(EventId event) const;
+  Ids behind(EventId event);
   /// Those that the next op of `stream` starts after: its own youngest and what it waits for.
   Ids before_next(StreamId stream) const;
 
@@ -73,6 +73,9 @@ class WaitedOps {
   std::vector<Stream> streams_;
   std::deque<Event> events_;  // events_[k] has id first_ + k
   std::int32_t first_ = 0;
+  // The last answer of `behind`: what a module leaves is released after one event.
+  EventId behind_event_;
+  Ids behind_;
 };
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 //   pickle.finish();
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +28,11 @@ class PickleWriter {
       bytes_ += "\x8a\x08";
       little(static_cast<std::uint64_t>(value), 8);
     }
+  }
+  void real(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    bytes_ += 'G';
+    for (int i = 7; i >= 0; --i) bytes_ += static_cast<char>(bits >> (8 * i) & 0xFF);
   }
   void boolean(bool value) { bytes_ += value ? '\x88' : '\x89'; }
   /// REQUIRES: UTF-8.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "inspector/app/banner.h"
 #include "inspector/app/commands.h"
@@ -38,13 +39,45 @@ float tabs_width(const Surface& ui) {
     last = row.tab;
     width += button(row.tab) + ui.theme.px(between_tabs);
   }
-  return width + ui.theme.px(before_buttons) + button(theme_label(ui.theme)) +
-         ui.theme.px(between_tabs) + button("?");
+  return width + ui.theme.px(before_buttons) + button("Split") + ui.theme.px(between_tabs) +
+         button(theme_label(ui.theme)) + ui.theme.px(between_tabs) + button("?");
+}
+
+// What is known of the run, in a line; imported ones have no scheme and no cluster.
+std::string facts_of(const TraceModel& model) {
+  const TraceRun& run = model.run();
+  std::string facts;
+  for (const std::string& fact : {run.scheme, format_many(run.ranks, "rank"), run.cluster,
+                                  format_many(model.step_count(), "step"), run.backend}) {
+    if (!fact.empty()) facts += (facts.empty() ? "" : "  ·  ") + fact;
+  }
+  return facts;
+}
+
+Status check_panels(const InspectOptions& options) {
+  if (!options.beside.empty() && !options.below.empty()) {
+    return {Code::invalid_argument, "a second panel is beside the first or below it, not both"};
+  }
+  const std::string& second = options.below.empty() ? options.beside : options.below;
+  for (const std::string& panel : {options.panel, second}) {
+    if (panel == second && panel.empty()) continue;
+    if (find_panel(panel) == nullptr) {
+      return {Code::invalid_argument, fmt::format("there is no panel \"{}\": give {}", panel,
+                                                  fmt::join(panel_names(), ", "))};
+    }
+    if (panel == "compare" && options.against.empty()) {
+      return {Code::invalid_argument,
+              "the panel \"compare\" needs another run: give its trace with --against"};
+    }
+  }
+  if (second != options.panel) return {};
+  return {Code::invalid_argument,
+          fmt::format("the panel \"{}\" is the first one: give another as the second", second)};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
+Result<std::unique_ptr<App>> App::open(const InspectOptions& options, const Layout& layout) {
   TESSERA_ASSIGN(auto model, TraceModel::open(options.path));
   if (options.time && options.time->second <= options.time->first) {
     return Status(Code::invalid_argument,
@@ -60,15 +93,7 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
                               static_cast<double>(options.time->second) / 1e6, options.path,
                               static_cast<double>(model->info().end) / 1e6));
   }
-  if (find_panel(options.panel) == nullptr) {
-    return Status(Code::invalid_argument,
-                  fmt::format("there is no panel \"{}\": give {}", options.panel,
-                              fmt::join(panel_names(), ", ")));
-  }
-  if (options.panel == "compare" && options.against.empty()) {
-    return Status(Code::invalid_argument,
-                  "the panel \"compare\" needs another run: give its trace with --against");
-  }
+  TESSERA_TRY(check_panels(options));
   if (options.rank && !model->recorded(*options.rank)) {
     return Status(Code::invalid_argument,
                   fmt::format("rank {} has no spans in {}: {}", *options.rank, options.path,
@@ -83,10 +108,10 @@ Result<std::unique_ptr<App>> App::open(const InspectOptions& options) {
     TESSERA_ASSIGN(auto other, TraceModel::open(options.against));
     model->set_against(std::move(other));
   }
-  return std::unique_ptr<App>(new App(std::move(model), options));
+  return std::unique_ptr<App>(new App(std::move(model), options, layout));
 }
 
-App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
+App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options, const Layout& layout)
     : model_(std::move(model)),
       state_{.time = TimeView(0, 1, model_->info().end)},
       live_(model_->path(), model_->info().unfinished) {
@@ -94,9 +119,12 @@ App::App(std::unique_ptr<TraceModel> model, const InspectOptions& options)
   state_.step = std::max(0, model_->last_step());
   state_.sql = options.query;
   state_.notes = Notes(model_->path());
-  state_.layout = options.layout_file.empty() ? Layout{} : read_layout(options.layout_file);
-  layout_file_ = options.layout_file;
-  kept_layout_ = state_.layout;
+  state_.layout = layout;
+  if (!options.beside.empty() || !options.below.empty()) {
+    state_.layout.below = !options.below.empty();
+    state_.layout.second = state_.layout.below ? options.below : options.beside;
+    state_.layout.split = true;
+  }
   const PanelRow& wanted = *find_panel(options.panel);
   const Problem* failure = options.time ? nullptr : first_failure(options.rank);
   if (failure != nullptr) show_problem(*model_, state_, Problem(*failure));
@@ -167,16 +195,22 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   const float tabs = std::max(box.min.x + theme.px(8), box.max.x - theme.px(14) - tabs_width(ui));
   const float live = draw_live(ui, tabs, box.min.y + theme.px(9));
   ImGui::GetWindowDrawList()->PushClipRect(box.min, {live - theme.px(8), box.max.y}, true);
-  draw_text(ui.fonts.title, {x, y}, theme.text, run.name);
-  x += text_width(ui.fonts.title, run.name) + theme.px(18);
-  const std::string facts =
-      fmt::format("{}  ·  {}  ·  {}  ·  {}  ·  {}", run.scheme, format_many(run.ranks, "rank"),
-                  run.cluster, format_many(model_->step_count(), "step"), run.backend);
+  constexpr float title_share = 0.6F, title_px = 300;  // of the room, where a name is very long
+  const float room = std::max(live - theme.px(18) - x, 1.0F);
+  ImGui::PushFont(ui.fonts.title);
+  const std::string title =
+      fitted_middle(run.name, std::max(title_share * room, std::min(theme.px(title_px), room)));
+  ImGui::PopFont();
+  draw_text(ui.fonts.title, {x, y}, theme.text, title);
+  x += text_width(ui.fonts.title, title) + theme.px(18);
+  const std::string facts = facts_of(*model_);
   draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
   ImGui::GetWindowDrawList()->PopClipRect();
   ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
   draw_tabs(ui);
   ImGui::SameLine(0, theme.px(before_buttons));
+  if (tab_button(ui, state_, "Split", "split", shows_both_)) SecondPanel::toggle(state_);
+  ImGui::SameLine(0, theme.px(between_tabs));
   const bool dark = theme.kind == ThemeKind::dark;
   if (tab_button(ui, state_, theme_label(theme), "theme", false)) {
     ui.wish.kind = dark ? ThemeKind::light : ThemeKind::dark;
@@ -185,7 +219,8 @@ void App::draw_top_bar(Surface& ui, const Box& box) {
   if (tab_button(ui, state_, "?", "help", state_.show_help)) state_.show_help = !state_.show_help;
 }
 
-// A tab for each title; it looks pressed for all panels of that title.
+// A tab for each title; it looks pressed for all panels of that title. With Ctrl a click is about
+// the second panel.
 void App::draw_tabs(Surface& ui) {
   const std::string_view shown = find_panel(state_.panel)->tab;
   std::string_view last;
@@ -194,16 +229,29 @@ void App::draw_tabs(Surface& ui) {
     if (!last.empty()) ImGui::SameLine(0, ui.theme.px(between_tabs));
     last = row.tab;
     const bool on = row.tab == shown;
-    if (tab_button(ui, state_, row.tab, fmt::format("tab/{}", row.name), on) && !on) {
+    if (!tab_button(ui, state_, row.tab, fmt::format("tab/{}", row.name), on)) continue;
+    if (ImGui::GetIO().KeyCtrl) {
+      SecondPanel::show(state_, row.name);
+    } else if (!on) {
       state_.panel = row.name;
     }
   }
 }
 
-Panel& App::shown() {
-  std::unique_ptr<Panel>& panel = panels_[state_.panel];
-  if (panel == nullptr) panel = find_panel(state_.panel)->make();
+Panel& App::panel(const std::string& name) {
+  std::unique_ptr<Panel>& panel = panels_[name];
+  if (panel == nullptr) panel = find_panel(name)->make();
   return *panel;
+}
+
+void App::draw_body(Surface& ui, const Box& body) {
+  const SecondPanel::Places places = second_.places(ui, state_, body);
+  shows_both_ = places.both;
+  const std::string first = state_.panel, second = state_.layout.second;
+  panel(first).draw(ui, *model_, state_, places.first);
+  if (!places.both) return;
+  panel(second).draw(ui, *model_, state_, places.second);
+  second_.draw_head(ui, state_, body, places);
 }
 
 void App::draw_help(const Surface& ui) {
@@ -239,22 +287,15 @@ void App::draw_help(const Surface& ui) {
   ImGui::End();
 }
 
-// Once nobody drags any more.
-void App::keep_layout() {
-  if (state_.layout == kept_layout_ || ImGui::IsMouseDown(0)) return;
-  kept_layout_ = state_.layout;
-  write_layout(layout_file_, kept_layout_);
-}
-
 bool App::draw(Surface& ui) {
-  keep_layout();
+  const std::string panel_before = state_.panel;
   look_for_more(ui);
   model_->begin_frame();
   model_->set_patient(ui.scripted);
   model_->take_check();
   state_.busy = false;
   state_.hovered.reset();
-  state_.cursor.reset();
+  state_.cursor_before = std::exchange(state_.cursor, std::nullopt);
   state_.cursor_share.reset();
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({0, 0});
@@ -274,13 +315,18 @@ bool App::draw(Surface& ui) {
   const float head = banner > 0 ? top + banner + gap : top;
   const Box body{{gap, head}, {screen.x - gap, screen.y - gap}};
   const float least = ui.theme.px(least_body);
-  if (body.width() >= least && body.height() >= least) shown().draw(ui, *model_, state_, body);
+  if (body.width() >= least && body.height() >= least) draw_body(ui, body);
   ImGui::End();
   ImGui::PopStyleColor();
   draw_help(ui);
   // Keys first: what opens the finder is not its first letter.
   const bool moving = handle_keys(ui);
   finder_.draw(*this, ui);
+  if (ImGui::IsMouseClicked(3)) history_.back(state_);
+  if (ImGui::IsMouseClicked(4)) history_.forward(state_);
+  if (shows_both_) SecondPanel::settle(state_, panel_before);
+  history_.note(state_);
+  take_along_.draw(ui, state_);
   return moving || state_.busy || model_->at_work();
 }
 

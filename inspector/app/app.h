@@ -8,7 +8,10 @@
 #include <string>
 
 #include "inspector/app/finder.h"
+#include "inspector/app/history.h"
 #include "inspector/app/live_trace.h"
+#include "inspector/app/second_panel.h"
+#include "inspector/app/take_along.h"
 #include "inspector/widgets/panel.h"
 #include "tessera/inspector/inspector.h"
 
@@ -17,7 +20,8 @@ namespace tessera::inspector {
 class App {
  public:
   /// Fails: as TraceModel::open; invalid_argument (an empty range, a rank that was not recorded).
-  static Result<std::unique_ptr<App>> open(const InspectOptions& options);
+  static Result<std::unique_ptr<App>> open(const InspectOptions& options,
+                                           const Layout& layout = {});
 
   /// One frame. True while a key is held or something goes on, so that the next frame follows at
   /// once.
@@ -40,6 +44,8 @@ class App {
   /// A mark at the cursor, or at what is selected, to be written into.
   void add_note();
   void clear();
+  TakeAlong& take_along() { return take_along_; }
+  History& history() { return history_; }
   void show_step(std::int32_t step);
   /// Whether the view stays at the end of a recording that goes on; moving it ends that.
   bool follows() const { return followed_.has_value(); }
@@ -48,7 +54,7 @@ class App {
   void bring_into_view(const SpanRef& span);
 
  private:
-  App(std::unique_ptr<TraceModel> model, const InspectOptions& options);
+  App(std::unique_ptr<TraceModel> model, const InspectOptions& options, const Layout& layout);
   std::pair<Time, Time> first_view();
   const Problem* first_failure(std::optional<Rank> rank) const;
   void select_a_prefetch();
@@ -57,12 +63,12 @@ class App {
   float draw_live(Surface& ui, float right, float top);
   void look_for_more(Surface& ui);
   void renew(std::unique_ptr<TraceModel> newer);
-  Panel& shown();
+  Panel& panel(const std::string& name);
+  void draw_body(Surface& ui, const Box& body);
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
   bool move_by_held_keys(const Surface& ui);
   std::int32_t step_in_view() const;
-  void keep_layout();
   void select_first(const std::vector<SpanRef>& spans);
 
   std::unique_ptr<TraceModel> model_;
@@ -70,8 +76,10 @@ class App {
   LiveTrace live_;
   std::optional<std::pair<Time, Time>> followed_;  // the view, if it stays at the end
   Finder finder_;
-  std::string layout_file_;
-  Layout kept_layout_;
+  History history_;
+  TakeAlong take_along_;
+  SecondPanel second_;
+  bool shows_both_ = false;
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };
 

@@ -57,6 +57,22 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) {
        app.state().layout.hides_memory = !app.state().layout.hides_memory;
      }},
+    {"split", "a second panel, or one alone", GLFW_KEY_BACKSLASH, 0, false,
+     [](App& app, Surface&) { SecondPanel::toggle(app.state()); }},
+    {"split/turn", "the second panel below the first, or beside it", GLFW_KEY_BACKSLASH,
+     GLFW_MOD_SHIFT, false,
+     [](App& app, Surface&) { app.state().layout.below = !app.state().layout.below; }},
+    {"split/exchange", "exchange the two panels", GLFW_KEY_X, 0, false,
+     [](App& app, Surface&) { SecondPanel::exchange(app.state()); }},
+    {"back", "back to what was shown before", GLFW_KEY_LEFT, GLFW_MOD_ALT, true,
+     [](App& app, Surface&) { app.history().back(app.state()); }},
+    {"forward", "forward again", GLFW_KEY_RIGHT, GLFW_MOD_ALT, true,
+     [](App& app, Surface&) { app.history().forward(app.state()); }},
+    {"copy", "copy the selected operation as text", GLFW_KEY_C, GLFW_MOD_CONTROL, false,
+     [](App& app, Surface&) { app.take_along().copy_text(app.model(), app.state()); }},
+    {"picture", "save a picture of the window beside the trace", GLFW_KEY_S, GLFW_MOD_CONTROL,
+     false,
+     [](App& app, Surface& ui) { app.take_along().save_picture(ui, app.model(), app.state()); }},
     {"palette", "find a command, a rank, a unit or a step", GLFW_KEY_P, GLFW_MOD_CONTROL, false,
      [](App& app, Surface&) { app.state().show_palette = !app.state().show_palette; }},
     {"find", "the same", GLFW_KEY_SLASH, 0, false,
@@ -79,10 +95,13 @@ constexpr Command table_of_commands[] = {
 constexpr MouseHabit habits[] = {
     {"wheel", "zoom at the cursor; Shift: scroll the ranks"},
     {"drag", "move in time, and over the ranks"},
+    {"middle drag", "zoom to a range"},
+    {"side buttons", "back, and forward again"},
     {"click", "select an operation, open a rank"},
     {"double click", "zoom to the operation"},
     {"Ctrl+drag", "measure a range, which Communication then is of"},
-    {"drag an edge", "resize memory or details; double click: back"},
+    {"drag an edge", "resize a part or the second panel; double click: back"},
+    {"Ctrl+click, Ctrl+1", "on a tab, or its key: it is the second panel"},
     {"click a flag", "write into a note"},
 };
 
@@ -113,6 +132,7 @@ std::string keys_text(const Command& command) {
   if (command.key == GLFW_KEY_SLASH && command.mods == GLFW_MOD_SHIFT) return "?";
   std::string text;
   if ((command.mods & GLFW_MOD_CONTROL) != 0) text += "Ctrl+";
+  if ((command.mods & GLFW_MOD_ALT) != 0) text += "Alt+";
   if ((command.mods & GLFW_MOD_SHIFT) != 0) text += "Shift+";
   return command.key == 0 ? "" : text + name_of_key(command.key);
 }

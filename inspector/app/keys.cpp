@@ -149,8 +149,9 @@ bool App::handle_keys(Surface& ui) {
       }
     }
     for (const PanelRow& row : panel_rows()) {  // GLFW's codes are ASCII
-      const bool meant = row.key != 0 && press.key == row.key && (press.mods & known) == 0;
-      if (meant && !press.repeat) state_.panel = row.name;
+      if (row.key == 0 || press.key != row.key || press.repeat) continue;
+      if ((press.mods & known) == 0) state_.panel = row.name;
+      if ((press.mods & known) == GLFW_MOD_CONTROL) SecondPanel::show(state_, row.name);
     }
   }
   return move_by_held_keys(ui);

@@ -25,17 +25,17 @@ std::unique_ptr<Panel> make() {
 }
 
 constexpr PanelRow panel_table[] = {
-    {"overview", '1', "Overview", false, make<OverviewPanel>},
-    {"all", '2', "Timeline", true, make<TimelinePage, both>},
-    {"timeline", 0, "Timeline", true, make<TimelinePage, only_timeline>},
-    {"memory", 0, "Timeline", true, make<TimelinePage, only_memory>},
-    {"communication", '3', "Communication", true, make<CommunicationPanel>},
-    {"findings", '4', "Findings", false, make<FindingsPanel>},
-    {"path", '5', "Critical path", true, make<PathPanel>},
-    {"compare", '6', "Compare", true, make<ComparePanel>},
-    {"holders", '7', "Holders", true, make<HoldersPanel>},
-    {"model", '8', "Model", true, make<ModelPanel>},
-    {"query", '9', "Query", false, make<ConsolePanel>},
+    {"overview", '1', "Overview", "Overview", false, make<OverviewPanel>},
+    {"all", '2', "Timeline", "Timeline", true, make<TimelinePage, both>},
+    {"timeline", 0, "Operations", "Timeline", true, make<TimelinePage, only_timeline>},
+    {"memory", 0, "Memory", "Timeline", true, make<TimelinePage, only_memory>},
+    {"communication", '3', "Communication", "Communication", true, make<CommunicationPanel>},
+    {"findings", '4', "Findings", "Findings", false, make<FindingsPanel>},
+    {"path", '5', "Critical path", "Critical path", true, make<PathPanel>},
+    {"compare", '6', "Compare", "Compare", true, make<ComparePanel>},
+    {"holders", '7', "Holders", "Holders", true, make<HoldersPanel>},
+    {"model", '8', "Model", "Model", true, make<ModelPanel>},
+    {"query", '9', "Query", "Query", false, make<ConsolePanel>},
 };
 
 }  // namespace

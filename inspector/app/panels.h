@@ -14,6 +14,7 @@ namespace tessera::inspector {
 struct PanelRow {
   const char* name;  // of `InspectOptions::panel`
   char key;          // opens it; 0: none
+  const char* title;
   const char* tab;   // title of the tab it belongs to; the first row of a tab is what a click opens
   bool needs_spans;  // without a recorded rank there is nothing to see
   std::unique_ptr<Panel> (*make)();

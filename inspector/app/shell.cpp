@@ -8,12 +8,19 @@
 namespace tessera::inspector {
 
 Shell::Shell(const InspectOptions& options)
-    : options_(options), start_(options.traces), recent_(options.recent_file) {}
+    : options_(options), start_(options.traces), recent_(options.recent_file) {
+  if (!options.layout_file.empty()) layout_ = read_layout(options.layout_file);
+  kept_layout_ = layout_;
+}
+
+Shell::~Shell() {
+  if (layout_ != kept_layout_) write_layout(options_.layout_file, layout_);
+}
 
 Result<std::unique_ptr<Shell>> Shell::open(const InspectOptions& options) {
   std::unique_ptr<Shell> shell(new Shell(options));
   if (options.path.empty()) return shell;
-  TESSERA_ASSIGN(shell->app_, App::open(options));
+  TESSERA_ASSIGN(shell->app_, App::open(options, shell->layout_));
   shell->recent_.add(options.path);
   return shell;
 }
@@ -24,14 +31,18 @@ std::string Shell::title() const {
 
 // What was open stays open if the other cannot be.
 void Shell::show(const Wanted& wanted, Surface& ui) {
+  const auto named = named_traces(wanted.path);
+  const bool compared = named.ok() && !named->against.empty();
   InspectOptions options = options_;
-  options.path = trace_file(wanted.path);
-  options.against = wanted.against;
-  options.panel = wanted.panel;
+  options.path = named.ok() ? named->path : wanted.path;
+  options.against = compared ? named->against : wanted.against;
+  options.panel = compared ? "compare" : wanted.panel;
   options.time.reset();
   options.rank.reset();
   options.query.clear();
-  auto opened = App::open(options);
+  options.beside.clear();
+  options.below.clear();
+  auto opened = named.ok() ? App::open(options, layout_) : named.status();
   problem_ = opened.ok() ? "" : opened.status().message();
   if (!opened.ok()) {
     if (app_ != nullptr) app_->state().show_start = true;
@@ -43,6 +54,31 @@ void Shell::show(const Wanted& wanted, Surface& ui) {
 }
 
 bool Shell::draw(Surface& ui) {
+  const bool moving = draw_page(ui);
+  note_layout(ui);
+  return moving;
+}
+
+// Written once it stays the same for a frame and nobody drags: not for each step of a change.
+void Shell::note_layout(const Surface& ui) {
+  Layout now = app_ != nullptr ? app_->state().layout : layout_;
+  now.theme = layout_.theme;
+  now.zoom = layout_.zoom;
+  if (seen_theme_.value_or(ui.wish.kind) != ui.wish.kind) now.theme = ui.wish.kind;
+  if (seen_zoom_.value_or(ui.wish.zoom) != ui.wish.zoom) now.zoom = ui.wish.zoom;
+  seen_theme_ = ui.wish.kind;
+  seen_zoom_ = ui.wish.zoom;
+  now.width = ui.window.width;
+  now.height = ui.window.height;
+  now.maximised = ui.window.maximised;
+  const bool settled = now == layout_ && !ImGui::IsMouseDown(0);
+  layout_ = now;
+  if (!settled || layout_ == kept_layout_) return;
+  kept_layout_ = layout_;
+  write_layout(options_.layout_file, layout_);
+}
+
+bool Shell::draw_page(Surface& ui) {
   if (!ui.dropped_files.empty()) {
     const std::string dropped = ui.dropped_files.front();
     ui.dropped_files.clear();

@@ -14,7 +14,7 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr float page_width = 1120, two_columns_from = 860, names_width = 230, lines_from = 460;
+constexpr float page_width = 1120, two_columns_from = 860, label_width = 230, lines_from = 460;
 constexpr float page_pad = 28;
 
 constexpr Example table_of_examples[] = {
@@ -76,7 +76,7 @@ bool StartPage::draw_row(Surface& ui, const std::string& name, const std::string
   const float height = beside ? line + ui.theme.px(6) : 2 * line + ui.theme.px(6);
   const bool pressed = ImGui::Selectable(("##" + name).c_str(), false, 0, {width, height});
   state_.place(name, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
-  const float pad = ui.theme.px(6), names = beside ? ui.theme.px(names_width) : width;
+  const float pad = ui.theme.px(6), names = beside ? ui.theme.px(label_width) : width;
   const float y = at.y + ui.theme.px(5);
   ImGui::PushFont(ui.fonts.body);
   draw_text(ui.fonts.body, {at.x + pad, y}, ui.theme.accent, fitted(shown, names - 2 * pad));

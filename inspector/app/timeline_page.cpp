@@ -14,15 +14,16 @@ namespace {
 
 constexpr float details_width = 340, details_least = 200;
 constexpr float memory_height = 286, memory_least = 90;
-constexpr float parts_gap = 6;      // between the parts of a page
-constexpr float share_most = 0.7F;  // of the page that a part can be given
+constexpr float no_memory_height = 64;  // of a sentence that says so
+constexpr float parts_gap = 6;          // between the parts of a page
+constexpr float share_most = 0.7F;      // of the page that a part can be given
 
 // The time under the mouse, over everything that shares the axis.
 void draw_cursor(const Surface& ui, const ViewState& state, const Box& box) {
-  if (!state.cursor) return;
+  if (!state.pointed()) return;
   const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
-  const float x = std::floor(state.time.x_of(*state.cursor, left, width));
+  const float x = std::floor(state.time.x_of(*state.pointed(), left, width));
   ImGui::GetWindowDrawList()->AddRectFilled({x, box.min.y}, {x + 1, box.max.y},
                                             with_alpha(ui.theme.accent, 140));
 }
@@ -58,7 +59,7 @@ void TimelinePage::draw(Surface& ui, TraceModel& model, ViewState& state, const 
 void TimelinePage::draw_column(Surface& ui, TraceModel& model, ViewState& state, const Box& box,
                                float split) const {
   const float gap = ui.theme.px(parts_gap);
-  const bool memory = shows_memory(state);
+  const bool memory = shows_memory(state) && model.memory(state.rank).pyramid != nullptr;
   const float needed = std::min(ui.theme.px(memory_height), 0.42F * box.height());
   const float legend = !memory           ? box.max.y + gap
                        : parts_.timeline ? std::max(split, box.max.y - needed)
@@ -77,7 +78,9 @@ float TimelinePage::split_of(const Surface& ui, TraceModel& model, const ViewSta
     const float most = share_most * box.height();
     return box.max.y - std::min(ui.theme.px(state.layout.memory), most);
   }
-  const float memory = std::min(ui.theme.px(memory_height), 0.42F * box.height());
+  const bool samples = model.memory(state.rank).pyramid != nullptr;
+  const float memory =
+      std::min(ui.theme.px(samples ? memory_height : no_memory_height), 0.42F * box.height());
   const float rows = timeline_.wanted_height(ui, model, state, box.width());
   return std::min(box.max.y - memory, box.min.y + rows + gap);
 }

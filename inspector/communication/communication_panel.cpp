@@ -137,6 +137,7 @@ float CommunicationPanel::draw_table(Surface& ui, TraceModel& model, ViewState& 
                                      const Box& box) {
   const Theme& theme = ui.theme;
   const float pad = theme.px(14), line = theme.row_px;
+  if (rows_.empty()) return box.min.y;  // the head says so
   const auto shown = fitting(ui, box.width() - 2 * pad);
   const auto draw_cells = [&](float y, auto text_of, Colour colour) {
     float x = box.min.x + pad;

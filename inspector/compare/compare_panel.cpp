@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/compare/memory_strip.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
 #include "inspector/widgets/op_text.h"
@@ -189,7 +190,8 @@ void ComparePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState&
   if (io.MouseWheel != 0) {
     state.time.zoom(std::pow(1.25, io.MouseWheel), (io.MousePos.x - stretch.left) / stretch.width);
   }
-  if (ImGui::IsMouseDragging(0, 4)) state.time.pan(-io.MouseDelta.x / stretch.width);
+  const bool mine = box.contains(io.MouseClickedPos[0]);
+  if (mine && ImGui::IsMouseDragging(0, 4)) state.time.pan(-io.MouseDelta.x / stretch.width);
   if (hovered_ == nullptr) return;
   const ComparedSpan &a = hovered_->a, &b = hovered_->b;
   const storage::OpRow& op = a.there() ? model.op(a.op) : model.against()->op(b.op);
@@ -323,15 +325,19 @@ void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
   float y = at.y + ui.theme.px(12);
   if (model.against() == nullptr) {
     const std::string words =
-        "There is no other run to compare with: open both with tessera inspect A --against B.";
+        "There is no other run to compare with: open both with tessera inspect A --against B, or "
+        "what tessera compare A B --json wrote.";
     draw_wrapped(ui.fonts.body, {x, y}, ui.theme.dim, words, right - x);
   } else {
     find_out(model, state);
     y = draw_head(ui, model, state, {{x, y}, {right, box.max.y}});
     y = draw_blocks(ui, model, state, {{at.x, y}, {right, box.max.y}});
+    if (pairs_->ok()) {
+      y = draw_compared_memory(ui, model, state, **pairs_, {{at.x, y}, {right, box.max.y}});
+    }
     const std::string words = fmt::format(
         "Below each pair of lanes: how long B takes, from blue ({:.0f} % less) over neutral to "
-        "orange ({:.0f} % more)",
+        "orange ({:.0f} % more); between outlines of memory: blue where B holds less, orange more",
         100 * full_colour, 100 * full_colour);
     draw_wrapped(ui.fonts.small, {x, y}, ui.theme.dim, words, right - x);
     y += wrapped_height(ui.fonts.small, words, right - x) + ui.theme.px(14);

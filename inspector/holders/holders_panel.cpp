@@ -45,17 +45,22 @@ void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
   if (state.rank != rank_) {
     rank_ = state.rank;
     sample_ = -2;
+    held_.emplace(memory.samples);
     find_shortage(model, state);
   }
-  fails_ = fails_in(state, memory);
-  const std::ptrdiff_t sample = fails_
+  const std::optional<Time> cursor = state.pointed();
+  const std::ptrdiff_t under = cursor ? memory.pyramid->at(*cursor) : -1;
+  pointed_ = under >= 0;
+  fails_ = !pointed_ && fails_in(state, memory);
+  const std::ptrdiff_t sample = pointed_ ? under
+                                : fails_
                                     ? static_cast<std::ptrdiff_t>(request_)
                                     : memory.pyramid->highest(state.time.from(), state.time.to());
   if (sample == sample_) return;
   sample_ = sample;
   moment_ = {};
   if (sample < 0) return;
-  moment_ = analysis::memory_at(memory.samples, model.buffers(), static_cast<std::size_t>(sample));
+  moment_ = held_->at(memory.samples, model.buffers(), static_cast<std::size_t>(sample));
 }
 
 void HoldersPanel::find_shortage(TraceModel& model, const ViewState& state) {
@@ -89,8 +94,9 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
       fails_
           ? fmt::format("Rank {} had no room for {} at {}", state.rank,
                         request_text(model.buffers(), shortage_->buffer), format_time(moment_.time))
-          : fmt::format("Rank {} holds {}{} at {}, the highest moment in view", state.rank,
-                        format_memory(moment_.allocated), capacity, format_time(moment_.time));
+          : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
+                        format_memory(moment_.allocated), capacity, format_time(moment_.time),
+                        pointed_ ? "at the cursor" : "the highest moment in view");
   say(ui.fonts.title, ui.theme.text, title);
   state.fields["holders"] = title;
   if (fails_) y = draw_shortage(ui, model, state, *shortage_, {{box.min.x, y}, box.max});
@@ -158,7 +164,8 @@ float HoldersPanel::draw_holders(const Surface& ui, ViewState& state, const Box&
                        const std::string& count, const std::string& bytes) {
     const float base = y + (theme.row_px - font->FontSize) / 2;
     ImGui::PushFont(font);
-    draw_text(font, {box.min.x + theme.px(17), base}, colour, fitted(name, std::max(room, 1.0F)));
+    draw_text(font, {box.min.x + theme.px(17), base}, colour,
+              fitted_middle(name, std::max(room, 1.0F)));
     ImGui::PopFont();
     if (counts) draw_text_right(font, {box.max.x - number, base}, colour, count);
     draw_text_right(font, {box.max.x, base}, colour, bytes);
@@ -207,6 +214,7 @@ void HoldersPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
         right - x);
   } else {
     y = draw_head(ui, model, state, {{x, y}, {right, box.max.y}});
+    y = icicle_.draw(ui, state, moment_, {{x, y}, {right, box.max.y}});
     const bool beside = right - x > ui.theme.px(holders_beside);
     const float middle = beside ? x + (right - x) * 0.36F : right;
     const float classes = draw_classes(ui, state, {{x, y}, {middle, box.max.y}});

@@ -50,9 +50,10 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
   for (double bytes = 0; bytes < scale.top; bytes += step) {
     const float y = scale.y_of(bytes);
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
-    if (y < scale.y0 + ui.fonts.small->FontSize / 2) continue;  // the title is above
-    draw_text_right(ui.fonts.small, {left - ui.theme.px(8), y - ui.fonts.small->FontSize / 2},
-                    ui.theme.dim, format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
+    // The title is above.
+    const float label = std::max(y - ui.fonts.small->FontSize / 2, scale.y0 - ui.theme.px(2));
+    draw_text_right(ui.fonts.small, {left - ui.theme.px(8), label}, ui.theme.dim,
+                    format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
   }
 }
 
@@ -271,12 +272,13 @@ void draw_class_row(const Surface& ui, const ClassRow& row, const Box& box) {
 // One column of classes, two if one has not enough room, and the rest in a sum: none is left out.
 void draw_classes(const Surface& ui, const MemoryPyramid& memory, ViewState& state,
                   const Box& box) {
+  const std::optional<Time> cursor = state.pointed();
   const std::ptrdiff_t sample =
-      state.cursor ? memory.at(*state.cursor) : memory.highest(state.time.from(), state.time.to());
+      cursor ? memory.at(*cursor) : memory.highest(state.time.from(), state.time.to());
   const Theme& theme = ui.theme;
   const float x = box.min.x + theme.px(16), right = box.max.x - theme.px(16);
   const float y = box.min.y + theme.px(10);
-  draw_text(ui.fonts.strong, {x, y}, theme.text, state.cursor ? "At the cursor" : "At the peak");
+  draw_text(ui.fonts.strong, {x, y}, theme.text, cursor ? "At the cursor" : "At the peak");
   draw_text_right(ui.fonts.strong, {right, y}, theme.text, format_memory(memory.allocated(sample)));
   const float first = y + ui.fonts.strong->FontSize + theme.px(7);
   const float row = ui.fonts.small->FontSize + theme.px(6);

@@ -32,6 +32,7 @@ struct ViewState {
   std::optional<SpanRef> hovered;                 // this frame
   std::optional<std::pair<Time, Time>> measured;  // a range that somebody marked
   std::optional<Time> cursor;                     // time under the mouse, this frame
+  std::optional<Time> cursor_before;              // in the frame before
   std::optional<double> cursor_share;             // where that is, 0 left to 1 right
   std::optional<analysis::Metric> metric;  // of the overview; not chosen yet: the telling one
   std::int32_t step = 0;                   // the step that the grid of ranks shows
@@ -56,6 +57,8 @@ struct ViewState {
     cursor = time.time_at(x, left, width);
     cursor_share = static_cast<double>((x - left) / width);
   }
+  /// The time under the mouse, also for what is drawn before the mouse is found.
+  std::optional<Time> pointed() const { return cursor ? cursor : cursor_before; }
   void place(const std::string& name, ImVec2 min, ImVec2 max) { widgets[name] = {min, max}; }
   /// Whoever wrote into a note is through.
   void close_note() {

@@ -23,7 +23,7 @@ constexpr float table_width = 800;   // px; wider, rows are hard to follow
 constexpr float number_width = 110;  // of a column
 constexpr float least_name = 150;    // numbers are left out before names are shorter
 
-const char* title_of(PathGroup group) {
+const char* heading_of(PathGroup group) {
   switch (group) {
     case PathGroup::operation: return "Operations";
     case PathGroup::unit: return "Units";
@@ -159,7 +159,7 @@ float PathPanel::draw_ribbon(Surface& ui, TraceModel& model, ViewState& state,
   y = draw_colours(ui, model, path, {{box.min.x, y + ui.theme.px(20)}, {box.max.x, box.max.y}});
   if (hovered != nullptr) {
     const storage::OpRow& op = model.op(hovered->op);
-    ImGui::SetTooltip("%s %s\nrank %d, %s, %s", tessera::inspector::title_of(op).c_str(),
+    ImGui::SetTooltip("%s %s\nrank %d, %s, %s", title_of(op).c_str(),
                       short_name(subject_of(op)).c_str(), hovered->rank,
                       std::string(name_of(hovered->part)).c_str(),
                       format_time(hovered->to - hovered->from).c_str());
@@ -193,7 +193,7 @@ float PathPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state,
     if (numbers > 3) draw_text_right(font, {gain_at - 3 * number, base}, colour, share);
     if (numbers > 2) draw_text_right(font, {gain_at - 2 * number, base}, colour, on_path);
   };
-  cells(title_of(group), "on the path", "of the step", "step shorter by", ui.fonts.small,
+  cells(heading_of(group), "on the path", "of the step", "step shorter by", ui.fonts.small,
         theme.dim);
   y += line;
   int count = 0;

@@ -73,6 +73,7 @@ struct Headless::State {
                 .fonts = {},
                 .scripted = true,
                 .dropped_files = {},
+                .window = {width_px, height_px, false},
                 .presses = {},
                 .wish = {}} {}
   State(const State&) = delete;
@@ -116,6 +117,12 @@ struct Headless::State {
         surface.theme.scale != surface.wish.zoom) {
       surface.theme = apply_theme(surface.wish.kind, surface.wish.zoom);
     }
+  }
+
+  /// REQUIRES: the context is current, after a frame.
+  void rasterise_frame() {
+    std::fill(picture.pixels.begin(), picture.pixels.end(), surface.theme.ground);
+    rasterise(*ImGui::GetDrawData(), picture);
   }
 
   void upload_fonts() {
@@ -195,15 +202,18 @@ void Headless::step(const std::function<void(Surface&)>& draw) {
   state_->surface.dropped_files.clear();
   state_->surface.presses.clear();
   state_->vertex_count = ImGui::GetDrawData()->TotalVtxCount;
+  std::string& path = state_->surface.wish.picture;
+  if (path.empty()) return;
+  state_->rasterise_frame();
+  state_->surface.picture_done = write_png(state_->picture, path);
+  path.clear();
 }
 
 const FrameBuffer& Headless::frame(const std::function<void(Surface&)>& draw) {
   step(draw);
   const ContextScope scope(state_->context);
-  FrameBuffer& picture = state_->picture;
-  std::fill(picture.pixels.begin(), picture.pixels.end(), state_->surface.theme.ground);
-  rasterise(*ImGui::GetDrawData(), picture);
-  return picture;
+  state_->rasterise_frame();
+  return state_->picture;
 }
 
 const FrameBuffer& Headless::frames(int count, const std::function<void(Surface&)>& draw) {

@@ -10,12 +10,14 @@
 //   }
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "inspector/render/palette.h"
 #include "inspector/render/texture_store.h"
 #include "inspector/render/theme.h"
+#include "tessera/status.h"
 
 namespace tessera::inspector {
 
@@ -32,6 +34,11 @@ struct Surface {
   Fonts fonts;
   bool scripted = false;                   // headless: skip animations, draw their end state
   std::vector<std::string> dropped_files;  // dropped on the window since the last frame
+  /// The window's own size, in px at scale 1; what it had before it was maximised.
+  struct WindowSize {
+    int width = 0, height = 0;
+    bool maximised = false;
+  } window;
   // Since the last frame, in their order. Counted as they come: keys that are only asked for once
   // per frame lose taps where frames are slow.
   std::vector<KeyPress> presses;
@@ -42,8 +49,12 @@ struct Surface {
     float zoom = 1.0F;  // of text and all else, times the display's own scale; kept in [0.5, 3]
     std::string title;  // of the window; empty: as it is
     bool quit = false;
-    double wake_s = 0;  // draw again after so long without input; 0: only when there is some
+    std::string picture;  // a PNG file to be made of this frame; "": none
+    double wake_s = 0;    // draw again after so long without input; 0: only when there is some
   } wish;
+
+  /// What came of the last wish for a picture, once.
+  std::optional<Status> picture_done;
 
   const Palette& colours() const { return palette(theme.kind); }
 };

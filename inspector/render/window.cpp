@@ -40,11 +40,14 @@ class Window {
   static Window& of(GLFWwindow* window) {
     return *static_cast<Window*>(glfwGetWindowUserPointer(window));
   }
+  std::pair<int, int> first_size() const;
   void listen();
   void open_imgui();
   void sleep(bool moving) const;
   void do_out_wish();
   float display_scale() const;
+  void note_size();
+  void take_picture();
   bool draw_frame(const std::function<bool(Surface&)>& draw);
 
   const WindowOptions& options_;
@@ -78,8 +81,9 @@ Status Window::open() {
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
-  window_ =
-      glfwCreateWindow(options_.width, options_.height, options_.title.c_str(), nullptr, nullptr);
+  glfwWindowHint(GLFW_MAXIMIZED, options_.maximised ? GLFW_TRUE : GLFW_FALSE);
+  const auto [width, height] = first_size();
+  window_ = glfwCreateWindow(width, height, options_.title.c_str(), nullptr, nullptr);
   if (window_ == nullptr) {
     return {Code::not_supported, fmt::format("no window with OpenGL 3.2: {}. Use --screenshot to "
                                              "draw into a file.",
@@ -90,6 +94,20 @@ Status Window::open() {
   listen();
   open_imgui();
   return {};
+}
+
+std::pair<int, int> Window::first_size() const {
+  GLFWmonitor* const display = options_.within_display ? glfwGetPrimaryMonitor() : nullptr;
+  int width = 0, height = 0;
+  if (display != nullptr) glfwGetMonitorWorkarea(display, nullptr, nullptr, &width, &height);
+  if (width <= 0 || height <= 0) return {options_.width, options_.height};
+  float scale_x = 1, scale_y = 1;
+  glfwGetMonitorContentScale(display, &scale_x, &scale_y);
+  const auto room = [](int px, float scale) {
+    return static_cast<int>(static_cast<float>(px) / std::max(scale, 0.5F));
+  };
+  return {std::min(options_.width, room(width, scale_x)),
+          std::min(options_.height, room(height, scale_y))};
 }
 
 /// Any input wakes the loop. ImGui's backend is installed later and calls these in turn.
@@ -138,6 +156,7 @@ void Window::open_imgui() {
                              .fonts = {},
                              .scripted = options_.screenshot_after_frames > 0,
                              .dropped_files = {},
+                             .window = {},
                              .presses = {},
                              .wish = {.kind = options_.theme, .zoom = options_.zoom}});
   io.ConfigInputTextCursorBlink = !surface_->scripted;
@@ -174,6 +193,28 @@ void Window::do_out_wish() {
   if (!wish.title.empty()) glfwSetWindowTitle(window_, wish.title.c_str());
   wish.title.clear();
   if (wish.quit) glfwSetWindowShouldClose(window_, GLFW_TRUE);
+}
+
+void Window::note_size() {
+  Surface::WindowSize& size = surface_->window;
+  size.maximised = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) == GLFW_TRUE;
+  int width = 0, height = 0;
+  glfwGetWindowSize(window_, &width, &height);
+  const float scale = display_scale();
+  if (size.maximised || width <= 0 || height <= 0 || scale <= 0) return;
+  size.width = static_cast<int>(static_cast<float>(width) / scale + 0.5F);
+  size.height = static_cast<int>(static_cast<float>(height) / scale + 0.5F);
+}
+
+// Before the buffers are swapped: what was drawn is still there.
+void Window::take_picture() {
+  std::string& path = surface_->wish.picture;
+  if (path.empty()) return;
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  surface_->picture_done = write_png(read_gl_frame(width, height), path);
+  path.clear();
+  frames_wanted_ = frames_after_input;
 }
 
 void Window::sleep(bool moving) const {
@@ -216,6 +257,7 @@ Status Window::run(const std::function<bool(Surface&)>& draw) {
     surface_->wish.wake_s = 0;
     frames_wanted_ = std::max(frames_wanted_ - 1, 0);
     do_out_wish();
+    note_size();
     moving = draw_frame(draw);
     if (frame == options_.screenshot_after_frames) {
       int width = 0;
@@ -223,6 +265,7 @@ Status Window::run(const std::function<bool(Surface&)>& draw) {
       glfwGetFramebufferSize(window_, &width, &height);
       return write_png(read_gl_frame(width, height), options_.screenshot_path);
     }
+    take_picture();
     glfwSwapBuffers(window_);
     ++frame;
   }

@@ -21,6 +21,8 @@ struct WindowOptions {
   int height = 900;
   ThemeKind theme = ThemeKind::dark;
   float zoom = 1.0F;  // 0.5..3, times the display's content scale
+  bool maximised = false;
+  bool within_display = false;  // no larger than what the display has room for
   // For tests: after this many frames read the picture back, write it to `screenshot_path`, close.
   int screenshot_after_frames = 0;
   std::string screenshot_path;

@@ -11,9 +11,9 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr double merged_px = 3;  // narrower spans are merged
-constexpr int faint_wait = 72;   // of 256: waiting is no work
-constexpr int faintest = 56;     // even a short span shows
+constexpr double merged_px = 3;    // narrower spans are merged
+constexpr int faint_wait = 72;     // of 256: waiting is no work
+constexpr int faintest_work = 56;  // even a short span shows
 
 // What tells the bar from its neighbours, as far as there is room.
 std::string bar_text(const storage::OpRow& op, float width) {
@@ -69,7 +69,7 @@ void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bo
 Colour LanePainter::colour_of(const LaneColumn& column) {
   const double work = column.busy - column.wait;
   const int strength =
-      std::clamp(static_cast<int>(work * 256 + column.wait * faint_wait), faintest, 256);
+      std::clamp(static_cast<int>(work * 256 + column.wait * faint_wait), faintest_work, 256);
   seen_.classes[static_cast<std::size_t>(column.dominant)] = true;
   seen_.waits |= column.wait > 0.05;
   seen_.merged |= column.busy < 0.95;

@@ -12,7 +12,7 @@
 #include "inspector/timeline/time_header.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
-#include "inspector/widgets/op_text.h"
+#include "inspector/widgets/span_lines.h"
 
 namespace tessera::inspector {
 namespace {
@@ -200,14 +200,20 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
     const bool mine =
         box.contains(io.MouseClickedPos[button]) && io.MouseClickedPos[button].x >= left;
     if (!mine || !ImGui::IsMouseDragging(button, 4)) continue;
-    if (button == 0 && io.KeyCtrl) {
-      const Time one = state.time.time_at(io.MouseClickedPos[0].x, left, width);
+    if (button == 2 || (button == 0 && io.KeyCtrl)) {
+      const Time one = state.time.time_at(io.MouseClickedPos[button].x, left, width);
       const Time other = state.time.time_at(io.MousePos.x, left, width);
       state.measured = std::minmax(one, other);
+      zooms_ = button == 2;
     } else {
       state.time.pan(-io.MouseDelta.x / width);
       scroll_ -= io.MouseDelta.y;
     }
+  }
+  if (zooms_ && !ImGui::IsMouseDown(2)) {  // what was measured fills the view
+    zooms_ = false;
+    if (state.measured) state.time.show(state.measured->first, state.measured->second);
+    state.measured.reset();
   }
   if (!over) return;
   const auto slack = static_cast<Time>(3 * state.time.ns_per_px(width));
@@ -291,30 +297,15 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
 }
 
 void draw_span_tooltip(const Surface& ui, TraceModel& model, const SpanRef& span) {
-  const auto& spans = model.rank(span.rank).lane(span.stream)->spans;
-  const storage::OpRow& op = model.op(spans.op[span.index]);
-  const analysis::SpanFacts facts = model.facts(span);
+  const SpanLines lines = span_lines(model, span);
   ImGui::BeginTooltip();
   ImGui::PushFont(ui.fonts.strong);
-  ImGui::Text("%s  %s", title_of(op).c_str(), short_name(subject_of(op)).c_str());
+  ImGui::TextUnformatted(lines.title.c_str());
   ImGui::PopFont();
   ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
-  ImGui::Text("rank %d, step %d, %s", span.rank, op.step, std::string(name_of(op.phase)).c_str());
-  if (op.reason != Reason::none) ImGui::Text("%s", std::string(name_of(op.reason)).c_str());
+  for (const std::string& line : lines.place) ImGui::TextUnformatted(line.c_str());
   ImGui::PopStyleColor();
-  ImGui::Text("%s", format_time(facts.duration).c_str());
-  if (facts.collective) {
-    ImGui::Text("%s %s, bus %s", format_bytes(op.bytes).c_str(),
-                std::string(name_of(op.dtype)).c_str(), format_rate(facts.bus_bandwidth).c_str());
-    ImGui::Text("wait %s, transfer %s, exposed %s", format_time(facts.wait).c_str(),
-                format_time(facts.transfer).c_str(), format_time(facts.exposed).c_str());
-    if (facts.kernel > 0) {
-      ImGui::Text("kernel %s, bus %s", format_time(facts.kernel).c_str(),
-                  format_rate(facts.kernel_bus_bandwidth).c_str());
-    }
-  } else if (facts.flops_per_s > 0) {
-    ImGui::Text("%s/s", format_flops(facts.flops_per_s).c_str());
-  }
+  for (const std::string& line : lines.figures) ImGui::TextUnformatted(line.c_str());
   ImGui::EndTooltip();
 }
 

@@ -42,6 +42,7 @@ class TimelinePanel {
   LanePainter painter_;
   std::vector<Row> rows_;
   std::vector<LaneBox> lane_boxes_;
+  bool zooms_ = false;  // the middle button is down, for a range
   bool path_drawn_ = false;
   float scroll_ = 0;
   float content_height_ = 0;

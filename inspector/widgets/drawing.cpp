@@ -46,25 +46,64 @@ void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched) {
   draw->PopClipRect();
 }
 
+namespace {
+
+constexpr const char* dots = "…";
+constexpr std::size_t least_head = 3;     // bytes before the dots; less says nothing
+constexpr std::size_t longest_part = 24;  // of a path: longer ones are cut
+
+bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+// The bytes of the beginning of `words` that fit into `width` in the current font.
+std::size_t bytes_within(const std::string& words, float width) {
+  const ImFont* const font = ImGui::GetFont();
+  const char* rest = words.c_str();
+  // ImGui stops where a width is reached, not where it is exceeded.
+  font->CalcTextSizeA(ImGui::GetFontSize(), std::floor(width) + 0.001F, 0, words.c_str(),
+                      words.c_str() + words.size(), &rest);
+  return static_cast<std::size_t>(rest - words.c_str());
+}
+
+// The end of `words` that fits behind the dots; "" if not even a few letters do.
+std::string fitted_end(const std::string& words, float width) {
+  std::size_t low = 0, high = words.size();  // the end from `high` on fits
+  while (high - low > 1) {
+    std::size_t middle = (low + high) / 2;
+    while (middle < high && !starts_character(words[middle])) ++middle;
+    if (middle == high) break;
+    const bool fits = ImGui::CalcTextSize((dots + words.substr(middle)).c_str()).x <= width;
+    (fits ? high : low) = middle;
+  }
+  return words.size() - high < least_head ? "" : dots + words.substr(high);
+}
+
+}  // namespace
+
 std::string fitted(const std::string& words, float width) {
   if (ImGui::CalcTextSize(words.c_str()).x <= width) return words;
-  std::string shorter = words;
-  while (shorter.size() > 3) {
-    shorter.resize(shorter.size() - 1);
-    if (ImGui::CalcTextSize((shorter + "…").c_str()).x <= width) return shorter + "…";
-  }
-  return "";
+  const std::size_t kept = bytes_within(words, width - ImGui::CalcTextSize(dots).x);
+  return kept < least_head ? "" : words.substr(0, kept) + dots;
+}
+
+std::string fitted_middle(const std::string& words, float width) {
+  constexpr float head_share = 0.4F;
+  if (ImGui::CalcTextSize(words.c_str()).x <= width) return words;
+  const std::string head = words.substr(0, bytes_within(words, head_share * width));
+  const std::string end = fitted_end(words, width - ImGui::CalcTextSize(head.c_str()).x);
+  return head.size() < least_head || end.empty() ? fitted(words, width) : head + end;
 }
 
 std::string fitted_path(const std::string& path, float width) {
+  std::size_t last = 0;
   for (std::size_t at = 0; at < path.size();) {
     const std::string rest = path.substr(at);
     if (ImGui::CalcTextSize(rest.c_str()).x <= width) return rest;
+    last = at;
     const std::size_t dot = path.find('.', at);
     if (dot == std::string::npos) break;
     at = dot + 1;
   }
-  return "";
+  return path.size() - last > longest_part ? fitted_end(path.substr(last), width) : "";
 }
 
 void field(const Surface& ui, ViewState& state, const std::string& group, const char* name,

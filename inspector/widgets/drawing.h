@@ -24,9 +24,11 @@ void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched);
 /// The beginning of `words` that fits into `width` in the current font, with "…" if it is cut; ""
 /// if not even that fits.
 std::string fitted(const std::string& words, float width);
+/// Its beginning and its end with "…" between them, for names that differ at their ends.
+std::string fitted_middle(const std::string& words, float width);
 /// As much of the end of a dotted path as fits into `width` in the current font: of
 /// "layers.17.mlp" also "17.mlp" or "mlp", as the last parts tell units apart. "" if not even the
-/// last part fits.
+/// last part fits; a very long last part is cut at its beginning.
 std::string fitted_path(const std::string& path, float width);
 /// "name ........ value" in the current ImGui window: name dim, value right-aligned at the edge.
 /// `group` tells fields of one name apart: the state remembers the value as "group/name".

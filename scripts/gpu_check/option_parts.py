@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What options are worth: windows and CUDA graphs, in tokens per second and exposed communication."""
+"""What options are worth: windows, CUDA graphs, Hopper's attention: speed, exposed communication."""
 import json
 
 from gpu_check.bench_parts import Shape, tokens_file
 from gpu_check.machine import Failed, tail
 from gpu_check.test_parts import free_port
 
-WAYS = {"plain": [], "windows": ["--windows", "on"], "graphs": ["--cuda-graphs"]}
+WAYS = {"plain": [], "windows": ["--windows", "on"], "graphs": ["--cuda-graphs"],
+        "hopper attention": ["--hopper-attention"]}
 SHARED_WAYS = ("plain", "graphs")  # windows need GPUs that reach each other's memory
 
 

@@ -2,6 +2,7 @@
 #include "tessera/sim/cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
@@ -112,6 +113,19 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   return cluster;
 }
 
+// "h200" is a part of several names, and a letter away from another.
+std::string meant_by(const std::string& word) {
+  const std::vector<std::string> names = cluster_presets();
+  std::vector<std::string> having;
+  for (const std::string& name : names) {
+    if (word.size() >= 3 && name.find(word) != std::string::npos) having.push_back(name);
+  }
+  if (!having.empty()) return fmt::format("did you mean {}?", fmt::join(having, " or "));
+  const std::string_view nearest = nearest_word(word, {names.begin(), names.end()});
+  return nearest.empty() ? "tessera cluster list names them"
+                         : fmt::format("did you mean {}?", nearest);
+}
+
 Result<std::string> read_text(const std::string& name_or_path) {
   for (const ShippedFile& preset : shipped_clusters()) {
     if (preset.name == name_or_path) return std::string(preset.json);
@@ -123,13 +137,9 @@ Result<std::string> read_text(const std::string& name_or_path) {
   }
   std::ifstream file(name_or_path, std::ios::binary);
   if (!file) {
-    const std::vector<std::string> names = cluster_presets();
-    const std::string_view meant = nearest_word(name_or_path, {names.begin(), names.end()});
     return Status(Code::invalid_argument,
                   fmt::format("cluster '{}' is neither a preset ({}) nor a file that can be read",
-                              name_or_path,
-                              meant.empty() ? "tessera cluster list names them"
-                                            : fmt::format("did you mean {}?", meant)));
+                              name_or_path, meant_by(name_or_path)));
   }
   std::ostringstream text;
   text << file.rdbuf();

@@ -50,11 +50,23 @@ CollectivePlan modelled(const Cluster& cluster, const CollectiveShape& shape) {
 
 }  // namespace
 
+// What was measured of a size says nothing of one 16 times as far away, unless both are so large
+// that only bandwidth counts, or so small that only latency does.
+double MeasuredFactors::beyond(std::size_t k, Bytes size) const {
+  constexpr double far = 16, large = 1 << 20, small = 32 << 10;
+  const auto known = static_cast<double>(bytes[k].value);
+  const auto asked = static_cast<double>(std::max<std::int64_t>(size.value, 1));
+  if ((known >= large && asked >= large) || (known <= small && asked <= small)) return factors[k];
+  const double share = (std::max(known / asked, asked / known) - 1) / (far - 1);
+  return share >= 1 ? 1 : factors[k] + (1 - factors[k]) * share;
+}
+
 double MeasuredFactors::at(Bytes size) const {
   const auto after = std::lower_bound(bytes.begin(), bytes.end(), size);
-  if (after == bytes.end()) return factors.back();
+  if (after == bytes.end()) return beyond(bytes.size() - 1, size);
   const auto k = static_cast<std::size_t>(after - bytes.begin());
-  if (k == 0 || *after == size) return factors[k];
+  if (*after == size) return factors[k];
+  if (k == 0) return beyond(0, size);
   const auto root = [](Bytes b) { return std::sqrt(static_cast<double>(b.value)); };
   const double share = (root(size) - root(bytes[k - 1])) / (root(bytes[k]) - root(bytes[k - 1]));
   return factors[k - 1] + share * (factors[k] - factors[k - 1]);

@@ -76,6 +76,14 @@ double within_node(const Cluster& cluster, const Task& task, Algorithm algorithm
   return whole_way * queue(link, task.ranks) / gain(link) + us(link.sqrt_ns) * root;
 }
 
+// A ring or tree between nodes goes through all GPUs of each, so that no network makes it faster
+// than their own links: what every GPU passes on takes so long inside of its node.
+double inside_of_nodes(const Link& link, const Task& task, std::int64_t bytes) {
+  const double steps = task.steps();
+  const double passed = static_cast<double>(bytes) * (steps + link.end_steps) / task.ranks;
+  return passed * queue(link, task.chain) / (link.bytes_per_s * link.efficiency) * 1e6;
+}
+
 }  // namespace
 
 double measured_us(const Cluster& cluster, const Task& task, Algorithm algorithm, Protocol protocol,
@@ -93,7 +101,9 @@ double measured_us(const Cluster& cluster, const Task& task, Algorithm algorithm
             steps.between * (us(between.latency_ns) - ring_ll128_network_step_us);
     // A ring, or a tree, leaves a pod once.
     const double left = task.plan.crowding * beyond_pods(between, task.nodes, 1);
-    time += estimate.transfer / (gain(between) * left);
+    const bool passes = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
+    time += std::max(estimate.transfer / (gain(between) * left),
+                     passes && task.chain > 1 ? inside_of_nodes(inside, task, bytes) : 0);
     time += us(between.sqrt_ns) * root_of_mib(bytes);
   }
   return std::max({time, us(cluster.collective_floor_ns), 1.0});

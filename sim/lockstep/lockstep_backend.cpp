@@ -42,6 +42,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
 
 Status LockstepBackend::communicator_created(CommunicatorId id, const Communicator& communicator) {
   const RankGroups& groups = communicator.groups;
+  if (keeps_calls_) calls_.spoil();
   CommunicatorState state;
   state.shapes = shapes_of(groups, options_.ranks_per_node);
   communicators_.push_back(std::move(state));
@@ -57,8 +58,7 @@ const LockstepBackend::EventTime* LockstepBackend::find(EventId event) const {
   return &events_[static_cast<std::size_t>(event.value - first_event_)];
 }
 
-void LockstepBackend::forget_events() {
-  const EventId live = first_live_event();
+void LockstepBackend::forget_events(EventId live) {
   while (first_event_ < live.value && !events_.empty()) {
     events_.pop_front();
     ++first_event_;
@@ -164,17 +164,6 @@ Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, 
   return end;
 }
 
-// What was measured of the part, if anything was.
-Time LockstepBackend::measured(const Op& op, Time cost) const {
-  if (options_.parts.empty()) return cost;
-  const std::string_view part = part_of(op.cause.module, op.cause.reason);
-  for (const PartTime& time : options_.parts) {
-    if (time.phase != op.cause.phase || time.part != part) continue;
-    return time.start_ns + std::llround(time.factor * static_cast<double>(cost));
-  }
-  return cost;
-}
-
 void LockstepBackend::occupy_thread(const Clock& end) {
   if (!options_.one_thread) return;
   auto free = pool_.take();
@@ -233,17 +222,12 @@ Clock LockstepBackend::meet_in_groups(const Op& op, const Timing& timing) {
   return end;
 }
 
-LockstepBackend::Timing LockstepBackend::run_collective(const Op& op) {
+LockstepBackend::Timing LockstepBackend::run_collective(const Op& op, const OpCosts& costs) {
   const CommunicatorId id = communicator_of(op);
   CommunicatorState& comm = state(id);
   const RankGroups& groups = communicator(id).groups;
-  Timing timing{.begin = resolve(op.stream)};
+  Timing timing{.begin = resolve(op.stream), .end = {}, .costs = costs.groups};
   if (comm.clock && comm.last_stream != op.stream) timing.begin = join(timing.begin, comm.clock);
-  for (CollectiveShape shape : comm.shapes) {
-    shape.kind = kind_of(op);
-    shape.bytes = bytes_of(op);
-    timing.costs.push_back(options_.cost->collective(shape));
-  }
   const bool one_group = groups.group_count() == 1 && groups.ranks() == world();
   timing.end = one_group ? meet_all(timing.begin, timing.costs[0]) : meet_in_groups(op, timing);
   comm.clock = timing.end;
@@ -288,7 +272,7 @@ Status LockstepBackend::do_numbers(const Op& op) {
   return Status(status.code(), fmt::format("{}: {}", describe(op), status.message()));
 }
 
-Status LockstepBackend::execute(const Op& op, EventId event) {
+void LockstepBackend::carry_out(const Op& op, EventId event, const OpCosts& costs, EventId live) {
   enter_step(op.cause.step);
   if (host_.waits_before(op)) {
     for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
@@ -303,7 +287,7 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
     for (const Pending& pending : stream.pending) time.also.push_back(pending.clock);
     events_.push_back(std::move(time));
     if (options_.sink != nullptr) waited_.record(op, event);
-    return {};
+    return;
   }
   host_.issue(op);
   if (Clock host = host_.later_than(stream.clock, pool_)) {
@@ -311,35 +295,31 @@ Status LockstepBackend::execute(const Op& op, EventId event) {
   }
   if (thread_) stream.pending.push_back({thread_, false});
   trace_op(op, event);
-  Timing timing;
-  if (const auto* compute = std::get_if<Compute>(&op.what)) {
-    timing = run_kernel(op, event, measured(op, options_.cost->compute(compute->cost)));
-  } else if (const auto* copy = std::get_if<Copy>(&op.what)) {
-    const Time cost = options_.cost->copy(bytes_of(op), copy->route);
-    timing = run_kernel(op, event, measured(op, cost));
-  } else {
-    timing = run_collective(op);
-  }
+  const Timing timing =
+      communicator_of(op).valid() ? run_collective(op, costs) : run_kernel(op, event, costs.kernel);
   trace_spans(op, event, timing);
   stream.clock = timing.end;
   occupy_thread(timing.end);
   events_.push_back({timing.end, {}, communication, op.stream});
   if (options_.sink != nullptr) waited_.record(op, event);
   op_ranks_ += op.where.count();
-  if (options_.numerics) TESSERA_TRY(do_numbers(op));
-  forget_events();
-  return {};
+  forget_events(live);
 }
 
 Status LockstepBackend::await_event(EventId event) {
+  if (keeps_calls_ && find(event) != nullptr) calls_.add(AwaitCall{event});
+  awaited(event);
+  return {};
+}
+
+void LockstepBackend::awaited(EventId event) {
   const EventTime* time = find(event);
-  if (time == nullptr) return {};
+  if (time == nullptr) return;
   host_.wait(time->clock, pool_);
   for (const Clock& clock : time->also) host_.wait(clock, pool_);
   // What the host submits from now on cannot start earlier.
   for (StreamState& stream : streams_) wait_for(stream, *time);
   if (options_.sink != nullptr) waited_.host_wait(event);
-  return {};
 }
 
 Result<PerRank<float>> LockstepBackend::read(const View& scalar) {
@@ -348,15 +328,21 @@ Result<PerRank<float>> LockstepBackend::read(const View& scalar) {
                   "this simulation keeps no numbers: create it with numerics = true");
   }
   TESSERA_TRY(check_scalar(scalar));
+  if (keeps_calls_) calls_.add(ReadCall{});
   std::vector<float> values(static_cast<std::size_t>(options_.world_size),
                             options_.reads.value_or(0));
   for (Rank r = 0; r < options_.world_size && options_.numerics; ++r) {
     values[static_cast<std::size_t>(r)] = numbers_.value(scalar, r, 0);
   }
+  number_read();
+  return PerRank<float>(std::move(values));
+}
+
+// The host has what everything submitted so far has left.
+void LockstepBackend::number_read() {
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     host_.wait(resolve(StreamId{static_cast<std::int32_t>(s)}), pool_);
   }
-  return PerRank<float>(std::move(values));
 }
 
 PerRank<Time> LockstepBackend::now() const { return PerRank<Time>(host_.times()); }

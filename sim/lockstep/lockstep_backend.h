@@ -2,10 +2,12 @@
 // The backend behind LockstepRuntime: clocks of all ranks as arrays, one pass per operation.
 //
 // Files: this class's timing in lockstep_backend.cpp, what it tells the trace in
-// lockstep_trace.cpp.
+// lockstep_trace.cpp, operations of the program and steps that repeat in lockstep_steps.cpp.
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <limits>
 #include <optional>
 
 #include "engine/tracing/clock_kernels.h"
@@ -17,6 +19,7 @@
 #include "sim/host/host_clock.h"
 #include "sim/lockstep/contention.h"
 #include "sim/lockstep/numeric_store.h"
+#include "sim/lockstep/step_calls.h"
 #include "sim/memory/cached_memory.h"
 #include "tessera/sim/lockstep_runtime.h"
 
@@ -33,6 +36,8 @@ class LockstepBackend final : public LockstepRuntime {
     return cached_ ? cached_->highest() : peak_reserved();
   }
   std::int64_t op_ranks() const override { return op_ranks_; }
+  bool step_repeats() override;
+  Status repeat_step() override;
 
   Processor processor() const override { return options_.processor; }
   Result<PerRank<float>> read(const View& scalar) override;
@@ -63,8 +68,23 @@ class LockstepBackend final : public LockstepRuntime {
   // Begin and end of a timed op on all ranks; a collective's data moves in the last `cost`.
   struct Timing {
     Clock begin, end;
-    std::vector<Time> costs;  // by group; one entry if all alike; empty: no collective
+    std::vector<Time> costs;  // OpCosts::groups
   };
+  /// Makes the calls of a step that repeats.
+  struct Repetition {
+    LockstepBackend& backend;
+    BufferId id;  // of the latest request
+    Allocation request;
+
+    Status operator()(OpCall& call);
+    Status operator()(RequestCall& call);
+    Status operator()(PlaceCall& call);
+    Status operator()(ReleaseCall& call);
+    Status operator()(AwaitCall& call);
+    Status operator()(ReadCall& call);
+  };
+  /// Whether a stream waits for an event anyway, on a rank.
+  using WaitsFor = std::function<bool(StreamId, Rank)>;
 
   Status stream_created(StreamId, const Stream&) override;
   Status communicator_created(CommunicatorId, const Communicator&) override;
@@ -78,7 +98,20 @@ class LockstepBackend final : public LockstepRuntime {
   CommunicatorState& state(CommunicatorId id) { return communicators_[id.index()]; }
   std::int64_t ranks() const { return options_.world_size; }
   const EventTime* find(EventId event) const;
-  void forget_events();
+  void forget_events(EventId live);
+
+  // Calls: of the program, or of a step that repeats.
+  OpCosts costs_of(const Op& op) const;
+  void carry_out(const Op& op, EventId event, const OpCosts& costs, EventId live);
+  void requested(BufferId id, const Allocation& request);
+  Status placed(BufferId id, const Allocation& request, const RankSet& ranks,
+                const Placement& placement);
+  void released(BufferId id, const Buffer& buffer, EventId after, const RankSet& ranks,
+                const WaitsFor& waits);
+  void awaited(EventId event);
+  void number_read();
+  void record(const Op& op, EventId event, const OpCosts& costs);
+  EventId if_live(EventId event) const;
 
   // Timing.
   void wait_for(StreamState& waiting, const EventTime& event);
@@ -90,7 +123,7 @@ class LockstepBackend final : public LockstepRuntime {
   Timing run_kernel(const Op& op, EventId event, Time duration);
   Time measured(const Op& op, Time cost) const;
   void occupy_thread(const Clock& end);
-  Timing run_collective(const Op& op);
+  Timing run_collective(const Op& op, const OpCosts& costs);
   Clock meet_all(const Clock& arrival, Time cost);
   Clock meet_in_groups(const Op& op, const Timing& timing);
   Status do_numbers(const Op& op);
@@ -98,6 +131,7 @@ class LockstepBackend final : public LockstepRuntime {
   // Steps and trace.
   void enter_step(std::int32_t step);
   void close_step();
+  std::vector<PeakMemory> peaks_of_step();
   void close_memory(const std::vector<PeakMemory>& peaks);
   CachedMemory::Taken take(BufferId id, const Allocation& request, const RankSet& ranks,
                            const MemoryUse& device);
@@ -137,6 +171,12 @@ class LockstepBackend final : public LockstepRuntime {
   std::string out_of_memory_;
   std::int64_t cache_returns_ = 0;
   std::int64_t op_ranks_ = 0;
+
+  bool keeps_calls_ = false;
+  StepCalls calls_, calls_before_;  // of this step, and of the last one
+  std::int32_t own_steps_ = std::numeric_limits<std::int32_t>::max();  // later ones repeat
+  std::vector<PeakMemory> peaks_;                                      // of the last own step
+  EventId live_;                                                       // of repeated steps
 };
 
 }  // namespace tessera::sim

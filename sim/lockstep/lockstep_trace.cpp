@@ -37,6 +37,7 @@ std::string holders(const ByClass& by_class) {
 }  // namespace
 
 Status LockstepBackend::stream_created(StreamId id, const Stream& stream) {
+  if (keeps_calls_) calls_.spoil();
   auto zero = pool_.take();
   std::fill(zero->times.begin(), zero->times.end(), 0);
   zero->lowest = zero->highest = 0;
@@ -85,10 +86,14 @@ void LockstepBackend::trace_spans(const Op& op, EventId event, const Timing& tim
 }
 
 Status LockstepBackend::buffer_requested(BufferId id, const Allocation& request) {
+  if (keeps_calls_) calls_.add(RequestCall(id, request));
+  requested(id, request);
+  return options_.numerics ? numbers_.allocate(id, request) : Status();
+}
+
+void LockstepBackend::requested(BufferId id, const Allocation& request) {
   enter_step(request.cause.step);
-  if (options_.numerics) TESSERA_TRY(numbers_.allocate(id, request));
   if (traces_buffers()) traced_.add(id, request, *options_.sink);
-  return {};
 }
 
 // What lay where when there was no room for `id`, which has got memory that is not there since.
@@ -158,9 +163,15 @@ CachedMemory::Taken LockstepBackend::take(BufferId id, const Allocation& request
   return taken;
 }
 
-// The moment a stream reaches its next op: where buffers for that op begin to exist.
 Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, const RankSet& ranks,
                                       const Placement& placement) {
+  if (keeps_calls_) calls_.add(PlaceCall{ranks, placement.offset, placement.device});
+  return placed(id, request, ranks, placement);
+}
+
+// The moment a stream reaches its next op: where buffers for that op begin to exist.
+Status LockstepBackend::placed(BufferId id, const Allocation& request, const RankSet& ranks,
+                               const Placement& placement) {
   const bool on_device = request.memory == Memory::device;
   CachedMemory::Taken taken{};
   if (on_device) taken = take(id, request, ranks, placement.device);
@@ -168,8 +179,8 @@ Status LockstepBackend::buffer_placed(BufferId id, const Allocation& request, co
     return {Code::out_of_memory, out_of_memory_};
   }
   if (!traces_buffers()) return {};
-  const bool placed = options_.allocator == StackProfile::Allocator::events;
-  const Bytes end = placed ? placement.offset + request.bytes : taken.reserved;
+  const bool has_place = options_.allocator == StackProfile::Allocator::events;
+  const Bytes end = has_place ? placement.offset + request.bytes : taken.reserved;
   const MemoryClass memory_class = class_in(request.memory, request.memory_class);
   for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
     const Rank rank = memory_.ranks()[slot];
@@ -209,11 +220,23 @@ Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
 
 void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet& ranks) {
   if (options_.numerics) numbers_.release(id, ranks);
-  const Buffer& released = buffer(id);
+  std::vector<std::pair<Rank, bool>> asked;
+  const auto waits = [&](StreamId owner, Rank rank) {
+    const bool anyway = runs_after(owner, after, rank);
+    if (keeps_calls_) asked.emplace_back(rank, anyway);
+    return anyway;
+  };
+  const EventId live = if_live(after);
+  released(id, buffer(id), live, ranks, waits);
+  if (keeps_calls_) calls_.add(ReleaseCall{id, buffer(id), live, ranks, std::move(asked)});
+}
+
+void LockstepBackend::released(BufferId id, const Buffer& buffer, EventId after,
+                               const RankSet& ranks, const WaitsFor& waits) {
   const EventTime* event = after.valid() ? find(after) : nullptr;
-  if (cached_ && released.memory == Memory::device) {
+  if (cached_ && buffer.memory == Memory::device) {
     cached_->release(id, ranks, [&](StreamId owner, Rank rank) -> std::optional<CachedMemory::Use> {
-      if (event == nullptr || runs_after(owner, after, rank)) return {};
+      if (event == nullptr || waits(owner, rank)) return {};
       return CachedMemory::Use{event->stream, time_at(event, rank)};
     });
   }
@@ -222,7 +245,7 @@ void LockstepBackend::buffer_released(BufferId id, EventId after, const RankSet&
     const Rank rank = memory_.ranks()[slot];
     if (!ranks.contains(rank)) continue;
     memory_.change(slot, time_at(event, rank), traced_.row_of(id),
-                   class_in(released.memory, released.memory_class), -released.bytes, Bytes{});
+                   class_in(buffer.memory, buffer.memory_class), -buffer.bytes, Bytes{});
   }
   traced_.release(id, ranks);
 }
@@ -233,8 +256,15 @@ void LockstepBackend::enter_step(std::int32_t step) {
   step_open_ = true;
 }
 
+// Steps that repeat use the memory that the last one of the program did.
+std::vector<PeakMemory> LockstepBackend::peaks_of_step() {
+  if (step_ <= own_steps_) return peaks_ = take_peaks(step_);
+  for (PeakMemory& peak : peaks_) peak.step = step_;
+  return peaks_;
+}
+
 void LockstepBackend::close_step() {
-  std::vector<PeakMemory> peaks = take_peaks(step_);
+  std::vector<PeakMemory> peaks = peaks_of_step();
   for (PeakMemory& peak : peaks) {
     if (!cached_) break;
     peak.reserved = std::max(cached_->peak(peak.first_rank), peak.allocated);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/analysis/memory_holders.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <numeric>
 #include <vector>
 
 #include "tessera/analysis/memory_shortage.h"
+#include "tests/random.h"
 
 namespace tessera::analysis {
 namespace {
@@ -36,6 +38,36 @@ storage::MemorySeries made() {
   change(series, 1, -30, 100);
   change(series, 2, 50, 150);
   return series;
+}
+
+TEST_CASE("moments of a long series are those that a walk from the begin finds",
+          "[analysis][holders][property]") {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    test::Random random(seed);
+    storage::MemorySeries series;
+    std::array<std::int64_t, 3> held{};
+    std::vector<std::array<std::int64_t, 3>> after;
+    while (after.size() < 40'000) {
+      const auto k = static_cast<std::size_t>(random.below(3));
+      const std::int64_t size = buffers[k].bytes.value;
+      const std::int64_t delta = held[k] > 0 && random.chance(50) ? -size : size;
+      held[k] += delta;
+      change(series, static_cast<std::int32_t>(k), delta, 1 << 30);
+      after.push_back(held);
+    }
+    const HeldMemory memory(series);
+    INFO("seed=" << seed);
+    for (const std::size_t sample :
+         {std::size_t{0}, std::size_t{16383}, std::size_t{16384}, std::size_t{33'000},
+          std::size_t{39'999}, static_cast<std::size_t>(random.below(40'000))}) {
+      std::array<std::int64_t, 3> found{};
+      for (const Holder& holder : memory.at(series, buffers, sample).holders) {
+        found[holder.unit == "h.1" ? 2 : holder.name == "weight" ? 0 : 1] = holder.bytes.value;
+      }
+      INFO(sample);
+      CHECK(found == after[sample]);
+    }
+  }
 }
 
 TEST_CASE("holders are what is not released, and sum to the allocator's counter",

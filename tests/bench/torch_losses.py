@@ -7,8 +7,13 @@
 transformers makes each model, torch and the program begin with its weights and see one sample, so
 that no order matters; float32, AdamW, a constant rate. Prints the largest difference of
 the losses; exit code 1 if one is above the bar of 1e-6. Needs torch, transformers and numpy.
+
+With --float64 torch runs the loop a third time in float64, what its models compute in float32
+whatever their type included: how far each of the two is from that says whose rounding it is.
 """
 import argparse
+import contextlib
+import copy
 import json
 import subprocess
 import sys
@@ -26,6 +31,7 @@ arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 arguments.add_argument("program")
 arguments.add_argument("--steps", type=int, default=50)
 arguments.add_argument("--only", default="")
+arguments.add_argument("--float64", action="store_true")
 a = arguments.parse_args()
 torch.set_num_threads(1)
 LENGTH, RATE, BAR = 64, 1e-4, 1e-6
@@ -77,6 +83,33 @@ MODELS = {
 }
 
 
+@contextlib.contextmanager
+def everything_in_float64():
+    """Norms, rotations and softmax of transformers ask for float32 by name."""
+    wide = torch.float64
+    to, softmax = torch.Tensor.to, torch.nn.functional.softmax
+
+    def widened(value):
+        return wide if value is torch.float32 else value
+
+    def to_wide(tensor, *positions, **names):
+        names = {key: widened(value) for key, value in names.items()}
+        return to(tensor, *map(widened, positions), **names)
+
+    def softmax_wide(tensor, dim=None, _stacklevel=3, dtype=None):
+        return softmax(tensor, dim=dim, dtype=widened(dtype))
+
+    float_ = torch.Tensor.float
+    torch.Tensor.to, torch.Tensor.float = to_wide, torch.Tensor.double
+    torch.nn.functional.softmax = softmax_wide
+    torch.set_default_dtype(wide)
+    try:
+        yield
+    finally:
+        torch.Tensor.to, torch.Tensor.float, torch.nn.functional.softmax = to, float_, softmax
+        torch.set_default_dtype(torch.float32)
+
+
 def in_torch(model, tokens):
     model.train()
     adam = torch.optim.AdamW(
@@ -105,6 +138,10 @@ def in_tessera(folder):
     return [row["loss"] for row in map(json.loads, rows) if "loss" in row]
 
 
+def distance(some, others):
+    return max(abs(x - y) for x, y in zip(some, others))
+
+
 worst = 0.0
 for name, config in MODELS.items():
     if a.only and not name.startswith(a.only):
@@ -117,13 +154,24 @@ for name, config in MODELS.items():
         # As many as one sample has: every step sees the same.
         tokens = numpy.random.default_rng(2).integers(0, 256, LENGTH + 1).astype("uint16")
         tokens.tofile(folder / "tokens.bin")
+        exact = None
+        if a.float64:
+            with everything_in_float64():
+                exact = in_torch(copy.deepcopy(model).double(), tokens)
         ours, theirs = in_tessera(folder), in_torch(model, tokens)
-        apart = max(abs(x - y) for x, y in zip(ours, theirs))
-        first = max(abs(x - y) for x, y in zip(ours[:10], theirs[:10]))
+        apart = distance(ours, theirs)
+        first = distance(ours[:10], theirs[:10])
         worst = max(worst, apart)
         print(
             f"{name:25} {len(ours)} steps, loss {ours[0]:.4f} to {ours[-1]:.4f}: at most "
             f"{apart:.1e} apart ({first:.1e} in the first ten)",
             flush=True,
         )
+        if exact:
+            print(
+                f"{'':25} from float64: ours at most {distance(ours, exact):.1e} "
+                f"({distance(ours[:10], exact[:10]):.1e}), torch's "
+                f"{distance(theirs, exact):.1e} ({distance(theirs[:10], exact[:10]):.1e})",
+                flush=True,
+            )
 sys.exit(worst > BAR)

@@ -28,6 +28,16 @@ void check_refusal(const std::string& arguments, const std::string& hint) {
   CHECK(run.messages.find(hint) != std::string::npos);
 }
 
+// As nccl-tests print it; `root`: versions before 2.12 did not.
+std::string nccl_row(std::int64_t bytes, double us, const char* root = "-1",
+                     const char* wrong = "0") {
+  const double algbw = static_cast<double>(bytes) / us / 1e3;
+  const std::string times = "  " + std::to_string(us) + "  " + std::to_string(algbw) + "  " +
+                            std::to_string(1.75 * algbw) + "  " + wrong;
+  return "  " + std::to_string(bytes) + "  " + std::to_string(bytes / 4) + "  float  sum  " + root +
+         times + times + "\n";
+}
+
 }  // namespace
 
 TEST_CASE("a table says by which algorithm a size goes and how fast", "[cli][collective]") {
@@ -127,8 +137,7 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
   for (const auto& row : rows_of("all_reduce --sizes 32K:1G")) {
     const double us = row["time_us"].get<double>() + 12;
     const auto bytes = row["bytes"].get<std::int64_t>();
-    log += "  " + std::to_string(bytes) + "  " + std::to_string(bytes / 4) + "  float  sum  -1  " +
-           std::to_string(us) + "  1.0  1.75  0  " + std::to_string(us) + "  1.0  1.75  0\n";
+    log += nccl_row(bytes, us);
   }
   std::ofstream(run_folder() + "node.log") << log;
   const ProgramRun run = run_tessera("calibrate node.log --cluster dgx-h100 -o mine.json");
@@ -143,6 +152,42 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
   check_refusal("calibrate node.log --least 1G -o x.json", "a fit needs 4");
   check_refusal("calibrate node.log --ranks-per-node 9 -o x.json", "have 8 GPUs");
   check_refusal("calibrate node.log", "--output is required");
+}
+
+TEST_CASE("a messy log of nccl-tests is read, refused or warned of", "[cli][collective]") {
+  const auto rows = [](const char* root, const char* wrong, const std::string& tag = "") {
+    std::string text;
+    for (int k = 20; k < 26; ++k) {
+      text += tag + nccl_row(std::int64_t{1} << k, 20.0 + (1 << (k - 20)) * 5, root, wrong);
+    }
+    return text;
+  };
+  const auto calibrated = [](const std::string& log, const std::string& more = "") {
+    std::ofstream(run_folder() + "messy.log") << log;
+    return run_tessera("calibrate messy.log -o messy.json" + more);
+  };
+  const std::string name = "# Collective test starting: all_reduce_perf\n";
+  const std::string plain = calibrated(name + rows("-1", "0")).output;
+  CHECK(plain.find("6 rows") != std::string::npos);
+  // Versions without a root; tags of mpirun and srun; lines that end in two characters.
+  CHECK(calibrated(name + rows("", "2e-07")).output == plain);
+  CHECK(calibrated(name + rows("-1", "0", "[1,0]<stdout>:")).output == plain);
+  CHECK(calibrated(name + rows("-1", "0", "0: ")).output == plain);
+  CHECK(calibrated(name + rows("-1", "N/A")).messages.empty());
+  const ProgramRun two = calibrated(
+      name + rows("-1", "0") + "# Collective test starting: all_gather_perf\n" + rows("-1", "0"));
+  CHECK(two.output.find("12 rows") != std::string::npos);
+  const ProgramRun wrong = calibrated(
+      name + rows("-1", "0") + nccl_row(1 << 27, 1000, "-1", "17") + "  4096  1024  fl\n" +
+      "node1: Test NCCL failure common.cu:958 'unhandled cuda error'\n");
+  CHECK(wrong.output == plain);
+  CHECK(wrong.messages.find("1 rows had wrong results") != std::string::npos);
+  CHECK(wrong.messages.find("1 lines begin like rows and cannot be read") != std::string::npos);
+  CHECK(wrong.messages.find("the program failed: node1: Test NCCL") != std::string::npos);
+  check_refusal("calibrate messy.log -o x.json --operation all_gather", "all_reduce ran");
+  calibrated(name +
+             "  1048576  262144  float  sum  -1  0.04  26.2  45.9  0  0.04  26.2  45.9  0\n");
+  check_refusal("calibrate messy.log -o x.json", "line 2: its size divided by its time");
 }
 
 TEST_CASE("clusters are listed, shown and checked", "[cli][cluster]") {

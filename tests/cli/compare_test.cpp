@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -147,6 +148,9 @@ TEST_CASE("compare pairs the collectives of a torch run with those of the same t
 TEST_CASE("compare finds nothing between a trace and itself", "[cli]") {
   simulate("a.tessera", "");
   const nlohmann::json same = compare("a.tessera", "a.tessera");
+  // By these `tessera inspect` finds the traces.
+  CHECK(same["trace_a"] == same["trace_b"]);
+  CHECK(std::filesystem::path(same["trace_a"].get<std::string>()).is_absolute());
   CHECK(same["matched_share"] == 1.0);
   CHECK(same["causes"].empty());
   CHECK(same["chance"].empty());

@@ -316,6 +316,8 @@ TEST_CASE("every flag of inspect changes the picture", "[cli][flags]") {
   REQUIRE(run_tessera("simulate small.json -q --slow-rank 3:2 -o small.tessera").exit_code == 0);
   const std::string small = "--size 640x360 ";
   const std::vector<FlagCase> inspect = {{"--panel", "memory", small},
+                                         {"--beside", "overview", "--size 900x500 "},
+                                         {"--below", "overview", "--size 900x500 "},
                                          {"--time", "0:0.05", small + "--panel timeline "},
                                          {"--rank", "1", small},
                                          {"--theme", "light", small},

@@ -53,6 +53,8 @@ std::string files_below(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     names.push_back(entry.path().string());
+    if (entry.path().extension() != ".safetensors") continue;
+    names.back() += " " + std::to_string(entry.file_size());
   }
   std::sort(names.begin(), names.end());
   std::string text;
@@ -107,6 +109,7 @@ const std::vector<FlagCase> cases = {
     {"--windows", "on", ""},
     {"--tf32", "", ""},
     {"--cuda-graphs", "", ""},
+    {"--hopper-attention", "", ""},
     {"--share-gpu", "", ""},
     {"--pinned-memory", "1", ""},
     {"--ranks", "2", ""},
@@ -122,6 +125,8 @@ const std::vector<FlagCase> cases = {
     {"--resume-anyway", "", "--resume saved --seed 9 "},
     {"--load", "weights.safetensors", ""},
     {"--export", "flags/w.safetensors", ""},
+    {"--export-dtype", "bfloat16", ""},
+    {"--export-dtype", "bfloat16", "--export flags/w.safetensors "},
     {"--export-adapter", "flags/adapter", ""},
     {"--export-adapter", "flags/adapter", "--lora rank=2 "},
     {"--lora", "rank=2", ""},
@@ -136,6 +141,7 @@ const std::vector<FlagCase> cases = {
     {"--csv", "flags/csv", ""},
     {"--tensorboard", "flags/events", ""},
     {"--dropout", "0.5", ""},
+    {"--no-dropout", "", "--dropout 0.5 "},
     {"--quiet", "", ""},
     {"--scheme", "zero3", ""},
     {"--wrap", "NoSuchClass", ""},

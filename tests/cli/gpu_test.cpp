@@ -186,9 +186,11 @@ TEST_CASE("an option works on a backend, or a sentence says what to do", "[cli][
                                          {"--device cuda", ""},
                                          {"--runtime simulator", simulated},
                                          {"--runtime simulator --device cuda", simulated}};
-  const std::vector<std::string> about_gpus = {"--windows on",  "--tf32",
-                                               "--cuda-graphs", "--profile-nccl --trace o.tessera",
-                                               "--share-gpu",   "--pinned-memory 0.001"};
+  const std::vector<std::string> about_gpus = {
+      "--windows on",      "--tf32",
+      "--cuda-graphs",     "--profile-nccl --trace o.tessera",
+      "--share-gpu",       "--pinned-memory 0.001",
+      "--hopper-attention"};
   const std::vector<std::string> anywhere = {"--windows off", "--windows auto", "--deterministic"};
   const auto said = [&](const std::string& options) {
     const ProgramRun run = gpu.run(training + ("-q " + options));

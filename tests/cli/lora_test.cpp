@@ -157,6 +157,10 @@ TEST_CASE("adapters that make no sense are refused", "[cli][lora]") {
         std::string::npos);
   CHECK(refusal("--lora dropout=1").find("'dropout=1' is none of rank=8, alpha=32 and target=") !=
         std::string::npos);
+  CHECK(refusal("--lora rank=2,rank=4").find("rank is given twice") != std::string::npos);
+  CHECK(refusal("--lora r=2,rank=4").find("rank is given twice") != std::string::npos);
+  CHECK(refusal("--lora target=c_attn,c_attn").find("c_attn is given twice") != std::string::npos);
+  CHECK(refusal("--lora ''").find("--lora is given nothing") != std::string::npos);
   CHECK(refusal("--lora target=q_proj")
             .find("gpt has no module q_proj: its linear layers are c_attn, c_fc, c_proj") !=
         std::string::npos);

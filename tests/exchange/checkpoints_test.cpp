@@ -37,6 +37,11 @@ std::string recorded(const std::string& name) {
   return std::string(TESSERA_SOURCE_DIR) + "/tests/golden/checkpoints/" + name;
 }
 
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path + "/step-000003/rank-00000.0.safetensors", std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 TEST_CASE("a checkpoint of PyTorch or DeepSpeed becomes ours with all of AdamW's state",
           "[exchange][checkpoint]") {
   const std::string name = GENERATE(as<std::string>(), "dcp", "zero1", "zero2", "zero3");
@@ -78,12 +83,8 @@ TEST_CASE("what is written for torch.distributed.checkpoint is read again bit by
   const auto done = test::require_value(import_checkpoint(dcp, model, second, {}));
   CHECK(done.with_state == 6);
   CHECK(done.step == 3);
-  const auto bytes = [](const std::string& path) {
-    std::ifstream file(path + "/step-000003/rank-00000.0.safetensors", std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  CHECK(bytes(first).size() > 1000);
-  CHECK(bytes(first) == bytes(second));
+  CHECK(contents_of(first).size() > 1000);
+  CHECK(contents_of(first) == contents_of(second));
 }
 
 TEST_CASE("a universal checkpoint of DeepSpeed is read again bit by bit",
@@ -110,6 +111,26 @@ TEST_CASE("a universal checkpoint of DeepSpeed is read again bit by bit",
       CHECK(values == expected);
     }
   }
+}
+
+TEST_CASE("DeepSpeed's own files of any stage and number of ranks are read again bit by bit",
+          "[exchange][checkpoint]") {
+  const int stage = GENERATE(1, 2, 3);
+  const std::int64_t ranks = GENERATE(1, 2, 3, 70);  // 70: partitions without an element
+  INFO("stage " << stage << ", " << ranks << " ranks");
+  const Model model = recorded_model();
+  const test::TemporaryFolder folder;
+  const std::string first = folder.path() + "/first", second = folder.path() + "/second";
+  const std::string out = folder.path() + "/zero";
+  test::require_ok(import_checkpoint(recorded("zero2"), model, first, {}).status());
+  const exchange::ZeroExportOptions options{.stage = stage, .ranks = ranks, .prefix = "net."};
+  test::require_ok(exchange::export_zero(first, out, options));
+  CHECK(exchange::export_zero(first, out, options).code() == Code::invalid_argument);
+  const auto done = test::require_value(import_checkpoint(out, model, second, {}));
+  CHECK(done.with_state == 6);
+  CHECK(done.step == 3);
+  CHECK(contents_of(first) == contents_of(second));
+  CHECK(exchange::export_zero(first, out + "2", {.stage = 4}).code() == Code::invalid_argument);
 }
 
 TEST_CASE("what a foreign checkpoint lacks, or has otherwise, is named", "[exchange][checkpoint]") {

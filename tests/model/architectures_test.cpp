@@ -64,7 +64,7 @@ TEST_CASE("what their activations take is what torch keeps for backward", "[mode
     CHECK(formula == Approx(measured).epsilon(0.06));  // Phi's copies of heads are not counted
     near += formula == Approx(measured).epsilon(0.05) ? 1 : 0;
   }
-  CHECK(near >= 18);
+  CHECK(near >= 30);
 }
 
 TEST_CASE("attention to a window costs the pairs of tokens in it", "[model][cost]") {

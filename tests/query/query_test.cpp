@@ -121,6 +121,55 @@ std::string write_steps_anew(const std::string& path) {
   return path;
 }
 
+TEST_CASE("of very many ranks and steps rank_step is read in parts, with the same answers",
+          "[query]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/many.tessera";
+  constexpr Rank ranks = 1024;
+  constexpr std::int32_t steps = 520;  // more than are kept in memory
+  const auto of = [](std::int32_t step, Rank rank) { return Time{7919} * step % 1009 + rank % 13; };
+  {
+    auto writer = storage::TraceWriter::create(path);
+    REQUIRE(writer.ok());
+    TraceRun run;
+    run.name = "many";
+    run.options = "{}";
+    run.ranks = ranks;
+    (*writer)->begin(run);
+    const std::vector<Bytes> none(ranks);
+    const std::vector<Time> zero(ranks);
+    for (std::int32_t step = 0; step < steps; ++step) {
+      std::vector<Time> compute, begin(ranks, step * 2000), end(ranks, step * 2000 + 2000);
+      for (Rank rank = 0; rank < ranks; ++rank) compute.push_back(of(step, rank));
+      (*writer)->rank_steps({step, begin, end, compute, zero, zero, zero, zero, none, none});
+    }
+    REQUIRE((*writer)->finish().ok());
+  }
+  auto query = query::Query::open(path);
+  REQUIRE(query.ok());
+  Time all = 0, of_rank = 0;
+  for (std::int32_t step = 0; step < steps; ++step) {
+    for (Rank rank = 0; rank < ranks; ++rank) all += of(step, rank);
+    of_rank += of(step, 700);
+  }
+  CHECK(answer(*query, "SELECT count(*) AS n, sum(compute) AS s, max(step) AS m FROM rank_step") ==
+        fmt::format("n,s,m\n{},{},{}\n", ranks * steps, all, steps - 1));
+  CHECK(answer(*query, "SELECT count(*) AS n, sum(compute) AS s FROM rank_step WHERE rank = 700") ==
+        fmt::format("n,s\n{},{}\n", steps, of_rank));
+  CHECK(answer(*query, "SELECT compute AS c FROM rank_step WHERE step = 519 AND rank = 3") ==
+        fmt::format("c\n{}\n", of(519, 3)));
+  CHECK(answer(*query, "SELECT count(*) AS n FROM rank_step WHERE step = 520") == "n\n0\n");
+  // Two cursors at different places.
+  CHECK(answer(*query,
+               "SELECT sum(b.compute - a.compute) AS d FROM rank_step a JOIN rank_step b ON "
+               "b.rank = a.rank AND b.step = a.step + 400 WHERE a.rank = 5 AND a.step < 100") ==
+        [&] {
+          Time sum = 0;
+          for (std::int32_t step = 0; step < 100; ++step) sum += of(step + 400, 5) - of(step, 5);
+          return fmt::format("d\n{}\n", sum);
+        }());
+}
+
 TEST_CASE("rank_step has the same rows, whether a file has them as rows or packed", "[query]") {
   const test::TemporaryFolder folder;
   query::Query rows = test::open_example();

@@ -76,6 +76,8 @@ TEST_CASE("a cluster that is neither preset nor file is refused with a suggestio
   CHECK(cluster.status().message() ==
         "cluster 'dgx-h1000' is neither a preset (did you mean dgx-h100?) nor a file that can be "
         "read");
+  CHECK(load_cluster("h200", 1).status().message().find("did you mean dgx-h200 or nd-h200-v5?") !=
+        std::string::npos);
   CHECK(load_cluster("xyzzy", 1).status().message() ==
         "cluster 'xyzzy' is neither a preset (tessera cluster list names them) nor a file that can "
         "be read");

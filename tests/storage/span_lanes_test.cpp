@@ -27,13 +27,13 @@ TEST_CASE("spans of all ranks arrive at each rank as if they came one by one", "
     std::vector<Told> told, expected;
     RecentEdges edges(ranks, static_cast<std::size_t>(ranks));
     SpanLanes lanes(ranks, count_max, &edges,
-                    [&](const ChunkHeader& header, const SpanRun& run, bool) {
+                    [&](const ChunkHeader& header, const SpanRun& run, GivenChunk) {
                       told.emplace_back(header.rank, header.seq,
                                         std::vector(run.ops().begin(), run.ops().end()),
                                         Times(run.end().begin(), run.end().end()));
                     });
     LaneBuffers<SpanEntry> plain(
-        ranks, count_max, [&](const ChunkHeader& header, const auto& run, bool) {
+        ranks, count_max, [&](const ChunkHeader& header, const auto& run, GivenChunk) {
           Told& all =
               expected.emplace_back(header.rank, header.seq, std::vector<std::int32_t>(), Times());
           for (const SpanEntry& span : run) {

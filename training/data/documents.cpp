@@ -117,7 +117,34 @@ Result<std::string> text_at(const json& object, const char* key, const std::stri
 
 struct Message {
   std::string role, content;
+  bool learned = false;
 };
+
+// Whatever else stands in a message would change what a model reads or learns.
+Status check_keys(const json& message, const std::string& where) {
+  for (const auto& [key, value] : message.items()) {
+    constexpr std::array known = {"role", "content", "weight"};
+    if (value.is_null() || std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const bool calls = key == "tool_calls" || key == "function_call";
+    return wrong(where, calls ? "calls of tools are not supported"
+                              : fmt::format("a message has the key {}: known are role, content and "
+                                            "weight, leave others out",
+                                            key));
+  }
+  return {};
+}
+
+// 1, or 0 for what the assistant wrote and shall not learn.
+Result<bool> is_learned(const json& message, const std::string& role, const std::string& where) {
+  const auto weight = message.find("weight");
+  if (weight == message.end() || weight->is_null()) return role == "assistant";
+  if (*weight != 0 && *weight != 1) return wrong(where, "the weight of a message must be 0 or 1");
+  if (role != "assistant" && *weight == 1) {
+    return wrong(
+        where, fmt::format("a message of the role {} is not learned: its weight must be 0", role));
+  }
+  return *weight == 1;
+}
 
 Result<std::vector<Message>> messages_of(const json& given, const std::string& where) {
   if (!given.is_array() || given.empty()) return wrong(where, "messages is no list of messages");
@@ -131,7 +158,8 @@ Result<std::vector<Message>> messages_of(const json& given, const std::string& w
       return wrong(where,
                    fmt::format("the role {} is none of system, user and assistant", message.role));
     }
-    if (one.contains("tool_calls")) return wrong(where, "calls of tools are not supported");
+    TESSERA_TRY(check_keys(one, where));
+    TESSERA_ASSIGN(message.learned, is_learned(one, message.role, where));
     TESSERA_ASSIGN(message.content, text_at(one, "content", where));
     out.push_back(std::move(message));
   }
@@ -145,9 +173,9 @@ Result<Document> chat(const std::vector<Message>& messages, const DocumentOption
   if (turns.begin.empty()) maker.token(options.begin_of_text, false);
   maker.text(turns.begin, false);
   for (const Message& message : messages) {
-    const bool learned = message.role == "assistant";
     maker.text(turns.before + message.role + turns.middle, false);
-    maker.text((turns.trims ? trimmed(message.content) : message.content) + turns.end, learned);
+    maker.text((turns.trims ? trimmed(message.content) : message.content) + turns.end,
+               message.learned);
     maker.text(turns.behind, false);
   }
   if (options.chat == ChatTemplate::plain) maker.token(options.end_of_text, true);
@@ -158,7 +186,7 @@ Result<Document> chat(const std::vector<Message>& messages, const DocumentOption
 Result<Document> pair(const std::string& question, const std::string& answer,
                       const DocumentOptions& options, const std::string& where) {
   if (options.chat != ChatTemplate::none) {
-    return chat({{"user", question}, {"assistant", answer}}, options, where);
+    return chat({{"user", question, false}, {"assistant", answer, true}}, options, where);
   }
   DocumentMaker maker(options, where);
   maker.token(options.begin_of_text, false);
@@ -216,6 +244,10 @@ Result<Document> parse_document(std::string_view text, const DocumentOptions& op
   if (!line.is_object()) return wrong(where, "is no JSON object");
   const bool chats = options.chat != ChatTemplate::none;
   if (chats && line.contains("messages")) {
+    for (const char* key : {"tools", "functions"}) {
+      const bool some = line.contains(key) && !line[key].empty();
+      if (some) return wrong(where, fmt::format("has {}, which are not supported", key));
+    }
     TESSERA_ASSIGN(const auto messages, messages_of(line["messages"], where));
     return chat(messages, options, where);
   }

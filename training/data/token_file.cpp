@@ -94,6 +94,7 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
     TESSERA_ASSIGN(file->layout_, megatron_layout(megatron_idx(path), what.st_size));
   } else {
     TESSERA_TRY(file->find_layout(asked, what.st_size));
+    if (options.format == TokenFormat::by_name) TESSERA_TRY(file->check_guess());
   }
   return std::shared_ptr<const TokenFile>(std::move(file));
 }
@@ -153,6 +154,28 @@ Status TokenFile::find_layout(TokenFormat asked, std::int64_t size) {
   }
   layout_ = {.begins = 0, .width = width, .tokens = size / width};
   return {};
+}
+
+// What the name promises and the beginning does not keep would be trained on without a word.
+Status TokenFile::check_guess() const {
+  constexpr std::int64_t looked_at = 1 << 16;
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>(std::min(looked_at, layout_.tokens * layout_.width)));
+  TESSERA_TRY(read_bytes(0, bytes));
+  const auto refuse = [this](const std::string& what) {
+    return Status(Code::invalid_argument, fmt::format("{}: {}", source_, what));
+  };
+  if (layout_.width == 2 && has_wide_tokens(bytes)) {
+    return refuse(
+        "every second number of 2 bytes is 0, so its tokens have 4 or 8: say --data-format uint32 "
+        "(8 bytes have to be converted), or uint16 if they are of 2");
+  }
+  const std::string kind = layout_.width == 1 ? kind_of_binary(bytes) : "";
+  if (kind.empty()) return {};
+  return refuse(
+      fmt::format("{}, no text in UTF-8: convert it, or say --data-format bytes if its "
+                  "bytes are the tokens",
+                  kind));
 }
 
 Status TokenFile::read_bytes(std::int64_t first, std::span<std::byte> into) const {

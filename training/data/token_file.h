@@ -55,6 +55,8 @@ class TokenFile {
  private:
   TokenFile() = default;
   Status find_layout(TokenFormat format, std::int64_t size);
+  /// Of a format that the name told. Fails: invalid_argument, if the content is of another one.
+  Status check_guess() const;
 
   std::string source_;
   std::string memory_;

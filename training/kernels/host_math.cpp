@@ -49,9 +49,23 @@ void HostMath::scale(Array values, float factor, std::int64_t numel) {
   kernels::scale(values, factor, numel);
 }
 
-void HostMath::column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                           void*) {
-  kernels::column_sums(from, rows, width, sums, threads_);
+void HostMath::add_column_sums(ConstArray from, std::int64_t rows, std::int64_t width,
+                               const ColumnGradient& to) {
+  if (to.gradient.data == nullptr) return;
+  kernels::column_sums(from, rows, width, to.sums, threads_);
+  kernels::accumulate(to.sums, to.gradient, width);
+}
+
+void HostMath::convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t width,
+                            const ColumnGradient& sums) {
+  convert(from, to, rows * width);
+  add_column_sums(to, rows, width, sums);
+}
+
+void HostMath::multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows,
+                             std::int64_t width, const ColumnGradient& sums) {
+  multiply(a, b, to, rows * width);
+  add_column_sums(to, rows, width, sums);
 }
 
 void HostMath::mean(const float* values, std::int64_t numel, float* to) {
@@ -77,15 +91,20 @@ void HostMath::sum_positions(const float* dx, const Positions& shape, Array grad
   kernels::sum_positions(dx, shape.batch, shape.length, shape.width, gradient, threads_);
 }
 
-void HostMath::norm_forward(const NormShape& shape, const float* x, const float* weight,
-                            const float* bias, Array y, Array normal, float* reciprocal) {
-  kernels::norm_forward(shape, x, weight, bias, y, normal, reciprocal, threads_);
+void HostMath::norm_forward(const NormShape& shape, const float* x, ConstArray weight,
+                            ConstArray bias, Array y, Array normal, float* reciprocal) {
+  kernels::norm_forward(shape, x, widened(weight, shape.width, 0), widened(bias, shape.width, 1), y,
+                        normal, reciprocal, threads_);
 }
 
-void HostMath::norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                             ConstArray normal, const float* reciprocal, float* dx, float* sums,
-                             void*) {
-  kernels::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, threads_);
+void HostMath::norm_backward(const NormShape& shape, const float* dy, ConstArray weight,
+                             ConstArray normal, const float* reciprocal, float* dx,
+                             const NormGradients& gradients) {
+  const std::int64_t w = shape.width;
+  kernels::norm_backward(shape, dy, widened(weight, w, 0), normal, reciprocal, dx, gradients.sums,
+                         threads_);
+  if (gradients.weight.data != nullptr) kernels::accumulate(gradients.sums, gradients.weight, w);
+  if (gradients.bias.data != nullptr) kernels::accumulate(gradients.sums + w, gradients.bias, w);
 }
 
 void HostMath::activate(Activation kind, Array x, Array y, std::int64_t numel) {
@@ -108,10 +127,10 @@ void HostMath::cross_entropy(const StoredRows& rows, const float* logits,
 }
 
 void HostMath::product(const MatmulShape& shape, const void* a, const void* b, void* c,
-                       const float* bias, void* scratch) {
+                       ConstArray bias, void* scratch) {
   const auto prepared = products_.prepare(shape);
   TESSERA_ASSERT(prepared.ok(), "the CPU multiplies what was prepared");
-  (*prepared)->run(a, b, c, bias, memory({}, {nullptr, scratch}).scratch);
+  (*prepared)->run(a, b, c, widened(bias, shape.n, 0), memory({}, {nullptr, scratch}).scratch);
 }
 
 void HostMath::attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
@@ -157,6 +176,15 @@ const Attention& HostMath::attention(const AttentionShape& shape) {
   const Status prepared = prepare(shape);
   TESSERA_ASSERT(prepared.ok(), "the CPU multiplies what was prepared");
   return attentions_.at(shape);
+}
+
+const float* HostMath::widened(ConstArray values, std::int64_t numel, std::size_t place) {
+  if (values.data == nullptr || values.dtype == DType::float32) return values.as<float>();
+  TESSERA_ASSERT(memory_ == Memory::own, "halves are widened where memory was planned for it");
+  std::vector<float>& to = widened_[place];
+  to.resize(static_cast<std::size_t>(numel));
+  kernels::convert(values, {to.data(), DType::float32}, numel, threads_);
+  return to.data();
 }
 
 AttentionMemory HostMath::memory(Bytes temporary, const AttentionMemory& given) {

@@ -27,9 +27,9 @@ Result<Adapter> Adapter::prepare(kernels::MathPlan& plan, const Shape& shape,
 void Adapter::forward(const Call& call, kernels::ConstArray x, const Weights& weights,
                       kernels::Array saved, kernels::Array y) const {
   if (!exists()) return;
-  down_.forward(call, x, weights.matrix(call, slots_.down), nullptr, saved);
+  down_.forward(call, x, weights.matrix(call, slots_.down), {}, saved);
   call.math->scale(saved, slots_.scale, numel());
-  up_.forward(call, saved, weights.matrix(call, slots_.up), nullptr, y);
+  up_.forward(call, saved, weights.matrix(call, slots_.up), {}, y);
 }
 
 void Adapter::backward(const Call& call, kernels::ConstArray x, kernels::ConstArray dy,

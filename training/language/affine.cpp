@@ -48,8 +48,8 @@ Result<Affine> Affine::prepare(kernels::MathPlan& plan, const Shape& shape,
   return out;
 }
 
-void Affine::forward(const Call& call, kernels::ConstArray x, const void* weight, const float* bias,
-                     kernels::Array y) const {
+void Affine::forward(const Call& call, kernels::ConstArray x, const void* weight,
+                     kernels::ConstArray bias, kernels::Array y) const {
   call.math->product(forward_, x.data, weight, y.data, bias, call.work.scratch);
   call.poll();
 }
@@ -57,8 +57,7 @@ void Affine::forward(const Call& call, kernels::ConstArray x, const void* weight
 void Affine::input_gradient(const Call& call, kernels::ConstArray dy, const void* weight,
                             kernels::Array dx, bool add) const {
   TESSERA_ASSERT(dx.dtype == DType::float32 || !add, "sums are float32");
-  call.math->product(with(input_, dx.dtype, add), dy.data, weight, dx.data, nullptr,
-                     call.work.scratch);
+  call.math->product(with(input_, dx.dtype, add), dy.data, weight, dx.data, {}, call.work.scratch);
   call.poll();
 }
 
@@ -69,7 +68,7 @@ void Affine::weight_gradient(const Call& call, kernels::ConstArray x, kernels::C
                  "gradients are float32, or LanguageModelOptions::dtype");
   const void* a = out_in_ ? dy.data : x.data;
   const void* b = out_in_ ? x.data : dy.data;
-  call.math->product(with(weight_, gradient.dtype, true), a, b, gradient.data, nullptr,
+  call.math->product(with(weight_, gradient.dtype, true), a, b, gradient.data, {},
                      call.work.scratch);
   call.poll();
 }

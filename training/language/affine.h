@@ -21,8 +21,8 @@ class Affine {
   static Result<Affine> prepare(kernels::MathPlan& plan, const Shape& shape,
                                 const AffineShape& own);
 
-  void forward(const Call& call, kernels::ConstArray x, const void* weight, const float* bias,
-               kernels::Array y) const;
+  void forward(const Call& call, kernels::ConstArray x, const void* weight,
+               kernels::ConstArray bias, kernels::Array y) const;
   /// dx = dy W^T, or dx += dy W^T.
   void input_gradient(const Call& call, kernels::ConstArray dy, const void* weight,
                       kernels::Array dx, bool add = false) const;

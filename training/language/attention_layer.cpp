@@ -95,8 +95,8 @@ class AttentionLayer final : public Layer {
   void backward(const Call& call) const override {
     const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, true);
-    const ConstArray dx = branch_.gradient(call, own.converted);
-    bias_gradient(call, dx, shape_.width, slots_.out_bias, own.sums);
+    const ConstArray dx =
+        branch_.gradient(call, own.converted, bias_gradient(call, slots_.out_bias, own));
     out_.weight_gradient(call, saved.out, dx, call.gradient(slots_.out_weight));
     back_out(call, dx, saved, own);
     const Heads h = heads(saved.projected);
@@ -186,7 +186,8 @@ class AttentionLayer final : public Layer {
     const Array to = branch_.input_gradient(call);
     for (std::size_t k = 0; k < products(); ++k) {
       const ConstArray dy = slots_.interleaved ? own.joined : own.projected[k];
-      bias_gradient(call, dy, product_width(k), slots_.bias[k], own.sums);
+      call.math->add_column_sums(dy, shape_.tokens(), product_width(k),
+                                 bias_gradient(call, slots_.bias[k], own));
       in_[k].weight_gradient(call, saved.input, dy, call.gradient(slots_.weight[k]));
       in_[k].input_gradient(call, dy, own.weights.matrix(call, slots_.weight[k]), to,
                             k > 0 || branch_.adds_to_gradient());
@@ -292,11 +293,9 @@ class AttentionLayer final : public Layer {
     call.math->convert(own.out_sums, own.out, shape_.tokens() * out_width());
   }
 
-  void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
-                     float* sums) const {
-    if (slot.write < 0) return;
-    call.math->column_sums(from, shape_.tokens(), width, sums, call.work.scratch);
-    Weights::add(call, slot, sums);
+  static kernels::ColumnGradient bias_gradient(const Call& call, const Slot& slot,
+                                               const Temporary& own) {
+    return {call.gradient(slot), own.sums, call.work.scratch};
   }
 
   const Shape& shape_;

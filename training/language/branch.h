@@ -46,21 +46,23 @@ class Branch {
     if (place_.to != BranchTarget::stream_and_held) return;
     call.math->accumulate(call.work.held, {call.work.x, DType::float32}, stream());
   }
-  /// The gradient of what the module adds. REQUIRES: `own` if converts().
-  kernels::ConstArray gradient(const Call& call, kernels::Array own) const {
+  /// The gradient of what the module adds, and `bias` plus the sums of its columns. REQUIRES: `own`
+  /// if converts().
+  kernels::ConstArray gradient(const Call& call, kernels::Array own,
+                               const kernels::ColumnGradient& bias) const {
     if (place_.to == BranchTarget::stream_and_held) {
       call.math->convert({call.work.dx, DType::float32}, {call.work.held, DType::float32},
                          stream());
     }
     const kernels::ConstArray dx{source(call), DType::float32};
-    if (acts(call)) {
-      kernels::drop(call.dropout(slots_), positions(), dx, own, shape_.threads);
-    } else if (converts()) {
-      call.math->convert(dx, own, stream());
-    } else {
-      return dx;
+    if (converts() && !acts(call)) {
+      call.math->convert_rows(dx, own, shape_.tokens(), shape_.width, bias);
+      return own;
     }
-    return own;
+    if (acts(call)) kernels::drop(call.dropout(slots_), positions(), dx, own, shape_.threads);
+    const kernels::ConstArray out = acts(call) ? own : dx;
+    call.math->add_column_sums(out, shape_.tokens(), shape_.width, bias);
+    return out;
   }
 
  private:

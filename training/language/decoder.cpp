@@ -190,7 +190,7 @@ Result<std::vector<float>> Decoder::take(std::span<const std::int32_t> tokens) {
     const auto at = static_cast<std::int64_t>(count - 1) * stride.plan->shape.width;
     logits.resize(static_cast<std::size_t>(stride.plan->vocabulary));
     stride.plan->host.product(last_product(*stride.plan), stride.call.work.y.from(at).data,
-                              stride.call.parameters.back().data(), logits.data(), nullptr,
+                              stride.call.parameters.back().data(), logits.data(), {},
                               stride.call.work.scratch);
     if (stride.plan->logit_cap > 0) {
       kernels::cap_logits({1, stride.plan->vocabulary, stride.plan->vocabulary},

@@ -53,8 +53,8 @@ class HeadLayer final : public Layer {
       float* const logits = own.logits != nullptr ? own.logits : gradient.as<float>();
       kernels::MatmulShape shape = logits_;
       shape.m = rows;
-      call.math->product(shape, saved.input.from(first * shape_.width).data, weight, logits,
-                         nullptr, call.work.scratch);
+      call.math->product(shape, saved.input.from(first * shape_.width).data, weight, logits, {},
+                         call.work.scratch);
       const kernels::StoredRows stored{rows, slots_.vocabulary, stride_};
       if (slots_.cap > 0) {
         kernels::cap_logits(stored, slots_.cap, logits, own.slopes, shape_.threads);

@@ -36,7 +36,7 @@ void HeadNorm::forward(const Call& call, const Weights& weights, kernels::Array 
     call.math->convert(heads, {own.values, DType::float32}, numel());
     values = own.values;
   }
-  call.math->norm_forward(norm_, values, weights.about_one(call, slots_.weight, own.scale), nullptr,
+  call.math->norm_forward(norm_, values, weights.about_one(call, slots_.weight, own.scale), {},
                           heads, saved.normal, saved.reciprocal);
 }
 
@@ -51,9 +51,8 @@ void HeadNorm::backward(const Call& call, const Weights& weights, kernels::Array
   const kernels::Array dx{own.gradient, DType::float32};
   call.math->clear(dx, numel());
   call.math->norm_backward(norm_, dy, weights.about_one(call, slots_.weight, own.scale),
-                           saved.normal, saved.reciprocal, own.gradient, own.sums,
-                           call.work.scratch);
-  Weights::add(call, slots_.weight, own.sums);
+                           saved.normal, saved.reciprocal, own.gradient,
+                           {call.gradient(slots_.weight), {}, own.sums, call.work.scratch});
   call.math->convert(dx, gradient, numel());
 }
 

@@ -42,24 +42,27 @@ const void* Weights::matrix(const Call& call, const Slot& slot) const {
   return matrix_.data;
 }
 
-const float* Weights::vector(const Call& call, const Slot& slot, int place) const {
-  if (slot.read < 0) return nullptr;
+// Kernels of GPUs load vectors of any type.
+kernels::ConstArray Weights::vector(const Call& call, const Slot& slot, int place) const {
+  if (slot.read < 0) return {};
+  if (shape_.processor == Processor::gpu) return call.parameter(slot);
+  return wide_vector(call, slot, place);
+}
+
+kernels::ConstArray Weights::wide_vector(const Call& call, const Slot& slot, int place) const {
   const kernels::ConstArray given = call.parameter(slot);
-  if (given.dtype == DType::float32) return given.as<float>();
-  call.math->convert(given, {vector_[place], DType::float32}, slot.numel);
-  return vector_[place];
+  if (given.dtype == DType::float32) return given;
+  const kernels::Array wide{vector_[place], DType::float32};
+  call.math->convert(given, wide, slot.numel);
+  return wide;
 }
 
-const float* Weights::about_one(const Call& call, const Slot& slot, float* own) const {
-  const float* const given = vector(call, slot);
+kernels::ConstArray Weights::about_one(const Call& call, const Slot& slot, float* own) const {
+  const kernels::ConstArray given = vector(call, slot);
   if (own == nullptr) return given;
-  for (std::int64_t i = 0; i < slot.numel; ++i) own[i] = 1.0F + given[i];
-  return own;
-}
-
-void Weights::add(const Call& call, const Slot& slot, const float* sums) {
-  const kernels::Array gradient = call.gradient(slot);
-  if (gradient.data != nullptr) call.math->accumulate(sums, gradient, slot.numel);
+  TESSERA_ASSERT(given.dtype == DType::float32, "norms about one are computed on CPUs only");
+  for (std::int64_t i = 0; i < slot.numel; ++i) own[i] = 1.0F + given.as<float>()[i];
+  return {own, DType::float32};
 }
 
 }  // namespace tessera::language

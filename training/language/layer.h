@@ -126,12 +126,13 @@ class Weights {
 
   /// The matrix in the dtype of the products. Overwrites the one before.
   const void* matrix(const Call& call, const Slot& slot) const;
-  /// The vector in float32; null if the module has none. Overwrites the one before at this place.
-  const float* vector(const Call& call, const Slot& slot, int place = 0) const;
+  /// The vector, on CPUs in float32; null if the module has none. Overwrites the one before at this
+  /// place.
+  kernels::ConstArray vector(const Call& call, const Slot& slot, int place = 0) const;
+  /// The same in float32 everywhere.
+  kernels::ConstArray wide_vector(const Call& call, const Slot& slot, int place) const;
   /// 1 + the vector, in `own`; the vector itself if that is null. On CPUs only.
-  const float* about_one(const Call& call, const Slot& slot, float* own) const;
-  /// gradient += sums, if it is trained.
-  static void add(const Call& call, const Slot& slot, const float* sums);
+  kernels::ConstArray about_one(const Call& call, const Slot& slot, float* own) const;
 
  private:
   const Shape& shape_;

@@ -71,22 +71,21 @@ class MlpLayer final : public Layer {
   void backward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, true);
-    const ConstArray dx = branch_.gradient(call, own.converted);
-    bias_gradient(call, dx, shape_.width, slots_.down_bias, own.sums);
+    const ConstArray dx =
+        branch_.gradient(call, own.converted, bias_gradient(call, slots_.down_bias, own));
     down_.weight_gradient(call, saved.activated, dx, call.gradient(slots_.down_weight));
     back_down(call, dx, saved, own);
     // Saved are the derivatives: forward left them there.
-    if (gated_) call.math->multiply(own.up, saved.gate, own.gate, inner());
-    call.math->multiply(own.up, saved.up, own.up, inner());
-    call.poll();
     // d(up) = d * f(gate), d(gate) = d * up * f'(gate).
-    const ConstArray up = gated_ ? own.gate : own.up;
+    const Array up = gated_ ? own.gate : own.up;
+    if (gated_) multiply(call, own, saved.gate, own.gate, slots_.up_bias);
+    multiply(call, own, saved.up, own.up, gated_ ? slots_.gate_bias : slots_.up_bias);
+    call.poll();
     const Array to = branch_.input_gradient(call);
-    through(call, own, saved.input, up, slots_.up_weight, slots_.up_bias,
-            branch_.adds_to_gradient());
+    through(call, own, saved.input, up, slots_.up_weight, branch_.adds_to_gradient());
     up_adapter_.backward(call, saved.input, up, own.weights, saved.adapted_up, own.adapted, to);
     if (gated_) {
-      through(call, own, saved.input, own.up, slots_.gate_weight, slots_.gate_bias, true);
+      through(call, own, saved.input, own.up, slots_.gate_weight, true);
       gate_adapter_.backward(call, saved.input, own.up, own.weights, saved.adapted_gate,
                              own.adapted, to);
     }
@@ -139,8 +138,7 @@ class MlpLayer final : public Layer {
   };
 
   void through(const Call& call, const Temporary& own, ConstArray x, ConstArray dy,
-               const Slot& weight, const Slot& bias, bool add) const {
-    bias_gradient(call, dy, slots_.inner, bias, own.sums);
+               const Slot& weight, bool add) const {
     up_.weight_gradient(call, x, dy, call.gradient(weight));
     up_.input_gradient(call, dy, own.weights.matrix(call, weight), branch_.input_gradient(call),
                        add);
@@ -156,11 +154,16 @@ class MlpLayer final : public Layer {
     call.math->convert(own.inner_sums, own.up, inner());
   }
 
-  void bias_gradient(const Call& call, ConstArray from, std::int64_t width, const Slot& slot,
-                     float* sums) const {
-    if (slot.write < 0) return;
-    call.math->column_sums(from, shape_.tokens(), width, sums, call.work.scratch);
-    Weights::add(call, slot, sums);
+  // to = own.up times `factor`, the gradient of a projection with this bias.
+  void multiply(const Call& call, const Temporary& own, ConstArray factor, Array to,
+                const Slot& bias) const {
+    call.math->multiply_rows(own.up, factor, to, shape_.tokens(), slots_.inner,
+                             bias_gradient(call, bias, own));
+  }
+
+  static kernels::ColumnGradient bias_gradient(const Call& call, const Slot& slot,
+                                               const Temporary& own) {
+    return {call.gradient(slot), own.sums, call.work.scratch};
   }
 
   const Shape& shape_;

@@ -6,6 +6,19 @@
 namespace tessera::language {
 namespace {
 
+struct NormParameters {
+  kernels::ConstArray weight, bias;
+};
+
+// Of one type, though a scheme may leave one of them in float32.
+NormParameters parameters_of(const Call& call, const NormSlots& slots, const Weights& weights,
+                             float* own) {
+  NormParameters out{weights.about_one(call, slots.weight, own),
+                     weights.vector(call, slots.bias, 1)};
+  if (out.bias.data == nullptr || out.bias.dtype == out.weight.dtype) return out;
+  return {weights.wide_vector(call, slots.weight, 0), weights.wide_vector(call, slots.bias, 1)};
+}
+
 class NormLayer final : public Layer {
  public:
   NormLayer(const Shape& shape, const NormSlots& slots)
@@ -19,10 +32,9 @@ class NormLayer final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary temporary(*this, call.temporary);
-    call.math->norm_forward(norm_, call.work.x,
-                            temporary.weights.about_one(call, slots_.weight, temporary.scale),
-                            temporary.weights.vector(call, slots_.bias, 1), call.work.y,
-                            saved.normal, saved.reciprocal);
+    const auto [weight, bias] = parameters_of(call, slots_, temporary.weights, temporary.scale);
+    call.math->norm_forward(norm_, call.work.x, weight, bias, call.work.y, saved.normal,
+                            saved.reciprocal);
   }
 
   void backward(const Call& call) const override {
@@ -31,11 +43,11 @@ class NormLayer final : public Layer {
     if (slots_.last) {
       call.math->clear({call.work.dx, DType::float32}, shape_.tokens() * shape_.width);
     }
-    call.math->norm_backward(
-        norm_, call.work.dy, temporary.weights.about_one(call, slots_.weight, temporary.scale),
-        saved.normal, saved.reciprocal, call.work.dx, temporary.sums, call.work.scratch);
-    Weights::add(call, slots_.weight, temporary.sums);
-    Weights::add(call, slots_.bias, temporary.sums + shape_.width);
+    call.math->norm_backward(norm_, call.work.dy,
+                             temporary.weights.about_one(call, slots_.weight, temporary.scale),
+                             saved.normal, saved.reciprocal, call.work.dx,
+                             {call.gradient(slots_.weight), call.gradient(slots_.bias),
+                              temporary.sums, call.work.scratch});
   }
 
  private:
@@ -78,9 +90,9 @@ class NormBehind final : public Layer {
   void forward(const Call& call) const override {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary);
-    call.math->norm_forward(
-        norm_, call.work.dy, own.weights.about_one(call, slots_.weight, own.scale),
-        own.weights.vector(call, slots_.bias, 1), own.out, saved.normal, saved.reciprocal);
+    const auto [weight, bias] = parameters_of(call, slots_, own.weights, own.scale);
+    call.math->norm_forward(norm_, call.work.dy, weight, bias, own.out, saved.normal,
+                            saved.reciprocal);
     const Array sum{call.work.dy, DType::float32};
     call.math->convert(own.out, sum, numel());
     call.math->accumulate(call.work.dy, {call.work.x, DType::float32}, numel());
@@ -90,11 +102,10 @@ class NormBehind final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary);
     call.math->clear({call.work.dy, DType::float32}, numel());
-    call.math->norm_backward(norm_, call.work.dx,
-                             own.weights.about_one(call, slots_.weight, own.scale), saved.normal,
-                             saved.reciprocal, call.work.dy, own.sums, call.work.scratch);
-    Weights::add(call, slots_.weight, own.sums);
-    Weights::add(call, slots_.bias, own.sums + shape_.width);
+    call.math->norm_backward(
+        norm_, call.work.dx, own.weights.about_one(call, slots_.weight, own.scale), saved.normal,
+        saved.reciprocal, call.work.dy,
+        {call.gradient(slots_.weight), call.gradient(slots_.bias), own.sums, call.work.scratch});
   }
 
  private:

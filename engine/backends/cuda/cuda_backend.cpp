@@ -69,6 +69,7 @@ CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> pe
 // memory. Memory of work that cannot be stopped is leaked: unmapping memory that a kernel uses
 // would break the device for all processes.
 CudaBackend::~CudaBackend() {
+  module_.set_before_loads({});
   if (finished_) return;
   if (trace_ && failure_.ok()) give_up(Status(Code::cancelled, "it ended its run too early"));
   communicators_.abort();
@@ -120,7 +121,7 @@ Status CudaBackend::setup() {
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(mailbox_.open());
     TESSERA_TRY(control_.open(0));
-    math_ = module_.make_math(options_.tf32);
+    math_ = module_.make_math({options_.tf32, options_.hopper_attention});
     if (math_ == nullptr) {
       return Status(Code::not_supported, "cuBLASLt does not start: check the CUDA toolkit");
     }
@@ -136,6 +137,8 @@ Status CudaBackend::setup() {
 // CUDA's current device is each thread's own, and a caller may go on in another thread.
 Status CudaBackend::usable() {
   TESSERA_TRY(failure_);
+  const auto wait = [](void* self) { return static_cast<CudaBackend*>(self)->settle(); };
+  module_.set_before_loads({wait, this});
   const std::thread::id here = std::this_thread::get_id();
   if (here == device_is_set_) return {};
   device_is_set_ = here;
@@ -195,7 +198,9 @@ Status CudaBackend::enqueue(const Op& op, EventId event) {
   TESSERA_TRY(order(lane, op));
   const bool idle = std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what);
   if (trace_ && !idle) TESSERA_TRY(times_->begin(lane.stream()));
-  TESSERA_TRY(launch(op, lane));
+  const Status launched = launch(op, lane);
+  TESSERA_TRY(unsettled_);
+  TESSERA_TRY(launched);
   if (trace_) TESSERA_TRY(submit_to_trace(op, event, lane));
   const OpKind kind = kind_of(op);
   TESSERA_TRY(lane.submitted({kind, op.cause, event}, waited_for(kind) && !idle));
@@ -212,6 +217,14 @@ Status CudaBackend::settle_if_new(const Op& op) {
   const Cause& why = op.cause;
   const Known one{why.unit.data(), why.module.data(), why.phase, why.reason, kind_of(op)};
   return known_.insert(one).second ? drain_all() : Status{};
+}
+
+// A kernel that loads late: a variant for another shape, in work that has run before.
+int CudaBackend::settle() {
+  constexpr int not_launched = 999;  // cudaErrorUnknown; `unsettled_` says more
+  if (!module_.works_alone || peers_->ranks() == 1 || graphs_.recording()) return cuda_success;
+  if (unsettled_.ok()) unsettled_ = drain_all();
+  return unsettled_.ok() ? cuda_success : not_launched;
 }
 
 Status CudaBackend::make_room(Lane& lane) {

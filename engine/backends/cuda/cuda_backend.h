@@ -79,6 +79,7 @@ class CudaBackend final : public ProcessRuntime {
 
   Status enqueue(const Op& op, EventId event);
   Status settle_if_new(const Op& op);
+  int settle();  // an error code of CUDA
   Status make_room(Lane& lane);
   Status launch(const Op& op, Lane& lane);
   Status order(Lane& lane, const Op& op);
@@ -104,16 +105,21 @@ class CudaBackend final : public ProcessRuntime {
   Status end_trace();
 
   // Carrying out one operation (cuda_ops.cpp).
+  /// Pieces of one copy that one kernel casts; on the device also those that keep their type.
+  struct Casts {
+    bool equal_types = false;
+    std::vector<BlockCast> blocks = {};
+
+    bool add(const BlockCast& cast);  // false: it is to be copied by itself
+  };
   std::span<std::byte> bytes(const View& view, Index index) const;
   Status copy(const Copy& copy, Lane& lane);
   void give_up_files();
   Status copy_files(const Copy& copy, Index index, CudaStream stream);
-  Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream,
-                    std::vector<BlockCast>& casts);
+  Status copy_piece(const CopyBlocks& piece, Index index, CudaStream stream, Casts& casts);
   Status copy_block(const CopyBlocks& piece, std::int64_t k, Index index, CudaStream stream,
-                    std::vector<BlockCast>& casts);
-  Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream,
-                     std::vector<BlockCast>& casts);
+                    Casts& casts);
+  Status copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream, Casts& casts);
   Status compute(const Compute& compute, Lane& lane);
   using Spans = std::vector<std::span<std::byte>>;
   Status launch(const Compute& compute, Lane& lane, const Spans& reads, const Spans& writes);
@@ -161,6 +167,7 @@ class CudaBackend final : public ProcessRuntime {
   // What names of the model's an operation had that has run once.
   using Known = std::tuple<const char*, const char*, Phase, Reason, OpKind>;
   std::set<Known> known_;
+  Status unsettled_;  // why a kernel was not launched that had to be loaded
   int reads_ = 0;
   Status failure_;
   bool finished_ = false;

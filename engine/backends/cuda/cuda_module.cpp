@@ -6,7 +6,8 @@
 
 #include <array>
 #include <filesystem>
-#include <vector>
+
+#include "engine/backends/host/module_file.h"
 
 namespace tessera {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* file = "libtessera_cuda.so";
-
-std::vector<fs::path> folders(const std::string& folder) {
-  if (!folder.empty()) return {folder};
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {program, program / ".." / "lib" / "tessera"};
-}
 
 Status not_supported(std::string why) { return Status(Code::not_supported, std::move(why)); }
 
@@ -51,11 +45,7 @@ std::string nccl_version(int version) {
 }  // namespace
 
 Result<const CudaModule*> open_cuda_module(const std::string& folder) {
-  std::error_code ignored;
-  for (const fs::path& place : folders(folder)) {
-    const fs::path path = place / file;
-    if (fs::exists(path, ignored)) return open_file(path);
-  }
+  if (const auto path = find_module(file, folder)) return open_file(*path);
   return not_supported(
       fmt::format("{} is not there: configure with -DTESSERA_CUDA=ON, or run without GPUs", file));
 }

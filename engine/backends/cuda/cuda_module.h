@@ -10,13 +10,14 @@
 #include "engine/backends/cuda/cufile_api.h"
 #include "engine/backends/cuda/device_math.h"
 #include "engine/backends/cuda/kernel_api.h"
+#include "engine/backends/cuda/kernel_loads.h"
 #include "engine/backends/cuda/nccl_api.h"
 #include "tessera/status.h"
 
 namespace tessera {
 
 /// Changes with any of the tables, so that a program refuses a module of another build.
-inline constexpr int cuda_module_version = 10;
+inline constexpr int cuda_module_version = 11;
 /// The NCCL versions whose calls have the meaning that the backend assumes: 2.20 to before 3.0.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
@@ -26,11 +27,14 @@ struct CudaModule {
   CudaApi cuda;
   NcclApi nccl;
   KernelApi kernels;
-  std::unique_ptr<DeviceMath> (*make_math)(bool tf32) = nullptr;  // none: cuBLASLt does not start
+  /// Returns none if cuBLASLt does not start.
+  std::unique_ptr<DeviceMath> (*make_math)(const MathOptions& options) = nullptr;
   /// The version of cuFile: "1.15". Fails: not_supported.
   Result<std::string> (*find_cufile)() = nullptr;
   /// Starts it. Fails: not_supported.
   Result<CufileApi> (*start_cufile)() = nullptr;
+  /// Whom the calling thread asks before it launches what has not run yet.
+  void (*set_before_loads)(const KernelLoads& asked) = nullptr;
   /// The device works while nobody calls it; not so the tests' stand-in.
   bool works_alone = true;
 };

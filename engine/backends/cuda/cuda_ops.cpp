@@ -37,6 +37,25 @@ Graphs::Key key_of(const Compute& compute, CudaStream stream,
 
 }  // namespace
 
+// A kernel copies by 16 bytes only what lies at multiples of them; the driver knows better ways.
+bool CudaBackend::Casts::add(const BlockCast& cast) {
+  constexpr std::int64_t small = 1 << 14;
+  constexpr std::int64_t pack_bytes = 16;
+  const BlockCopy& s = cast.shape;
+  const std::int64_t unit = size_of(s.to_dtype).value;
+  const auto is_whole = [](std::int64_t bytes) { return bytes % pack_bytes == 0; };
+  const auto at = [](const void* address) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) % pack_bytes);
+  };
+  const bool packs = is_whole(at(cast.to)) && is_whole(at(cast.from)) && is_whole(s.numel * unit) &&
+                     is_whole(s.from_pitch * unit) && is_whole(s.to_pitch * unit);
+  const bool same = s.from_dtype == s.to_dtype;
+  if (same && (!equal_types || !kernels::is_computed(s.to_dtype))) return false;
+  if (same && !packs && s.numel > small) return false;
+  blocks.push_back(cast);
+  return true;
+}
+
 std::span<std::byte> CudaBackend::bytes(const View& view, Index index) const {
   const Place& place = places_.at(view.buffer);
   const Bytes begin = place.offset + bytes_of(view.begin_at(index), view.dtype);
@@ -51,12 +70,12 @@ Status CudaBackend::copy(const Copy& copy, Lane& lane) {
   if (uses_files(copy.route)) {
     return copy_files(copy, index, lane.stream());
   }
-  std::vector<BlockCast> casts;
+  Casts casts{copy.route == CopyRoute::on_device && copy.pieces.size() > 1};
   for (const CopyBlocks& piece : copy.pieces) {
     TESSERA_TRY(copy_piece(piece, index, lane.stream(), casts));
   }
-  if (casts.empty()) return {};
-  return cuda_status(module_.cuda, module_.kernels.cast_blocks(casts, lane.stream()),
+  if (casts.blocks.empty()) return {};
+  return cuda_status(module_.cuda, module_.kernels.cast_blocks(casts.blocks, lane.stream()),
                      "the kernel that casts");
 }
 
@@ -77,7 +96,7 @@ Status CudaBackend::copy_files(const Copy& copy, Index index, CudaStream stream)
 
 // What is to be cast is added to `casts`, since pieces do not overlap.
 Status CudaBackend::copy_piece(const CopyBlocks& piece, Index index, CudaStream stream,
-                               std::vector<BlockCast>& casts) {
+                               Casts& casts) {
   const std::int64_t last = piece.count - 1;
   const bool whole = piece.from.buffer.valid() && piece.count > 1 &&
                      is_full(block(piece.from, piece.from_pitch, last), index) &&
@@ -91,17 +110,14 @@ Status CudaBackend::copy_piece(const CopyBlocks& piece, Index index, CudaStream 
 
 // Copies all blocks by one call. REQUIRES: none of them is cut at the end of its buffer.
 Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream stream,
-                                std::vector<BlockCast>& casts) {
+                                Casts& casts) {
   const auto to = bytes(piece.to, index);
   const auto from = bytes(piece.from, index);
   if (to.empty()) return {};
   ++entries_;
-  if (piece.from.dtype != piece.to.dtype) {
-    const BlockCopy shape{piece.from.dtype, piece.to.dtype,         piece.to.numel.value,
-                          piece.count,      piece.from_pitch.value, piece.to_pitch.value};
-    casts.push_back({to.data(), from.data(), shape});
-    return {};
-  }
+  const BlockCopy shape{piece.from.dtype, piece.to.dtype,         piece.to.numel.value,
+                        piece.count,      piece.from_pitch.value, piece.to_pitch.value};
+  if (casts.add({to.data(), from.data(), shape})) return {};
   const std::size_t unit = width(piece.to.dtype);
   const auto to_pitch = static_cast<std::size_t>(piece.to_pitch.value) * unit;
   const auto from_pitch = static_cast<std::size_t>(piece.from_pitch.value) * unit;
@@ -121,7 +137,7 @@ Status CudaBackend::copy_blocks(const CopyBlocks& piece, Index index, CudaStream
 
 // Copies one block; elements that the source does not have become zero.
 Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index index,
-                               CudaStream stream, std::vector<BlockCast>& casts) {
+                               CudaStream stream, Casts& casts) {
   const auto to = bytes(block(piece.to, piece.to_pitch, k), index);
   const auto from = piece.from.buffer.valid() ? bytes(block(piece.from, piece.from_pitch, k), index)
                                               : std::span<std::byte>{};
@@ -130,10 +146,8 @@ Status CudaBackend::copy_block(const CopyBlocks& piece, std::int64_t k, Index in
   const std::size_t copied = numel * width(piece.to.dtype);
   entries_ += 2;
   const CudaApi& cuda = module_.cuda;
-  if (numel > 0 && piece.from.dtype != piece.to.dtype) {
-    const BlockCopy shape{piece.from.dtype, piece.to.dtype, static_cast<std::int64_t>(numel)};
-    casts.push_back({to.data(), from.data(), shape});
-  } else if (numel > 0) {
+  const BlockCopy shape{piece.from.dtype, piece.to.dtype, static_cast<std::int64_t>(numel)};
+  if (numel > 0 && !casts.add({to.data(), from.data(), shape})) {
     TESSERA_TRY(cuda_status(cuda, cuda.memcpy_async(to.data(), from.data(), copied, stream),
                             "cudaMemcpyAsync"));
   }

@@ -8,6 +8,12 @@
 
 namespace tessera {
 
+/// How a device computes; each as CudaOptions says.
+struct MathOptions {
+  bool tf32 = false;
+  bool hopper_attention = false;
+};
+
 class DeviceMath : public kernels::Math {
  public:
   struct Failure {

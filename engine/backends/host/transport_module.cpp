@@ -4,46 +4,30 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <vector>
-
+#include "engine/backends/host/module_file.h"
 #include "tessera/host_runtime.h"
 
 namespace tessera {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<fs::path> folders(const std::string& folder) {
-  if (!folder.empty()) return {folder};
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {program, program / ".." / "lib" / "tessera"};
-}
-
 Result<OpenTransport> find_transport(const std::string& name, const std::string& folder) {
   const std::string file = fmt::format("lib{}.so", name);
-  std::error_code ignored;
-  for (const fs::path& place : folders(folder)) {
-    const fs::path path = place / file;
-    if (!fs::exists(path, ignored)) continue;
-    void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (module == nullptr) {
-      return Status(Code::not_supported,
-                    fmt::format("cannot open {}: {}", path.string(), dlerror()));
-    }
-    const auto open = reinterpret_cast<OpenTransport>(dlsym(module, "tessera_open_transport"));
-    if (open == nullptr) {
-      return Status(Code::not_supported,
-                    fmt::format("{} is no module of this program", path.string()));
-    }
-    return open;
+  const auto path = find_module(file, folder);
+  if (!path) {
+    return Status(Code::not_supported,
+                  fmt::format("{} is not there: install libopenmpi-dev and openmpi-bin and build "
+                              "with -DTESSERA_MPI=ON, or run without mpirun",
+                              file));
   }
-  return Status(
-      Code::not_supported,
-      fmt::format("{} is not there: install libopenmpi-dev and openmpi-bin and build with "
-                  "-DTESSERA_MPI=ON, or run without mpirun",
-                  file));
+  void* const module = dlopen(path->c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr) {
+    return Status(Code::not_supported,
+                  fmt::format("cannot open {}: {}", path->string(), dlerror()));
+  }
+  const auto open = reinterpret_cast<OpenTransport>(dlsym(module, "tessera_open_transport"));
+  if (open != nullptr) return open;
+  return Status(Code::not_supported,
+                fmt::format("{} is no module of this program", path->string()));
 }
 
 }  // namespace

@@ -171,6 +171,11 @@ class CheckedRuntime : public Runtime {
   std::vector<PeakMemory> take_peaks(std::int32_t step);
   /// Events with smaller ids are over for every stream of every rank: they may be forgotten.
   EventId first_live_event() const;
+  /// What `first_live_event` becomes when all that may be forgotten is, which is done now and then;
+  /// none: some of it is too old to be known.
+  EventId over_before() const;
+  /// Whether that is done when `event` is recorded.
+  static constexpr bool forgets_after(EventId event) { return event.value % 64 == 63; }
   /// Whether the next operation of `stream` on `rank` is known, from recorded waits, to run after
   /// `event`.
   bool runs_after(StreamId stream, EventId event, Rank rank) const;

@@ -44,10 +44,11 @@ Result<Model> with_lora(const Model& model, const LoraOptions& options);
 bool is_adapter(const Parameter& parameter);
 
 /// Writes the model without adapters, W + scale B A, from a file of all weights, tensor by tensor
-/// in float32. `model` has the adapters, or not. Fails: what reading and writing safetensors fail
-/// with; corrupt (half an adapter, other shapes).
+/// in float32, rounded to `dtype` at last: float32, bfloat16 or float16. `model` has the adapters,
+/// or not. Fails: what reading and writing safetensors fail with; corrupt (half an adapter, other
+/// shapes).
 Status merge_lora(const std::string& weights, const Model& model, const LoraOptions& options,
-                  const std::string& merged);
+                  const std::string& merged, DType dtype = DType::float32);
 /// Writes adapter_config.json and adapter_model.safetensors into `folder`, which it makes, as PEFT
 /// reads them. Fails: as merge_lora; io_error.
 Status export_lora(const std::string& weights, const Model& model, const LoraOptions& options,

@@ -34,9 +34,14 @@ class ArrayMath {
   virtual void multiply(ConstArray a, ConstArray b, Array to, std::int64_t numel) = 0;
   /// values *= factor.
   virtual void scale(Array values, float factor, std::int64_t numel) = 0;
-  /// sums[c] = the sum of column c of `rows` x `width` numbers. `scratch`: MathPlan::scratch().
-  virtual void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                           void* scratch) = 0;
+  /// gradient[c] += the sum of column c of `rows` x `width` numbers.
+  virtual void add_column_sums(ConstArray from, std::int64_t rows, std::int64_t width,
+                               const ColumnGradient& to) = 0;
+  /// `convert` and `multiply` of `rows` x `width` numbers, then add_column_sums of what they gave.
+  virtual void convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t width,
+                            const ColumnGradient& sums) = 0;
+  virtual void multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows,
+                             std::int64_t width, const ColumnGradient& sums) = 0;
   /// to[0] = the mean of `values`, of which it may be one.
   virtual void mean(const float* values, std::int64_t numel, float* to) = 0;
   /// y = f(x); x becomes f'(x), f being `kind`.
@@ -63,13 +68,12 @@ class RowMath {
   virtual void sum_positions(const float* dx, const Positions& shape, Array gradient) = 0;
 
   /// y = normal(x) * weight + bias, where normal(x) = (x - mean) * reciprocal. `bias` may be null.
-  virtual void norm_forward(const NormShape& shape, const float* x, const float* weight,
-                            const float* bias, Array y, Array normal, float* reciprocal) = 0;
-  /// dx += the gradient of the input. `sums`: 2 * width numbers that become the gradients of weight
-  /// and bias. `scratch`: MathPlan::scratch().
-  virtual void norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                             ConstArray normal, const float* reciprocal, float* dx, float* sums,
-                             void* scratch) = 0;
+  virtual void norm_forward(const NormShape& shape, const float* x, ConstArray weight,
+                            ConstArray bias, Array y, Array normal, float* reciprocal) = 0;
+  /// dx += the gradient of the input; those of weight and bias are added to `gradients`.
+  virtual void norm_backward(const NormShape& shape, const float* dy, ConstArray weight,
+                             ConstArray normal, const float* reciprocal, float* dx,
+                             const NormGradients& gradients) = 0;
 
   /// Rotates the heads of rows [b, t] in place; `inverse`: back, which is the gradient.
   virtual void rotate(const RotaryRows& table, Array x, std::int64_t rows, std::int64_t heads,
@@ -90,7 +94,7 @@ class Math : public ArrayMath, public RowMath {
  public:
   /// C = A B, or as the shape says. REQUIRES: prepared; `bias` only if the shape has one.
   virtual void product(const MatmulShape& shape, const void* a, const void* b, void* c,
-                       const float* bias, void* scratch) = 0;
+                       ConstArray bias, void* scratch) = 0;
 
   /// statistics: 2 * shape.rows() numbers, for backward. REQUIRES: prepared.
   virtual void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,

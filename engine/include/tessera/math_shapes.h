@@ -25,7 +25,7 @@ struct MatmulShape {
   bool a_transposed = false;                              // in memory it is k x m
   bool b_transposed = false;                              // in memory it is n x k
   std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // 0: rows follow each other
-  bool bias = false;                                      // n float32 numbers
+  bool bias = false;                                      // n numbers, of any type
   bool add = false;                                       // C += A B
   auto operator<=>(const MatmulShape&) const = default;
 
@@ -94,6 +94,20 @@ struct NormShape {
   std::int64_t rows = 1, width = 1;
   bool centred = true;  // LayerNorm; false: RMSNorm
   float epsilon = 1e-5F;
+};
+
+/// Where sums of columns go: each is added to an element of `gradient`, none if that is null.
+struct ColumnGradient {
+  Array gradient;
+  float* sums = nullptr;    // as many numbers as columns, which may hold anything before and after
+  void* scratch = nullptr;  // MathPlan::scratch()
+};
+
+/// The same of a norm: `sums` are 2 * width numbers.
+struct NormGradients {
+  Array weight, bias;
+  float* sums = nullptr;
+  void* scratch = nullptr;
 };
 
 /// Tokens of a batch: their ids, and their places sorted by (id, place).

@@ -255,7 +255,10 @@ Status FullyShardEngine::end_backward() {
     unit.finished_backward = false;
   }
   TESSERA_TRY(locals_.accumulate());
-  if (is_last_backward_) TESSERA_TRY(finish_reduce());
+  if (is_last_backward_) {
+    TESSERA_TRY(finish_reduce());
+    TESSERA_TRY(drop_gathers());
+  }
   forward_order_.clear();
   stage_ = Stage::idle;
   ++micro_batch_;

@@ -154,6 +154,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status unshard(Unit& unit, Reason reason);  // issues the all_gather unless it is needless
   Result<EventId> copy_in(Unit& unit, Reason reason);
   Status wait_for_unshard(Unit& unit);  // copies out and frees the gather buffer
+  Status drop_gathers();                // those that nobody waited for
   Status copy_out(Unit& unit);
   Status free_gathered(Pending& gathered, const Cause& cause);
   Status reshard(Unit& unit);

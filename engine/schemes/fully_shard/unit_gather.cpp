@@ -102,6 +102,17 @@ Status FullyShardEngine::finish_gathers() {
   return {};
 }
 
+// A prefetch of a unit that backward had left already. The optimizer makes its values old, so they
+// are freed; torch does so without the copy-out, which here shows that the collective was awaited.
+Status FullyShardEngine::drop_gathers() {
+  for (Unit& unit : units_) {
+    if (!unit.gather_buffer.valid()) continue;
+    TESSERA_TRY(wait_for_unshard(unit));
+    TESSERA_TRY(reshard(unit));
+  }
+  return {};
+}
+
 Status FullyShardEngine::copy_out(Unit& unit) {
   const Cause why = cause(unit.name, Reason::copy_out);
   const Gathering g = gathering(unit);

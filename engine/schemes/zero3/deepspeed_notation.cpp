@@ -9,7 +9,7 @@
 #include <set>
 
 #include "engine/schemes/zero3/deepspeed_swap_lines.h"
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 #include "tessera/recording.h"
 #include "tessera/zero3.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 
 namespace tessera {
 

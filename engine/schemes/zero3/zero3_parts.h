@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "engine/schemes/zero3/external_parameters.h"
-#include "engine/schemes/zero3/leaf_modules.h"
 #include "engine/schemes/zero3/offload/partition_home.h"
-#include "engine/schemes/zero3/partition_update.h"
+#include "engine/schemes/zero3/parameters/leaf_modules.h"
 #include "engine/schemes/zero3/policy/fetch_policy.h"
-#include "engine/schemes/zero3/reduce_bucket.h"
-#include "engine/schemes/zero3/sub_groups.h"
+#include "engine/schemes/zero3/reduce/partition_update.h"
+#include "engine/schemes/zero3/reduce/reduce_bucket.h"
+#include "engine/schemes/zero3/reduce/sub_groups.h"
 
 namespace tessera {
 

@@ -26,7 +26,7 @@ Zero3Parts::Zero3Parts(Operations& issued, const Model& model, const Zero3Option
       partitions(issued, facts, parameters, swapper),
       update(issued, facts, parameters, partitions, swapper, states),
       memory(issued, facts, parameters),
-      secondary(issued, facts, parameters, memory),
+      secondary(issued, facts, parameters),
       mover({issued, facts, parameters, partitions, secondary, memory}, needs, swapper),
       policy(make_fetch_policy(options.policy, {facts, parameters, needs, mover, swapper})),
       gradients(issued, facts, parameters),

@@ -25,9 +25,12 @@ class PeerScene {
     TESSERA_ASSIGN(everybody_, runtime_.create_communicator(all, "all"));
     return {};
   }
-  Status all_reduce() {
+  Status take_numbers() {
     TESSERA_ASSIGN(numbers_, allocate(Memory::device, many));
-    TESSERA_TRY(submit(Compute{.writes = {numbers_}, .zeroed = {0}}, "zeros"));
+    return submit(Compute{.writes = {numbers_}, .zeroed = {0}}, "zeros");
+  }
+  Status all_reduce() {
+    if (!numbers_.buffer.valid()) TESSERA_TRY(take_numbers());
     TESSERA_TRY(submit(AllReduce{everybody_, numbers_, numbers_}, "here"));
     return submit(Compute{.reads = {numbers_}}, "behind");
   }

@@ -108,7 +108,11 @@ TEST_CASE("what all ranks do wrong alike shows in the numbers", "[cuda]") {
                 }).same_numbers);
   }
   SECTION("a kernel that did not run") { CHECK_FALSE(drop(Call::kernel, 3).same_numbers); }
-  SECTION("a copy that did not run") { CHECK_FALSE(drop(Call::memcpy_async, 9).same_numbers); }
+  SECTION("copies that did not run") {
+    int seen = 0;
+    for (int use = 1; use <= 6; ++use) seen += drop(Call::cast_blocks, use).same_numbers ? 0 : 1;
+    CHECK(seen >= 3);
+  }
   SECTION("memory that was not zeroed") { CHECK_FALSE(drop(Call::memset_async, 1).same_numbers); }
 }
 

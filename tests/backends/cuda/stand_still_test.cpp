@@ -81,6 +81,34 @@ TEST_CASE("a kernel's first launch behind a dead peer ends at the deadline", "[c
       /*loads_lazily=*/true);
 }
 
+TEST_CASE("a kernel that loads late, in work that has run before, ends at the deadline", "[cuda]") {
+  const std::uint64_t seed = GENERATE(1, 2, 3);
+  INFO("seed " << seed);
+  StandIn world({.ranks = 2, .seed = seed, .deaf = true, .loads_lazily = true});
+  const auto body = [](bool later) {
+    return [later](const BodyContext& c) {
+      const Elements numbers{c.write(0), DType::float32};
+      if (later) return c.kernels().scale(numbers, numbers, 2);
+      c.kernels().divide(numbers, 2);
+    };
+  };
+  const auto statuses = test::run_on(world,
+                                     [&](ProcessRuntime& host, Rank rank) -> Status {
+                                       PeerScene scene(host, "");
+                                       TESSERA_TRY(scene.setup());
+                                       TESSERA_TRY(scene.take_numbers());
+                                       TESSERA_TRY(scene.work(body(false)));
+                                       if (rank == 1) return Status(Code::cancelled, "died");
+                                       TESSERA_TRY(scene.all_reduce());
+                                       TESSERA_TRY(scene.work(body(true)));
+                                       return host.finish();
+                                     },
+                                     {.deadline = 3'000'000'000});
+  test::check_peer_died(statuses);
+  INFO((world.reports().empty() ? std::string() : world.reports().front()));
+  CHECK(world.reports().empty());
+}
+
 TEST_CASE("letters of a usual size take no memory behind the first operation", "[cuda]") {
   StandIn world({.ranks = 2, .seed = 1});
   int before = 0;

@@ -249,7 +249,7 @@ constexpr std::size_t one_of_each_kind = 8;
 const std::set<std::string> not_compared = {
     "--threads", "--deadline", "--quiet", "--json", "--csv", "--tensorboard", "--log-every",
     "--cluster", "--ranks", "--peak-flops", "--profile-nccl", "--windows", "--tf32", "--share-gpu",
-    "--cuda-graphs", "--pinned-memory",
+    "--cuda-graphs", "--hopper-attention", "--pinned-memory",
     // train refuses all values but one
     "--optimizer-states", "--optimizer-dtype", "--checkpoint-every"};
 

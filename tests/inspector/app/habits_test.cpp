@@ -2,8 +2,10 @@
 // Flows, notes, and parts of the page that are dragged: what people know from other viewers.
 #include <filesystem>
 
+#include "inspector/render/frame_buffer.h"
 #include "tests/inspector/app/session.h"
 #include "tests/inspector/made_trace.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::inspector {
 namespace {
@@ -82,6 +84,90 @@ TEST_CASE("edges between parts are dragged, and parts hidden, within limits",
   const float wide = session.state().widgets.at("timeline/rows").width();
   session.press(GLFW_KEY_H);
   CHECK(session.state().widgets.at("timeline/rows").width() > wide + 200);
+}
+
+TEST_CASE("back and forward lead through what was shown, a turning wheel is one place",
+          "[inspector][habits]") {
+  Session session;
+  auto& state = session.state();
+  const Rank first = state.rank;
+  const Box rows = state.widgets.at("timeline/rows");
+  session.screen.move_mouse(rows.min.x + 300, rows.min.y + 40);
+  for (int k = 0; k < 5; ++k) {
+    session.screen.turn_wheel(1);
+    session.steps(3);
+  }
+  const Time from = state.time.from();
+  session.press(GLFW_KEY_DOWN);
+  session.click("tab/findings");
+  const auto go = [&](int key) {
+    session.screen.press_key(GLFW_KEY_LEFT_ALT);
+    session.press(key);
+    session.screen.release_key(GLFW_KEY_LEFT_ALT);
+    session.steps(1);
+  };
+  go(GLFW_KEY_LEFT);
+  CHECK(state.panel == "all");
+  CHECK(state.rank == first + 1);
+  go(GLFW_KEY_LEFT);
+  CHECK(state.rank == first);
+  CHECK(state.time.from() == from);
+  go(GLFW_KEY_LEFT);  // nothing is before it
+  CHECK(state.time.from() == from);
+  go(GLFW_KEY_RIGHT);
+  go(GLFW_KEY_RIGHT);
+  CHECK(state.panel == "findings");
+}
+
+TEST_CASE("a drag of the middle button zooms to a range", "[inspector][habits]") {
+  Session session;
+  auto& state = session.state();
+  const Box rows = state.widgets.at("timeline/rows");
+  const Time length = state.time.to() - state.time.from();
+  session.screen.move_mouse(rows.min.x + 250, rows.min.y + 60);
+  session.steps(1);
+  session.screen.press_mouse(2);
+  session.steps(1);
+  session.screen.move_mouse(rows.min.x + 450, rows.min.y + 60);
+  session.steps(2);
+  CHECK(state.time.to() - state.time.from() == length);
+  session.screen.release_mouse(2);
+  session.steps(2);
+  const auto share =
+      static_cast<double>(state.time.to() - state.time.from()) / static_cast<double>(length);
+  CHECK(share == Approx(200 / (rows.width() - 100)).margin(0.02));
+  CHECK_FALSE(state.measured);
+}
+
+TEST_CASE("pictures are saved beside the trace, the selection is copied", "[inspector][habits]") {
+  test::TemporaryFolder folder;
+  const std::string copy = folder.path() + "/run.tessera";
+  std::filesystem::copy_file(bundled_trace, copy);
+  Session session({}, 1280, 720, copy);
+  const auto with_ctrl = [&](int key) {
+    session.screen.press_key(GLFW_KEY_LEFT_CONTROL);
+    session.press(key);
+    session.screen.release_key(GLFW_KEY_LEFT_CONTROL);
+    session.steps(1);
+  };
+  for (const char* const name : {"/run-all.png", "/run-all-2.png"}) {
+    with_ctrl(GLFW_KEY_S);
+    CHECK(session.state().fields["said"] == "Saved " + folder.path() + name);
+    const auto picture = read_png(folder.path() + name);
+    REQUIRE(picture.ok());
+    CHECK(picture->width == 1280);
+  }
+  with_ctrl(GLFW_KEY_C);
+  std::string copied;
+  session.screen.step([&](Surface& ui) {
+    session.app->draw(ui);
+    copied = ImGui::GetClipboardText();
+  });
+  CHECK(copied.starts_with("all_gather  h."));
+  CHECK(copied.find("rank 5, step 1, backward\n") != std::string::npos);
+  std::filesystem::remove_all(folder.path());
+  with_ctrl(GLFW_KEY_S);
+  CHECK(session.state().fields["said"].starts_with("⚠ "));
 }
 
 }  // namespace

@@ -113,6 +113,25 @@ TEST_CASE("no text lies on another at 60 sizes and scales", "[inspector][layout]
   }
 }
 
+TEST_CASE("no text of two panels lies on another", "[inspector][layout]") {
+  const std::string gpt2 = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
+  const auto rows = panel_rows();
+  std::size_t turn = 0;
+  for (const auto& [width, height] : sizes) {
+    for (const float scale : {0.5F, 1.0F, 2.0F}) {
+      const std::string first = rows[turn % rows.size()].name;
+      const std::string second = rows[(turn + 1 + turn / rows.size()) % rows.size()].name;
+      ++turn;
+      INFO(first << " and " << second << " at " << width << "x" << height << ", scale " << scale);
+      InspectOptions options{.path = gpt2, .panel = first, .against = gpt2};
+      (turn % 2 == 0 ? options.beside : options.below) = second;
+      auto app = App::open(options);
+      REQUIRE(app.ok());
+      check_frame([&](Surface& ui) { (*app)->draw(ui); }, width, height, scale);
+    }
+  }
+}
+
 TEST_CASE("no text lies on another on the first page", "[inspector][layout]") {
   for (const auto& [width, height] : sizes) {
     for (const float scale : scales) {

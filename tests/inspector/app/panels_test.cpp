@@ -21,7 +21,7 @@ int vertices_of(InspectOptions options, bool whole) {
   INFO(app.status().message());
   REQUIRE(app.ok());
   if (whole) (*app)->state().time.show(0, (*app)->model().info().end);
-  Headless screen(options.width, options.height, options.theme, options.scale);
+  Headless screen(options.width, options.height, ThemeKind::dark, options.scale.value_or(1.0F));
   for (int k = 0; k < 3; ++k) screen.step([&](Surface& ui) { (*app)->draw(ui); });
   CHECK((*app)->state().panel == options.panel);
   return screen.vertex_count();

@@ -74,6 +74,43 @@ TEST_CASE("two runs are compared operation by operation", "[inspector][app][gold
   check_golden(large.picture(), "app_compare_2x");
 }
 
+TEST_CASE("a real run lies upon its simulation", "[inspector][app][golden]") {
+  const std::string traces = std::string(TESSERA_SOURCE_DIR) + "/traces/";
+  Session dark({.panel = "compare", .against = traces + "simulated-h100.tessera"}, 1200, 800,
+               traces + "real-h100.tessera");
+  auto& fields = dark.state().fields;
+  CHECK(fields.at("compare/a").find("(cuda)") != std::string::npos);
+  CHECK(fields.at("compare/b").find("(simulator)") != std::string::npos);
+  CHECK(fields.at("compare/memory").starts_with("A "));
+  check_golden(dark.picture(), "app_compare_real_dark");
+  Session light(
+      {.theme = ThemeKind::light, .panel = "compare", .against = traces + "simulated-h100.tessera"},
+      1200, 800, traces + "real-h100.tessera");
+  check_golden(light.picture(), "app_compare_real_light");
+}
+
+TEST_CASE("memory is a picture of units, classes and buffers, and follows the cursor beside it",
+          "[inspector][app]") {
+  Session session({.panel = "timeline", .below = "holders"}, 1280, 1000);
+  auto& state = session.state();
+  CHECK(state.fields.at("icicle").ends_with(" 7.37 GiB"));
+  const Box unit = state.widgets.at("icicle/h.3"), all = state.widgets.at("icicle");
+  CHECK(unit.width() < all.width() / 4);
+  session.click("icicle/h.3");
+  CHECK(state.widgets.at("icicle/h.3").width() > all.width() - 4);
+  CHECK(state.fields.at("icicle/pointed").starts_with("h.3 "));
+  session.click("icicle");
+  CHECK(state.fields.at("icicle").ends_with(" 7.37 GiB"));
+  const Box rows = state.widgets.at("timeline/rows");
+  session.screen.move_mouse(rows.max.x - 40, rows.min.y + 20);
+  session.steps(3);
+  CHECK(state.fields.at("holders").ends_with(", at the cursor"));
+  CHECK_FALSE(state.fields.at("icicle").ends_with(" 7.37 GiB"));
+  session.screen.move_mouse(0, 0);
+  session.steps(3);
+  CHECK(state.fields.at("holders").ends_with(", the highest moment in view"));
+}
+
 TEST_CASE("who holds memory is listed by class and buffer", "[inspector][app][golden]") {
   Session dark({.panel = "holders"}, 1200, 675);
   CHECK(dark.state().fields.at("holders").starts_with("Rank 5 holds 7.37 GiB of "));

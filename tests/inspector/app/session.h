@@ -33,7 +33,8 @@ struct Session {
 
   explicit Session(InspectOptions options = {}, int width = 1280, int height = 720,
                    const std::string& trace = bundled_trace)
-      : screen(width, height, options.theme, options.scale) {
+      : screen(width, height, options.theme.value_or(ThemeKind::dark),
+               options.scale.value_or(1.0F)) {
     options.path = trace;
     auto opened = App::open(options);
     INFO(opened.status().message());

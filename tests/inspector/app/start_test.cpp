@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page that opens traces.
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "inspector/app/shell.h"
@@ -18,7 +19,8 @@ struct Start {
   Headless screen;
 
   explicit Start(InspectOptions options = {}, int width = 1280, int height = 720)
-      : screen(width, height, options.theme, options.scale) {
+      : screen(width, height, options.theme.value_or(ThemeKind::dark),
+               options.scale.value_or(1.0F)) {
     options.traces = bundled_folder;
     auto opened = Shell::open(options);
     REQUIRE(opened.ok());
@@ -81,6 +83,39 @@ TEST_CASE("what was opened last is offered, and what is gone is not", "[inspecto
   CHECK(RecentFiles(kept).there().front() == copy);
   std::filesystem::remove(copy);
   CHECK(RecentFiles(kept).there() == std::vector<std::string>{bundled_trace});
+}
+
+TEST_CASE("a comparison opens both of its traces, also when they moved with it",
+          "[inspector][app][start]") {
+  test::TemporaryFolder folder;
+  const std::string file = folder.path() + "/both.json";
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  const auto trace = [](const std::string& name) { return bundled_folder + "/" + name; };
+  write(R"({"trace_a": ")" + trace("real-h100.tessera") + R"(", "trace_b": ")" +
+        trace("simulated-h100.tessera") + R"("})");
+  Start start;
+  start.screen.drop_file(file);
+  start.steps(3);
+  REQUIRE(start.shell->app() != nullptr);
+  CHECK(start.shell->app()->model().path() == trace("real-h100.tessera"));
+  REQUIRE(start.shell->app()->model().against() != nullptr);
+  CHECK(start.shell->app()->model().against()->path() == trace("simulated-h100.tessera"));
+  CHECK(start.shell->app()->state().panel == "compare");
+  write(R"({"trace_a": "/gone/a.tessera", "trace_b": "/gone/b.tessera"})");
+  CHECK(named_traces(file).status().message().find("which is gone") != std::string::npos);
+  std::filesystem::copy_file(trace("fused.tessera"), folder.path() + "/a.tessera");
+  std::filesystem::copy_file(trace("fused.tessera"), folder.path() + "/b.tessera");
+  const auto moved = named_traces(file);
+  REQUIRE(moved.ok());
+  CHECK(moved->path == folder.path() + "/a.tessera");
+  CHECK(moved->against == folder.path() + "/b.tessera");
+  for (const char* const other : {"{", "{}", R"({"trace_a": 5})", R"({"a": [}])"}) {
+    write(other);
+    INFO(other);
+    CHECK(named_traces(file).status().message().find("is neither a trace nor") !=
+          std::string::npos);
+  }
+  CHECK(named_traces(trace("fused.tessera"))->against.empty());
 }
 
 TEST_CASE("a name is typed, Ctrl+O asks for another, and what cannot be opened is said",

@@ -23,7 +23,7 @@ struct View {
   Headless screen;
 
   explicit View(const MadeTrace& made, InspectOptions options = {}, bool damaged = false)
-      : screen(1280, 720, options.theme, options.scale) {
+      : screen(1280, 720, options.theme.value_or(ThemeKind::dark), options.scale.value_or(1.0F)) {
     write_trace(made, path);
     if (damaged) damage(path);
     options.path = path;

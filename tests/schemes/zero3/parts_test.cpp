@@ -2,8 +2,8 @@
 // Parts of ZeRO-3 alone: what modules need, the account of gathered bytes, and who makes room.
 #include <catch2/catch.hpp>
 
-#include "engine/schemes/zero3/leaf_modules.h"
-#include "engine/schemes/zero3/module_needs.h"
+#include "engine/schemes/zero3/parameters/leaf_modules.h"
+#include "engine/schemes/zero3/parameters/module_needs.h"
 #include "engine/schemes/zero3/policy/live_room.h"
 #include "tessera/recording.h"
 #include "tests/schemes/zero3/net3.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 #include "tessera/replicate.h"
 #include "tessera/sim/lockstep_runtime.h"
 #include "tests/schemes/zero3/random_tree.h"

@@ -2,7 +2,7 @@
 // What DeepSpeed's coordinator gets wrong and the strict policy must not. Numbers in brackets: the
 // faults of the recorded runs. net3 has parameters of 24, 30 and 15 elements: 96, 120 and 64 bytes
 // gathered on two ranks.
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 #include "tests/schemes/zero3/strict_run.h"
 
 namespace tessera {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is trained, and in which groups, may change between a step and the next forward pass.
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 #include "tests/schemes/zero3/strict_run.h"
 
 namespace tessera {

@@ -84,6 +84,11 @@ TEST_CASE("what was measured of a collective counts for such groups alone", "[ca
   CHECK(cluster.measured[0].at(Bytes{9 << 20}) == Approx(3));
   CHECK(cluster.measured[0].at(Bytes{1}) == 1);
   CHECK(cluster.measured[0].at(Bytes{64 << 20}) == 4);
+  // What 4 bytes took says nothing of a megabyte, and little of 128 KiB.
+  const MeasuredFactors tiny{OpKind::all_reduce, 8, 1, {Bytes{4}, Bytes{64 << 10}}, {5, 3}};
+  CHECK(tiny.at(Bytes{2}) == 5);
+  CHECK(tiny.at(Bytes{128 << 10}) == Approx(3 - 2.0 / 15));
+  CHECK(tiny.at(Bytes{1 << 20}) == 1);
   shape.kind = OpKind::all_gather;
   CHECK(cluster.measured[0].kind != shape.kind);
   shape = {OpKind::all_reduce, Bytes{4 << 20}, 16, 2, 8};

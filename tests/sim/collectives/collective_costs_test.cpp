@@ -113,6 +113,22 @@ TEST_CASE("cards that share a path to the host wait for each other", "[collectiv
   CHECK(busbw(8) == Approx(1.6).epsilon(0.35));
 }
 
+TEST_CASE("no network makes a ring faster than the links of its nodes", "[collectives]") {
+  for (const std::string& name : cluster_presets()) {
+    const Cluster one = preset(name.c_str());
+    const Index n = one.gpus_per_node;
+    for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter}) {
+      INFO(name);
+      const double inside = bus_bandwidth(one, {kind, Bytes{4 * gib}, n, 1, n});
+      for (const Index nodes : {2, 16}) {
+        // A longer ring copies less at its ends.
+        CHECK(bus_bandwidth(one, {kind, Bytes{4 * gib}, n * nodes, nodes, n}) < 1.25 * inside);
+      }
+    }
+  }
+  CHECK(bus_bandwidth(preset("l40s"), {OpKind::all_reduce, Bytes{4 * gib}, 16, 2, 8}) < 4e9);
+}
+
 TEST_CASE("racks of NVLink and slow fabrics reach what was measured", "[collectives][validation]") {
   // 835 GB/s at 4 GiB on the 72 GPUs of a GB200 rack (coreweave/nccl-tests).
   CHECK(bus_bandwidth(preset("gb200-nvl72"), {OpKind::all_reduce, Bytes{4 * gib}, 72, 1, 72}) ==

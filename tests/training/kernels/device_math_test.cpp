@@ -36,7 +36,8 @@ class NaiveProducts final : public device::Products {
     for (std::int64_t column = 0; column < by.result.columns; ++column) {
       for (std::int64_t row = 0; row < by.result.rows; ++row) {
         const std::int64_t to = at(by.result, row, column);
-        float sum = shape.bias ? typed(shape.output, o.bias, row) : 0.0F;
+        CHECK((!shape.bias || o.bias.dtype == shape.output));
+        float sum = shape.bias ? typed(shape.output, o.bias.data, row) : 0.0F;
         for (std::int64_t k = 0; k < shape.k; ++k) {
           sum += typed(shape.input, o.b, at(by.first, row, k)) *
                  typed(shape.input, o.a, at(by.second, k, column));
@@ -52,12 +53,13 @@ class NaiveProducts final : public device::Products {
 };
 
 struct Both {
+  bool hopper = false;
   std::vector<std::byte> scratch =
       std::vector<std::byte>(static_cast<std::size_t>(kernels::device_scratch_bytes.value));
   kernels::HostMath host{1, kernels::HostMath::Memory::own};
   NaiveProducts* products = new NaiveProducts;  // of `device`
   std::unique_ptr<DeviceMath> device =
-      device::make_kernel_math(std::unique_ptr<device::Products>(products));
+      device::make_kernel_math(std::unique_ptr<device::Products>(products), hopper);
 
   // Computes with each, from copies of the same arrays, and compares what came out of it.
   template <class F>
@@ -232,25 +234,39 @@ TEST_CASE("kernels of rows give the CPU's sums", "[device]") {
     const auto array = [&](std::int64_t n, DType type) { return Numbers::random(random, n, type); };
     const auto full = [&](DType type) { return array(rows * width, type); };
     const double near = test::tolerance(dtype);
+    std::vector<float> sums(static_cast<std::size_t>(2 * width));
+    const auto to = [&](Numbers& gradient) {
+      return kernels::ColumnGradient{gradient.array(), sums.data(), math.scratch.data()};
+    };
     math.compare({full(dtype), array(width, DType::float32), array(1, DType::float32)}, 3e-6,
                  [&](kernels::Math& m, auto& x) {
-                   m.column_sums(x[0].array(), rows, width, floats(x[1]), math.scratch.data());
+                   m.add_column_sums(x[0].array(), rows, width, to(x[1]));
                    m.mean(floats(x[1]), width, floats(x[2]));
                  });
+    math.compare({full(DType::float32), full(dtype), full(dtype), array(width, dtype)}, near,
+                 [&](kernels::Math& m, auto& x) {
+                   m.convert_rows(x[0].array(), x[1].array(), rows, width, to(x[3]));
+                   m.multiply_rows(x[1].array(), x[2].array(), x[2].array(), rows, width, to(x[3]));
+                   m.convert_rows(x[0].array(), x[1].array(), rows, width, {});
+                   m.multiply_rows(x[1].array(), x[2].array(), x[1].array(), rows, width, {});
+                 });
     kernels::NormShape norm{.rows = rows, .width = width, .centred = seed % 2 == 0};
-    math.compare({full(DType::float32), array(width, DType::float32), array(width, DType::float32),
+    const DType parameters = seed % 4 < 2 ? dtype : DType::float32;
+    math.compare({full(DType::float32), array(width, parameters), array(width, parameters),
                   full(dtype), full(dtype), array(rows, DType::float32)},
                  3 * near, [&](kernels::Math& m, auto& x) {
-                   m.norm_forward(norm, floats(x[0]), floats(x[1]),
-                                  norm.centred ? floats(x[2]) : nullptr, x[3].array(), x[4].array(),
-                                  floats(x[5]));
+                   m.norm_forward(norm, floats(x[0]), x[1].array(),
+                                  norm.centred ? x[2].array() : kernels::Array{}, x[3].array(),
+                                  x[4].array(), floats(x[5]));
                  });
+    const DType of_bias = seed % 3 == 0 ? DType::float32 : parameters;
     math.compare(
-        {full(DType::float32), array(width, DType::float32), full(dtype),
-         array(rows, DType::float32), full(DType::float32), array(2 * width, DType::float32)},
-        3e-5, [&](kernels::Math& m, auto& x) {
-          m.norm_backward(norm, floats(x[0]), floats(x[1]), x[2].array(), floats(x[3]),
-                          floats(x[4]), floats(x[5]), math.scratch.data());
+        {full(DType::float32), array(width, parameters), full(dtype), array(rows, DType::float32),
+         full(DType::float32), array(width, parameters), array(width, of_bias)},
+        parameters == DType::float32 ? 3e-5 : near, [&](kernels::Math& m, auto& x) {
+          const kernels::Array bias = norm.centred ? x[6].array() : kernels::Array{};
+          m.norm_backward(norm, floats(x[0]), x[1].array(), x[2].array(), floats(x[3]),
+                          floats(x[4]), {x[5].array(), bias, sums.data(), math.scratch.data()});
         });
     std::vector<std::int32_t> targets;
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -332,13 +348,13 @@ TEST_CASE("products by columns are those by rows", "[device]") {
     s.b_stride = stride(s.b_transposed ? s.k : s.n);
     s.c_stride = stride(s.n);
     const std::int64_t most = 24 * 24;
-    math.compare(
-        {Numbers::random(random, most, s.input), Numbers::random(random, most, s.input),
-         Numbers::random(random, most, s.output), Numbers::random(random, s.n, DType::float32)},
-        test::tolerance(s.output), [&](kernels::Math& m, auto& x) {
-          m.product(s, x[0].array().data, x[1].array().data, x[2].array().data,
-                    s.bias ? floats(x[3]) : nullptr, math.scratch.data());
-        });
+    math.compare({Numbers::random(random, most, s.input), Numbers::random(random, most, s.input),
+                  Numbers::random(random, most, s.output),
+                  Numbers::random(random, s.n, random.chance(50) ? s.input : DType::float32)},
+                 test::tolerance(s.output), [&](kernels::Math& m, auto& x) {
+                   m.product(s, x[0].array().data, x[1].array().data, x[2].array().data,
+                             s.bias ? x[3].array() : kernels::Array{}, math.scratch.data());
+                 });
   }
 }
 
@@ -346,6 +362,7 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
   struct Sizes {
     std::int64_t batch, length, heads, kv_heads, head_dim;
     DType dtype;
+    bool hopper = false;
   };
   const auto sizes = GENERATE(values<Sizes>({{1, 70, 2, 1, 5, DType::float32},
                                              {2, 33, 3, 3, 80, DType::bfloat16},
@@ -356,7 +373,14 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
                                              {1, 65, 4, 2, 64, DType::float16},
                                              {2, 33, 3, 3, 80, DType::float16},
                                              {1, 40, 1, 1, 6, DType::float16},
-                                             {1, 70, 1, 1, 128, DType::bfloat16}}));
+                                             {1, 70, 1, 1, 128, DType::bfloat16},
+                                             {2, 1, 2, 2, 64, DType::bfloat16, true},
+                                             {1, 128, 1, 1, 64, DType::bfloat16, true},
+                                             {2, 131, 2, 1, 64, DType::float16, true},
+                                             {1, 500, 1, 1, 64, DType::bfloat16, true},
+                                             {1, 259, 2, 2, 128, DType::bfloat16, true},
+                                             {1, 150, 2, 1, 128, DType::float16, true},
+                                             {1, 70, 1, 1, 80, DType::bfloat16, true}}));
   INFO(sizes.length << " rows of " << sizes.heads << " heads of " << sizes.head_dim);
   AttentionShape s{.batch = sizes.batch,
                    .length = sizes.length,
@@ -383,7 +407,7 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
   }
   std::vector<float> temporary(static_cast<std::size_t>(s.rows()));
   const double near = test::attention_tolerance(s.dtype);
-  Both().compare(arrays, near, [&](kernels::Math& m, auto& x) {
+  Both{.hopper = sizes.hopper}.compare(arrays, near, [&](kernels::Math& m, auto& x) {
     const auto heads = [&](std::size_t first, std::size_t rest) {
       const kernels::Array all = x[first].array();
       if (fused) return kernels::HeadArrays<kernels::Array>{all, all.from(q), all.from(q + kv)};

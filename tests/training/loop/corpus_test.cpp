@@ -132,6 +132,31 @@ TEST_CASE("files of llm.c and Megatron are known by what they begin with and wha
             .find("alone.idx: cannot be read") != std::string::npos);
 }
 
+TEST_CASE("what a file's content contradicts is not taken for what its name says", "[corpus]") {
+  std::vector<std::int64_t> tokens(200);
+  for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] = static_cast<std::int64_t>(k);
+  const auto said = [](const std::string& path, TokenFormat format = TokenFormat::by_name) {
+    return Corpus::open(path, {.format = format, .vocabulary = 65536}).status().message();
+  };
+  CHECK(said(written("narrow.bin", little_endian(tokens, 2))).empty());
+  for (const std::size_t width : {4, 8}) {
+    const std::string wide = written("wide.bin", little_endian(tokens, width));
+    CHECK(said(wide).find("so its tokens have 4 or 8: say --data-format") != std::string::npos);
+    CHECK(said(wide, TokenFormat::uint16).empty());
+  }
+  CHECK(said(written("few.bin", little_endian({5, 7}, 4))).empty());  // by chance
+  CHECK(said(written("zeros.bin", std::string(4000, '\0'))).empty());
+  const std::vector<std::pair<std::string, std::string>> binaries = {
+      {"\x93NUMPY\x01", "is a NumPy array, no text"},
+      {"\x1f\x8b\x08", "is packed by gzip, no text"},
+      {std::string("h\0i\0", 4), "has zero bytes, so it is binary or UTF-16, no text"}};
+  for (const auto& [bytes, message] : binaries) {
+    const std::string path = written("some.txt", bytes);
+    CHECK(said(path).find(message) != std::string::npos);
+    CHECK(said(path, TokenFormat::bytes).empty());
+  }
+}
+
 TEST_CASE("several files are one row, each with its weight, and one that is cut short is noticed",
           "[corpus]") {
   const std::string a = written("a.txt", std::string(100, 'a'));

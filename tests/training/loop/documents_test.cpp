@@ -62,6 +62,12 @@ TEST_CASE("of a text all is learned, of a pair the completion, of a chat the ans
         "system: Be brief.\nuser: 2+2\nassistant: [4\n]user: sure\nassistant: [yes\n]");
 }
 
+TEST_CASE("what an assistant said with a weight of 0 is not learned", "[documents]") {
+  CHECK(parsed_line(R"({"messages": [{"role": "assistant", "content": "a", "weight": 0},
+                                     {"role": "assistant", "content": "b", "weight": 1}]})",
+                    {.chat = ChatTemplate::plain}) == "assistant: a\nassistant: [b\n]");
+}
+
 TEST_CASE("a line that is no document is refused with its number", "[documents]") {
   const DocumentOptions plain{.chat = ChatTemplate::plain};
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -71,6 +77,11 @@ TEST_CASE("a line that is no document is refused with its number", "[documents]"
       {R"({"messages": [{"role": "tool", "content": "x"}]})", "the role tool is none of system"},
       {R"({"messages": [{"role": "user", "content": null}]})", "content is null, but must be a"},
       {R"({"messages": [{"role": "user"}]})", "content is missing"},
+      {R"({"messages": [{"role": "user", "content": "a", "name": "b"}]})", "has the key name"},
+      {R"({"messages": [{"role": "user", "content": "a", "tool_calls": [1]}]})", "calls of tools"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "tools": [1]})", "has tools, which"},
+      {R"({"messages": [{"role": "assistant", "content": "a", "weight": 0.5}]})", "must be 0 or 1"},
+      {R"({"messages": [{"role": "user", "content": "a", "weight": 1}]})", "its weight must be 0"},
       {R"({"prompt": ["a"], "completion": "b"})", "prompt is array, but must be a text"}};
   for (const auto& [line, message] : cases) {
     INFO(line);

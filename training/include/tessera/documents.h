@@ -10,8 +10,9 @@
 //   {"text": "All of this is learned."}
 //
 // A chat is written as its model expects it, by a template; of its tokens those of the assistant
-// are learned, with the token that ends its turn. No message is added that is not there. Each turn
-// to learn is encoded by itself, as a model would write it.
+// are learned, with the token that ends its turn, unless the message has a "weight" of 0. No
+// message is added that is not there. Each turn to learn is encoded by itself, as a model would
+// write it.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,9 @@ struct Document {
 };
 
 /// One line of JSON; `where` names it in messages. Fails: invalid_argument (no object, none of the
-/// keys above, a chat without a template, a role that is none of system, user and assistant;
-/// anything that is no text), what Tokenizer::encode fails with, naming the line.
+/// keys above, a chat without a template, a role that is none of system, user and assistant, a
+/// message with other keys than role, content and weight; anything that is no text), what
+/// Tokenizer::encode fails with, naming the line.
 Result<Document> parse_document(std::string_view line, const DocumentOptions& options,
                                 const std::string& where);
 /// All lines of a file that are not empty. Fails: io_error; as above.

@@ -10,8 +10,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/analysis/trace.h"
@@ -39,5 +41,31 @@ struct MemoryMoment {
 /// `buffers`: by ascending id.
 MemoryMoment memory_at(const storage::MemorySeries& series,
                        std::span<const storage::BufferRow> buffers, std::size_t sample);
+
+/// The same for many moments of one series: what is held every few thousand samples is kept, so
+/// that a moment costs no walk from the begin.
+///
+///   const HeldMemory held(series);
+///   for (const std::size_t sample : asked) print(held.at(series, buffers, sample));
+class HeldMemory {
+ public:
+  explicit HeldMemory(const storage::MemorySeries& series);
+
+  /// As `memory_at`. `series`: the one that it was made of.
+  MemoryMoment at(const storage::MemorySeries& series, std::span<const storage::BufferRow> buffers,
+                  std::size_t sample) const;
+
+ private:
+  struct Held {
+    Bytes bytes{};
+    std::int64_t count = 0;
+  };
+  using ByBuffer = std::map<std::int64_t, Held>;  // and class
+  static void take(const storage::MemorySeries& series, std::size_t from, std::size_t to,
+                   ByBuffer& held);
+
+  // Before sample 0, and every few thousand.
+  std::vector<std::vector<std::pair<std::int64_t, Held>>> kept_;
+};
 
 }  // namespace tessera::analysis

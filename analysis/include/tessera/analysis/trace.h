@@ -28,13 +28,17 @@ class Trace {
   /// one beside what is shown, with `TraceReader::verify_tables` of its own, and reads of the other
   /// what it shows.
   enum class Check : std::uint8_t { now, later };
+  /// Which operations are in memory. Collectives are all that a report needs of a trace without
+  /// spans.
+  enum class Ops : std::uint8_t { all, collectives };
   /// Fails: what TraceReader::open, its tables and `verify_tables` fail with; corrupt, where a
   /// number is none that a run can have. So what is shown is what was recorded.
-  static Result<Trace> open(const std::string& path, Check check = Check::now);
+  static Result<Trace> open(const std::string& path, Check check = Check::now, Ops ops = Ops::all);
 
   const storage::TraceReader& reader() const { return reader_; }
   const storage::TraceInfo& info() const { return reader_.info(); }
   const TraceRun& run() const { return reader_.info().run; }
+  /// Ascending; all, or those that `open` was asked for.
   const std::vector<storage::OpRow>& ops() const { return ops_; }
   std::int32_t rank_count() const { return run().ranks; }
   /// Those that are complete.

@@ -248,7 +248,8 @@ HeadArrays<const T*> typed(const HeadArrays<ConstArray>& in) {
 }  // namespace
 
 int attention_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, Array out,
-                      float* statistics, CudaStream stream) {
+                      float* statistics, bool hopper, CudaStream stream) {
+  if (hopper && fits_hopper(s, in)) return hopper_forward(s, in, out, statistics, stream);
   if (fits_tiles(s, in, out)) return tiles_forward(s, in, out, statistics, stream);
   return typed_launch(s.dtype, [&]<class T>(T*) {
     return launch(forward_kernel<T>, rows(s.rows()), stream, s, typed<T>(in), out.as<T>(),

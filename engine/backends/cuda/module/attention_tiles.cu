@@ -5,51 +5,10 @@
 // warp and has one order. The next tiles come while the last ones are multiplied.
 #include "engine/backends/cuda/module/attention_tiles.h"
 #include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/backends/cuda/module/softmax_tiles.h"
 
 namespace tessera::device {
 namespace {
-
-// Of the four lanes that share a row.
-__device__ float row_sum(float x) {
-  x += __shfl_xor_sync(0xFFFFFFFFU, x, 1);
-  return x + __shfl_xor_sync(0xFFFFFFFFU, x, 2);
-}
-__device__ float row_largest(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, 2));
-}
-
-// Scores become weights that are relative to the largest score so far.
-struct Softmax {
-  float most[2] = {lowest, lowest};
-  float sum[2] = {0, 0};  // of this lane's columns
-
-  // Returns in `shrink` by how much what was summed before counts less.
-  __device__ void take(float (&p)[8][4], float (&shrink)[2], float scale) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float larger = most[half];
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-        larger = fmaxf(larger, fmaxf(p[n][2 * half], p[n][2 * half + 1]));
-      }
-      larger = row_largest(larger);
-      shrink[half] = power_of_two((most[half] - larger) * scale);
-      most[half] = larger;
-      const float offset = larger * scale;
-      float own = 0;
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-#pragma unroll
-        for (int k = 2 * half; k < 2 * half + 2; ++k) {
-          p[n][k] = power_of_two(p[n][k] * scale - offset);
-          own += p[n][k];
-        }
-      }
-      sum[half] = sum[half] * shrink[half] + own;
-    }
-  }
-};
 
 template <class T, int D>
 __global__ void __launch_bounds__(block_threads)
@@ -66,7 +25,7 @@ __global__ void __launch_bounds__(block_threads)
   fetch_keys(keys, s, in, at.batch, kv_head, 0);
   KeptRows<T, D, G> own;
   float sums[G][D / 8][4] = {};
-  Softmax softmax[G];
+  Softmax<8> softmax[G];
   const std::int64_t last = last_tile(s, at.first + tile_rows * G);
   for (std::int64_t other = 0; other <= last; ++other) {
     __syncthreads();  // nobody needs the last keys any more

@@ -6,7 +6,8 @@
 namespace tessera::device {
 namespace {
 
-constexpr int cast_pack = 4;
+template <class From, class To>
+constexpr int cast_pack = std::is_same_v<From, To> ? widest_pack<To> : 4;
 
 template <class From, class To>
 struct CastItem {
@@ -22,7 +23,11 @@ __device__ void cast_part(const From* from, To* to, std::int64_t begin, std::int
   for (std::int64_t i = begin + threadIdx.x * n; i < end; i += threads * n) {
     const auto in = load_pack<From, n>(from + i);
     Pack<To, n> out;
-    for (int k = 0; k < n; ++k) store(out.at[k], load(in.at[k]));
+    if constexpr (std::is_same_v<From, To>) {
+      out = in;  // NaN keeps its payload
+    } else {
+      for (int k = 0; k < n; ++k) store(out.at[k], load(in.at[k]));
+    }
     store_pack(to + i, out);
   }
 }
@@ -37,7 +42,7 @@ __global__ void casts_kernel(const __grid_constant__ Batch<CastItem<From, To>> b
   const std::int64_t begin = own % item.parts * batch_part;
   const std::int64_t end = begin + batch_part < item.numel ? begin + batch_part : item.numel;
   if (item.packs) {
-    cast_part<cast_pack>(from, to, begin, end);
+    cast_part<cast_pack<From, To>>(from, to, begin, end);
   } else {
     cast_part<1>(from, to, begin, end);
   }
@@ -46,8 +51,9 @@ __global__ void casts_kernel(const __grid_constant__ Batch<CastItem<From, To>> b
 template <class From, class To>
 CastItem<From, To> item_of(const BlockCast& cast) {
   const BlockCopy& s = cast.shape;
+  constexpr int n = cast_pack<From, To>;
   const auto in_packs = [](const auto* at, std::int64_t pitch) {
-    return pitch % cast_pack == 0 && is_aligned(at, cast_pack);
+    return pitch % n == 0 && is_aligned(at, n);
   };
   const auto* const from = static_cast<const From*>(cast.from);
   auto* const to = static_cast<To*>(cast.to);
@@ -57,7 +63,7 @@ CastItem<From, To> item_of(const BlockCast& cast) {
           s.from_pitch,
           s.to_pitch,
           batch_blocks(s.numel),
-          s.numel % cast_pack == 0 && in_packs(from, s.from_pitch) && in_packs(to, s.to_pitch)};
+          s.numel % n == 0 && in_packs(from, s.from_pitch) && in_packs(to, s.to_pitch)};
 }
 
 }  // namespace

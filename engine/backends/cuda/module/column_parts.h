@@ -41,8 +41,17 @@ __device__ void add_warps(const float (&shared)[warps][strip], std::int64_t coun
   }
 }
 
-/// sums[c] = the sum of `count` parts of `width` numbers.
-int add_parts(const float* parts, std::int64_t count, std::int64_t width, float* sums,
-              CudaStream stream);
+/// `count` parts of sums: `pitch` numbers each, of which `width` belong to one array.
+struct FoundSums {
+  const float* at;
+  std::int64_t count, width, pitch;
+
+  FoundSums from(std::int64_t first) const { return {at + first, count, width, pitch}; }
+};
+
+/// to[c] += the sum of all parts of it; nothing if there is no array.
+int add_parts(const FoundSums& parts, Array to, CudaStream stream);
+/// The same for two arrays, whose sums lie side by side: by one launch if they have one type.
+int add_parts(const FoundSums& parts, Array first, Array second, CudaStream stream);
 
 }  // namespace tessera::device

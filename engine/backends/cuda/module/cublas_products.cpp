@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "engine/backends/cuda/module/first_launches.h"
 #include "engine/backends/cuda/module/products.h"
 
 namespace tessera::device {
@@ -97,7 +98,7 @@ class Choice {
     constexpr float one = 1;
     const float before = shape_.add ? 1.0F : 0.0F;
     if (shape_.bias) {
-      const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
+      const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data);
       if (status != CUBLAS_STATUS_SUCCESS) return status;
     }
     return cublasLtMatmul(handle, product_, &one, o.b, first_, o.a, second_, &before, o.c, result_,
@@ -143,6 +144,7 @@ class CublasProducts final : public Products {
                                         alignment_of(operands.c)};
     std::unique_ptr<Choice>& choice = choices_[{shape, alignments}];
     if (choice == nullptr) {
+      if (const int code = before_load(); code != 0) return code;
       choice = std::make_unique<Choice>(shape, tf32_);
       choice->made = choice->make(handle_, alignments);
     }

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "engine/backends/cuda/cuda_api.h"
+#include "engine/backends/cuda/module/first_launches.h"
 #include "tessera/math_arrays.h"
 
 namespace tessera::device {
@@ -54,6 +55,7 @@ template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), const Grid& grid, CudaStream stream,
            Arguments... arguments) {
   if (is_empty(grid.blocks)) return cudaSuccess;
+  if (const int code = before_launch(reinterpret_cast<const void*>(kernel)); code != 0) return code;
   constexpr std::size_t named = 4 * 1024;       // at most: arrays that a kernel declares count, too
   if (grid.shared_bytes + named > 48 * 1024) {  // more than that has to be asked for
     const cudaError_t code = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),

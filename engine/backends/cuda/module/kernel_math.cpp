@@ -14,7 +14,8 @@ using kernels::MatmulShape;
 
 class KernelMath final : public DeviceMath {
  public:
-  explicit KernelMath(std::unique_ptr<Products> products) : products_(std::move(products)) {}
+  KernelMath(std::unique_ptr<Products> products, bool hopper_attention)
+      : products_(std::move(products)), hopper_attention_(hopper_attention) {}
 
   void use(CudaStream stream) override {
     stream_ = stream;
@@ -42,10 +43,20 @@ class KernelMath final : public DeviceMath {
   void scale(Array values, float factor, std::int64_t numel) override {
     call("scale", [&] { return device::scale(values, factor, numel, stream_); });
   }
-  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                   void* scratch) override {
-    call("column_sums",
-         [&] { return device::column_sums(from, rows, width, sums, scratch, stream_); });
+  void add_column_sums(ConstArray from, std::int64_t rows, std::int64_t width,
+                       const kernels::ColumnGradient& to) override {
+    call("add_column_sums",
+         [&] { return device::add_column_sums(from, rows, width, to, stream_); });
+  }
+  void convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t width,
+                    const kernels::ColumnGradient& sums) override {
+    call("convert_rows",
+         [&] { return device::convert_rows(from, to, rows, width, sums, stream_); });
+  }
+  void multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows, std::int64_t width,
+                     const kernels::ColumnGradient& sums) override {
+    call("multiply_rows",
+         [&] { return device::multiply_rows(a, b, to, rows, width, sums, stream_); });
   }
   void mean(const float* values, std::int64_t numel, float* to) override {
     call("mean", [&] { return device::mean(values, numel, to, stream_); });
@@ -63,18 +74,17 @@ class KernelMath final : public DeviceMath {
   void sum_positions(const float* dx, const Positions& shape, Array gradient) override {
     call("sum_positions", [&] { return device::sum_positions(dx, shape, gradient, stream_); });
   }
-  void norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
+  void norm_forward(const NormShape& shape, const float* x, ConstArray weight, ConstArray bias,
                     Array y, Array normal, float* reciprocal) override {
     call("norm_forward", [&] {
       return device::norm_forward(shape, x, weight, bias, y, normal, reciprocal, stream_);
     });
   }
-  void norm_backward(const NormShape& shape, const float* dy, const float* weight,
-                     ConstArray normal, const float* reciprocal, float* dx, float* sums,
-                     void* scratch) override {
+  void norm_backward(const NormShape& shape, const float* dy, ConstArray weight, ConstArray normal,
+                     const float* reciprocal, float* dx,
+                     const kernels::NormGradients& gradients) override {
     call("norm_backward", [&] {
-      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, sums, scratch,
-                                   stream_);
+      return device::norm_backward(shape, dy, weight, normal, reciprocal, dx, gradients, stream_);
     });
   }
   void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
@@ -94,7 +104,7 @@ class KernelMath final : public DeviceMath {
       return device::cross_entropy(rows, logits, targets, scale, gradient, losses, stream_);
     });
   }
-  void product(const MatmulShape& shape, const void* a, const void* b, void* c, const float* bias,
+  void product(const MatmulShape& shape, const void* a, const void* b, void* c, ConstArray bias,
                void* scratch) override {
     const ProductOperands all{a, b, c, bias, scratch};
     const std::optional<ProductCut> cut = ProductCut::of(shape);
@@ -110,8 +120,9 @@ class KernelMath final : public DeviceMath {
   }
   void attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
                          float* statistics, const AttentionMemory&) override {
-    call("attention_forward",
-         [&] { return device::attention_forward(shape, in, out, statistics, stream_); });
+    call("attention_forward", [&] {
+      return device::attention_forward(shape, in, out, statistics, hopper_attention_, stream_);
+    });
   }
   void attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                           const AttentionOut& out, const float* statistics,
@@ -124,23 +135,27 @@ class KernelMath final : public DeviceMath {
   }
 
  private:
-  // cuBLASLt adds biases of C's type, as PyTorch lets it: the sum is rounded once.
+  // cuBLASLt adds biases of C's type, as PyTorch lets it: the sum is rounded once. Some of its
+  // algorithms load them 16 bytes at a time.
   int run(const MatmulShape& shape, const ProductOperands& o) {
-    if (!shape.bias || shape.output == DType::float32) return products_->run(shape, o, stream_);
-    const auto* const bias = static_cast<const float*>(o.bias);
+    if (!shape.bias) return products_->run(shape, o, stream_);
+    const ConstArray bias = o.bias;
+    const bool as_it_is =
+        bias.dtype == shape.output && reinterpret_cast<std::uintptr_t>(bias.data) % 16 == 0;
     ProductOperands own = o;
-    if (shape.n * size_of(shape.output).value <= bias_bytes.value) {
-      std::byte* const place = static_cast<std::byte*>(o.scratch) + workspace_bytes.value;
-      own.bias = place;
-      const int code =
-          device::convert({bias, DType::float32}, {place, shape.output}, shape.n, stream_);
-      if (code != cuda_success) return code;
+    if (as_it_is || shape.n * size_of(shape.output).value <= bias_bytes.value) {
+      if (!as_it_is) {
+        const Array place{static_cast<std::byte*>(o.scratch) + workspace_bytes.value, shape.output};
+        own.bias = place;
+        const int code = device::convert(bias, place, shape.n, stream_);
+        if (code != cuda_success) return code;
+      }
       const int product = products_->run(shape, own, stream_);
       if (product != not_supported) return product;
     }
     MatmulShape plain = shape;
     plain.bias = false;
-    own.bias = nullptr;
+    own.bias = {};
     const int code = products_->run(plain, own, stream_);
     if (code != cuda_success) return code;
     return device::add_bias({o.c, shape.output}, shape.c_rows(), bias, stream_);
@@ -155,6 +170,7 @@ class KernelMath final : public DeviceMath {
   }
 
   const std::unique_ptr<Products> products_;
+  const bool hopper_attention_;
   CudaStream stream_ = nullptr;
   Failure failure_;
   int calls_ = 0;
@@ -162,9 +178,10 @@ class KernelMath final : public DeviceMath {
 
 }  // namespace
 
-std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products) {
+std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products,
+                                             bool hopper_attention) {
   if (products == nullptr) return nullptr;
-  return std::make_unique<KernelMath>(std::move(products));
+  return std::make_unique<KernelMath>(std::move(products), hopper_attention);
 }
 
 }  // namespace tessera::device

@@ -9,7 +9,8 @@
 
 namespace tessera::device {
 
-/// Null without products.
-std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products);
+/// Null without products. `hopper_attention`: as MathOptions.
+std::unique_ptr<DeviceMath> make_kernel_math(std::unique_ptr<Products> products,
+                                             bool hopper_attention = false);
 
 }  // namespace tessera::device

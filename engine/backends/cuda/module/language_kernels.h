@@ -13,8 +13,10 @@ namespace tessera::device {
 using kernels::Array;
 using kernels::AttentionOut;
 using kernels::AttentionShape;
+using kernels::ColumnGradient;
 using kernels::ConstArray;
 using kernels::HeadArrays;
+using kernels::NormGradients;
 using kernels::NormShape;
 using kernels::Positions;
 using kernels::RotaryRows;
@@ -39,9 +41,13 @@ int add_norm(Norm norm, std::span<const KernelArray> values, float* one, void* w
 // casts.cu
 int cast_blocks(std::span<const BlockCast> casts, CudaStream stream);
 
-// column_sums.cu; scratch: kernels::device_scratch_bytes, here and below
-int column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums, void* scratch,
-                CudaStream stream);
+// column_sums.cu
+int add_column_sums(ConstArray from, std::int64_t rows, std::int64_t width,
+                    const ColumnGradient& to, CudaStream stream);
+int convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t width,
+                 const ColumnGradient& sums, CudaStream stream);
+int multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows, std::int64_t width,
+                  const ColumnGradient& sums, CudaStream stream);
 
 // optimizer.cu
 int adam(std::span<const AdamArrays> arrays, CudaStream stream);
@@ -49,7 +55,7 @@ int clip(Norm norm, const float* sum, float max_norm, std::span<const KernelArra
          CudaStream stream);
 
 // rows.cu
-int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream);
+int add_bias(Array to, const StoredRows& rows, ConstArray bias, CudaStream stream);
 int mean(const float* values, std::int64_t numel, float* to, CudaStream stream);
 int gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width, float* x,
                 CudaStream stream);
@@ -63,15 +69,15 @@ int cross_entropy(const StoredRows& rows, const float* logits, const std::int32_
                   float scale, Array gradient, float* losses, CudaStream stream);
 
 // norm.cu
-int norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
+int norm_forward(const NormShape& shape, const float* x, ConstArray weight, ConstArray bias,
                  Array y, Array normal, float* reciprocal, CudaStream stream);
-int norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
-                  const float* reciprocal, float* dx, float* sums, void* scratch,
+int norm_backward(const NormShape& shape, const float* dy, ConstArray weight, ConstArray normal,
+                  const float* reciprocal, float* dx, const NormGradients& gradients,
                   CudaStream stream);
 
-// attention.cu; `along`: a number per row
+// attention.cu; `along`: a number per row; `hopper`: by attention_hopper.cu where it fits
 int attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
-                      float* statistics, CudaStream stream);
+                      float* statistics, bool hopper, CudaStream stream);
 int attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                        const AttentionOut& out, const float* statistics,
                        const HeadArrays<Array>& gradients, float* along, CudaStream stream);
@@ -83,5 +89,10 @@ int tiles_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
 int tiles_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                    const AttentionOut& out, const float* statistics,
                    const HeadArrays<Array>& gradients, const float* along, CudaStream stream);
+
+// attention_hopper.cu: the same with what only Hopper's multiprocessors have
+bool fits_hopper(const AttentionShape& shape, const HeadArrays<ConstArray>& in);
+int hopper_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
+                   float* statistics, CudaStream stream);
 
 }  // namespace tessera::device

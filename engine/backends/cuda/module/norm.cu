@@ -27,9 +27,9 @@ struct RowThreads {
   }
 };
 
-template <int n, bool wide, class T>
-__global__ void forward_kernel(NormShape s, const float* x, const float* weight, const float* bias,
-                               T* y, T* normal, float* reciprocal) {
+template <int n, bool wide, class T, class W>
+__global__ void forward_kernel(NormShape s, const float* x, const W* weight, const W* bias, T* y,
+                               T* normal, float* reciprocal) {
   using Own = RowThreads<n, wide>;
   const Own own;
   if (own.row >= s.rows) return;
@@ -54,21 +54,22 @@ __global__ void forward_kernel(NormShape s, const float* x, const float* weight,
 #pragma unroll 2
   for (std::int64_t i = own.first; i < w; i += Own::step) {
     const auto in = load_pack<float, n>(row + i);
-    const auto factor = load_pack<float, n>(weight + i);
-    const auto added = bias != nullptr ? load_pack<float, n>(bias + i) : Pack<float, n>{};
+    const auto factor = load_pack<W, n>(weight + i);
+    const auto added = bias != nullptr ? load_pack<W, n>(bias + i) : Pack<W, n>{};
     Pack<T, n> kept, out;
     for (int k = 0; k < n; ++k) {
       const float one = (in.at[k] - mean) * inverse;
       store(kept.at[k], one);
-      store(out.at[k], bias != nullptr ? one * factor.at[k] + added.at[k] : one * factor.at[k]);
+      const float scaled = one * load(factor.at[k]);
+      store(out.at[k], bias != nullptr ? scaled + load(added.at[k]) : scaled);
     }
     store_pack(normal + own.row * w + i, kept);
     store_pack(y + own.row * w + i, out);
   }
 }
 
-template <int n, bool wide, class T>
-__global__ void backward_kernel(NormShape s, const float* dy, const float* weight, const T* normal,
+template <int n, bool wide, class T, class W>
+__global__ void backward_kernel(NormShape s, const float* dy, const W* weight, const T* normal,
                                 const float* reciprocal, float* dx) {
   using Own = RowThreads<n, wide>;
   const Own own;
@@ -83,11 +84,11 @@ __global__ void backward_kernel(NormShape s, const float* dy, const float* weigh
 #pragma unroll 4
   for (std::int64_t i = own.first; i < w; i += Own::step) {
     const auto g = load_pack<float, n>(row + i);
-    const auto factor = load_pack<float, n>(weight + i);
+    const auto factor = load_pack<W, n>(weight + i);
     const auto x = load_pack<T, n>(kept + i);
     for (int k = 0; k < n; ++k) {
-      all += g.at[k] * factor.at[k];
-      product += g.at[k] * factor.at[k] * load(x.at[k]);
+      all += g.at[k] * load(factor.at[k]);
+      product += g.at[k] * load(factor.at[k]) * load(x.at[k]);
     }
   }
   const float mean = s.centred ? Own::sum(all) * scale : 0.0F;
@@ -96,11 +97,11 @@ __global__ void backward_kernel(NormShape s, const float* dy, const float* weigh
 #pragma unroll 2
   for (std::int64_t i = own.first; i < w; i += Own::step) {
     const auto g = load_pack<float, n>(row + i);
-    const auto factor = load_pack<float, n>(weight + i);
+    const auto factor = load_pack<W, n>(weight + i);
     const auto x = load_pack<T, n>(kept + i);
     auto sum = load_pack<float, n>(to + i);
     for (int k = 0; k < n; ++k) {
-      sum.at[k] += inverse * (g.at[k] * factor.at[k] - mean - load(x.at[k]) * along);
+      sum.at[k] += inverse * (g.at[k] * load(factor.at[k]) - mean - load(x.at[k]) * along);
     }
     store_pack(to + i, sum);
   }
@@ -162,41 +163,60 @@ bool all_aligned(const At*... at) {
   return (is_aligned(at, widest_pack<float>) && ...);
 }
 
-}  // namespace
-
-int norm_forward(const NormShape& shape, const float* x, const float* weight, const float* bias,
-                 Array y, Array normal, float* reciprocal, CudaStream stream) {
-  return typed_launch(y.dtype, [&]<class T>(T*) {
-    const bool packs = all_aligned(x, weight, bias, y.as<T>(), normal.as<T>());
-    return with_rows(shape, packs, [&]<int n, bool wide>(const Grid& grid) {
-      return launch(forward_kernel<n, wide, T>, grid, stream, shape, x, weight, bias, y.as<T>(),
-                    normal.as<T>(), reciprocal);
-    });
-  });
+// f<W>(weight, bias): both have the type of parameters.
+template <class F>
+int with_parameters(ConstArray weight, ConstArray bias, const F& f) {
+  TESSERA_ASSERT(bias.data == nullptr || bias.dtype == weight.dtype, "parameters have one type");
+  return typed_launch(weight.dtype, [&]<class W>(W*) { return f(weight.as<W>(), bias.as<W>()); });
 }
 
-int norm_backward(const NormShape& shape, const float* dy, const float* weight, ConstArray normal,
-                  const float* reciprocal, float* dx, float* sums, void* scratch,
-                  CudaStream stream) {
+int parameter_gradients(const NormShape& shape, const float* dy, ConstArray normal,
+                        const NormGradients& to, CudaStream stream) {
   const ColumnParts parts = ColumnParts::of(shape.rows, 2 * shape.width);
-  float* const to = parts.count == 1 ? sums : static_cast<float*>(scratch);
+  auto* const found = static_cast<float*>(to.scratch);
   const int code = typed_launch(normal.dtype, [&]<class T>(T*) {
-    const bool along_rows = all_aligned(dy, weight, normal.as<T>(), dx);
-    const int first = with_rows(shape, along_rows, [&]<int k, bool wide>(const Grid& grid) {
-      return launch(backward_kernel<k, wide, T>, grid, stream, shape, dy, weight, normal.as<T>(),
-                    reciprocal, dx);
-    });
-    if (first != 0) return first;
     constexpr int n = widest_pack<float>;
     const bool packs = shape.width % n == 0 && all_aligned(dy, normal.as<T>());
     const std::int64_t strip = warp_threads * (packs ? n : 1);
     const dim3 blocks(static_cast<unsigned>((shape.width + strip - 1) / strip),
                       static_cast<unsigned>(parts.count));
     return launch(packs ? parameter_kernel<n, T> : parameter_kernel<1, T>, {blocks}, stream, shape,
-                  dy, normal.as<T>(), parts.rows, to);
+                  dy, normal.as<T>(), parts.rows, found);
   });
-  if (code != 0 || parts.count == 1) return code;
-  return add_parts(to, parts.count, 2 * shape.width, sums, stream);
+  if (code != 0) return code;
+  return add_parts({found, parts.count, shape.width, 2 * shape.width}, to.weight, to.bias, stream);
+}
+
+}  // namespace
+
+int norm_forward(const NormShape& shape, const float* x, ConstArray weight, ConstArray bias,
+                 Array y, Array normal, float* reciprocal, CudaStream stream) {
+  return typed_launch(y.dtype, [&]<class T>(T*) {
+    return with_parameters(weight, bias, [&]<class W>(const W* factor, const W* added) {
+      const bool packs = all_aligned(x, factor, added, y.as<T>(), normal.as<T>());
+      return with_rows(shape, packs, [&]<int n, bool wide>(const Grid& grid) {
+        return launch(forward_kernel<n, wide, T, W>, grid, stream, shape, x, factor, added,
+                      y.as<T>(), normal.as<T>(), reciprocal);
+      });
+    });
+  });
+}
+
+int norm_backward(const NormShape& shape, const float* dy, ConstArray weight, ConstArray normal,
+                  const float* reciprocal, float* dx, const NormGradients& gradients,
+                  CudaStream stream) {
+  const int code = typed_launch(normal.dtype, [&]<class T>(T*) {
+    return with_parameters(weight, {}, [&]<class W>(const W* factor, const W*) {
+      const bool packs = all_aligned(dy, factor, normal.as<T>(), dx);
+      return with_rows(shape, packs, [&]<int n, bool wide>(const Grid& grid) {
+        return launch(backward_kernel<n, wide, T, W>, grid, stream, shape, dy, factor,
+                      normal.as<T>(), reciprocal, dx);
+      });
+    });
+  });
+  const bool frozen = gradients.weight.data == nullptr && gradients.bias.data == nullptr;
+  if (code != 0 || frozen) return code;
+  return parameter_gradients(shape, dy, normal, gradients, stream);
 }
 
 }  // namespace tessera::device

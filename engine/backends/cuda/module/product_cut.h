@@ -37,7 +37,7 @@ struct ProductCut {
         at(o.a, rest.a_transposed ? k : m, rest.a_transposed ? m : k, rest.a_rows(), rest.input),
         at(o.b, rest.b_transposed ? n : k, rest.b_transposed ? k : n, rest.b_rows(), rest.input),
         const_cast<void*>(at(o.c, m, n, rest.c_rows(), rest.output)),
-        o.bias == nullptr ? nullptr : static_cast<const float*>(o.bias) + n, o.scratch};
+        o.bias.data == nullptr ? o.bias : o.bias.from(n), o.scratch};
   }
 
  private:

@@ -41,7 +41,7 @@ struct ProductOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;
+  kernels::ConstArray bias = {};
   void* scratch = nullptr;  // kernels::device_scratch_bytes
 };
 

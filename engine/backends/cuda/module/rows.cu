@@ -8,12 +8,12 @@ namespace tessera::device {
 namespace {
 
 // A block has a row.
-template <int n, class T>
-__global__ void add_bias_kernel(T* to, StoredRows rows, const float* bias) {
+template <int n, class T, class Bias>
+__global__ void add_bias_kernel(T* to, StoredRows rows, const Bias* bias) {
   T* const row = to + blockIdx.x * rows.stride;
   for (std::int64_t i = threadIdx.x * n; i < rows.width; i += threads * n) {
     auto sum = load_pack<T, n>(row + i);
-    for (int k = 0; k < n; ++k) store(sum.at[k], load(sum.at[k]) + bias[i + k]);
+    for (int k = 0; k < n; ++k) store(sum.at[k], load(sum.at[k]) + load(bias[i + k]));
     store_pack(row + i, sum);
   }
 }
@@ -76,12 +76,15 @@ __global__ void sum_positions_kernel(const float* dx, Positions s, T* gradient) 
 
 }  // namespace
 
-int add_bias(Array to, const StoredRows& rows, const float* bias, CudaStream stream) {
+int add_bias(Array to, const StoredRows& rows, ConstArray bias, CudaStream stream) {
   return typed_launch(to.dtype, [&]<class T>(T*) {
-    constexpr int n = widest_pack<T>;
-    const bool packs = rows.width % n == 0 && rows.stride % n == 0 && is_aligned(to.as<T>(), n);
-    return launch(packs ? add_bias_kernel<n, T> : add_bias_kernel<1, T>,
-                  {dim3(static_cast<unsigned>(rows.count))}, stream, to.as<T>(), rows, bias);
+    return typed_launch(bias.dtype, [&]<class Bias>(Bias*) {
+      constexpr int n = widest_pack<T>;
+      const bool packs = rows.width % n == 0 && rows.stride % n == 0 && is_aligned(to.as<T>(), n);
+      return launch(packs ? add_bias_kernel<n, T, Bias> : add_bias_kernel<1, T, Bias>,
+                    {dim3(static_cast<unsigned>(rows.count))}, stream, to.as<T>(), rows,
+                    bias.as<Bias>());
+    });
   });
 }
 

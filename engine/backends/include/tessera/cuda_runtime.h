@@ -79,6 +79,10 @@ struct CudaOptions {
   /// Products of float32 matrices take their operands with TF32's 10 bits of mantissa, for tensor
   /// cores: several times as fast, and other bits than on a CPU. Sums stay float32.
   bool tf32 = false;
+  /// Attention's forward pass by kernels for Hopper (wgmma, TMA) where they fit: halves, heads of
+  /// 64 or 128, compute capability 9. Sums of other tiles: other bits than without. No GPU has run
+  /// them yet.
+  bool hopper_attention = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so
   /// many that find each other without MPI. The latter need `comm_id`, "host:port" where rank 0
   /// listens; of torchrun's variables that is MASTER_ADDR and a port that nobody uses.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float rounding_error = 1e-5F;  // what is left of a column that others made up
 
-Numel element(Numel offset, std::int64_t row, std::int64_t width, std::int64_t column) {
+Numel element_at(Numel offset, std::int64_t row, std::int64_t width, std::int64_t column) {
   return offset + Numel{row * width + column};
 }
 
@@ -59,10 +59,10 @@ void fill_zero_columns(const LowRank& m, const Numbers& q, std::uint64_t seed) {
   for (std::int64_t k = 0; k < m.rank; ++k) {
     bool zero = true;
     for (std::int64_t i = 0; i < m.columns; ++i) {
-      zero = zero && q.at(element(m.q, i, m.rank, k)) == 0.0F;
+      zero = zero && q.at(element_at(m.q, i, m.rank, k)) == 0.0F;
     }
     for (std::int64_t i = 0; zero && i < m.columns; ++i) {
-      const Numel at = element(m.q, i, m.rank, k);
+      const Numel at = element_at(m.q, i, m.rank, k);
       q.set(at, random_number(seed + static_cast<std::uint64_t>(at.value)));
     }
   }
@@ -72,15 +72,15 @@ void orthogonalise(std::int64_t rows, std::int64_t rank, Numel offset, const Num
   auto dot = [&](std::int64_t a, std::int64_t b) {
     float sum = 0;
     for (std::int64_t i = 0; i < rows; ++i) {
-      sum += matrix.at(element(offset, i, rank, a)) * matrix.at(element(offset, i, rank, b));
+      sum += matrix.at(element_at(offset, i, rank, a)) * matrix.at(element_at(offset, i, rank, b));
     }
     return sum;
   };
   auto remove = [&](std::int64_t k, std::int64_t earlier) {
     const float along = dot(earlier, k);
     for (std::int64_t i = 0; i < rows; ++i) {
-      const Numel at = element(offset, i, rank, k);
-      matrix.set(at, matrix.at(at) - along * matrix.at(element(offset, i, rank, earlier)));
+      const Numel at = element_at(offset, i, rank, k);
+      matrix.set(at, matrix.at(at) - along * matrix.at(element_at(offset, i, rank, earlier)));
     }
   };
   for (std::int64_t k = 0; k < rank; ++k) {
@@ -91,7 +91,7 @@ void orthogonalise(std::int64_t rows, std::int64_t rank, Numel offset, const Num
     const float length = std::sqrt(dot(k, k));
     const bool nothing = length <= rounding_error * before;
     for (std::int64_t i = 0; i < rows; ++i) {
-      const Numel at = element(offset, i, rank, k);
+      const Numel at = element_at(offset, i, rank, k);
       matrix.set(at, nothing ? 0.0F : matrix.at(at) / length);
     }
   }
@@ -102,9 +102,10 @@ void multiply_by_q(const LowRank& m, const Numbers& bucket, const Numbers& q, co
     for (std::int64_t k = 0; k < m.rank; ++k) {
       float sum = 0;
       for (std::int64_t j = 0; j < m.columns; ++j) {
-        sum += bucket.at(element(m.offset, i, m.columns, j)) * q.at(element(m.q, j, m.rank, k));
+        sum +=
+            bucket.at(element_at(m.offset, i, m.columns, j)) * q.at(element_at(m.q, j, m.rank, k));
       }
-      p.set(element(m.p, i, m.rank, k), sum);
+      p.set(element_at(m.p, i, m.rank, k), sum);
     }
   }
 }
@@ -114,9 +115,10 @@ void multiply_by_p(const LowRank& m, const Numbers& bucket, const Numbers& p, co
     for (std::int64_t k = 0; k < m.rank; ++k) {
       float sum = 0;
       for (std::int64_t i = 0; i < m.rows; ++i) {
-        sum += bucket.at(element(m.offset, i, m.columns, j)) * p.at(element(m.p, i, m.rank, k));
+        sum +=
+            bucket.at(element_at(m.offset, i, m.columns, j)) * p.at(element_at(m.p, i, m.rank, k));
       }
-      q.set(element(m.q, j, m.rank, k), sum);
+      q.set(element_at(m.q, j, m.rank, k), sum);
     }
   }
 }
@@ -127,9 +129,9 @@ void expand(const LowRank& m, const Numbers& p, const Numbers& q, float divisor,
     for (std::int64_t j = 0; j < m.columns; ++j) {
       float sum = 0;
       for (std::int64_t k = 0; k < m.rank; ++k) {
-        sum += p.at(element(m.p, i, m.rank, k)) * q.at(element(m.q, j, m.rank, k));
+        sum += p.at(element_at(m.p, i, m.rank, k)) * q.at(element_at(m.q, j, m.rank, k));
       }
-      bucket.set(element(m.offset, i, m.columns, j), sum / divisor);
+      bucket.set(element_at(m.offset, i, m.columns, j), sum / divisor);
     }
   }
 }

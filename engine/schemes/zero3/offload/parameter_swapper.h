@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/schemes/zero3/on_demand_parameter.h"
-#include "engine/schemes/zero3/operations.h"
-#include "engine/schemes/zero3/zero3_facts.h"
+#include "engine/schemes/zero3/parameters/on_demand_parameter.h"
+#include "engine/schemes/zero3/parameters/operations.h"
+#include "engine/schemes/zero3/parameters/zero3_facts.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 
 namespace tessera {
 namespace {

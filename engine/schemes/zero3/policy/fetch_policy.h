@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/schemes/zero3/parameter_mover.h"
+#include "engine/schemes/zero3/gather/parameter_mover.h"
 
 namespace tessera {
 

@@ -2,8 +2,8 @@
 // The bytes that must be gathered at the same time, whatever a policy does.
 #pragma once
 
-#include "engine/schemes/zero3/gathered_memory.h"
-#include "engine/schemes/zero3/module_needs.h"
+#include "engine/schemes/zero3/parameters/gathered_memory.h"
+#include "engine/schemes/zero3/parameters/module_needs.h"
 
 namespace tessera {
 

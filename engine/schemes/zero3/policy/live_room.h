@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/schemes/zero3/gathered_memory.h"
+#include "engine/schemes/zero3/parameters/gathered_memory.h"
 #include "engine/schemes/zero3/policy/known_orders.h"
 
 namespace tessera {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/schemes/zero3/marks.h"
+#include "engine/schemes/zero3/parameters/marks.h"
 #include "engine/schemes/zero3/policy/live_needs.h"
 
 namespace tessera {

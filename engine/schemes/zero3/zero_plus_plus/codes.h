@@ -2,7 +2,7 @@
 // Memory of quantised numbers while they are sent.
 #pragma once
 
-#include "engine/schemes/zero3/operations.h"
+#include "engine/schemes/zero3/parameters/operations.h"
 #include "engine/schemes/zero3/zero_plus_plus/block_quantizer.h"
 
 namespace tessera {

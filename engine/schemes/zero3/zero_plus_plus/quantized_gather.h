@@ -3,7 +3,7 @@
 // partition_parameters.py: CUDAQuantizer, QuantizationInfo).
 #pragma once
 
-#include "engine/schemes/zero3/zero3_facts.h"
+#include "engine/schemes/zero3/parameters/zero3_facts.h"
 #include "engine/schemes/zero3/zero_plus_plus/codes.h"
 
 namespace tessera {

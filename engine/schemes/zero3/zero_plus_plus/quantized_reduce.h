@@ -3,8 +3,8 @@
 // between them (ZeRO++ qgZ; deepspeed coalesced_collectives.py: all_to_all_quant_reduce).
 #pragma once
 
-#include "engine/schemes/zero3/on_demand_parameter.h"
-#include "engine/schemes/zero3/zero3_facts.h"
+#include "engine/schemes/zero3/parameters/on_demand_parameter.h"
+#include "engine/schemes/zero3/parameters/zero3_facts.h"
 #include "engine/schemes/zero3/zero_plus_plus/codes.h"
 
 namespace tessera {

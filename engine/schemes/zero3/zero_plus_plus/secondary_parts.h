@@ -5,7 +5,9 @@
 
 #include <vector>
 
-#include "engine/schemes/zero3/gathered_memory.h"
+#include "engine/schemes/zero3/parameters/on_demand_parameter.h"
+#include "engine/schemes/zero3/parameters/operations.h"
+#include "engine/schemes/zero3/parameters/zero3_facts.h"
 
 namespace tessera {
 
@@ -13,8 +15,8 @@ class SecondaryParts {
  public:
   /// All must outlive it.
   SecondaryParts(Operations& operations, const Zero3Facts& facts,
-                 const OnDemandParameters& parameters, const GatheredMemory& memory)
-      : operations_(operations), facts_(facts), parameters_(parameters), memory_(memory) {}
+                 const OnDemandParameters& parameters)
+      : operations_(operations), facts_(facts), parameters_(parameters) {}
 
   bool exist() const { return group() > 1; }
   /// The group of ranks that share one copy.
@@ -47,7 +49,6 @@ class SecondaryParts {
   Operations& operations_;
   const Zero3Facts& facts_;
   const OnDemandParameters& parameters_;
-  const GatheredMemory& memory_;
   std::vector<Part> parts_;  // by ParameterId; none: nothing was kept yet
 };
 

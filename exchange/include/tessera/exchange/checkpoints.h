@@ -68,4 +68,22 @@ Status export_dcp(const std::string& path, const std::string& folder,
 Status export_universal(const std::string& path, const std::string& folder,
                         const std::string& prefix = {});
 
+/// What files of DeepSpeed say beside tensors.
+struct ZeroExportOptions {
+  int stage = 3;            // 1 to 3
+  std::int64_t ranks = 1;   // that will load them: DeepSpeed wants as many as saved
+  std::string prefix = {};  // in front of every name
+  /// Of the one group of parameters, which torch's optimizers take from the file.
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+};
+
+/// The same as DeepSpeed's own files, zero_pp_rank_*_optim_states.pt and model states, in the new
+/// folder `folder`, which load_checkpoint reads in a run of that stage and number of ranks whose
+/// optimizer has one group. Names that the model has beside the checkpoint's (second names of tied
+/// weights, buffers) need load_module_strict=False. Fails: as export_universal; invalid_argument
+/// (no such stage or number of ranks): then there is no folder.
+Status export_zero(const std::string& path, const std::string& folder,
+                   const ZeroExportOptions& options);
+
 }  // namespace tessera::exchange

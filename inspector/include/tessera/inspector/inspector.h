@@ -29,11 +29,15 @@ std::vector<std::string> panel_names();
 
 struct InspectOptions {
   std::string path;  // a trace file; "": the page that opens one
-  int width = 1920;  // px
-  int height = 1080;
-  ThemeKind theme = ThemeKind::dark;
-  float scale = 1.0F;                         // of text and all else, 0.5 to 3
+  // What is not set is as the window had it last, by `layout_file`; in pictures, and the first
+  // time, 1920 x 1080 px, dark, at scale 1.
+  int width = 0;  // px; 0: not set
+  int height = 0;
+  std::optional<ThemeKind> theme;
+  std::optional<float> scale;                 // of text and all else, 0.5 to 3
   std::string panel = "all";                  // one of panel_names()
+  std::string beside;                         // a second one beside it; "": as it was last
+  std::string below;                          // or below it; not both
   std::optional<std::pair<Time, Time>> time;  // the range to show, ns, within the run; default:
                                               // the last step, or where the run failed
   std::optional<Rank> rank;                   // the rank to open; default: the slowest
@@ -41,18 +45,25 @@ struct InspectOptions {
   std::string query;        // SQL that the panel "query" asks first; "": one of its own
   std::string traces;       // the folder of the examples that the first page offers; "": none
   std::string recent_file;  // where names of opened traces are kept; "": nowhere
-  std::string layout_file;  // where it is kept how parts of the page share it; "": nowhere
+  std::string layout_file;  // where it is kept how the window looked last; "": nowhere
 };
 
 /// The file to show for `path`: of a recording under way, whose name is not there yet, its
 /// ".partial"; otherwise `path`.
 std::string trace_file(const std::string& path);
 
+/// The traces that a name means: one, or both that a file of `tessera compare --json` is about.
+struct NamedTraces {
+  std::string path, against;  // `against` "": a single one
+};
+/// Fails: invalid_argument (JSON that is no comparison, or of a trace that is gone), io_error.
+Result<NamedTraces> named_traces(const std::string& path);
+
 /// Opens a window and returns when it is closed. A recording that goes on is followed: what is
 /// added to it appears.
 /// Fails: what TraceReader::open fails with; invalid_argument (a range that is empty or not within
-/// the run, a rank that was not recorded, an unknown panel, "compare" without another run);
-/// not_supported (no display).
+/// the run, a rank that was not recorded, an unknown panel, "compare" without another run, one
+/// panel twice); not_supported (no display).
 Status inspect(const InspectOptions& options);
 
 /// Writes the picture to `png_path`. Needs no display.

@@ -58,8 +58,13 @@ struct MeasuredFactors {
   std::vector<Bytes> bytes;    // ascending
   std::vector<double> factors;
 
-  /// Between two sizes by the root of the size, beyond them that of the last.
+  /// Between two sizes by the root of the size. Beyond them that of the last one, where both are
+  /// of 1 MiB and more or both of 32 KiB and less; otherwise it nears 1, and is 1 at 16 times the
+  /// size.
   double at(Bytes size) const;
+
+ private:
+  double beyond(std::size_t k, Bytes size) const;
 };
 
 struct Cluster {

@@ -87,6 +87,22 @@ class LockstepRuntime : public CheckedRuntime {
   /// Operations times ranks carried out so far.
   virtual std::int64_t op_ranks() const = 0;
 
+  /// The program has made all calls of a step: whether they were those of the step before, one
+  /// step later. Then `repeat_step` may take the program's place for good; its trace is the same,
+  /// byte for byte. Never with numerics. Calls are kept from the first call of this function on.
+  ///
+  ///   for (int k = 0; k < steps; ++k) {
+  ///     TESSERA_TRY(repeats ? runtime->repeat_step() : program.step());
+  ///     repeats = repeats || runtime->step_repeats();
+  ///   }
+  ///
+  /// REQUIRES: the program's next steps make the calls of its last ones.
+  virtual bool step_repeats() = 0;
+  /// Carries out the calls of the last step as those of the next one, without checks, which would
+  /// say what they have said. From then on only this and `finish` may be called.
+  /// REQUIRES: step_repeats() was true. Fails: out_of_memory, with ends_when_full.
+  virtual Status repeat_step() = 0;
+
  protected:
   using CheckedRuntime::CheckedRuntime;
 };

@@ -38,12 +38,14 @@ struct SimulateOptions {
   std::function<void(std::int32_t step, std::int32_t steps)> progress = {};  // after every step
   std::function<bool()> stopped = {};  // asked after every step: true ends the run there
   bool ends_when_full = false;         // what does not fit fails with out_of_memory
+  bool repeats = true;                 // steps like the one before need no engine: same trace
   /// Required where StackProfile::program is `train`; the program that such a profile is of.
   HostProgramMaker program = {};
 };
 
 struct SimulateSummary {
-  std::int32_t steps = 0;  // fewer than wanted if the run was stopped
+  std::int32_t steps = 0;           // fewer than wanted if the run was stopped
+  std::int32_t repeated_steps = 0;  // of them, by LockstepRuntime::repeat_step
   bool fits = true;
   std::string out_of_memory;  // one sentence if it does not fit
   Bytes peak_reserved{};

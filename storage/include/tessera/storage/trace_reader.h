@@ -95,6 +95,8 @@ class TraceReader {
 
   /// All ops, ascending id.
   Result<std::vector<OpRow>> ops() const;
+  /// Those of them that are collectives.
+  Result<std::vector<OpRow>> collectives() const;
   Result<std::vector<BufferRow>> buffers() const;
   /// The spans of `rank` that intersect [begin, end) and no others, by ascending stream id; streams
   /// without such spans are left out. A span without duration counts where it begins. Reads only

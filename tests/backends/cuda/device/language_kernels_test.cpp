@@ -43,10 +43,12 @@ Given integers(const std::vector<std::int32_t>& values) {
 
 using Arrays = std::vector<Array>;
 
+enum class Way { plain, hopper };  // MathOptions::hopper_attention
+
 // Computes on both sides, f(math, arrays, scratch), and compares all arrays, within `tolerance` of
 // an array's largest number.
 template <class F>
-void compare(std::vector<Given> given, double tolerance, const F& f) {
+void compare(std::vector<Given> given, double tolerance, const F& f, Way way = Way::plain) {
   Device& device = Device::only();
   device.clear();
   std::vector<test::DeviceArray> uploaded;
@@ -56,7 +58,10 @@ void compare(std::vector<Given> given, double tolerance, const F& f) {
     there.push_back({uploaded.back().at, g.dtype});
     here.push_back({g.bytes.data(), g.dtype});
   }
-  static const std::unique_ptr<DeviceMath> math = test::device_module().make_math(false);
+  static const std::unique_ptr<DeviceMath> plain = test::device_module().make_math({});
+  static const std::unique_ptr<DeviceMath> hopper =
+      test::device_module().make_math({.hopper_attention = true});
+  const std::unique_ptr<DeviceMath>& math = way == Way::hopper ? hopper : plain;
   REQUIRE(math != nullptr);
   math->use(device.stream());
   const auto scratch = static_cast<std::size_t>(kernels::device_scratch_bytes.value);
@@ -123,19 +128,27 @@ void check_rows(std::int64_t rows, std::int64_t width) {
     const auto full = [&](DType type) { return numbers(random, rows * width, type); };
     const auto row = [&](std::int64_t n) { return numbers(random, n, DType::float32); };
     const kernels::NormShape norm{.rows = rows, .width = width};
-    compare({full(DType::float32), row(width), row(width), full(dtype), full(dtype), row(rows),
-             full(DType::float32), row(2 * width)},
+    std::vector<float> on_host(static_cast<std::size_t>(2 * width));
+    const auto sums = [&](void* scratch) {
+      return scratch == nullptr ? on_host.data() : static_cast<float*>(scratch);
+    };
+    const auto halves = [&] { return numbers(random, width, dtype); };
+    compare({full(DType::float32), halves(), halves(), full(dtype), full(dtype), row(rows),
+             full(DType::float32), halves(), row(width)},
             near(dtype), [&](Math& m, Arrays& x, void* scratch) {
-              m.norm_forward(norm, floats(x[0]), floats(x[1]), floats(x[2]), x[3], x[4],
-                             x[5].as<float>());
-              m.norm_backward(norm, floats(x[0]), floats(x[1]), x[4], floats(x[5]),
-                              x[6].as<float>(), x[7].as<float>(), scratch);
+              m.norm_forward(norm, floats(x[0]), x[1], x[2], x[3], x[4], x[5].as<float>());
+              m.norm_backward(norm, floats(x[0]), x[1], x[4], floats(x[5]), x[6].as<float>(),
+                              {x[7], x[8], sums(scratch), scratch});
             });
-    compare({full(DType::float32), full(dtype), row(rows), integers(ids), row(width), row(1)},
+    compare({full(DType::float32), full(dtype), row(rows), integers(ids), row(width), row(1),
+             full(dtype)},
             near(dtype), [&](Math& m, Arrays& x, void* scratch) {
               m.cross_entropy({rows, width, width}, floats(x[0]), x[3].as<const std::int32_t>(),
                               1.0F, x[1], x[2].as<float>());
-              m.column_sums(x[1], rows, width, x[4].as<float>(), scratch);
+              const kernels::ColumnGradient to{x[4], sums(scratch), scratch};
+              m.add_column_sums(x[1], rows, width, to);
+              m.convert_rows(x[0], x[6], rows, width, to);
+              m.multiply_rows(x[6], x[1], x[6], rows, width, to);
               m.mean(floats(x[2]), rows, x[5].as<float>());
             });
     compare(
@@ -160,27 +173,30 @@ void check_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
     compare({numbers(random, m_rows * k, s.input), numbers(random, k * n, s.input),
              numbers(random, m_rows * n, DType::float32), numbers(random, n, DType::float32)},
             near(s.input), [&](Math& m, Arrays& x, void* scratch) {
-              m.product(s, x[0].data, x[1].data, x[2].data, s.bias ? floats(x[3]) : nullptr,
-                        scratch);
+              m.product(s, x[0].data, x[1].data, x[2].data,
+                        s.bias ? kernels::ConstArray(x[3]) : kernels::ConstArray{}, scratch);
             });
   }
 }
 
-void check_attention(const kernels::AttentionShape& s) {
+void check_attention(const kernels::AttentionShape& s, Way way) {
   test::Random random(4);
   const std::int64_t tokens = s.batch * s.length;
   const auto any = [&](std::int64_t width) { return numbers(random, tokens * width, s.dtype); };
-  compare({any(s.q_stride), any(s.kv_stride), any(s.kv_stride), any(s.out_stride()),
-           any(s.out_stride()), numbers(random, 2 * s.rows(), DType::float32), any(s.q_stride),
-           any(s.kv_stride), any(s.kv_stride)},
-          near(s.dtype), [&](Math& m, Arrays& x, void* temporary) {
-            m.attention_forward(s, {x[0], x[1], x[2]}, x[3], x[5].as<float>(), {});
-            m.attention_backward(s, {x[0], x[1], x[2]}, {x[3], x[4]}, floats(x[5]),
-                                 {x[6], x[7], x[8]}, {temporary, nullptr});
-          });
+  compare(
+      {any(s.q_stride), any(s.kv_stride), any(s.kv_stride), any(s.out_stride()),
+       any(s.out_stride()), numbers(random, 2 * s.rows(), DType::float32), any(s.q_stride),
+       any(s.kv_stride), any(s.kv_stride)},
+      near(s.dtype),
+      [&](Math& m, Arrays& x, void* temporary) {
+        m.attention_forward(s, {x[0], x[1], x[2]}, x[3], x[5].as<float>(), {});
+        m.attention_backward(s, {x[0], x[1], x[2]}, {x[3], x[4]}, floats(x[5]), {x[6], x[7], x[8]},
+                             {temporary, nullptr});
+      },
+      way);
 }
 
-void check_attentions(std::int64_t length) {
+void check_attentions(std::int64_t length, Way way = Way::plain) {
   for (const DType dtype : dtypes) {
     for (const std::int64_t head_dim : {16, 20, 64, 128}) {
       INFO("head_dim " << head_dim);
@@ -191,7 +207,8 @@ void check_attentions(std::int64_t length) {
                        .head_dim = head_dim,
                        .dtype = dtype,
                        .q_stride = 4 * head_dim,
-                       .kv_stride = 2 * head_dim});
+                       .kv_stride = 2 * head_dim},
+                      way);
     }
   }
 }
@@ -201,6 +218,11 @@ TEST_CASE("language models compute on the device as on the CPU", "[small]") {
   check_rows(70, 130);
   check_products(24, 40, 16);
   check_attentions(80);
+}
+
+TEST_CASE("attention with Hopper's units computes on the device as on the CPU", "[hopper]") {
+  check_attentions(1, Way::hopper);
+  check_attentions(300, Way::hopper);
 }
 
 TEST_CASE("language models compute on the device as on the CPU, in sizes of real models") {

@@ -321,6 +321,7 @@ CudaModule StandIn::module() {
           make_twin_math,
           find_fake_cufile,
           start_fake_cufile,
+          [](const KernelLoads& asked) { before_loads = asked; },
           current().options().loads_lazily};
 }
 

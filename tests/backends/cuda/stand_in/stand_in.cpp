@@ -28,6 +28,7 @@ bool may_be_recorded(Call call) {
 }  // namespace
 
 thread_local int StandIn::device = 0;
+thread_local KernelLoads StandIn::before_loads;
 
 // What one rank hears of the others.
 class FakePeers final : public CudaPeers {
@@ -181,7 +182,9 @@ int StandIn::admit(FakeStream* stream) {
 }
 
 bool StandIn::load(const std::string& name) {
-  if (!options_.loads_lazily || !loaded_.insert({device, name}).second) return true;
+  if (!options_.loads_lazily || loaded_.contains({device, name})) return true;
+  if (before_loads() != 0) return false;
+  loaded_.insert({device, name});
   return stand_still("loading " + name) == 0;
 }
 

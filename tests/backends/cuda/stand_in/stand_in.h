@@ -89,6 +89,7 @@ class StandIn {
   // For the tables.
   static StandIn& current();
   static thread_local int device;
+  static thread_local KernelLoads before_loads;
   struct Verdict {
     int code = 0;  // of the call; 0: carry it out
     bool dropped = false;

@@ -10,7 +10,7 @@ namespace tessera::test {
 CudaApi cuda_table();
 KernelApi kernel_table();
 NcclApi nccl_table(int version);
-std::unique_ptr<DeviceMath> make_twin_math(bool tf32);
+std::unique_ptr<DeviceMath> make_twin_math(const MathOptions& options);
 Result<std::string> find_fake_cufile();
 Result<CufileApi> start_fake_cufile();
 

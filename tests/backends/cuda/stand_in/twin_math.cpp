@@ -14,10 +14,12 @@ using kernels::Array;
 using kernels::AttentionMemory;
 using kernels::AttentionOut;
 using kernels::AttentionShape;
+using kernels::ColumnGradient;
 using kernels::ConstArray;
 using kernels::HeadArrays;
 using kernels::HostMath;
 using kernels::MatmulShape;
+using kernels::NormGradients;
 using kernels::NormShape;
 using kernels::Positions;
 using kernels::RotaryRows;
@@ -62,6 +64,10 @@ struct Accesses {
   Accesses& writes(Array array, std::int64_t numel) {
     return writes(array.data, numel, array.dtype);
   }
+  Accesses& sums(const ColumnGradient& to, std::int64_t width) {
+    if (to.gradient.data == nullptr) return *this;
+    return writes(to.gradient, width).writes(to.sums, width).writes(to.scratch, 1, DType::uint8);
+  }
 };
 
 class TwinMath final : public DeviceMath {
@@ -93,11 +99,23 @@ class TwinMath final : public DeviceMath {
   void scale(Array values, float factor, std::int64_t numel) override {
     queue("scale", Accesses().writes(values, numel), [=] { host().scale(values, factor, numel); });
   }
-  void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* sums,
-                   void* scratch) override {
-    queue("column_sums",
-          Accesses().reads(from, rows * width).writes(sums, width).writes(scratch, 1, DType::uint8),
-          [=] { host().column_sums(from, rows, width, sums, nullptr); });
+  void add_column_sums(ConstArray from, std::int64_t rows, std::int64_t width,
+                       const ColumnGradient& to) override {
+    if (to.gradient.data == nullptr) return;
+    queue("add_column_sums", Accesses().reads(from, rows * width).sums(to, width),
+          [=] { host().add_column_sums(from, rows, width, to); });
+  }
+  void convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t width,
+                    const ColumnGradient& sums) override {
+    const std::int64_t all = rows * width;
+    queue("convert_rows", Accesses().reads(from, all).writes(to, all).sums(sums, width),
+          [=] { host().convert_rows(from, to, rows, width, sums); });
+  }
+  void multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows, std::int64_t width,
+                     const ColumnGradient& sums) override {
+    const std::int64_t all = rows * width;
+    queue("multiply_rows", Accesses().reads(a, all).reads(b, all).writes(to, all).sums(sums, width),
+          [=] { host().multiply_rows(a, b, to, rows, width, sums); });
   }
   void mean(const float* values, std::int64_t numel, float* to) override {
     queue("mean", Accesses().reads(values, numel).writes(to, 1),
@@ -123,8 +141,8 @@ class TwinMath final : public DeviceMath {
           Accesses().reads(dx, s.batch * s.length * s.width).writes(gradient, s.length * s.width),
           [=] { host().sum_positions(dx, s, gradient); });
   }
-  void norm_forward(const NormShape& s, const float* x, const float* weight, const float* bias,
-                    Array y, Array normal, float* reciprocal) override {
+  void norm_forward(const NormShape& s, const float* x, ConstArray weight, ConstArray bias, Array y,
+                    Array normal, float* reciprocal) override {
     const std::int64_t all = s.rows * s.width;
     queue("norm_forward",
           Accesses()
@@ -136,8 +154,8 @@ class TwinMath final : public DeviceMath {
               .writes(reciprocal, s.rows),
           [=] { host().norm_forward(s, x, weight, bias, y, normal, reciprocal); });
   }
-  void norm_backward(const NormShape& s, const float* dy, const float* weight, ConstArray normal,
-                     const float* reciprocal, float* dx, float* sums, void* scratch) override {
+  void norm_backward(const NormShape& s, const float* dy, ConstArray weight, ConstArray normal,
+                     const float* reciprocal, float* dx, const NormGradients& to) override {
     const std::int64_t all = s.rows * s.width;
     queue("norm_backward",
           Accesses()
@@ -146,9 +164,11 @@ class TwinMath final : public DeviceMath {
               .reads(normal, all)
               .reads(reciprocal, s.rows)
               .writes(dx, all)
-              .writes(sums, 2 * s.width)
-              .writes(scratch, 1, DType::uint8),
-          [=] { host().norm_backward(s, dy, weight, normal, reciprocal, dx, sums, nullptr); });
+              .writes(to.weight, s.width)
+              .writes(to.bias, s.width)
+              .writes(to.sums, 2 * s.width)
+              .writes(to.scratch, 1, DType::uint8),
+          [=] { host().norm_backward(s, dy, weight, normal, reciprocal, dx, to); });
   }
   void activate(Activation kind, Array x, Array y, std::int64_t numel) override {
     queue("activate", Accesses().writes(x, numel).writes(y, numel),
@@ -178,7 +198,7 @@ class TwinMath final : public DeviceMath {
               .writes(losses, rows.count),
           [=] { host().cross_entropy(rows, logits, targets, scale, gradient, losses); });
   }
-  void product(const MatmulShape& s, const void* a, const void* b, void* c, const float* bias,
+  void product(const MatmulShape& s, const void* a, const void* b, void* c, ConstArray bias,
                void* scratch) override {
     const std::int64_t in_a = s.a_rows().extent();
     const std::int64_t in_b = s.b_rows().extent();
@@ -253,6 +273,9 @@ class TwinMath final : public DeviceMath {
 
 }  // namespace
 
-std::unique_ptr<DeviceMath> make_twin_math(bool tf32) { return std::make_unique<TwinMath>(tf32); }
+// On the CPU there is one attention.
+std::unique_ptr<DeviceMath> make_twin_math(const MathOptions& options) {
+  return std::make_unique<TwinMath>(options.tf32);
+}
 
 }  // namespace tessera::test

@@ -19,7 +19,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __grid_constant__
 
 using cudaStream_t = void*;
@@ -32,8 +32,20 @@ struct dim3 {
 
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
+namespace tessera::device::emulator {
+
+/// What has been launched; `only_counts`: nothing runs, so arrays need only addresses.
+struct Launched {
+  bool only_counts = false;
+  std::int64_t kernels = 0, memsets = 0;
+};
+inline Launched launched;
+
+}  // namespace tessera::device::emulator
+
 inline int cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t) {
-  std::memset(at, value, bytes);
+  ++tessera::device::emulator::launched.memsets;
+  if (!tessera::device::emulator::launched.only_counts) std::memset(at, value, bytes);
   return 0;
 }
 
@@ -62,6 +74,44 @@ void finish_copies(std::size_t groups_left);
 template <int left>
 void wait_for_copies() {
   finish_copies(left);
+}
+
+/// "mbarrier": a phase is over when all have arrived and no bytes are to come.
+struct Barrier {
+  std::uint8_t arrivals, missing;
+  std::uint16_t phase;
+  std::int32_t bytes;
+};
+unsigned shared_address(const void* at);
+void begin_barrier(Barrier* barrier, int arrivals);
+void arrive(Barrier* barrier);
+void arrive_expecting(Barrier* barrier, int bytes);
+void wait_for_phase(Barrier* barrier, unsigned phase);
+/// `rows` x 64 numbers, swizzled by 128 bytes: at once, or when somebody waits for the barrier.
+void load_box(void* to, Barrier* barrier, int rows,
+              const std::function<std::uint16_t(int row, int column)>& number);
+
+/// "wgmma.mma_async" of 64 x 16 by 16 x 8 eights: carried out when it is waited for.
+struct Product {
+  float* c;  // of this thread
+  int eights;
+  const unsigned* a;     // of this thread; null: in shared memory, and b is transposed
+  std::uint64_t from_a;  // matrix descriptors
+  std::uint64_t from_b;
+  bool add;
+  float (*number)(std::uint16_t bits) = nullptr;
+};
+void multiply_later(const Product& product);
+template <class T>
+void multiply_later(Product product) {
+  product.number = [](std::uint16_t bits) { return kernels::load(T{bits}); };
+  multiply_later(product);
+}
+void end_products();
+void finish_products(std::size_t ends_left);
+template <int left>
+void wait_for_products() {
+  finish_products(left);
 }
 
 }  // namespace tessera::device::emulator

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoders of the shape of Llama that differ in norms, in where biases are, or in an MLP without a
+// gate.
+#include "engine/model/family.h"
+
+namespace tessera {
+namespace {
+
+const char* const head_norms = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
+const char* const ungated = "up_proj:u down_proj:d";
+
+// One key for the biases of all matrices.
+void read_ernie(JsonReader& config, Blueprint& b) {
+  if (!config.boolean("use_bias", false)) return;
+  b.attention.biases = "q k v o";
+  b.mlp.biases = "g u d";
+}
+
+void read_seed_oss(JsonReader& config, Blueprint& b) {
+  if (config.boolean("attention_out_bias", false)) b.attention.biases += " o";
+  b.dropout = drops(config, "residual_dropout", 0.1);
+}
+
+// Their biases of an MLP.
+void read_ungated(JsonReader& config, Blueprint& b) {
+  if (config.boolean("mlp_bias", false)) b.mlp.biases = "u d";
+}
+
+// Its activation function is trained.
+void read_apertus(JsonReader& config, Blueprint& b) {
+  if (config.text("hidden_act", "xielu") == "xielu") b.mlp.weights += " act_fn:xielu";
+}
+
+std::vector<Family> with_gates() {
+  return {
+      {.model_type = "ernie4_5",
+       .blueprint = {.prefix = "Ernie4_5",
+                     .sizes = {.vocabulary = 103424,
+                               .hidden = 1024,
+                               .inner = 3072,
+                               .layers = 18,
+                               .heads = 16,
+                               .key_value_heads = 2,
+                               .head_dim = 128,
+                               .positions = 131072},
+                     .epsilon = 1e-5,
+                     .tied = true},
+       .read = read_ernie},
+      {.model_type = "seed_oss",
+       .blueprint = {.prefix = "SeedOss",
+                     .sizes = {.vocabulary = 155136,
+                               .inner = 27648,
+                               .layers = 64,
+                               .heads = 80,
+                               .key_value_heads = 8,
+                               .head_dim = 128,
+                               .positions = 524288}},
+       .attention_bias = "q k v",
+       .biased = true,
+       .mlp_bias = true,
+       .read = read_seed_oss},
+      {.model_type = "hunyuan_v1_dense",
+       .blueprint = {.prefix = "HunYuanDenseV1",
+                     .sizes = {.vocabulary = 290943},
+                     .attention = {.weights = "q_proj:q k_proj:k v_proj:v o_proj:o "
+                                              "query_layernorm:qn key_layernorm:kn"},
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o"},
+      {.model_type = "ministral",
+       .blueprint = {.prefix = "Ministral",
+                     .sizes = {.inner = 14336, .key_value_heads = 8, .positions = 131072}},
+       .windows = {WindowStyle::all, 4096}},
+      {.model_type = "ministral3",
+       .blueprint = {.prefix = "Ministral3",
+                     .sizes = {.vocabulary = 131072,
+                               .inner = 14336,
+                               .layers = 34,
+                               .key_value_heads = 8,
+                               .head_dim = 128,
+                               .positions = 262144},
+                     .epsilon = 1e-5},
+       .windows = {WindowStyle::all, 0}},
+      {.model_type = "helium",
+       .blueprint = {.prefix = "Helium",
+                     .sizes = {.vocabulary = 48000,
+                               .hidden = 2560,
+                               .inner = 7040,
+                               .layers = 24,
+                               .heads = 20,
+                               .key_value_heads = 20,
+                               .head_dim = 128,
+                               .positions = 4096},
+                     .epsilon = 1e-8},
+       .attention_bias = "q k v",
+       .mlp_bias = true},
+  };
+}
+
+// Norms behind attention and MLP instead of before them.
+std::vector<Family> with_norms_at_the_end() {
+  Blueprint olmo3{.prefix = "Olmo3",
+                  .sizes = {.vocabulary = 50304},
+                  .registered = "self_attn mlp post_attention_layernorm post_feedforward_layernorm",
+                  .runs = "self_attn post_attention_layernorm mlp post_feedforward_layernorm",
+                  .attention = {.weights = head_norms, .wide_norms = true},
+                  .epsilon = 1e-5};
+  Blueprint exaone4 = olmo3;
+  exaone4.prefix = "Exaone4";
+  exaone4.sizes = {.vocabulary = 102400, .inner = 16384};
+  exaone4.attention.wide_norms = false;
+  return {
+      {.model_type = "olmo3",
+       .blueprint = olmo3,
+       .attention_bias = "q k v o",
+       .windows = {WindowStyle::pattern, 4096, 4}},
+      {.model_type = "exaone4", .blueprint = exaone4, .windows = {WindowStyle::pattern, 4096, 4}},
+  };
+}
+
+std::vector<Family> without_gates() {
+  return {
+      {.model_type = "arcee",
+       .blueprint = {.prefix = "Arcee",
+                     .sizes = {.hidden = 2560, .inner = 18432, .positions = 4096},
+                     .mlp = {.weights = ungated},
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .read = read_ungated},
+      {.model_type = "nemotron",
+       .blueprint = {.prefix = "Nemotron",
+                     .keys = {.epsilon = "norm_eps"},
+                     .sizes = {.vocabulary = 256000,
+                               .hidden = 6144,
+                               .inner = 24576,
+                               .heads = 48,
+                               .positions = 4096},
+                     .mlp = {.weights = ungated},
+                     .norm = NormKind::layer,
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .read = read_ungated},
+      {.model_type = "apertus",
+       .blueprint = {.prefix = "Apertus",
+                     .sizes = {.vocabulary = 131072, .inner = 14336, .positions = 65536},
+                     .registered = "self_attn mlp attention_layernorm feedforward_layernorm",
+                     .runs = "attention_layernorm self_attn feedforward_layernorm mlp",
+                     .attention = {.weights = head_norms},
+                     .mlp = {.weights = ungated},
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .read = read_apertus},
+  };
+}
+
+}  // namespace
+
+const std::vector<Family>& normed_families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> rows = with_gates();
+    for (auto* more : {with_norms_at_the_end, without_gates}) {
+      for (Family& row : more()) rows.push_back(std::move(row));
+    }
+    return rows;
+  }();
+  return all;
+}
+
+}  // namespace tessera
