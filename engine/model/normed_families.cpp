@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-const char* const head_norms = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
+const char* const normed_head_weights = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
 const char* const ungated = "up_proj:u down_proj:d";
 
 // One key for the biases of all matrices.
@@ -102,7 +102,7 @@ std::vector<Family> with_norms_at_the_end() {
                   .sizes = {.vocabulary = 50304},
                   .registered = "self_attn mlp post_attention_layernorm post_feedforward_layernorm",
                   .runs = "self_attn post_attention_layernorm mlp post_feedforward_layernorm",
-                  .attention = {.weights = head_norms, .wide_norms = true},
+                  .attention = {.weights = normed_head_weights, .wide_norms = true},
                   .epsilon = 1e-5};
   Blueprint exaone4 = olmo3;
   exaone4.prefix = "Exaone4";
@@ -144,7 +144,7 @@ std::vector<Family> without_gates() {
                      .sizes = {.vocabulary = 131072, .inner = 14336, .positions = 65536},
                      .registered = "self_attn mlp attention_layernorm feedforward_layernorm",
                      .runs = "attention_layernorm self_attn feedforward_layernorm mlp",
-                     .attention = {.weights = head_norms},
+                     .attention = {.weights = normed_head_weights},
                      .mlp = {.weights = ungated},
                      .epsilon = 1e-5},
        .attention_bias = "q k v o",

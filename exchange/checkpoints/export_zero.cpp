@@ -17,12 +17,12 @@ namespace {
 constexpr std::int64_t zero_step_max = 2'000'000'000;
 constexpr std::int64_t archive_numel_max = std::int64_t{1} << 30;  // 4 GiB of float32
 
-void flag(ObjectPickle& pickle, std::string_view key, bool value) {
+void write_flag(ObjectPickle& pickle, std::string_view key, bool value) {
   pickle.text(key);
   pickle.boolean(value);
 }
 
-void real(ObjectPickle& pickle, std::string_view key, double value) {
+void write_real(ObjectPickle& pickle, std::string_view key, double value) {
   pickle.text(key);
   pickle.real(value);
 }
@@ -172,16 +172,16 @@ class ZeroExport {
     pickle.text("param_groups");
     pickle.begin_list();
     pickle.begin_dict();
-    real(pickle, "lr", options_.learning_rate);
+    write_real(pickle, "lr", options_.learning_rate);
     pickle.text("betas");
     pickle.mark();
     pickle.real(options_.beta1);
     pickle.real(options_.beta2);
     pickle.tuple();
-    real(pickle, "eps", options_.epsilon);
-    real(pickle, "weight_decay", options_.weight_decay);
+    write_real(pickle, "eps", options_.epsilon);
+    write_real(pickle, "weight_decay", options_.weight_decay);
     pickle.member("step", step());  // where an optimizer of DeepSpeed has it
-    flag(pickle, "bias_correction", true);
+    write_flag(pickle, "bias_correction", true);
     pickle.text("params");
     pickle.begin_list();
     pickle.number(0);
@@ -222,12 +222,12 @@ class ZeroExport {
     pickle.name("deepspeed.runtime.fp16.loss_scaler", "LossScaler");
     pickle.make();
     pickle.begin_dict();
-    real(pickle, "cur_scale", 1.0);
-    flag(pickle, "dynamic", false);
+    write_real(pickle, "cur_scale", 1.0);
+    write_flag(pickle, "dynamic", false);
     pickle.end_dict();
     pickle.attributes();
-    flag(pickle, "dynamic_loss_scale", false);
-    flag(pickle, "overflow", false);
+    write_flag(pickle, "dynamic_loss_scale", false);
+    write_flag(pickle, "overflow", false);
     pickle.text(whole ? "optimizer_state_dict" : "base_optimizer_state");
     TESSERA_TRY(write_base_optimizer(archive, rank));
     pickle.text(whole ? "fp32_flat_groups" : "single_partition_of_fp32_groups");
