@@ -158,9 +158,9 @@ Status TokenFile::find_layout(TokenFormat asked, std::int64_t size) {
 
 // What the name promises and the beginning does not keep would be trained on without a word.
 Status TokenFile::check_guess() const {
-  constexpr std::int64_t looked_at = 1 << 16;
+  constexpr std::int64_t probed = 1 << 16;
   std::vector<std::byte> bytes(
-      static_cast<std::size_t>(std::min(looked_at, layout_.tokens * layout_.width)));
+      static_cast<std::size_t>(std::min(probed, layout_.tokens * layout_.width)));
   TESSERA_TRY(read_bytes(0, bytes));
   const auto refuse = [this](const std::string& what) {
     return Status(Code::invalid_argument, fmt::format("{}: {}", source_, what));
