@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "storage/read_chunks.h"
-#include "storage/sample_chunk.h"
+#include "storage/sample_decoder.h"
 
 namespace tessera::storage {
 namespace {

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <deque>
-#include <functional>
 #include <memory>
 
 #include "storage/recent_edges.h"
@@ -19,8 +18,10 @@ namespace tessera::storage {
 /// A step of a large model has many.
 inline constexpr std::size_t sample_count_max = 16384;
 
-/// edge, offset, buffer, class, delta, allocated, reserved.
+enum SampleColumn : std::size_t { edge, offset, buffer, memory_class, delta, allocated, reserved };
 inline constexpr std::size_t sample_columns = 7;
+/// Behind the bits of columns: samples are in the order of edges.
+inline constexpr std::int64_t ordered_bit = std::int64_t{1} << sample_columns;
 using SampleColumns = std::array<std::vector<std::int64_t>, sample_columns>;
 
 class SampleEncoder {
@@ -76,16 +77,5 @@ class SampleEncoder {
   std::deque<Model> models_;  // chunks that have all columns, the latest
   std::deque<Step> steps_;    // the latest
 };
-
-/// When an edge is on the rank, and the data of the chunk of a rank and number, with that count.
-struct SampleContext {
-  std::function<std::optional<Time>(Edge)> time_of;
-  std::function<Result<std::vector<std::uint8_t>>(Rank, const ChunkHeader&)> data_of;
-};
-
-/// Appends all samples. Fails: corrupt, naming the chunk, not_supported (a memory class of a later
-/// version), what `data_of` fails with.
-Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uint8_t> data,
-                             const SampleContext& context, MemorySeries& series);
 
 }  // namespace tessera::storage

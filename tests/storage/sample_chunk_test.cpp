@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/sample_chunk.h"
+#include "storage/sample_decoder.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
