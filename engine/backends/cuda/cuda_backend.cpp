@@ -22,23 +22,6 @@ constexpr int entries_min = 4;  // of an operation: events around it, its work, 
 
 bool waited_for(OpKind kind) { return kind != OpKind::compute; }
 
-Status check(const CudaOptions& options) {
-  const bool windows = options.windows == CudaOptions::Windows::on;
-  if (!windows || (!options.deterministic && !options.share_gpu)) return {};
-  return Status(Code::invalid_argument,
-                options.deterministic
-                    ? "CudaOptions::windows lets NCCL add in an order that it does not tell: leave "
-                      "it or deterministic out"
-                    : "CudaOptions::windows needs GPUs that reach each other's memory, which "
-                      "share_gpu switches off: leave one out");
-}
-
-bool wants_windows(const CudaOptions& options, const NcclApi& nccl) {
-  using Windows = CudaOptions::Windows;
-  if (options.windows != Windows::automatic) return options.windows == Windows::on;
-  return nccl.comm_window_register != nullptr && !options.deterministic && !options.share_gpu;
-}
-
 }  // namespace
 
 CudaBackend::CudaBackend(const CudaModule& module, std::unique_ptr<CudaPeers> peers,
@@ -101,7 +84,7 @@ void* CudaBackend::workspace(const Lane& lane) const {
 
 Status CudaBackend::setup() {
   const auto enter = [this]() -> Status {
-    TESSERA_TRY(check(options_));
+    TESSERA_TRY(check_windows(options_));
     const CudaApi& cuda = module_.cuda;
     int devices = 0;
     TESSERA_TRY(cuda_status(cuda, cuda.get_device_count(&devices), "cudaGetDeviceCount"));

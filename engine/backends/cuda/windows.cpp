@@ -31,4 +31,21 @@ Status Windows::close() {
   return {};
 }
 
+Status check_windows(const CudaOptions& options) {
+  const bool windows = options.windows == CudaOptions::Windows::on;
+  if (!windows || (!options.deterministic && !options.share_gpu)) return {};
+  return Status(Code::invalid_argument,
+                options.deterministic
+                    ? "CudaOptions::windows lets NCCL add in an order that it does not tell: leave "
+                      "it or deterministic out"
+                    : "CudaOptions::windows needs GPUs that reach each other's memory, which "
+                      "share_gpu switches off: leave one out");
+}
+
+bool wants_windows(const CudaOptions& options, const NcclApi& nccl) {
+  using Windows = CudaOptions::Windows;
+  if (options.windows != Windows::automatic) return options.windows == Windows::on;
+  return nccl.comm_window_register != nullptr && !options.deterministic && !options.share_gpu;
+}
+
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "engine/backends/cuda/communicators.h"
+#include "tessera/cuda_runtime.h"
 
 namespace tessera {
 
@@ -41,5 +42,11 @@ class Windows {
   std::set<CommunicatorId> covered_;
   std::deque<Known> known_;
 };
+
+/// Fails: invalid_argument (windows and what excludes them are both asked for).
+Status check_windows(const CudaOptions& options);
+
+/// Whether buffers are to be registered: as asked, or where it costs nothing.
+bool wants_windows(const CudaOptions& options, const NcclApi& nccl);
 
 }  // namespace tessera

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ucontext.h>
-
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <memory>
-#include <vector>
 
-#include "tests/training/kernels/emulator/cuda_runtime.h"
+#include "tests/training/kernels/emulator/block.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -16,58 +11,7 @@
 namespace tessera::device::emulator {
 namespace {
 
-constexpr int warp = 32;
-constexpr int threads_max = 384;
-constexpr int group = 128;  // threads that multiply together
-constexpr std::size_t stack_bytes = 128 << 10;
-constexpr std::size_t shared_max = 227 << 10;  // of a block on Hopper
 std::size_t shared_now = shared_max;
-int failure = 0;  // of the kernel that runs
-
-struct Meeting {
-  int arrived = 0;
-  std::int64_t times = 0;
-};
-
-struct Copy {
-  void* to;
-  const void* from;
-  bool exists;
-};
-
-struct Lane {
-  float number = 0;
-  std::array<unsigned, 4> a{};
-  std::array<unsigned, 2> b{};
-  const std::uint16_t* row = nullptr;
-};
-
-struct Fiber {
-  ucontext_t context{};
-  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
-  bool done = false;
-  std::vector<std::vector<Copy>> copies;       // by group; the last one is open
-  std::vector<std::vector<Product>> products;  // likewise
-  void* fake_stack = nullptr;                  // of the address sanitizer
-};
-
-struct Block {
-  const std::function<void()>* kernel = nullptr;
-  int threads = 0;
-  int current = 0;
-  bool moved = false;  // somebody came further since the last look at all
-  ucontext_t home{};
-  std::array<Fiber, threads_max> fibers;
-  Meeting of_block;
-  std::array<Meeting, threads_max / warp> of_warps;
-  std::array<Meeting, threads_max / group> of_groups;
-  std::array<Lane, threads_max> lanes;
-  std::vector<std::pair<Barrier*, std::function<void()>>> boxes;  // that are still to come
-  int asked = 0;                                                  // for boxes
-};
-
-Block block;
-alignas(1024) std::array<unsigned char, shared_max> shared_memory;
 
 // The sanitizer wants to know which stack is in use.
 void switch_to(ucontext_t& from, ucontext_t& to, [[maybe_unused]] const void* stack,
@@ -84,19 +28,11 @@ void switch_to(ucontext_t& from, ucontext_t& to, [[maybe_unused]] const void* st
 const void* home_stack = nullptr;
 std::size_t home_bytes = 0;
 
+}  // namespace
+
 void leave() {
   Fiber& own = block.fibers[static_cast<std::size_t>(block.current)];
   switch_to(own.context, block.home, home_stack, home_bytes, own.done ? nullptr : &own.fake_stack);
-}
-
-void begin() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &home_stack, &home_bytes);
-#endif
-  (*block.kernel)();
-  block.fibers[static_cast<std::size_t>(block.current)].done = true;
-  block.moved = true;
-  leave();
 }
 
 void meet(Meeting& meeting, int size) {
@@ -108,6 +44,18 @@ void meet(Meeting& meeting, int size) {
     return;
   }
   while (meeting.times == times) leave();
+}
+
+namespace {
+
+void begin() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &home_stack, &home_bytes);
+#endif
+  (*block.kernel)();
+  block.fibers[static_cast<std::size_t>(block.current)].done = true;
+  block.moved = true;
+  leave();
 }
 
 void meet_warp() { meet(block.of_warps[static_cast<std::size_t>(block.current / warp)], warp); }
@@ -223,8 +171,6 @@ void execute(const Copy& copy) {
   }
 }
 
-Fiber& own_fiber() { return block.fibers[static_cast<std::size_t>(block.current)]; }
-
 void expect_aligned(const void* at, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) failure = misaligned_address;
 }
@@ -254,144 +200,11 @@ void finish_copies(std::size_t groups_left) {
   }
 }
 
+void wait_for_block() { meet(block.of_block, block.threads); }
+
 unsigned shared_address(const void* at) {
   return static_cast<unsigned>(static_cast<const unsigned char*>(at) - shared_memory.data());
 }
-
-namespace {
-
-void look_at(Barrier& barrier) {
-  if (barrier.missing > 0 || barrier.bytes > 0) return;
-  ++barrier.phase;
-  barrier.missing = barrier.arrivals;
-  block.moved = true;
-}
-
-// 128-byte swizzle: bits 4 to 6 of an address are exclusive or'ed with bits 7 to 9.
-std::size_t swizzled(std::size_t address) { return address ^ (address >> 7 & 7) << 4; }
-
-std::uint16_t& shared_number(std::size_t address) {
-  return *reinterpret_cast<std::uint16_t*>(shared_memory.data() + swizzled(address));
-}
-
-// "Matrix Descriptor" for wgmma, PTX ISA, and the canonical layouts beside it.
-struct Matrix {
-  std::size_t start, chunk, eight;
-
-  explicit Matrix(std::uint64_t d)
-      : start((d & 0x3FFF) << 4), chunk((d >> 16 & 0x3FFF) << 4), eight((d >> 32 & 0x3FFF) << 4) {
-    TESSERA_ASSERT(d >> 62 == 1, "rows of 128 bytes are swizzled so");
-  }
-  // 16 columns lie in one row of 64.
-  std::uint16_t of_row(int row, int k) const {
-    const auto r = static_cast<std::size_t>(row);
-    return shared_number(start + r / 8 * eight + r % 8 * 128 + static_cast<std::size_t>(k) * 2);
-  }
-  // 16 rows, of which 64 columns lie in one.
-  std::uint16_t of_column(int k, int column) const {
-    const auto r = static_cast<std::size_t>(k);
-    const auto c = static_cast<std::size_t>(column);
-    return shared_number(start + c / 64 * chunk + c % 64 * 2 + r / 8 * eight + r % 8 * 128);
-  }
-};
-
-// This thread's numbers of the product of this number in its queue.
-void carry_out(std::size_t end, std::size_t place) {
-  const int first = block.current / group * group;
-  const auto of = [&](int thread) -> const Product& {
-    return block.fibers[static_cast<std::size_t>(first + thread)].products[end][place];
-  };
-  const Product& own = of(block.current - first);
-  const int lane = own_lane();
-  const int warp_row = (block.current - first) / warp * 16;
-  for (int half = 0; half < 2; ++half) {
-    const int row = warp_row + lane / 4 + 8 * half;
-    float left[16];
-    for (int k = 0; k < 16; ++k) {
-      if (own.a == nullptr) {
-        left[k] = own.number(Matrix(own.from_a).of_row(row, k));
-      } else {
-        const unsigned* const a = of((row / 16 * warp) + row % 8 * 4 + k % 8 / 2).a;
-        left[k] =
-            own.number(static_cast<std::uint16_t>(a[row % 16 / 8 + k / 8 * 2] >> (16 * (k % 2))));
-      }
-    }
-    const Matrix b(own.from_b);
-    for (int n = 0; n < own.eights; ++n) {
-      for (int i = 0; i < 2; ++i) {
-        const int column = n * 8 + lane % 4 * 2 + i;
-        float sum = 0;
-        for (int k = 0; k < 16; ++k) {
-          sum +=
-              left[k] * own.number(own.a == nullptr ? b.of_row(column, k) : b.of_column(k, column));
-        }
-        float& c = own.c[n * 4 + 2 * half + i];
-        c = own.add ? c + sum : sum;
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void begin_barrier(Barrier* barrier, int arrivals) {
-  const auto count = static_cast<std::uint8_t>(arrivals);
-  *barrier = {count, count, 0, 0};
-}
-void arrive(Barrier* barrier) { arrive_expecting(barrier, 0); }
-void arrive_expecting(Barrier* barrier, int bytes) {
-  TESSERA_ASSERT(barrier->missing > 0, "as many arrive as a barrier was told");
-  barrier->bytes += bytes;
-  --barrier->missing;
-  look_at(*barrier);
-}
-
-void wait_for_phase(Barrier* barrier, unsigned phase) {
-  while (barrier->phase % 2U == phase) {
-    std::vector<std::function<void()>> due;
-    for (const auto& [of, copy] : block.boxes) {
-      if (of == barrier) due.push_back(copy);
-    }
-    std::erase_if(block.boxes, [&](const auto& box) { return box.first == barrier; });
-    for (const auto& copy : due) copy();
-    if (due.empty()) leave();
-  }
-}
-
-void load_box(void* to, Barrier* barrier, int rows,
-              const std::function<std::uint16_t(int row, int column)>& number) {
-  constexpr int columns = 64;
-  const std::size_t begin = shared_address(to);
-  if (begin % 1024 != 0) failure = misaligned_address;
-  const auto copy = [=] {
-    for (int r = 0; r < rows; ++r) {
-      for (int c = 0; c < columns; ++c) {
-        shared_number(begin + static_cast<std::size_t>(r * columns + c) * 2) = number(r, c);
-      }
-    }
-    barrier->bytes -= rows * columns * 2;
-    look_at(*barrier);
-  };
-  if (++block.asked % 3 != 0) return copy();
-  block.boxes.emplace_back(barrier, copy);
-}
-
-void multiply_later(const Product& product) { own_fiber().products.back().push_back(product); }
-void end_products() { own_fiber().products.emplace_back(); }
-
-void finish_products(std::size_t ends_left) {
-  Meeting& meeting = block.of_groups[static_cast<std::size_t>(block.current / group)];
-  meet(meeting, group);
-  auto& queue = own_fiber().products;
-  const std::size_t due = queue.size() > ends_left + 1 ? queue.size() - ends_left - 1 : 0;
-  for (std::size_t end = 0; end < due; ++end) {
-    for (std::size_t place = 0; place < queue[end].size(); ++place) carry_out(end, place);
-  }
-  meet(meeting, group);
-  queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(due));
-}
-
-void wait_for_block() { meet(block.of_block, block.threads); }
 
 int own_lane() { return block.current % warp; }
 

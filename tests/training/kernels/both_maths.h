@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of GPUs, carried out by the emulator, beside that of the CPU.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/backends/cuda/module/kernel_math.h"
+#include "engine/backends/cuda/module/language_kernels.h"
+#include "engine/math/device_plan.h"
+#include "tests/training/kernels/numbers.h"
+#include "training/kernels/host_math.h"
+#include "training/kernels/rows.h"
+
+namespace tessera::test {
+
+// Column by column, as by_columns says.
+class NaiveProducts final : public device::Products {
+ public:
+  bool with_biases = true;  // of halves
+
+  int run(const kernels::MatmulShape& shape, const device::ProductOperands& o,
+          CudaStream) override {
+    if (shape.bias && shape.output != DType::float32 && !with_biases) return device::not_supported;
+    const device::ColumnProduct by = device::by_columns(shape);
+    const auto at = [](const device::ColumnMatrix& m, std::int64_t row, std::int64_t column) {
+      return m.transposed ? row * m.leading + column : column * m.leading + row;
+    };
+    const auto typed = [](DType dtype, const void* from, std::int64_t i) {
+      float value = 0;
+      kernels::with_type(dtype, [&](auto* type) {
+        value = kernels::load(static_cast<const std::remove_pointer_t<decltype(type)>*>(from)[i]);
+      });
+      return value;
+    };
+    for (std::int64_t column = 0; column < by.result.columns; ++column) {
+      for (std::int64_t row = 0; row < by.result.rows; ++row) {
+        const std::int64_t to = at(by.result, row, column);
+        CHECK((!shape.bias || o.bias.dtype == shape.output));
+        float sum = shape.bias ? typed(shape.output, o.bias.data, row) : 0.0F;
+        for (std::int64_t k = 0; k < shape.k; ++k) {
+          sum += typed(shape.input, o.b, at(by.first, row, k)) *
+                 typed(shape.input, o.a, at(by.second, k, column));
+        }
+        kernels::with_type(shape.output, [&](auto* type) {
+          auto& c = static_cast<std::remove_pointer_t<decltype(type)>*>(o.c)[to];
+          kernels::store(c, shape.add ? kernels::load(c) + sum : sum);
+        });
+      }
+    }
+    return 0;
+  }
+};
+
+struct Both {
+  bool hopper = false;
+  std::vector<std::byte> scratch =
+      std::vector<std::byte>(static_cast<std::size_t>(kernels::device_scratch_bytes.value));
+  kernels::HostMath host{1, kernels::HostMath::Memory::own};
+  NaiveProducts* products = new NaiveProducts;  // of `device`
+  std::unique_ptr<DeviceMath> device =
+      device::make_kernel_math(std::unique_ptr<device::Products>(products), hopper);
+
+  // Computes with each, from copies of the same arrays, and compares what came out of it.
+  template <class F>
+  void compare(std::vector<Numbers> arrays, double tolerance, const F& f) {
+    std::vector<Numbers> on_device = arrays;
+    f(static_cast<kernels::Math&>(host), arrays);
+    f(static_cast<kernels::Math&>(*device), on_device);
+    CHECK(device->failure().code == 0);
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      INFO("array " << k);
+      check_near(on_device[k], arrays[k].doubles(), tolerance);
+    }
+  }
+};
+
+inline float* floats(Numbers& numbers) { return numbers.array().as<float>(); }
+
+}  // namespace tessera::test

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and attention of GPUs, carried out by the emulator, against those of the CPU.
+#include "tests/training/kernels/both_maths.h"
+
+namespace tessera {
+namespace {
+
+using kernels::AttentionShape;
+using kernels::MatmulShape;
+using test::Both;
+using test::computed_dtypes;
+using test::floats;
+using test::Numbers;
+
+}  // namespace
+
+TEST_CASE("products by columns are those by rows", "[device]") {
+  Both math;
+  math.products->with_biases = GENERATE(true, false);
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    test::Random random(seed);
+    const auto size = [&] { return 1 + random.below(22); };
+    MatmulShape s{.m = size(), .n = size(), .k = size()};
+    s.input = computed_dtypes[random.below(3)];
+    s.output = random.chance(50) ? DType::float32 : s.input;
+    s.a_transposed = random.chance(50);
+    s.b_transposed = random.chance(50);
+    s.bias = random.chance(50);
+    s.add = random.chance(50);
+    const auto stride = [&](std::int64_t columns) {
+      if (random.chance(30)) return (columns + 7) / 8 * 8;
+      return random.chance(40) ? 0 : columns + random.below(3);
+    };
+    s.a_stride = stride(s.a_transposed ? s.m : s.k);
+    s.b_stride = stride(s.b_transposed ? s.k : s.n);
+    s.c_stride = stride(s.n);
+    const std::int64_t most = 24 * 24;
+    math.compare({Numbers::random(random, most, s.input), Numbers::random(random, most, s.input),
+                  Numbers::random(random, most, s.output),
+                  Numbers::random(random, s.n, random.chance(50) ? s.input : DType::float32)},
+                 test::tolerance(s.output), [&](kernels::Math& m, auto& x) {
+                   m.product(s, x[0].array().data, x[1].array().data, x[2].array().data,
+                             s.bias ? x[3].array() : kernels::Array{}, math.scratch.data());
+                 });
+  }
+}
+
+TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[device]") {
+  struct Sizes {
+    std::int64_t batch, length, heads, kv_heads, head_dim;
+    DType dtype;
+    bool hopper = false;
+  };
+  const auto sizes = GENERATE(values<Sizes>({{1, 70, 2, 1, 5, DType::float32},
+                                             {2, 33, 3, 3, 80, DType::bfloat16},
+                                             {1, 1, 1, 1, 64, DType::bfloat16},
+                                             {1, 150, 2, 1, 16, DType::bfloat16},
+                                             {1, 65, 4, 2, 64, DType::bfloat16},
+                                             {1, 40, 1, 1, 6, DType::bfloat16},
+                                             {1, 65, 4, 2, 64, DType::float16},
+                                             {2, 33, 3, 3, 80, DType::float16},
+                                             {1, 40, 1, 1, 6, DType::float16},
+                                             {1, 70, 1, 1, 128, DType::bfloat16},
+                                             {2, 1, 2, 2, 64, DType::bfloat16, true},
+                                             {1, 128, 1, 1, 64, DType::bfloat16, true},
+                                             {2, 131, 2, 1, 64, DType::float16, true},
+                                             {1, 500, 1, 1, 64, DType::bfloat16, true},
+                                             {1, 259, 2, 2, 128, DType::bfloat16, true},
+                                             {1, 150, 2, 1, 128, DType::float16, true},
+                                             {1, 70, 1, 1, 80, DType::bfloat16, true}}));
+  INFO(sizes.length << " rows of " << sizes.heads << " heads of " << sizes.head_dim);
+  AttentionShape s{.batch = sizes.batch,
+                   .length = sizes.length,
+                   .heads = sizes.heads,
+                   .kv_heads = sizes.kv_heads,
+                   .head_dim = sizes.head_dim,
+                   .dtype = sizes.dtype};
+  const bool fused = sizes.heads == sizes.kv_heads;  // q, k and v side by side
+  const std::int64_t q = s.heads * s.head_dim;
+  const std::int64_t kv = s.kv_heads * s.head_dim;
+  s.q_stride = fused ? q + 2 * kv : q + 8;
+  s.kv_stride = fused ? s.q_stride : kv;
+  test::Random random(static_cast<std::uint64_t>(sizes.length));
+  const std::int64_t tokens = s.batch * s.length;
+  const auto any = [&](std::int64_t n, DType type, double scale) {
+    return Numbers::random(random, n, type, scale);
+  };
+  std::vector<Numbers> arrays = {any(tokens * s.q_stride, s.dtype, 2),
+                                 any(tokens * q, s.dtype, 1),  // the output and its gradient
+                                 any(tokens * q, s.dtype, 1), any(2 * s.rows(), DType::float32, 1),
+                                 any(tokens * s.q_stride, s.dtype, 1)};
+  if (!fused) {
+    for (int k = 0; k < 4; ++k) arrays.push_back(any(tokens * s.kv_stride, s.dtype, 1));
+  }
+  std::vector<float> temporary(static_cast<std::size_t>(s.rows()));
+  const double near = test::attention_tolerance(s.dtype);
+  Both{.hopper = sizes.hopper}.compare(arrays, near, [&](kernels::Math& m, auto& x) {
+    const auto heads = [&](std::size_t first, std::size_t rest) {
+      const kernels::Array all = x[first].array();
+      if (fused) return kernels::HeadArrays<kernels::Array>{all, all.from(q), all.from(q + kv)};
+      return kernels::HeadArrays<kernels::Array>{all, x[rest].array(), x[rest + 1].array()};
+    };
+    const auto in = heads(0, 5);
+    m.attention_forward(s, {in.q, in.k, in.v}, x[1].array(), floats(x[3]), {});
+    m.attention_backward(s, {in.q, in.k, in.v}, {x[1].array(), x[2].array()}, floats(x[3]),
+                         heads(4, 7), {temporary.data(), nullptr});
+  });
+}
+
+}  // namespace tessera
