@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/sample_decoder.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "storage/sample_decoder.h"
 #include "tests/random.h"
 #include "tests/storage/recording.h"
 
