@@ -30,7 +30,11 @@ CLI::Validator any_uint64() {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc{} && end == text.data() + text.size()) return "";
-    return fmt::format("'{}' is no whole number, choose {}", text, range);
+    const std::size_t sign = text.starts_with('-') ? 1 : 0;
+    const bool whole =
+        text.size() > sign && text.find_first_not_of("0123456789", sign) == std::string::npos;
+    return fmt::format("'{}' is {}, choose {}", text, whole ? "out of range" : "no whole number",
+                       range);
   };
   return CLI::Validator(check, range);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every flag that the help of a sub-command lists changes what the program decides, writes or
 // prints, or is refused. What it leaves in the options of a trace does not count.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -376,9 +378,11 @@ TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", 
     CHECK(flags_of(command).empty());
   std::ofstream log(run_folder() + "plain.log");
   for (std::int64_t bytes = 32 << 10; bytes <= 256 << 20; bytes *= 2) {
-    const std::string us = std::to_string(20 + static_cast<double>(bytes) / 2e5);
-    log << "  " << bytes << "  " << bytes / 4 << "  float  sum  -1  " << us << "  1.0  1.75  0  "
-        << us << "  1.0  1.75  0\n";
+    const double us = 20 + static_cast<double>(bytes) / 2e5;
+    const double algbw = static_cast<double>(bytes) / us / 1e3;
+    log << fmt::format(
+        "  {}  {}  float  sum  -1  {:.2f}  {:.2f}  {:.2f}  0  {:.2f}  {:.2f}  {:.2f}  0\n", bytes,
+        bytes / 4, us, algbw, algbw * 1.75, us, algbw, algbw * 1.75);
   }
   log.close();
   const std::string named = "--operation all_reduce ";

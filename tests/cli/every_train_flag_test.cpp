@@ -310,8 +310,20 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
   }
   CHECK(missing(flags_of("checkpoint merge"), {{"--adapter", "", ""}}) == "");
   CHECK(missing(flags_of("checkpoint import"), {{"--prefix", "", ""}, {"--step", "", ""}}) == "");
-  CHECK(missing(flags_of("checkpoint export"),
-                {{"--dtype", "", ""}, {"--format", "", ""}, {"--prefix", "", ""}}) == "");
+  const std::vector<FlagCase> of_zero = {{"--ranks", "2", ""},   {"--lr", "0.1", ""},
+                                         {"--beta1", "0.8", ""}, {"--beta2", "0.9", ""},
+                                         {"--eps", "1e-6", ""},  {"--weight-decay", "0.1", ""}};
+  for (const FlagCase& one : of_zero) {
+    CHECK(shown("checkpoint export saved out.safetensors " + one.flag + " " + one.argument)
+              .find(one.flag) != std::string::npos);
+  }
+  CHECK(shown("checkpoint export saved out.safetensors --shard-size 1").find("--shard-size") !=
+        std::string::npos);
+  std::vector<FlagCase> of_export = of_zero;
+  for (const char* flag : {"--dtype", "--format", "--prefix", "--shard-size"}) {
+    of_export.push_back({flag, "", ""});
+  }
+  CHECK(missing(flags_of("checkpoint export"), of_export) == "");
   CHECK(shown("checkpoint export saved out.safetensors --prefix transformer.").find("--prefix") !=
         std::string::npos);
   CHECK(shown("checkpoint export saved out.safetensors") !=
