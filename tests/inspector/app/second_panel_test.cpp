@@ -185,7 +185,7 @@ TEST_CASE("a damaged file of the layout is as none, line by line", "[inspector][
   CHECK(read("memory nan\ndetails -4\nscale 99\nwidth 12\ntheme purple\nsplit 7\nshare 1e30\n") ==
         Layout{});
   CHECK(read(std::string(100'000, 'x')) == Layout{});
-  CHECK(read(std::string("memory\0 5\nscale 2 3\n\xff\xfe", 24)) == Layout{});
+  CHECK(read(std::string("memory\0 5\nscale 2 3\n\xff\xfe", 22)) == Layout{});
   CHECK(read("scale 2\nmemory 1e9\n").zoom == 2.0F);
   Layout all{.memory = 300, .details = 250, .hides_memory = true, .hides_details = true};
   all.second = "path";
