@@ -8,13 +8,13 @@
 
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "exchange/checkpoints/archive_writer.h"
+#include "exchange/checkpoints/deepspeed_facts.h"
 #include "exchange/checkpoints/new_folder.h"
 #include "tessera/exchange/checkpoints.h"
 
 namespace tessera::exchange {
 namespace {
 
-constexpr std::int64_t zero_step_max = 2'000'000'000;
 constexpr std::int64_t archive_numel_max = std::int64_t{1} << 30;  // 4 GiB of float32
 
 void write_flag(ObjectPickle& pickle, std::string_view key, bool value) {
@@ -46,15 +46,14 @@ class ZeroExport {
                                 "ranks",
                                 options_.stage, options_.ranks));
     }
-    Numel all{};
     for (const CheckpointParameter& p : parameters()) {
-      all += numel_of(p);
-      if (p.steps >= 1 && p.steps == step() && p.steps <= zero_step_max) continue;
+      if (says_steps_of(p, step())) continue;
       return Status(Code::not_supported,
                     fmt::format("{} was stepped {} times, {} {} times: DeepSpeed has one number "
                                 "for all, and its files cannot say so",
                                 p.name, p.steps, parameters()[0].name, step()));
     }
+    const Numel all = total();
     const bool whole = options_.stage < 3;  // a file with all values
     const std::int64_t most = std::max(3 * partition(all).value, whole ? all.value : 0);
     if (most < archive_numel_max) return {};
@@ -93,6 +92,11 @@ class ZeroExport {
     return options_.prefix + parameters()[p].name;
   }
 
+  Numel total() const {
+    Numel all{};
+    for (const CheckpointParameter& p : parameters()) all += numel_of(p);
+    return all;
+  }
   // Of all parameters one behind another; stage 3 cuts each of them by itself.
   Numel partition(Numel all) const {
     if (options_.stage == 3) {
@@ -109,8 +113,7 @@ class ZeroExport {
 
   std::vector<ZeroSlice> slices_of(std::int64_t rank) const {
     std::vector<ZeroSlice> out;
-    Numel all{};
-    for (const CheckpointParameter& p : parameters()) all += numel_of(p);
+    const Numel all = total();
     const Numel size = partition(all);
     Numel begin{};  // of the parameter, among all or in the partition
     for (std::size_t p = 0; p < parameters().size(); ++p) {
@@ -131,8 +134,7 @@ class ZeroExport {
   }
 
   Result<std::vector<float>> flat(std::int64_t rank, StateTensor tensor) {
-    Numel all{};
-    for (const CheckpointParameter& p : parameters()) all += numel_of(p);
+    const Numel all = total();
     Numel size = partition(all);
     // Stages 1 and 2 save values without what was added to the last partition.
     const Numel used = std::min(size, std::max(all - size * rank, Numel{}));
@@ -247,16 +249,15 @@ class ZeroExport {
       pickle.end_list();
       write_slices(pickle, rank);
     }
-    pickle.member("ds_version", "0.19.8");
+    pickle.member("ds_version", deepspeed_version);
     pickle.end_dict();
-    pickle.member("ds_version", "0.19.8");
+    pickle.member("ds_version", deepspeed_version);
     pickle.end_dict();
     return archive.finish();
   }
 
   std::int64_t padding(std::int64_t rank) const {
-    Numel all{};
-    for (const CheckpointParameter& p : parameters()) all += numel_of(p);
+    const Numel all = total();
     return rank + 1 == options_.ranks ? (partition(all) * options_.ranks - all).value : 0;
   }
 
@@ -293,11 +294,7 @@ class ZeroExport {
       pickle.begin_list();
       pickle.end_list();
     }
-    pickle.member("dp_world_size", options_.ranks);
-    pickle.member("mp_world_size", 1);
-    pickle.member("global_steps", step());
-    pickle.member("skipped_steps", 0);
-    pickle.member("ds_version", "0.19.8");
+    write_run_facts(pickle, options_.ranks, step());
     pickle.end_dict();
     return archive.finish();
   }

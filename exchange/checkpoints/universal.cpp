@@ -8,6 +8,7 @@
 
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "exchange/checkpoints/archive_writer.h"
+#include "exchange/checkpoints/deepspeed_facts.h"
 #include "exchange/checkpoints/foreign_checkpoint.h"
 #include "exchange/checkpoints/new_folder.h"
 #include "exchange/checkpoints/torch_archive.h"
@@ -111,7 +112,7 @@ class UniversalExport {
       if (numel_of(p).value >= (std::int64_t{1} << 30)) {
         return refuse(fmt::format("{} has more than 4 GiB", p.name));
       }
-      if (p.steps < 1 || p.steps != step() || p.steps > 2'000'000'000) {
+      if (!says_steps_of(p, step())) {
         return refuse(
             fmt::format("{} was stepped {} times, {} {} times, and DeepSpeed has one "
                         "number for all",
@@ -192,7 +193,7 @@ class UniversalExport {
     write_groups(pickle, 1);
     pickle.end_dict();
     write_groups(pickle, 64);
-    pickle.member("ds_version", "0.19.8");
+    pickle.member("ds_version", deepspeed_version);
     pickle.end_dict();
     return archive.finish();
   }
@@ -204,11 +205,7 @@ class UniversalExport {
     pickle.text("module");
     pickle.begin_dict();
     pickle.end_dict();
-    pickle.member("dp_world_size", 1);
-    pickle.member("mp_world_size", 1);
-    pickle.member("global_steps", step());
-    pickle.member("skipped_steps", 0);
-    pickle.member("ds_version", "0.19.8");
+    write_run_facts(pickle, 1, step());
     pickle.end_dict();
     return archive.finish();
   }
